@@ -1,0 +1,1 @@
+//! CRD types, conditions, reasons, names and pure validation of carto.run.

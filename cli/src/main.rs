@@ -1,0 +1,2 @@
+//! carto.
+fn main() {}

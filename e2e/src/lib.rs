@@ -1,0 +1,1 @@
+//! Whole-system tests with real third-party controllers.

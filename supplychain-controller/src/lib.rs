@@ -1,0 +1,1 @@
+//! Realizes Workloads through ClusterSupplyChains.

@@ -1,0 +1,2 @@
+//! The supply-chain controller.
+fn main() {}
