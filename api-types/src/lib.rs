@@ -1,1 +1,78 @@
-//! CRD types, conditions, reasons, names and pure validation of carto.run.
+//! CRD types, conditions, reasons, names and pure validation of `carto.run/v1alpha1`.
+//!
+//! Everything here is data and arithmetic on data: no clock, no environment, no files, no network, no async runtime.
+//! What the API server, the engine, the controllers and the CLI must agree on is written once, here:
+//!
+//! ```text
+//!  owner kinds          blueprint kinds                 template kinds                      runs
+//!  workload.rs ───────▶ supply_chain.rs ┐               templates.rs ──▶ ClusterRunTemplate runnable.rs
+//!  deliverable.rs ────▶ delivery.rs     ┴▶ blueprint.rs (five kinds, one TemplateSpec)
+//!
+//!  shared: params.rs selector.rs status.rs condition.rs event.rs labels.rs names.rs
+//! ```
+//!
+//! - A *typed kind* mirrors the JSON of one CRD: names in camelCase, absent lists and maps as empty, unknown fields
+//!   ignored (the API server prunes them). A JSON `null` in a field that takes any JSON is a value, never "absent".
+//! - Condition types and reasons exist only in [`condition`], event reasons only in [`event`], label and annotation
+//!   keys only in [`labels`].
+//!
+//! ```
+//! use api_types::Workload;
+//!
+//! let workload: Workload = serde_json::from_str(
+//!     r#"{"apiVersion":"carto.run/v1alpha1","kind":"Workload","metadata":{"name":"app"},
+//!         "spec":{"source":{"git":{"url":"https://git.example/app"}}}}"#,
+//! )?;
+//! let git = workload.spec.source.and_then(|source| source.git);
+//! assert_eq!(git.and_then(|git| git.url).as_deref(), Some("https://git.example/app"));
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+
+pub mod blueprint;
+pub mod condition;
+pub mod deliverable;
+pub mod delivery;
+pub mod event;
+mod json_any;
+pub mod labels;
+pub mod params;
+pub mod runnable;
+pub mod selector;
+pub mod source;
+pub mod status;
+pub mod supply_chain;
+pub mod templates;
+pub mod workload;
+
+pub use blueprint::{
+    BlueprintResource, BlueprintSpec, BlueprintStatus, InputReference, TemplateOption,
+    TemplateReference,
+};
+pub use condition::{Condition, ConditionStatus, ConditionType, Reason};
+pub use deliverable::{Deliverable, DeliverableSpec, DeliverableStatus};
+pub use delivery::{ClusterDelivery, ClusterDeliverySpec};
+pub use event::EventReason;
+pub use params::{BlueprintParam, OwnerParam, TemplateParam};
+pub use runnable::{
+    ClusterRunTemplate, ClusterRunTemplateSpec, Runnable, RunnableSpec, RunnableStatus,
+};
+pub use selector::{FieldOperator, FieldRequirement, LabelRequirement, Selector};
+pub use source::{GitRef, GitSource, Source};
+pub use status::{
+    BlueprintRef, InputStatus, OutputStatus, ResourceStatus, StampedRef, TemplateRef,
+};
+pub use supply_chain::{ClusterSupplyChain, ClusterSupplyChainSpec};
+pub use templates::{
+    ClusterConfigTemplate, ClusterConfigTemplateSpec, ClusterDeploymentTemplate,
+    ClusterDeploymentTemplateSpec, ClusterImageTemplate, ClusterImageTemplateSpec,
+    ClusterSourceTemplate, ClusterSourceTemplateSpec, ClusterTemplate, ClusterTemplateSpec,
+    HealthRule, Lifecycle, RetentionPolicy, Template, TemplateKind, TemplateSpec,
+};
+pub use workload::{Workload, WorkloadSpec, WorkloadStatus};
+
+/// The API group of every kind in this crate.
+pub const GROUP: &str = "carto.run";
+/// The only version of the group.
+pub const VERSION: &str = "v1alpha1";
+/// `<group>/<version>`, as objects write it in `apiVersion`.
+pub const API_VERSION: &str = "carto.run/v1alpha1";

@@ -1,0 +1,270 @@
+//! Conditions: the only place where condition types and reasons exist as text.
+//!
+//! Our own conditions are built from [`ConditionType`] and [`Reason`]; what is read back, from our own status or from
+//! stamped objects, may hold any text, so [`Condition`] and [`ObservedCondition`] keep strings.
+
+mod reason;
+
+use std::fmt;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use reason::{Reason, is_valid_reason};
+
+/// The most characters the schema allows in a condition's message.
+pub const MAX_MESSAGE_CHARS: usize = 32_768;
+
+/// One entry of `status.conditions` of our own kinds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Condition {
+    /// What the condition speaks of; see [`ConditionType`].
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Whether it holds.
+    pub status: ConditionStatus,
+    /// Why, as one word; see [`Reason`].
+    #[serde(default)]
+    pub reason: String,
+    /// Why, for people; may be empty.
+    #[serde(default)]
+    pub message: String,
+    /// When anything in the condition last changed; whole seconds.
+    pub last_transition_time: Time,
+    /// In the schema, never written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+}
+
+impl Condition {
+    /// A condition as the schema accepts it: the message is cut at 32768 characters, the time to whole seconds.
+    ///
+    /// ```
+    /// use api_types::condition::{Condition, ConditionStatus, ConditionType, Reason};
+    /// use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+    ///
+    /// let now = Time(Timestamp::from_second(1_700_000_000)?);
+    /// let ready = Condition::new(ConditionType::Ready, ConditionStatus::True, &Reason::Ready, "", &now);
+    /// assert_eq!(ready.reason, "Ready");
+    /// assert!(ready.is(ConditionType::Ready));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(
+        type_: ConditionType,
+        status: ConditionStatus,
+        reason: &Reason,
+        message: impl Into<String>,
+        now: &Time,
+    ) -> Self {
+        Self {
+            type_: type_.as_str().to_owned(),
+            status,
+            reason: reason.as_str().into_owned(),
+            message: cut(message.into()),
+            last_transition_time: whole_seconds(now),
+            observed_generation: None,
+        }
+    }
+
+    /// Whether it is of this type.
+    pub fn is(&self, type_: ConditionType) -> bool {
+        self.type_ == type_.as_str()
+    }
+
+    /// Whether everything but the time is equal; then the earlier time is kept.
+    pub fn says_the_same_as(&self, other: &Self) -> bool {
+        self.type_ == other.type_
+            && self.status == other.status
+            && self.reason == other.reason
+            && self.message == other.message
+            && self.observed_generation == other.observed_generation
+    }
+}
+
+fn cut(mut message: String) -> String {
+    if let Some((end, _)) = message.char_indices().nth(MAX_MESSAGE_CHARS) {
+        message.truncate(end);
+    }
+    message
+}
+
+/// The time without its fraction: status carries whole seconds, so a fraction would look like a change on every read.
+pub fn whole_seconds(time: &Time) -> Time {
+    // The second of an existing timestamp is always in range; the fallback keeps the function total.
+    Time(k8s_openapi::jiff::Timestamp::from_second(time.0.as_second()).unwrap_or(time.0))
+}
+
+/// Whether a condition holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ConditionStatus {
+    /// It holds.
+    True,
+    /// It does not hold.
+    False,
+    /// Not known, or not yet.
+    Unknown,
+}
+
+impl ConditionStatus {
+    /// The text of `status`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+
+    /// The status a text stands for; anything that is neither `True` nor `False` is unknown.
+    ///
+    /// ```
+    /// use api_types::ConditionStatus;
+    ///
+    /// assert_eq!(ConditionStatus::from_text("False"), ConditionStatus::False);
+    /// assert_eq!(ConditionStatus::from_text("true"), ConditionStatus::Unknown);
+    /// ```
+    pub fn from_text(status: &str) -> Self {
+        match status {
+            "True" => Self::True,
+            "False" => Self::False,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+impl fmt::Display for ConditionStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a condition of our own kinds speaks of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ConditionType {
+    /// Workload: a supply chain was chosen and is ready.
+    SupplyChainReady,
+    /// Deliverable: a delivery was chosen and is ready.
+    DeliveryReady,
+    /// Owner: all resources (steps) were submitted and their outputs read.
+    ResourcesSubmitted,
+    /// Owner: all resources (steps) are healthy.
+    ResourcesHealthy,
+    /// Step entry: the object was submitted and its outputs read.
+    ResourceSubmitted,
+    /// Step entry: the object is healthy.
+    Healthy,
+    /// Blueprint: all its templates exist.
+    TemplatesReady,
+    /// Runnable: its ClusterRunTemplate was stamped and its outputs read.
+    RunTemplateReady,
+    /// Runnable: the latest object succeeded.
+    StampedObjectCondition,
+    /// Everything else together; derived, never set by hand.
+    Ready,
+    /// Extra, only while it is so: objects that are no longer wanted could not be deleted yet. Never feeds `Ready`.
+    DeletionPending,
+    /// Extra, only while it is so: an object is claimed by another owner or step, or another writer undoes it. Never
+    /// feeds `Ready`.
+    ObjectContested,
+    /// Extra, only while it is so: no right to watch a stamped kind; it is read at a slow interval. Never feeds `Ready`.
+    WatchForbidden,
+}
+
+impl ConditionType {
+    /// Every type.
+    pub const ALL: [Self; 13] = [
+        Self::SupplyChainReady,
+        Self::DeliveryReady,
+        Self::ResourcesSubmitted,
+        Self::ResourcesHealthy,
+        Self::ResourceSubmitted,
+        Self::Healthy,
+        Self::TemplatesReady,
+        Self::RunTemplateReady,
+        Self::StampedObjectCondition,
+        Self::Ready,
+        Self::DeletionPending,
+        Self::ObjectContested,
+        Self::WatchForbidden,
+    ];
+
+    /// The text of `type`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SupplyChainReady => "SupplyChainReady",
+            Self::DeliveryReady => "DeliveryReady",
+            Self::ResourcesSubmitted => "ResourcesSubmitted",
+            Self::ResourcesHealthy => "ResourcesHealthy",
+            Self::ResourceSubmitted => "ResourceSubmitted",
+            Self::Healthy => "Healthy",
+            Self::TemplatesReady => "TemplatesReady",
+            Self::RunTemplateReady => "RunTemplateReady",
+            Self::StampedObjectCondition => "StampedObjectCondition",
+            Self::Ready => "Ready",
+            Self::DeletionPending => "DeletionPending",
+            Self::ObjectContested => "ObjectContested",
+            Self::WatchForbidden => "WatchForbidden",
+        }
+    }
+
+    /// Whether the type exists only while something is wrong, comes after `Ready` and never feeds it.
+    pub fn is_extra(self) -> bool {
+        matches!(
+            self,
+            Self::DeletionPending | Self::ObjectContested | Self::WatchForbidden
+        )
+    }
+}
+
+impl fmt::Display for ConditionType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A condition as another controller wrote it on a stamped object: any status, nothing required.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ObservedCondition {
+    /// What the condition speaks of.
+    #[serde(rename = "type")]
+    pub type_: String,
+    /// Any text; see [`ConditionStatus::from_text`].
+    pub status: String,
+    /// Any text.
+    pub reason: String,
+    /// Any text.
+    pub message: String,
+    /// When the status last changed.
+    pub last_transition_time: Option<Time>,
+    /// Generation of the object the condition speaks of.
+    pub observed_generation: Option<i64>,
+}
+
+impl ObservedCondition {
+    /// Reads the conditions at `.status.conditions` of an object; empty when there are none or they do not decode.
+    ///
+    /// One entry that does not decode spoils the whole list, as in the Go controller (spec 4.5).
+    ///
+    /// ```
+    /// use api_types::condition::ObservedCondition;
+    /// use serde_json::json;
+    ///
+    /// let object = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
+    /// assert_eq!(ObservedCondition::all_of(&object)[0].status, "True");
+    ///
+    /// let object = json!({"status": {"conditions": [{"type": "Ready", "status": true}]}});
+    /// assert!(ObservedCondition::all_of(&object).is_empty());
+    /// ```
+    pub fn all_of(object: &Value) -> Vec<Self> {
+        object
+            .pointer("/status/conditions")
+            .and_then(|conditions| Vec::<Self>::deserialize(conditions).ok())
+            .unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! Reasons of conditions.
+
+use std::borrow::Cow;
+use std::fmt;
+
+/// Why a condition has its status.
+///
+/// ```
+/// use api_types::Reason;
+///
+/// assert_eq!(Reason::MissingValueAtPath.as_str(), "MissingValueAtPath");
+/// assert_eq!(Reason::condition("Succeeded").as_str(), "SucceededCondition");
+/// assert_eq!(Reason::condition("example.com/Ready").as_str(), "example_com_ReadyCondition");
+/// assert_eq!(Reason::copied("").as_str(), "Unknown");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Reason {
+    /// Nothing is wrong.
+    Ready,
+    /// Nothing is known.
+    Unknown,
+
+    // Choosing the blueprint (spec 4.4).
+    /// The Workload has no labels.
+    WorkloadLabelsMissing,
+    /// The Deliverable has no labels.
+    DeliverableLabelsMissing,
+    /// No ClusterSupplyChain selects the Workload.
+    SupplyChainNotFound,
+    /// No ClusterDelivery selects the Deliverable.
+    DeliveryNotFound,
+    /// Several ClusterSupplyChains select the Workload equally.
+    MultipleSupplyChainMatches,
+    /// Several ClusterDeliveries select the Deliverable equally.
+    MultipleDeliveryMatches,
+
+    // Realizing (spec 4.4).
+    /// Everything was submitted.
+    ResourceSubmissionComplete,
+    /// An input was handed through, or could not be.
+    PassThrough,
+    /// The ServiceAccount does not exist.
+    ServiceAccountError,
+    /// No token for the ServiceAccount.
+    ServiceAccountTokenError,
+    /// No client with the token.
+    ResourceRealizerBuilderError,
+    /// The template could not be read.
+    TemplateObjectRetrievalFailure,
+    /// The template could not be rendered.
+    TemplateStampFailure,
+    /// The API server refused the object.
+    TemplateRejectedByAPIServer,
+    /// The objects of an immutable family could not be listed.
+    FailedToListCreatedObjects,
+    /// An output cannot be read (yet).
+    MissingValueAtPath,
+    /// The deployment is not done (yet).
+    ConditionNotMet,
+    /// The deployment failed.
+    FailedConditionMet,
+    /// A template option could not be evaluated.
+    ResolveTemplateOptionsError,
+    /// Not exactly one template option matches.
+    TemplateOptionsMatchError,
+    /// Anything else.
+    UnknownError,
+
+    // Health (spec 4.5).
+    /// No rule, and outputs are there.
+    OutputsAvailable,
+    /// No rule, and outputs are not there.
+    OutputNotAvailable,
+    /// The rule, or the kind of template, says so.
+    AlwaysHealthy,
+    /// There is no object to judge.
+    NoStampedObject,
+    /// A condition of `multiMatch` decided.
+    MatchedCondition,
+    /// A field of `multiMatch` decided.
+    MatchedField,
+    /// Nothing of `multiMatch` decided.
+    NoMatchesFulfilled,
+    /// The owner's health, from that of its steps.
+    HealthyConditionRule,
+    /// `<T>Condition`: the condition of this type on the stamped object decided. Holds the sanitised type; see
+    /// [`Reason::condition`].
+    Condition(String),
+
+    // Blueprints (spec 4.7).
+    /// Templates a blueprint names do not exist.
+    TemplatesNotFound,
+
+    // Runnables (spec 5.5).
+    /// The ClusterRunTemplate does not exist.
+    RunTemplateNotFound,
+    /// The API server refused the run.
+    StampedObjectRejectedByAPIServer,
+    /// An output of the run cannot be read (yet).
+    OutputPathNotSatisfied,
+    /// No client with the token.
+    ClientBuilderError,
+
+    // Ours.
+    /// A step is held until all its declared inputs are there.
+    InputsNotReady,
+    /// The object belongs to another owner or step, or another writer keeps undoing it.
+    ObjectContested,
+    /// An object that is no longer wanted could not be deleted yet.
+    DeletionPending,
+    /// No right to watch a stamped kind.
+    WatchForbidden,
+
+    /// Copied from another object's condition, sanitised; see [`Reason::copied`].
+    Copied(String),
+}
+
+impl Reason {
+    /// `<T>Condition` for a condition type of a stamped object, made to fit the schema's pattern.
+    ///
+    /// A type such as `example.com/Ready` gave a reason the schema rejects, and the Go controller retried the status
+    /// write for ever (spec 4.5).
+    pub fn condition(type_: &str) -> Self {
+        let room = MAX_REASON_CHARS - CONDITION_SUFFIX.len();
+        Self::Condition(sanitised(type_, room, true))
+    }
+
+    /// The reason of another object's condition, made to fit the schema's pattern; `Unknown` when nothing is left.
+    ///
+    /// A blueprint without a `Ready` condition has an empty reason, which the schema rejects (spec 2.3).
+    pub fn copied(reason: &str) -> Self {
+        match sanitised(reason, MAX_REASON_CHARS, false) {
+            reason if reason.is_empty() => Self::Unknown,
+            reason => Self::Copied(reason),
+        }
+    }
+
+    /// The text of `reason`.
+    pub fn as_str(&self) -> Cow<'_, str> {
+        Cow::Borrowed(match self {
+            Self::Condition(type_) => return Cow::Owned(format!("{type_}{CONDITION_SUFFIX}")),
+            Self::Copied(reason) => reason,
+            Self::Ready => "Ready",
+            Self::Unknown => "Unknown",
+            Self::WorkloadLabelsMissing => "WorkloadLabelsMissing",
+            Self::DeliverableLabelsMissing => "DeliverableLabelsMissing",
+            Self::SupplyChainNotFound => "SupplyChainNotFound",
+            Self::DeliveryNotFound => "DeliveryNotFound",
+            Self::MultipleSupplyChainMatches => "MultipleSupplyChainMatches",
+            Self::MultipleDeliveryMatches => "MultipleDeliveryMatches",
+            Self::ResourceSubmissionComplete => "ResourceSubmissionComplete",
+            Self::PassThrough => "PassThrough",
+            Self::ServiceAccountError => "ServiceAccountError",
+            Self::ServiceAccountTokenError => "ServiceAccountTokenError",
+            Self::ResourceRealizerBuilderError => "ResourceRealizerBuilderError",
+            Self::TemplateObjectRetrievalFailure => "TemplateObjectRetrievalFailure",
+            Self::TemplateStampFailure => "TemplateStampFailure",
+            Self::TemplateRejectedByAPIServer => "TemplateRejectedByAPIServer",
+            Self::FailedToListCreatedObjects => "FailedToListCreatedObjects",
+            Self::MissingValueAtPath => "MissingValueAtPath",
+            Self::ConditionNotMet => "ConditionNotMet",
+            Self::FailedConditionMet => "FailedConditionMet",
+            Self::ResolveTemplateOptionsError => "ResolveTemplateOptionsError",
+            Self::TemplateOptionsMatchError => "TemplateOptionsMatchError",
+            Self::UnknownError => "UnknownError",
+            Self::OutputsAvailable => "OutputsAvailable",
+            Self::OutputNotAvailable => "OutputNotAvailable",
+            Self::AlwaysHealthy => "AlwaysHealthy",
+            Self::NoStampedObject => "NoStampedObject",
+            Self::MatchedCondition => "MatchedCondition",
+            Self::MatchedField => "MatchedField",
+            Self::NoMatchesFulfilled => "NoMatchesFulfilled",
+            Self::HealthyConditionRule => "HealthyConditionRule",
+            Self::TemplatesNotFound => "TemplatesNotFound",
+            Self::RunTemplateNotFound => "RunTemplateNotFound",
+            Self::StampedObjectRejectedByAPIServer => "StampedObjectRejectedByAPIServer",
+            Self::OutputPathNotSatisfied => "OutputPathNotSatisfied",
+            Self::ClientBuilderError => "ClientBuilderError",
+            Self::InputsNotReady => "InputsNotReady",
+            Self::ObjectContested => "ObjectContested",
+            Self::DeletionPending => "DeletionPending",
+            Self::WatchForbidden => "WatchForbidden",
+        })
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.as_str())
+    }
+}
+
+const CONDITION_SUFFIX: &str = "Condition";
+const MAX_REASON_CHARS: usize = 1024;
+
+/// Whether the schema accepts the text as a reason: `^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`, at most 1024.
+pub fn is_valid_reason(reason: &str) -> bool {
+    reason.len() <= MAX_REASON_CHARS
+        && reason.starts_with(|c: char| c.is_ascii_alphabetic())
+        && reason.ends_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+        && reason.chars().all(fits)
+}
+
+fn fits(c: char) -> bool {
+    c.is_ascii_alphanumeric() || matches!(c, '_' | ',' | ':')
+}
+
+/// The text with `_` for what the pattern does not allow, from the first letter on, at most `room` long. With
+/// `continued`, something that fits follows, so that the last character may be any.
+fn sanitised(text: &str, room: usize, continued: bool) -> String {
+    let mut clean: String = text
+        .chars()
+        .skip_while(|c| !c.is_ascii_alphabetic())
+        .map(|c| if fits(c) { c } else { '_' })
+        .take(room)
+        .collect();
+    if !continued {
+        clean.truncate(clean.trim_end_matches([',', ':']).len());
+    }
+    clean
+}

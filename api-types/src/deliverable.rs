@@ -1,0 +1,66 @@
+//! Deliverable: configuration that is to be deployed.
+
+use kube_derive::CustomResource;
+use serde::{Deserialize, Serialize};
+
+use crate::condition::Condition;
+use crate::params::OwnerParam;
+use crate::source::Source;
+use crate::status::{BlueprintRef, ResourceStatus};
+
+/// What is to be deployed; a ClusterDelivery is chosen by the Deliverable's labels and fields.
+#[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
+#[kube(
+    group = "carto.run",
+    version = "v1alpha1",
+    kind = "Deliverable",
+    plural = "deliverables",
+    shortname = "dlv",
+    category = "all",
+    namespaced,
+    status = "DeliverableStatus",
+    schema = "disabled",
+    doc = "Configuration that is to be deployed.",
+    derive = "Default",
+    derive = "PartialEq",
+    crates(
+        kube_core = "::kube_core",
+        k8s_openapi = "::k8s_openapi",
+        serde = "::serde",
+        serde_json = "::serde_json"
+    ),
+    printcolumn = r#"{"name":"Source","type":"string","jsonPath":".spec.source['git.url','image']"}"#,
+    printcolumn = r#"{"name":"Delivery","type":"string","jsonPath":".status.deliveryRef.name"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
+)]
+#[serde(default, rename_all = "camelCase")]
+pub struct DeliverableSpec {
+    /// Parameters for the templates of the delivery.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub params: Vec<OwnerParam>,
+    /// Where the configuration is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<Source>,
+    /// ServiceAccount in the Deliverable's namespace whose rights are used; wins over the delivery's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_account_name: Option<String>,
+}
+
+/// What became of a Deliverable.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct DeliverableStatus {
+    /// `metadata.generation` this status speaks of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// `DeliveryReady`, `ResourcesSubmitted`, `ResourcesHealthy`, `Ready`, in this order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// The chosen delivery; `{}` as long as none was.
+    pub delivery_ref: BlueprintRef,
+    /// One entry per resource (step) of the delivery.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub resources: Vec<ResourceStatus>,
+}

@@ -1,0 +1,94 @@
+//! Reasons and types of the Kubernetes events that are recorded on owners and blueprints.
+
+use std::fmt;
+
+/// Whether an event reports progress or a problem; `type` of the Kubernetes event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EventType {
+    /// Something happened that was asked for.
+    Normal,
+    /// Something needs a look.
+    Warning,
+}
+
+impl EventType {
+    /// The text of `type`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Normal => "Normal",
+            Self::Warning => "Warning",
+        }
+    }
+}
+
+/// Why an event was recorded; `reason` of the Kubernetes event.
+///
+/// ```
+/// use api_types::event::{EventReason, EventType};
+///
+/// assert_eq!(EventReason::StampedObjectApplied.as_str(), "StampedObjectApplied");
+/// assert_eq!(EventReason::ResourceFailed.event_type(), EventType::Warning);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum EventReason {
+    /// An object was created or changed.
+    StampedObjectApplied,
+    /// An object was deleted: retention or orphan.
+    StampedObjectRemoved,
+    /// The outputs of a resource (step) or of a Runnable differ from before.
+    ResourceOutputChanged,
+    /// The `Healthy` status of a resource (step) flipped.
+    ResourceHealthyStatusChanged,
+    /// A resource (step) could not be realized.
+    ResourceFailed,
+    /// Fields the kind does not declare, or repeated list keys, were left out so that the apply could succeed.
+    FieldsDropped,
+    /// A blueprint has a self reference, a cycle or an input nobody provides.
+    BlueprintProblem,
+    /// An object belongs to another owner or resource (step) and was not written.
+    ObjectContested,
+    /// An object that is no longer wanted could not be deleted yet.
+    DeletionFailed,
+    /// Our own status write changes the rendering again and again; writing is slowed down.
+    RenderingUnstable,
+}
+
+impl EventReason {
+    /// The text of `reason`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::StampedObjectApplied => "StampedObjectApplied",
+            Self::StampedObjectRemoved => "StampedObjectRemoved",
+            Self::ResourceOutputChanged => "ResourceOutputChanged",
+            Self::ResourceHealthyStatusChanged => "ResourceHealthyStatusChanged",
+            Self::ResourceFailed => "ResourceFailed",
+            Self::FieldsDropped => "FieldsDropped",
+            Self::BlueprintProblem => "BlueprintProblem",
+            Self::ObjectContested => "ObjectContested",
+            Self::DeletionFailed => "DeletionFailed",
+            Self::RenderingUnstable => "RenderingUnstable",
+        }
+    }
+
+    /// The type that goes with the reason. The first four are those of the Go controller, which knew no warnings.
+    pub fn event_type(self) -> EventType {
+        match self {
+            Self::StampedObjectApplied
+            | Self::StampedObjectRemoved
+            | Self::ResourceOutputChanged
+            | Self::ResourceHealthyStatusChanged => EventType::Normal,
+            Self::ResourceFailed
+            | Self::FieldsDropped
+            | Self::BlueprintProblem
+            | Self::ObjectContested
+            | Self::DeletionFailed
+            | Self::RenderingUnstable => EventType::Warning,
+        }
+    }
+}
+
+impl fmt::Display for EventReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

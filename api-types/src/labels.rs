@@ -1,0 +1,36 @@
+//! Keys of the labels and annotations that are written on stamped objects.
+
+/// Name of the Workload an object was stamped for.
+pub const WORKLOAD_NAME: &str = "carto.run/workload-name";
+/// Namespace of the Workload an object was stamped for.
+pub const WORKLOAD_NAMESPACE: &str = "carto.run/workload-namespace";
+/// Name of the ClusterSupplyChain that asked for the object.
+pub const SUPPLY_CHAIN_NAME: &str = "carto.run/supply-chain-name";
+/// Name of the Deliverable an object was stamped for.
+pub const DELIVERABLE_NAME: &str = "carto.run/deliverable-name";
+/// Namespace of the Deliverable an object was stamped for.
+pub const DELIVERABLE_NAMESPACE: &str = "carto.run/deliverable-namespace";
+/// Name of the ClusterDelivery that asked for the object.
+pub const DELIVERY_NAME: &str = "carto.run/delivery-name";
+/// Name of the blueprint's resource (step) the object belongs to.
+pub const RESOURCE_NAME: &str = "carto.run/resource-name";
+/// Kind of the template the object was stamped from.
+pub const TEMPLATE_KIND: &str = "carto.run/template-kind";
+/// Name of the template the object was stamped from.
+pub const CLUSTER_TEMPLATE_NAME: &str = "carto.run/cluster-template-name";
+/// Lifecycle of that template: `mutable`, `immutable` or `tekton`.
+pub const TEMPLATE_LIFECYCLE: &str = "carto.run/template-lifecycle";
+/// Name of the Runnable an object was stamped for.
+pub const RUNNABLE_NAME: &str = "carto.run/runnable-name";
+/// Name of the ClusterRunTemplate the object was stamped from.
+pub const RUN_TEMPLATE_NAME: &str = "carto.run/run-template-name";
+
+/// Annotation: `sha256:<hex>` of the rendering that produced the object (plus the rerun or retry token of a run).
+///
+/// A digest on the object instead of one in memory is what makes a restart free of writes: the Go controller kept it in
+/// memory and ran every pipeline again after each restart (#1045).
+pub const RENDERED_DIGEST: &str = "carto.run/rendered-digest";
+/// Annotation: the decimal sequence number of a submission within its immutable family; the highest is the newest.
+pub const SUBMISSION: &str = "carto.run/submission";
+/// Annotation: rendered paths that the API server did not record as ours, tolerated from then on.
+pub const UNOWNED: &str = "carto.run/unowned";

@@ -1,0 +1,129 @@
+//! Requirements on the labels and fields of an owner.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Labels, label requirements and field requirements; all must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Selector {
+    /// Labels with these values.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_labels: BTreeMap<String, String>,
+    /// Requirements on labels.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub match_expressions: Vec<LabelRequirement>,
+    /// Requirements on fields.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub match_fields: Vec<FieldRequirement>,
+}
+
+impl Selector {
+    /// How specific the selector is: the number of its requirements, whatever their kind.
+    pub fn specificity(&self) -> usize {
+        self.match_labels.len() + self.match_expressions.len() + self.match_fields.len()
+    }
+
+    /// Whether nothing is required.
+    pub fn is_empty(&self) -> bool {
+        self.specificity() == 0
+    }
+}
+
+/// A requirement on one label, as in Kubernetes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LabelRequirement {
+    /// Key of the label.
+    pub key: String,
+    /// `In`, `NotIn`, `Exists` or `DoesNotExist`; any string is stored.
+    pub operator: String,
+    /// Values, for `In` and `NotIn`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+}
+
+/// A requirement on the value at a path of an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct FieldRequirement {
+    /// JSONPath of the value, relative to the object itself.
+    pub key: String,
+    /// See [`FieldRequirement::field_operator`].
+    pub operator: String,
+    /// Values, for `In` and `NotIn`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+}
+
+impl FieldRequirement {
+    /// The operator, if it is a known one; the schema admits no other.
+    ///
+    /// ```
+    /// use api_types::{FieldOperator, FieldRequirement};
+    ///
+    /// let requirement = FieldRequirement { operator: "Exists".into(), ..Default::default() };
+    /// assert_eq!(requirement.field_operator(), Some(FieldOperator::Exists));
+    /// ```
+    pub fn field_operator(&self) -> Option<FieldOperator> {
+        self.operator.parse().ok()
+    }
+}
+
+/// How a value is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FieldOperator {
+    /// The value is one of the given.
+    In,
+    /// The value is none of the given.
+    NotIn,
+    /// There is a value.
+    Exists,
+    /// There is no value.
+    DoesNotExist,
+}
+
+impl FieldOperator {
+    /// Every operator, in the order of the schema.
+    pub const ALL: [Self; 4] = [Self::In, Self::NotIn, Self::Exists, Self::DoesNotExist];
+
+    /// The text of the operator.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::In => "In",
+            Self::NotIn => "NotIn",
+            Self::Exists => "Exists",
+            Self::DoesNotExist => "DoesNotExist",
+        }
+    }
+}
+
+impl fmt::Display for FieldOperator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A text that is not an operator.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("invalid operator {operator} for field selector")]
+pub struct UnknownOperator {
+    /// The text as given.
+    pub operator: String,
+}
+
+impl FromStr for FieldOperator {
+    type Err = UnknownOperator;
+
+    fn from_str(operator: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|known| known.as_str() == operator)
+            .ok_or_else(|| UnknownOperator {
+                operator: operator.to_owned(),
+            })
+    }
+}

@@ -1,0 +1,177 @@
+//! What the status of Workloads and Deliverables says about each resource (step).
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde::{Deserialize, Serialize};
+
+use crate::condition::Condition;
+
+/// The blueprint an owner was matched to. Only `kind` and `name` are written; serialises as `{}` when nothing matched.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct BlueprintRef {
+    /// Kind of the blueprint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Never written: blueprints are cluster scoped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Name of the blueprint.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Never written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
+}
+
+impl BlueprintRef {
+    /// A reference as controllers write it.
+    ///
+    /// ```
+    /// use api_types::BlueprintRef;
+    ///
+    /// let reference = BlueprintRef::new("ClusterSupplyChain", "chain");
+    /// assert_eq!(
+    ///     serde_json::to_string(&reference)?,
+    ///     r#"{"kind":"ClusterSupplyChain","name":"chain"}"#
+    /// );
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn new(kind: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            kind: Some(kind.into()),
+            name: Some(name.into()),
+            ..Self::default()
+        }
+    }
+}
+
+/// One entry of `status.resources[]`: what a resource (step) of the blueprint came to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ResourceStatus {
+    /// Name of the resource (step) in the blueprint.
+    pub name: String,
+    /// The object that was last submitted; absent as long as none was, and for pass-through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stamped_ref: Option<StampedRef>,
+    /// The template it was stamped from; absent for pass-through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub template_ref: Option<TemplateRef>,
+    /// The resources whose outputs are taken, in the order sources, images, deployment, configs; duplicates kept.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<InputStatus>,
+    /// What can be read now, in the order of the template kind.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<OutputStatus>,
+    /// `ResourceSubmitted`, `Healthy` (if any), `Ready`, in this order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// A stamped object: a core/v1 ObjectReference plus the plural resource.
+///
+/// Only `api_version`, `kind`, `namespace`, `name` and `resource` are written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct StampedRef {
+    /// `<group>/<version>`, or `<version>` for the core group.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
+    /// Never written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field_path: Option<String>,
+    /// Kind of the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Name of the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Namespace of the object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// `<plural>` for the core group, otherwise `<plural>.<group>`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource: Option<String>,
+    /// Never written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_version: Option<String>,
+    /// Never written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+}
+
+/// `stampedRef.resource` when the plural of a kind cannot be found out.
+pub const UNKNOWN_RESOURCE: &str =
+    "could not fetch - see logs for 'failed to retrieve qualified resource name'";
+
+/// A template: a core/v1 ObjectReference of which only `api_version`, `kind` and `name` are written.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct TemplateRef {
+    /// Always [`crate::API_VERSION`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub api_version: Option<String>,
+    /// Never written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub field_path: Option<String>,
+    /// Kind of the template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Name of the template.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Never written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    /// Never written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_version: Option<String>,
+    /// Never written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+}
+
+impl TemplateRef {
+    /// A reference as controllers write it.
+    ///
+    /// ```
+    /// use api_types::TemplateRef;
+    ///
+    /// let reference = TemplateRef::new("ClusterTemplate", "sink");
+    /// assert_eq!(
+    ///     serde_json::to_string(&reference)?,
+    ///     r#"{"apiVersion":"carto.run/v1alpha1","kind":"ClusterTemplate","name":"sink"}"#
+    /// );
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn new(kind: impl Into<String>, name: impl Into<String>) -> Self {
+        Self {
+            api_version: Some(crate::API_VERSION.to_owned()),
+            kind: Some(kind.into()),
+            name: Some(name.into()),
+            ..Self::default()
+        }
+    }
+}
+
+/// An input of a resource (step).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct InputStatus {
+    /// Name of the *resource* that provides the input, not the local input name.
+    pub name: String,
+}
+
+/// An output that was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OutputStatus {
+    /// `url`, `revision`, `image` or `config`.
+    pub name: String,
+    /// The first 1024 bytes of the value as YAML.
+    pub preview: String,
+    /// `sha256:<hex>` of the whole value as YAML.
+    pub digest: String,
+    /// When the digest last changed; whole seconds.
+    pub last_transition_time: Time,
+}
