@@ -1,0 +1,136 @@
+#!/usr/bin/env bash
+# Builds the real parts that tests and the demo run: API server, etcd, kubectl, ytt, Flux, a registry. All pinned (see
+# `pins` and modules/), all from Go modules, kept outside the source tree in a folder named by the hash of the pins.
+#
+#   build.sh          build what is missing; well under a second when nothing is
+#   build.sh --path   print the folder of binaries, build nothing
+#   build.sh --clean  remove every cached control plane
+#
+# CARTO_CACHE          where the cache lies (default: $XDG_CACHE_HOME/carto, else ~/.cache/carto)
+# KUBEBUILDER_ASSETS   a folder with your own Kubernetes binaries: those found there are not built
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+# One setting for all parts, or the packages they share compile twice. Part of the hash, as what they decide is in the binaries.
+export CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local GOWORK=off
+readonly BUILD_FLAGS=(-trimpath -buildvcs=false)
+readonly LINK_FLAGS='-s -w'
+readonly GO_MINOR_WANTED=26
+
+cache=${CARTO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/carto}/control-plane
+
+assets_folder() {
+  local hash
+  hash=$({
+    echo "${BUILD_FLAGS[*]} $LINK_FLAGS $CGO_ENABLED $(uname -sm)"
+    grep -v '^#' pins
+    cat modules/*/go.mod modules/*/go.sum
+  } | sha256sum | cut -c 1-16)
+  echo "$cache/$hash"
+}
+
+say() { printf 'control-plane: %s\n' "$*" >&2; }
+
+die() {
+  say "$@"
+  exit 1
+}
+
+require_tools() {
+  command -v go >/dev/null ||
+    die "Go is missing: install Go 1.$GO_MINOR_WANTED or newer (https://go.dev/doc/install), then run this again"
+  local version minor
+  version=$(go env GOVERSION)
+  minor=${version#go1.}
+  minor=${minor%%[!0-9]*}
+  [[ $version == go1.* && $minor -ge $GO_MINOR_WANTED ]] ||
+    die "Go 1.$GO_MINOR_WANTED or newer is needed, but '$(command -v go)' is $version"
+}
+
+# Tests serve repositories to Flux over the smart protocol; nothing here builds git.
+check_git() {
+  command -v git >/dev/null || die "git is missing: install it (Debian: apt-get install git)"
+  [[ -x $(git --exec-path)/git-http-backend ]] ||
+    die "git has no http-backend in $(git --exec-path): install the full git package (Debian: git)"
+}
+
+# Waits for a child, with a line every half minute, so that nobody takes four silent minutes for a hang.
+await() { # name pid
+  local next=30
+  while kill -0 "$2" 2>/dev/null; do
+    sleep 0.2
+    if [[ $SECONDS -ge $next ]]; then
+      say "$1: still building, $SECONDS s"
+      next=$((next + 30))
+    fi
+  done
+  wait "$2"
+}
+
+compile() { # name module package x-flags, into $assets
+  local name=$1 module=$2 package=$3 link=$LINK_FLAGS x
+  [[ $4 == - ]] || for x in ${4//,/ }; do link+=" -X $x"; done
+  say "$name: building"
+  SECONDS=0
+  # The lock (descriptor 9) stays with this script: a compiler left behind must not hold it.
+  (cd "modules/$module" && exec go build "${BUILD_FLAGS[@]}" -ldflags "$link" -o "$assets/.$name.partial" "$package") \
+    >"$assets/.$name.log" 2>&1 9>&- &
+  if ! await "$name" $!; then
+    tail -n 40 "$assets/.$name.log" >&2
+    die "$name: build failed after $SECONDS s (whole log: $assets/.$name.log)"
+  fi
+  mv -f "$assets/.$name.partial" "$assets/$name"
+  rm -f "$assets/.$name.log"
+  say "$name: built in $SECONDS s"
+}
+
+build_binaries() {
+  local name module package x_flags
+  while read -r name module package x_flags; do
+    if [[ -x $assets/$name ]]; then
+      say "$name: cached"
+    elif [[ -n ${KUBEBUILDER_ASSETS:-} && -x $KUBEBUILDER_ASSETS/$name ]]; then
+      say "$name: taken from KUBEBUILDER_ASSETS"
+    else
+      require_tools
+      compile "$name" "$module" "$package" "$x_flags" </dev/null
+    fi
+  done < <(grep -v '^#' pins)
+}
+
+copy_flux_crds() {
+  if [[ -d $assets/flux-crds ]]; then
+    say "flux-crds: cached"
+    return
+  fi
+  require_tools
+  local module
+  module=$(cd modules/source-controller && go list -m -f '{{.Dir}}' github.com/fluxcd/source-controller)
+  rm -rf "$assets/.flux-crds.partial"
+  mkdir "$assets/.flux-crds.partial"
+  cp "$module"/config/crd/bases/*.yaml "$assets/.flux-crds.partial/"
+  chmod u+w "$assets"/.flux-crds.partial/*
+  mv "$assets/.flux-crds.partial" "$assets/flux-crds"
+  say "flux-crds: copied"
+}
+
+build() {
+  check_git
+  mkdir -p "$assets"
+  # Two runs at once (two terminals, `make test` and an editor) would compile everything twice.
+  if command -v flock >/dev/null; then
+    exec 9>"$assets/.lock"
+    flock -n 9 || { say "another run is building, waiting for it" && flock 9; }
+  fi
+  build_binaries
+  copy_flux_crds
+  say "ready in $assets"
+}
+
+assets=$(assets_folder)
+case ${1:-} in
+  --path) echo "$assets" ;;
+  --clean) rm -rf "$cache" ;;
+  '') build ;;
+  *) die "unknown argument '$1'; known: --path, --clean" ;;
+esac

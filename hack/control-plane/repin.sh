@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Writes modules/<folder>/go.mod and go.sum for the versions below. Only needed when a version changes: edit it here, run
+# this, run build.sh, commit the result.
+#
+# Each part is built inside a wrapper module, because `go install package@version` refuses modules with `replace` lines
+# (Kubernetes, etcd, Flux). The wrapper repeats the part's own `require` lines, so that exactly the versions its authors
+# tested are linked; relative replaces become the published module of the same release. The part's own go.sum is the
+# seed: some of Flux's pseudo-versions are not in the checksum data base.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")"
+
+export GOTOOLCHAIN=local GOFLAGS=-mod=mod CGO_ENABLED=0
+
+module_dir() { # module version -> folder in the module cache
+  (cd "$(mktemp -d)" && go mod download -json "$1@$2" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+}
+
+# wrap FOLDER MODULE VERSION PACKAGE... : the wrapper without the part's replaces; the caller adds those.
+wrap() {
+  local folder=$1 module=$2 version=$3 source
+  shift 3
+  source=$(module_dir "$module" "$version")
+  mkdir -p "modules/$folder"
+  {
+    printf '// Written by repin.sh; do not edit.\nmodule carto.run/hack/control-plane/%s\n\ngo 1.26.0\n\n' "$folder"
+    printf 'tool %s\n' "$@"
+    printf '\nrequire %s %s\n\n' "$module" "$version"
+    sed -n '/^require (/,/^)/p' "$source/go.mod"
+  } >"modules/$folder/go.mod"
+  cp "$source/go.sum" "modules/$folder/go.sum"
+  chmod u+w "modules/$folder/go.sum"
+}
+
+# The folder of the module is in the cache read-only; `go mod edit` works on ours.
+replace() { # folder old new...
+  local folder=$1
+  shift
+  (cd "modules/$folder" && go mod edit "${@/#/-replace=}")
+}
+
+# Adds what the seeds miss (test dependencies of the part are not needed and stay out).
+complete() { # folder package...
+  local folder=$1
+  shift
+  (cd "modules/$folder" && go list -deps "$@" >/dev/null)
+}
+
+kubernetes() {
+  local version=v1.36.3 staging=v0.36.3 name
+  wrap kubernetes k8s.io/kubernetes "$version" \
+    k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kubectl k8s.io/kubernetes/cmd/kube-controller-manager
+  # The staging modules are required as v0.0.0 and live beside Kubernetes; outside its repository they are published as v0.x.
+  sed -n 's/^\t\(k8s\.io\/[a-z0-9-]*\) v0\.0\.0\( .*\)\?$/\1/p' modules/kubernetes/go.mod | sort -u | while read -r name; do
+    replace kubernetes "$name=$name@$staging"
+  done
+  complete kubernetes k8s.io/kubernetes/cmd/{kube-apiserver,kubectl,kube-controller-manager}
+}
+
+etcd() {
+  wrap etcd go.etcd.io/etcd/server/v3 v3.7.3 go.etcd.io/etcd/server/v3
+  complete etcd go.etcd.io/etcd/server/v3
+}
+
+ytt() {
+  wrap ytt carvel.dev/ytt v0.50.0 carvel.dev/ytt/cmd/ytt
+  complete ytt carvel.dev/ytt/cmd/ytt
+}
+
+crane() {
+  wrap crane github.com/google/go-containerregistry v0.22.1 github.com/google/go-containerregistry/cmd/crane
+  complete crane github.com/google/go-containerregistry/cmd/crane
+}
+
+source_controller() {
+  wrap source-controller github.com/fluxcd/source-controller v1.7.0 github.com/fluxcd/source-controller
+  replace source-controller \
+    github.com/opencontainers/go-digest=github.com/opencontainers/go-digest@v1.0.1-0.20220411205349-bde1400a84be
+  complete source-controller github.com/fluxcd/source-controller
+}
+
+for part in "${@:-etcd kubernetes ytt crane source_controller}"; do
+  for name in $part; do
+    echo "control-plane: pinning $name"
+    "$name"
+  done
+done
