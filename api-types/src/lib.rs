@@ -33,6 +33,7 @@ pub mod condition;
 pub mod deliverable;
 pub mod delivery;
 pub mod event;
+mod go_text;
 mod json_any;
 pub mod labels;
 pub mod params;

@@ -1,10 +1,15 @@
 //! Requirements on the labels and fields of an owner.
 
+mod compiled;
+mod label_syntax;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+pub use compiled::{CompiledSelector, SelectorError};
 
 /// Labels, label requirements and field requirements; all must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -127,3 +132,6 @@ impl FromStr for FieldOperator {
             })
     }
 }
+
+#[cfg(test)]
+mod tests;

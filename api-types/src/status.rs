@@ -70,7 +70,7 @@ pub struct ResourceStatus {
 
 /// A stamped object: a core/v1 ObjectReference plus the plural resource.
 ///
-/// Only `api_version`, `kind`, `namespace`, `name` and `resource` are written.
+/// In `stampedRef` only `api_version`, `kind`, `namespace`, `name` and `resource` are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct StampedRef {
@@ -95,7 +95,7 @@ pub struct StampedRef {
     /// Never written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_version: Option<String>,
-    /// Never written.
+    /// Uid of the object; written in `pendingRemovals` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
 }

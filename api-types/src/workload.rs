@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::condition::Condition;
 use crate::params::OwnerParam;
 use crate::source::Source;
-use crate::status::{BlueprintRef, ResourceStatus};
+use crate::status::{BlueprintRef, ResourceStatus, StampedRef};
 
 /// What the developer wants; a ClusterSupplyChain is chosen by the Workload's labels and fields.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
@@ -111,4 +111,8 @@ pub struct WorkloadStatus {
     /// One entry per resource (step) of the supply chain.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceStatus>,
+    /// Objects that are no longer wanted and could not be deleted yet, with their uid if it is known. An addition to
+    /// the Go controller's status, which forgot them; left out when empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pending_removals: Vec<StampedRef>,
 }

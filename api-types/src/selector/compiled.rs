@@ -1,0 +1,169 @@
+//! Label selectors, checked once and matched often.
+
+use std::collections::BTreeMap;
+
+use super::label_syntax::{key_errors, value_errors};
+use super::{FieldOperator, LabelRequirement, Selector};
+use crate::go_text;
+
+/// The label part of a [`Selector`], ready to be matched. Field requirements are evaluated elsewhere.
+///
+/// ```
+/// use api_types::selector::{CompiledSelector, Selector};
+///
+/// let selector: Selector = serde_json::from_str(
+///     r#"{"matchLabels": {"type": "web"}, "matchExpressions": [{"key": "legacy", "operator": "DoesNotExist"}]}"#,
+/// )?;
+/// let compiled = CompiledSelector::new(&selector)?;
+/// let labels = |pairs: &[(&str, &str)]| pairs.iter().map(|&(k, v)| (k.into(), v.into())).collect();
+/// assert!(compiled.matches(&labels(&[("type", "web"), ("team", "a")])));
+/// assert!(!compiled.matches(&labels(&[("type", "web"), ("legacy", "yes")])));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CompiledSelector {
+    requirements: Vec<Requirement>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Requirement {
+    key: String,
+    operator: FieldOperator,
+    values: Vec<String>,
+}
+
+/// A label selector Kubernetes does not accept. The text is Kubernetes' own.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectorError {
+    /// The operator is none of `In`, `NotIn`, `Exists`, `DoesNotExist`.
+    #[error("{} is not a valid label selector operator", go_text::quoted(.operator))]
+    Operator {
+        /// The operator as given.
+        operator: String,
+    },
+    /// A key or its values are not allowed.
+    #[error("{text}")]
+    Requirement {
+        /// One message, or several as `[<a>, <b>]`.
+        text: String,
+    },
+}
+
+impl CompiledSelector {
+    /// Checks the labels and expressions of a selector.
+    ///
+    /// # Errors
+    ///
+    /// The first requirement that Kubernetes does not accept, labels (by key) before expressions; the user must fix it.
+    pub fn new(selector: &Selector) -> Result<Self, SelectorError> {
+        Self::from_parts(&selector.match_labels, &selector.match_expressions)
+    }
+
+    /// As [`CompiledSelector::new`], for labels and expressions that are not in a [`Selector`].
+    ///
+    /// # Errors
+    ///
+    /// As [`CompiledSelector::new`].
+    pub fn from_parts(
+        labels: &BTreeMap<String, String>,
+        expressions: &[LabelRequirement],
+    ) -> Result<Self, SelectorError> {
+        let mut requirements = Vec::with_capacity(labels.len() + expressions.len());
+        for (key, value) in labels {
+            requirements.push(Requirement::checked(
+                key,
+                FieldOperator::In,
+                std::slice::from_ref(value),
+            )?);
+        }
+        for expression in expressions {
+            let operator = expression
+                .operator
+                .parse()
+                .map_err(|_| SelectorError::Operator {
+                    operator: expression.operator.clone(),
+                })?;
+            requirements.push(Requirement::checked(
+                &expression.key,
+                operator,
+                &expression.values,
+            )?);
+        }
+        Ok(Self { requirements })
+    }
+
+    /// Whether labels meet all requirements; without requirements all labels do.
+    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        self.requirements
+            .iter()
+            .all(|requirement| requirement.matches(labels))
+    }
+}
+
+impl Requirement {
+    fn checked(
+        key: &str,
+        operator: FieldOperator,
+        values: &[String],
+    ) -> Result<Self, SelectorError> {
+        let mut errors = Vec::new();
+        let mut refuse = |path: String, value: String, details: &[String]| {
+            if !details.is_empty() {
+                errors.push(format!(
+                    "{path}: Invalid value: {value}: {}",
+                    details.join("; ")
+                ));
+            }
+        };
+        refuse("key".to_owned(), go_text::quoted(key), &key_errors(key));
+        if let Some(detail) = count_error(operator, values) {
+            refuse(
+                "values".to_owned(),
+                go_text::string_slice(values),
+                &[detail.to_owned()],
+            );
+        }
+        for (index, value) in values.iter().enumerate() {
+            refuse(
+                format!("values[{index}][{key}]"),
+                go_text::quoted(value),
+                &value_errors(value),
+            );
+        }
+        match errors.as_slice() {
+            [] => Ok(Self {
+                key: key.to_owned(),
+                operator,
+                values: values.to_vec(),
+            }),
+            [only] => Err(SelectorError::Requirement { text: only.clone() }),
+            several => Err(SelectorError::Requirement {
+                text: format!("[{}]", several.join(", ")),
+            }),
+        }
+    }
+
+    fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+        let value = labels.get(&self.key);
+        let listed = || value.is_some_and(|value| self.values.contains(value));
+        match self.operator {
+            FieldOperator::In => listed(),
+            // A label that is not there is not in any set: unlike field requirements (spec 2.2).
+            FieldOperator::NotIn => !listed(),
+            FieldOperator::Exists => value.is_some(),
+            FieldOperator::DoesNotExist => value.is_none(),
+        }
+    }
+}
+
+fn count_error(operator: FieldOperator, values: &[String]) -> Option<&'static str> {
+    match (operator, values.is_empty()) {
+        (FieldOperator::In | FieldOperator::NotIn, true) => {
+            Some("for 'in', 'notin' operators, values set can't be empty")
+        }
+        (FieldOperator::Exists | FieldOperator::DoesNotExist, false) => {
+            Some("values set must be empty for exists and does not exist")
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,87 @@
+//! What Kubernetes accepts as label keys and values, with its messages (those of apimachinery 0.25).
+
+const MAX_NAME: usize = 63;
+const MAX_PREFIX: usize = 253;
+
+const NAME_RULE: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
+     alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
+     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const VALUE_RULE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
+     '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
+     used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or \
+     '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
+     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+
+/// What is wrong with a label key; empty when nothing is.
+pub(super) fn key_errors(key: &str) -> Vec<String> {
+    let parts: Vec<&str> = key.split('/').collect();
+    let mut errors = Vec::new();
+    let name = match parts[..] {
+        [name] => name,
+        [prefix, name] => {
+            errors.extend(prefix_errors(prefix));
+            name
+        }
+        _ => {
+            return vec![format!(
+                "a qualified name {NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+            )];
+        }
+    };
+    if name.is_empty() {
+        errors.push("name part must be non-empty".to_owned());
+    } else if name.len() > MAX_NAME {
+        errors.push(format!(
+            "name part must be no more than {MAX_NAME} characters"
+        ));
+    }
+    if !is_name(name) {
+        errors.push(format!("name part {NAME_RULE}"));
+    }
+    errors
+}
+
+fn prefix_errors(prefix: &str) -> Vec<String> {
+    if prefix.is_empty() {
+        return vec!["prefix part must be non-empty".to_owned()];
+    }
+    let mut errors = Vec::new();
+    if prefix.len() > MAX_PREFIX {
+        errors.push(format!(
+            "prefix part must be no more than {MAX_PREFIX} characters"
+        ));
+    }
+    if !prefix.split('.').all(is_dns_label) {
+        errors.push(format!("prefix part {SUBDOMAIN_RULE}"));
+    }
+    errors
+}
+
+/// What is wrong with a label value; empty when nothing is.
+pub(super) fn value_errors(value: &str) -> Vec<String> {
+    let mut errors = Vec::new();
+    if value.len() > MAX_NAME {
+        errors.push(format!("must be no more than {MAX_NAME} characters"));
+    }
+    if !value.is_empty() && !is_name(value) {
+        errors.push(VALUE_RULE.to_owned());
+    }
+    errors
+}
+
+/// `([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]`
+fn is_name(text: &str) -> bool {
+    let edge = |c: char| c.is_ascii_alphanumeric();
+    text.starts_with(edge)
+        && text.ends_with(edge)
+        && text
+            .chars()
+            .all(|c| edge(c) || matches!(c, '-' | '_' | '.'))
+}
+
+/// `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
+fn is_dns_label(text: &str) -> bool {
+    let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    text.starts_with(edge) && text.ends_with(edge) && text.chars().all(|c| edge(c) || c == '-')
+}
