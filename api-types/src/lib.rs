@@ -38,6 +38,7 @@ mod json_any;
 pub mod labels;
 pub mod params;
 pub mod runnable;
+pub mod schema;
 pub mod selector;
 pub mod source;
 pub mod status;
@@ -57,6 +58,7 @@ pub use params::{BlueprintParam, OwnerParam, TemplateParam};
 pub use runnable::{
     ClusterRunTemplate, ClusterRunTemplateSpec, Runnable, RunnableSpec, RunnableStatus,
 };
+pub use schema::crds;
 pub use selector::{FieldOperator, FieldRequirement, LabelRequirement, Selector};
 pub use source::{GitRef, GitSource, Source};
 pub use status::{

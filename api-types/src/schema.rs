@@ -1,0 +1,84 @@
+//! The CustomResourceDefinitions.
+//!
+//! The schemas are written by hand, because they are a contract: names, enums, defaults and required fields are those
+//! of the Go controller (spec 1), whatever the Rust types look like. A test holds types and schemas together.
+
+mod blueprints;
+mod build;
+mod core;
+mod owners;
+mod runs;
+mod templates;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceValidation, JSONSchemaProps,
+};
+use kube_core::CustomResourceExt;
+
+use build::{Object, object, text};
+
+/// Every CustomResourceDefinition of the group, owners first.
+///
+/// ```
+/// let names: Vec<String> = api_types::crds().into_iter().filter_map(|crd| crd.metadata.name).collect();
+/// assert_eq!(names.len(), 11);
+/// assert_eq!(names[0], "workloads.carto.run");
+/// ```
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    vec![
+        crd::<crate::Workload>(owners::workload()),
+        crd::<crate::Deliverable>(owners::deliverable()),
+        crd::<crate::ClusterSupplyChain>(blueprints::supply_chain()),
+        crd::<crate::ClusterDelivery>(blueprints::delivery()),
+        crd::<crate::ClusterSourceTemplate>(templates::source()),
+        crd::<crate::ClusterImageTemplate>(templates::image()),
+        crd::<crate::ClusterConfigTemplate>(templates::config()),
+        crd::<crate::ClusterTemplate>(templates::plain()),
+        crd::<crate::ClusterDeploymentTemplate>(templates::deployment()),
+        crd::<crate::Runnable>(runs::runnable()),
+        crd::<crate::ClusterRunTemplate>(runs::run_template()),
+    ]
+}
+
+/// The derived definition (names, scope, columns, subresource) with the hand-written schema.
+fn crd<K: CustomResourceExt>(schema: Object) -> CustomResourceDefinition {
+    let mut crd = K::crd();
+    let schema = CustomResourceValidation {
+        open_api_v3_schema: Some(schema.into()),
+    };
+    for version in &mut crd.spec.versions {
+        version.schema = Some(schema.clone());
+        // An empty list is left out of the files, and the API server has none either.
+        version.additional_printer_columns = version
+            .additional_printer_columns
+            .take()
+            .filter(|list| !list.is_empty());
+        version.selectable_fields = version
+            .selectable_fields
+            .take()
+            .filter(|list| !list.is_empty());
+        version.subresources = version
+            .subresources
+            .take()
+            .filter(|sub| sub.status.is_some());
+    }
+    let names = &mut crd.spec.names;
+    names.categories = names.categories.take().filter(|list| !list.is_empty());
+    names.list_kind = Some(format!("{}List", names.kind));
+    crd
+}
+
+/// The root of a kind: `metadata` and `spec` are required.
+fn root(description: &str, spec: Object) -> Object {
+    object(description)
+        .optional("apiVersion", text("Version of the schema of this object."))
+        .optional("kind", text("Kind of this object."))
+        .required(
+            "metadata",
+            JSONSchemaProps {
+                type_: Some("object".to_owned()),
+                ..JSONSchemaProps::default()
+            },
+        )
+        .required("spec", spec)
+}

@@ -1,0 +1,226 @@
+//! Words to write a schema with.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+};
+use serde_json::Value;
+
+/// A schema that can be refined.
+pub(super) trait Refine: Sized {
+    /// At least this many characters.
+    fn min_length(self, length: i64) -> Self;
+    /// At most this many characters.
+    fn max_length(self, length: i64) -> Self;
+    /// A regular expression the text must match.
+    fn pattern(self, pattern: &str) -> Self;
+    /// The only texts allowed.
+    fn one_of(self, texts: &[&str]) -> Self;
+    /// The value the API server fills in.
+    fn defaults_to(self, value: Value) -> Self;
+    /// The least number allowed.
+    fn minimum(self, number: i32) -> Self;
+    /// At least this many items.
+    fn min_items(self, count: i64) -> Self;
+}
+
+impl Refine for JSONSchemaProps {
+    fn min_length(self, length: i64) -> Self {
+        Self {
+            min_length: Some(length),
+            ..self
+        }
+    }
+
+    fn max_length(self, length: i64) -> Self {
+        Self {
+            max_length: Some(length),
+            ..self
+        }
+    }
+
+    fn pattern(self, pattern: &str) -> Self {
+        Self {
+            pattern: Some(pattern.to_owned()),
+            ..self
+        }
+    }
+
+    fn one_of(self, texts: &[&str]) -> Self {
+        Self {
+            enum_: Some(texts.iter().map(|&text| JSON(text.into())).collect()),
+            ..self
+        }
+    }
+
+    fn defaults_to(self, value: Value) -> Self {
+        Self {
+            default: Some(JSON(value)),
+            ..self
+        }
+    }
+
+    fn minimum(self, number: i32) -> Self {
+        Self {
+            minimum: Some(number.into()),
+            ..self
+        }
+    }
+
+    fn min_items(self, count: i64) -> Self {
+        Self {
+            min_items: Some(count),
+            ..self
+        }
+    }
+}
+
+fn of_type(type_: &str, description: &str) -> JSONSchemaProps {
+    JSONSchemaProps {
+        type_: Some(type_.to_owned()),
+        description: Some(description.to_owned()),
+        ..JSONSchemaProps::default()
+    }
+}
+
+/// A string.
+pub(super) fn text(description: &str) -> JSONSchemaProps {
+    of_type("string", description)
+}
+
+/// A boolean.
+pub(super) fn boolean(description: &str) -> JSONSchemaProps {
+    of_type("boolean", description)
+}
+
+/// A 64-bit integer.
+pub(super) fn integer(description: &str) -> JSONSchemaProps {
+    JSONSchemaProps {
+        format: Some("int64".to_owned()),
+        ..of_type("integer", description)
+    }
+}
+
+/// A point in time.
+pub(super) fn time(description: &str) -> JSONSchemaProps {
+    JSONSchemaProps {
+        format: Some("date-time".to_owned()),
+        ..of_type("string", description)
+    }
+}
+
+/// Any JSON: no type at all.
+pub(super) fn any(description: &str) -> JSONSchemaProps {
+    JSONSchemaProps {
+        description: Some(description.to_owned()),
+        x_kubernetes_preserve_unknown_fields: Some(true),
+        ..JSONSchemaProps::default()
+    }
+}
+
+/// An object of which nothing is pruned.
+pub(super) fn any_object(description: &str) -> JSONSchemaProps {
+    JSONSchemaProps {
+        type_: Some("object".to_owned()),
+        ..any(description)
+    }
+}
+
+/// A list.
+pub(super) fn list(description: &str, item: impl Into<JSONSchemaProps>) -> JSONSchemaProps {
+    JSONSchemaProps {
+        items: Some(JSONSchemaPropsOrArray::Schema(Box::new(item.into()))),
+        ..of_type("array", description)
+    }
+}
+
+/// A list in which the items differ by this key.
+pub(super) fn list_by(
+    description: &str,
+    key: &str,
+    item: impl Into<JSONSchemaProps>,
+) -> JSONSchemaProps {
+    JSONSchemaProps {
+        x_kubernetes_list_type: Some("map".to_owned()),
+        x_kubernetes_list_map_keys: Some(vec![key.to_owned()]),
+        ..list(description, item)
+    }
+}
+
+/// An object with any keys and values of one schema.
+pub(super) fn map(description: &str, value: impl Into<JSONSchemaProps>) -> JSONSchemaProps {
+    JSONSchemaProps {
+        additional_properties: Some(JSONSchemaPropsOrBool::Schema(Box::new(value.into()))),
+        ..of_type("object", description)
+    }
+}
+
+/// A value of a map, which needs no description.
+pub(super) fn plain_text() -> JSONSchemaProps {
+    JSONSchemaProps {
+        type_: Some("string".to_owned()),
+        ..JSONSchemaProps::default()
+    }
+}
+
+/// An integer or a quantity as text.
+pub(super) fn quantity() -> JSONSchemaProps {
+    let of = |type_: &str| JSONSchemaProps {
+        type_: Some(type_.to_owned()),
+        ..JSONSchemaProps::default()
+    };
+    JSONSchemaProps {
+        any_of: Some(vec![of("integer"), of("string")]),
+        pattern: Some(
+            r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+                .to_owned(),
+        ),
+        x_kubernetes_int_or_string: Some(true),
+        ..JSONSchemaProps::default()
+    }
+}
+
+/// An object with named fields, under construction.
+#[derive(Clone)]
+pub(super) struct Object(JSONSchemaProps);
+
+/// An object without fields, to begin with.
+pub(super) fn object(description: &str) -> Object {
+    Object(of_type("object", description))
+}
+
+impl Object {
+    /// Adds a field that may be absent.
+    pub(super) fn optional(mut self, name: &str, field: impl Into<JSONSchemaProps>) -> Self {
+        self.0
+            .properties
+            .get_or_insert_default()
+            .insert(name.to_owned(), field.into());
+        self
+    }
+
+    /// Adds a field that must be there.
+    pub(super) fn required(mut self, name: &str, field: impl Into<JSONSchemaProps>) -> Self {
+        let required = self.0.required.get_or_insert_default();
+        required.push(name.to_owned());
+        // Sorted, as other generators write it, so that files can be compared.
+        required.sort_unstable();
+        self.optional(name, field)
+    }
+
+    /// Written as a whole, never merged by field.
+    pub(super) fn atomic(mut self) -> Self {
+        self.0.x_kubernetes_map_type = Some("atomic".to_owned());
+        self
+    }
+
+    /// The value the API server fills in.
+    pub(super) fn with_default(self, value: Value) -> JSONSchemaProps {
+        self.0.defaults_to(value)
+    }
+}
+
+impl From<Object> for JSONSchemaProps {
+    fn from(object: Object) -> Self {
+        object.0
+    }
+}

@@ -1,0 +1,130 @@
+//! Workload and Deliverable.
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
+
+use super::build::{Object, list, object, text, time};
+use super::core::{
+    conditions, env, object_reference, observed_generation, owner_params, resources, source,
+};
+use super::root;
+
+pub(super) fn workload() -> Object {
+    let spec = object("What is wanted.")
+        .optional("build", object("What the build needs.").optional("env", env("Environment of the build.")))
+        .optional("env", env("Environment of the running application."))
+        .optional("image", text("A prebuilt image, as an alternative to source."))
+        .optional("params", owner_params("Parameters for the templates of the supply chain."))
+        .optional("resources", resources("Compute resources of the running application."))
+        .optional(
+            "serviceAccountName",
+            text("ServiceAccount in this namespace whose rights are used; wins over the supply chain's."),
+        )
+        .optional("serviceClaims", service_claims())
+        .optional("source", source());
+    let status = status("supplyChainRef", "The chosen supply chain.");
+    root(
+        "What a developer hands in to get an application built and running.",
+        spec,
+    )
+    .optional("status", status)
+}
+
+fn service_claims() -> JSONSchemaProps {
+    let reference = object("The service.")
+        .required("apiVersion", text("API version of the service."))
+        .required("kind", text("Kind of the service."))
+        .required("name", text("Name of the service."));
+    list(
+        "Services the application needs.",
+        object("A service.")
+            .required("name", text("Name of the claim."))
+            .optional("ref", reference),
+    )
+}
+
+pub(super) fn deliverable() -> Object {
+    let spec = object("What is wanted.")
+        .optional(
+            "params",
+            owner_params("Parameters for the templates of the delivery."),
+        )
+        .optional(
+            "serviceAccountName",
+            text(
+                "ServiceAccount in this namespace whose rights are used; wins over the delivery's.",
+            ),
+        )
+        .optional("source", source());
+    let status = status("deliveryRef", "The chosen delivery.");
+    root("Configuration that is to be deployed.", spec).optional("status", status)
+}
+
+fn status(reference: &str, description: &str) -> Object {
+    let blueprint_ref = object(description)
+        .optional("apiVersion", text("Not written."))
+        .optional("kind", text("Kind of the blueprint."))
+        .optional("name", text("Name of the blueprint."))
+        .optional("namespace", text("Not written."));
+    object("What became of it.")
+        .optional(
+            "conditions",
+            conditions("What is known, in a fixed order; Ready sums up."),
+        )
+        .optional("observedGeneration", observed_generation())
+        .optional(
+            "pendingRemovals",
+            list(
+                "Objects that are no longer wanted and could not be deleted yet.",
+                stamped_ref("An object to be deleted."),
+            ),
+        )
+        .optional(
+            "resources",
+            list(
+                "One entry per resource of the blueprint.",
+                resource_status(),
+            ),
+        )
+        .optional(reference, blueprint_ref)
+}
+
+fn stamped_ref(description: &str) -> Object {
+    object_reference(description).optional(
+        "resource",
+        text("Plural name and group of the object's kind."),
+    )
+}
+
+fn resource_status() -> Object {
+    let output = object("An output that was read.")
+        .required("digest", text("SHA-256 of the whole value as YAML."))
+        .required("lastTransitionTime", time("When the digest last changed."))
+        .required("name", text("Name of the output."))
+        .required(
+            "preview",
+            text("The first 1024 bytes of the value as YAML."),
+        );
+    object("What a resource of the blueprint came to.")
+        .optional(
+            "conditions",
+            conditions("What is known, in a fixed order; Ready sums up."),
+        )
+        .optional(
+            "inputs",
+            list(
+                "The resources whose outputs are taken.",
+                object("A resource.")
+                    .required("name", text("Name of the resource in the blueprint.")),
+            ),
+        )
+        .required("name", text("Name of the resource in the blueprint."))
+        .optional("outputs", list("What can be read now.", output))
+        .optional(
+            "stampedRef",
+            stamped_ref("The object that was last submitted."),
+        )
+        .optional(
+            "templateRef",
+            object_reference("The template it was stamped from."),
+        )
+}

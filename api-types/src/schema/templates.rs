@@ -1,0 +1,141 @@
+//! The five template kinds.
+
+use serde_json::json;
+
+use super::build::{Object, Refine, any, any_object, integer, list, object, text};
+use super::core::field_requirement;
+use super::root;
+use crate::templates::Lifecycle;
+
+pub(super) fn source() -> Object {
+    let spec = spec()
+        .required(
+            "revisionPath",
+            text("Path of the revision in the stamped object."),
+        )
+        .required("urlPath", text("Path of the url in the stamped object."));
+    root(
+        "Stamps an object that yields source: a url and a revision.",
+        spec,
+    )
+}
+
+pub(super) fn image() -> Object {
+    let spec = spec().required(
+        "imagePath",
+        text("Path of the image in the stamped object."),
+    );
+    root("Stamps an object that yields an image.", spec)
+}
+
+pub(super) fn config() -> Object {
+    let spec = spec().required(
+        "configPath",
+        text("Path of the configuration in the stamped object."),
+    );
+    root("Stamps an object that yields configuration.", spec)
+}
+
+pub(super) fn plain() -> Object {
+    root("Stamps an object that yields nothing.", spec())
+}
+
+pub(super) fn deployment() -> Object {
+    let condition = |description: &str| {
+        object(description)
+            .required("key", text("Path in the stamped object."))
+            .required("value", text("The string expected there."))
+    };
+    let completion =
+        object("Values that say succeeded or failed, once the object has observed its generation.")
+            .optional(
+                "failed",
+                condition("The value that says failed; asked first."),
+            )
+            .required("succeeded", condition("The value that says succeeded."));
+    let matches = object("Two paths whose values must be equal.")
+        .required("input", text("Path of what was asked for."))
+        .required("output", text("Path of what was reached."));
+    let spec = spec().optional("observedCompletion", completion).optional(
+        "observedMatches",
+        list("Pairs of paths whose values must be equal.", matches),
+    );
+    root(
+        "Stamps an object that deploys; hands its deployment on once the object says that it is done.",
+        spec,
+    )
+}
+
+fn spec() -> Object {
+    let lifecycles =
+        [Lifecycle::Mutable, Lifecycle::Immutable, Lifecycle::Tekton].map(Lifecycle::as_str);
+    let param = object("A parameter.")
+        .required(
+            "default",
+            any("Any JSON; used when nobody sets the parameter."),
+        )
+        .required("name", text("Name of the parameter."));
+    object("What is stamped, and what is read from it.")
+        .optional("healthRule", health_rule())
+        .optional(
+            "lifecycle",
+            text("What happens to the stamped object when the rendering changes.")
+                .one_of(&lifecycles)
+                .defaults_to(json!(Lifecycle::default().as_str())),
+        )
+        .optional("params", list("The parameters the template takes.", param))
+        .optional(
+            "retentionPolicy",
+            retention_policy("How many objects of an immutable family are kept."),
+        )
+        .optional(
+            "template",
+            any_object("The object to stamp, with $(...)$ tags: exactly one of template and ytt."),
+        )
+        .optional(
+            "ytt",
+            text("The object to stamp, as a ytt document: exactly one of template and ytt."),
+        )
+}
+
+pub(super) fn retention_policy(description: &str) -> Object {
+    object(description)
+        .required("maxFailedRuns", integer("Failed ones to keep.").minimum(1))
+        .required(
+            "maxSuccessfulRuns",
+            integer("Successful ones to keep.").minimum(1),
+        )
+}
+
+fn health_rule() -> Object {
+    let condition = object("A condition of the stamped object.")
+        .required("status", text("Its status."))
+        .required("type", text("Its type."));
+    let field = field_requirement().optional(
+        "messagePath",
+        text("Path of the message that explains the match."),
+    );
+    let side = |description: &str| {
+        object(description)
+            .optional(
+                "matchConditions",
+                list("Conditions of the stamped object.", condition.clone()),
+            )
+            .optional(
+                "matchFields",
+                list("Fields of the stamped object.", field.clone()),
+            )
+    };
+    object("When the stamped object is healthy: exactly one of the fields.")
+        .optional("alwaysHealthy", any_object("As soon as it exists."))
+        .optional(
+            "multiMatch",
+            object("By several conditions and fields.")
+                .required("healthy", side("All of these must match."))
+                .required("unhealthy", side("Any of these suffices; asked first.")),
+        )
+        .optional(
+            "singleConditionType",
+            text("When its condition of this type is True."),
+        )
+}
