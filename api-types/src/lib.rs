@@ -54,7 +54,7 @@ pub use condition::{Condition, ConditionStatus, ConditionType, Reason};
 pub use deliverable::{Deliverable, DeliverableSpec, DeliverableStatus};
 pub use delivery::{ClusterDelivery, ClusterDeliverySpec};
 pub use event::EventReason;
-pub use params::{BlueprintParam, OwnerParam, TemplateParam};
+pub use params::{BlueprintParam, OwnerParam, ParamSetting, TemplateParam};
 pub use runnable::{
     ClusterRunTemplate, ClusterRunTemplateSpec, Runnable, RunnableSpec, RunnableStatus,
 };

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::condition::Condition;
-use crate::json_any;
 use crate::templates::RetentionPolicy;
 
 /// Which ClusterRunTemplate to stamp, with which inputs.
@@ -121,10 +120,7 @@ pub struct RunnableStatus {
 #[serde(default, rename_all = "camelCase")]
 pub struct ClusterRunTemplateSpec {
     /// The object to stamp, with `$(…)$` tags.
-    #[serde(
-        deserialize_with = "json_any::present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<Value>,
     /// Path in the stamped object by output name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -8,7 +8,6 @@ use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::json_any;
 use crate::params::TemplateParam;
 use crate::selector::FieldRequirement;
 
@@ -17,10 +16,7 @@ use crate::selector::FieldRequirement;
 #[serde(default, rename_all = "camelCase")]
 pub struct TemplateSpec {
     /// The object to stamp, with `$(…)$` tags. Exactly one of `template` and `ytt` is given when admitted.
-    #[serde(
-        deserialize_with = "json_any::present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<Value>,
     /// The object to stamp, as a ytt document.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -104,10 +100,7 @@ impl Default for RetentionPolicy {
 #[serde(default, rename_all = "camelCase")]
 pub struct HealthRule {
     /// As soon as it exists; the content, normally `{}`, means nothing.
-    #[serde(
-        deserialize_with = "json_any::present",
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub always_healthy: Option<Value>,
     /// When its condition of this type is `True`.
     #[serde(skip_serializing_if = "Option::is_none")]

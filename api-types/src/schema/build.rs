@@ -108,10 +108,13 @@ pub(super) fn time(description: &str) -> JSONSchemaProps {
     }
 }
 
-/// Any JSON: no type at all.
+/// Any JSON: no type at all, and `null` is a value.
+///
+/// Without `nullable` the API server drops the null and then misses the field, or sees a param with nothing set (#1048).
 pub(super) fn any(description: &str) -> JSONSchemaProps {
     JSONSchemaProps {
         description: Some(description.to_owned()),
+        nullable: Some(true),
         x_kubernetes_preserve_unknown_fields: Some(true),
         ..JSONSchemaProps::default()
     }
@@ -120,8 +123,8 @@ pub(super) fn any(description: &str) -> JSONSchemaProps {
 /// An object of which nothing is pruned.
 pub(super) fn any_object(description: &str) -> JSONSchemaProps {
     JSONSchemaProps {
-        type_: Some("object".to_owned()),
-        ..any(description)
+        x_kubernetes_preserve_unknown_fields: Some(true),
+        ..of_type("object", description)
     }
 }
 

@@ -1,0 +1,295 @@
+//! Everything the Go controller's API server accepts, ours accepts; every addition is optional and documented.
+
+use std::path::Path;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+use crate::facts::{Facts, Fields, fields_of, schema_of};
+use crate::upstream;
+
+fn check_all(check: impl Fn(&CustomResourceDefinition, &upstream::Upstream, &Fields)) {
+    let crds = api_types::crds();
+    assert_eq!(crds.len(), 11);
+    for crd in crds {
+        check(
+            &crd,
+            &upstream::read(&crd.spec.names.kind),
+            &fields_of(&crd),
+        );
+    }
+}
+
+#[test]
+fn names_scope_columns_and_subresources_are_those_of_upstream() {
+    check_all(|crd, upstream, _| {
+        let names = &crd.spec.names;
+        assert_eq!(
+            crd.metadata.name.as_deref(),
+            Some(format!("{}.carto.run", names.plural).as_str())
+        );
+        assert_eq!(crd.spec.group, "carto.run");
+        assert_eq!(crd.spec.conversion, None);
+        assert_eq!(crd.spec.scope, upstream.head["scope"]);
+        assert_eq!(names.plural, upstream.head["plural"]);
+        assert_eq!(names.singular.as_ref(), upstream.head.get("singular"));
+        assert_eq!(
+            names.short_names,
+            Some(vec![upstream.head["shortName"].clone()])
+        );
+        assert_eq!(
+            names.categories,
+            upstream
+                .head
+                .get("category")
+                .map(|category| vec![category.clone()])
+        );
+        let [version] = &crd.spec.versions[..] else {
+            panic!("one version")
+        };
+        assert_eq!(
+            (version.name.as_str(), version.served, version.storage),
+            ("v1alpha1", true, true)
+        );
+        assert_eq!(version.subresources.is_some(), upstream.status);
+        let columns: Vec<_> = version
+            .additional_printer_columns
+            .iter()
+            .flatten()
+            .collect();
+        let columns: Vec<_> = columns
+            .iter()
+            .map(|c| (c.name.clone(), c.type_.clone(), c.json_path.clone()))
+            .collect();
+        assert_eq!(columns, upstream.columns);
+    });
+}
+
+#[test]
+fn metadata_and_spec_are_required_and_nothing_is_preserved_at_the_root() {
+    check_all(|crd, upstream, _| {
+        let root = schema_of(crd);
+        assert_eq!(
+            root.required,
+            Some(vec!["metadata".to_owned(), "spec".to_owned()])
+        );
+        assert_eq!(root.x_kubernetes_preserve_unknown_fields, None);
+        let has_status = root
+            .properties
+            .as_ref()
+            .is_some_and(|properties| properties.contains_key("status"));
+        assert_eq!(has_status, upstream.status);
+    });
+}
+
+#[test]
+fn every_upstream_field_fits_into_ours() {
+    check_all(|crd, upstream, ours| {
+        assert!(
+            upstream.fields.len() > 3,
+            "{} describes next to nothing",
+            crd.spec.names.kind
+        );
+        for (path, theirs) in &upstream.fields {
+            let ours = ours
+                .get(path)
+                .unwrap_or_else(|| panic!("{} lacks {path}", crd.spec.names.kind));
+            assert_eq!(
+                narrowed(theirs, ours),
+                Vec::<String>::new(),
+                "{} {path}",
+                crd.spec.names.kind
+            );
+        }
+    });
+}
+
+/// In which ways `ours` refuses what `theirs` accepts, or means something else.
+fn narrowed(theirs: &Facts, ours: &Facts) -> Vec<String> {
+    let mut problems = Vec::new();
+    let mut must = |holds: bool, what: &str| {
+        if !holds {
+            problems.push(format!("{what}: {ours:?} instead of {theirs:?}"));
+        }
+    };
+    must(ours.kind == theirs.kind, "type");
+    must(!ours.required || theirs.required, "required");
+    let enum_fits = if theirs.one_of.is_empty() {
+        ours.one_of.is_empty()
+    } else {
+        ours.one_of.is_superset(&theirs.one_of)
+    };
+    must(enum_fits, "enum");
+    must(at_most(ours.min, theirs.min), "minimum");
+    must(at_most(ours.min_length, theirs.min_length), "minLength");
+    must(at_most(ours.min_items, theirs.min_items), "minItems");
+    must(
+        at_most(
+            ours.max_length.map(|max| -max),
+            theirs.max_length.map(|max| -max),
+        ),
+        "maxLength",
+    );
+    must(
+        ours.pattern.is_none() || ours.pattern == theirs.pattern,
+        "pattern",
+    );
+    must(ours.default == theirs.default, "default");
+    must(ours.atomic == theirs.atomic, "map type");
+    must(ours.list_key == theirs.list_key, "list type");
+    problems
+}
+
+/// Whether the lower bound `ours` is not above `theirs`.
+fn at_most<T: PartialOrd>(ours: Option<T>, theirs: Option<T>) -> bool {
+    match (ours, theirs) {
+        (None, _) => true,
+        (Some(_), None) => false,
+        (Some(ours), Some(theirs)) => ours <= theirs,
+    }
+}
+
+#[test]
+fn every_addition_is_optional_and_in_the_compatibility_document() {
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/compat.md");
+    let document = std::fs::read_to_string(document).unwrap();
+    let mut additions = 0;
+    check_all(|crd, upstream, ours| {
+        for (path, facts) in ours
+            .iter()
+            .filter(|(path, _)| !upstream.fields.contains_key(*path))
+        {
+            let parent = parent(path);
+            if upstream.fields.contains_key(parent) {
+                let name = format!("`{} {path}`", crd.spec.names.kind);
+                assert!(
+                    document.contains(&name),
+                    "{name} is an addition that docs/compat.md does not mention"
+                );
+                assert!(!facts.required, "{name} is an addition and required");
+            }
+        }
+    });
+    // The other direction: what the document calls an addition is one.
+    for name in document
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split('`').next())
+    {
+        let Some((kind, path)) = name.split_once(' ') else {
+            continue;
+        };
+        let Some(crd) = api_types::crds()
+            .into_iter()
+            .find(|crd| crd.spec.names.kind == kind)
+        else {
+            continue;
+        };
+        assert!(
+            fields_of(&crd).contains_key(path),
+            "docs/compat.md names {name}, which is not in the schema"
+        );
+        additions += 1;
+    }
+    assert!(additions > 0);
+}
+
+fn parent(path: &str) -> &str {
+    path.strip_suffix("[]")
+        .or_else(|| path.strip_suffix("{}"))
+        .or_else(|| path.rsplit_once('.').map(|(parent, _)| parent))
+        .unwrap_or_default()
+}
+
+#[test]
+fn null_is_a_value_exactly_where_any_json_is() {
+    check_all(|crd, _, ours| {
+        for (path, facts) in ours {
+            assert_eq!(
+                facts.nullable,
+                facts.kind == "any",
+                "{} {path}",
+                crd.spec.names.kind
+            );
+        }
+    });
+}
+
+#[test]
+fn the_comparison_notices_every_kind_of_narrowing() {
+    let facts = Facts {
+        kind: "string".into(),
+        ..Facts::default()
+    };
+    let narrower = [
+        Facts {
+            kind: "int64".into(),
+            ..facts.clone()
+        },
+        Facts {
+            required: true,
+            ..facts.clone()
+        },
+        Facts {
+            one_of: ["a".to_owned()].into(),
+            ..facts.clone()
+        },
+        Facts {
+            min: Some(1.0),
+            ..facts.clone()
+        },
+        Facts {
+            min_length: Some(1),
+            ..facts.clone()
+        },
+        Facts {
+            min_items: Some(1),
+            ..facts.clone()
+        },
+        Facts {
+            max_length: Some(1),
+            ..facts.clone()
+        },
+        Facts {
+            pattern: Some("x".into()),
+            ..facts.clone()
+        },
+        Facts {
+            default: Some("x".into()),
+            ..facts.clone()
+        },
+        Facts {
+            atomic: true,
+            ..facts.clone()
+        },
+        Facts {
+            list_key: Some("x".into()),
+            ..facts.clone()
+        },
+    ];
+    for ours in narrower {
+        assert_eq!(narrowed(&facts, &ours).len(), 1, "{ours:?}");
+    }
+    assert!(
+        narrowed(
+            &Facts {
+                max_length: Some(5),
+                ..facts.clone()
+            },
+            &facts
+        )
+        .is_empty()
+    );
+    assert_eq!(
+        narrowed(
+            &Facts {
+                max_length: Some(5),
+                ..facts.clone()
+            },
+            &Facts {
+                max_length: Some(4),
+                ..facts
+            }
+        )
+        .len(),
+        1
+    );
+}
