@@ -1,1 +1,31 @@
-//! What tests share: object builders, and a real API server started on demand.
+//! What tests share: the real parts, started on demand and always taken down.
+//!
+//! ```text
+//!  test ──► ControlPlane ──► etcd, kube-apiserver, (kube-controller-manager)   real binaries, own folder, own ports
+//!    │          ▲  ▲
+//!    │          │  └─ FluxSourceController ──► GitServer (git http-backend), OciRegistry (crane)
+//!    │          └──── shared_control_plane(): one for a whole test binary
+//!    └──► eventually("what is awaited", limit, probe)
+//! ```
+//!
+//! The binaries come from `make control-plane`. A test that needs one **fails** when it is missing; it never skips.
+//! Every process is held by a [`Process`], which ends it on drop, after a panic, and when the test itself is killed.
+
+pub mod assets;
+pub mod audit;
+pub mod control_plane;
+pub mod eventually;
+mod manifests;
+mod pki;
+mod ports;
+pub mod process;
+mod scratch;
+mod shared;
+
+pub use assets::{Assets, AssetsError, assets};
+pub use audit::AuditEvent;
+pub use control_plane::{ControlPlane, ControlPlaneBuilder};
+pub use eventually::{Observation, eventually};
+pub use process::Process;
+pub use scratch::Scratch;
+pub use shared::shared_control_plane;

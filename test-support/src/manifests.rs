@@ -1,0 +1,211 @@
+//! YAML manifests applied like `kubectl apply --server-side` does.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::discovery::{ApiCapabilities, ApiResource, Scope, oneshot};
+use kube::{Api, Client, ResourceExt};
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::control_plane::ControlPlane;
+
+const FIELD_MANAGER: &str = "test-support";
+/// A CRD is established within a second; discovery follows.
+const CRD_LIMIT: Duration = Duration::from_secs(30);
+
+impl ControlPlane {
+    /// Applies every document of a YAML text, as administrator and by force. Namespaced objects without a namespace go to
+    /// `default`. After a CRD it waits until its kinds are served, so its objects may follow in the same text.
+    ///
+    /// # Errors
+    ///
+    /// At the first document that does not parse, has an unknown kind or is refused.
+    pub async fn apply_yaml(&self, yaml: &str) -> anyhow::Result<Vec<DynamicObject>> {
+        self.apply_yaml_in("default", yaml).await
+    }
+
+    /// As [`ControlPlane::apply_yaml`], with a namespace for objects that name none.
+    ///
+    /// # Errors
+    ///
+    /// As [`ControlPlane::apply_yaml`].
+    pub async fn apply_yaml_in(
+        &self,
+        namespace: &str,
+        yaml: &str,
+    ) -> anyhow::Result<Vec<DynamicObject>> {
+        let client = self.client()?;
+        let mut applied = Vec::new();
+        for object in parse(yaml)? {
+            let what = describe(&object);
+            let object = apply(&client, namespace, object)
+                .await
+                .with_context(|| format!("apply {what}"))?;
+            if is_crd(&object) {
+                wait_until_established(&client, &object.name_any()).await?;
+            }
+            applied.push(object);
+        }
+        Ok(applied)
+    }
+
+    /// Applies all `.yaml` files of a folder, which hold CRDs, and waits until all are established.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read or is refused, or a CRD is not established in time.
+    pub async fn install_crds(&self, folder: impl AsRef<Path>) -> anyhow::Result<()> {
+        let client = self.client()?;
+        let mut names = Vec::new();
+        for file in yaml_files(folder.as_ref())? {
+            let yaml =
+                std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+            for object in parse(&yaml).with_context(|| file.display().to_string())? {
+                let object = apply(&client, "default", object)
+                    .await
+                    .with_context(|| file.display().to_string())?;
+                names.push(object.name_any());
+            }
+        }
+        for name in names {
+            wait_until_established(&client, &name).await?;
+        }
+        Ok(())
+    }
+}
+
+fn yaml_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "yaml")
+        {
+            files.push(path);
+        }
+    }
+    files.sort();
+    if files.is_empty() {
+        bail!("{} has no .yaml file", folder.display());
+    }
+    Ok(files)
+}
+
+fn parse(yaml: &str) -> anyhow::Result<Vec<DynamicObject>> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(yaml).context("parse YAML")?;
+    let objects = documents
+        .into_iter()
+        .filter(|document| !document.is_null())
+        .map(serde_json::from_value);
+    objects
+        .collect::<Result<_, _>>()
+        .context("a document is no Kubernetes object")
+}
+
+async fn apply(
+    client: &Client,
+    namespace: &str,
+    object: DynamicObject,
+) -> anyhow::Result<DynamicObject> {
+    let types = object.types.as_ref().context("no apiVersion and kind")?;
+    let kind = GroupVersionKind::try_from(types).context("apiVersion")?;
+    let (resource, capabilities) = discover(client, &kind).await?;
+    let api = if capabilities.scope == Scope::Namespaced {
+        let namespace = object.namespace().unwrap_or_else(|| namespace.to_owned());
+        Api::namespaced_with(client.clone(), &namespace, &resource)
+    } else {
+        Api::all_with(client.clone(), &resource)
+    };
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    Ok(api
+        .patch(&object.name_any(), &params, &Patch::Apply(&object))
+        .await?)
+}
+
+/// Discovery lags behind a CRD that was established just now.
+async fn discover(
+    client: &Client,
+    kind: &GroupVersionKind,
+) -> anyhow::Result<(ApiResource, ApiCapabilities)> {
+    const LIMIT: Duration = Duration::from_secs(5);
+    let deadline = Instant::now() + LIMIT;
+    loop {
+        match oneshot::pinned_kind(client, kind).await {
+            Ok(found) => return Ok(found),
+            Err(error) if Instant::now() > deadline => {
+                return Err(error).with_context(|| format!("the API server serves no {kind:?}"));
+            }
+            Err(_) => sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
+
+async fn wait_until_established(client: &Client, name: &str) -> anyhow::Result<()> {
+    let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let established = async {
+        while !is_established(&crds.get(name).await?) {
+            sleep(Duration::from_millis(20)).await;
+        }
+        anyhow::Ok(())
+    };
+    tokio::time::timeout(CRD_LIMIT, established)
+        .await
+        .with_context(|| {
+            format!("CustomResourceDefinition {name} is not established after {CRD_LIMIT:?}")
+        })?
+}
+
+fn is_established(crd: &CustomResourceDefinition) -> bool {
+    let conditions = crd
+        .status
+        .iter()
+        .flat_map(|status| status.conditions.iter().flatten());
+    conditions
+        .into_iter()
+        .any(|condition| condition.type_ == "Established" && condition.status == "True")
+}
+
+fn is_crd(object: &DynamicObject) -> bool {
+    object
+        .types
+        .as_ref()
+        .is_some_and(|types| types.kind == "CustomResourceDefinition")
+}
+
+fn describe(object: &DynamicObject) -> String {
+    let kind = object
+        .types
+        .as_ref()
+        .map_or("object", |types| types.kind.as_str());
+    format!("{kind} {}", object.name_any())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documents_that_hold_only_comments_are_skipped() {
+        let objects = parse(
+            "# head\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n---\n# tail\n",
+        )
+        .unwrap();
+        assert_eq!(
+            objects.iter().map(describe).collect::<Vec<_>>(),
+            ["Namespace a"]
+        );
+    }
+
+    #[test]
+    fn a_folder_without_manifests_is_an_error_and_not_an_empty_success() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = yaml_files(folder.path()).unwrap_err();
+        assert!(error.to_string().ends_with("has no .yaml file"), "{error}");
+    }
+}

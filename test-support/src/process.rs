@@ -1,0 +1,245 @@
+//! Child processes that never outlive the test.
+//!
+//! `Drop` runs on return and on panic, but not when the test is killed. So each child is started by a few lines of bash that
+//! hold the read end of a pipe from us. Whatever ends this process, the kernel closes the pipe, and the supervisor kills
+//! its child. (`prctl(PR_SET_PDEATHSIG)` would need unsafe code and follows the spawning *thread*, not the process.)
+
+use std::ffi::OsStr;
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+use anyhow::Context;
+
+/// Arguments: the program and its arguments. Stdin: one signal name a line; its end means "kill". Stdout: the child's pid.
+const SUPERVISOR: &str = r#"
+exec 3<&0
+"$@" </dev/null >&2 3<&- &
+child=$!
+echo "$child"
+exec >/dev/null 2>&1
+{ while read -r signal <&3; do kill -s "$signal" "$child"; done; kill -KILL "$child"; } &
+reader=$!
+wait "$child"
+kill -KILL "$reader"
+"#;
+
+/// How much of a log an error message repeats.
+const LOG_TAIL_BYTES: u64 = 4096;
+
+/// A running program. Dropping it kills the program (SIGKILL) and waits for its end.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    supervisor: Child,
+    orders: Option<ChildStdin>,
+    pid: u32,
+    log: PathBuf,
+}
+
+/// What to run. Start it with [`ProcessBuilder::start`].
+#[derive(Debug)]
+pub struct ProcessBuilder {
+    program: PathBuf,
+    command: Command,
+}
+
+impl Process {
+    /// Describes a child process. `name` is used in messages only.
+    pub fn builder(program: impl Into<PathBuf>) -> ProcessBuilder {
+        let program = program.into();
+        let mut command = Command::new("bash");
+        command
+            .arg("-c")
+            .arg(SUPERVISOR)
+            .arg("supervisor")
+            .arg(&program);
+        ProcessBuilder { program, command }
+    }
+
+    /// The process id of the program itself, for `/proc`.
+    pub fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// The file with everything the program printed.
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// The end of what the program printed, for error messages.
+    pub fn log_tail(&self) -> String {
+        tail(&self.log).unwrap_or_else(|error| format!("{}: {error}", self.log.display()))
+    }
+
+    /// Whether the program still runs.
+    pub fn is_running(&mut self) -> bool {
+        matches!(self.supervisor.try_wait(), Ok(None))
+    }
+
+    /// Sends a signal by name, such as `TERM`, `STOP` or `CONT`, and does not wait.
+    ///
+    /// # Errors
+    ///
+    /// When the program has ended.
+    pub fn signal(&mut self, name: &str) -> anyhow::Result<()> {
+        let orders = self
+            .orders
+            .as_mut()
+            .with_context(|| format!("{} was killed before", self.name))?;
+        writeln!(orders, "{name}").with_context(|| format!("{} has ended", self.name))
+    }
+
+    /// Kills the program and waits until it is gone. Doing so twice is the same as once.
+    pub fn kill(&mut self) {
+        drop(self.orders.take());
+        // An error means that it was waited for before: gone all the same.
+        let _ = self.supervisor.wait();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+impl ProcessBuilder {
+    /// Adds one argument.
+    #[must_use]
+    pub fn arg(mut self, argument: impl AsRef<OsStr>) -> Self {
+        self.command.arg(argument);
+        self
+    }
+
+    /// Adds arguments.
+    #[must_use]
+    pub fn args(mut self, arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.command.args(arguments);
+        self
+    }
+
+    /// Sets an environment variable; the rest is inherited.
+    #[must_use]
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+
+    /// Starts the program; what it prints is appended to the file `log`.
+    ///
+    /// # Errors
+    ///
+    /// When bash or the log file cannot be opened. A program that fails at once is seen by [`Process::is_running`].
+    pub fn start(mut self, log: impl Into<PathBuf>) -> anyhow::Result<Process> {
+        let log = log.into();
+        let name = self
+            .program
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let output = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&log)
+            .with_context(|| format!("log file {}", log.display()))?;
+        // A group of its own: Ctrl-C in the terminal reaches the test only, whose end then closes the pipe.
+        let mut supervisor = self
+            .command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(output)
+            .process_group(0)
+            .spawn()
+            .context("bash, which supervises child processes")?;
+        let orders = supervisor.stdin.take();
+        let pid = read_pid(&mut supervisor)
+            .with_context(|| format!("start {}", self.program.display()))?;
+        Ok(Process {
+            name,
+            supervisor,
+            orders,
+            pid,
+            log,
+        })
+    }
+}
+
+fn read_pid(supervisor: &mut Child) -> anyhow::Result<u32> {
+    let stdout = supervisor
+        .stdout
+        .take()
+        .context("no pipe from the supervisor")?;
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line)?;
+    line.trim()
+        .parse()
+        .with_context(|| format!("the supervisor said {line:?}, not a process id"))
+}
+
+fn tail(path: &Path) -> std::io::Result<String> {
+    let mut file = std::fs::File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(LOG_TAIL_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::eventually;
+    use std::time::Duration;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    fn start(script: &str) -> (tempfile::TempDir, Process) {
+        let folder = tempfile::tempdir().unwrap();
+        let process = Process::builder("bash")
+            .args(["-c", script])
+            .start(folder.path().join("log"))
+            .unwrap();
+        (folder, process)
+    }
+
+    fn exists(pid: u32) -> bool {
+        Path::new(&format!("/proc/{pid}")).exists()
+    }
+
+    #[test]
+    fn dropping_kills_the_program_and_waits() {
+        let (_folder, process) = start("exec sleep 1000");
+        let pid = process.pid();
+        assert!(exists(pid));
+        drop(process);
+        assert!(!exists(pid));
+    }
+
+    #[tokio::test]
+    async fn a_program_that_ends_by_itself_is_seen_and_its_output_kept() {
+        let (_folder, mut process) = start("echo the reason; exit 3");
+        eventually("the program has ended", LIMIT, async || {
+            !process.is_running()
+        })
+        .await;
+        assert_eq!(process.log_tail(), "the reason\n");
+    }
+
+    #[tokio::test]
+    async fn a_signal_reaches_the_program() {
+        let (_folder, mut process) =
+            start("trap 'echo got TERM; exit 0' TERM; echo ready; while :; do sleep 0.05; done");
+        eventually("the trap is set", LIMIT, async || {
+            process.log_tail() == "ready\n"
+        })
+        .await;
+        process.signal("TERM").unwrap();
+        eventually("the program has ended", LIMIT, async || {
+            !process.is_running()
+        })
+        .await;
+        assert_eq!(process.log_tail(), "ready\ngot TERM\n");
+    }
+}

@@ -1,0 +1,367 @@
+//! The launcher itself, against the real binaries.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, ensure};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
+use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
+use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::{Api, ResourceExt};
+use test_support::{ControlPlane, Scratch, eventually, shared_control_plane};
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+const WIDGETS: &str = r"
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.test.carto.run}
+spec:
+  group: test.carto.run
+  names: {kind: Widget, plural: widgets, singular: widget}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+
+fn config_map(name: &str) -> ConfigMap {
+    ConfigMap {
+        metadata: ObjectMeta {
+            name: Some(name.to_owned()),
+            ..ObjectMeta::default()
+        },
+        ..ConfigMap::default()
+    }
+}
+
+#[tokio::test]
+async fn it_is_ready_soon() -> anyhow::Result<()> {
+    let started = Instant::now();
+    let control_plane = ControlPlane::start().await?;
+    let took = started.elapsed();
+    writeln_to_stderr(&format!("control plane ready in {} ms", took.as_millis()));
+    assert!(took < Duration::from_secs(10), "{took:?}");
+    assert!(control_plane.kubeconfig_path().exists());
+    Ok(())
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "the figure is for whoever reads the run"
+)]
+fn writeln_to_stderr(line: &str) {
+    eprintln!("{line}");
+}
+
+#[tokio::test]
+async fn a_token_request_gives_a_token_with_the_rights_of_the_service_account() -> anyhow::Result<()>
+{
+    let control_plane = shared_control_plane().await?;
+    let namespace = control_plane.create_namespace("tokens").await?;
+    control_plane
+        .apply_yaml_in(
+            &namespace,
+            &role_for("ServiceAccount", "default", &namespace),
+        )
+        .await?;
+    let client = control_plane
+        .client_as_service_account(&namespace, "default")
+        .await?;
+    Api::<ConfigMap>::namespaced(client.clone(), &namespace)
+        .list(&ListParams::default())
+        .await?;
+    let elsewhere = Api::<ConfigMap>::namespaced(client, "default")
+        .list(&ListParams::default())
+        .await
+        .unwrap_err();
+    assert!(
+        elsewhere
+            .to_string()
+            .contains(&format!("system:serviceaccount:{namespace}:default")),
+        "{elsewhere}"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_user_has_the_rights_of_name_and_groups_only() -> anyhow::Result<()> {
+    let control_plane = shared_control_plane().await?;
+    let namespace = control_plane.create_namespace("users").await?;
+    control_plane
+        .apply_yaml_in(&namespace, &role_for("Group", "second", ""))
+        .await?;
+    let api = async |groups: &[&str]| -> anyhow::Result<Api<ConfigMap>> {
+        Ok(Api::namespaced(
+            control_plane.client_as_user("jane", groups)?,
+            &namespace,
+        ))
+    };
+    api(&["first", "second"])
+        .await?
+        .list(&ListParams::default())
+        .await?;
+    let refused = api(&["first"])
+        .await?
+        .list(&ListParams::default())
+        .await
+        .unwrap_err();
+    assert!(
+        refused
+            .to_string()
+            .contains(r#"User "jane" cannot list resource "configmaps""#),
+        "{refused}"
+    );
+    Ok(())
+}
+
+fn role_for(kind: &str, name: &str, subject_namespace: &str) -> String {
+    let group = if kind == "ServiceAccount" {
+        ""
+    } else {
+        "rbac.authorization.k8s.io"
+    };
+    let subject_namespace = if subject_namespace.is_empty() {
+        String::new()
+    } else {
+        format!(", namespace: {subject_namespace}")
+    };
+    format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {{name: reader}}\n\
+         rules: [{{apiGroups: [''], resources: [configmaps], verbs: [list]}}]\n---\n\
+         apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {{name: reader}}\n\
+         roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: reader}}\n\
+         subjects: [{{apiGroup: '{group}', kind: {kind}, name: {name}{subject_namespace}}}]\n"
+    )
+}
+
+#[tokio::test]
+async fn a_restarted_api_server_has_the_same_address_and_objects() -> anyhow::Result<()> {
+    let control_plane = ControlPlane::start().await?;
+    let url = control_plane.server_url();
+    let api: Api<ConfigMap> = Api::default_namespaced(control_plane.client()?);
+    api.create(&PostParams::default(), &config_map("kept"))
+        .await?;
+
+    control_plane.stop_apiserver();
+    let refused = api.get("kept").await.unwrap_err();
+    assert!(
+        !matches!(refused, kube::Error::Api(_)),
+        "an answer without a server: {refused}"
+    );
+
+    control_plane.start_apiserver().await?;
+    api.get("kept").await?;
+    control_plane.restart_apiserver().await?;
+    assert_eq!(control_plane.server_url(), url);
+    eventually("the old client reaches the new server", LIMIT, async || {
+        api.get("kept").await.map(|_| ())
+    })
+    .await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_data_folder_survives_the_whole_control_plane() -> anyhow::Result<()> {
+    let folder = Scratch::new("carto-data-")?;
+    let first = ControlPlane::builder()
+        .data_dir(folder.path())
+        .start()
+        .await?;
+    let namespace = first.create_namespace("kept").await?;
+    drop(first);
+    let second = ControlPlane::builder()
+        .data_dir(folder.path())
+        .start()
+        .await?;
+    Api::<ServiceAccount>::namespaced(second.client()?, &namespace)
+        .get("default")
+        .await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_controller_manager_collects_garbage_and_finishes_namespaces() -> anyhow::Result<()> {
+    let control_plane = ControlPlane::builder()
+        .controller_manager(true)
+        .start()
+        .await?;
+    let namespace = control_plane.create_namespace("garbage").await?;
+    let client = control_plane.client()?;
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), &namespace);
+    let owner = api
+        .create(&PostParams::default(), &config_map("owner"))
+        .await?;
+    let mut child = config_map("child");
+    child.metadata.owner_references = Some(vec![
+        kube::Resource::controller_owner_ref(&owner, &()).context("owner")?,
+    ]);
+    api.create(&PostParams::default(), &child).await?;
+    api.delete("owner", &DeleteParams::background()).await?;
+    eventually("the child is collected", LIMIT, async || {
+        api.get_opt("child").await.map(|found| found.is_none())
+    })
+    .await;
+
+    let namespaces: Api<Namespace> = Api::all(client);
+    namespaces
+        .delete(&namespace, &DeleteParams::default())
+        .await?;
+    eventually("the namespace is gone", LIMIT, async || {
+        namespaces
+            .get_opt(&namespace)
+            .await
+            .map(|found| found.is_none())
+    })
+    .await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn manifests_may_hold_a_crd_and_its_objects() -> anyhow::Result<()> {
+    let control_plane = ControlPlane::start().await?;
+    let yaml = format!(
+        "{WIDGETS}\n---\napiVersion: test.carto.run/v1\nkind: Widget\nmetadata: {{name: a}}\nspec: {{size: 3}}\n"
+    );
+    let applied = control_plane.apply_yaml(&yaml).await?;
+    assert_eq!(
+        applied
+            .iter()
+            .map(ResourceExt::name_any)
+            .collect::<Vec<_>>(),
+        ["widgets.test.carto.run", "a"]
+    );
+    let again = control_plane.apply_yaml(&yaml).await?;
+    assert_eq!(
+        applied[1].resource_version(),
+        again[1].resource_version(),
+        "applying twice is the same as once"
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn bytes_can_be_written_past_validation_and_read_back() -> anyhow::Result<()> {
+    let control_plane = ControlPlane::start().await?;
+    let folder = Scratch::new("carto-crds-")?;
+    std::fs::write(folder.path().join("widgets.yaml"), WIDGETS)?;
+    control_plane.install_crds(folder.path()).await?;
+
+    let stored = r#"{"apiVersion":"test.carto.run/v1","kind":"Widget","metadata":{"name":"raw","namespace":"default","uid":"1","creationTimestamp":"2020-01-01T00:00:00Z","labels":{"not a label!":"x"}},"spec":{}}"#;
+    let key = "/registry/test.carto.run/widgets/default/raw";
+    control_plane.put_raw(key, stored.as_bytes()).await?;
+    assert_eq!(
+        control_plane.get_raw(key).await?.as_deref(),
+        Some(stored.as_bytes())
+    );
+    assert_eq!(
+        control_plane
+            .get_raw("/registry/test.carto.run/widgets/default/none")
+            .await?,
+        None
+    );
+
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("test.carto.run", "v1", "Widget"));
+    let api: Api<DynamicObject> = Api::default_namespaced_with(control_plane.client()?, &kind);
+    let seen = eventually("the object is served", LIMIT, async || {
+        api.get_opt("raw").await
+    })
+    .await;
+    assert_eq!(
+        seen.labels().get("not a label!").map(String::as_str),
+        Some("x")
+    );
+    Ok(())
+}
+
+#[tokio::test]
+async fn requests_are_counted_by_user_agent() -> anyhow::Result<()> {
+    let control_plane = shared_control_plane().await?;
+    let mut config = control_plane.config()?;
+    config
+        .headers
+        .push((http::header::USER_AGENT, "carto-audit-test/1".parse()?));
+    let api: Api<ConfigMap> = Api::default_namespaced(kube::Client::try_from(config)?);
+    assert_eq!(control_plane.requests_by("carto-audit-test")?, []);
+    api.list(&ListParams::default()).await?;
+    let seen = eventually("the list is recorded", LIMIT, async || {
+        let mut seen = control_plane.requests_by("carto-audit-test")?;
+        anyhow::Ok(seen.pop())
+    })
+    .await;
+    assert_eq!((seen.verb.as_str(), seen.is_write()), ("list", false));
+    assert_eq!(seen.object_ref.context("object")?.resource, "configmaps");
+    Ok(())
+}
+
+#[test]
+fn the_shared_control_plane_outlives_the_runtime_that_asked_for_it_first() -> anyhow::Result<()> {
+    let runtime = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+    };
+    let first = runtime()?.block_on(shared_control_plane())?;
+    runtime()?.block_on(async {
+        let second = shared_control_plane().await?;
+        assert!(std::ptr::eq(first, second));
+        second.create_namespace("later").await?;
+        anyhow::Ok(())
+    })
+}
+
+/// The incident this guards against: a killed test run left API servers behind that ate both cores for hours.
+#[tokio::test]
+async fn killing_the_owner_with_sigkill_ends_all_processes_and_removes_the_folder()
+-> anyhow::Result<()> {
+    let mut owner = tokio::process::Command::new(env!("CARGO_BIN_EXE_control-plane"))
+        .stdout(std::process::Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut lines = BufReader::new(owner.stdout.take().context("stdout")?).lines();
+    let line = lines
+        .next_line()
+        .await?
+        .context("the owner printed nothing")?;
+    let kubeconfig = PathBuf::from(line.strip_prefix("KUBECONFIG=").context("KUBECONFIG")?);
+    let folder = kubeconfig.parent().context("folder")?;
+    let running = programs_using(folder)?;
+    for program in ["etcd", "kube-apiserver", "kube-controller-manager"] {
+        ensure!(
+            running.iter().any(|name| name == program),
+            "{program} is not among {running:?}"
+        );
+    }
+
+    owner.kill().await?; // SIGKILL: no destructor, no signal handler.
+
+    eventually("no process uses the folder", LIMIT, async || {
+        let left = programs_using(folder)?;
+        ensure!(left.is_empty(), "{left:?}");
+        anyhow::Ok(())
+    })
+    .await;
+    eventually("the folder is gone", LIMIT, async || !folder.exists()).await;
+    Ok(())
+}
+
+/// File names of the programs whose command line mentions the folder.
+fn programs_using(folder: &Path) -> anyhow::Result<Vec<String>> {
+    let folder = folder.to_string_lossy().into_owned();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc")? {
+        // A process may end while we look.
+        let Ok(command_line) = std::fs::read(entry?.path().join("cmdline")) else {
+            continue;
+        };
+        let command_line = String::from_utf8_lossy(&command_line).into_owned();
+        if command_line.contains(&folder) {
+            let program = command_line.split('\0').next().unwrap_or_default();
+            found.push(program.rsplit('/').next().unwrap_or_default().to_owned());
+        }
+    }
+    Ok(found)
+}
