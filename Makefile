@@ -1,0 +1,77 @@
+# Only dispatches: anything longer than a few lines is a script in hack/.
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+MAKEFLAGS += --no-print-directory
+
+CONTROL_PLANE := hack/control-plane/build.sh
+# The folder of real binaries. KUBEBUILDER_ASSETS from the outside wins for the Kubernetes ones.
+ASSETS = $(shell $(CONTROL_PLANE) --path)
+WITH_ASSETS = CARTO_ASSETS="$(ASSETS)" KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(ASSETS)}"
+# Crates whose tests compare with files in tests/golden/.
+GOLDEN_CRATES := -p api-types -p realizer -p cli
+
+##@ Everyday
+
+.PHONY: help
+help: ## Show this list
+	@awk 'BEGIN {FS = ":.*## "} \
+	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
+	  /^[a-z-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Compile every crate
+	cargo build --workspace --all-targets
+
+.PHONY: demo
+demo: control-plane ## Run the whole product on a real API server and show what it does (KEEP=1 leaves it running)
+	$(WITH_ASSETS) hack/demo.sh "$(KEEP)"
+
+.PHONY: test
+test: control-plane ## Run all tests; builds the real API server first (about 6 minutes, once)
+	$(WITH_ASSETS) cargo test --workspace --no-fail-fast
+
+.PHONY: lint
+lint: ## Formatting, clippy, licences and bans of dependencies, shell scripts, charts
+	hack/lint.sh
+
+.PHONY: doc
+doc: ## Build the API documentation; a broken link is an error
+	RUSTDOCFLAGS="-D rustdoc::broken_intra_doc_links" cargo doc --workspace --no-deps
+
+##@ Generated files
+
+.PHONY: generate
+generate: ## Write the CRDs and the golden files anew
+	cargo run -q -p api-types --example generate-crds -- deploy/crds
+	UPDATE_GOLDEN=1 cargo test -q $(GOLDEN_CRATES) golden
+
+.PHONY: verify
+verify: generate ## Fail when a generated file is not what `make generate` writes
+	git diff --exit-code
+	@new=$$(git ls-files --others --exclude-standard -- deploy '*/golden/*'); \
+	  [[ -z $$new ]] || { echo "generated, but not committed:"; echo "$$new"; exit 1; }
+
+##@ Real parts
+
+.PHONY: control-plane
+control-plane: ## Build the pinned API server, etcd, Flux, ytt, ... into the cache, where missing
+	@$(CONTROL_PLANE)
+
+.PHONY: control-plane-path
+control-plane-path: ## Print the folder of these binaries
+	@$(CONTROL_PLANE) --path
+
+.PHONY: clean-cache
+clean-cache: ## Remove all cached control planes
+	$(CONTROL_PLANE) --clean
+
+##@ Measurements and cross-checks
+
+.PHONY: bench
+bench: control-plane ## Measure against the bars of the design, on a real API server
+	$(WITH_ASSETS) cargo run --release -p bench
+
+.PHONY: test-oracle
+test-oracle: ## Compare our JSONPath and YAML with the Go libraries users know
+	hack/oracle/run.sh
