@@ -44,6 +44,7 @@ pub mod source;
 pub mod status;
 pub mod supply_chain;
 pub mod templates;
+pub mod validation;
 pub mod workload;
 
 pub use blueprint::{

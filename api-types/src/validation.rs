@@ -1,0 +1,200 @@
+//! What is admitted: the rules of the Go controller's webhooks, with its texts and its order, and warnings beside them.
+//!
+//! An error is a verdict and never changes: existing users compare it. A warning never is a verdict; it says what will
+//! not work although it is admitted. Workload, Deliverable and Runnable are not validated beyond their schemas.
+//!
+//! ```text
+//!  object ──▶ validate ──▶ blueprint.rs ── option.rs ── field.rs      error: the first violation (spec 7)
+//!                     └──▶ template.rs                                warnings: hints.rs
+//! ```
+
+mod blueprint;
+mod field;
+mod hints;
+mod option;
+mod template;
+mod violation;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::blueprint::BlueprintSpec;
+use crate::runnable::ClusterRunTemplateSpec;
+use crate::templates::{
+    ClusterConfigTemplateSpec, ClusterDeploymentTemplateSpec, ClusterImageTemplateSpec,
+    ClusterSourceTemplateSpec, ClusterTemplateSpec, TemplateKind,
+};
+
+pub use violation::Violation;
+
+/// What is to be said about an object before it is stored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verdict {
+    /// Why the object is refused: the first violation, with the Go controller's text. `None` admits it.
+    pub error: Option<String>,
+    /// What will not work although the object is admitted, in the order of the object.
+    pub warnings: Vec<String>,
+}
+
+/// Checks the syntax of a path. The dialect is implemented by the engine, which depends on this crate.
+pub trait PathCheck {
+    /// Parses an expression as it stands, as selectors do: without braces it is literal text and always parses.
+    ///
+    /// # Errors
+    ///
+    /// The parser's text.
+    fn check_unwrapped(&self, expression: &str) -> Result<(), String>;
+
+    /// Parses an expression as templates do, with the braces added that are missing.
+    ///
+    /// # Errors
+    ///
+    /// The parser's text.
+    fn check_wrapped(&self, expression: &str) -> Result<(), String>;
+}
+
+/// Accepts every path, for callers without a parser.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AnyPath;
+
+impl PathCheck for AnyPath {
+    fn check_unwrapped(&self, _expression: &str) -> Result<(), String> {
+        Ok(())
+    }
+
+    fn check_wrapped(&self, _expression: &str) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Says whether an object of a kind of this group is admitted; kinds without rules are.
+///
+/// The object is expected to satisfy the schema of its kind, as it does when the API server asks a webhook. One that
+/// cannot be decoded is refused with the decoder's text.
+///
+/// ```
+/// use api_types::validation::{AnyPath, validate};
+/// use serde_json::json;
+///
+/// let chain = json!({"metadata": {"name": "chain"}, "spec": {"resources": []}});
+/// let verdict = validate("ClusterSupplyChain", &chain, &AnyPath);
+/// assert_eq!(
+///     verdict.error.as_deref(),
+///     Some("error validating clustersupplychain [chain]: at least one selector, selectorMatchExpression, \
+///           selectorMatchField must be specified"),
+/// );
+/// ```
+pub fn validate(kind: &str, object: &Value, paths: &dyn PathCheck) -> Verdict {
+    match verdict(kind, object, paths) {
+        Ok(verdict) => verdict,
+        Err(error) => Verdict {
+            error: Some(format!("invalid object: {error}")),
+            warnings: Vec::new(),
+        },
+    }
+}
+
+fn verdict(
+    kind: &str,
+    object: &Value,
+    paths: &dyn PathCheck,
+) -> Result<Verdict, serde_json::Error> {
+    let name = object
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    Ok(match kind {
+        "ClusterSupplyChain" => {
+            let spec: BlueprintSpec = spec_of(object)?;
+            Verdict {
+                error: prefixed(
+                    "clustersupplychain",
+                    name,
+                    blueprint::supply_chain(&spec, paths),
+                ),
+                warnings: hints::supply_chain(&spec),
+            }
+        }
+        "ClusterDelivery" => {
+            let spec: BlueprintSpec = spec_of(object)?;
+            Verdict {
+                error: prefixed("clusterdelivery", name, blueprint::delivery(&spec, paths)),
+                warnings: hints::delivery(&spec),
+            }
+        }
+        "ClusterRunTemplate" => {
+            let spec: ClusterRunTemplateSpec = spec_of(object)?;
+            Verdict {
+                error: text_of(template::run_template(&spec)),
+                warnings: hints::run_template(&spec, paths),
+            }
+        }
+        _ => match kind.parse() {
+            Ok(kind) => template_verdict(kind, object, paths)?,
+            Err(_) => Verdict::default(),
+        },
+    })
+}
+
+fn template_verdict(
+    kind: TemplateKind,
+    object: &Value,
+    paths: &dyn PathCheck,
+) -> Result<Verdict, serde_json::Error> {
+    let (shared, own_paths, deployment) = match kind {
+        TemplateKind::Source => {
+            let spec: ClusterSourceTemplateSpec = spec_of(object)?;
+            let own = vec![
+                ("spec.urlPath", spec.url_path),
+                ("spec.revisionPath", spec.revision_path),
+            ];
+            (spec.template_spec, own, None)
+        }
+        TemplateKind::Image => {
+            let spec: ClusterImageTemplateSpec = spec_of(object)?;
+            (
+                spec.template_spec,
+                vec![("spec.imagePath", spec.image_path)],
+                None,
+            )
+        }
+        TemplateKind::Config => {
+            let spec: ClusterConfigTemplateSpec = spec_of(object)?;
+            (
+                spec.template_spec,
+                vec![("spec.configPath", spec.config_path)],
+                None,
+            )
+        }
+        TemplateKind::Plain => (
+            spec_of::<ClusterTemplateSpec>(object)?.template_spec,
+            Vec::new(),
+            None,
+        ),
+        TemplateKind::Deployment => {
+            let spec: ClusterDeploymentTemplateSpec = spec_of(object)?;
+            (
+                spec.template_spec.clone(),
+                hints::deployment_paths(&spec),
+                Some(spec),
+            )
+        }
+    };
+    Ok(Verdict {
+        error: text_of(template::template(&shared, deployment.as_ref())),
+        warnings: hints::template(&shared, &own_paths, paths),
+    })
+}
+
+fn spec_of<S: DeserializeOwned>(object: &Value) -> Result<S, serde_json::Error> {
+    S::deserialize(object.get("spec").unwrap_or(&Value::Null))
+}
+
+fn text_of(result: Result<(), Violation>) -> Option<String> {
+    result.err().map(|violation| violation.to_string())
+}
+
+fn prefixed(kind: &str, name: &str, result: Result<(), Violation>) -> Option<String> {
+    text_of(result).map(|text| format!("error validating {kind} [{name}]: {text}"))
+}

@@ -1,0 +1,195 @@
+//! ClusterSupplyChain and ClusterDelivery (spec 7.1, 7.2).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::field::{self, Owner};
+use super::option::{check_reference, is_given};
+use super::{PathCheck, Violation};
+use crate::blueprint::{BlueprintResource, BlueprintSpec, InputReference};
+use crate::params::BlueprintParam;
+use crate::selector::CompiledSelector;
+use crate::templates::TemplateKind;
+
+pub(super) fn supply_chain(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Result<(), Violation> {
+    check_selector_and_params(spec, Owner::Workload, paths)?;
+    if let Some((_, resource)) = repeated_name(&spec.resources) {
+        return Err(Violation::DuplicateResource {
+            resource: resource.name.clone(),
+        });
+    }
+    spec.resources.iter().try_for_each(check_option_names)?;
+    spec.resources.iter().try_for_each(|resource| {
+        let known = |kind| match kind {
+            TemplateKind::Source => Some(&resource.sources),
+            TemplateKind::Image => Some(&resource.images),
+            TemplateKind::Config => Some(&resource.configs),
+            TemplateKind::Plain | TemplateKind::Deployment => None,
+        };
+        check_template(resource, Owner::Workload, paths, known)
+    })?;
+    spec.resources
+        .iter()
+        .try_for_each(|resource| check_inputs(resource, &spec.resources))
+}
+
+pub(super) fn delivery(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Result<(), Violation> {
+    check_selector_and_params(spec, Owner::Deliverable, paths)?;
+    if let Some((index, resource)) = repeated_name(&spec.resources) {
+        return Err(Violation::ResourceTwice {
+            index,
+            resource: resource.name.clone(),
+        });
+    }
+    spec.resources.iter().try_for_each(check_option_names)?;
+    spec.resources.iter().try_for_each(|resource| {
+        let known = |kind| match kind {
+            TemplateKind::Source => Some(&resource.sources),
+            TemplateKind::Config => Some(&resource.configs),
+            TemplateKind::Image | TemplateKind::Plain | TemplateKind::Deployment => None,
+        };
+        check_template(resource, Owner::Deliverable, paths, known)
+    })?;
+    spec.resources.iter().try_for_each(check_deployment)
+}
+
+fn check_selector_and_params(
+    spec: &BlueprintSpec,
+    owner: Owner,
+    paths: &dyn PathCheck,
+) -> Result<(), Violation> {
+    if spec.owner_selector().is_empty() {
+        return Err(Violation::NoOwnerSelector);
+    }
+    if let Some(param) = broken_param(&spec.params) {
+        return Err(Violation::Param {
+            param: param.name.clone(),
+        });
+    }
+    for resource in &spec.resources {
+        if let Some(param) = broken_param(&resource.params) {
+            return Err(Violation::ResourceParam {
+                resource: resource.name.clone(),
+                param: param.name.clone(),
+            });
+        }
+    }
+    CompiledSelector::from_parts(&spec.selector, &[]).map_err(Violation::OwnerLabels)?;
+    CompiledSelector::from_parts(&BTreeMap::new(), &spec.selector_match_expressions)
+        .map_err(Violation::OwnerExpressions)?;
+    field::check_all(&spec.selector_match_fields, owner, paths)
+}
+
+fn broken_param(params: &[BlueprintParam]) -> Option<&BlueprintParam> {
+    params.iter().find(|param| param.setting().is_none())
+}
+
+fn repeated_name(resources: &[BlueprintResource]) -> Option<(usize, &BlueprintResource)> {
+    let mut names = BTreeSet::new();
+    resources
+        .iter()
+        .enumerate()
+        .find(|(_, resource)| !names.insert(&resource.name))
+}
+
+fn check_option_names(resource: &BlueprintResource) -> Result<(), Violation> {
+    let mut names = BTreeSet::new();
+    for option in &resource.template_ref.options {
+        let template = option.name.clone().unwrap_or_default();
+        if !names.insert(template.clone()) {
+            return Err(Violation::DuplicateOption {
+                template,
+                resource: resource.name.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Checks the template of a step; `inputs` gives the list from which a kind can hand an input through.
+fn check_template<'a>(
+    resource: &'a BlueprintResource,
+    owner: Owner,
+    paths: &dyn PathCheck,
+    inputs: impl Fn(TemplateKind) -> Option<&'a Vec<InputReference>>,
+) -> Result<(), Violation> {
+    check_reference(&resource.template_ref, owner, paths)
+        .and_then(|()| check_pass_through(resource, inputs))
+        .map_err(|violation| Violation::Resource {
+            resource: resource.name.clone(),
+            violation: Box::new(violation),
+        })
+}
+
+fn check_pass_through<'a>(
+    resource: &'a BlueprintResource,
+    inputs: impl Fn(TemplateKind) -> Option<&'a Vec<InputReference>>,
+) -> Result<(), Violation> {
+    let reference = &resource.template_ref;
+    let handed_through = reference
+        .options
+        .iter()
+        .filter(|option| is_given(option.pass_through.as_ref()));
+    for input in handed_through.filter_map(|option| option.pass_through.as_ref()) {
+        let Some(list) = reference.template_kind().and_then(&inputs) else {
+            return Err(Violation::PassThroughKind {
+                kind: reference.kind.clone(),
+            });
+        };
+        if !list.iter().any(|known| known.name == *input) {
+            return Err(Violation::PassThroughInput {
+                input: input.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn check_inputs(resource: &BlueprintResource, all: &[BlueprintResource]) -> Result<(), Violation> {
+    let lists = [
+        ("sources", &resource.sources, TemplateKind::Source),
+        ("images", &resource.images, TemplateKind::Image),
+        ("configs", &resource.configs, TemplateKind::Config),
+    ];
+    for (list, inputs, kind) in lists {
+        for input in inputs {
+            let provider = all.iter().find(|provider| provider.name == input.resource);
+            let (resource, input) = (resource.name.clone(), input.clone());
+            match provider {
+                None => {
+                    return Err(Violation::UnknownProvider {
+                        list,
+                        resource,
+                        input,
+                    });
+                }
+                Some(provider) if provider.template_ref.kind != kind.as_str() => {
+                    return Err(Violation::WrongProvider {
+                        list,
+                        resource,
+                        input,
+                        kind: kind.as_str(),
+                    });
+                }
+                Some(_) => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_deployment(resource: &BlueprintResource) -> Result<(), Violation> {
+    let deploys = resource.template_ref.kind == TemplateKind::Deployment.as_str();
+    let resource_name = || resource.name.clone();
+    match (deploys, &resource.deployment) {
+        (true, None) => Err(Violation::DeploymentMissing {
+            resource: resource_name(),
+        }),
+        (false, Some(_)) => Err(Violation::DeploymentUnexpected {
+            resource: resource_name(),
+        }),
+        (true, Some(_)) if !resource.configs.is_empty() => Err(Violation::ConfigUnexpected {
+            resource: resource_name(),
+        }),
+        _ => Ok(()),
+    }
+}

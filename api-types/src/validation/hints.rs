@@ -1,0 +1,240 @@
+//! Warnings: what is admitted and will not work, or not as meant.
+
+use std::collections::BTreeSet;
+
+use super::{PathCheck, Violation};
+use crate::blueprint::{BlueprintResource, BlueprintSpec, InputReference};
+use crate::runnable::ClusterRunTemplateSpec;
+use crate::templates::{
+    ClusterDeploymentTemplateSpec, HealthMatchField, TemplateKind, TemplateSpec,
+};
+
+pub(super) fn supply_chain(spec: &BlueprintSpec) -> Vec<String> {
+    let mut warnings = repeated_inputs(spec);
+    warnings.extend(loops(spec));
+    warnings
+}
+
+pub(super) fn delivery(spec: &BlueprintSpec) -> Vec<String> {
+    let mut warnings = unusable_inputs(spec);
+    warnings.extend(repeated_inputs(spec));
+    warnings.extend(loops(spec));
+    warnings
+}
+
+/// The inputs of a step by the list they stand in, in the order of status entries (spec 3.12).
+fn lists(resource: &BlueprintResource) -> [(&'static str, Vec<InputReference>); 4] {
+    let deployment = resource.deployment.iter();
+    let deployment = deployment.map(|input| InputReference {
+        name: "deployment".into(),
+        resource: input.resource.clone(),
+    });
+    [
+        ("sources", resource.sources.clone()),
+        ("images", resource.images.clone()),
+        ("deployment", deployment.collect()),
+        ("configs", resource.configs.clone()),
+    ]
+}
+
+/// Deliveries were never checked for inputs that nobody provides (spec 7.2); refusing them now would break users.
+fn unusable_inputs(spec: &BlueprintSpec) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for resource in &spec.resources {
+        for (list, inputs) in lists(resource) {
+            warnings.extend(
+                inputs
+                    .into_iter()
+                    .filter_map(|input| unusable(spec, resource, list, input)),
+            );
+        }
+    }
+    warnings
+}
+
+fn unusable(
+    spec: &BlueprintSpec,
+    resource: &BlueprintResource,
+    list: &'static str,
+    input: InputReference,
+) -> Option<String> {
+    let provider = spec
+        .resources
+        .iter()
+        .find(|provider| provider.name == input.resource);
+    let kind = provider.and_then(|provider| provider.template_ref.template_kind());
+    let resource = resource.name.clone();
+    let violation = match (provider, kind, list) {
+        (None, ..) => Violation::UnknownProvider {
+            list,
+            resource,
+            input,
+        },
+        // Both kinds of step yield a url and a revision (spec 1.6).
+        (_, Some(TemplateKind::Source | TemplateKind::Deployment), "sources" | "deployment")
+        | (_, Some(TemplateKind::Config), "configs") => return None,
+        (_, _, "configs") => Violation::WrongProvider {
+            list,
+            resource,
+            input,
+            kind: TemplateKind::Config.as_str(),
+        },
+        _ => Violation::WrongProvider {
+            list,
+            resource,
+            input,
+            kind: "ClusterSourceTemplate or ClusterDeploymentTemplate",
+        },
+    };
+    Some(violation.to_string())
+}
+
+fn repeated_inputs(spec: &BlueprintSpec) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for resource in &spec.resources {
+        for (list, inputs) in lists(resource) {
+            let mut names = BTreeSet::new();
+            for input in inputs.iter().filter(|input| !names.insert(&input.name)) {
+                warnings.push(format!(
+                    "resource [{}] has several {list} named [{}]: the last one is used",
+                    resource.name, input.name
+                ));
+            }
+        }
+    }
+    warnings
+}
+
+/// Steps that wait for themselves, directly or through others: their inputs are never there.
+fn loops(spec: &BlueprintSpec) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let mut reported: BTreeSet<usize> = BTreeSet::new();
+    for index in 0..spec.resources.len() {
+        if reported.contains(&index) {
+            continue;
+        }
+        let Some(steps) = way_back(spec, index) else {
+            continue;
+        };
+        let names: Vec<&str> = steps
+            .iter()
+            .map(|&step| spec.resources[step].name.as_str())
+            .collect();
+        reported.extend(&steps);
+        warnings.push(match names[..] {
+            [name] => {
+                format!("resource [{name}] takes its own output as input: the input is never there")
+            }
+            _ => format!(
+                "resources [{}] wait for each other: their inputs are never there",
+                names.join(", ")
+            ),
+        });
+    }
+    warnings
+}
+
+/// The shortest way from a step along its inputs back to itself, beginning with the step.
+fn way_back(spec: &BlueprintSpec, start: usize) -> Option<Vec<usize>> {
+    let mut ways = vec![vec![start]];
+    let mut seen = BTreeSet::new();
+    while !ways.is_empty() {
+        let mut longer = Vec::new();
+        for way in ways {
+            let last = *way.last()?;
+            for provider in providers(spec, last) {
+                if provider == start {
+                    return Some(way);
+                }
+                if seen.insert(provider) {
+                    longer.push(way.iter().copied().chain([provider]).collect());
+                }
+            }
+        }
+        ways = longer;
+    }
+    None
+}
+
+fn providers(spec: &BlueprintSpec, step: usize) -> Vec<usize> {
+    let inputs = lists(&spec.resources[step])
+        .into_iter()
+        .flat_map(|(_, inputs)| inputs);
+    inputs
+        .filter_map(|input| {
+            spec.resources
+                .iter()
+                .position(|resource| resource.name == input.resource)
+        })
+        .collect()
+}
+
+/// Warnings about a template; `own_paths` are those its kind adds, each with the name of its field.
+pub(super) fn template(
+    spec: &TemplateSpec,
+    own_paths: &[(&'static str, String)],
+    paths: &dyn PathCheck,
+) -> Vec<String> {
+    let mut warnings: Vec<String> = own_paths
+        .iter()
+        .filter_map(|(field, path)| broken_path(field, path, paths))
+        .collect();
+    let sides = spec
+        .health_rule
+        .iter()
+        .filter_map(|rule| rule.multi_match.as_ref());
+    for (side, rules) in
+        sides.flat_map(|sides| [("unhealthy", &sides.unhealthy), ("healthy", &sides.healthy)])
+    {
+        for field in &rules.match_fields {
+            warnings.extend(broken_health_paths(side, field, paths));
+        }
+    }
+    if spec.lifecycle.is_mutable() && spec.retention_policy.is_some() && spec.health_rule.is_some()
+    {
+        warnings.push("spec.retentionPolicy has no effect: the lifecycle is mutable".to_owned());
+    }
+    warnings
+}
+
+fn broken_health_paths(side: &str, field: &HealthMatchField, paths: &dyn PathCheck) -> Vec<String> {
+    let list = format!("spec.healthRule.multiMatch.{side}.matchFields[]");
+    let key = broken_path(&format!("{list}.key"), &field.requirement.key, paths);
+    let message = field.message_path.as_ref().filter(|path| !path.is_empty());
+    let message = message.and_then(|path| broken_path(&format!("{list}.messagePath"), path, paths));
+    key.into_iter().chain(message).collect()
+}
+
+/// The paths only a deployment template has.
+pub(super) fn deployment_paths(
+    spec: &ClusterDeploymentTemplateSpec,
+) -> Vec<(&'static str, String)> {
+    let mut paths = Vec::new();
+    for pair in &spec.observed_matches {
+        paths.push(("spec.observedMatches[].input", pair.input.clone()));
+        paths.push(("spec.observedMatches[].output", pair.output.clone()));
+    }
+    if let Some(completion) = &spec.observed_completion {
+        paths.push((
+            "spec.observedCompletion.succeeded.key",
+            completion.succeeded.key.clone(),
+        ));
+        let failed = completion.failed.iter();
+        paths.extend(
+            failed.map(|failed| ("spec.observedCompletion.failed.key", failed.key.clone())),
+        );
+    }
+    paths
+}
+
+pub(super) fn run_template(spec: &ClusterRunTemplateSpec, paths: &dyn PathCheck) -> Vec<String> {
+    let outputs = spec.outputs.iter();
+    outputs
+        .filter_map(|(name, path)| broken_path(&format!("spec.outputs[{name}]"), path, paths))
+        .collect()
+}
+
+fn broken_path(field: &str, path: &str, paths: &dyn PathCheck) -> Option<String> {
+    let text = paths.check_wrapped(path).err()?;
+    Some(format!("{field} [{path}] is not a valid path: {text}"))
+}

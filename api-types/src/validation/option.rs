@@ -1,0 +1,93 @@
+//! References to templates and their options (spec 7.4).
+
+use std::collections::BTreeMap;
+
+use super::field::{self, Owner};
+use super::{PathCheck, Violation};
+use crate::blueprint::{TemplateOption, TemplateReference};
+use crate::selector::{CompiledSelector, Selector};
+
+pub(super) fn check_reference(
+    reference: &TemplateReference,
+    owner: Owner,
+    paths: &dyn PathCheck,
+) -> Result<(), Violation> {
+    let options = &reference.options;
+    match (is_given(reference.name.as_ref()), options.len()) {
+        (true, 1..) => return Err(Violation::TemplateNameAndOptions),
+        (false, 0) => return Err(Violation::NoTemplate),
+        (false, 1) => return Err(Violation::SingleOption),
+        _ => {}
+    }
+    let count = options
+        .iter()
+        .filter(|option| is_given(option.pass_through.as_ref()))
+        .count();
+    if count > 1 {
+        return Err(Violation::SeveralPassThroughs { count });
+    }
+    options
+        .iter()
+        .try_for_each(|option| check_option(option, owner, paths))?;
+    check_distinct(options)
+}
+
+/// Go reads an absent string as an empty one and cannot tell them apart.
+pub(super) fn is_given(text: Option<&String>) -> bool {
+    text.is_some_and(|text| !text.is_empty())
+}
+
+fn check_option(
+    option: &TemplateOption,
+    owner: Owner,
+    paths: &dyn PathCheck,
+) -> Result<(), Violation> {
+    match (
+        is_given(option.name.as_ref()),
+        is_given(option.pass_through.as_ref()),
+    ) {
+        (true, true) => return Err(Violation::OptionNameAndPassThrough),
+        (false, false) => return Err(Violation::EmptyOption),
+        _ => {}
+    }
+    check_selector(&option.selector, owner, paths).map_err(|violation| Violation::OptionSelector {
+        option: title(option),
+        violation: Box::new(violation),
+    })
+}
+
+fn title(option: &TemplateOption) -> String {
+    option
+        .name
+        .clone()
+        .filter(|name| !name.is_empty())
+        .unwrap_or_else(|| "passThrough".to_owned())
+}
+
+fn check_selector(
+    selector: &Selector,
+    owner: Owner,
+    paths: &dyn PathCheck,
+) -> Result<(), Violation> {
+    if selector.is_empty() {
+        return Err(Violation::EmptySelector);
+    }
+    CompiledSelector::from_parts(&selector.match_labels, &[]).map_err(Violation::MatchLabels)?;
+    CompiledSelector::from_parts(&BTreeMap::new(), &selector.match_expressions)
+        .map_err(Violation::MatchExpressions)?;
+    field::check_all(&selector.match_fields, owner, paths)
+}
+
+fn check_distinct(options: &[TemplateOption]) -> Result<(), Violation> {
+    for (index, first) in options.iter().enumerate() {
+        for second in &options[index + 1..] {
+            if first.selector == second.selector {
+                return Err(Violation::DuplicateSelector {
+                    first: title(first),
+                    second: title(second),
+                });
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! Reads the corpus; see `README.md`.
+
+use std::path::Path;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Group {
+    kind: String,
+    spec: Map<String, Value>,
+    cases: Vec<RawCase>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawCase {
+    rule: String,
+    kind: Option<String>,
+    #[serde(default)]
+    spec: Map<String, Value>,
+    error: Option<String>,
+    #[serde(default)]
+    warnings: Vec<String>,
+    #[serde(default)]
+    schema: bool,
+    policy: Option<String>,
+}
+
+/// An object and what is said about it.
+#[derive(Debug)]
+pub(crate) struct Case {
+    /// Section of the specification, and what it is about.
+    pub(crate) rule: String,
+    pub(crate) kind: String,
+    pub(crate) object: Value,
+    /// With the prefix of the kind.
+    pub(crate) error: Option<String>,
+    pub(crate) warnings: Vec<String>,
+    /// Whether the schema refuses the object before anything else.
+    pub(crate) refused_by_schema: bool,
+    /// What the end of the policy's message is; `None` if it admits the object.
+    pub(crate) policy: Option<String>,
+}
+
+pub(crate) fn cases() -> Vec<Case> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+    let mut files: Vec<_> = std::fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.retain(|file| {
+        file.extension()
+            .is_some_and(|extension| extension == "yaml")
+    });
+    files.sort();
+    let mut cases = Vec::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let group: Group = serde_saphyr::from_str(&text)
+            .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        cases.extend(
+            group
+                .cases
+                .into_iter()
+                .map(|raw| case(&group.kind, &group.spec, raw)),
+        );
+    }
+    assert!(cases.len() > 100, "the corpus was not found");
+    cases
+}
+
+fn case(kind: &str, base: &Map<String, Value>, raw: RawCase) -> Case {
+    let kind = raw.kind.unwrap_or_else(|| kind.to_owned());
+    let mut spec = base.clone();
+    for (field, value) in raw.spec {
+        if value.is_null() {
+            spec.remove(&field);
+        } else {
+            spec.insert(field, value);
+        }
+    }
+    let prefix = match kind.as_str() {
+        "ClusterSupplyChain" | "ClusterDelivery" => {
+            format!("error validating {} [case]: ", kind.to_lowercase())
+        }
+        _ => String::new(),
+    };
+    let prefixed = |text: String| format!("{prefix}{text}");
+    Case {
+        object: json!({"apiVersion": "carto.run/v1alpha1", "kind": kind, "metadata": {"name": "case"}, "spec": spec}),
+        kind,
+        rule: raw.rule,
+        policy: raw
+            .policy
+            .or_else(|| raw.error.clone())
+            .filter(|text| !text.is_empty())
+            .map(prefixed),
+        error: raw.error.map(prefixed),
+        warnings: raw.warnings,
+        refused_by_schema: raw.schema,
+    }
+}
