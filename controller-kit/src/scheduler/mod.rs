@@ -1,0 +1,310 @@
+//! A fair work queue for owners.
+//!
+//! Wakes come in from watches, reconciles go out one per slot:
+//!
+//! ```text
+//! wake(key, lane) ─▶ delayed (debounce, back-off) ─▶ ready: Progress │ Fresh │ Retry ─▶ next() ─▶ Work
+//!        ▲                                           per namespace, in turn                        │
+//!        └──────────────────────────── outcome, or a wake while it ran ◀───────────────────────────┘
+//! ```
+//!
+//! - **Progress** before **Fresh**: an owner under way goes on before a new one starts, so that chains
+//!   finish early. Fresh gets at least every fifth slot, so that nothing starves.
+//! - **Retry** has slots of its own: a thousand failing owners never delay a healthy one
+//!   (incident: fluxcd/flux2#5601).
+//! - Namespaces take turns inside a lane: one tenant with 10,000 owners delays another tenant's single
+//!   owner by one slot (incident: #929).
+//! - An owner never runs twice at once; what wakes it meanwhile runs it again after.
+//!
+//! Nothing here is needed for correctness: after a restart every owner is woken once by the first list.
+
+mod lanes;
+mod run;
+mod state;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+pub(crate) use run::panic_text;
+pub use run::run;
+
+use crate::metrics::Metrics;
+use state::{Pick, State};
+
+/// Names an owner. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OwnerKey {
+    /// Namespace; empty for cluster-scoped objects.
+    pub namespace: Arc<str>,
+    /// Name.
+    pub name: Arc<str>,
+}
+
+impl OwnerKey {
+    /// The owner `namespace/name`.
+    pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+impl fmt::Display for OwnerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() {
+            f.write_str(&self.name)
+        } else {
+            write!(f, "{}/{}", self.namespace, self.name)
+        }
+    }
+}
+
+/// Why an owner is woken, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Lane {
+    /// Something it made has changed: it is under way.
+    Progress,
+    /// The owner, or what it is made from, has changed.
+    Fresh,
+    /// It failed before.
+    Retry,
+}
+
+impl Lane {
+    /// All lanes, best first.
+    pub const ALL: [Self; 3] = [Self::Progress, Self::Fresh, Self::Retry];
+
+    /// The label in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Progress => "progress",
+            Self::Fresh => "fresh",
+            Self::Retry => "retry",
+        }
+    }
+}
+
+/// When an owner is to be looked at again, unless something wakes it before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Not before it is woken.
+    Done,
+    /// After a time that doubles with each failure in a row.
+    Backoff,
+    /// After [`SchedulerConfig::slow`]: somebody must fix something that we may not see change.
+    Slow,
+    /// After this time.
+    After(Duration),
+}
+
+/// How much runs at once, and how long failures wait.
+#[derive(Clone)]
+pub struct SchedulerConfig {
+    /// Owners under way at once, retries aside. 0 counts as 1.
+    pub concurrency: usize,
+    /// Retries under way at once, beside `concurrency`. 0 counts as 1.
+    pub retry_concurrency: usize,
+    /// The least time between the end of a run and the next run of the same owner that a wake without
+    /// delay causes. The first wake after a rest is not delayed at all.
+    pub debounce: Duration,
+    /// The wait after the first failure.
+    pub backoff_min: Duration,
+    /// The longest wait after failures.
+    pub backoff_max: Duration,
+    /// The longest wait of [`Next::Slow`].
+    pub slow: Duration,
+    /// Randomness in 0.0..1.0, taken once per wait so that owners which failed together come back apart.
+    pub jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
+}
+
+impl Default for SchedulerConfig {
+    fn default() -> Self {
+        Self {
+            concurrency: 16,
+            retry_concurrency: 4,
+            debounce: Duration::from_millis(10),
+            backoff_min: Duration::from_millis(500),
+            backoff_max: Duration::from_secs(300),
+            slow: Duration::from_secs(55),
+            jitter: Arc::new(crate::jitter::random),
+        }
+    }
+}
+
+impl fmt::Debug for SchedulerConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SchedulerConfig")
+            .field("concurrency", &self.concurrency)
+            .field("retry_concurrency", &self.retry_concurrency)
+            .field("debounce", &self.debounce)
+            .field("backoff", &(self.backoff_min..=self.backoff_max))
+            .field("slow", &self.slow)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What the queue holds at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct QueueDepth {
+    /// Owners that could run now, by lane in the order of [`Lane::ALL`].
+    pub ready: [usize; 3],
+    /// How long the longest-waiting of them has waited, by lane.
+    pub oldest: [Duration; 3],
+    /// Owners that wait for a time.
+    pub delayed: usize,
+    /// Owners under way.
+    pub running: usize,
+}
+
+/// The work queue.
+pub struct Scheduler {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    changed: Notify,
+    metrics: OnceLock<Arc<Metrics>>,
+}
+
+impl Scheduler {
+    /// An empty queue.
+    pub fn new(config: SchedulerConfig) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::new(State::new(config)),
+                changed: Notify::new(),
+                metrics: OnceLock::new(),
+            }),
+        }
+    }
+
+    /// From now on `metrics` shows what this queue holds under the label `queue`, and counts panics.
+    pub fn observe(&self, metrics: &Arc<Metrics>, queue: &'static str) {
+        if self.shared.metrics.set(metrics.clone()).is_err() {
+            return;
+        }
+        let observed = Arc::downgrade(&self.shared);
+        metrics.before_gather(move |metrics| {
+            if let Some(shared) = observed.upgrade() {
+                let depth = shared.lock().depth(Instant::now());
+                metrics.queue(queue, &depth);
+            }
+        });
+    }
+
+    /// Queues an owner: after `delay`, or with `None` as soon as the debounce allows. Several wakes are
+    /// one run: the earliest time and the best lane win.
+    pub fn wake(&self, key: OwnerKey, lane: Lane, delay: Option<Duration>) {
+        self.shared.lock().wake(key, lane, delay, Instant::now());
+        self.shared.changed.notify_waiters();
+    }
+
+    /// The owner is gone: drops what is queued for it and its failures.
+    pub fn forget(&self, key: &OwnerKey) {
+        self.shared.lock().forget(key);
+    }
+
+    /// Hands out nothing until [`Self::resume`]; wakes are kept.
+    pub fn pause(&self) {
+        self.shared.lock().set_paused(true);
+    }
+
+    /// Ends [`Self::pause`].
+    pub fn resume(&self) {
+        self.shared.lock().set_paused(false);
+        self.shared.changed.notify_waiters();
+    }
+
+    /// What is queued now.
+    pub fn depth(&self) -> QueueDepth {
+        self.shared.lock().depth(Instant::now())
+    }
+
+    /// Waits for an owner to reconcile and a free slot. Cancel-safe: nothing is taken from the queue
+    /// before it is returned.
+    pub async fn next(&self) -> Work {
+        loop {
+            let changed = self.shared.changed.notified();
+            tokio::pin!(changed);
+            // Before looking, so that a wake between looking and waiting is not missed.
+            changed.as_mut().enable();
+            let pick = self.shared.lock().pick(Instant::now());
+            match pick {
+                Pick::Run {
+                    key,
+                    lane,
+                    failures,
+                } => {
+                    return Work {
+                        key,
+                        lane,
+                        failures,
+                        outcome: Next::Backoff,
+                        shared: self.shared.clone(),
+                    };
+                }
+                Pick::Wait(None) => changed.await,
+                Pick::Wait(Some(due)) => {
+                    let _ = tokio::time::timeout_at(due, changed).await;
+                }
+            }
+        }
+    }
+}
+
+impl Shared {
+    /// The state is only a queue: whatever a panicking holder left is still a queue.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One owner, taken from the queue. Dropping it gives the slot back; an outcome that was never told
+/// (a panic, a cancelled task) counts as a failure.
+#[must_use = "dropping it counts as a failed run"]
+pub struct Work {
+    key: OwnerKey,
+    lane: Lane,
+    failures: u32,
+    outcome: Next,
+    shared: Arc<Shared>,
+}
+
+impl Work {
+    /// The owner.
+    pub fn key(&self) -> &OwnerKey {
+        &self.key
+    }
+
+    /// The lane it was taken from.
+    pub fn lane(&self) -> Lane {
+        self.lane
+    }
+
+    /// Runs in a row that ended with [`Next::Backoff`] before this one.
+    pub fn failures(&self) -> u32 {
+        self.failures
+    }
+
+    /// Ends the run.
+    pub fn finish(mut self, outcome: Next) {
+        self.outcome = outcome;
+    }
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        self.shared
+            .lock()
+            .finish(&self.key, self.outcome, Instant::now());
+        self.shared.changed.notify_waiters();
+    }
+}

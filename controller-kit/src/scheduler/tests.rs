@@ -1,0 +1,626 @@
+//! One behaviour per test; time is paused, so waits are exact and cost nothing.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::state::{Pick, State};
+use super::{Lane, Next, OwnerKey, Scheduler, SchedulerConfig, Work, run};
+use crate::metrics::Metrics;
+
+const DEBOUNCE: Duration = Duration::from_millis(10);
+
+fn config(concurrency: usize) -> SchedulerConfig {
+    SchedulerConfig {
+        concurrency,
+        retry_concurrency: 1,
+        debounce: DEBOUNCE,
+        backoff_min: Duration::from_secs(1),
+        backoff_max: Duration::from_secs(60),
+        slow: Duration::from_secs(55),
+        // The top of every range.
+        jitter: Arc::new(|| 1.0),
+    }
+}
+
+fn scheduler(concurrency: usize) -> Scheduler {
+    Scheduler::new(config(concurrency))
+}
+
+fn key(text: &str) -> OwnerKey {
+    let (namespace, name) = text.split_once('/').unwrap();
+    OwnerKey::new(namespace, name)
+}
+
+/// The next owner, if one is handed out without waiting for anything.
+async fn now(scheduler: &Scheduler) -> Option<Work> {
+    tokio::select! {
+        biased;
+        work = scheduler.next() => Some(work),
+        () = tokio::task::yield_now() => None,
+    }
+}
+
+async fn names(scheduler: &Scheduler, count: usize) -> Vec<String> {
+    let mut names = Vec::new();
+    for _ in 0..count {
+        let Some(work) = now(scheduler).await else {
+            break;
+        };
+        names.push(work.key().to_string());
+        work.finish(Next::Done);
+    }
+    names
+}
+
+/// Runs the next owner to the end and tells how long it had to wait for it.
+async fn waited(scheduler: &Scheduler, outcome: Next) -> Duration {
+    let before = Instant::now();
+    scheduler.next().await.finish(outcome);
+    before.elapsed()
+}
+
+#[tokio::test(start_paused = true)]
+async fn several_wakes_are_one_run() {
+    let queue = scheduler(4);
+    for _ in 0..5 {
+        queue.wake(key("a/1"), Lane::Fresh, None);
+    }
+    assert_eq!(names(&queue, 5).await, ["a/1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_wake_is_not_delayed() {
+    let queue = scheduler(1);
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    assert_eq!(waited(&queue, Next::Done).await, Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wake_right_after_a_run_waits_for_the_debounce() {
+    let queue = scheduler(1);
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    waited(&queue, Next::Done).await;
+    queue.wake(key("a/1"), Lane::Progress, None);
+    assert_eq!(waited(&queue, Next::Done).await, DEBOUNCE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_explicit_delay_is_kept_exactly() {
+    let queue = scheduler(1);
+    queue.wake(key("a/1"), Lane::Fresh, Some(Duration::from_millis(250)));
+    assert_eq!(waited(&queue, Next::Done).await, Duration::from_millis(250));
+    queue.wake(key("a/1"), Lane::Fresh, Some(Duration::ZERO));
+    assert_eq!(waited(&queue, Next::Done).await, Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_earliest_wake_wins() {
+    let queue = scheduler(1);
+    queue.wake(key("a/1"), Lane::Fresh, Some(Duration::from_secs(9)));
+    queue.wake(key("a/1"), Lane::Fresh, Some(Duration::from_secs(3)));
+    queue.wake(key("a/1"), Lane::Fresh, Some(Duration::from_secs(6)));
+    assert_eq!(waited(&queue, Next::Done).await, Duration::from_secs(3));
+    assert!(
+        tokio::time::timeout(Duration::from_secs(60), queue.next())
+            .await
+            .is_err()
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn owners_under_way_go_before_new_ones() {
+    let queue = scheduler(1);
+    for owner in ["a/new1", "a/new2"] {
+        queue.wake(key(owner), Lane::Fresh, None);
+    }
+    queue.wake(key("a/underway"), Lane::Progress, None);
+    assert_eq!(names(&queue, 3).await, ["a/underway", "a/new1", "a/new2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_better_lane_moves_a_waiting_owner_forward() {
+    let queue = scheduler(1);
+    for owner in ["a/1", "a/2", "a/3"] {
+        queue.wake(key(owner), Lane::Fresh, None);
+    }
+    queue.wake(key("a/3"), Lane::Progress, None);
+    queue.wake(key("a/3"), Lane::Retry, None);
+    assert_eq!(names(&queue, 4).await, ["a/3", "a/1", "a/2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_flood_of_progress_does_not_starve_new_owners() {
+    let queue = scheduler(1);
+    for number in 0..100 {
+        queue.wake(key(&format!("busy/{number}")), Lane::Progress, None);
+    }
+    queue.wake(key("other/1"), Lane::Fresh, None);
+    let order = names(&queue, 101).await;
+    let place = order.iter().position(|name| name == "other/1").unwrap();
+    assert!(place <= 4, "served as number {place}");
+    assert_eq!(order.len(), 101);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_owners_delay_another_namespace_by_one_slot() {
+    for lane in [Lane::Progress, Lane::Fresh] {
+        let queue = scheduler(1);
+        for number in 0..10_000 {
+            queue.wake(key(&format!("big/{number}")), lane, None);
+        }
+        queue.wake(key("small/1"), lane, None);
+        let first = names(&queue, 2).await;
+        assert!(first.contains(&"small/1".to_owned()), "{first:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn namespaces_take_turns() {
+    let queue = scheduler(1);
+    for owner in ["a/1", "a/2", "a/3", "b/1", "b/2", "c/1"] {
+        queue.wake(key(owner), Lane::Fresh, None);
+    }
+    assert_eq!(
+        names(&queue, 6).await,
+        ["a/1", "b/1", "c/1", "a/2", "b/2", "a/3"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_empties_and_returns_stands_behind() {
+    let queue = scheduler(1);
+    for owner in ["a/1", "b/1", "b/2"] {
+        queue.wake(key(owner), Lane::Fresh, None);
+    }
+    assert_eq!(names(&queue, 1).await, ["a/1"]);
+    queue.wake(key("a/2"), Lane::Fresh, None);
+    assert_eq!(names(&queue, 3).await, ["b/1", "a/2", "b/2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn retries_have_slots_of_their_own() {
+    let queue = scheduler(2);
+    for number in 0..50 {
+        queue.wake(key(&format!("bad/{number}")), Lane::Retry, None);
+    }
+    let retry = now(&queue).await.unwrap();
+    assert_eq!(retry.lane(), Lane::Retry);
+    assert!(
+        now(&queue).await.is_none(),
+        "retries must leave the other slots alone"
+    );
+    queue.wake(key("good/1"), Lane::Fresh, None);
+    queue.wake(key("good/2"), Lane::Fresh, None);
+    let (first, second) = (now(&queue).await.unwrap(), now(&queue).await.unwrap());
+    assert_eq!((first.lane(), second.lane()), (Lane::Fresh, Lane::Fresh));
+    first.finish(Next::Done);
+    second.finish(Next::Done);
+    retry.finish(Next::Done);
+    assert_eq!(now(&queue).await.unwrap().lane(), Lane::Retry);
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_more_than_the_slots_are_handed_out() {
+    let queue = scheduler(3);
+    for number in 0..10 {
+        queue.wake(key(&format!("a/{number}")), Lane::Fresh, None);
+    }
+    let mut works = Vec::new();
+    while let Some(work) = now(&queue).await {
+        works.push(work);
+    }
+    assert_eq!(works.len(), 3);
+    works.pop().unwrap().finish(Next::Done);
+    assert!(now(&queue).await.is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_never_runs_twice_at_once_and_runs_again_after() {
+    let queue = scheduler(4);
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    let work = now(&queue).await.unwrap();
+    queue.wake(key("a/1"), Lane::Progress, None);
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    tokio::time::advance(Duration::from_secs(5)).await;
+    assert!(now(&queue).await.is_none());
+    work.finish(Next::Done);
+    let before = Instant::now();
+    let again = queue.next().await;
+    assert_eq!((again.lane(), before.elapsed()), (Lane::Progress, DEBOUNCE));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_wakes_a_failing_owner_does_not_wait_for_its_back_off() {
+    let queue = scheduler(1);
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    let work = now(&queue).await.unwrap();
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    work.finish(Next::Backoff);
+    let before = Instant::now();
+    let again = queue.next().await;
+    assert_eq!(
+        (again.lane(), before.elapsed(), again.failures()),
+        (Lane::Fresh, DEBOUNCE, 1)
+    );
+    again.finish(Next::Backoff);
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    assert_eq!(
+        waited(&queue, Next::Done).await,
+        Duration::ZERO,
+        "waiting for back-off is not a rest"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn back_off_doubles_up_to_its_limit_and_a_success_ends_it() {
+    let queue = scheduler(1);
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    waited(&queue, Next::Backoff).await;
+    let mut waits = Vec::new();
+    for _ in 0..7 {
+        waits.push(waited(&queue, Next::Backoff).await.as_secs());
+    }
+    assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60]);
+    assert_eq!(waited(&queue, Next::Done).await.as_secs(), 60);
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    waited(&queue, Next::Backoff).await;
+    assert_eq!(waited(&queue, Next::Done).await.as_secs(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_failures_in_a_row_still_wait_the_longest_time() {
+    let queue = scheduler(1);
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    for _ in 0..1000 {
+        waited(&queue, Next::Backoff).await;
+    }
+    assert_eq!(waited(&queue, Next::Done).await.as_secs(), 60);
+}
+
+#[tokio::test(start_paused = true)]
+async fn owners_that_failed_together_come_back_apart() {
+    let steps = AtomicUsize::new(0);
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
+    let jitter = Arc::new(move || steps.fetch_add(1, Ordering::Relaxed) as f64 / 4.0);
+    let queue = Scheduler::new(SchedulerConfig {
+        jitter,
+        retry_concurrency: 9,
+        ..config(9)
+    });
+    let mut works = Vec::new();
+    for number in 0..4 {
+        queue.wake(key(&format!("a/{number}")), Lane::Fresh, None);
+        works.push(now(&queue).await.unwrap());
+    }
+    works
+        .into_iter()
+        .for_each(|work| work.finish(Next::Backoff));
+    let start = Instant::now();
+    let mut times = Vec::new();
+    for _ in 0..4 {
+        let work = queue.next().await;
+        times.push(start.elapsed().as_millis());
+        work.finish(Next::Done);
+    }
+    assert_eq!(times, [500, 625, 750, 875]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_comes_back_within_a_minute_and_is_no_failure() {
+    let queue = scheduler(1);
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    waited(&queue, Next::Slow).await;
+    let before = Instant::now();
+    let work = queue.next().await;
+    assert_eq!((work.lane(), work.failures()), (Lane::Retry, 0));
+    assert!(
+        before.elapsed() <= Duration::from_secs(60) && before.elapsed() >= Duration::from_secs(30)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_comes_back_as_an_owner_under_way() {
+    let queue = scheduler(1);
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    waited(&queue, Next::After(Duration::from_millis(250))).await;
+    let before = Instant::now();
+    let work = queue.next().await;
+    assert_eq!(
+        (work.lane(), before.elapsed()),
+        (Lane::Progress, Duration::from_millis(250))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn work_that_is_dropped_counts_as_a_failure_and_frees_its_slot() {
+    let queue = scheduler(1);
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    queue.wake(key("a/2"), Lane::Fresh, None);
+    drop(now(&queue).await.unwrap());
+    assert_eq!(names(&queue, 1).await, ["a/2"]);
+    let before = Instant::now();
+    assert_eq!(
+        (queue.next().await.failures(), before.elapsed()),
+        (1, Duration::from_secs(1))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_next_takes_nothing() {
+    let queue = scheduler(1);
+    assert!(
+        tokio::time::timeout(Duration::from_secs(1), queue.next())
+            .await
+            .is_err()
+    );
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    assert_eq!(names(&queue, 1).await, ["a/1"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_waiting_caller_is_woken() {
+    let queue = Arc::new(scheduler(8));
+    let mut callers = tokio::task::JoinSet::new();
+    for _ in 0..5 {
+        let queue = queue.clone();
+        callers.spawn(async move { queue.next().await.key().to_string() });
+    }
+    tokio::task::yield_now().await;
+    for number in 0..5 {
+        queue.wake(key(&format!("a/{number}")), Lane::Fresh, None);
+    }
+    let mut served = tokio::time::timeout(Duration::from_millis(100), callers.join_all())
+        .await
+        .unwrap();
+    served.sort();
+    assert_eq!(served, ["a/0", "a/1", "a/2", "a/3", "a/4"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_handed_out_while_paused_and_nothing_is_lost() {
+    let queue = scheduler(4);
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    queue.pause();
+    queue.wake(key("a/2"), Lane::Fresh, Some(Duration::from_secs(1)));
+    assert!(
+        tokio::time::timeout(Duration::from_secs(10), queue.next())
+            .await
+            .is_err()
+    );
+    queue.resume();
+    assert_eq!(names(&queue, 3).await, ["a/1", "a/2"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forgotten_owner_is_gone_from_every_place() {
+    let queue = scheduler(4);
+    queue.wake(key("a/ready"), Lane::Fresh, None);
+    queue.wake(key("a/delayed"), Lane::Fresh, Some(Duration::from_secs(1)));
+    queue.wake(key("a/running"), Lane::Progress, None);
+    let running = now(&queue).await.unwrap();
+    assert_eq!(running.key().to_string(), "a/running");
+    queue.wake(key("a/running"), Lane::Fresh, None);
+    for owner in ["a/ready", "a/delayed", "a/running", "a/unknown"] {
+        queue.forget(&key(owner));
+    }
+    running.finish(Next::Backoff);
+    assert!(
+        tokio::time::timeout(Duration::from_secs(600), queue.next())
+            .await
+            .is_err()
+    );
+    assert_eq!(queue.shared.lock().entries(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_owner_made_again_while_its_last_run_ends_starts_without_failures() {
+    let queue = scheduler(4);
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    waited(&queue, Next::Backoff).await;
+    let work = queue.next().await;
+    assert_eq!(work.failures(), 1);
+    queue.forget(&key("a/1"));
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    work.finish(Next::Done);
+    assert_eq!(queue.next().await.failures(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_kept_of_owners_at_rest() {
+    let queue = scheduler(4);
+    for number in 0..1000 {
+        queue.wake(key(&format!("a/{number}")), Lane::Fresh, None);
+    }
+    assert_eq!(names(&queue, 1000).await.len(), 1000);
+    tokio::time::advance(DEBOUNCE).await;
+    assert!(now(&queue).await.is_none());
+    assert_eq!(queue.shared.lock().entries(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn depth_tells_what_waits_and_for_how_long() {
+    let queue = scheduler(1);
+    let metrics = Arc::new(Metrics::new());
+    queue.observe(&metrics, "owners");
+    for owner in ["a/1", "a/2", "a/3"] {
+        queue.wake(key(owner), Lane::Fresh, None);
+    }
+    queue.wake(key("a/4"), Lane::Retry, Some(Duration::from_secs(100)));
+    let work = now(&queue).await.unwrap();
+    tokio::time::advance(Duration::from_secs(7)).await;
+    let depth = queue.depth();
+    assert_eq!(
+        (depth.ready, depth.delayed, depth.running),
+        ([0, 2, 0], 1, 1)
+    );
+    assert_eq!(depth.oldest[1], Duration::from_secs(7));
+    work.finish(Next::Done);
+    assert_eq!(
+        queue.depth().delayed,
+        1,
+        "an owner at rest does not wait for anything"
+    );
+    let text = String::from_utf8(metrics.render()).unwrap();
+    assert!(
+        text.contains("carto_queue_depth{lane=\"fresh\",queue=\"owners\"} 2"),
+        "{text}"
+    );
+}
+
+/// Runs the loop over a counter until `enough` runs have ended.
+async fn run_until(
+    queue: &Arc<Scheduler>,
+    enough: usize,
+    reconcile: impl Fn(OwnerKey, usize) -> Next + Send + Sync + 'static,
+) {
+    let shutdown = CancellationToken::new();
+    let (stop, runs) = (shutdown.clone(), Arc::new(AtomicUsize::new(0)));
+    let reconcile = Arc::new(reconcile);
+    run(queue.clone(), shutdown, move |key| {
+        let (stop, runs, reconcile) = (stop.clone(), runs.clone(), reconcile.clone());
+        async move {
+            let run = runs.fetch_add(1, Ordering::SeqCst);
+            if run + 1 == enough {
+                stop.cancel();
+            }
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            reconcile(key, run)
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panicking_reconcile_is_counted_and_retried_and_others_go_on() {
+    let queue = Arc::new(scheduler(2));
+    let metrics = Arc::new(Metrics::new());
+    queue.observe(&metrics, "owners");
+    queue.wake(key("a/poisoned"), Lane::Fresh, None);
+    queue.wake(key("a/healthy"), Lane::Fresh, None);
+    let start = Instant::now();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let noted = seen.clone();
+    run_until(&queue, 3, move |key, _| {
+        noted.lock().unwrap().push(key.to_string());
+        assert!(&*key.name != "poisoned", "boom");
+        Next::Done
+    })
+    .await;
+    assert_eq!(
+        *seen.lock().unwrap(),
+        ["a/poisoned", "a/healthy", "a/poisoned"]
+    );
+    assert!(
+        start.elapsed() >= Duration::from_secs(1),
+        "the retry waits for its back-off"
+    );
+    let text = String::from_utf8(metrics.render()).unwrap();
+    assert!(text.contains("carto_reconcile_panics_total 2"), "{text}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn shutdown_waits_for_what_is_under_way() {
+    let queue = Arc::new(scheduler(2));
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    let shutdown = CancellationToken::new();
+    let ended = Arc::new(AtomicUsize::new(0));
+    let (stop, count) = (shutdown.clone(), ended.clone());
+    run(queue, shutdown, move |_| {
+        stop.cancel();
+        let count = count.clone();
+        async move {
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            count.fetch_add(1, Ordering::SeqCst);
+            Next::Done
+        }
+    })
+    .await;
+    assert_eq!(ended.load(Ordering::SeqCst), 1);
+}
+
+#[derive(Debug, Clone)]
+enum Move {
+    Wake(usize, Lane, Option<u64>),
+    Forget(usize),
+    Pick,
+    Finish(usize, Next),
+    Advance(u64),
+}
+
+fn moves() -> impl Strategy<Value = Vec<Move>> {
+    let owner = 0..6_usize;
+    let lane = prop::sample::select(Lane::ALL.to_vec());
+    let outcome = prop::sample::select(vec![
+        Next::Done,
+        Next::Backoff,
+        Next::Slow,
+        Next::After(Duration::from_millis(3)),
+    ]);
+    let one = prop_oneof![
+        4 => (owner.clone(), lane, prop::option::of(0..50_u64)).prop_map(|(owner, lane, delay)| Move::Wake(owner, lane, delay)),
+        1 => owner.clone().prop_map(Move::Forget),
+        4 => Just(Move::Pick),
+        4 => (owner, outcome).prop_map(|(owner, outcome)| Move::Finish(owner, outcome)),
+        2 => (0..100_u64).prop_map(Move::Advance),
+    ];
+    prop::collection::vec(one, 0..200)
+}
+
+proptest! {
+    /// Whatever happens in whatever order: no owner runs twice at once, slots are never exceeded, every
+    /// wake is followed by a run, and nothing is left behind.
+    #[test]
+    fn every_wake_is_followed_by_exactly_one_run_at_a_time(moves in moves()) {
+        let start = std::time::Instant::now();
+        let mut now = Instant::from_std(start);
+        let mut state = State::new(config(2));
+        let owners: Vec<OwnerKey> = (0..6).map(|number| key(&format!("ns{}/{number}", number % 2))).collect();
+        let mut running: HashMap<OwnerKey, ()> = HashMap::new();
+        let mut owed: HashMap<OwnerKey, ()> = HashMap::new();
+        for step in moves {
+            match step {
+                Move::Wake(owner, lane, delay) => {
+                    owed.insert(owners[owner].clone(), ());
+                    state.wake(owners[owner].clone(), lane, delay.map(Duration::from_millis), now);
+                }
+                Move::Forget(owner) => {
+                    owed.remove(&owners[owner]);
+                    state.forget(&owners[owner]);
+                }
+                Move::Pick => {
+                    if let Pick::Run { key, .. } = state.pick(now) {
+                        prop_assert!(running.insert(key.clone(), ()).is_none(), "{key} runs twice");
+                        prop_assert!(running.len() <= 3);
+                        owed.remove(&key);
+                    }
+                }
+                Move::Finish(owner, outcome) => {
+                    if running.remove(&owners[owner]).is_some() {
+                        state.finish(&owners[owner], outcome, now);
+                    }
+                }
+                Move::Advance(millis) => now += Duration::from_millis(millis),
+            }
+            prop_assert_eq!(state.depth(now).running, running.len());
+        }
+        for key in running.keys() {
+            state.finish(key, Next::Done, now);
+        }
+        now += Duration::from_secs(600);
+        while let Pick::Run { key, .. } = state.pick(now) {
+            owed.remove(&key);
+            state.finish(&key, Next::Done, now);
+            now += Duration::from_secs(1);
+        }
+        prop_assert!(owed.is_empty(), "never run: {:?}", owed.keys());
+        state.pick(now + Duration::from_secs(600));
+        prop_assert_eq!(state.entries(), 0);
+        prop_assert_eq!(state.depth(now), super::QueueDepth::default());
+    }
+}
