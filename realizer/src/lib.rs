@@ -1,5 +1,67 @@
 //! The realization engine: decides what to stamp and what to report, without any I/O.
+//!
+//! ```text
+//!  Owner ──┐  select_blueprint                     ┌─▶ Step::Render ─▶ record_rendered ─┐
+//!          ├─────────────────▶ Realization ────────┤                                    ├─▶ …
+//!  Blueprint┘                  next_step()         └─▶ Step::Submit ─▶ record_observed ─┘
+//!                                   │ Done
+//!                                   ▼
+//!                  conclude(known) ─▶ Conclusion ─▶ removals() ─▶ report(failed) ─▶ Outcome
+//! ```
+//!
+//! - [`Owner`], [`Blueprint`] and [`Template`] are compiled once per resourceVersion; a walk only borrows them.
+//! - There is one algorithm. In what Workload and Deliverable differ is in [`Family`], and nowhere else.
+//! - The engine holds nothing between walks: what it must remember is in the owner's status and on the objects.
+//! - An error in one step never stops the others. What a failing step once made stays as it is, in the cluster and in
+//!   status.
+
+mod blueprint;
+mod blueprint_status;
+mod canonical;
+mod conclusion;
+mod conditions;
+mod context;
+mod deployment;
+mod entry;
+mod error;
+mod events;
+mod exchange;
+mod family;
+mod family_members;
+mod field_path;
 pub mod go_format;
+mod graph;
+mod health;
 pub mod interpolate;
 pub mod jsonpath;
+mod matching;
+mod observe;
+mod orphans;
+mod outputs;
+mod owner;
+mod owner_status;
+mod params;
+mod prepare;
+mod realization;
+mod redaction;
+mod select;
+mod stamp;
+mod standin;
+mod step_end;
+mod template;
+mod typed_view;
+mod unrealized;
 pub mod yaml_digest;
+mod ytt;
+
+pub use blueprint::{Blueprint, BlueprintError};
+pub use blueprint_status::blueprint_status;
+pub use conclusion::{Conclusion, KnownObject};
+pub use exchange::*;
+pub use family::Family;
+pub use graph::GraphWarning;
+pub use owner::{Owner, OwnerError};
+pub use realization::Realization;
+pub use select::{Selection, select_blueprint};
+pub use template::{Template, TemplateError, TemplateSource, TemplateState};
+pub use unrealized::{Unrealized, report_unrealized};

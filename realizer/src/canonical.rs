@@ -1,0 +1,91 @@
+//! Digests of JSON values.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+/// `sha256:<hex>` of the value as compact JSON with sorted keys.
+///
+/// Keys are sorted here, because whether `serde_json` keeps insertion order depends on a feature any crate of the
+/// workspace may switch on.
+pub(crate) fn digest(value: &Value) -> String {
+    let mut hasher = Sha256::new();
+    feed(&mut hasher, value);
+    text(&hasher.finalize())
+}
+
+/// `sha256:<hex>` of bytes.
+pub(crate) fn digest_bytes(bytes: &[u8]) -> String {
+    text(&Sha256::digest(bytes))
+}
+
+/// `sha256:<hex>` of the HMAC (RFC 2104) of bytes under a key.
+///
+/// A plain digest of a short secret can be guessed; a keyed one only by who knows the key.
+pub(crate) fn keyed_digest(key: &[u8], bytes: &[u8]) -> String {
+    const BLOCK: usize = 64;
+    let mut block = [0_u8; BLOCK];
+    if key.len() > BLOCK {
+        block[..32].copy_from_slice(&Sha256::digest(key));
+    } else {
+        block[..key.len()].copy_from_slice(key);
+    }
+    let inner = Sha256::new()
+        .chain_update(block.map(|byte| byte ^ 0x36))
+        .chain_update(bytes)
+        .finalize();
+    text(
+        &Sha256::new()
+            .chain_update(block.map(|byte| byte ^ 0x5c))
+            .chain_update(inner)
+            .finalize(),
+    )
+}
+
+fn text(digest: &[u8]) -> String {
+    let mut text = String::with_capacity(7 + 2 * digest.len());
+    text.push_str("sha256:");
+    for byte in digest {
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn feed(hasher: &mut Sha256, value: &Value) {
+    match value {
+        Value::Null => hasher.update(b"null"),
+        Value::Bool(bool) => hasher.update(if *bool { "true" } else { "false" }),
+        Value::Number(number) => hasher.update(number.to_string()),
+        Value::String(string) => feed_string(hasher, string),
+        Value::Array(items) => {
+            hasher.update(b"[");
+            for (index, item) in items.iter().enumerate() {
+                hasher.update(if index == 0 { "" } else { "," });
+                feed(hasher, item);
+            }
+            hasher.update(b"]");
+        }
+        Value::Object(entries) => {
+            let mut sorted: Vec<_> = entries.iter().collect();
+            sorted.sort_unstable_by_key(|(key, _)| *key);
+            hasher.update(b"{");
+            for (index, (key, item)) in sorted.into_iter().enumerate() {
+                hasher.update(if index == 0 { "" } else { "," });
+                feed_string(hasher, key);
+                hasher.update(b":");
+                feed(hasher, item);
+            }
+            hasher.update(b"}");
+        }
+    }
+}
+
+fn feed_string(hasher: &mut Sha256, string: &str) {
+    // A string always serialises; the fallback keeps the function total.
+    hasher.update(serde_json::to_vec(string).unwrap_or_default());
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,308 @@
+//! A finished walk: what is to be deleted, and then what to report.
+
+use std::collections::BTreeMap;
+
+use api_types::event::EventReason;
+use api_types::{BlueprintRef, Condition, ConditionStatus, ConditionType, Reason};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::conditions::{self, Conditions, Deciding};
+use crate::entry::{Entry, EntryMaker};
+use crate::error::StepError;
+use crate::orphans::{CurrentStep, Orphans, is_same};
+use crate::owner_status::{OwnerStatus, stamped_ref};
+use crate::step_end::{StepEnd, StepResult};
+use crate::{Blueprint, ObjectRef, Outcome, Owner, Realization, Removal, Retry, events};
+
+/// An object of the owner in the shell's caches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownObject {
+    /// Which object; with uid.
+    pub object: ObjectRef,
+    /// Its labels; those of spec 3.6 are read.
+    pub labels: BTreeMap<String, String>,
+    /// Whether it is being deleted.
+    pub terminating: bool,
+}
+
+/// A finished walk: what is to be deleted, and then what to report.
+pub struct Conclusion<'a> {
+    owner: &'a Owner,
+    blueprint: &'a Blueprint,
+    now: Time,
+    /// In blueprint order.
+    entries: Vec<Entry>,
+    /// In blueprint order, of the steps that failed.
+    errors: Vec<StepError>,
+    removals: Vec<Removal>,
+}
+
+impl<'a> Conclusion<'a> {
+    pub(crate) fn of(realization: Realization<'a>, known: &[KnownObject]) -> Self {
+        let Realization {
+            owner,
+            blueprint,
+            templates,
+            now,
+            results,
+            ..
+        } = realization;
+        let results: Vec<StepResult> = blueprint
+            .steps
+            .iter()
+            .zip(results)
+            .map(|(step, result)| {
+                result.unwrap_or_else(|| StepResult {
+                    template: None,
+                    end: StepEnd::Failed(StepError::NotReached {
+                        resource: step.name.clone(),
+                    }),
+                })
+            })
+            .collect();
+        let entries: Vec<Entry> = blueprint
+            .steps
+            .iter()
+            .zip(&results)
+            .map(|(step, result)| {
+                let previous = owner.status.resource(&step.name);
+                EntryMaker {
+                    step,
+                    previous,
+                    owner_uid: &owner.uid,
+                    now: &now,
+                }
+                .make(result)
+            })
+            .collect();
+        let orphans = Orphans {
+            current: current_steps(&entries, &results),
+            known,
+            templates,
+        };
+        let mut removals: Vec<Removal> = results
+            .iter()
+            .flat_map(|result| result.superseded().iter().cloned())
+            .collect();
+        for orphan in orphans.find(&owner.status) {
+            if !removals
+                .iter()
+                .any(|removal| is_same(&removal.object, &orphan.object))
+            {
+                removals.push(orphan);
+            }
+        }
+        let errors = results
+            .into_iter()
+            .filter_map(|result| result.end.into_error())
+            .collect();
+        Self {
+            owner,
+            blueprint,
+            now,
+            entries,
+            errors,
+            removals,
+        }
+    }
+
+    /// What is to be deleted with the owner's rights, a uid being the precondition.
+    ///
+    /// A removal without uid is known from status only: the object must be read, and left alone unless its controller
+    /// owner reference is this owner's.
+    pub fn removals(&self) -> &[Removal] {
+        &self.removals
+    }
+
+    /// The outcome, given the deletions that failed (NotFound is no failure) and why.
+    pub fn report(self, failed: &[(Removal, String)]) -> Outcome {
+        let conditions = self.conditions(failed);
+        let status = OwnerStatus {
+            observed_generation: Some(self.owner.generation),
+            conditions,
+            blueprint_ref: BlueprintRef::new(
+                self.blueprint.family.blueprint_kind(),
+                self.blueprint.name.as_str(),
+            ),
+            pending_removals: failed
+                .iter()
+                .map(|(removal, _)| stamped_ref(&removal.object))
+                .collect(),
+            resources: self
+                .entries
+                .iter()
+                .map(|entry| entry.status.clone())
+                .collect(),
+        };
+        let errors = self.errors.iter().map(|error| error.verdict().retry);
+        let retry = errors
+            .chain(failed.iter().map(|_| Retry::Backoff))
+            .max()
+            .unwrap_or(Retry::AwaitChange);
+        let mut events: Vec<_> = self
+            .entries
+            .into_iter()
+            .flat_map(|entry| entry.events)
+            .collect();
+        events.extend(removal_events(&self.removals, failed, &self.owner.status));
+        outcome(self.owner, &status, events, self.removals, retry)
+    }
+
+    fn conditions(&self, failed: &[(Removal, String)]) -> Vec<Condition> {
+        let mut conditions = Conditions::new(&self.owner.status.conditions, &self.now);
+        conditions.add(
+            self.blueprint.family.blueprint_ready(),
+            ConditionStatus::True,
+            &Reason::Ready,
+            "",
+        );
+        match self.errors.first() {
+            Some(error) => {
+                let verdict = error.verdict();
+                let message = error.to_string();
+                conditions.add(
+                    ConditionType::ResourcesSubmitted,
+                    verdict.status,
+                    &verdict.reason,
+                    message,
+                );
+            }
+            None => conditions.add(
+                ConditionType::ResourcesSubmitted,
+                ConditionStatus::True,
+                &Reason::ResourceSubmissionComplete,
+                "",
+            ),
+        }
+        let (status, message) = self.health();
+        conditions.add(
+            ConditionType::ResourcesHealthy,
+            status,
+            &Reason::HealthyConditionRule,
+            message,
+        );
+        conditions.derive_ready();
+        if !failed.is_empty() {
+            let message = deletion_message(failed);
+            conditions.add(
+                ConditionType::DeletionPending,
+                ConditionStatus::True,
+                &Reason::DeletionPending,
+                message,
+            );
+        }
+        let contested: Vec<String> = self
+            .errors
+            .iter()
+            .filter(|error| matches!(error, StepError::Contested { .. }))
+            .map(ToString::to_string)
+            .collect();
+        if !contested.is_empty() {
+            conditions.add(
+                ConditionType::ObjectContested,
+                ConditionStatus::True,
+                &Reason::ObjectContested,
+                contested.join("; "),
+            );
+        }
+        conditions.finish()
+    }
+
+    /// The conditions `Healthy` of all steps that have one, taken together.
+    fn health(&self) -> (ConditionStatus, String) {
+        let healthy: Vec<&Condition> = self
+            .entries
+            .iter()
+            .filter_map(|entry| {
+                conditions::of_type(&entry.status.conditions, ConditionType::Healthy)
+            })
+            .collect();
+        if healthy.is_empty() {
+            return (ConditionStatus::Unknown, String::new());
+        }
+        match Deciding::among(healthy).condition() {
+            Some(condition) => (condition.status, condition.message.clone()),
+            None => (ConditionStatus::True, String::new()),
+        }
+    }
+}
+
+fn current_steps<'r>(entries: &'r [Entry], results: &[StepResult]) -> Vec<CurrentStep<'r>> {
+    entries
+        .iter()
+        .zip(results)
+        .map(|(entry, result)| CurrentStep {
+            status: &entry.status,
+            is_settled: entry.is_settled,
+            is_immutable: result
+                .template
+                .as_ref()
+                .is_some_and(|template| template.lifecycle.is_immutable()),
+        })
+        .collect()
+}
+
+fn deletion_message(failed: &[(Removal, String)]) -> String {
+    let objects: Vec<String> = failed
+        .iter()
+        .map(|(removal, cause)| {
+            let object = events::shown(&removal.object)
+                .unwrap_or_else(|| format!("{}/{}", removal.object.kind, removal.object.name));
+            format!("[{object}]: {cause}")
+        })
+        .collect();
+    format!(
+        "unable to delete objects that are no longer wanted: {}",
+        objects.join("; ")
+    )
+}
+
+/// What was deleted; and what could not be, once.
+fn removal_events(
+    removals: &[Removal],
+    failed: &[(Removal, String)],
+    previous: &OwnerStatus,
+) -> Vec<crate::OwnerEvent> {
+    let mut told = Vec::new();
+    for removal in removals {
+        let Some(shown) = events::shown(&removal.object) else {
+            continue;
+        };
+        match failed
+            .iter()
+            .find(|(failed, _)| is_same(&failed.object, &removal.object))
+        {
+            None => told.push(events::removed(format!("Deleted object [{shown}]"))),
+            Some((_, cause)) => {
+                if !previous
+                    .pending_refs()
+                    .any(|pending| is_same(&pending, &removal.object))
+                {
+                    let message = format!("Could not delete object [{shown}]: {cause}");
+                    told.push(events::of_status(EventReason::DeletionFailed, message));
+                }
+            }
+        }
+    }
+    told
+}
+
+/// Compares the new status with the present one and puts everything together.
+pub(crate) fn outcome(
+    owner: &Owner,
+    status: &OwnerStatus,
+    events: Vec<crate::OwnerEvent>,
+    removals: Vec<Removal>,
+    retry: Retry,
+) -> Outcome {
+    let ready = conditions::of_type(&status.conditions, ConditionType::Ready);
+    Outcome {
+        changed: *status != owner.status,
+        ready: ready.map_or(ConditionStatus::Unknown, |ready| ready.status),
+        reason: ready.map(|ready| ready.reason.clone()).unwrap_or_default(),
+        status: status.write(owner.family),
+        events,
+        removals,
+        retry,
+    }
+}

@@ -1,0 +1,172 @@
+//! What templates see: the top-level keys of spec 3.5.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::blueprint::{BlueprintStep, Input, InputSlot};
+use crate::outputs::{Output, OutputValues};
+use crate::typed_view::Views;
+
+/// The inputs of a step, resolved as far as their providers have outputs.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ResolvedInputs<'o> {
+    resolved: Vec<(&'o Input, &'o Output)>,
+    pub(crate) missing: Vec<&'o Input>,
+}
+
+impl<'o> ResolvedInputs<'o> {
+    /// `outputs` by index of the step; an output of the wrong kind, or a null image or config, is no input.
+    pub(crate) fn of(step: &'o BlueprintStep, outputs: &'o [Option<Output>]) -> Self {
+        let mut inputs = Self::default();
+        for input in &step.inputs {
+            let output = input
+                .provider
+                .and_then(|provider| outputs.get(provider)?.as_ref());
+            match output.filter(|output| fits(input.slot, output)) {
+                Some(output) => inputs.resolved.push((input, output)),
+                None => inputs.missing.push(input),
+            }
+        }
+        inputs
+    }
+
+    /// What the deployment input holds.
+    pub(crate) fn deployment(&self) -> Option<&'o Output> {
+        self.of_slot(InputSlot::Deployment)
+            .map(|(_, output)| output)
+            .next()
+    }
+
+    /// The input of this slot and local name.
+    pub(crate) fn named(&self, slot: InputSlot, local_name: &str) -> Option<&'o Output> {
+        // The last one of a name, as in a map that is filled in order.
+        self.of_slot(slot)
+            .filter(|(input, _)| input.local_name == local_name)
+            .map(|(_, output)| output)
+            .last()
+    }
+
+    /// Values that must not be shown.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = &'o Value> {
+        self.resolved
+            .iter()
+            .filter(|(_, output)| output.secret)
+            .flat_map(|(_, output)| output.named())
+            .map(|(_, value)| value)
+    }
+
+    fn of_slot(&self, slot: InputSlot) -> impl Iterator<Item = (&'o Input, &'o Output)> {
+        self.resolved
+            .iter()
+            .copied()
+            .filter(move |(input, _)| input.slot == slot)
+    }
+}
+
+fn fits(slot: InputSlot, output: &Output) -> bool {
+    match (slot, &output.values) {
+        (InputSlot::Source | InputSlot::Deployment, OutputValues::Source { .. }) => true,
+        (InputSlot::Image, OutputValues::Image(value))
+        | (InputSlot::Config, OutputValues::Config(value)) => !value.is_null(),
+        _ => false,
+    }
+}
+
+/// The top-level entries, owner aside.
+pub(crate) struct Context<'c> {
+    owner: &'c Views,
+    entries: Map<String, Value>,
+}
+
+impl<'c> Context<'c> {
+    pub(crate) fn new(
+        owner: &'c Views,
+        step: &BlueprintStep,
+        params: &BTreeMap<&str, &Value>,
+        inputs: &ResolvedInputs<'_>,
+        labels: &BTreeMap<String, String>,
+    ) -> Self {
+        let mut entries = Map::new();
+        let params = params
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).clone()));
+        entries.insert("params".to_owned(), Value::Object(params.collect()));
+        entries.insert(
+            "labels".to_owned(),
+            labels
+                .iter()
+                .map(|(key, value)| (key.clone(), json!(value)))
+                .collect(),
+        );
+        let deployment = inputs
+            .deployment()
+            .map_or(Value::Null, |output| entry(output, ""));
+        entries.insert("deployment".to_owned(), deployment);
+        for (slot, plural, singular) in [
+            (InputSlot::Source, "sources", "source"),
+            (InputSlot::Image, "images", "image"),
+            (InputSlot::Config, "configs", "config"),
+        ] {
+            let all: Map<String, Value> = inputs
+                .of_slot(slot)
+                .map(|(input, output)| (input.local_name.clone(), entry(output, &input.local_name)))
+                .collect();
+            // Upstream counts resolved inputs, so with two declared ones the shortcut flickers (spec 3.5).
+            let declared = step
+                .inputs
+                .iter()
+                .filter(|input| input.slot == slot)
+                .count();
+            if let (1, Some(only)) = (declared, inputs.of_slot(slot).next()) {
+                entries.insert(singular.to_owned(), shortcut(only));
+            }
+            entries.insert(plural.to_owned(), Value::Object(all));
+        }
+        Self { owner, entries }
+    }
+}
+
+/// An input as it appears under its local name.
+fn entry(output: &Output, name: &str) -> Value {
+    match &output.values {
+        OutputValues::Source { url, revision } => {
+            json!({"url": url, "revision": revision, "name": name})
+        }
+        OutputValues::Image(image) => json!({"image": image, "name": name}),
+        OutputValues::Config(config) => json!({"config": config, "name": name}),
+        OutputValues::Nothing => Value::Null,
+    }
+}
+
+/// The single source is an object; the single image and config are the bare values.
+fn shortcut((input, output): (&Input, &Output)) -> Value {
+    match &output.values {
+        OutputValues::Image(value) | OutputValues::Config(value) => value.clone(),
+        OutputValues::Source { .. } | OutputValues::Nothing => entry(output, &input.local_name),
+    }
+}
+
+impl Context<'_> {
+    pub(crate) fn into_values(self) -> BTreeMap<String, Value> {
+        let mut values: BTreeMap<String, Value> = self.entries.into_iter().collect();
+        for key in ["workload", "deliverable"] {
+            values.insert(key.to_owned(), self.owner.json.clone());
+        }
+        values
+    }
+
+    pub(crate) fn render(&self, template: &crate::standin::Compiled) -> Result<Value, String> {
+        let mut typed = self.entries.clone();
+        for key in ["workload", "deliverable"] {
+            typed.insert(key.to_owned(), self.owner.typed.clone());
+        }
+        let root = Value::Object(typed);
+        crate::standin::render(template.template(), "", &|path| {
+            crate::standin::read(path, &root)
+                .map(Cow::into_owned)
+                .map_err(|(_, text)| text)
+        })
+    }
+}

@@ -1,0 +1,216 @@
+//! When the object of a ClusterDeploymentTemplate is done (spec 3.11).
+
+use api_types::templates::{CompletionCondition, ObservedMatch};
+use api_types::{ClusterDeploymentTemplateSpec, templates::ObservedCompletion};
+use serde_json::Value;
+
+use crate::field_path::{FieldPath, PathProblem};
+use crate::redaction::REDACTED;
+use crate::standin::go_format;
+
+/// The rules of a deployment template with their paths parsed. Neither given: done at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Readiness {
+    matches: Vec<PathPair>,
+    completion: Option<Completion>,
+}
+
+#[derive(Clone, Debug)]
+struct PathPair {
+    input: FieldPath,
+    output: FieldPath,
+}
+
+#[derive(Clone, Debug)]
+struct Completion {
+    generation: FieldPath,
+    observed_generation: FieldPath,
+    succeeded: Expected,
+    failed: Option<Expected>,
+}
+
+#[derive(Clone, Debug)]
+struct Expected {
+    path: FieldPath,
+    value: String,
+}
+
+/// Why a deployment is not done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotDone {
+    /// Not yet.
+    #[error("{0}")]
+    Condition(String),
+    /// It failed.
+    #[error("{0}")]
+    Failed(String),
+    /// The object will never say which generation it speaks of.
+    #[error("failed to evaluate status.observedGeneration: {0}")]
+    ObservedGeneration(PathProblem),
+    /// A path cannot be evaluated.
+    #[error("failed to evaluate json path '{path}': {cause}")]
+    Path { path: String, cause: String },
+}
+
+impl Readiness {
+    pub(crate) fn new(spec: &ClusterDeploymentTemplateSpec) -> Self {
+        Self {
+            matches: spec.observed_matches.iter().map(PathPair::new).collect(),
+            completion: spec.observed_completion.as_ref().map(Completion::new),
+        }
+    }
+
+    /// Whether the object is done. With `secret`, messages show no values.
+    pub(crate) fn check(&self, object: &Value, secret: bool) -> Result<(), NotDone> {
+        for pair in &self.matches {
+            pair.check(object, secret)?;
+        }
+        self.completion
+            .as_ref()
+            .map_or(Ok(()), |completion| completion.check(object, secret))
+    }
+
+    pub(crate) fn paths(&self) -> Vec<&FieldPath> {
+        let mut paths: Vec<&FieldPath> = self
+            .matches
+            .iter()
+            .flat_map(|pair| [&pair.input, &pair.output])
+            .collect();
+        if let Some(completion) = &self.completion {
+            paths.extend([
+                &completion.generation,
+                &completion.observed_generation,
+                &completion.succeeded.path,
+            ]);
+            paths.extend(completion.failed.as_ref().map(|failed| &failed.path));
+        }
+        paths
+    }
+}
+
+impl PathPair {
+    fn new(pair: &ObservedMatch) -> Self {
+        Self {
+            input: FieldPath::new(&pair.input),
+            output: FieldPath::new(&pair.output),
+        }
+    }
+
+    /// Compares deeply: comparing two maps or lists killed the Go controller.
+    fn check(&self, object: &Value, secret: bool) -> Result<(), NotDone> {
+        let side = |name: &str, path: &FieldPath| {
+            path.read(object).map_err(|problem| {
+                NotDone::Condition(format!(
+                    "could not find value on {name} [{}]: {problem}",
+                    path.text()
+                ))
+            })
+        };
+        let input = side("input", &self.input)?;
+        let output = side("output", &self.output)?;
+        if input == output {
+            return Ok(());
+        }
+        Err(NotDone::Condition(format!(
+            "input [{}] and output [{}] do not match: {} != {}",
+            self.input.text(),
+            self.output.text(),
+            shown(&input, secret),
+            shown(&output, secret)
+        )))
+    }
+}
+
+impl Completion {
+    fn new(completion: &ObservedCompletion) -> Self {
+        Self {
+            generation: FieldPath::new("metadata.generation"),
+            observed_generation: FieldPath::new("status.observedGeneration"),
+            succeeded: Expected::new(&completion.succeeded),
+            failed: completion.failed.as_ref().map(Expected::new),
+        }
+    }
+
+    fn check(&self, object: &Value, secret: bool) -> Result<(), NotDone> {
+        self.check_generation(object)?;
+        if let Some(failed) = &self.failed {
+            failed.check_failed(object)?;
+        }
+        self.succeeded.check_succeeded(object, secret)
+    }
+
+    fn check_generation(&self, object: &Value) -> Result<(), NotDone> {
+        let generation = self
+            .generation
+            .read(object)
+            .map_err(|problem| NotDone::Path {
+                path: self.generation.text().to_owned(),
+                cause: format!("failed to evaluate metadata.generation: {problem}"),
+            })?;
+        let observed = self
+            .observed_generation
+            .read(object)
+            .map_err(NotDone::ObservedGeneration)?;
+        if generation == observed {
+            return Ok(());
+        }
+        Err(NotDone::Condition(format!(
+            "status.observedGeneration does not equal metadata.generation: {} != {}",
+            go_format::display(&observed),
+            go_format::display(&generation)
+        )))
+    }
+}
+
+impl Expected {
+    fn new(condition: &CompletionCondition) -> Self {
+        Self {
+            path: FieldPath::new(&condition.key),
+            value: condition.value.clone(),
+        }
+    }
+
+    /// The value shown is the one the template asks for, so it is no secret.
+    fn check_failed(&self, object: &Value) -> Result<(), NotDone> {
+        match self.path.read(object) {
+            Ok(value) if value.as_str() == Some(&self.value) => Err(NotDone::Failed(format!(
+                "deployment failure condition [{}] was: {}",
+                self.path.text(),
+                self.value
+            ))),
+            Ok(_) | Err(PathProblem::Absent(_)) => Ok(()),
+            Err(PathProblem::Broken(cause)) => Err(NotDone::Path {
+                path: self.path.text().to_owned(),
+                cause,
+            }),
+        }
+    }
+
+    fn check_succeeded(&self, object: &Value, secret: bool) -> Result<(), NotDone> {
+        let path = self.path.text();
+        let value = self.path.read(object).map_err(|problem| {
+            NotDone::Condition(format!(
+                "failed to evaluate succeededCondition.Key [{path}]: {problem}"
+            ))
+        })?;
+        if value.as_str() == Some(&self.value) {
+            return Ok(());
+        }
+        Err(NotDone::Condition(format!(
+            "deployment success condition [{path}] was: {}, expected: {}",
+            shown(&value, secret),
+            self.value
+        )))
+    }
+}
+
+fn shown(value: &Value, secret: bool) -> String {
+    if secret {
+        REDACTED.to_owned()
+    } else {
+        go_format::display(value)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,257 @@
+//! The status entry of a step, and the events that tell how it changed (spec 3.12, 4.4, 8.1).
+
+use api_types::event::EventReason;
+use api_types::{
+    Condition, ConditionStatus, ConditionType, InputStatus, Reason, ResourceStatus, TemplateRef,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::blueprint::BlueprintStep;
+use crate::conditions::{self, Conditions};
+use crate::error::{ErrorKind, StepError, Verdict};
+use crate::events;
+use crate::family_members::object_ref;
+use crate::health::{Health, Subject};
+use crate::outputs::Output;
+use crate::owner_status::stamped_ref;
+use crate::step_end::{StepEnd, StepResult, Submitted};
+use crate::{OwnerEvent, Template, Write};
+
+/// What a new entry is made of.
+pub(crate) struct EntryMaker<'r> {
+    pub(crate) step: &'r BlueprintStep,
+    /// The entry of the same name in the present status.
+    pub(crate) previous: Option<&'r ResourceStatus>,
+    pub(crate) owner_uid: &'r str,
+    pub(crate) now: &'r Time,
+}
+
+/// A new entry with the events that go with it.
+pub(crate) struct Entry {
+    pub(crate) status: ResourceStatus,
+    pub(crate) events: Vec<OwnerEvent>,
+    /// Whether the entry tells what the step stands for now; otherwise what exists is left as it is.
+    pub(crate) is_settled: bool,
+}
+
+impl EntryMaker<'_> {
+    pub(crate) fn make(&self, result: &StepResult) -> Entry {
+        match &result.end {
+            StepEnd::Submitted(submitted) => self.submitted(result.template.as_deref(), submitted),
+            StepEnd::PassedThrough(output) => self.passed_through(output),
+            StepEnd::Failed(error @ StepError::PassThrough { .. }) => {
+                let mut entry = self.entry(self.bare(), None, Some(error));
+                // The step stands for an input now; an object it used to stamp is not its own any more.
+                entry.is_settled = true;
+                entry
+            }
+            StepEnd::Failed(error) => self.failed(result.template.as_deref(), error),
+        }
+    }
+
+    fn submitted(&self, template: Option<&Template>, submitted: &Submitted) -> Entry {
+        let outputs = match &submitted.output {
+            Ok(output) => output.statuses(self.previous_outputs(), self.owner_uid, self.now),
+            Err(_) => Vec::new(),
+        };
+        let object = object_ref(&submitted.observed);
+        let status = ResourceStatus {
+            stamped_ref: Some(api_types::StampedRef {
+                uid: None,
+                ..stamped_ref(&object)
+            }),
+            template_ref: template.map(template_ref),
+            outputs,
+            ..self.bare()
+        };
+        let healthy = self.healthy(&submitted.health);
+        let mut entry = self.entry(status, Some(healthy), submitted.output.as_ref().err());
+        entry.is_settled = true;
+
+        let shown = events::shown(&object);
+        let mut told = Vec::new();
+        if let Some(shown) = &shown {
+            match submitted.write {
+                Write::Unchanged => {}
+                Write::Created => told.push(events::applied(format!("Created object [{shown}]"))),
+                Write::Patched => told.push(events::applied(format!("Patched object [{shown}]"))),
+            }
+            if entry.status.outputs != self.previous_outputs() {
+                told.push(events::of_status(
+                    EventReason::ResourceOutputChanged,
+                    format!("[{}] found a new output in [{shown}]", self.step.name),
+                ));
+            }
+            if self.health_flipped(submitted.health.status) {
+                told.push(events::of_status(
+                    EventReason::ResourceHealthyStatusChanged,
+                    format!(
+                        "[{}] found healthy status in [{shown}] changed to [{}]",
+                        self.step.name, submitted.health.status
+                    ),
+                ));
+            }
+        }
+        told.append(&mut entry.events);
+        Entry {
+            events: told,
+            ..entry
+        }
+    }
+
+    /// Built anew each time: upstream copies the first one, so that its outputs freeze (spec 2.5).
+    fn passed_through(&self, output: &Output) -> Entry {
+        let outputs = output.statuses(self.previous_outputs(), self.owner_uid, self.now);
+        let mut entry = self.entry(
+            ResourceStatus {
+                outputs,
+                ..self.bare()
+            },
+            None,
+            None,
+        );
+        entry.is_settled = true;
+        if entry.status.outputs != self.previous_outputs() {
+            entry.events.push(events::of_status(
+                EventReason::ResourceOutputChanged,
+                format!("[{}] passed through a new output", self.step.name),
+            ));
+        }
+        entry
+    }
+
+    /// What was there before stays in the entry, as it stays in the cluster.
+    fn failed(&self, template: Option<&Template>, error: &StepError) -> Entry {
+        let kept = self
+            .previous
+            .filter(|entry| entry.stamped_ref.is_some() || !entry.outputs.is_empty());
+        if let Some(previous) = kept {
+            let healthy =
+                conditions::of_type(&previous.conditions, ConditionType::Healthy).cloned();
+            return self.entry(previous.clone(), healthy, Some(error));
+        }
+        let healthy = template.map(|template| {
+            self.healthy(&template.health.judge(Subject {
+                object: None,
+                kind: template.template_kind,
+                has_outputs: false,
+                secret: false,
+            }))
+        });
+        let status = ResourceStatus {
+            template_ref: template.map(template_ref),
+            ..self.bare()
+        };
+        self.entry(status, healthy, Some(error))
+    }
+
+    /// Adds the conditions, and a warning if the failure is news and somebody has to act.
+    fn entry(
+        &self,
+        mut status: ResourceStatus,
+        healthy: Option<Condition>,
+        error: Option<&StepError>,
+    ) -> Entry {
+        let previous = self.previous_conditions();
+        let mut conditions = Conditions::new(previous, self.now);
+        let verdict = error.map(StepError::verdict);
+        match (&verdict, error) {
+            (Some(verdict), Some(error)) => conditions.add(
+                ConditionType::ResourceSubmitted,
+                verdict.status,
+                &verdict.reason,
+                error.to_string(),
+            ),
+            _ => {
+                let passed_through = status.stamped_ref.is_none();
+                let reason = if passed_through {
+                    Reason::PassThrough
+                } else {
+                    Reason::ResourceSubmissionComplete
+                };
+                conditions.add(
+                    ConditionType::ResourceSubmitted,
+                    ConditionStatus::True,
+                    &reason,
+                    "",
+                );
+            }
+        }
+        if let Some(healthy) = healthy {
+            conditions.carry_over(healthy);
+        }
+        conditions.derive_ready();
+        status.conditions = conditions.finish();
+        let events = verdict
+            .and_then(|verdict| self.warning(&verdict, &status))
+            .into_iter()
+            .collect();
+        Entry {
+            status,
+            events,
+            is_settled: false,
+        }
+    }
+
+    fn warning(&self, verdict: &Verdict, status: &ResourceStatus) -> Option<OwnerEvent> {
+        if verdict.kind == ErrorKind::NotYet {
+            return None;
+        }
+        let submitted = conditions::of_type(&status.conditions, ConditionType::ResourceSubmitted)?;
+        let before =
+            conditions::of_type(self.previous_conditions(), ConditionType::ResourceSubmitted);
+        if before.is_some_and(|before| before.says_the_same_as(submitted)) {
+            return None;
+        }
+        let reason = match verdict.reason {
+            Reason::ObjectContested => EventReason::ObjectContested,
+            _ => EventReason::ResourceFailed,
+        };
+        Some(events::of_status(
+            reason,
+            format!("[{}] {}", self.step.name, submitted.message),
+        ))
+    }
+
+    fn healthy(&self, health: &Health) -> Condition {
+        let mut conditions = Conditions::new(self.previous_conditions(), self.now);
+        conditions.add(
+            ConditionType::Healthy,
+            health.status,
+            &health.reason,
+            health.message.clone(),
+        );
+        conditions.finish().remove(0)
+    }
+
+    /// A first Unknown is no news.
+    fn health_flipped(&self, status: ConditionStatus) -> bool {
+        match conditions::of_type(self.previous_conditions(), ConditionType::Healthy) {
+            Some(before) => before.status != status,
+            None => status != ConditionStatus::Unknown,
+        }
+    }
+
+    fn bare(&self) -> ResourceStatus {
+        let inputs = self.step.inputs.iter().map(|input| InputStatus {
+            name: input.resource.clone(),
+        });
+        ResourceStatus {
+            name: self.step.name.clone(),
+            inputs: inputs.collect(),
+            ..ResourceStatus::default()
+        }
+    }
+
+    fn previous_conditions(&self) -> &[Condition] {
+        self.previous.map_or(&[], |entry| &entry.conditions)
+    }
+
+    fn previous_outputs(&self) -> &[api_types::OutputStatus] {
+        self.previous.map_or(&[], |entry| &entry.outputs)
+    }
+}
+
+fn template_ref(template: &Template) -> TemplateRef {
+    TemplateRef::new(template.kind.as_str(), template.name.as_str())
+}

@@ -1,0 +1,230 @@
+//! Why a step is not realized, and the one place that decides what follows from it.
+
+use api_types::{ConditionStatus, Reason};
+
+use crate::deployment::NotDone;
+use crate::outputs::ReadError;
+use crate::{Retry, SubmitFailureKind};
+
+/// Who has to act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorKind {
+    /// The user: the same input will fail again.
+    UserMustFix,
+    /// Nobody: something has to happen first, and an event will tell.
+    NotYet,
+    /// Nobody: it is tried again.
+    Infrastructure,
+}
+
+/// Why a step is not realized. Display is the condition's message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum StepError {
+    #[error(
+        "error matching against template option [{option}] for resource [{resource}] in supply chain [{blueprint}]: \
+         {cause}"
+    )]
+    ResolveOption {
+        option: String,
+        resource: String,
+        blueprint: String,
+        cause: String,
+    },
+
+    #[error(
+        "expected exactly 1 option to match, found [{}] matching options {}for resource [{resource}] in supply chain \
+         [{blueprint}]",
+        matching.len(),
+        listed(matching)
+    )]
+    OptionsMatch {
+        matching: Vec<String>,
+        resource: String,
+        blueprint: String,
+    },
+
+    #[error(
+        "unable to get template [{template}] for resource [{resource}] in supply chain [{blueprint}]: {cause}"
+    )]
+    GetTemplate {
+        template: String,
+        resource: String,
+        blueprint: String,
+        cause: String,
+    },
+
+    #[error(
+        "failed to get cluster template [{{Kind:{kind} Name:{template}}}]: resource does not match a known template"
+    )]
+    TemplateVanished { kind: String, template: String },
+
+    /// `waits` when declared inputs are missing: the rendering may succeed once they are there.
+    #[error(
+        "unable to stamp object for resource [{resource}] for template [{template}] in supply chain [{blueprint}]: \
+         {cause}"
+    )]
+    Stamp {
+        template: String,
+        resource: String,
+        blueprint: String,
+        cause: String,
+        waits: bool,
+    },
+
+    #[error("waiting for input(s) [{}] of resource [{resource}]: not available from resource(s) [{}]",
+        inputs.join(", "), providers.join(", "))]
+    InputsMissing {
+        resource: String,
+        inputs: Vec<String>,
+        providers: Vec<String>,
+    },
+
+    #[error(
+        "unable to apply object [{object}] for resource [{resource}] in supply chain [{blueprint}]: {cause}"
+    )]
+    Apply {
+        kind: SubmitFailureKind,
+        object: String,
+        resource: String,
+        blueprint: String,
+        cause: String,
+    },
+
+    #[error("unable to list objects in namespace [{namespace}] with labels [{labels}]: {cause}")]
+    List {
+        namespace: String,
+        labels: String,
+        cause: String,
+    },
+
+    /// The shell says to whom the object belongs.
+    #[error(
+        "unable to apply object [{object}] for resource [{resource}] in supply chain [{blueprint}]: {cause}"
+    )]
+    Contested {
+        object: String,
+        resource: String,
+        blueprint: String,
+        cause: String,
+    },
+
+    /// Outputs are not readable from a submitted object; `message` is chosen by its health.
+    #[error("{message}")]
+    Retrieve { error: ReadError, message: String },
+
+    #[error("unable to find passthrough [{input}] in []")]
+    PassThrough { input: String, declared: bool },
+
+    /// The walk ended before its end.
+    #[error("resource [{resource}] was not reached")]
+    NotReached { resource: String },
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!("[{}] ", names.join(", "))
+    }
+}
+
+/// What follows from an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) kind: ErrorKind,
+    pub(crate) status: ConditionStatus,
+    pub(crate) reason: Reason,
+    pub(crate) retry: Retry,
+}
+
+impl StepError {
+    /// The one total function from an error to condition and retry (spec 4.4); the reason is the metric label.
+    pub(crate) fn verdict(&self) -> Verdict {
+        use ErrorKind::{Infrastructure, NotYet, UserMustFix};
+        let (kind, reason) = match self {
+            Self::ResolveOption { .. } => (UserMustFix, Reason::ResolveTemplateOptionsError),
+            Self::OptionsMatch { .. } => (UserMustFix, Reason::TemplateOptionsMatchError),
+            Self::GetTemplate { .. } => (Infrastructure, Reason::TemplateObjectRetrievalFailure),
+            Self::TemplateVanished { .. } | Self::NotReached { .. } => {
+                (Infrastructure, Reason::UnknownError)
+            }
+            // False although only its input is missing, as upstream (A.2); nobody is warned about it.
+            Self::Stamp { waits: true, .. } => {
+                return Verdict::new(NotYet, Reason::TemplateStampFailure).but_false();
+            }
+            Self::Stamp { waits: false, .. } => (UserMustFix, Reason::TemplateStampFailure),
+            Self::InputsMissing { .. } => (NotYet, Reason::InputsNotReady),
+            Self::Apply {
+                kind: SubmitFailureKind::Forbidden,
+                ..
+            } => {
+                return Verdict::new(UserMustFix, Reason::TemplateRejectedByAPIServer).slowly();
+            }
+            Self::Apply { .. } => (Infrastructure, Reason::TemplateRejectedByAPIServer),
+            Self::List { .. } => (Infrastructure, Reason::FailedToListCreatedObjects),
+            Self::Contested { .. } => {
+                return Verdict::new(UserMustFix, Reason::ObjectContested).slowly();
+            }
+            Self::Retrieve { error, .. } => return retrieve_verdict(error),
+            Self::PassThrough { declared: true, .. } => (NotYet, Reason::PassThrough),
+            Self::PassThrough {
+                declared: false, ..
+            } => (UserMustFix, Reason::PassThrough),
+        };
+        Verdict::new(kind, reason)
+    }
+}
+
+fn retrieve_verdict(error: &ReadError) -> Verdict {
+    use ErrorKind::{NotYet, UserMustFix};
+    match error {
+        ReadError::Path { .. } | ReadError::NotDone(NotDone::Path { .. }) => {
+            Verdict::new(NotYet, Reason::MissingValueAtPath)
+        }
+        ReadError::NotDone(NotDone::Condition(_)) => Verdict::new(NotYet, Reason::ConditionNotMet),
+        ReadError::NotDone(NotDone::Failed(_)) => {
+            Verdict::new(UserMustFix, Reason::FailedConditionMet)
+        }
+        ReadError::NotDone(NotDone::ObservedGeneration(_)) => {
+            Verdict::new(UserMustFix, Reason::TemplateStampFailure)
+        }
+        // Nothing to judge yet, or no deployment yet; False as upstream.
+        ReadError::NoObject | ReadError::NoDeployment => {
+            Verdict::new(NotYet, Reason::UnknownError).but_false()
+        }
+    }
+}
+
+impl Verdict {
+    fn new(kind: ErrorKind, reason: Reason) -> Self {
+        let (status, retry) = match kind {
+            ErrorKind::UserMustFix => (ConditionStatus::False, Retry::AwaitChange),
+            ErrorKind::NotYet => (ConditionStatus::Unknown, Retry::AwaitChange),
+            ErrorKind::Infrastructure => (ConditionStatus::False, Retry::Backoff),
+        };
+        Self {
+            kind,
+            status,
+            reason,
+            retry,
+        }
+    }
+
+    fn but_false(self) -> Self {
+        Self {
+            status: ConditionStatus::False,
+            ..self
+        }
+    }
+
+    /// A right is missing, or someone else has to let go: no event of ours tells when.
+    fn slowly(self) -> Self {
+        Self {
+            retry: Retry::Slow,
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

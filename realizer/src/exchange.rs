@@ -1,0 +1,244 @@
+//! What passes between the engine and the shell around it.
+//!
+//! The engine asks ([`Step`]), the shell does and feeds back ([`Rendered`], [`Observation`]), and at the
+//! end the engine says what follows ([`Outcome`]). Everything here is a plain value.
+//!
+//! ```text
+//!            next_step()                      record_*()
+//! engine ───────────────▶ shell ─▶ cluster ───────────────▶ engine ─▶ finish() ─▶ Outcome
+//! ```
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// What the engine needs next. Exactly one is outstanding at any time: the objects of one owner are
+/// submitted one after the other, because one may stamp what the next one's object uses.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub enum Step {
+    /// Run ytt and feed the first document back with `record_rendered`.
+    Render(YttCall),
+    /// Make the cluster hold this object and feed back what it holds with `record_observed`.
+    Submit(Submission),
+    /// Nothing more to do: call `finish`.
+    Done,
+}
+
+/// A ytt run described as data; executing the process is the shell's part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct YttCall {
+    /// Name of the blueprint resource (step) that renders.
+    pub resource: String,
+    /// The template text, passed on stdin.
+    pub template: String,
+    /// Digest of the template's text, for the shell's cache.
+    pub template_digest: String,
+    /// The data values, one top-level key each.
+    pub values: BTreeMap<String, Value>,
+    /// Digest of the values without what our own status writes change (resourceVersion, managedFields
+    /// and status of the owner), unless the template mentions those.
+    pub values_digest: String,
+}
+
+/// How the cluster is to hold a stamped object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Lifecycle {
+    /// One object, changed in place.
+    Mutable,
+    /// A new object for each rendering.
+    Immutable,
+    /// Immutable, healthy when its `Succeeded` condition is True unless a rule says otherwise.
+    Tekton,
+}
+
+impl Lifecycle {
+    /// The word in `spec.lifecycle` and in label `carto.run/template-lifecycle`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Mutable => "mutable",
+            Self::Immutable => "immutable",
+            Self::Tekton => "tekton",
+        }
+    }
+
+    /// Whether each rendering becomes an object of its own.
+    pub fn is_immutable(self) -> bool {
+        !matches!(self, Self::Mutable)
+    }
+}
+
+/// One object to be held by the cluster, completely decorated (namespace, owner reference, labels).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Submission {
+    /// Name of the blueprint resource (step).
+    pub resource: String,
+    /// The rendered object; has `apiVersion` and `kind`, and `metadata.name` or `metadata.generateName`.
+    pub object: Value,
+    /// `sha256:` digest of [`Self::object`] in canonical JSON.
+    pub digest: String,
+    /// How to hold it.
+    pub lifecycle: Lifecycle,
+    /// The labels that make up the family of an immutable object (all step labels of spec 3.6).
+    pub family: BTreeMap<String, String>,
+    /// The leading field names of every path that will be read on the object
+    /// (`Template::observed_prefixes`); an empty one means all of it.
+    pub reads: std::sync::Arc<[Vec<String>]>,
+}
+
+/// A stamped object as the cluster holds it, projected to what the engine reads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Observed {
+    /// `apiVersion`, `kind`, `metadata` (at least name, namespace, uid, generation, creationTimestamp,
+    /// labels) and every path that templates read.
+    pub object: Value,
+    /// `<plural>` of the core group, else `<plural>.<group>`; `None` when the mapping is unknown.
+    pub qualified_resource: Option<String>,
+    /// Whether the kind is namespaced.
+    pub namespaced: bool,
+    /// Position in its family (annotation `carto.run/submission`); 0 for mutable objects and for
+    /// objects that another controller made. Members of equal sequence are ordered by creation time.
+    pub sequence: u64,
+    /// Whether the object is being deleted.
+    pub terminating: bool,
+}
+
+/// What the shell did to make the cluster hold the object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Write {
+    /// It was there as rendered: no request was sent.
+    Unchanged,
+    /// It was created.
+    Created,
+    /// It was changed.
+    Patched,
+}
+
+/// What came of a [`Submission`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Observation {
+    /// A mutable object.
+    Object {
+        /// What the cluster holds now.
+        observed: Observed,
+        /// What was done.
+        write: Write,
+    },
+    /// An immutable object and its family.
+    Family {
+        /// The member that equals the rendering (newest submission).
+        submitted: Observed,
+        /// All members, the submitted one included, in ascending order of sequence, then creation time, then name.
+        members: Vec<Observed>,
+        /// What was done.
+        write: Write,
+    },
+    /// It could not be done.
+    Failed(SubmitFailure),
+}
+
+/// Why a submission failed; the texts are upstream's inner errors, without the resource and blueprint.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SubmitFailure {
+    /// Which stage and who has to act.
+    pub kind: SubmitFailureKind,
+    /// Inner error, for example `create: configmaps "x" is forbidden: …`.
+    pub message: String,
+}
+
+/// The stage that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum SubmitFailureKind {
+    /// The API server answered 403 (RBAC, quota or admission): retried slowly and when rights change.
+    Forbidden,
+    /// The API server refused the object for good (422, 400, unknown kind …) or could not be reached: retried with back-off.
+    Rejected,
+    /// Siblings of an immutable object could not be listed or watched.
+    List,
+    /// The live object belongs to another live owner or step; it was not written.
+    Contested,
+}
+
+/// The reply to [`Step::Render`].
+pub type Rendered = Result<Value, String>;
+
+/// Reference to a stamped object, as in `status.resources[].stampedRef`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectRef {
+    /// Group and version.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace, empty for cluster-scoped kinds.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// `<plural>[.<group>]` if known.
+    pub qualified_resource: Option<String>,
+    /// Set when the uid is known: the deletion's precondition.
+    pub uid: Option<String>,
+}
+
+/// Why an object is to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RemovalReason {
+    /// No step of the blueprint stands for it any more (spec 3.13).
+    Orphan,
+    /// The family keeps fewer members (spec 3.8).
+    Retention,
+}
+
+/// An object that is to be deleted with the owner's rights.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Removal {
+    /// The step it belonged to.
+    pub resource: String,
+    /// Which object.
+    pub object: ObjectRef,
+    /// Why.
+    pub reason: RemovalReason,
+}
+
+/// When the owner is to be looked at again without an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Retry {
+    /// Not at all: the next event wakes it.
+    AwaitChange,
+    /// Slowly (within 60 s): a right is missing.
+    Slow,
+    /// With exponential back-off.
+    Backoff,
+}
+
+/// An event about the owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnerEvent {
+    /// `Warning` instead of `Normal`.
+    pub warning: bool,
+    /// CamelCase reason, for example `StampedObjectApplied`.
+    pub reason: String,
+    /// Text as in spec 8.1.
+    pub message: String,
+    /// Whether it tells of a request that was sent; the others tell of the status and go out with its write.
+    pub immediate: bool,
+}
+
+/// What follows from one realization.
+#[derive(Debug, Clone, PartialEq)]
+#[must_use]
+pub struct Outcome {
+    /// The complete new `status` of the owner, as JSON.
+    pub status: Value,
+    /// Whether it differs from the owner's present status (transition times follow spec 4.2).
+    pub changed: bool,
+    /// Events, in order.
+    pub events: Vec<OwnerEvent>,
+    /// Objects to delete.
+    pub removals: Vec<Removal>,
+    /// The most urgent retry that any step asks for.
+    pub retry: Retry,
+    /// Status of `Ready`.
+    pub ready: api_types::ConditionStatus,
+    /// Finite label for metrics: the reason of the `Ready` condition.
+    pub reason: String,
+}

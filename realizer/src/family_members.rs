@@ -1,0 +1,98 @@
+//! The members of an immutable family: which one outputs are read from, and which ones go (spec 3.8).
+
+use api_types::ConditionStatus;
+use serde_json::Value;
+
+use crate::{ObjectRef, Observed, Removal, RemovalReason, Template};
+
+/// Order of age, the newest last: sequence, then creation time (RFC 3339 in UTC sorts as text), then name.
+fn age(observed: &Observed) -> (u64, &str, &str) {
+    (
+        observed.sequence,
+        text(observed, "/metadata/creationTimestamp"),
+        text(observed, "/metadata/name"),
+    )
+}
+
+/// The newest member that is healthy and stays.
+pub(crate) fn newest_healthy<'m>(
+    template: &Template,
+    members: &'m [Observed],
+) -> Option<&'m Observed> {
+    members
+        .iter()
+        .filter(|member| !member.terminating && health(template, member) == ConditionStatus::True)
+        .max_by(|a, b| age(a).cmp(&age(b)))
+}
+
+/// The members beyond the retention policy, oldest last. Successes and failures are counted apart; running ones are
+/// neither counted nor removed, and the one submitted last always stays.
+pub(crate) fn superseded(
+    template: &Template,
+    step: &str,
+    submitted: &Observed,
+    members: &[Observed],
+) -> Vec<Removal> {
+    let mut newest_first: Vec<&Observed> = members
+        .iter()
+        .filter(|member| !member.terminating)
+        .collect();
+    newest_first.sort_by(|a, b| age(b).cmp(&age(a)));
+    let (mut successes, mut failures) = (0_i64, 0_i64);
+    let mut removals = Vec::new();
+    for member in newest_first {
+        let (count, limit) = match health(template, member) {
+            ConditionStatus::True => (&mut successes, template.retention.max_successful_runs),
+            ConditionStatus::False => (&mut failures, template.retention.max_failed_runs),
+            ConditionStatus::Unknown => continue,
+        };
+        *count += 1;
+        if *count > limit && !is_same(member, submitted) {
+            removals.push(Removal {
+                resource: step.to_owned(),
+                object: object_ref(member),
+                reason: RemovalReason::Retention,
+            });
+        }
+    }
+    removals
+}
+
+fn health(template: &Template, member: &Observed) -> ConditionStatus {
+    template
+        .health
+        .judge_member(&member.object, template.template_kind)
+}
+
+fn is_same(member: &Observed, submitted: &Observed) -> bool {
+    let name = |observed| text(observed, "/metadata/name");
+    name(member) == name(submitted)
+}
+
+/// The reference to an observed object, with its uid.
+pub(crate) fn object_ref(observed: &Observed) -> ObjectRef {
+    let field = |pointer| text(observed, pointer).to_owned();
+    ObjectRef {
+        api_version: field("/apiVersion"),
+        kind: field("/kind"),
+        namespace: if observed.namespaced {
+            field("/metadata/namespace")
+        } else {
+            String::new()
+        },
+        name: field("/metadata/name"),
+        qualified_resource: observed.qualified_resource.clone(),
+        uid: Some(field("/metadata/uid")).filter(|uid| !uid.is_empty()),
+    }
+}
+
+fn text<'o>(observed: &'o Observed, pointer: &str) -> &'o str {
+    observed
+        .object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

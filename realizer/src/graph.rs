@@ -1,0 +1,180 @@
+//! The graph of steps: in which order they are submitted, and what about it cannot work.
+
+use std::collections::BTreeSet;
+
+use crate::blueprint::{BlueprintStep, InputSlot};
+
+/// Something about a blueprint that cannot work; reported as a Warning event, never in `Ready`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GraphWarning {
+    /// A step takes its own output.
+    #[error("resource [{resource}] takes its own output; the input will never be there")]
+    SelfReference {
+        /// The step.
+        resource: String,
+    },
+    /// Steps wait for one another.
+    #[error("resources [{}] wait for one another; none of them will ever have its inputs", path.join(" -> "))]
+    Cycle {
+        /// The steps, each taking an output of the next; the first one is repeated at the end.
+        path: Vec<String>,
+    },
+    /// A step takes the output of a step that does not exist.
+    #[error(
+        "resource [{resource}] takes input [{input}] from resource [{provider}], which does not exist"
+    )]
+    UnknownInput {
+        /// The step.
+        resource: String,
+        /// Local name of the input.
+        input: String,
+        /// The step that does not exist.
+        provider: String,
+    },
+    /// The selector can never be evaluated; the blueprint is skipped for owners it cannot match by labels.
+    #[error("selector cannot be evaluated: {message}")]
+    Selector {
+        /// Why not.
+        message: String,
+    },
+}
+
+/// Indexes of the steps so that providers come before consumers, ties in blueprint order.
+///
+/// What waits for itself comes in blueprint order too, once nothing else is left; its inputs are missing, as they are
+/// upstream for every reference to a later step.
+pub(crate) fn order(steps: &[BlueprintStep]) -> Vec<usize> {
+    let mut waiting_for: Vec<usize> = (0..steps.len())
+        .map(|step| providers(steps, step).len())
+        .collect();
+    let consumers = consumers(steps);
+    let mut ready: BTreeSet<usize> = (0..steps.len())
+        .filter(|&step| waiting_for[step] == 0)
+        .collect();
+    let mut left: BTreeSet<usize> = (0..steps.len()).collect();
+    let mut order = Vec::with_capacity(steps.len());
+    while let Some(next) = ready.pop_first().or_else(|| left.first().copied()) {
+        left.remove(&next);
+        order.push(next);
+        for &consumer in &consumers[next] {
+            waiting_for[consumer] = waiting_for[consumer].saturating_sub(1);
+            if waiting_for[consumer] == 0 && left.contains(&consumer) {
+                ready.insert(consumer);
+            }
+        }
+    }
+    order
+}
+
+/// What cannot work, in blueprint order, cycles last.
+pub(crate) fn warnings(steps: &[BlueprintStep]) -> Vec<GraphWarning> {
+    let mut warnings = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        if step
+            .inputs
+            .iter()
+            .any(|input| input.provider == Some(index))
+        {
+            warnings.push(GraphWarning::SelfReference {
+                resource: step.name.clone(),
+            });
+        }
+        for input in step.inputs.iter().filter(|input| input.provider.is_none()) {
+            warnings.push(GraphWarning::UnknownInput {
+                resource: step.name.clone(),
+                input: match input.slot {
+                    InputSlot::Deployment => "deployment".to_owned(),
+                    InputSlot::Source | InputSlot::Image | InputSlot::Config => {
+                        input.local_name.clone()
+                    }
+                },
+                provider: input.resource.clone(),
+            });
+        }
+    }
+    warnings.extend(cycles(steps));
+    warnings
+}
+
+/// One cycle per knot of steps that wait for one another.
+fn cycles(steps: &[BlueprintStep]) -> Vec<GraphWarning> {
+    let order = order(steps);
+    let mut left: BTreeSet<usize> = (0..steps.len()).collect();
+    let mut cycles = Vec::new();
+    loop {
+        drop_leaves(steps, &order, &mut left);
+        // Every step that is left waits for another one that is left, so following them must come round.
+        let Some(&start) = left.first() else {
+            return cycles;
+        };
+        let mut path = vec![start];
+        let mut at = start;
+        let begin = loop {
+            let Some(next) = providers(steps, at)
+                .into_iter()
+                .find(|step| left.contains(step))
+            else {
+                return cycles;
+            };
+            if let Some(begin) = path.iter().position(|&step| step == next) {
+                break begin;
+            }
+            path.push(next);
+            at = next;
+        };
+        let cycle = &path[begin..];
+        let names = cycle
+            .iter()
+            .chain(cycle.first())
+            .map(|&step| steps[step].name.clone());
+        cycles.push(GraphWarning::Cycle {
+            path: names.collect(),
+        });
+        for step in cycle {
+            left.remove(step);
+        }
+    }
+}
+
+/// Removes, again and again, what waits for nothing that is left; in submission order one round does nearly all.
+fn drop_leaves(steps: &[BlueprintStep], order: &[usize], left: &mut BTreeSet<usize>) {
+    loop {
+        let before = left.len();
+        for step in order {
+            if left.contains(step)
+                && !providers(steps, *step)
+                    .iter()
+                    .any(|provider| left.contains(provider))
+            {
+                left.remove(step);
+            }
+        }
+        if left.len() == before {
+            return;
+        }
+    }
+}
+
+/// The other steps whose outputs a step takes, each once, in order of declaration.
+fn providers(steps: &[BlueprintStep], step: usize) -> Vec<usize> {
+    let mut providers = Vec::new();
+    for provider in steps[step].inputs.iter().filter_map(|input| input.provider) {
+        if provider != step && !providers.contains(&provider) {
+            providers.push(provider);
+        }
+    }
+    providers
+}
+
+fn consumers(steps: &[BlueprintStep]) -> Vec<Vec<usize>> {
+    let mut consumers = vec![Vec::new(); steps.len()];
+    for step in 0..steps.len() {
+        for provider in providers(steps, step) {
+            consumers[provider].push(step);
+        }
+    }
+    consumers
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! From what the cluster holds to health, outputs and retention (spec 3.8, 3.10).
+
+use api_types::ConditionStatus;
+use serde_json::{Value, json};
+
+use crate::context::ResolvedInputs;
+use crate::deployment::NotDone;
+use crate::error::StepError;
+use crate::family_members::{newest_healthy, superseded};
+use crate::health::{Health, Subject};
+use crate::outputs::{Output, ReadError};
+use crate::redaction::{self, scrub};
+use crate::standin::go_format;
+use crate::step_end::{StepEnd, Submitted};
+use crate::{
+    Observation, Observed, Submission, SubmitFailure, SubmitFailureKind, Template, Write, stamp,
+};
+
+/// One step whose submission was answered.
+pub(crate) struct Observing<'r> {
+    pub(crate) blueprint: &'r str,
+    pub(crate) step: &'r str,
+    pub(crate) template: &'r Template,
+    pub(crate) inputs: ResolvedInputs<'r>,
+}
+
+impl Observing<'_> {
+    pub(crate) fn observe(&self, submission: &Submission, observation: Observation) -> StepEnd {
+        match observation {
+            Observation::Failed(failure) => StepEnd::Failed(self.failed(submission, &failure)),
+            Observation::Object { observed, write } => {
+                let output = self.read(Some(&observed));
+                self.submitted(observed, write, output, Vec::new())
+            }
+            Observation::Family {
+                submitted,
+                members,
+                write,
+            } => {
+                let healthy = newest_healthy(self.template, &members);
+                let output = self.read(healthy);
+                let superseded = superseded(self.template, self.step, &submitted, &members);
+                self.submitted(submitted, write, output, superseded)
+            }
+        }
+    }
+
+    fn read(&self, observed: Option<&Observed>) -> Result<Output, ReadError> {
+        Output::read(
+            self.template,
+            observed.map(|observed| &observed.object),
+            self.inputs.deployment(),
+        )
+    }
+
+    fn submitted(
+        &self,
+        observed: Observed,
+        write: Write,
+        output: Result<Output, ReadError>,
+        superseded: Vec<crate::Removal>,
+    ) -> StepEnd {
+        let health = self.template.health.judge(Subject {
+            object: Some(&observed.object),
+            kind: self.template.template_kind,
+            has_outputs: output
+                .as_ref()
+                .is_ok_and(|output| !output.named().is_empty()),
+            secret: redaction::is_secret(&observed.object),
+        });
+        let output = output.map_err(|error| {
+            let message = self.unreadable(&error, &observed, &health);
+            StepError::Retrieve { error, message }
+        });
+        StepEnd::Submitted(Box::new(Submitted {
+            observed,
+            write,
+            health,
+            output,
+            superseded,
+        }))
+    }
+
+    fn failed(&self, submission: &Submission, failure: &SubmitFailure) -> StepError {
+        let object = stamp::display_name(&submission.object);
+        let (resource, blueprint) = (self.step.to_owned(), self.blueprint.to_owned());
+        let cause = scrub(&failure.message, self.inputs.secrets());
+        match failure.kind {
+            SubmitFailureKind::Contested => StepError::Contested {
+                object,
+                resource,
+                blueprint,
+                cause,
+            },
+            SubmitFailureKind::List => StepError::List {
+                namespace: object.split('/').next().unwrap_or_default().to_owned(),
+                labels: go_format::display(&json!(submission.family)),
+                cause,
+            },
+            kind @ (SubmitFailureKind::Forbidden | SubmitFailureKind::Rejected) => {
+                StepError::Apply {
+                    kind,
+                    object,
+                    resource,
+                    blueprint,
+                    cause,
+                }
+            }
+        }
+    }
+
+    /// The message when outputs cannot be read (spec 4.4); it names the object that was submitted last.
+    fn unreadable(&self, error: &ReadError, observed: &Observed, health: &Health) -> String {
+        let step = self.step;
+        match error {
+            ReadError::Path { path, .. } | ReadError::NotDone(NotDone::Path { path, .. }) => {
+                missing_value(path, observed, health.status)
+            }
+            ReadError::NotDone(NotDone::Condition(cause)) => {
+                format!("resource [{step}] condition not met: {cause}")
+            }
+            ReadError::NotDone(NotDone::Failed(cause)) => {
+                format!("resource [{step}] failed condition met: {cause}")
+            }
+            ReadError::NotDone(NotDone::ObservedGeneration(_)) => format!(
+                "resource [{step}] cannot satisfy observedCompletion without observedGeneration in object status"
+            ),
+            ReadError::NoObject | ReadError::NoDeployment => format!(
+                "unable to retrieve outputs from stamped object [{}] of type [{}] for resource [{step}] in supply \
+                 chain [{}]: {error}",
+                stamp::display_name(&observed.object),
+                qualified(observed),
+                self.blueprint
+            ),
+        }
+    }
+}
+
+fn missing_value(path: &str, observed: &Observed, health: ConditionStatus) -> String {
+    let name = text(&observed.object, "/metadata/name");
+    let object = format!("[{}/{name}]", qualified(observed));
+    let place = if observed.namespaced {
+        format!(
+            " in namespace [{}]",
+            text(&observed.object, "/metadata/namespace")
+        )
+    } else {
+        String::new()
+    };
+    match health {
+        ConditionStatus::True => {
+            format!(
+                "cannot read value [{path}] from healthy object {object}{place}, contact Platform Eng"
+            )
+        }
+        ConditionStatus::False => format!(
+            "cannot read value [{path}] from unhealthy object {object}{place}, examine object, particularly whether \
+             it is receiving proper inputs"
+        ),
+        ConditionStatus::Unknown => {
+            format!("waiting to read value [{path}] from object {object}{place}")
+        }
+    }
+}
+
+fn qualified(observed: &Observed) -> &str {
+    observed
+        .qualified_resource
+        .as_deref()
+        .unwrap_or(api_types::status::UNKNOWN_RESOURCE)
+}
+
+fn text<'o>(object: &'o Value, pointer: &str) -> &'o str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! Objects no step stands for any more (spec 3.13).
+//!
+//! Candidates are what status remembers and what the shell's caches know to belong to the owner; the latter finds what
+//! a lost status write, a deleted template or a superseded family left behind. What a failing step once made is never
+//! an orphan: nothing is known of what the step stands for now.
+
+use api_types::{ResourceStatus, TemplateRef, labels};
+
+use crate::owner_status::{OwnerStatus, object_ref};
+use crate::{
+    KnownObject, Lifecycle, ObjectRef, Removal, RemovalReason, TemplateSource, TemplateState,
+};
+
+/// A step of this walk.
+pub(crate) struct CurrentStep<'r> {
+    pub(crate) status: &'r ResourceStatus,
+    /// Whether it was submitted or handed an input through.
+    pub(crate) is_settled: bool,
+    /// Whether its template makes a new object for each rendering.
+    pub(crate) is_immutable: bool,
+}
+
+/// What orphans are told from.
+pub(crate) struct Orphans<'r> {
+    pub(crate) current: Vec<CurrentStep<'r>>,
+    pub(crate) known: &'r [KnownObject],
+    pub(crate) templates: &'r dyn TemplateSource,
+}
+
+impl Orphans<'_> {
+    /// The orphans, those status remembers first.
+    pub(crate) fn find(&self, previous: &OwnerStatus) -> Vec<Removal> {
+        let mut removals: Vec<Removal> = Vec::new();
+        let mut add = |resource: &str, object: ObjectRef| {
+            if !removals
+                .iter()
+                .any(|removal| is_same(&removal.object, &object))
+            {
+                removals.push(Removal {
+                    resource: resource.to_owned(),
+                    object,
+                    reason: RemovalReason::Orphan,
+                });
+            }
+        };
+        for (entry, object) in previous.stamped_refs() {
+            if self.remembered_is_orphan(entry, &object) {
+                add(&entry.name, self.with_uid(object));
+            }
+        }
+        for known in self.known {
+            if self.known_is_orphan(known) {
+                add(known.label(labels::RESOURCE_NAME), known.object.clone());
+            }
+        }
+        for object in previous.pending_refs() {
+            // What the caches know was judged above. They may not hold every kind, so the others are tried again.
+            if self.known(&object).is_none() && !self.is_current(&object) {
+                add("", object);
+            }
+        }
+        removals
+    }
+
+    fn remembered_is_orphan(&self, entry: &ResourceStatus, object: &ObjectRef) -> bool {
+        if self.is_current(object) {
+            return false;
+        }
+        let known = self.known(object);
+        if known.is_some_and(|known| known.terminating) {
+            return false;
+        }
+        let was_immutable = match known {
+            Some(known) => known.is_immutable(),
+            None => entry
+                .template_ref
+                .as_ref()
+                .is_some_and(|template| self.is_immutable(template)),
+        };
+        let same_family = |step: &CurrentStep<'_>| {
+            step.status.name == entry.name
+                && step.is_immutable
+                && step.status.template_ref == entry.template_ref
+        };
+        !(was_immutable && self.current.iter().any(same_family))
+    }
+
+    fn known_is_orphan(&self, known: &KnownObject) -> bool {
+        let name = known.label(labels::RESOURCE_NAME);
+        if known.terminating || name.is_empty() || self.is_current(&known.object) {
+            return false;
+        }
+        match self.current.iter().find(|step| step.status.name == name) {
+            None => true,
+            Some(step) => {
+                step.is_settled
+                    && !(known.is_immutable() && step.is_immutable && known.is_of_template(step))
+            }
+        }
+    }
+
+    fn is_current(&self, object: &ObjectRef) -> bool {
+        self.current.iter().any(|step| {
+            let stamped = step.status.stamped_ref.as_ref().and_then(object_ref);
+            stamped.is_some_and(|stamped| is_same(&stamped, object))
+        })
+    }
+
+    fn known(&self, object: &ObjectRef) -> Option<&KnownObject> {
+        self.known
+            .iter()
+            .find(|known| is_same(&known.object, object))
+    }
+
+    fn with_uid(&self, object: ObjectRef) -> ObjectRef {
+        let uid = self
+            .known(&object)
+            .and_then(|known| known.object.uid.clone());
+        ObjectRef {
+            uid: uid.or(object.uid),
+            ..object
+        }
+    }
+
+    /// A template that is gone makes nothing: upstream gives up all cleaning then (spec 3.13).
+    fn is_immutable(&self, template: &TemplateRef) -> bool {
+        let (Some(kind), Some(name)) = (&template.kind, &template.name) else {
+            return false;
+        };
+        match self.templates.template(kind, name) {
+            TemplateState::Found(template) => template.lifecycle.is_immutable(),
+            TemplateState::Missing | TemplateState::Unreadable(_) => false,
+        }
+    }
+}
+
+impl KnownObject {
+    fn label(&self, key: &str) -> &str {
+        self.labels.get(key).map_or("", String::as_str)
+    }
+
+    fn is_immutable(&self) -> bool {
+        [Lifecycle::Immutable, Lifecycle::Tekton]
+            .iter()
+            .any(|lifecycle| lifecycle.as_str() == self.label(labels::TEMPLATE_LIFECYCLE))
+    }
+
+    /// The Go controller leaves the template's name empty for steps with options.
+    fn is_of_template(&self, step: &CurrentStep<'_>) -> bool {
+        let template = step.status.template_ref.clone().unwrap_or_default();
+        let name = self.label(labels::CLUSTER_TEMPLATE_NAME);
+        template.kind.as_deref() == Some(self.label(labels::TEMPLATE_KIND))
+            && (name.is_empty() || template.name.as_deref() == Some(name))
+    }
+}
+
+/// Whether two references mean one object. The version does not count: a template that moves from `v1beta1` to `v1`
+/// still stamps the same object, which the Go controller deletes.
+pub(crate) fn is_same(a: &ObjectRef, b: &ObjectRef) -> bool {
+    group(&a.api_version) == group(&b.api_version)
+        && a.kind == b.kind
+        && a.namespace == b.namespace
+        && a.name == b.name
+}
+
+fn group(api_version: &str) -> &str {
+    api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+#[cfg(test)]
+mod tests;

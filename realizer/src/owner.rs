@@ -1,0 +1,170 @@
+//! The owner: a Workload or a Deliverable as the API server holds it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use api_types::{ConditionStatus, ConditionType, OwnerParam};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::conditions;
+use crate::matching::Matched;
+use crate::owner_status::OwnerStatus;
+use crate::typed_view::Views;
+use crate::{Family, ObjectRef};
+
+/// An owner, parsed once per resourceVersion.
+#[derive(Clone, Debug)]
+pub struct Owner {
+    /// Workload or Deliverable.
+    pub family: Family,
+    /// `metadata.namespace`.
+    pub namespace: String,
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.uid`.
+    pub uid: String,
+    /// `metadata.generation`; 0 when absent.
+    pub generation: i64,
+    /// `metadata.labels`.
+    pub labels: BTreeMap<String, String>,
+    /// `spec.serviceAccountName`, unless empty.
+    pub service_account_name: Option<String>,
+    pub(crate) params: Vec<OwnerParam>,
+    pub(crate) status: OwnerStatus,
+    object: Arc<Value>,
+    views: OnceLock<Views>,
+}
+
+/// An object that cannot be an owner; the API server holds no such object.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OwnerError {
+    /// A field every stored object has is not there.
+    #[error("object has no {field}")]
+    Missing {
+        /// Path of the field.
+        field: &'static str,
+    },
+    /// A field does not have the type the schema asks for.
+    #[error("{field} cannot be read: {cause}")]
+    Shape {
+        /// Path of the field.
+        field: &'static str,
+        /// What does not fit.
+        cause: String,
+    },
+}
+
+impl Owner {
+    /// Reads an owner.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use realizer::{Family, Owner};
+    ///
+    /// let object = serde_json::json!({
+    ///     "apiVersion": "carto.run/v1alpha1", "kind": "Workload",
+    ///     "metadata": {"namespace": "dev", "name": "app", "uid": "u-1", "generation": 3},
+    ///     "spec": {"serviceAccountName": "builder"},
+    /// });
+    /// let owner = Owner::parse(Family::SupplyChain, Arc::new(object))?;
+    /// assert_eq!((owner.name.as_str(), owner.generation), ("app", 3));
+    /// # Ok::<(), realizer::OwnerError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`OwnerError`] when the object is not one an API server would hold. A status that cannot be read is no error:
+    /// it counts as empty and is written anew.
+    pub fn parse(family: Family, object: Arc<Value>) -> Result<Self, OwnerError> {
+        let required = |pointer: &str, field| {
+            text(&object, pointer)
+                .filter(|text| !text.is_empty())
+                .ok_or(OwnerError::Missing { field })
+        };
+        Ok(Self {
+            family,
+            namespace: required("/metadata/namespace", "metadata.namespace")?,
+            name: required("/metadata/name", "metadata.name")?,
+            uid: required("/metadata/uid", "metadata.uid")?,
+            generation: object
+                .pointer("/metadata/generation")
+                .and_then(Value::as_i64)
+                .unwrap_or(0),
+            labels: optional(&object, "/metadata/labels", "metadata.labels")?,
+            service_account_name: text(&object, "/spec/serviceAccountName")
+                .filter(|name| !name.is_empty()),
+            params: optional(&object, "/spec/params", "spec.params")?,
+            status: OwnerStatus::read(family, object.get("status")),
+            views: OnceLock::new(),
+            object,
+        })
+    }
+
+    /// The object as the API server holds it.
+    pub fn object(&self) -> &Value {
+        &self.object
+    }
+
+    /// The objects `status.resources[].stampedRef` and `status.pendingRemovals[]` name, without repetition.
+    pub fn previous_refs(&self) -> Vec<ObjectRef> {
+        let mut refs: Vec<ObjectRef> = Vec::new();
+        for object in self
+            .status
+            .stamped_refs()
+            .map(|(_, object)| object)
+            .chain(self.status.pending_refs())
+        {
+            if !refs.contains(&object) {
+                refs.push(object);
+            }
+        }
+        refs
+    }
+
+    /// Status of condition `Ready` in the present status; `Unknown` when there is none.
+    pub fn status_ready(&self) -> ConditionStatus {
+        conditions::of_type(&self.status.conditions, ConditionType::Ready)
+            .map_or(ConditionStatus::Unknown, |condition| condition.status)
+    }
+
+    /// How templates see it; built on first use.
+    pub(crate) fn views(&self) -> &Views {
+        self.views
+            .get_or_init(|| Views::of(self.family, &self.object))
+    }
+}
+
+impl Matched for Owner {
+    fn labels(&self) -> &BTreeMap<String, String> {
+        &self.labels
+    }
+
+    fn fields(&self) -> &Value {
+        &self.views().typed
+    }
+}
+
+fn text(object: &Value, pointer: &str) -> Option<String> {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .map(str::to_owned)
+}
+
+fn optional<'o, T: Deserialize<'o> + Default>(
+    object: &'o Value,
+    pointer: &str,
+    field: &'static str,
+) -> Result<T, OwnerError> {
+    match object.pointer(pointer) {
+        None | Some(Value::Null) => Ok(T::default()),
+        Some(value) => T::deserialize(value).map_err(|error| OwnerError::Shape {
+            field,
+            cause: error.to_string(),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

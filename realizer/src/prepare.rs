@@ -1,0 +1,250 @@
+//! From a step to what is submitted for it: template, parameters, rendering, decoration.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::blueprint::{BlueprintStep, InputSlot, OptionTarget, TemplateChoice};
+use crate::context::{Context, ResolvedInputs};
+use crate::error::StepError;
+use crate::outputs::Output;
+use crate::redaction::scrub;
+use crate::template::Body;
+use crate::{
+    Blueprint, Owner, Rendered, Step, Submission, SubmitFailureKind, Template, TemplateSource,
+    TemplateState, YttCall, canonical, matching, params, stamp, ytt,
+};
+
+/// One step about to be submitted.
+pub(crate) struct Preparing<'r> {
+    pub(crate) owner: &'r Owner,
+    pub(crate) blueprint: &'r Blueprint,
+    pub(crate) templates: &'r dyn TemplateSource,
+    pub(crate) step: &'r BlueprintStep,
+    pub(crate) inputs: ResolvedInputs<'r>,
+}
+
+/// What beginning a step came to.
+pub(crate) enum Begun {
+    /// The shell has to do something.
+    Asked(Asked),
+    /// An input became the output.
+    PassedThrough(Output),
+    /// It failed, with the template if that was found.
+    Failed(Option<Arc<Template>>, StepError),
+}
+
+/// What the shell is asked, and what is needed when it answers.
+pub(crate) struct Asked {
+    pub(crate) template: Arc<Template>,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) ask: Step,
+}
+
+impl Preparing<'_> {
+    /// Goes as far as it can without the shell.
+    pub(crate) fn begin(&self) -> Begun {
+        let name = match self.choose() {
+            Ok(OptionTarget::Template(name)) => name,
+            Ok(OptionTarget::PassThrough(input)) => {
+                return match self.pass_through(&input) {
+                    Ok(output) => Begun::PassedThrough(output),
+                    Err(error) => Begun::Failed(None, error),
+                };
+            }
+            Err(error) => return Begun::Failed(None, error),
+        };
+        match self.fetch(&name) {
+            Ok(template) => self.render(template),
+            Err(error) => Begun::Failed(None, error),
+        }
+    }
+
+    /// The template, or the one option that matches best (spec 2.4).
+    fn choose(&self) -> Result<OptionTarget, StepError> {
+        let options = match &self.step.choice {
+            TemplateChoice::Named(name) => return Ok(OptionTarget::Template(name.clone())),
+            TemplateChoice::Options(options) => options,
+        };
+        let best = matching::best_matches(options.iter().map(|option| &option.matcher), self.owner)
+            .map_err(|(index, error)| StepError::ResolveOption {
+                option: options[index].target.name().to_owned(),
+                resource: self.step.name.clone(),
+                blueprint: self.blueprint.name.clone(),
+                cause: error.to_string(),
+            })?;
+        match best[..] {
+            [index] => Ok(options[index].target.clone()),
+            _ => Err(StepError::OptionsMatch {
+                matching: best
+                    .iter()
+                    .map(|&index| options[index].target.name().to_owned())
+                    .collect(),
+                resource: self.step.name.clone(),
+                blueprint: self.blueprint.name.clone(),
+            }),
+        }
+    }
+
+    /// The named local input, from the slot that belongs to the step's template kind (spec 2.5).
+    fn pass_through(&self, input: &str) -> Result<Output, StepError> {
+        let slot = match self.step.template_kind.as_str() {
+            "ClusterSourceTemplate" => InputSlot::Source,
+            "ClusterImageTemplate" => InputSlot::Image,
+            "ClusterConfigTemplate" => InputSlot::Config,
+            "ClusterTemplate" => return Ok(Output::NOTHING),
+            _ => InputSlot::Deployment,
+        };
+        self.inputs
+            .named(slot, input)
+            .cloned()
+            .ok_or_else(|| StepError::PassThrough {
+                input: input.to_owned(),
+                declared: self
+                    .step
+                    .inputs
+                    .iter()
+                    .any(|declared| declared.slot == slot && declared.local_name == input),
+            })
+    }
+
+    fn fetch(&self, name: &str) -> Result<Arc<Template>, StepError> {
+        let kind = &self.step.template_kind;
+        match self.templates.template(kind, name) {
+            TemplateState::Found(template) => Ok(template),
+            TemplateState::Missing => Err(StepError::TemplateVanished {
+                kind: kind.clone(),
+                template: name.to_owned(),
+            }),
+            TemplateState::Unreadable(cause) => Err(StepError::GetTemplate {
+                template: name.to_owned(),
+                resource: self.step.name.clone(),
+                blueprint: self.blueprint.name.clone(),
+                cause,
+            }),
+        }
+    }
+
+    fn render(&self, template: Arc<Template>) -> Begun {
+        let labels = stamp::step_labels(self.owner, self.blueprint, &self.step.name, &template);
+        let params = params::merge(
+            &template.params,
+            &self.blueprint.params,
+            &self.step.params,
+            &self.owner.params,
+        );
+        let context = Context::new(
+            self.owner.views(),
+            self.step,
+            &params,
+            &self.inputs,
+            &labels,
+        );
+        let rendered = match &template.body {
+            Body::Simple(compiled) => context.render(compiled),
+            Body::Absent => {
+                Err("template has neither spec.template nor spec.ytt; set exactly one".to_owned())
+            }
+            Body::Ytt {
+                text,
+                digest,
+                sees_status_writes,
+            } => {
+                let values = context.into_values();
+                let ask = Step::Render(YttCall {
+                    resource: self.step.name.clone(),
+                    template: text.clone(),
+                    template_digest: digest.clone(),
+                    values_digest: ytt::values_digest(&values, *sees_status_writes),
+                    values,
+                });
+                return Begun::Asked(Asked {
+                    template,
+                    labels,
+                    ask,
+                });
+            }
+        };
+        match self.submit(&template, &labels, rendered) {
+            Ok(submission) => Begun::Asked(Asked {
+                template,
+                labels,
+                ask: Step::Submit(submission),
+            }),
+            Err(error) => Begun::Failed(Some(template), error),
+        }
+    }
+
+    /// Makes a rendering an object to submit.
+    ///
+    /// With declared inputs missing, the step is rendered all the same: if that fails, the message is the one people
+    /// know (A.2); if it succeeds, the step is held, so that nothing is stamped from half of its inputs.
+    pub(crate) fn submit(
+        &self,
+        template: &Template,
+        labels: &BTreeMap<String, String>,
+        rendered: Rendered,
+    ) -> Result<Submission, StepError> {
+        let object = rendered
+            .and_then(|rendering| {
+                stamp::decorate(rendering, self.owner, labels).map_err(|error| error.to_string())
+            })
+            .map_err(|cause| self.stamp_error(template, &cause))?;
+        if !self.inputs.missing.is_empty() {
+            return Err(self.held());
+        }
+        stamp::check_submittable(&object, self.owner.family, template.lifecycle, labels)
+            .map_err(|error| self.apply_error(&object, error.to_string()))?;
+        Ok(Submission {
+            resource: self.step.name.clone(),
+            digest: canonical::digest(&object),
+            object,
+            lifecycle: template.lifecycle,
+            family: labels.clone(),
+            reads: template.reads(),
+        })
+    }
+
+    fn stamp_error(&self, template: &Template, cause: &str) -> StepError {
+        StepError::Stamp {
+            template: format!("{}/{}", template.kind, template.name),
+            resource: self.step.name.clone(),
+            blueprint: self.blueprint.name.clone(),
+            cause: scrub(cause, self.inputs.secrets()),
+            waits: !self.inputs.missing.is_empty(),
+        }
+    }
+
+    fn held(&self) -> StepError {
+        let name = |slot, local_name: &str| match slot {
+            InputSlot::Deployment => "deployment".to_owned(),
+            InputSlot::Source | InputSlot::Image | InputSlot::Config => local_name.to_owned(),
+        };
+        StepError::InputsMissing {
+            resource: self.step.name.clone(),
+            inputs: self
+                .inputs
+                .missing
+                .iter()
+                .map(|input| name(input.slot, &input.local_name))
+                .collect(),
+            providers: self
+                .inputs
+                .missing
+                .iter()
+                .map(|input| input.resource.clone())
+                .collect(),
+        }
+    }
+
+    fn apply_error(&self, object: &Value, cause: String) -> StepError {
+        StepError::Apply {
+            kind: SubmitFailureKind::Rejected,
+            object: stamp::display_name(object),
+            resource: self.step.name.clone(),
+            blueprint: self.blueprint.name.clone(),
+            cause,
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! From a rendering to an object that can be submitted (spec 3.6).
+
+use std::collections::BTreeMap;
+
+use api_types::labels;
+use serde_json::{Map, Value, json};
+
+use crate::{Blueprint, Family, Lifecycle, Owner, Template};
+
+/// The most characters the API server allows in a label's value.
+const MAX_LABEL_VALUE: usize = 63;
+
+/// Why a rendering is no object to submit.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum StampError {
+    #[error("rendered object is not an object with a kind: found {found}")]
+    NoKind { found: &'static str },
+    #[error("{field} of the rendered object is not an object")]
+    Shape { field: &'static str },
+    #[error("cannot set namespace in resource template")]
+    Namespace,
+}
+
+/// Why an object would be refused by the API server, known without asking it. The texts are upstream's inner errors.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Unsubmittable {
+    #[error(
+        "failed to get unstructured [{namespace}/] from api server: resource name may not be empty"
+    )]
+    MutableWithoutName { namespace: String },
+    #[error("create: name or generateName is required")]
+    ImmutableWithoutName,
+    #[error(
+        "failed to get unstructured [{object}] from api server: Object 'apiVersion' is missing"
+    )]
+    NoApiVersion { object: String },
+    #[error(
+        "label [{key}] would have value [{value}], which is longer than the {MAX_LABEL_VALUE} characters that \
+         Kubernetes allows; give {subject} a shorter name"
+    )]
+    LabelTooLong {
+        key: String,
+        value: String,
+        subject: &'static str,
+    },
+}
+
+/// The labels of an object stamped by this step (spec 3.6).
+///
+/// `cluster-template-name` is the resolved name; upstream leaves it empty when the step has options.
+pub(crate) fn step_labels(
+    owner: &Owner,
+    blueprint: &Blueprint,
+    step: &str,
+    template: &Template,
+) -> BTreeMap<String, String> {
+    let family = owner.family;
+    [
+        (family.owner_name_label(), owner.name.as_str()),
+        (family.owner_namespace_label(), owner.namespace.as_str()),
+        (family.blueprint_name_label(), blueprint.name.as_str()),
+        (labels::RESOURCE_NAME, step),
+        (labels::TEMPLATE_KIND, template.kind.as_str()),
+        (labels::CLUSTER_TEMPLATE_NAME, template.name.as_str()),
+        (labels::TEMPLATE_LIFECYCLE, template.lifecycle.as_str()),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .collect()
+}
+
+/// Puts namespace, owner reference and labels on a rendering.
+pub(crate) fn decorate(
+    rendering: Value,
+    owner: &Owner,
+    labels: &BTreeMap<String, String>,
+) -> Result<Value, StampError> {
+    let mut object = match rendering {
+        Value::Object(object) => object,
+        other => {
+            return Err(StampError::NoKind {
+                found: type_word(&other),
+            });
+        }
+    };
+    if object
+        .get("kind")
+        .and_then(Value::as_str)
+        .is_none_or(str::is_empty)
+    {
+        return Err(StampError::NoKind {
+            found: "an object without kind",
+        });
+    }
+    let metadata = object_at(&mut object, "metadata", "metadata")?;
+    match metadata.get("namespace") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(namespace)) if namespace.is_empty() || *namespace == owner.namespace => {
+        }
+        Some(_) => return Err(StampError::Namespace),
+    }
+    metadata.insert("namespace".to_owned(), json!(owner.namespace));
+    metadata.insert(
+        "ownerReferences".to_owned(),
+        json!([owner_reference(owner)]),
+    );
+    let merged = object_at(metadata, "labels", "metadata.labels")?;
+    for (key, value) in labels {
+        merged.insert(key.clone(), json!(value));
+    }
+    Ok(Value::Object(object))
+}
+
+fn owner_reference(owner: &Owner) -> Value {
+    json!({
+        "apiVersion": api_types::API_VERSION,
+        "kind": owner.family.owner_kind(),
+        "name": owner.name,
+        "uid": owner.uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
+}
+
+/// The object in a field; an absent or null one is created.
+fn object_at<'o>(
+    parent: &'o mut Map<String, Value>,
+    key: &str,
+    field: &'static str,
+) -> Result<&'o mut Map<String, Value>, StampError> {
+    let value = parent.entry(key).or_insert(Value::Null);
+    if value.is_null() {
+        *value = Value::Object(Map::new());
+    }
+    value.as_object_mut().ok_or(StampError::Shape { field })
+}
+
+fn type_word(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Whether the API server could take the decorated object at all.
+pub(crate) fn check_submittable(
+    object: &Value,
+    family: Family,
+    lifecycle: Lifecycle,
+    labels: &BTreeMap<String, String>,
+) -> Result<(), Unsubmittable> {
+    let has_text = |pointer: &str| {
+        object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .is_some_and(|text| !text.is_empty())
+    };
+    if !has_text("/apiVersion") {
+        return Err(Unsubmittable::NoApiVersion {
+            object: display_name(object),
+        });
+    }
+    let has_name = has_text("/metadata/name");
+    if lifecycle.is_immutable() {
+        if !has_name && !has_text("/metadata/generateName") {
+            return Err(Unsubmittable::ImmutableWithoutName);
+        }
+    } else if !has_name {
+        return Err(Unsubmittable::MutableWithoutName {
+            namespace: namespace(object).to_owned(),
+        });
+    }
+    match labels
+        .iter()
+        .find(|(_, value)| value.len() > MAX_LABEL_VALUE)
+    {
+        Some((key, value)) => Err(Unsubmittable::LabelTooLong {
+            key: key.clone(),
+            value: value.clone(),
+            subject: label_subject(family, key),
+        }),
+        None => Ok(()),
+    }
+}
+
+fn label_subject(family: Family, key: &str) -> &'static str {
+    match key {
+        labels::RESOURCE_NAME => "the resource of the blueprint",
+        labels::CLUSTER_TEMPLATE_NAME => "the template",
+        _ if key == family.blueprint_name_label() => "the blueprint",
+        _ if key == family.owner_namespace_label() => "the namespace",
+        _ => family.owner_word_with_article(),
+    }
+}
+
+/// `<ns>/<name>`, the name empty for objects whose name is generated.
+pub(crate) fn display_name(object: &Value) -> String {
+    let name = object
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    format!("{}/{name}", namespace(object))
+}
+
+fn namespace(object: &Value) -> &str {
+    object
+        .pointer("/metadata/namespace")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+//! Templates, compiled once per resourceVersion.
+
+use std::sync::Arc;
+
+use api_types::{RetentionPolicy, TemplateKind, TemplateParam};
+use serde_json::Value;
+
+use crate::deployment::Readiness;
+use crate::field_path::FieldPath;
+use crate::health::CompiledRule;
+use crate::standin::Compiled;
+use crate::{Lifecycle, canonical, ytt};
+
+/// A compiled template.
+#[derive(Clone, Debug)]
+pub struct Template {
+    /// Kind, for example `ClusterSourceTemplate`.
+    pub kind: String,
+    /// `metadata.name`.
+    pub name: String,
+    pub(crate) template_kind: TemplateKind,
+    pub(crate) params: Vec<TemplateParam>,
+    pub(crate) body: Body,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) retention: RetentionPolicy,
+    pub(crate) health: CompiledRule,
+    pub(crate) outputs: OutputPaths,
+    stamped_kind: Option<(String, String)>,
+    reads: Arc<[Vec<String>]>,
+}
+
+/// How it renders.
+#[derive(Clone, Debug)]
+pub(crate) enum Body {
+    /// `spec.template`.
+    Simple(Compiled),
+    /// `spec.ytt`.
+    Ytt {
+        text: String,
+        digest: String,
+        /// Whether the rendering may depend on what our own status writes change.
+        sees_status_writes: bool,
+    },
+    /// Neither; no such template is admitted.
+    Absent,
+}
+
+/// Where its outputs are read.
+#[derive(Clone, Debug)]
+pub(crate) enum OutputPaths {
+    Source { url: FieldPath, revision: FieldPath },
+    Image(FieldPath),
+    Config(FieldPath),
+    Plain,
+    Deployment(Readiness),
+}
+
+/// An object that cannot be a template; the API server holds no such object.
+#[derive(Debug, thiserror::Error)]
+pub enum TemplateError {
+    /// The kind is not one of the five.
+    #[error(transparent)]
+    Kind(#[from] api_types::templates::UnknownTemplateKind),
+    /// `metadata.name` is missing.
+    #[error("object has no metadata.name")]
+    NameMissing,
+    /// The object does not have the shape of its kind.
+    #[error("{kind} cannot be read: {source}")]
+    Shape {
+        /// The kind.
+        kind: TemplateKind,
+        /// What does not fit.
+        source: serde_json::Error,
+    },
+}
+
+/// What is known of a template.
+#[derive(Clone, Debug)]
+pub enum TemplateState {
+    /// It exists.
+    Found(Arc<Template>),
+    /// It does not exist.
+    Missing,
+    /// It could not be read; why.
+    Unreadable(String),
+}
+
+/// Where the engine finds templates; the shell's cache.
+pub trait TemplateSource {
+    /// The template of this kind and name.
+    fn template(&self, kind: &str, name: &str) -> TemplateState;
+}
+
+impl Template {
+    /// Compiles a template. Wrong tags and paths are no error here: the step that uses them reports them.
+    ///
+    /// ```
+    /// use realizer::Template;
+    ///
+    /// let template = Template::compile(&serde_json::json!({
+    ///     "apiVersion": "carto.run/v1alpha1", "kind": "ClusterImageTemplate", "metadata": {"name": "build"},
+    ///     "spec": {"imagePath": ".status.latestImage", "template": {
+    ///         "apiVersion": "kpack.io/v1alpha2", "kind": "Image", "metadata": {"name": "$(workload.metadata.name)$"},
+    ///     }},
+    /// }))?;
+    /// assert_eq!(template.stamped_kind(), Some(("kpack.io/v1alpha2", "Image")));
+    /// assert_eq!(template.observed_prefixes(), [["status", "latestImage"]]);
+    /// # Ok::<(), realizer::TemplateError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`TemplateError`] when the object does not have the shape the schema asks for.
+    pub fn compile(object: &Value) -> Result<Self, TemplateError> {
+        let template_kind: TemplateKind = object
+            .get("kind")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .parse()?;
+        let typed =
+            api_types::Template::from_value(template_kind, object.clone()).map_err(|source| {
+                TemplateError::Shape {
+                    kind: template_kind,
+                    source,
+                }
+            })?;
+        let name = typed.name();
+        if name.is_empty() {
+            return Err(TemplateError::NameMissing);
+        }
+        let spec = typed.spec();
+        let lifecycle = lifecycle(spec.lifecycle);
+        let health = CompiledRule::new(spec.health_rule.as_ref(), lifecycle == Lifecycle::Tekton);
+        let outputs = OutputPaths::new(&typed);
+        Ok(Self {
+            kind: template_kind.as_str().to_owned(),
+            name,
+            template_kind,
+            params: spec.params.clone(),
+            body: Body::new(spec),
+            lifecycle,
+            retention: spec.retention_policy.unwrap_or_default(),
+            stamped_kind: spec.template.as_ref().and_then(literal_kind),
+            reads: reads(&health, &outputs),
+            health,
+            outputs,
+        })
+    }
+
+    /// `apiVersion` and `kind` of the stamped object, when they stand literally in a simple template.
+    pub fn stamped_kind(&self) -> Option<(&str, &str)> {
+        self.stamped_kind
+            .as_ref()
+            .map(|(api_version, kind)| (api_version.as_str(), kind.as_str()))
+    }
+
+    /// The leading field names of every path that is read on the stamped object; an empty one means all of it.
+    pub fn observed_prefixes(&self) -> Vec<Vec<String>> {
+        self.reads.to_vec()
+    }
+
+    /// As [`Template::observed_prefixes`], shared.
+    pub fn reads(&self) -> Arc<[Vec<String>]> {
+        Arc::clone(&self.reads)
+    }
+}
+
+impl Body {
+    fn new(spec: &api_types::TemplateSpec) -> Self {
+        match (
+            spec.template
+                .as_ref()
+                .filter(|template| !template.is_null()),
+            &spec.ytt,
+        ) {
+            (Some(template), _) => Self::Simple(Compiled::new(template)),
+            (None, Some(text)) => Self::Ytt {
+                text: text.clone(),
+                digest: canonical::digest_bytes(text.as_bytes()),
+                sees_status_writes: ytt::sees_status_writes(text),
+            },
+            (None, None) => Self::Absent,
+        }
+    }
+}
+
+impl OutputPaths {
+    fn new(template: &api_types::Template) -> Self {
+        match template {
+            api_types::Template::Source(template) => Self::Source {
+                url: FieldPath::new(&template.spec.url_path),
+                revision: FieldPath::new(&template.spec.revision_path),
+            },
+            api_types::Template::Image(template) => {
+                Self::Image(FieldPath::new(&template.spec.image_path))
+            }
+            api_types::Template::Config(template) => {
+                Self::Config(FieldPath::new(&template.spec.config_path))
+            }
+            api_types::Template::Plain(_) => Self::Plain,
+            api_types::Template::Deployment(template) => {
+                Self::Deployment(Readiness::new(&template.spec))
+            }
+        }
+    }
+
+    fn paths(&self) -> Vec<&FieldPath> {
+        match self {
+            Self::Source { url, revision } => vec![url, revision],
+            Self::Image(path) | Self::Config(path) => vec![path],
+            Self::Plain => Vec::new(),
+            Self::Deployment(readiness) => readiness.paths(),
+        }
+    }
+}
+
+fn lifecycle(lifecycle: api_types::Lifecycle) -> Lifecycle {
+    match lifecycle {
+        api_types::Lifecycle::Mutable => Lifecycle::Mutable,
+        api_types::Lifecycle::Immutable => Lifecycle::Immutable,
+        api_types::Lifecycle::Tekton => Lifecycle::Tekton,
+    }
+}
+
+fn literal_kind(template: &Value) -> Option<(String, String)> {
+    let literal = |field: &str| {
+        let text = template.get(field)?.as_str()?;
+        (!text.is_empty() && !text.contains("$(")).then(|| text.to_owned())
+    };
+    Some((literal("apiVersion")?, literal("kind")?))
+}
+
+fn reads(health: &CompiledRule, outputs: &OutputPaths) -> Arc<[Vec<String>]> {
+    let mut prefixes: Vec<Vec<String>> = outputs
+        .paths()
+        .into_iter()
+        .chain(health.paths())
+        .map(FieldPath::prefix)
+        .collect();
+    if health.reads_conditions() {
+        prefixes.push(vec!["status".to_owned(), "conditions".to_owned()]);
+    }
+    prefixes.sort();
+    prefixes.dedup();
+    prefixes.into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,315 @@
+//! The two ways in which templates see an owner's unset fields (spec 2.2, 3.3, 3.4).
+//!
+//! The Go controller hands its Go structs to the JSONPath evaluator, so an unset field is `null`, `""`, `{}` or `0`,
+//! depending on its Go type: the *typed* view. What leaves a struct as JSON (ytt, or a path that ends at an object)
+//! has empty fields left out: the *json* view. Manifests came to depend on both.
+
+use serde_json::{Map, Value};
+
+use crate::Family;
+
+/// Both views of one object.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Views {
+    /// Unset fields filled in.
+    pub(crate) typed: Value,
+    /// Unset fields left out.
+    pub(crate) json: Value,
+}
+
+impl Views {
+    pub(crate) fn of(family: Family, object: &Value) -> Self {
+        let shape = match family {
+            Family::SupplyChain => &WORKLOAD,
+            Family::Delivery => &DELIVERABLE,
+        };
+        Self {
+            typed: shape.fill(Some(object)),
+            json: shape.omit(Some(object)),
+        }
+    }
+}
+
+/// The Go type of a field, as far as it decides how an unset one looks.
+enum Shape {
+    /// `string`: unset is `""`.
+    Text,
+    /// `int64`: unset is 0.
+    Number,
+    /// A pointer to a scalar, a map, a list of scalars or raw JSON: unset is `null`.
+    Opaque,
+    /// A field that JSON always carries, of any type (`metav1.Time`, required fields): unset is `null`.
+    Kept,
+    /// A struct: never unset.
+    Struct(&'static [(&'static str, Shape)]),
+    /// A pointer to a struct: unset is `null`.
+    Pointer(&'static [(&'static str, Shape)]),
+    /// A list of structs: unset is `null`.
+    List(&'static [(&'static str, Shape)]),
+}
+
+use Shape::{Kept, List, Number, Opaque, Pointer, Struct, Text};
+
+type Fields = [(&'static str, Shape)];
+
+impl Shape {
+    fn fill(&self, value: Option<&Value>) -> Value {
+        let value = value.filter(|value| !value.is_null());
+        match (self, value) {
+            (Text, None) => Value::from(""),
+            (Number, None) => Value::from(0),
+            (Struct(fields), None) => fill_fields(fields, &Map::new()),
+            (Opaque | Kept | Pointer(_) | List(_), None) => Value::Null,
+            (Struct(fields) | Pointer(fields), Some(Value::Object(object))) => {
+                fill_fields(fields, object)
+            }
+            (List(fields), Some(Value::Array(items))) => items
+                .iter()
+                .map(|item| Struct(fields).fill(Some(item)))
+                .collect(),
+            (_, Some(value)) => value.clone(),
+        }
+    }
+
+    fn omit(&self, value: Option<&Value>) -> Value {
+        let value = value.filter(|value| !value.is_null());
+        match (self, value) {
+            (Struct(fields), None) => omit_fields(fields, &Map::new()),
+            (Struct(fields) | Pointer(fields), Some(Value::Object(object))) => {
+                omit_fields(fields, object)
+            }
+            (List(fields), Some(Value::Array(items))) => items
+                .iter()
+                .map(|item| Struct(fields).omit(Some(item)))
+                .collect(),
+            (_, value) => value.cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Whether Go's `omitempty` leaves the field out.
+    fn is_omitted(&self, value: Option<&Value>) -> bool {
+        let Some(value) = value.filter(|value| !value.is_null()) else {
+            return !matches!(self, Struct(_) | Kept);
+        };
+        match (self, value) {
+            (Text, Value::String(text)) => text.is_empty(),
+            (Number, Value::Number(number)) => number.as_i64() == Some(0),
+            (List(_) | Opaque, Value::Array(items)) => items.is_empty(),
+            (Opaque, Value::Object(entries)) => entries.is_empty(),
+            _ => false,
+        }
+    }
+}
+
+fn fill_fields(fields: &Fields, object: &Map<String, Value>) -> Value {
+    let mut filled = object.clone();
+    for (name, shape) in fields {
+        filled.insert((*name).to_owned(), shape.fill(object.get(*name)));
+    }
+    Value::Object(filled)
+}
+
+fn omit_fields(fields: &Fields, object: &Map<String, Value>) -> Value {
+    let mut kept = object.clone();
+    for (name, shape) in fields {
+        let value = object.get(*name);
+        if shape.is_omitted(value) {
+            kept.remove(*name);
+        } else {
+            kept.insert((*name).to_owned(), shape.omit(value));
+        }
+    }
+    Value::Object(kept)
+}
+
+const WORKLOAD: Shape = Struct(&[
+    ("apiVersion", Text),
+    ("kind", Text),
+    ("metadata", Struct(METADATA)),
+    (
+        "spec",
+        Struct(&[
+            ("params", List(PARAM)),
+            ("source", Pointer(SOURCE)),
+            ("build", Struct(&[("env", List(ENV_VAR))])),
+            ("env", List(ENV_VAR)),
+            ("image", Opaque),
+            (
+                "resources",
+                Pointer(&[
+                    ("limits", Opaque),
+                    ("requests", Opaque),
+                    ("claims", List(&[("name", Text)])),
+                ]),
+            ),
+            ("serviceAccountName", Text),
+            (
+                "serviceClaims",
+                List(&[("name", Text), ("ref", Pointer(OBJECT_REFERENCE_SHORT))]),
+            ),
+        ]),
+    ),
+    (
+        "status",
+        Struct(&[
+            ("observedGeneration", Number),
+            ("conditions", List(CONDITION)),
+            ("supplyChainRef", Struct(OBJECT_REFERENCE_SHORT_NAMESPACED)),
+            ("resources", List(RESOURCE)),
+        ]),
+    ),
+]);
+
+const DELIVERABLE: Shape = Struct(&[
+    ("apiVersion", Text),
+    ("kind", Text),
+    ("metadata", Struct(METADATA)),
+    (
+        "spec",
+        Struct(&[
+            ("params", List(PARAM)),
+            ("source", Pointer(SOURCE)),
+            ("serviceAccountName", Text),
+        ]),
+    ),
+    (
+        "status",
+        Struct(&[
+            ("observedGeneration", Number),
+            ("conditions", List(CONDITION)),
+            ("deliveryRef", Struct(OBJECT_REFERENCE_SHORT_NAMESPACED)),
+            ("resources", List(RESOURCE)),
+        ]),
+    ),
+]);
+
+const METADATA: &Fields = &[
+    ("name", Text),
+    ("generateName", Text),
+    ("namespace", Text),
+    ("selfLink", Text),
+    ("uid", Text),
+    ("resourceVersion", Text),
+    ("generation", Number),
+    ("creationTimestamp", Kept),
+    ("deletionTimestamp", Opaque),
+    ("deletionGracePeriodSeconds", Opaque),
+    ("labels", Opaque),
+    ("annotations", Opaque),
+    (
+        "ownerReferences",
+        List(&[
+            ("apiVersion", Text),
+            ("kind", Text),
+            ("name", Text),
+            ("uid", Text),
+            ("controller", Opaque),
+            ("blockOwnerDeletion", Opaque),
+        ]),
+    ),
+    ("finalizers", Opaque),
+    (
+        "managedFields",
+        List(&[
+            ("manager", Text),
+            ("operation", Text),
+            ("apiVersion", Text),
+            ("time", Opaque),
+            ("fieldsType", Text),
+            ("fieldsV1", Opaque),
+            ("subresource", Text),
+        ]),
+    ),
+];
+
+const PARAM: &Fields = &[("name", Text), ("value", Kept)];
+
+const SOURCE: &Fields = &[
+    (
+        "git",
+        Pointer(&[
+            ("url", Opaque),
+            (
+                "ref",
+                Pointer(&[("branch", Opaque), ("tag", Opaque), ("commit", Opaque)]),
+            ),
+        ]),
+    ),
+    ("image", Opaque),
+    ("subPath", Opaque),
+];
+
+const ENV_VAR: &Fields = &[
+    ("name", Text),
+    ("value", Text),
+    (
+        "valueFrom",
+        Pointer(&[
+            (
+                "fieldRef",
+                Pointer(&[("apiVersion", Text), ("fieldPath", Text)]),
+            ),
+            (
+                "resourceFieldRef",
+                Pointer(&[
+                    ("containerName", Text),
+                    ("resource", Text),
+                    ("divisor", Opaque),
+                ]),
+            ),
+            ("configMapKeyRef", Pointer(KEY_SELECTOR)),
+            ("secretKeyRef", Pointer(KEY_SELECTOR)),
+        ]),
+    ),
+];
+
+const KEY_SELECTOR: &Fields = &[("name", Text), ("key", Text), ("optional", Opaque)];
+
+const OBJECT_REFERENCE_SHORT: &Fields = &[("apiVersion", Text), ("kind", Text), ("name", Text)];
+
+const OBJECT_REFERENCE_SHORT_NAMESPACED: &Fields = &[
+    ("apiVersion", Text),
+    ("kind", Text),
+    ("namespace", Text),
+    ("name", Text),
+];
+
+const OBJECT_REFERENCE: &Fields = &[
+    ("apiVersion", Text),
+    ("kind", Text),
+    ("namespace", Text),
+    ("name", Text),
+    ("uid", Text),
+    ("resourceVersion", Text),
+    ("fieldPath", Text),
+    ("resource", Text),
+];
+
+const CONDITION: &Fields = &[
+    ("type", Text),
+    ("status", Text),
+    ("observedGeneration", Number),
+    ("lastTransitionTime", Kept),
+    ("reason", Text),
+    ("message", Kept),
+];
+
+const RESOURCE: &Fields = &[
+    ("name", Text),
+    ("stampedRef", Pointer(OBJECT_REFERENCE)),
+    ("templateRef", Pointer(OBJECT_REFERENCE)),
+    ("inputs", List(&[("name", Text)])),
+    (
+        "outputs",
+        List(&[
+            ("name", Text),
+            ("preview", Kept),
+            ("digest", Text),
+            ("lastTransitionTime", Kept),
+        ]),
+    ),
+    ("conditions", List(CONDITION)),
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! Owners that are not realized at all (spec 3.1, 4.4).
+
+use api_types::{BlueprintRef, Condition, ConditionStatus, ConditionType, Reason};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::json;
+
+use crate::conclusion::outcome;
+use crate::conditions::{self, Conditions};
+use crate::owner_status::OwnerStatus;
+use crate::standin::go_format;
+use crate::{Blueprint, Outcome, Owner, OwnerEvent, Retry, events};
+
+/// Why an owner is not realized at all. The resources in its status stay as they are, and so do its objects.
+#[derive(Clone, Debug)]
+pub enum Unrealized<'a> {
+    /// It has no labels.
+    LabelsMissing,
+    /// No blueprint selects it.
+    NotFound,
+    /// Several select it equally.
+    Multiple(Vec<String>),
+    /// The blueprints could not be evaluated or read; why.
+    BlueprintUnreadable(String),
+    /// The blueprint is not ready.
+    BlueprintNotReady(&'a Blueprint),
+    /// The ServiceAccount could not be read; the inner error, for example `ServiceAccount "sa" not found`.
+    ServiceAccount(&'a Blueprint, String),
+    /// No token for it; the whole message, for example `fetch token: …`.
+    ServiceAccountToken(&'a Blueprint, String),
+    /// No client with the token; the inner error.
+    ClientBuilder(&'a Blueprint, String),
+}
+
+impl<'a> Unrealized<'a> {
+    /// The blueprint, where one was chosen.
+    fn blueprint(&self) -> Option<&'a Blueprint> {
+        match self {
+            Self::LabelsMissing
+            | Self::NotFound
+            | Self::Multiple(_)
+            | Self::BlueprintUnreadable(_) => None,
+            Self::BlueprintNotReady(blueprint)
+            | Self::ServiceAccount(blueprint, _)
+            | Self::ServiceAccountToken(blueprint, _)
+            | Self::ClientBuilder(blueprint, _) => Some(blueprint),
+        }
+    }
+
+    /// Upstream sleeps after ServiceAccount errors and misses the fix; we look again slowly (spec 13).
+    fn retry(&self) -> Retry {
+        match self {
+            Self::LabelsMissing
+            | Self::NotFound
+            | Self::Multiple(_)
+            | Self::BlueprintNotReady(_) => Retry::AwaitChange,
+            Self::ServiceAccount(..) | Self::ServiceAccountToken(..) => Retry::Slow,
+            Self::BlueprintUnreadable(_) | Self::ClientBuilder(..) => Retry::Backoff,
+        }
+    }
+
+    /// The condition that says so. None for unreadable blueprints: then `Ready` is Unknown (spec 2.3).
+    fn condition(&self, owner: &Owner) -> Option<(ConditionType, ConditionStatus, Reason, String)> {
+        use ConditionStatus::False;
+        let family = owner.family;
+        let (word, blueprint) = (family.owner_word(), family.blueprint_words());
+        let of_blueprint =
+            |reason, message| Some((family.blueprint_ready(), False, reason, message));
+        let of_resources =
+            |reason, message| Some((ConditionType::ResourcesSubmitted, False, reason, message));
+        match self {
+            Self::BlueprintUnreadable(_) => None,
+            Self::LabelsMissing => of_blueprint(
+                family.labels_missing(),
+                format!("{word} has no labels to match to {blueprint}"),
+            ),
+            Self::NotFound => of_blueprint(
+                family.not_found(),
+                format!(
+                    "no {blueprint} found where full selector is satisfied by labels: {}",
+                    go_format::display(&json!(owner.labels))
+                ),
+            ),
+            Self::Multiple(_) => of_blueprint(
+                family.multiple_matches(),
+                format!("{word} may only match a single {blueprint}'s selector"),
+            ),
+            Self::BlueprintNotReady(blueprint) => {
+                let (reason, message) = match &blueprint.ready {
+                    Some(ready) => (Reason::copied(&ready.reason), ready.message.clone()),
+                    None => (Reason::Unknown, String::new()),
+                };
+                of_blueprint(reason, message)
+            }
+            Self::ServiceAccount(blueprint, cause) => {
+                let (namespace, name) = blueprint.service_account(owner);
+                let message = format!(
+                    "failed to get service account object from api server [{namespace}/{name}]: failed to get object \
+                     [{namespace}/{name}] from api server: {cause}"
+                );
+                of_resources(Reason::ServiceAccountError, message)
+            }
+            Self::ServiceAccountToken(_, message) => {
+                of_resources(Reason::ServiceAccountTokenError, message.clone())
+            }
+            Self::ClientBuilder(_, cause) => of_resources(
+                Reason::ResourceRealizerBuilderError,
+                format!("can't build client: {cause}"),
+            ),
+        }
+    }
+}
+
+/// The outcome for an owner that is not realized. `now` is for transition times.
+pub fn report_unrealized(owner: &Owner, why: Unrealized<'_>, now: Timestamp) -> Outcome {
+    let now = Time(now);
+    let conditions = unrealized_conditions(owner, &why, &now);
+    let events = warning(owner, &why, &conditions).into_iter().collect();
+    let status = OwnerStatus {
+        observed_generation: Some(owner.generation),
+        blueprint_ref: match why.blueprint() {
+            Some(blueprint) => {
+                BlueprintRef::new(blueprint.family.blueprint_kind(), blueprint.name.as_str())
+            }
+            None => owner.status.blueprint_ref.clone(),
+        },
+        conditions,
+        ..owner.status.clone()
+    };
+    outcome(owner, &status, events, Vec::new(), why.retry())
+}
+
+fn unrealized_conditions(owner: &Owner, why: &Unrealized<'_>, now: &Time) -> Vec<Condition> {
+    let mut conditions = Conditions::new(&owner.status.conditions, now);
+    if let Some((type_, status, reason, message)) = why.condition(owner) {
+        if type_ == ConditionType::ResourcesSubmitted {
+            conditions.add(
+                owner.family.blueprint_ready(),
+                ConditionStatus::True,
+                &Reason::Ready,
+                "",
+            );
+        }
+        conditions.add(type_, status, &reason, message);
+    }
+    conditions.derive_ready();
+    // What is pending stays pending: without a walk nothing is deleted.
+    if let Some(pending) =
+        conditions::of_type(&owner.status.conditions, ConditionType::DeletionPending)
+    {
+        conditions.carry_over(pending.clone());
+    }
+    conditions.finish()
+}
+
+/// A warning if `Ready` says something new. Missing labels and a blueprint that is not there or not ready yet are
+/// ordinary states of a fresh owner.
+fn warning(owner: &Owner, why: &Unrealized<'_>, conditions: &[Condition]) -> Option<OwnerEvent> {
+    let ready = conditions::of_type(conditions, ConditionType::Ready)?;
+    let before = conditions::of_type(&owner.status.conditions, ConditionType::Ready);
+    if before.is_some_and(|before| before.says_the_same_as(ready)) {
+        return None;
+    }
+    let message = match why {
+        Unrealized::LabelsMissing | Unrealized::NotFound | Unrealized::BlueprintNotReady(_) => {
+            return None;
+        }
+        Unrealized::BlueprintUnreadable(cause) => cause.clone(),
+        Unrealized::Multiple(names) => format!("{}: {}", ready.message, names.join(", ")),
+        Unrealized::ServiceAccount(..)
+        | Unrealized::ServiceAccountToken(..)
+        | Unrealized::ClientBuilder(..) => ready.message.clone(),
+    };
+    Some(events::of_status(
+        api_types::EventReason::ResourceFailed,
+        message,
+    ))
+}
+
+#[cfg(test)]
+mod tests;

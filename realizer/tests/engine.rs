@@ -1,0 +1,6 @@
+//! The engine end to end, against a tiny scripted cluster.
+
+#[path = "engine/scenario.rs"]
+mod scenario;
+#[path = "engine/worked_examples.rs"]
+mod worked_examples;

@@ -1,0 +1,437 @@
+//! A tiny scripted cluster around the engine: it holds objects, nothing else.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::{Span, Timestamp};
+use realizer::{
+    Blueprint, Family, KnownObject, Lifecycle, ObjectRef, Observation, Observed, Outcome, Owner,
+    Realization, Removal, Selection, Step, Submission, SubmitFailure, Template, TemplateSource,
+    TemplateState, Unrealized, Write, blueprint_status, report_unrealized, select_blueprint,
+};
+use serde_json::{Value, json};
+
+/// Documents of one scenario and the state of its cluster.
+pub struct Scenario {
+    pub family: Family,
+    pub templates: Templates,
+    pub blueprints: Vec<Value>,
+    pub owner: Value,
+    pub cluster: Cluster,
+    pub now: Timestamp,
+}
+
+/// Templates by kind and name.
+#[derive(Default)]
+pub struct Templates(pub BTreeMap<(String, String), TemplateState>);
+
+impl TemplateSource for Templates {
+    fn template(&self, kind: &str, name: &str) -> TemplateState {
+        let key = (kind.to_owned(), name.to_owned());
+        self.0.get(&key).cloned().unwrap_or(TemplateState::Missing)
+    }
+}
+
+/// The stamped objects, and what goes wrong with them.
+#[derive(Default)]
+pub struct Cluster {
+    pub objects: Vec<Value>,
+    /// By step: what every submission of it comes to.
+    pub failing: BTreeMap<String, SubmitFailure>,
+    /// By step: what ytt says.
+    pub ytt: BTreeMap<String, Result<Value, String>>,
+    /// By name of the object: why it cannot be deleted.
+    pub undeletable: BTreeMap<String, String>,
+    /// Submissions in order, as `<step>: <write>`.
+    pub log: Vec<String>,
+    clock: u64,
+}
+
+impl Scenario {
+    /// Reads the documents of a scenario; the first owner decides the family.
+    pub fn new(yaml: &str) -> Self {
+        let mut scenario = Self {
+            family: Family::SupplyChain,
+            templates: Templates::default(),
+            blueprints: Vec::new(),
+            owner: Value::Null,
+            cluster: Cluster::default(),
+            now: "2024-05-01T10:00:00Z".parse().unwrap(),
+        };
+        scenario.apply(yaml);
+        scenario
+    }
+
+    /// Adds or replaces documents.
+    pub fn apply(&mut self, yaml: &str) {
+        for document in documents(yaml) {
+            let kind = document["kind"].as_str().unwrap().to_owned();
+            let name = document["metadata"]["name"].as_str().unwrap().to_owned();
+            match kind.as_str() {
+                "Workload" | "Deliverable" => {
+                    self.family = if kind == "Workload" {
+                        Family::SupplyChain
+                    } else {
+                        Family::Delivery
+                    };
+                    let status = self.owner.get("status").cloned();
+                    self.owner = with_metadata(
+                        document,
+                        &json!({"namespace": "ns", "uid": "owner-uid", "generation": 1}),
+                    );
+                    if let Some(status) = status {
+                        self.owner["status"] = status;
+                    }
+                }
+                "ClusterSupplyChain" | "ClusterDelivery" => {
+                    self.blueprints.retain(|blueprint| {
+                        blueprint["metadata"]["name"] != document["metadata"]["name"]
+                    });
+                    self.blueprints.push(with_metadata(
+                        document,
+                        &json!({"uid": "blueprint-uid", "generation": 1}),
+                    ));
+                }
+                _ => {
+                    let template = Arc::new(Template::compile(&document).unwrap());
+                    self.templates
+                        .0
+                        .insert((kind, name), TemplateState::Found(template));
+                }
+            }
+        }
+    }
+
+    pub fn tick(&mut self) {
+        self.now = self.now.checked_add(Span::new().minutes(1)).unwrap();
+    }
+
+    pub fn parsed_owner(&self) -> Owner {
+        Owner::parse(self.family, Arc::new(self.owner.clone())).unwrap()
+    }
+
+    /// The blueprints, each with the status that it would have.
+    pub fn compiled_blueprints(&self) -> Vec<Arc<Blueprint>> {
+        self.blueprints
+            .iter()
+            .map(|object| {
+                let mut object = object.clone();
+                let compiled = Blueprint::compile(self.family, &object).unwrap();
+                if object.get("status").is_none() {
+                    object["status"] =
+                        blueprint_status(&compiled, &self.templates, &Value::Null, 1, self.now)
+                            .status;
+                }
+                Arc::new(Blueprint::compile(self.family, &object).unwrap())
+            })
+            .collect()
+    }
+
+    /// One reconcile, as the shell does it, a minute after the last one.
+    pub fn reconcile(&mut self) -> Outcome {
+        self.tick();
+        let owner = self.parsed_owner();
+        let blueprints = self.compiled_blueprints();
+        let outcome = match select_blueprint(&owner, &blueprints) {
+            Selection::One(blueprint) if blueprint.is_ready() => self.realize(&owner, blueprint),
+            selection => {
+                let why = match selection {
+                    Selection::One(blueprint) => Unrealized::BlueprintNotReady(blueprint),
+                    Selection::LabelsMissing => Unrealized::LabelsMissing,
+                    Selection::NotFound => Unrealized::NotFound,
+                    Selection::Multiple(names) => Unrealized::Multiple(names),
+                    Selection::Broken(cause) => Unrealized::BlueprintUnreadable(cause),
+                };
+                report_unrealized(&owner, why, self.now)
+            }
+        };
+        if outcome.changed {
+            self.owner["status"] = outcome.status.clone();
+        }
+        outcome
+    }
+
+    fn realize(&mut self, owner: &Owner, blueprint: &Blueprint) -> Outcome {
+        let mut realization = Realization::new(owner, blueprint, &self.templates, self.now);
+        loop {
+            match realization.next_step() {
+                Step::Render(call) => {
+                    let rendered = self.cluster.ytt.get(&call.resource).cloned();
+                    realization.record_rendered(
+                        rendered.unwrap_or_else(|| Err("no rendering scripted".to_owned())),
+                    );
+                }
+                Step::Submit(submission) => {
+                    realization.record_observed(self.cluster.submit(&submission, self.now));
+                }
+                Step::Done => break,
+            }
+        }
+        let conclusion = realization.conclude(&self.cluster.known());
+        let failed: Vec<(Removal, String)> = conclusion
+            .removals()
+            .iter()
+            .filter_map(|removal| {
+                Some((removal.clone(), self.cluster.delete(&removal.object).err()?))
+            })
+            .collect();
+        conclusion.report(&failed)
+    }
+
+    /// Reconciles until nothing changes any more.
+    pub fn settle(&mut self) -> Outcome {
+        for _ in 0..10 {
+            let outcome = self.reconcile();
+            if !outcome.changed {
+                return outcome;
+            }
+        }
+        panic!("the status keeps changing: {:#}", self.owner["status"]);
+    }
+
+    /// The status entry of a step.
+    pub fn entry(&self, step: &str) -> &Value {
+        let resources = self.owner["status"]["resources"]
+            .as_array()
+            .expect("no resources in status");
+        resources
+            .iter()
+            .find(|entry| entry["name"] == step)
+            .expect("no such step in status")
+    }
+
+    /// `<status>/<reason>/<message>` of a condition of the owner.
+    pub fn owner_condition(&self, type_: &str) -> String {
+        condition(&self.owner["status"]["conditions"], type_)
+    }
+
+    /// `<status>/<reason>/<message>` of a condition of a step.
+    pub fn step_condition(&self, step: &str, type_: &str) -> String {
+        condition(&self.entry(step)["conditions"], type_)
+    }
+}
+
+impl Cluster {
+    pub fn submit(&mut self, submission: &Submission, now: Timestamp) -> Observation {
+        if let Some(failure) = self.failing.get(&submission.resource) {
+            self.log.push(format!("{}: failed", submission.resource));
+            return Observation::Failed(failure.clone());
+        }
+        self.clock += 1;
+        let (observation, write) = if submission.lifecycle.is_immutable() {
+            self.submit_member(submission, now)
+        } else {
+            self.submit_mutable(submission, now)
+        };
+        self.log.push(format!("{}: {write:?}", submission.resource));
+        observation
+    }
+
+    fn submit_mutable(&mut self, submission: &Submission, now: Timestamp) -> (Observation, Write) {
+        let rendered = &submission.object;
+        let live = self
+            .objects
+            .iter_mut()
+            .find(|live| same_object(live, rendered));
+        let (object, write) = match live {
+            Some(live) if live["metadata"]["annotations"]["digest"] == submission.digest => {
+                (live.clone(), Write::Unchanged)
+            }
+            Some(live) => {
+                let kept = (live["metadata"]["uid"].clone(), live.get("status").cloned());
+                *live = stored(rendered, &submission.digest, &now);
+                live["metadata"]["uid"] = kept.0;
+                if let Some(status) = kept.1 {
+                    live["status"] = status;
+                }
+                (live.clone(), Write::Patched)
+            }
+            None => {
+                let mut object = stored(rendered, &submission.digest, &now);
+                object["metadata"]["uid"] = json!(format!("uid-{}", self.clock));
+                self.objects.push(object.clone());
+                (object, Write::Created)
+            }
+        };
+        (
+            Observation::Object {
+                observed: observed(object),
+                write,
+            },
+            write,
+        )
+    }
+
+    fn submit_member(&mut self, submission: &Submission, now: Timestamp) -> (Observation, Write) {
+        let newest = self.family(&submission.family).last().cloned();
+        let (submitted, write) = match newest {
+            Some(newest)
+                if newest.object["metadata"]["annotations"]["digest"] == submission.digest =>
+            {
+                (newest, Write::Unchanged)
+            }
+            newest => {
+                let sequence = newest.map_or(1, |newest| newest.sequence + 1);
+                let mut object = stored(&submission.object, &submission.digest, &now);
+                let prefix = object["metadata"]["generateName"]
+                    .as_str()
+                    .unwrap_or("fixed")
+                    .to_owned();
+                object["metadata"]["name"] = json!(format!("{prefix}{sequence}"));
+                object["metadata"]["uid"] = json!(format!("uid-{}", self.clock));
+                object["metadata"]["annotations"]["sequence"] = json!(sequence);
+                self.objects.push(object.clone());
+                (observed(object), Write::Created)
+            }
+        };
+        let members = self.family(&submission.family);
+        (
+            Observation::Family {
+                submitted,
+                members,
+                write,
+            },
+            write,
+        )
+    }
+
+    fn family(&self, labels: &BTreeMap<String, String>) -> Vec<Observed> {
+        let mut members: Vec<Observed> = self
+            .objects
+            .iter()
+            .filter(|object| {
+                labels
+                    .iter()
+                    .all(|(key, value)| object["metadata"]["labels"][key] == json!(value))
+            })
+            .cloned()
+            .map(observed)
+            .collect();
+        members.sort_by_key(|member| member.sequence);
+        members
+    }
+
+    fn known(&self) -> Vec<KnownObject> {
+        self.objects
+            .iter()
+            .cloned()
+            .map(|object| KnownObject {
+                labels: serde_json::from_value(object["metadata"]["labels"].clone()).unwrap(),
+                terminating: object["metadata"].get("deletionTimestamp").is_some(),
+                object: reference(&observed(object)),
+            })
+            .collect()
+    }
+
+    fn delete(&mut self, object: &ObjectRef) -> Result<(), String> {
+        if let Some(cause) = self.undeletable.get(&object.name) {
+            return Err(cause.clone());
+        }
+        self.objects
+            .retain(|live| reference(&observed(live.clone())).name != object.name);
+        Ok(())
+    }
+
+    /// The object of this name.
+    pub fn object(&mut self, name: &str) -> &mut Value {
+        self.objects
+            .iter_mut()
+            .find(|object| object["metadata"]["name"] == name)
+            .expect("no such object")
+    }
+
+    /// The names of all objects, in order of creation.
+    pub fn names(&self) -> Vec<&str> {
+        self.objects
+            .iter()
+            .map(|object| object["metadata"]["name"].as_str().unwrap())
+            .collect()
+    }
+}
+
+/// The documents of a YAML text.
+pub fn documents(yaml: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(yaml).unwrap_or_else(|error| panic!("{error}\nin\n{yaml}"))
+}
+
+/// `<status>/<reason>/<message>` of a condition in a list, `absent` when it is not there.
+pub fn condition(conditions: &Value, type_: &str) -> String {
+    let conditions = conditions.as_array().cloned().unwrap_or_default();
+    let found = conditions
+        .iter()
+        .find(|condition| condition["type"] == type_);
+    found.map_or("absent".to_owned(), |condition| {
+        let text = |field: &str| condition[field].as_str().unwrap().to_owned();
+        format!("{}/{}/{}", text("status"), text("reason"), text("message"))
+    })
+}
+
+fn with_metadata(mut document: Value, defaults: &Value) -> Value {
+    document["apiVersion"] = json!("carto.run/v1alpha1");
+    for (key, value) in defaults.as_object().unwrap() {
+        let metadata = document["metadata"].as_object_mut().unwrap();
+        metadata.entry(key).or_insert(value.clone());
+    }
+    document
+}
+
+fn stored(rendered: &Value, digest: &str, now: &Timestamp) -> Value {
+    let mut object = rendered.clone();
+    object["metadata"]["creationTimestamp"] = json!(now.to_string());
+    object["metadata"]["generation"] = json!(1);
+    object["metadata"]["annotations"] = json!({"digest": digest});
+    object
+}
+
+fn same_object(live: &Value, rendered: &Value) -> bool {
+    [
+        "/apiVersion",
+        "/kind",
+        "/metadata/namespace",
+        "/metadata/name",
+    ]
+    .iter()
+    .all(|pointer| live.pointer(pointer) == rendered.pointer(pointer))
+}
+
+pub fn observed(object: Value) -> Observed {
+    let kind = object["kind"].as_str().unwrap().to_lowercase();
+    let plural = format!("{kind}s");
+    let qualified = match object["apiVersion"].as_str().unwrap().split_once('/') {
+        Some((group, _)) => format!("{plural}.{group}"),
+        None => plural,
+    };
+    Observed {
+        qualified_resource: Some(qualified),
+        namespaced: true,
+        sequence: object["metadata"]["annotations"]["sequence"]
+            .as_u64()
+            .unwrap_or(0),
+        terminating: object["metadata"].get("deletionTimestamp").is_some(),
+        object,
+    }
+}
+
+fn reference(observed: &Observed) -> ObjectRef {
+    let text = |pointer: &str| {
+        observed
+            .object
+            .pointer(pointer)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    ObjectRef {
+        api_version: text("/apiVersion"),
+        kind: text("/kind"),
+        namespace: text("/metadata/namespace"),
+        name: text("/metadata/name"),
+        qualified_resource: observed.qualified_resource.clone(),
+        uid: Some(text("/metadata/uid")),
+    }
+}
+
+/// The lifecycle word of a submission, for assertions.
+pub fn word(lifecycle: Lifecycle) -> &'static str {
+    lifecycle.as_str()
+}
