@@ -15,7 +15,6 @@ mod option;
 mod template;
 mod violation;
 
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

@@ -36,7 +36,7 @@ struct Requirement {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
     /// The operator is none of `In`, `NotIn`, `Exists`, `DoesNotExist`.
-    #[error("{} is not a valid label selector operator", go_text::quoted(.operator))]
+    #[error("{} is not a valid pod selector operator", go_text::quoted(.operator))]
     Operator {
         /// The operator as given.
         operator: String,

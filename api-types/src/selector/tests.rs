@@ -70,7 +70,7 @@ fn all_requirements_must_match_and_none_match_everything() {
 fn invalid_requirements_get_the_text_of_kubernetes() {
     let none = BTreeMap::new();
     for (key, operator, values, text) in [
-        ("a", "Near", &[][..], r#""Near" is not a valid label selector operator"#.to_owned()),
+        ("a", "Near", &[][..], r#""Near" is not a valid pod selector operator"#.to_owned()),
         ("a", "In", &[], "values: Invalid value: []string(nil): for 'in', 'notin' operators, values set can't be empty".to_owned()),
         ("a", "Exists", &["x"], r#"values: Invalid value: []string{"x"}: values set must be empty for exists and does not exist"#.to_owned()),
         ("-a", "Exists", &[], format!(r#"key: Invalid value: "-a": name part {NAME_RULE}"#)),
