@@ -297,6 +297,18 @@ async fn requests_are_counted_by_user_agent() -> anyhow::Result<()> {
     Ok(())
 }
 
+#[tokio::test]
+async fn a_server_that_ends_early_is_an_error_with_the_end_of_its_log() {
+    let error = ControlPlane::builder()
+        .extra_apiserver_args(["--no-such-flag"])
+        .start()
+        .await
+        .unwrap_err();
+    let text = format!("{error:#}");
+    assert!(text.contains("kube-apiserver ended early"), "{text}");
+    assert!(text.contains("unknown flag: --no-such-flag"), "{text}");
+}
+
 #[test]
 fn the_shared_control_plane_outlives_the_runtime_that_asked_for_it_first() -> anyhow::Result<()> {
     let runtime = || {
