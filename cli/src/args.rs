@@ -1,0 +1,133 @@
+//! The command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::target::Target;
+
+/// Look at supply chains from the command line.
+#[derive(Debug, Parser)]
+#[command(name = "carto", version, disable_help_subcommand = true)]
+pub struct Args {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+    /// Which cluster to ask.
+    #[command(flatten)]
+    pub connection: Connection,
+}
+
+/// Which cluster to ask.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Connection {
+    /// Kubeconfig file [default: $KUBECONFIG, else ~/.kube/config, else the pod's service account]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig [default: its current context]
+    #[arg(long, global = true, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Namespace [default: that of the context, else `default`]
+    #[arg(long, short, global = true, value_name = "NAME")]
+    pub namespace: Option<String>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show an owner, its blueprint and every step: what went in, what came out, and what holds it back
+    #[command(
+        after_help = "Examples:\n  carto tree web-app\n  carto tree -n dev --watch workload/web-app\n  carto tree deliverable/web-app --output json\n  carto tree web-app --until-ready --timeout 5m"
+    )]
+    Tree(TreeArgs),
+}
+
+/// What to show, and for how long.
+#[derive(Debug, Clone, clap::Args)]
+pub struct TreeArgs {
+    /// `workload/NAME` (wld), `deliverable/NAME` (dlv), or NAME for a workload
+    #[arg(value_name = "KIND/NAME")]
+    pub target: Target,
+    /// Show it again at every change, until interrupted
+    #[arg(long, short)]
+    pub watch: bool,
+    /// Wait until it is ready; exit code 1 when it does not become so in time
+    #[arg(long)]
+    pub until_ready: bool,
+    /// How long to wait with --until-ready, such as 90s, 5m or 1h [default: for ever]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, requires = "until_ready")]
+    pub timeout: Option<Duration>,
+    /// Lines for people, or JSON for programs (with --watch one line for every change)
+    #[arg(long, short, value_enum, default_value_t = Output::Tree)]
+    pub output: Output,
+    /// No colours, even on a terminal (https://no-color.org)
+    #[arg(long, env = "NO_COLOR", value_name = "ANYTHING", num_args = 0..=1, default_missing_value = "1", hide_env_values = true)]
+    pub no_color: Option<String>,
+}
+
+/// How to print it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// Lines for people
+    Tree,
+    /// JSON for programs
+    Json,
+}
+
+/// `90`, `90s`, `5m`, `1h`.
+fn parse_duration(text: &str) -> Result<Duration, String> {
+    let (number, seconds) = match text.strip_suffix(['s', 'm', 'h']) {
+        Some(number) if text.ends_with('m') => (number, 60),
+        Some(number) if text.ends_with('h') => (number, 3600),
+        Some(number) => (number, 1),
+        None => (text, 1),
+    };
+    number
+        .parse::<u64>()
+        .ok()
+        .and_then(|number| number.checked_mul(seconds))
+        .map(Duration::from_secs)
+        .ok_or_else(|| "write a whole number of seconds, minutes or hours: 90s, 5m, 1h".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn durations_have_a_unit_or_are_seconds() {
+        let seconds = |text: &str| parse_duration(text).map(|duration| duration.as_secs());
+        assert_eq!(
+            [seconds("90"), seconds("90s"), seconds("5m"), seconds("1h")],
+            [Ok(90), Ok(90), Ok(300), Ok(3600)]
+        );
+        for bad in [
+            "",
+            "s",
+            "5d",
+            "-1s",
+            "1.5m",
+            "99999999999999999999h",
+            "9999999999999999999h",
+        ] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_timeout_without_something_to_wait_for_is_refused() {
+        assert!(Args::try_parse_from(["carto", "tree", "app", "--timeout", "5s"]).is_err());
+        assert!(
+            Args::try_parse_from(["carto", "tree", "app", "--until-ready", "--timeout", "5s"])
+                .is_ok()
+        );
+    }
+}

@@ -1,0 +1,25 @@
+//! `carto`: look at supply chains from the command line.
+//!
+//! [`tree`] is pure: objects in, lines or JSON out. Around it lies a thin shell: [`args`] (the command line),
+//! [`cluster`] (reading and watching), [`trouble`] (what to do when something is missing), [`show`] (printing).
+
+pub mod args;
+pub mod cluster;
+pub mod follow;
+pub mod show;
+pub mod target;
+pub mod tree;
+pub mod trouble;
+
+use args::{Args, Command};
+
+/// Runs one command to its end. Returns whether what was waited for came about.
+///
+/// # Errors
+///
+/// Anything that keeps the command from its work; the text says what to do next.
+pub async fn run(args: Args) -> anyhow::Result<bool> {
+    match args.command {
+        Command::Tree(tree) => show::tree(&args.connection, &tree).await,
+    }
+}

@@ -1,0 +1,158 @@
+//! Printing the tree, once or at every change.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::time::Duration;
+
+use crate::args::{Connection, Output, TreeArgs};
+use crate::cluster::Cluster;
+use crate::follow::{Change, Follower};
+use crate::tree::{Colors, Tree, render};
+
+/// Clears the screen and moves to its top left corner.
+const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
+
+/// How a command that waits has ended.
+enum End {
+    Satisfied,
+    TimedOut(Option<Box<Tree>>),
+    Interrupted,
+    Deleted,
+}
+
+/// Shows the tree as the command line says. Returns whether what was waited for came about.
+///
+/// # Errors
+///
+/// When the owner cannot be read; the text says what to do.
+pub async fn tree(connection: &Connection, args: &TreeArgs) -> anyhow::Result<bool> {
+    let cluster = Cluster::connect(connection).await?;
+    let mut follower = Follower::new(&cluster, &args.target);
+    let screen = Screen::new(args);
+    let name = format!(
+        "{} {}/{}",
+        args.target.family.owner_word(),
+        cluster.namespace,
+        args.target.name
+    );
+    match show(&mut follower, &screen, args).await? {
+        End::Satisfied => Ok(true),
+        End::Interrupted => Ok(!args.until_ready),
+        End::Deleted => {
+            complain(&format!("{name} was deleted"));
+            Ok(false)
+        }
+        End::TimedOut(last) => {
+            if let Some(last) = last.filter(|_| !args.watch) {
+                screen.draw(&last)?;
+            }
+            complain(&format!(
+                "{name} did not become ready within {}",
+                in_words(args.timeout)
+            ));
+            Ok(false)
+        }
+    }
+}
+
+async fn show(
+    follower: &mut Follower<'_>,
+    screen: &Screen,
+    args: &TreeArgs,
+) -> anyhow::Result<End> {
+    let limit = async {
+        match args.timeout {
+            Some(limit) => tokio::time::sleep(limit).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(limit);
+    let mut last: Option<Box<Tree>> = None;
+    loop {
+        let change = tokio::select! {
+            change = follower.next() => change?,
+            () = &mut limit => return Ok(End::TimedOut(last)),
+            _ = tokio::signal::ctrl_c() => return Ok(End::Interrupted),
+        };
+        let Change::Tree(tree) = change else {
+            return Ok(End::Deleted);
+        };
+        let done = if args.until_ready {
+            tree.ready
+        } else {
+            !args.watch
+        };
+        // A write that changes nothing that is shown is no change.
+        if (args.watch || done) && last.as_ref() != Some(&tree) {
+            screen.draw(&tree)?;
+        }
+        if done {
+            return Ok(End::Satisfied);
+        }
+        last = Some(tree);
+    }
+}
+
+/// Where the tree goes.
+struct Screen {
+    output: Output,
+    watch: bool,
+    terminal: bool,
+    colors: Colors,
+}
+
+impl Screen {
+    fn new(args: &TreeArgs) -> Self {
+        let terminal = io::stdout().is_terminal();
+        // As the convention says: present and not empty.
+        let unwanted = args
+            .no_color
+            .as_ref()
+            .is_some_and(|value| !value.is_empty());
+        let colors = if terminal && !unwanted {
+            Colors::On
+        } else {
+            Colors::Off
+        };
+        Self {
+            output: args.output,
+            watch: args.watch,
+            terminal,
+            colors,
+        }
+    }
+
+    fn draw(&self, tree: &Tree) -> io::Result<()> {
+        let text = match self.output {
+            Output::Json if self.watch => serde_json::to_string(tree)?,
+            Output::Json => serde_json::to_string_pretty(tree)?,
+            Output::Tree => self.lines(tree),
+        };
+        let mut stdout = io::stdout().lock();
+        writeln!(stdout, "{text}")?;
+        stdout.flush()
+    }
+
+    fn lines(&self, tree: &Tree) -> String {
+        let text = render(tree, self.colors).join("\n");
+        match (self.watch, self.terminal) {
+            (false, _) => text,
+            (true, true) => format!("{CLEAR}{text}"),
+            (true, false) => format!("{text}\n"),
+        }
+    }
+}
+
+fn in_words(limit: Option<Duration>) -> String {
+    limit.map_or_else(
+        || "any time".to_owned(),
+        |limit| format!("{} s", limit.as_secs()),
+    )
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "a command line tool speaks to its user"
+)]
+fn complain(text: &str) {
+    eprintln!("carto: {text}");
+}

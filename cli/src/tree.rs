@@ -1,0 +1,197 @@
+//! The tree of an owner, from what its status says. No I/O: objects in, lines or JSON out.
+//!
+//! ```text
+//!  owner object ─────┐
+//!                    ├─▶ Tree::read ─▶ Tree ─▶ render  ─▶ lines for people
+//!  blueprint object ─┘        │          └───▶ serde   ─▶ JSON for scripts
+//!  (if it may be read)        └─ cause.rs: what holds the owner back, advice.rs: what to do about it
+//! ```
+
+mod advice;
+mod cause;
+mod outputs;
+mod render;
+mod step;
+
+use api_types::status::StampedRef;
+use api_types::{BlueprintRef, Condition, ConditionStatus, ConditionType, ResourceStatus};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use cause::{Headline, State};
+use realizer::Family;
+pub use render::{Colors, render};
+pub use step::{Input, Output, Step};
+
+/// Everything `carto tree` shows of one owner.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tree {
+    /// Kind of the owner.
+    pub kind: &'static str,
+    /// Namespace of the owner.
+    pub namespace: String,
+    /// Name of the owner.
+    pub name: String,
+    /// `metadata.generation`.
+    pub generation: i64,
+    /// The generation the status speaks of; absent until a controller has written one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Ready for the present generation.
+    pub ready: bool,
+    /// What holds the owner back, and what to do about it.
+    pub headline: Headline,
+    /// Conditions of the owner, as in its status.
+    pub conditions: Vec<Condition>,
+    /// The blueprint that was chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blueprint: Option<Blueprint>,
+    /// The steps in the order in which they are submitted.
+    pub steps: Vec<Step>,
+    /// Objects that are no longer wanted and could not be deleted yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pending_removals: Vec<StampedRef>,
+}
+
+/// The blueprint of an owner.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Blueprint {
+    /// Kind of the blueprint.
+    pub kind: String,
+    /// Name of the blueprint.
+    pub name: String,
+    /// Whether it could be read. If not, the order of steps and the local names of inputs are those of the status.
+    pub known: bool,
+}
+
+/// Why objects cannot be shown as a tree: another program than the API server made them.
+#[derive(Debug, thiserror::Error)]
+pub enum TreeError {
+    /// The owner does not have the shape of its kind.
+    #[error("the {kind} does not have the shape of its kind")]
+    Owner {
+        /// Kind of the owner.
+        kind: &'static str,
+        /// What does not fit.
+        source: serde_json::Error,
+    },
+    /// The blueprint does not have the shape of its kind.
+    #[error(transparent)]
+    Blueprint(#[from] realizer::BlueprintError),
+}
+
+impl Tree {
+    /// Reads the tree from the owner and, if at hand, its blueprint.
+    ///
+    /// # Errors
+    ///
+    /// [`TreeError`] when an object is not of the kind that `family` says.
+    pub fn read(
+        family: Family,
+        owner: &Value,
+        blueprint: Option<&Value>,
+    ) -> Result<Self, TreeError> {
+        let owner = OwnerView::read(family, owner).map_err(|source| TreeError::Owner {
+            kind: family.owner_kind(),
+            source,
+        })?;
+        let known = blueprint
+            .map(|object| step::Declared::read(family, object))
+            .transpose()?;
+        let steps = step::steps(owner.status.resources.clone(), known.as_ref());
+        let spec = known.map(|known| known.spec);
+        let headline = cause::headline(family, &owner, spec.as_ref(), &steps);
+        Ok(Self {
+            kind: family.owner_kind(),
+            blueprint: owner.blueprint(family, spec.is_some()),
+            generation: owner.metadata.generation,
+            observed_generation: owner.status.observed_generation,
+            ready: owner.is_ready(),
+            headline,
+            steps,
+            namespace: owner.metadata.namespace,
+            name: owner.metadata.name,
+            conditions: owner.status.conditions,
+            pending_removals: owner.status.pending_removals,
+        })
+    }
+}
+
+/// What is read of an owner, of either kind.
+#[derive(Debug, Deserialize)]
+struct OwnerView {
+    metadata: MetadataView,
+    #[serde(default)]
+    spec: SpecView,
+    #[serde(default)]
+    status: StatusView,
+    #[serde(skip)]
+    chosen: BlueprintRef,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MetadataView {
+    name: String,
+    #[serde(default)]
+    namespace: String,
+    #[serde(default)]
+    generation: i64,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct SpecView {
+    service_account_name: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct StatusView {
+    observed_generation: Option<i64>,
+    conditions: Vec<Condition>,
+    resources: Vec<ResourceStatus>,
+    pending_removals: Vec<StampedRef>,
+}
+
+impl OwnerView {
+    fn read(family: Family, object: &Value) -> Result<Self, serde_json::Error> {
+        let mut view = Self::deserialize(object)?;
+        if let Some(chosen) = object["status"].get(family.status_ref_field()) {
+            view.chosen = BlueprintRef::deserialize(chosen)?;
+        }
+        Ok(view)
+    }
+
+    fn condition(&self, type_: ConditionType) -> Option<&Condition> {
+        self.status
+            .conditions
+            .iter()
+            .find(|condition| condition.is(type_))
+    }
+
+    /// The status speaks of the spec as it is now.
+    fn is_current(&self) -> bool {
+        self.status
+            .observed_generation
+            .is_some_and(|observed| observed >= self.metadata.generation)
+    }
+
+    fn is_ready(&self) -> bool {
+        let ready = self.condition(ConditionType::Ready);
+        self.is_current()
+            && ready.is_some_and(|condition| condition.status == ConditionStatus::True)
+    }
+
+    fn blueprint(&self, family: Family, known: bool) -> Option<Blueprint> {
+        let name = self.chosen.name.clone()?;
+        let kind = self
+            .chosen
+            .kind
+            .clone()
+            .unwrap_or_else(|| family.blueprint_kind().to_owned());
+        Some(Blueprint { kind, name, known })
+    }
+}

@@ -1,0 +1,280 @@
+//! The tree as lines for a terminal.
+
+use api_types::{Condition, ConditionStatus, ConditionType};
+
+use super::{Blueprint, Headline, State, Step, Tree};
+
+/// Characters of an output's value that are shown.
+const PREVIEW_CHARS: usize = 96;
+/// Hexadecimal digits of a digest that are shown.
+const DIGEST_CHARS: usize = 8;
+/// Characters for the names of the lines below a step.
+const KEY_CHARS: usize = 9;
+
+/// Whether the lines carry colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Colors {
+    /// For a terminal.
+    On,
+    /// For files and pipes.
+    Off,
+}
+
+#[derive(Clone, Copy)]
+enum Style {
+    Good,
+    Bad,
+    Waiting,
+    Faint,
+    Strong,
+}
+
+impl Colors {
+    fn paint(self, style: Style, text: &str) -> String {
+        let code = match style {
+            _ if self == Self::Off => return text.to_owned(),
+            Style::Good => "32",
+            Style::Bad => "31",
+            Style::Waiting => "33",
+            Style::Faint => "2",
+            Style::Strong => "1",
+        };
+        format!("\u{1b}[{code}m{text}\u{1b}[0m")
+    }
+
+    /// Problems that are conditions of their own (they exist only while something is wrong) are bad when true.
+    fn condition_mark(self, condition: &Condition) -> String {
+        let problems = [
+            ConditionType::DeletionPending,
+            ConditionType::ObjectContested,
+            ConditionType::WatchForbidden,
+        ];
+        if problems.iter().any(|problem| condition.is(*problem)) {
+            self.paint(Style::Bad, "!")
+        } else {
+            self.mark(condition.status)
+        }
+    }
+
+    /// A step whose inputs are not there does not fail: it is not its turn.
+    fn step_mark(self, step: &Step) -> String {
+        if step.status() != ConditionStatus::True && !step.waiting_for.is_empty() {
+            self.paint(Style::Faint, "·")
+        } else {
+            self.mark(step.status())
+        }
+    }
+
+    fn mark(self, status: ConditionStatus) -> String {
+        match status {
+            ConditionStatus::True => self.paint(Style::Good, "✓"),
+            ConditionStatus::False => self.paint(Style::Bad, "✗"),
+            ConditionStatus::Unknown => self.paint(Style::Waiting, "…"),
+        }
+    }
+}
+
+/// The lines, without line ends: first what holds the owner back, then the owner, its blueprint and every step.
+pub fn render(tree: &Tree, colors: Colors) -> Vec<String> {
+    let mut lines = headline(&tree.headline, colors);
+    lines.push(String::new());
+    lines.push(format!(
+        "{} {}/{}",
+        tree.kind,
+        tree.namespace,
+        colors.paint(Style::Strong, &plain(&tree.name))
+    ));
+    for condition in &tree.conditions {
+        lines.extend(condition_lines(condition, "│  ", colors));
+    }
+    for removal in &tree.pending_removals {
+        let (kind, name) = (
+            removal.kind.as_deref().unwrap_or("?"),
+            removal.name.as_deref().unwrap_or("?"),
+        );
+        lines.push(format!(
+            "│  {} still to be deleted: {}",
+            colors.mark(ConditionStatus::Unknown),
+            plain(&format!("{kind}/{name}"))
+        ));
+    }
+    lines.push(blueprint_line(tree.blueprint.as_ref(), colors));
+    for (index, step) in tree.steps.iter().enumerate() {
+        lines.extend(step_lines(step, index + 1 == tree.steps.len(), colors));
+    }
+    lines
+}
+
+fn headline(headline: &Headline, colors: Colors) -> Vec<String> {
+    let status = match headline.state {
+        State::Ready => ConditionStatus::True,
+        State::Waiting => ConditionStatus::Unknown,
+        State::Failing => ConditionStatus::False,
+    };
+    let mut lines = vec![format!("{} {}", colors.mark(status), plain(&headline.text))];
+    lines.extend(
+        headline
+            .next
+            .iter()
+            .map(|next| format!("  {} {}", colors.paint(Style::Strong, "next:"), plain(next))),
+    );
+    lines
+}
+
+fn blueprint_line(blueprint: Option<&Blueprint>, colors: Colors) -> String {
+    match blueprint {
+        None => format!(
+            "└─ {}",
+            colors.paint(Style::Faint, "no blueprint chosen yet")
+        ),
+        Some(blueprint) => {
+            let unread = if blueprint.known {
+                ""
+            } else {
+                " (could not be read; steps as in the status)"
+            };
+            let name = colors.paint(Style::Strong, &plain(&blueprint.name));
+            format!(
+                "└─ {} {name}{}",
+                plain(&blueprint.kind),
+                colors.paint(Style::Faint, unread).trim_end()
+            )
+        }
+    }
+}
+
+fn step_lines(step: &Step, last: bool, colors: Colors) -> Vec<String> {
+    let (branch, trunk) = if last {
+        ("   └─", "      ")
+    } else {
+        ("   ├─", "   │  ")
+    };
+    let name = colors.paint(Style::Strong, &plain(&step.name));
+    let mut lines = vec![format!("{branch} {} {name}", colors.step_mark(step))];
+    let mut below = |key: &str, text: &str| {
+        let key = colors.paint(Style::Faint, &format!("{key:KEY_CHARS$}"));
+        lines.push(format!("{trunk}  {key} {text}"));
+    };
+    if let Some(template) = &step.template {
+        below("template", &plain(template));
+    }
+    if let Some(object) = object_text(step) {
+        below("object", &object);
+    }
+    if !step.inputs.is_empty() {
+        below("inputs", &inputs_text(step));
+    }
+    if !step.waiting_for.is_empty() {
+        below("waits for", &plain(&step.waiting_for.join(", ")));
+    }
+    for (index, output) in step.outputs.iter().enumerate() {
+        let digest = colors.paint(Style::Faint, &short_digest(&output.digest));
+        let key = if index == 0 { "outputs" } else { "" };
+        below(
+            key,
+            &format!(
+                "{} = {} {digest}",
+                plain(&output.name),
+                first_line(&output.preview)
+            ),
+        );
+    }
+    if step.conditions.is_empty() {
+        below("state", "not tried yet");
+    }
+    let nested = format!("{trunk}  ");
+    lines.extend(
+        step.conditions
+            .iter()
+            .filter(|condition| worth_a_line(condition, step))
+            .flat_map(|condition| condition_lines(condition, &nested, colors)),
+    );
+    lines
+}
+
+/// `Ready` repeats what another condition of the step says, unless it is all there is.
+fn worth_a_line(condition: &Condition, step: &Step) -> bool {
+    let repeats = |other: &Condition| {
+        !other.is(ConditionType::Ready)
+            && other.status == condition.status
+            && other.message == condition.message
+            && other.reason == condition.reason
+    };
+    !(condition.is(ConditionType::Ready)
+        && condition.status != ConditionStatus::True
+        && step.conditions.iter().any(repeats))
+}
+
+fn object_text(step: &Step) -> Option<String> {
+    let object = step.object.as_ref()?;
+    Some(plain(&format!(
+        "{}/{}",
+        object.kind.as_deref().unwrap_or("?"),
+        object.name.as_deref().unwrap_or("?")
+    )))
+}
+
+fn inputs_text(step: &Step) -> String {
+    let texts = step.inputs.iter().map(|input| {
+        let name = match (input.slot, &input.name) {
+            (Some(slot), Some(name)) if slot != name => format!("{slot} {name} from "),
+            (Some(slot), _) => format!("{slot} from "),
+            (None, _) => "from ".to_owned(),
+        };
+        format!("{name}{}", input.from)
+    });
+    plain(&texts.collect::<Vec<_>>().join(", "))
+}
+
+/// `✓ Type  Reason`, and below it the message unless everything is well.
+fn condition_lines(condition: &Condition, indent: &str, colors: Colors) -> Vec<String> {
+    let reason = if condition.reason == condition.type_ {
+        ""
+    } else {
+        &condition.reason
+    };
+    let head = format!(
+        "{indent}{} {:18} {}",
+        colors.condition_mark(condition),
+        plain(&condition.type_),
+        colors.paint(Style::Faint, &plain(reason))
+    );
+    let mut lines = vec![head.trim_end().to_owned()];
+    lines.extend(
+        condition
+            .message
+            .lines()
+            .map(|line| format!("{indent}    {}", plain(line)).trim_end().to_owned()),
+    );
+    lines
+}
+
+/// The first line of the value; a text of several lines starts behind YAML's `|`.
+fn first_line(preview: &str) -> String {
+    let mut lines = preview.lines().peekable();
+    if lines
+        .peek()
+        .is_some_and(|line| line.starts_with(['|', '>']))
+    {
+        lines.next();
+    }
+    let line = lines.next().unwrap_or_default().trim_start();
+    let cut = line.chars().count() > PREVIEW_CHARS || lines.next().is_some();
+    let shown: String = line.chars().take(PREVIEW_CHARS).collect();
+    plain(&if cut { format!("{shown} …") } else { shown })
+}
+
+fn short_digest(digest: &str) -> String {
+    let hex = digest.split_once(':').map_or(digest, |(_, hex)| hex);
+    format!(
+        "({})",
+        plain(&hex.chars().take(DIGEST_CHARS).collect::<String>())
+    )
+}
+
+/// Without control characters: a value from a repository must not move the cursor of who looks at it.
+fn plain(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
