@@ -1,0 +1,144 @@
+//! Events for `kubectl describe`: best effort, bounded, never in the way.
+//!
+//! ```text
+//! record() ─▶ bounded queue ─▶ series (count up, rate limit; pure) ─▶ POST or PATCH, one at a time
+//!   never waits, drops when full
+//! ```
+//!
+//! Events must not cost the owners anything: they have a lane of their own with little concurrency, and
+//! what does not fit is dropped and counted. Owners are spread over the writers by uid, so that the
+//! order within an owner stays.
+
+mod series;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+
+use crate::metrics::{EventOutcome, Metrics};
+use crate::shutdown::Tasks;
+use series::Series;
+use writer::Writer;
+
+/// The object that an event is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct InvolvedObject {
+    /// apiVersion.
+    pub api_version: String,
+    /// Kind; also the event's `source.component`.
+    pub kind: String,
+    /// Namespace; empty for cluster-scoped objects, whose events are in `default`.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// uid.
+    pub uid: String,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Happening {
+    pub(crate) involved: InvolvedObject,
+    pub(crate) warning: bool,
+    pub(crate) reason: String,
+    pub(crate) message: String,
+    pub(crate) at: Timestamp,
+}
+
+/// How much is sent.
+#[derive(Debug, Clone)]
+pub struct EventSettings {
+    /// Requests under way at once.
+    pub writers: usize,
+    /// Events waiting per writer; further ones are dropped.
+    pub queue: usize,
+    /// The same event within this time is counted up instead of sent anew.
+    pub window: Duration,
+    /// Events that an owner may send at once.
+    pub burst: u32,
+    /// Time in which an owner gains one more.
+    pub refill: Duration,
+    /// At shutdown, how long what waits is still sent.
+    pub flush: Duration,
+}
+
+impl Default for EventSettings {
+    fn default() -> Self {
+        Self {
+            writers: 2,
+            queue: 1024,
+            window: Duration::from_secs(600),
+            burst: 25,
+            refill: Duration::from_secs(300),
+            flush: Duration::from_secs(2),
+        }
+    }
+}
+
+/// Takes events. Clones share the queue.
+#[derive(Clone)]
+pub struct EventRecorder {
+    queues: Arc<[mpsc::Sender<Happening>]>,
+    clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    metrics: Arc<Metrics>,
+}
+
+impl EventRecorder {
+    /// Starts the writers; they send with `client`'s identity until the tasks are cancelled.
+    pub fn start(
+        client: &kube::Client,
+        settings: &EventSettings,
+        clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+        metrics: Arc<Metrics>,
+        tasks: &Tasks,
+    ) -> Self {
+        let queues = (0..settings.writers.max(1)).map(|_| {
+            let (sender, receiver) = mpsc::channel(settings.queue.max(1));
+            let writer = Writer::new(
+                client.clone(),
+                Series::new(settings),
+                metrics.clone(),
+                settings.flush,
+            );
+            tasks.spawn("events", writer.run(receiver, tasks.token().clone()));
+            sender
+        });
+        Self {
+            queues: queues.collect(),
+            clock,
+            metrics,
+        }
+    }
+
+    /// Takes note of an event and returns at once. `warning` makes its type `Warning`, else it is `Normal`.
+    pub fn record(&self, involved: InvolvedObject, warning: bool, reason: &str, message: &str) {
+        let happening = Happening {
+            warning,
+            reason: reason.to_owned(),
+            message: message.to_owned(),
+            at: (self.clock)(),
+            involved,
+        };
+        if self
+            .queue_of(&happening.involved)
+            .try_send(happening)
+            .is_err()
+        {
+            self.metrics.event(EventOutcome::QueueFull);
+        }
+    }
+
+    fn queue_of(&self, involved: &InvolvedObject) -> &mpsc::Sender<Happening> {
+        let mut hasher = DefaultHasher::new();
+        involved.uid.hash(&mut hasher);
+        let writers = u64::try_from(self.queues.len()).unwrap_or(1).max(1);
+        let index = usize::try_from(hasher.finish() % writers).unwrap_or(0);
+        &self.queues[index]
+    }
+}

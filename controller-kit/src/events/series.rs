@@ -1,0 +1,291 @@
+//! Which request an event becomes. Pure: the time stands in the event.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fmt::Write as _;
+
+use jiff::{SignedDuration, Timestamp};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use super::{EventSettings, Happening};
+
+/// Series and owners remembered; the ones unused for longest are forgotten first.
+const REMEMBERED: usize = 4096;
+/// Longest message. What a tenant's manifest makes us say must not fill etcd.
+const MESSAGE_BYTES: usize = 8 * 1024;
+/// Longest object name.
+const NAME_BYTES: usize = 253;
+
+/// Identity of repeated events: digest of owner, type, reason and message.
+type SeriesKey = [u8; 32];
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Request {
+    /// POST this event.
+    Create(Created),
+    /// PATCH: it happened again.
+    Count(Counted),
+    /// Its owner sends too many.
+    RateLimited,
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) struct Created {
+    pub(super) namespace: String,
+    pub(super) event: Value,
+    pub(super) key: SeriesKey,
+}
+
+#[derive(Debug, PartialEq)]
+pub(super) struct Counted {
+    pub(super) namespace: String,
+    pub(super) name: String,
+    pub(super) patch: Value,
+    pub(super) key: SeriesKey,
+}
+
+/// What was sent recently.
+pub(super) struct Series {
+    window: SignedDuration,
+    burst: f64,
+    refill_seconds: f64,
+    sent: Recent<SeriesKey, Sent>,
+    owners: Recent<String, Allowance>,
+}
+
+struct Sent {
+    name: String,
+    count: i32,
+    last: Timestamp,
+}
+
+/// A token bucket.
+struct Allowance {
+    left: f64,
+    at: Timestamp,
+}
+
+impl Series {
+    pub(super) fn new(settings: &EventSettings) -> Self {
+        Self {
+            window: SignedDuration::try_from(settings.window).unwrap_or(SignedDuration::MAX),
+            burst: f64::from(settings.burst.max(1)),
+            refill_seconds: settings.refill.as_secs_f64().max(0.001),
+            sent: Recent::default(),
+            owners: Recent::default(),
+        }
+    }
+
+    pub(super) fn admit(&mut self, happening: &Happening) -> Request {
+        if !self.spend(happening) {
+            return Request::RateLimited;
+        }
+        let key = key_of(happening);
+        let window = self.window;
+        let repeated = self
+            .sent
+            .touch(&key)
+            .filter(|sent| happening.at.duration_since(sent.last) <= window);
+        if let Some(sent) = repeated {
+            sent.count = sent.count.saturating_add(1);
+            sent.last = happening.at;
+            let patch = json!({"count": sent.count, "lastTimestamp": seconds(happening.at)});
+            return Request::Count(Counted {
+                namespace: namespace_of(happening).to_owned(),
+                name: sent.name.clone(),
+                patch,
+                key,
+            });
+        }
+        let name = name_of(happening, &key);
+        let event = event(happening, &name);
+        self.sent.insert(
+            key,
+            Sent {
+                name,
+                count: 1,
+                last: happening.at,
+            },
+        );
+        Request::Create(Created {
+            namespace: namespace_of(happening).to_owned(),
+            event,
+            key,
+        })
+    }
+
+    /// The event object is not there: the next occurrence is sent anew.
+    pub(super) fn forget(&mut self, key: &SeriesKey) {
+        self.sent.remove(key);
+    }
+
+    fn spend(&mut self, happening: &Happening) -> bool {
+        let (burst, refill) = (self.burst, self.refill_seconds);
+        let allowance = match self.owners.touch(&happening.involved.uid) {
+            Some(allowance) => {
+                let passed = happening
+                    .at
+                    .duration_since(allowance.at)
+                    .as_secs_f64()
+                    .max(0.0);
+                allowance.left = (allowance.left + passed / refill).min(burst);
+                allowance.at = happening.at;
+                allowance
+            }
+            None => self.owners.insert(
+                happening.involved.uid.clone(),
+                Allowance {
+                    left: burst,
+                    at: happening.at,
+                },
+            ),
+        };
+        let allowed = allowance.left >= 1.0;
+        if allowed {
+            allowance.left -= 1.0;
+        }
+        allowed
+    }
+}
+
+fn key_of(happening: &Happening) -> SeriesKey {
+    let mut hasher = Sha256::new();
+    for part in [
+        &*happening.involved.uid,
+        kind_of(happening),
+        &happening.reason,
+        &happening.message,
+    ] {
+        hasher.update(part.len().to_le_bytes());
+        hasher.update(part);
+    }
+    hasher.finalize().into()
+}
+
+/// `<owner>.<hash>`. The time is part of it: after a restart the same event is a new object, which costs
+/// no read to find the old one.
+fn name_of(happening: &Happening, key: &SeriesKey) -> String {
+    let mut hasher = Sha256::new();
+    hasher.update(key);
+    hasher.update(happening.at.as_nanosecond().to_le_bytes());
+    let mut suffix = String::from(".");
+    for byte in &hasher.finalize()[..8] {
+        // Writing to a String cannot fail.
+        let _ = write!(suffix, "{byte:02x}");
+    }
+    let owner =
+        cut(&happening.involved.name, NAME_BYTES - suffix.len()).trim_end_matches(['.', '-']);
+    format!("{owner}{suffix}")
+}
+
+fn event(happening: &Happening, name: &str) -> Value {
+    let involved = &happening.involved;
+    let mut reference = json!({
+        "apiVersion": involved.api_version, "kind": involved.kind, "name": involved.name, "uid": involved.uid,
+    });
+    if !involved.namespace.is_empty() {
+        reference["namespace"] = json!(involved.namespace);
+    }
+    let mut message = cut(&happening.message, MESSAGE_BYTES).to_owned();
+    if message.len() < happening.message.len() {
+        message.push('…');
+    }
+    let at = seconds(happening.at);
+    json!({
+        "apiVersion": "v1", "kind": "Event",
+        "metadata": {"name": name, "namespace": namespace_of(happening)},
+        "involvedObject": reference,
+        "type": kind_of(happening), "reason": happening.reason, "message": message,
+        "source": {"component": involved.kind}, "reportingComponent": involved.kind, "reportingInstance": "",
+        "firstTimestamp": at, "lastTimestamp": at, "count": 1,
+    })
+}
+
+fn kind_of(happening: &Happening) -> &'static str {
+    if happening.warning {
+        "Warning"
+    } else {
+        "Normal"
+    }
+}
+
+fn namespace_of(happening: &Happening) -> &str {
+    let namespace = &*happening.involved.namespace;
+    if namespace.is_empty() {
+        "default"
+    } else {
+        namespace
+    }
+}
+
+/// `metav1.Time` has whole seconds.
+fn seconds(at: Timestamp) -> String {
+    at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+fn cut(text: &str, bytes: usize) -> &str {
+    &text[..text.floor_char_boundary(bytes)]
+}
+
+/// A map that forgets what was not touched for longest.
+struct Recent<K, V> {
+    entries: HashMap<K, (u64, V)>,
+    by_use: BTreeMap<u64, K>,
+    uses: u64,
+}
+
+impl<K, V> Default for Recent<K, V> {
+    fn default() -> Self {
+        Self {
+            entries: HashMap::new(),
+            by_use: BTreeMap::new(),
+            uses: 0,
+        }
+    }
+}
+
+impl<K: Clone + Eq + std::hash::Hash, V> Recent<K, V> {
+    fn touch(&mut self, key: &K) -> Option<&mut V> {
+        let (used, value) = self.entries.get_mut(key)?;
+        self.by_use.remove(used);
+        self.uses += 1;
+        *used = self.uses;
+        self.by_use.insert(self.uses, key.clone());
+        Some(value)
+    }
+
+    fn insert(&mut self, key: K, value: V) -> &mut V {
+        self.remove(&key);
+        if self.entries.len() >= REMEMBERED
+            && let Some((_, oldest)) = self.by_use.pop_first()
+        {
+            self.entries.remove(&oldest);
+        }
+        self.uses += 1;
+        self.by_use.insert(self.uses, key.clone());
+        &mut self
+            .entries
+            .entry(key)
+            .insert_entry((self.uses, value))
+            .into_mut()
+            .1
+    }
+
+    fn remove(&mut self, key: &K) {
+        if let Some((used, _)) = self.entries.remove(key) {
+            self.by_use.remove(&used);
+        }
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.entries.len()
+    }
+}
+
+#[cfg(test)]
+impl Series {
+    pub(super) fn remembered(&self) -> (usize, usize) {
+        (self.sent.len(), self.owners.len())
+    }
+}

@@ -1,0 +1,368 @@
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tower_test::mock::{self, Handle};
+
+use super::series::Request as Decision;
+use super::*;
+
+const START: i64 = 1_800_000_000;
+
+fn involved(name: &str) -> InvolvedObject {
+    InvolvedObject {
+        api_version: "carto.run/v1alpha1".into(),
+        kind: "Workload".into(),
+        namespace: "dev".into(),
+        name: name.into(),
+        uid: format!("uid-{name}"),
+    }
+}
+
+fn happening(name: &str, message: &str, second: i64) -> Happening {
+    Happening {
+        involved: involved(name),
+        warning: false,
+        reason: "StampedObjectApplied".into(),
+        message: message.into(),
+        at: Timestamp::from_second(START + second).unwrap(),
+    }
+}
+
+fn series() -> Series {
+    Series::new(&EventSettings::default())
+}
+
+fn created(decision: Decision) -> Value {
+    match decision {
+        Decision::Create(created) => created.event,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn count(decision: &Decision) -> Option<i64> {
+    match decision {
+        Decision::Count(counted) => counted.patch["count"].as_i64(),
+        _ => None,
+    }
+}
+
+#[test]
+fn an_event_says_who_what_and_when() {
+    let mut event =
+        created(series().admit(&happening("app", "Created object [tests.test.run/app]", 0)));
+    let name = event["metadata"]["name"].take();
+    let name = name.as_str().unwrap();
+    let hash = name.strip_prefix("app.").unwrap();
+    assert!(
+        hash.len() == 16 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "{name}"
+    );
+    assert_eq!(
+        event,
+        json!({
+            "apiVersion": "v1", "kind": "Event", "metadata": {"name": null, "namespace": "dev"},
+            "involvedObject": {"apiVersion": "carto.run/v1alpha1", "kind": "Workload", "namespace": "dev", "name": "app", "uid": "uid-app"},
+            "type": "Normal", "reason": "StampedObjectApplied", "message": "Created object [tests.test.run/app]",
+            "source": {"component": "Workload"}, "reportingComponent": "Workload", "reportingInstance": "",
+            "firstTimestamp": "2027-01-15T08:00:00Z", "lastTimestamp": "2027-01-15T08:00:00Z", "count": 1,
+        })
+    );
+}
+
+#[test]
+fn an_event_about_a_cluster_scoped_object_is_in_the_default_namespace() {
+    let mut happening = happening("chain", "m", 0);
+    happening.involved.namespace = String::new();
+    let event = created(series().admit(&happening));
+    assert_eq!(event["metadata"]["namespace"], "default");
+    assert_eq!(event["involvedObject"]["namespace"], Value::Null);
+}
+
+#[test]
+fn the_same_event_is_counted_up_within_the_window_and_sent_anew_after() {
+    let mut series = series();
+    created(series.admit(&happening("app", "m", 0)));
+    assert_eq!(count(&series.admit(&happening("app", "m", 10))), Some(2));
+    let third = series.admit(&happening("app", "m", 609));
+    assert_eq!(count(&third), Some(3));
+    let Decision::Count(counted) = third else {
+        panic!()
+    };
+    assert_eq!(counted.patch["lastTimestamp"], "2027-01-15T08:10:09Z");
+    created(series.admit(&happening("app", "m", 609 + 601)));
+}
+
+#[test]
+fn events_that_differ_in_anything_are_different_events() {
+    let mut series = series();
+    let base = happening("app", "m", 0);
+    created(series.admit(&base));
+    for other in [
+        happening("app2", "m", 0),
+        happening("app", "m2", 0),
+        Happening {
+            reason: "Other".into(),
+            ..base.clone()
+        },
+        Happening {
+            warning: true,
+            ..base.clone()
+        },
+        Happening {
+            involved: InvolvedObject {
+                uid: "made-again".into(),
+                ..base.involved.clone()
+            },
+            ..base.clone()
+        },
+    ] {
+        created(series.admit(&other));
+    }
+}
+
+#[test]
+fn an_owner_that_sends_too_many_is_limited_and_others_are_not() {
+    let mut series = series();
+    let admitted = |series: &mut Series, name: &str, second| {
+        (0..100)
+            .filter(|number| {
+                series.admit(&happening(name, &format!("m{number}"), second))
+                    != Decision::RateLimited
+            })
+            .count()
+    };
+    assert_eq!(admitted(&mut series, "noisy", 0), 25);
+    assert_eq!(admitted(&mut series, "quiet", 0), 25);
+    assert_eq!(admitted(&mut series, "noisy", 299), 0);
+    assert_eq!(admitted(&mut series, "noisy", 300), 1);
+    assert_eq!(admitted(&mut series, "noisy", 300 + 600), 2);
+    assert_eq!(admitted(&mut series, "noisy", 1_000_000), 25);
+}
+
+#[test]
+fn what_is_remembered_is_bounded() {
+    let mut series = series();
+    for number in 0..10_000 {
+        series.admit(&happening(&format!("app{number}"), "m", 0));
+    }
+    assert_eq!(series.remembered(), (4096, 4096));
+    assert_eq!(count(&series.admit(&happening("app9999", "m", 1))), Some(2));
+    created(series.admit(&happening("app0", "m", 1)));
+}
+
+#[test]
+fn a_huge_message_is_cut_and_says_so() {
+    let event = created(series().admit(&happening("app", &"ä".repeat(10_000), 0)));
+    let message = event["message"].as_str().unwrap();
+    assert!(message.len() <= 8 * 1024 + '…'.len_utf8() && message.ends_with("ä…"));
+}
+
+proptest! {
+    #[test]
+    fn names_are_always_names_that_the_api_server_takes(owner in "[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?", message in ".*") {
+        let event = created(series().admit(&happening(&owner, &message, 0)));
+        let name = event["metadata"]["name"].as_str().unwrap();
+        prop_assert!(name.len() <= 253);
+        prop_assert!(!name.contains("..") || owner.contains(".."));
+        prop_assert!(!name.contains("-.") || owner.contains("-."));
+    }
+}
+
+/// A recorder, the server it sends to, and a clock that the test sets.
+struct Scene {
+    recorder: EventRecorder,
+    server: Handle<Request<Body>, Response<Body>>,
+    seconds: Arc<AtomicI64>,
+    metrics: Arc<Metrics>,
+    tasks: Tasks,
+}
+
+fn scene(settings: &EventSettings) -> Scene {
+    let (service, server) = mock::pair::<Request<Body>, Response<Body>>();
+    let seconds = Arc::new(AtomicI64::new(START));
+    let time = seconds.clone();
+    let clock = Arc::new(move || Timestamp::from_second(time.load(Ordering::SeqCst)).unwrap());
+    let (metrics, tasks) = (Arc::new(Metrics::new()), Tasks::new());
+    let client = kube::Client::new(service, "default");
+    let recorder = EventRecorder::start(&client, settings, clock, metrics.clone(), &tasks);
+    Scene {
+        recorder,
+        server,
+        seconds,
+        metrics,
+        tasks,
+    }
+}
+
+fn one_writer() -> EventSettings {
+    EventSettings {
+        writers: 1,
+        ..EventSettings::default()
+    }
+}
+
+impl Scene {
+    fn record(&self, name: &str, message: &str) {
+        self.recorder
+            .record(involved(name), false, "StampedObjectApplied", message);
+    }
+
+    async fn answer(&mut self, code: StatusCode) -> (String, String, Value) {
+        let (request, send) = self.server.next_request().await.unwrap();
+        let (method, path) = (
+            request.method().to_string(),
+            request.uri().path().to_owned(),
+        );
+        let body = request.into_body().collect().await.unwrap().to_bytes();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        let reply = if code.is_success() {
+            json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "x"}, "involvedObject": {}})
+        } else {
+            json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code.as_u16(), "message": "no", "reason": if code == StatusCode::NOT_FOUND { "NotFound" } else { "x" }})
+        };
+        send.send_response(
+            Response::builder()
+                .status(code)
+                .body(Body::from(reply.to_string().into_bytes()))
+                .unwrap(),
+        );
+        (method, path, body)
+    }
+
+    fn counted(&self, outcome: &str) -> u64 {
+        let text = String::from_utf8(self.metrics.render()).unwrap();
+        let prefix = format!("carto_events_total{{outcome=\"{outcome}\"}} ");
+        text.lines()
+            .find_map(|line| line.strip_prefix(&prefix))
+            .map_or(0, |number| number.parse().unwrap())
+    }
+
+    async fn stop(&self) {
+        self.tasks.token().cancel();
+        self.tasks.join(Duration::from_secs(60)).await.unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_is_posted_and_its_repetition_patched() {
+    let mut scene = scene(&one_writer());
+    scene.record("app", "m");
+    let (method, path, body) = scene.answer(StatusCode::CREATED).await;
+    assert_eq!(
+        (&*method, &*path),
+        ("POST", "/api/v1/namespaces/dev/events")
+    );
+    let name = body["metadata"]["name"].as_str().unwrap().to_owned();
+    scene.seconds.fetch_add(3, Ordering::SeqCst);
+    scene.record("app", "m");
+    let (method, path, body) = scene.answer(StatusCode::OK).await;
+    assert_eq!(
+        (&*method, &*path),
+        ("PATCH", &*format!("/api/v1/namespaces/dev/events/{name}"))
+    );
+    assert_eq!(
+        body,
+        json!({"count": 2, "lastTimestamp": "2027-01-15T08:00:03Z"})
+    );
+    scene.stop().await;
+    assert_eq!((scene.counted("created"), scene.counted("counted")), (1, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_event_that_has_expired_on_the_server_is_sent_anew() {
+    let mut scene = scene(&one_writer());
+    scene.record("app", "m");
+    scene.answer(StatusCode::CREATED).await;
+    scene.seconds.fetch_add(5, Ordering::SeqCst);
+    scene.record("app", "m");
+    assert_eq!(scene.answer(StatusCode::NOT_FOUND).await.0, "PATCH");
+    let (method, _, body) = scene.answer(StatusCode::CREATED).await;
+    assert_eq!((&*method, body["count"].as_i64()), ("POST", Some(1)));
+    scene.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_drops_and_counts_and_never_waits() {
+    let mut scene = scene(&EventSettings {
+        queue: 4,
+        ..one_writer()
+    });
+    scene.record("app0", "m");
+    let (_, send) = scene.server.next_request().await.unwrap();
+    for number in 1..=10 {
+        scene.record(&format!("app{number}"), "m");
+    }
+    assert_eq!(scene.counted("queue_full"), 6);
+    drop(send);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_overloaded_server_is_asked_again_later_and_a_refusal_is_final() {
+    let mut scene = scene(&one_writer());
+    let start = tokio::time::Instant::now();
+    scene.record("app", "m");
+    scene.answer(StatusCode::TOO_MANY_REQUESTS).await;
+    scene.answer(StatusCode::INTERNAL_SERVER_ERROR).await;
+    assert_eq!(scene.answer(StatusCode::CREATED).await.0, "POST");
+    assert_eq!(start.elapsed(), Duration::from_secs(5));
+    scene.record("app", "into a namespace that goes away");
+    scene.answer(StatusCode::FORBIDDEN).await;
+    scene.record("app", "next");
+    assert_eq!(scene.answer(StatusCode::CREATED).await.2["message"], "next");
+    scene.stop().await;
+    assert_eq!((scene.counted("created"), scene.counted("failed")), (2, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waits_at_shutdown_is_still_sent() {
+    let mut scene = scene(&one_writer());
+    for number in 0..3 {
+        scene.record(&format!("app{number}"), "m");
+    }
+    scene.tasks.token().cancel();
+    for _ in 0..3 {
+        scene.answer(StatusCode::CREATED).await;
+    }
+    scene.stop().await;
+    assert_eq!(scene.counted("created"), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_does_not_hold_up_the_shutdown() {
+    let mut scene = scene(&one_writer());
+    for number in 0..3 {
+        scene.record(&format!("app{number}"), "m");
+    }
+    let hanging = scene.server.next_request().await.unwrap();
+    let start = tokio::time::Instant::now();
+    scene.stop().await;
+    assert_eq!(start.elapsed(), Duration::from_secs(2));
+    assert_eq!(
+        scene.counted("failed"),
+        2,
+        "what was left in the queue is counted"
+    );
+    drop(hanging);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_events_of_an_owner_keep_their_order() {
+    let mut scene = scene(&EventSettings {
+        writers: 4,
+        ..EventSettings::default()
+    });
+    for number in 0..20 {
+        scene.record("app", &format!("m{number}"));
+    }
+    for number in 0..20 {
+        assert_eq!(
+            scene.answer(StatusCode::CREATED).await.2["message"],
+            format!("m{number}")
+        );
+    }
+    scene.stop().await;
+}

@@ -1,0 +1,196 @@
+//! Making an object fit its kind, for the one refusal that existing manifests meet (design: *submit*).
+//!
+//! Server-side apply wants every field declared and every list-map key once; the Go controller's merge
+//! patch did not. An owner whose template adds `env` to the owner's own `env`, or that sets a field the
+//! kind forgot to declare, worked for years. The API server answers a plain 500 with the text
+//! `failed to create typed patch object`; then, and only then, the kind's OpenAPI schema is read and the
+//! object made to fit it.
+//!
+//! Memory: a published document describes hundreds of kinds. It is read one at a time, compiled to
+//! [`KindSchema`] for the one kind asked for, and dropped (incident: kubernetes-sigs/kro#724).
+
+mod compile;
+mod conform;
+mod document;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::{Request, header};
+use kube::core::Status;
+use serde_json::Value;
+use thiserror::Error;
+use tokio::time::Instant;
+
+pub use compile::KindSchema;
+pub use conform::conform;
+
+use crate::cluster::{chain, encode};
+
+/// Kinds remembered. Few kinds ever need it.
+const KINDS: usize = 64;
+/// How long a schema is taken for current: a CRD may be changed at any time.
+const LIFETIME: Duration = Duration::from_secs(300);
+
+/// Whether server-side apply refused an object because it does not fit the kind's schema.
+///
+/// This is the only place in the product that looks at error text: the API server gives this refusal no
+/// code and no reason of its own (500, or 422 for some built-in kinds).
+pub fn is_typed_patch_failure(status: &Status) -> bool {
+    matches!(status.code, 422 | 500)
+        && status
+            .message
+            .contains("failed to create typed patch object")
+}
+
+/// Why a kind's schema is not to be had.
+#[derive(Debug, Error)]
+pub enum SchemaError {
+    /// The API server publishes none for it.
+    #[error("the API server publishes no schema for {kind} in {api_version}")]
+    NotPublished {
+        /// apiVersion.
+        api_version: String,
+        /// Kind.
+        kind: String,
+    },
+    /// The request failed.
+    #[error("fetch schema of {api_version}: {cause}")]
+    Fetch {
+        /// apiVersion.
+        api_version: String,
+        /// The error and what caused it.
+        cause: String,
+    },
+    /// The document is no OpenAPI v3.
+    #[error("read schema of {api_version}: {cause}")]
+    Unreadable {
+        /// apiVersion.
+        api_version: String,
+        /// Where it stops making sense.
+        cause: String,
+    },
+}
+
+type KindKey = (String, String);
+
+/// Compact schemas of the kinds that needed one.
+#[derive(Default)]
+pub struct SchemaCache {
+    kinds: Mutex<HashMap<KindKey, Cached>>,
+    /// Documents are large: one is read at a time.
+    reading: tokio::sync::Mutex<()>,
+}
+
+struct Cached {
+    schema: Arc<KindSchema>,
+    read: Instant,
+}
+
+impl SchemaCache {
+    /// Makes an object fit its kind, and returns the paths that were dropped or merged.
+    ///
+    /// # Errors
+    /// There is no schema to be had; the refusal stands then.
+    pub async fn conform(
+        &self,
+        client: &kube::Client,
+        api_version: &str,
+        kind: &str,
+        object: &mut Value,
+    ) -> Result<Vec<String>, SchemaError> {
+        let schema = self.schema(client, api_version, kind).await?;
+        Ok(conform(object, &schema))
+    }
+
+    async fn schema(
+        &self,
+        client: &kube::Client,
+        api_version: &str,
+        kind: &str,
+    ) -> Result<Arc<KindSchema>, SchemaError> {
+        let key = (api_version.to_owned(), kind.to_owned());
+        if let Some(schema) = self.current(&key) {
+            return Ok(schema);
+        }
+        let _reading = self.reading.lock().await;
+        if let Some(schema) = self.current(&key) {
+            return Ok(schema);
+        }
+        let schema = Arc::new(fetch_schema(client, api_version, kind).await?);
+        self.keep(key, schema.clone());
+        Ok(schema)
+    }
+
+    fn current(&self, key: &KindKey) -> Option<Arc<KindSchema>> {
+        let kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        kinds
+            .get(key)
+            .filter(|cached| cached.read.elapsed() < LIFETIME)
+            .map(|cached| cached.schema.clone())
+    }
+
+    fn keep(&self, key: KindKey, schema: Arc<KindSchema>) {
+        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        kinds.retain(|_, cached| cached.read.elapsed() < LIFETIME);
+        if kinds.len() >= KINDS {
+            let oldest = kinds
+                .iter()
+                .min_by_key(|(_, cached)| cached.read)
+                .map(|(key, _)| key.clone());
+            oldest.and_then(|oldest| kinds.remove(&oldest));
+        }
+        kinds.insert(
+            key,
+            Cached {
+                schema,
+                read: Instant::now(),
+            },
+        );
+    }
+}
+
+/// Reads the schema of one kind from the API server.
+///
+/// # Errors
+/// The server cannot be reached, or publishes no schema for the kind (a CRD that was just removed).
+pub async fn fetch_schema(
+    client: &kube::Client,
+    api_version: &str,
+    kind: &str,
+) -> Result<KindSchema, SchemaError> {
+    let text = fetch_document(client, api_version).await?;
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let schema = KindSchema::compile(text.as_bytes(), group, version, kind).map_err(|error| {
+        SchemaError::Unreadable {
+            api_version: api_version.into(),
+            cause: error.to_string(),
+        }
+    })?;
+    schema.ok_or_else(|| SchemaError::NotPublished {
+        api_version: api_version.into(),
+        kind: kind.into(),
+    })
+}
+
+async fn fetch_document(client: &kube::Client, api_version: &str) -> Result<String, SchemaError> {
+    let failed = |cause: String| SchemaError::Fetch {
+        api_version: api_version.into(),
+        cause,
+    };
+    let path = match api_version.split_once('/') {
+        Some((group, version)) => format!("/openapi/v3/apis/{}/{}", encode(group), encode(version)),
+        None => format!("/openapi/v3/api/{}", encode(api_version)),
+    };
+    let request = Request::get(path)
+        .header(header::ACCEPT, "application/json")
+        .body(Vec::new());
+    let request = request.map_err(|error| failed(error.to_string()))?;
+    client
+        .request_text(request)
+        .await
+        .map_err(|error| failed(chain(&error)))
+}

@@ -1,0 +1,280 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response};
+use kube::client::Body;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tower_test::mock;
+
+use super::*;
+
+/// The shapes that real documents have, small.
+fn document() -> Value {
+    json!({"openapi": "3.0.0", "components": {"schemas": {
+        "run.carto.v1.App": {
+            "type": "object",
+            "x-kubernetes-group-version-kind": [{"group": "test.run", "version": "v1", "kind": "App"}],
+            "properties": {
+                "apiVersion": {"type": "string"}, "kind": {"type": "string"},
+                "metadata": {"allOf": [{"$ref": "#/components/schemas/ObjectMeta"}], "default": {}},
+                "spec": {"type": "object", "properties": {
+                    "replicas": {"type": "integer", "default": 1},
+                    "env": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+                            "items": {"allOf": [{"$ref": "#/components/schemas/EnvVar"}], "default": {}}},
+                    "ports": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"],
+                              "items": {"type": "object", "properties": {
+                                  "port": {"type": "integer"}, "protocol": {"type": "string", "default": "TCP"}, "name": {"type": "string"}}}},
+                    "tags": {"type": "array", "x-kubernetes-list-type": "set", "items": {"type": "string"}},
+                    "args": {"type": "array", "x-kubernetes-list-type": "atomic", "items": {"type": "string"}},
+                    "labels": {"type": "object", "additionalProperties": {"$ref": "#/components/schemas/EnvVar"}},
+                    "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+                    "partly": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+                        "known": {"type": "object", "properties": {"a": {"type": "string"}}}}},
+                    "limit": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+                    "schema": {"$ref": "#/components/schemas/Recursive"},
+                }},
+            },
+        },
+        "ObjectMeta": {"type": "object", "properties": {
+            "name": {"type": "string"}, "labels": {"type": "object", "additionalProperties": {"type": "string", "default": ""}}}},
+        "EnvVar": {"type": "object", "properties": {"name": {"type": "string"}, "value": {"type": "string"}}},
+        "Recursive": {"type": "object", "properties": {
+            "title": {"type": "string"}, "not": {"$ref": "#/components/schemas/Recursive"},
+            "all": {"type": "array", "items": {"$ref": "#/components/schemas/Recursive"}}}},
+        "Shared": {"x-kubernetes-group-version-kind": [
+            {"group": "test.run", "version": "v1", "kind": "App"}, {"group": "", "version": "v1", "kind": "DeleteOptions"}]},
+    }}})
+}
+
+fn schema() -> KindSchema {
+    KindSchema::compile(document().to_string().as_bytes(), "test.run", "v1", "App")
+        .unwrap()
+        .unwrap()
+}
+
+fn check(spec: Value, expected: Value, changed: &[&str]) {
+    let mut object = json!({"apiVersion": "test.run/v1", "kind": "App", "metadata": {"name": "a"}, "spec": spec});
+    let paths = conform(&mut object, &schema());
+    assert_eq!(object["spec"], expected);
+    assert_eq!(paths, changed);
+    assert_eq!(
+        conform(&mut object, &schema()),
+        Vec::<String>::new(),
+        "what fits is left alone"
+    );
+}
+
+#[test]
+fn an_object_that_fits_is_left_alone() {
+    let spec = json!({"replicas": 2, "env": [{"name": "A", "value": "1"}], "limit": "50%", "free": {"x": {"y": [1, 1]}}, "args": ["a", "a"]});
+    check(spec.clone(), spec, &[]);
+}
+
+#[test]
+fn undeclared_fields_are_dropped_at_every_depth() {
+    check(
+        json!({"bogus": 1, "env": [{"name": "A", "extra": true}], "labels": {"k": {"value": "1", "no": 2}}}),
+        json!({"env": [{"name": "A"}], "labels": {"k": {"value": "1"}}}),
+        &["spec.bogus", "spec.env[0].extra", "spec.labels.k.no"],
+    );
+}
+
+#[test]
+fn undeclared_metadata_is_dropped_and_labels_are_kept() {
+    let mut object =
+        json!({"metadata": {"name": "a", "labels": {"app.kubernetes.io/name": "x"}, "bogus": 1}});
+    assert_eq!(conform(&mut object, &schema()), ["metadata.bogus"]);
+    assert_eq!(object["metadata"]["labels"]["app.kubernetes.io/name"], "x");
+}
+
+#[test]
+fn a_repeated_key_keeps_the_last_value_in_the_first_place() {
+    check(
+        json!({"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}, {"name": "A", "value": "3"}]}),
+        json!({"env": [{"name": "A", "value": "3"}, {"name": "B", "value": "2"}]}),
+        &["spec.env[name=A]"],
+    );
+}
+
+#[test]
+fn an_absent_key_takes_its_default_when_items_are_compared() {
+    check(
+        json!({"ports": [{"port": 80}, {"port": 80, "protocol": "UDP"}, {"port": 80, "protocol": "TCP", "name": "web"}]}),
+        json!({"ports": [{"port": 80, "protocol": "TCP", "name": "web"}, {"port": 80, "protocol": "UDP"}]}),
+        &["spec.ports[port=80,protocol=TCP]"],
+    );
+}
+
+#[test]
+fn items_without_their_key_are_not_merged() {
+    let spec = json!({"env": [{"value": "1"}, {"value": "2"}, {"name": null}, {"name": null}]});
+    check(spec.clone(), spec, &[]);
+}
+
+#[test]
+fn a_number_and_the_same_text_are_different_keys() {
+    let spec = json!({"tags": ["1", 1, "a"]});
+    check(spec.clone(), spec, &[]);
+}
+
+#[test]
+fn repeated_values_of_a_set_are_merged_and_atomic_lists_are_not_touched() {
+    check(
+        json!({"tags": ["a", "b", "a"], "args": ["a", "b", "a"]}),
+        json!({"tags": ["a", "b"], "args": ["a", "b", "a"]}),
+        &["spec.tags[=a]"],
+    );
+}
+
+#[test]
+fn fields_of_an_open_object_are_kept_and_its_declared_ones_conformed() {
+    check(
+        json!({"partly": {"other": {"x": 1}, "known": {"a": "1", "b": 2}}}),
+        json!({"partly": {"other": {"x": 1}, "known": {"a": "1"}}}),
+        &["spec.partly.known.b"],
+    );
+}
+
+#[test]
+fn a_schema_that_contains_itself_is_followed_as_deep_as_the_object_goes() {
+    check(
+        json!({"schema": {"not": {"all": [{"title": "t", "x": 1}]}}}),
+        json!({"schema": {"not": {"all": [{"title": "t"}]}}}),
+        &["spec.schema.not.all[0].x"],
+    );
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_left_for_the_server_to_refuse() {
+    let spec = json!({"env": "text", "replicas": {"a": 1}, "labels": [1], "partly": null});
+    check(spec.clone(), spec, &[]);
+}
+
+#[test]
+fn a_kind_that_is_not_in_the_document_has_no_schema() {
+    let text = document().to_string();
+    assert!(
+        KindSchema::compile(text.as_bytes(), "test.run", "v2", "App")
+            .unwrap()
+            .is_none()
+    );
+    assert!(KindSchema::compile(b"<html>", "test.run", "v1", "App").is_err());
+}
+
+#[test]
+fn only_the_refusal_for_fields_that_do_not_fit_is_recognised() {
+    let status = |code: u16, message: &str| Status {
+        code,
+        message: message.into(),
+        ..Status::default()
+    };
+    assert!(is_typed_patch_failure(&status(
+        500,
+        "failed to create typed patch object (ns/a; test.run/v1, Kind=App): .spec.x: field not declared in schema"
+    )));
+    assert!(!is_typed_patch_failure(&status(
+        500,
+        "etcdserver: request timed out"
+    )));
+    assert!(!is_typed_patch_failure(&status(
+        403,
+        "failed to create typed patch object: denied by a webhook that quotes it"
+    )));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_schema_is_read_once_and_again_when_it_may_be_old() {
+    let (service, mut server) = mock::pair::<Request<Body>, Response<Body>>();
+    let client = kube::Client::new(service, "default");
+    let cache = Arc::new(SchemaCache::default());
+    let ask = |cache: Arc<SchemaCache>, client: kube::Client| async move {
+        let mut object = json!({"spec": {"bogus": 1}});
+        cache
+            .conform(&client, "test.run/v1", "App", &mut object)
+            .await
+    };
+    let answer = async |server: &mut mock::Handle<Request<Body>, Response<Body>>| {
+        let (request, send) = server.next_request().await.unwrap();
+        assert_eq!(request.uri().path(), "/openapi/v3/apis/test.run/v1");
+        send.send_response(Response::new(Body::from(
+            document().to_string().into_bytes(),
+        )));
+    };
+    let (first, second, ()) = tokio::join!(
+        ask(cache.clone(), client.clone()),
+        ask(cache.clone(), client.clone()),
+        answer(&mut server)
+    );
+    assert_eq!(
+        (first.unwrap(), second.unwrap()),
+        (vec!["spec.bogus".to_owned()], vec!["spec.bogus".to_owned()])
+    );
+    tokio::time::advance(LIFETIME + Duration::from_secs(1)).await;
+    let (again, ()) = tokio::join!(ask(cache.clone(), client.clone()), answer(&mut server));
+    assert!(again.is_ok());
+}
+
+#[tokio::test]
+async fn a_missing_schema_names_the_kind() {
+    let (service, mut server) = mock::pair::<Request<Body>, Response<Body>>();
+    let client = kube::Client::new(service, "default");
+    let cache = SchemaCache::default();
+    let mut object = json!({});
+    let (outcome, ()) = tokio::join!(cache.conform(&client, "v1", "Gone", &mut object), async {
+        let (request, send) = server.next_request().await.unwrap();
+        assert_eq!(request.uri().path(), "/openapi/v3/api/v1");
+        send.send_response(Response::new(Body::from(
+            document().to_string().into_bytes(),
+        )));
+    });
+    assert_eq!(
+        outcome.unwrap_err().to_string(),
+        "the API server publishes no schema for Gone in v1"
+    );
+}
+
+fn anything() -> impl Strategy<Value = Value> {
+    let key = prop::sample::select(vec![
+        "name", "value", "env", "ports", "port", "protocol", "spec", "tags", "schema", "not",
+        "all", "labels", "x",
+    ]);
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (0..3).prop_map(Value::from),
+        "[a-c]?".prop_map(Value::from)
+    ];
+    leaf.prop_recursive(6, 60, 5, move |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..5).prop_map(Value::from),
+            prop::collection::vec((key.clone(), inner), 0..5).prop_map(|entries| Value::Object(
+                entries
+                    .into_iter()
+                    .map(|(key, value)| (key.to_owned(), value))
+                    .collect()
+            )),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn conforming_twice_is_conforming_once(mut object in anything()) {
+        let schema = schema();
+        conform(&mut object, &schema);
+        let once = object.clone();
+        prop_assert_eq!(conform(&mut object, &schema), Vec::<String>::new());
+        prop_assert_eq!(object, once);
+    }
+
+    #[test]
+    fn no_document_makes_it_panic(document in anything(), mut object in anything()) {
+        let text = json!({"components": {"schemas": {"a": document, "b": {
+            "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "A"}],
+            "properties": {"spec": document}}}}}).to_string();
+        if let Ok(Some(schema)) = KindSchema::compile(text.as_bytes(), "", "v1", "A") {
+            conform(&mut object, &schema);
+        }
+    }
+}
