@@ -4,7 +4,8 @@ use std::path::Path;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
-use crate::facts::{Facts, Fields, fields_of, schema_of};
+use crate::facts::{Facts, Fields, fields_of};
+use crate::sample::{self, schema_of};
 use crate::upstream;
 
 fn check_all(check: impl Fn(&CustomResourceDefinition, &upstream::Upstream, &Fields)) {
@@ -292,4 +293,34 @@ fn the_comparison_notices_every_kind_of_narrowing() {
         .len(),
         1
     );
+}
+
+#[test]
+fn samples_break_every_rule_once() {
+    check_all(|crd, _, ours| {
+        let schema = schema_of(crd);
+        let rules: Vec<String> = sample::violations(schema)
+            .into_iter()
+            .map(|violation| violation.rule)
+            .collect();
+        for (path, facts) in ours {
+            let has = |rule: &str| rules.contains(&format!(".{path} {rule}"));
+            assert!(
+                facts.kind == "any" || has("type") || has("int or string"),
+                "{path}"
+            );
+            assert_eq!(!facts.one_of.is_empty(), has("enum"), "{path}");
+            assert_eq!(facts.min.is_some(), has("minimum"), "{path}");
+            assert_eq!(facts.min_length.is_some(), has("minLength"), "{path}");
+            assert_eq!(facts.min_items.is_some(), has("minItems"), "{path}");
+            if let Some((parent, name)) = path.rsplit_once('.').filter(|_| facts.required) {
+                assert!(
+                    rules.contains(&format!(".{parent} required {name}")),
+                    "{path}"
+                );
+            }
+        }
+        let mut object = sample::full(schema);
+        assert!(sample::add_unknown_fields(schema, &mut object) > 1);
+    });
 }

@@ -7,6 +7,8 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::Value;
 
+use crate::sample::schema_of;
+
 /// Facts by path, e.g. `spec.params[].name`.
 pub(crate) type Fields = BTreeMap<String, Facts>;
 
@@ -24,15 +26,6 @@ pub(crate) struct Facts {
     pub(crate) atomic: bool,
     pub(crate) list_key: Option<String>,
     pub(crate) nullable: bool,
-}
-
-/// The schema of the one version of a definition.
-pub(crate) fn schema_of(crd: &CustomResourceDefinition) -> &JSONSchemaProps {
-    crd.spec.versions[0]
-        .schema
-        .as_ref()
-        .and_then(|schema| schema.open_api_v3_schema.as_ref())
-        .unwrap()
 }
 
 /// Our fields of `spec` and `status`.

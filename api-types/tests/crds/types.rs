@@ -7,8 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::facts::schema_of;
-use crate::sample;
+use crate::sample::{self, schema_of};
 
 fn full_object(crd: &CustomResourceDefinition) -> Value {
     let mut object = sample::full(schema_of(crd));

@@ -1,0 +1,146 @@
+//! Manifests written for the Go controller apply unchanged.
+
+use serde_json::json;
+
+use crate::schemas::server;
+use crate::server::{collection, crd, documents};
+
+/// Appendix A.1 of the specification.
+const SMALLEST_CHAIN: &str = r"
+apiVersion: carto.run/v1alpha1
+kind: ClusterSourceTemplate
+metadata: {name: src}
+spec:
+  urlPath: .spec.value.url
+  revisionPath: .spec.value.rev
+  params: [{name: rev, default: main}]
+  template:
+    apiVersion: test.run/v1alpha1
+    kind: Test
+    metadata: {name: $(workload.metadata.name)$-src}
+    spec:
+      value: {url: $(workload.spec.source.git.url)$, rev: $(params.rev)$}
+---
+apiVersion: carto.run/v1alpha1
+kind: ClusterTemplate
+metadata: {name: sink}
+spec:
+  template:
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: $(workload.metadata.name)$-sink}
+    data: {url: $(source.url)$}
+---
+apiVersion: carto.run/v1alpha1
+kind: ClusterSupplyChain
+metadata: {name: chain}
+spec:
+  selector: {type: web}
+  resources:
+    - {name: fetch, templateRef: {kind: ClusterSourceTemplate, name: src}}
+    - name: publish
+      templateRef: {kind: ClusterTemplate, name: sink}
+      sources: [{resource: fetch, name: code}]
+---
+apiVersion: carto.run/v1alpha1
+kind: Workload
+metadata: {name: app, labels: {type: web}}
+spec: {serviceAccountName: sa, source: {git: {url: https://git.example/app}}}
+";
+
+#[tokio::test]
+async fn the_smallest_chain_applies_unchanged() {
+    let server = server().await;
+    let documents = documents(SMALLEST_CHAIN);
+    assert_eq!(documents.len(), 4);
+    for document in documents {
+        let kind = document["kind"].as_str().unwrap();
+        let reply = server
+            .create(
+                &format!("{}?fieldValidation=Strict", collection(&crd(kind))),
+                &document,
+            )
+            .await;
+        assert!(reply.is_success(), "{kind}: {reply:?}");
+        assert_eq!(reply.warnings, Vec::<String>::new());
+        let mut expected = document["spec"].clone();
+        if kind.ends_with("Template") {
+            expected["lifecycle"] = json!("mutable");
+        }
+        let name = document["metadata"]["name"].as_str().unwrap();
+        let stored = server
+            .get(&format!("{}/{name}", collection(&crd(kind))))
+            .await;
+        assert_eq!(stored.body["spec"], expected, "{kind}");
+    }
+}
+
+/// The steady state of Appendix A.1, as our types write it.
+#[tokio::test]
+async fn the_status_of_the_smallest_chain_is_stored_as_written() {
+    use api_types::{
+        BlueprintRef, Condition, ConditionStatus, ConditionType, InputStatus, OutputStatus, Reason,
+        ResourceStatus, StampedRef, TemplateRef, WorkloadStatus,
+    };
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+    use k8s_openapi::jiff::Timestamp;
+
+    let server = server().await;
+    let path = "/apis/carto.run/v1alpha1/namespaces/default/workloads";
+    let workload = json!({"apiVersion": "carto.run/v1alpha1", "kind": "Workload", "metadata": {"name": "stored"}, "spec": {}});
+    assert!(server.create(path, &workload).await.is_success());
+    let now = Time(Timestamp::from_second(1_700_000_000).unwrap());
+    let condition =
+        |type_, reason: Reason| Condition::new(type_, ConditionStatus::True, &reason, "", &now);
+    let status = WorkloadStatus {
+        observed_generation: Some(1),
+        supply_chain_ref: BlueprintRef::new("ClusterSupplyChain", "chain"),
+        conditions: vec![
+            condition(ConditionType::SupplyChainReady, Reason::Ready),
+            condition(
+                ConditionType::ResourcesSubmitted,
+                Reason::ResourceSubmissionComplete,
+            ),
+            condition(
+                ConditionType::ResourcesHealthy,
+                Reason::HealthyConditionRule,
+            ),
+            condition(ConditionType::Ready, Reason::Ready),
+        ],
+        resources: vec![ResourceStatus {
+            name: "publish".into(),
+            stamped_ref: Some(StampedRef {
+                api_version: Some("v1".into()),
+                kind: Some("ConfigMap".into()),
+                name: Some("app-sink".into()),
+                namespace: Some("ns".into()),
+                resource: Some("configmaps".into()),
+                ..StampedRef::default()
+            }),
+            template_ref: Some(TemplateRef::new("ClusterTemplate", "sink")),
+            inputs: vec![InputStatus {
+                name: "fetch".into(),
+            }],
+            outputs: vec![OutputStatus {
+                name: "url".into(),
+                preview: "x\n".into(),
+                digest: "sha256:0".into(),
+                last_transition_time: now.clone(),
+            }],
+            conditions: vec![condition(
+                ConditionType::Healthy,
+                Reason::condition("example.com/Ready"),
+            )],
+        }],
+        pending_removals: vec![StampedRef {
+            uid: Some("u".into()),
+            ..StampedRef::default()
+        }],
+    };
+    let status = serde_json::to_value(status).unwrap();
+    let reply = server
+        .patch(&format!("{path}/stored/status"), &json!({"status": status}))
+        .await;
+    assert!(reply.is_success(), "{reply:?}");
+    assert_eq!(reply.body["status"], status);
+}

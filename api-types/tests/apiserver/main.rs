@@ -1,0 +1,16 @@
+//! CRDs and admission policies on a real API server.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking"
+)]
+
+#[path = "../corpus/mod.rs"]
+mod corpus;
+mod examples;
+mod policies;
+#[path = "../crds/sample.rs"]
+mod sample;
+mod schemas;
+mod server;
