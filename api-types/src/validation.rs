@@ -110,7 +110,7 @@ fn verdict(
                 error: prefixed(
                     "clustersupplychain",
                     name,
-                    blueprint::supply_chain(&spec, paths),
+                    blueprint::supply_chain(&spec, &object["spec"], paths),
                 ),
                 warnings: hints::supply_chain(&spec),
             }
@@ -118,7 +118,11 @@ fn verdict(
         "ClusterDelivery" => {
             let spec: BlueprintSpec = spec_of(object)?;
             Verdict {
-                error: prefixed("clusterdelivery", name, blueprint::delivery(&spec, paths)),
+                error: prefixed(
+                    "clusterdelivery",
+                    name,
+                    blueprint::delivery(&spec, &object["spec"], paths),
+                ),
                 warnings: hints::delivery(&spec),
             }
         }

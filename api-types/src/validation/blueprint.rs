@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use super::field::{self, Owner};
 use super::option::{check_reference, is_given};
 use super::{PathCheck, Violation};
@@ -10,7 +12,11 @@ use crate::params::BlueprintParam;
 use crate::selector::CompiledSelector;
 use crate::templates::TemplateKind;
 
-pub(super) fn supply_chain(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Result<(), Violation> {
+pub(super) fn supply_chain(
+    spec: &BlueprintSpec,
+    raw: &Value,
+    paths: &dyn PathCheck,
+) -> Result<(), Violation> {
     check_selector_and_params(spec, Owner::Workload, paths)?;
     if let Some((_, resource)) = repeated_name(&spec.resources) {
         return Err(Violation::DuplicateResource {
@@ -18,21 +24,28 @@ pub(super) fn supply_chain(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Resul
         });
     }
     spec.resources.iter().try_for_each(check_option_names)?;
-    spec.resources.iter().try_for_each(|resource| {
-        let known = |kind| match kind {
-            TemplateKind::Source => Some(&resource.sources),
-            TemplateKind::Image => Some(&resource.images),
-            TemplateKind::Config => Some(&resource.configs),
-            TemplateKind::Plain | TemplateKind::Deployment => None,
-        };
-        check_template(resource, Owner::Workload, paths, known)
-    })?;
+    spec.resources
+        .iter()
+        .zip(raw_options(raw))
+        .try_for_each(|(resource, options)| {
+            let known = |kind| match kind {
+                TemplateKind::Source => Some(&resource.sources),
+                TemplateKind::Image => Some(&resource.images),
+                TemplateKind::Config => Some(&resource.configs),
+                TemplateKind::Plain | TemplateKind::Deployment => None,
+            };
+            check_template(resource, options, Owner::Workload, paths, known)
+        })?;
     spec.resources
         .iter()
         .try_for_each(|resource| check_inputs(resource, &spec.resources))
 }
 
-pub(super) fn delivery(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Result<(), Violation> {
+pub(super) fn delivery(
+    spec: &BlueprintSpec,
+    raw: &Value,
+    paths: &dyn PathCheck,
+) -> Result<(), Violation> {
     check_selector_and_params(spec, Owner::Deliverable, paths)?;
     if let Some((index, resource)) = repeated_name(&spec.resources) {
         return Err(Violation::ResourceTwice {
@@ -41,14 +54,17 @@ pub(super) fn delivery(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Result<()
         });
     }
     spec.resources.iter().try_for_each(check_option_names)?;
-    spec.resources.iter().try_for_each(|resource| {
-        let known = |kind| match kind {
-            TemplateKind::Source => Some(&resource.sources),
-            TemplateKind::Config => Some(&resource.configs),
-            TemplateKind::Image | TemplateKind::Plain | TemplateKind::Deployment => None,
-        };
-        check_template(resource, Owner::Deliverable, paths, known)
-    })?;
+    spec.resources
+        .iter()
+        .zip(raw_options(raw))
+        .try_for_each(|(resource, options)| {
+            let known = |kind| match kind {
+                TemplateKind::Source => Some(&resource.sources),
+                TemplateKind::Config => Some(&resource.configs),
+                TemplateKind::Image | TemplateKind::Plain | TemplateKind::Deployment => None,
+            };
+            check_template(resource, options, Owner::Deliverable, paths, known)
+        })?;
     spec.resources.iter().try_for_each(check_deployment)
 }
 
@@ -105,14 +121,21 @@ fn check_option_names(resource: &BlueprintResource) -> Result<(), Violation> {
     Ok(())
 }
 
+/// The options of every step as written.
+fn raw_options(raw: &Value) -> impl Iterator<Item = &Value> {
+    let resources = raw["resources"].as_array().into_iter().flatten();
+    resources.map(|resource| &resource["templateRef"]["options"])
+}
+
 /// Checks the template of a step; `inputs` gives the list from which a kind can hand an input through.
 fn check_template<'a>(
     resource: &'a BlueprintResource,
+    raw_options: &Value,
     owner: Owner,
     paths: &dyn PathCheck,
     inputs: impl Fn(TemplateKind) -> Option<&'a Vec<InputReference>>,
 ) -> Result<(), Violation> {
-    check_reference(&resource.template_ref, owner, paths)
+    check_reference(&resource.template_ref, raw_options, owner, paths)
         .and_then(|()| check_pass_through(resource, inputs))
         .map_err(|violation| Violation::Resource {
             resource: resource.name.clone(),

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::field::{self, Owner};
 use super::{PathCheck, Violation};
 use crate::blueprint::{TemplateOption, TemplateReference};
 use crate::selector::{CompiledSelector, Selector};
 
+/// Checks a reference to a template; `raw_options` are its options as written.
 pub(super) fn check_reference(
     reference: &TemplateReference,
+    raw_options: &Value,
     owner: Owner,
     paths: &dyn PathCheck,
 ) -> Result<(), Violation> {
@@ -29,7 +33,7 @@ pub(super) fn check_reference(
     options
         .iter()
         .try_for_each(|option| check_option(option, owner, paths))?;
-    check_distinct(options)
+    check_distinct(options, raw_options)
 }
 
 /// Go reads an absent string as an empty one and cannot tell them apart.
@@ -78,10 +82,14 @@ fn check_selector(
     field::check_all(&selector.match_fields, owner, paths)
 }
 
-fn check_distinct(options: &[TemplateOption]) -> Result<(), Violation> {
+/// Selectors are compared as written: to the Go controller an empty list and none are different, and admitted.
+fn check_distinct(options: &[TemplateOption], raw_options: &Value) -> Result<(), Violation> {
+    let selectors: Vec<&Value> = (0..options.len())
+        .map(|index| &raw_options[index]["selector"])
+        .collect();
     for (index, first) in options.iter().enumerate() {
-        for second in &options[index + 1..] {
-            if first.selector == second.selector {
+        for (later, second) in options.iter().enumerate().skip(index + 1) {
+            if selectors[index] == selectors[later] {
                 return Err(Violation::DuplicateSelector {
                     first: title(first),
                     second: title(second),

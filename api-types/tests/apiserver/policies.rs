@@ -9,7 +9,7 @@ use test_support::{ControlPlane, eventually};
 use crate::corpus::{self, Case};
 use crate::server::{Server, collection, crd, deploy, manifests};
 
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
 fn path(kind: &str) -> String {

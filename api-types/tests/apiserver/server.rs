@@ -132,8 +132,8 @@ impl Server {
             .await
     }
 
-    pub(crate) async fn patch(&self, path: &str, patch: &Value) -> Reply {
-        self.send(Method::PATCH, path, "application/merge-patch+json", patch)
+    pub(crate) async fn patch(&self, path: &str, change: &Value) -> Reply {
+        self.send(Method::PATCH, path, "application/merge-patch+json", change)
             .await
     }
 }
