@@ -1,0 +1,72 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::Parser;
+
+/// Measures the supply-chain controller against a bare client on a real API server.
+///
+/// Everything is measured in one run on one machine, and given as a ratio: seconds alone say more about the machine than
+/// about the controller. See docs/benchmarks.md.
+#[derive(Debug, Clone, Parser)]
+#[command(name = "bench")]
+pub(crate) struct Args {
+    /// Numbers of Workloads; each is measured on a control plane of its own.
+    #[arg(long, value_delimiter = ',', default_value = "300,1000")]
+    pub(crate) owners: Vec<usize>,
+    /// Steps of the supply chain.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=50))]
+    pub(crate) steps: u8,
+    /// Reconciles forced in the steady state.
+    #[arg(long, default_value_t = 10_000)]
+    pub(crate) reconciles: u64,
+    /// Single changes of a Workload's source.
+    #[arg(long, default_value_t = 50)]
+    pub(crate) source_changes: usize,
+    /// Requests in flight of the bare client; without it, the best of 4, 8, 16 and 32 is found first.
+    #[arg(long)]
+    pub(crate) concurrency: Option<usize>,
+    /// The controller's binary; without it, the one beside this program, built if it is not there.
+    #[arg(long, value_name = "PATH")]
+    pub(crate) controller: Option<PathBuf>,
+    /// A further argument of the controller; may be repeated.
+    #[arg(
+        long = "controller-arg",
+        value_name = "ARG",
+        allow_hyphen_values = true
+    )]
+    pub(crate) more: Vec<String>,
+    /// Where the controller serves its metrics; 0 takes a free port.
+    #[arg(long, default_value_t = 0)]
+    pub(crate) metrics_port: u16,
+    /// Measures only the floor, without a controller.
+    #[arg(long)]
+    pub(crate) floor_only: bool,
+    /// Writes all figures to this file, as JSON.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) json: Option<PathBuf>,
+    /// Copies the controller's logs to this folder.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) logs: Option<PathBuf>,
+    /// Ends with an error when a bar is missed.
+    #[arg(long)]
+    pub(crate) strict: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn owners_are_a_list() {
+        let args = Args::try_parse_from(["bench", "--owners", "30,300"]).unwrap();
+        assert_eq!(args.owners, [30, 300]);
+        assert_eq!(Args::try_parse_from(["bench"]).unwrap().owners, [300, 1000]);
+    }
+}

@@ -1,0 +1,160 @@
+//! The bars that the product must clear, and whether a run did.
+
+use serde::Serialize;
+
+use crate::figures::{Measured, Run};
+use crate::table::Table;
+
+/// Cold, against the floor.
+const COLD: f64 = 1.5;
+/// The goal beyond the bar.
+const COLD_GOAL: f64 = 1.2;
+/// Requests per Workload beyond its steps.
+const REQUESTS_BEYOND_STEPS: f64 = 4.0;
+/// A source change, against the same chain by a bare client.
+const CHANGE: f64 = 2.0;
+/// Resident memory, in MiB.
+const MEMORY: f64 = 60.0;
+/// The goal beyond the bar.
+const MEMORY_GOAL: f64 = 40.0;
+/// CPU time per Workload with the most Workloads, against that with the fewest: "independent of the number", and what the
+/// clock's resolution and noise may add.
+const GROWTH: f64 = 1.25;
+
+/// One figure and what it may be at most.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Bar {
+    /// What was measured.
+    pub(crate) what: String,
+    /// The figure.
+    pub(crate) measured: f64,
+    /// It may be at most this.
+    pub(crate) limit: f64,
+    /// What we wish for beyond the bar.
+    pub(crate) goal: Option<f64>,
+}
+
+impl Bar {
+    fn new(what: String, measured: f64, limit: f64) -> Self {
+        Self {
+            what,
+            measured,
+            limit,
+            goal: None,
+        }
+    }
+
+    fn with_goal(self, goal: f64) -> Self {
+        Self {
+            goal: Some(goal),
+            ..self
+        }
+    }
+
+    /// Whether the bar is cleared. What is not a number does not clear it.
+    pub(crate) fn is_cleared(&self) -> bool {
+        self.measured <= self.limit
+    }
+
+    fn verdict(&self) -> &'static str {
+        match self.goal {
+            _ if !self.is_cleared() => "MISS",
+            Some(goal) if self.measured <= goal => "pass, goal met",
+            Some(_) | None => "pass",
+        }
+    }
+}
+
+/// All bars for these runs, ordered by number of owners.
+pub(crate) fn bars(runs: &[Run]) -> Vec<Bar> {
+    let measured = |run: &Run| run.measured.clone().map(|measured| (run.clone(), measured));
+    let measured: Vec<(Run, Measured)> = runs.iter().filter_map(measured).collect();
+    let mut bars: Vec<Bar> = measured
+        .iter()
+        .flat_map(|(run, measured)| of_run(run, measured))
+        .collect();
+    bars.extend(growth(&measured));
+    bars
+}
+
+fn of_run(run: &Run, measured: &Measured) -> Vec<Bar> {
+    let n = run.owners;
+    let bar = |what: &str, figure: f64, bar: f64| Bar::new(format!("N={n}: {what}"), figure, bar);
+    let requests = |count: u64, what: &str| bar(what, number(count), 0.0);
+    let per_owner = number(measured.cold.requests.sum()) / count(n);
+    let restart = &measured.restart.requests;
+    let mut bars = vec![
+        bar(
+            "cold, ratio to the floor",
+            measured.cold.seconds / run.floor.seconds,
+            COLD,
+        )
+        .with_goal(COLD_GOAL),
+        bar(
+            "cold, requests per Workload (events aside)",
+            per_owner,
+            f64::from(run.steps) + REQUESTS_BEYOND_STEPS,
+        ),
+        requests(measured.steady.requests.writes, "steady, writes"),
+        requests(measured.steady.requests.reads(), "steady, reads"),
+        requests(restart.writes, "restart, writes"),
+        requests(restart.gets, "restart, reads but LIST, WATCH and discovery"),
+    ];
+    if let Some(floor) = &run.chains {
+        let ratio = measured.source_change.latency.p50_ms / floor.p50_ms;
+        bars.push(bar("source change, p50, ratio to the floor", ratio, CHANGE));
+    }
+    let peak = measured
+        .cold
+        .usage
+        .peak_rss_mib
+        .max(measured.restart.usage.peak_rss_mib);
+    bars.push(bar("peak memory, MiB", peak, MEMORY).with_goal(MEMORY_GOAL));
+    bars
+}
+
+fn growth(runs: &[(Run, Measured)]) -> Option<Bar> {
+    let cost = |(run, measured): &(Run, Measured)| {
+        let seconds = measured
+            .cold
+            .cpu_seconds
+            .get("controller")
+            .copied()
+            .unwrap_or(f64::NAN);
+        (run.owners, seconds / count(run.owners))
+    };
+    let (fewest, least) = runs.first().map(cost)?;
+    let (most, at_most) = runs.last().map(cost)?;
+    let what = format!("cold, CPU per Workload, N={most} against N={fewest}");
+    (most > fewest).then(|| Bar::new(what, at_most / least, GROWTH))
+}
+
+/// The bars as a table.
+pub(crate) fn render(bars: &[Bar]) -> String {
+    let mut table = Table::new(["what", "measured", "bar", "goal", "verdict"]);
+    for bar in bars {
+        let goal = bar.goal.map_or(String::new(), |goal| format!("≤ {goal}"));
+        table.row(&[
+            bar.what.clone(),
+            format!("{:.2}", bar.measured),
+            format!("≤ {}", bar.limit),
+            goal,
+            bar.verdict().to_owned(),
+        ]);
+    }
+    table.render()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
+fn number(count: u64) -> f64 {
+    count as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
+fn count(owners: usize) -> f64 {
+    owners as f64
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,188 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::floor::Floor;
+use crate::latency::Latency;
+use crate::phases::change::{SourceChange, TemplateEdit};
+use crate::phases::cold::Cold;
+use crate::phases::end::Deletion;
+use crate::phases::steady::{Restart, Steady};
+use crate::proc_stat::Usage;
+use crate::tally::Requests;
+
+fn floor(seconds: f64) -> Floor {
+    Floor {
+        seconds,
+        concurrency: 16,
+        cpu_seconds: BTreeMap::new(),
+    }
+}
+
+fn latency(p50_ms: f64) -> Latency {
+    Latency {
+        samples: 50,
+        p50_ms,
+        p99_ms: p50_ms,
+        max_ms: p50_ms,
+    }
+}
+
+/// A run that clears every bar by a little.
+fn good_run(owners: usize) -> Run {
+    let usage = Usage {
+        cpu_seconds: 1.0,
+        rss_mib: 50.0,
+        peak_rss_mib: 59.0,
+    };
+    let cpu_seconds = BTreeMap::from([("controller".to_owned(), count(owners) / 100.0)]);
+    let writes = u64::try_from(owners).unwrap() * 9;
+    let listed = Requests {
+        lists: 12,
+        watches: 12,
+        discovery: 3,
+        ..Requests::default()
+    };
+    let measured = Measured {
+        cold: Cold {
+            seconds: 14.9,
+            requests: Requests {
+                writes,
+                events: writes,
+                ..Requests::default()
+            },
+            child_statuses: 0,
+            cpu_seconds,
+            usage,
+        },
+        steady: Steady {
+            reconciles: 10_000,
+            touches: 10_000,
+            requests: Requests {
+                leases: 4,
+                watches: 1,
+                ..Requests::default()
+            },
+            cpu_seconds: 1.0,
+        },
+        source_change: SourceChange {
+            latency: latency(79.0),
+            requests: Requests::default(),
+        },
+        template_edit: TemplateEdit {
+            seconds: 1.0,
+            requests: Requests::default(),
+        },
+        restart: Restart {
+            seconds: 1.0,
+            requests: listed,
+            usage,
+        },
+        deletion: Deletion {
+            seconds: 1.0,
+            requests: Requests::default(),
+        },
+    };
+    Run {
+        owners,
+        steps: 5,
+        floor: floor(10.0),
+        floor_again: floor(10.0),
+        chains: Some(latency(40.0)),
+        measured: Some(measured),
+    }
+}
+
+fn missed(change: impl Fn(&mut Measured)) -> Vec<String> {
+    let mut run = good_run(300);
+    change(run.measured.as_mut().unwrap());
+    bars(&[run])
+        .into_iter()
+        .filter(|bar| !bar.is_cleared())
+        .map(|bar| bar.what)
+        .collect()
+}
+
+#[test]
+fn a_run_within_all_bars_clears_them() {
+    assert_eq!(missed(|_| ()), Vec::<String>::new());
+    assert_eq!(bars(&[good_run(300)]).len(), 8);
+}
+
+#[test]
+fn each_bar_is_missed_by_the_figure_it_is_for() {
+    type Change = fn(&mut Measured);
+    let cases: [(&str, Change); 8] = [
+        ("cold, ratio to the floor", |run| run.cold.seconds = 15.1),
+        ("cold, requests per Workload (events aside)", |run| {
+            run.cold.requests.gets = 1;
+        }),
+        ("steady, writes", |run| run.steady.requests.writes = 1),
+        ("steady, reads", |run| run.steady.requests.lists = 1),
+        ("restart, writes", |run| run.restart.requests.writes = 1),
+        ("restart, reads but LIST, WATCH and discovery", |run| {
+            run.restart.requests.gets = 1;
+        }),
+        ("source change, p50, ratio to the floor", |run| {
+            run.source_change.latency.p50_ms = 81.0;
+        }),
+        ("peak memory, MiB", |run| {
+            run.restart.usage.peak_rss_mib = 61.0;
+        }),
+    ];
+    for (what, change) in cases {
+        assert_eq!(missed(change), [format!("N=300: {what}")]);
+    }
+}
+
+#[test]
+fn growth_compares_the_largest_run_with_the_smallest() {
+    let mut large = good_run(1000);
+    large
+        .measured
+        .as_mut()
+        .unwrap()
+        .cold
+        .cpu_seconds
+        .insert("controller".to_owned(), 13.0);
+    let last = bars(&[good_run(300), large]).pop().unwrap();
+    assert_eq!(last.what, "cold, CPU per Workload, N=1000 against N=300");
+    assert!((last.measured - 1.3).abs() < 1e-9 && !last.is_cleared());
+    assert!(
+        bars(&[good_run(300)])
+            .iter()
+            .all(|bar| !bar.what.contains("against N"))
+    );
+}
+
+#[test]
+fn a_floor_without_a_controller_has_no_bars() {
+    assert_eq!(
+        bars(&[Run {
+            measured: None,
+            ..good_run(300)
+        }]),
+        []
+    );
+}
+
+#[test]
+fn what_is_not_a_number_clears_nothing() {
+    assert!(!Bar::new("x".into(), f64::NAN, 1.0).is_cleared());
+}
+
+#[test]
+fn the_table_tells_a_goal_from_a_bar() {
+    let bars = [
+        Bar::new("cold".into(), 1.1, COLD).with_goal(COLD_GOAL),
+        Bar::new("cold".into(), 1.4, COLD).with_goal(COLD_GOAL),
+        Bar::new("writes".into(), 3.0, 0.0),
+    ];
+    let expected = "\
+what    measured    bar   goal         verdict
+------  --------  -----  -----  --------------
+cold        1.10  ≤ 1.5  ≤ 1.2  pass, goal met
+cold        1.40  ≤ 1.5  ≤ 1.2            pass
+writes      3.00    ≤ 0                   MISS
+";
+    assert_eq!(render(&bars), expected);
+}

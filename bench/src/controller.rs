@@ -1,0 +1,209 @@
+//! The controller under test, as a child process.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail, ensure};
+use test_support::Process;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::args::Args;
+use crate::exposition;
+use crate::proc_stat::{Usage, usage};
+
+const BINARY: &str = "supplychain-controller";
+/// How long it may take until it serves metrics.
+const START_LIMIT: Duration = Duration::from_mins(1);
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How to start it, again and again.
+#[derive(Debug, Clone)]
+pub(crate) struct Program {
+    /// The binary.
+    pub(crate) path: PathBuf,
+    /// Further arguments.
+    pub(crate) args: Vec<String>,
+    /// Port of its metrics; 0 takes a free one.
+    pub(crate) metrics_port: u16,
+    /// The kubeconfig of an administrator.
+    pub(crate) kubeconfig: PathBuf,
+    /// What it prints is appended here.
+    pub(crate) log: PathBuf,
+}
+
+/// The running controller.
+#[derive(Debug)]
+pub(crate) struct Controller {
+    process: Process,
+    port: u16,
+}
+
+impl Program {
+    /// Starts it and waits until it serves metrics.
+    ///
+    /// # Errors
+    ///
+    /// When it ends early; the message has the end of its log.
+    pub(crate) async fn start(&self) -> anyhow::Result<Controller> {
+        let port = if self.metrics_port == 0 {
+            free_port().await?
+        } else {
+            self.metrics_port
+        };
+        let process = Process::builder(&self.path)
+            .arg(format!("--metrics-port={port}"))
+            .args(&self.args)
+            .env("KUBECONFIG", &self.kubeconfig)
+            .start(&self.log)?;
+        let mut controller = Controller { process, port };
+        controller.serves().await?;
+        Ok(controller)
+    }
+}
+
+impl Controller {
+    /// What it used since it started.
+    ///
+    /// # Errors
+    ///
+    /// When it has ended.
+    pub(crate) fn usage(&self) -> anyhow::Result<Usage> {
+        usage(self.process.pid())
+            .with_context(|| format!("the controller has ended:\n{}", self.process.log_tail()))
+    }
+
+    /// Its process id.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Workloads reconciled since it started.
+    ///
+    /// # Errors
+    ///
+    /// When its metrics cannot be read.
+    pub(crate) async fn reconciles(&self) -> anyhow::Result<u64> {
+        let text = self.metrics().await?;
+        let sum =
+            exposition::sum(&text, "carto_reconcile_total", &[("kind", "Workload")]).unwrap_or(0.0);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a counter of whole reconciles"
+        )]
+        Ok(sum as u64)
+    }
+
+    /// Waits until it has reconciled so many Workloads since it started.
+    ///
+    /// # Errors
+    ///
+    /// When `limit` passes first; the text says how many it has.
+    pub(crate) async fn reconciled(&self, count: u64, limit: Duration) -> anyhow::Result<()> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let seen = self.reconciles().await?;
+            if seen >= count {
+                return Ok(());
+            }
+            ensure!(
+                Instant::now() < deadline,
+                "{seen} of {count} reconciles within {limit:?}"
+            );
+            tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    /// The end of its log.
+    pub(crate) fn log_tail(&self) -> String {
+        self.process.log_tail()
+    }
+
+    /// Kills it (SIGKILL) and waits until it is gone.
+    pub(crate) fn kill(mut self) {
+        self.process.kill();
+    }
+
+    async fn serves(&mut self) -> anyhow::Result<()> {
+        let deadline = Instant::now() + START_LIMIT;
+        while let Err(error) = self.metrics().await {
+            if !self.process.is_running() {
+                bail!(
+                    "{BINARY} ended early; the end of its log:\n{}",
+                    self.log_tail()
+                );
+            }
+            if Instant::now() > deadline {
+                return Err(error.context(format!(
+                    "no metrics on port {}:\n{}",
+                    self.port,
+                    self.log_tail()
+                )));
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
+    }
+
+    /// The text of `/metrics`.
+    async fn metrics(&self) -> anyhow::Result<String> {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port))
+            .await
+            .context("the controller's metrics")?;
+        stream
+            .write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")
+            .await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        let (head, body) = answer
+            .split_once("\r\n\r\n")
+            .context("an answer without a body")?;
+        ensure!(
+            head.lines()
+                .next()
+                .is_some_and(|line| line.contains(" 200")),
+            "metrics: {head}"
+        );
+        Ok(body.to_owned())
+    }
+}
+
+async fn free_port() -> anyhow::Result<u16> {
+    Ok(TcpListener::bind("127.0.0.1:0").await?.local_addr()?.port())
+}
+
+/// The binary to measure: the given one, else the one of this workspace, brought up to date. A stale binary measured in
+/// place of today's code would be worse than none.
+///
+/// # Errors
+///
+/// When it cannot be built.
+pub(crate) fn binary(args: &Args) -> anyhow::Result<PathBuf> {
+    if let Some(path) = &args.controller {
+        ensure!(path.is_file(), "{} is not there", path.display());
+        return Ok(path.clone());
+    }
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    if workspace.join("Cargo.toml").is_file() {
+        let built = Command::new("cargo")
+            .args(["build", "--release", "-p", BINARY])
+            .current_dir(&workspace)
+            .status()
+            .context("cargo")?;
+        ensure!(built.success(), "{BINARY} cannot be built");
+    }
+    let own = std::env::current_exe()?;
+    let beside = own.with_file_name(BINARY);
+    let of_workspace = workspace.join("target/release").join(BINARY);
+    let found = [of_workspace, beside]
+        .into_iter()
+        .find(|path| path.is_file());
+    found.with_context(|| {
+        format!(
+            "no {BINARY} beside {}; name one with --controller",
+            own.display()
+        )
+    })
+}

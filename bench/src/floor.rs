@@ -1,0 +1,240 @@
+//! The floor: the writes that cannot be avoided, sent by a client that does nothing else.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde::Serialize;
+
+use crate::api::{Api, STEPS, WORKLOADS, status_of};
+use crate::latency::Latency;
+use crate::layout::{FLOOR, Owner, owners};
+use crate::objects::{new_revision, owner_status, stamped, workload};
+use crate::seen::{Step, Workload};
+use crate::workers::each;
+use crate::world::{LIMIT, World};
+
+/// Requests in flight that are tried.
+const CANDIDATES: [usize; 4] = [4, 8, 16, 32];
+/// Owners of a try.
+const SAMPLE: usize = 40;
+/// The first round warms the API server and is not counted.
+const ROUNDS: usize = 3;
+const FIRST_REVISION: &str = "v1";
+
+/// One run of the floor.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Floor {
+    /// From the first request to the last child status.
+    pub(crate) seconds: f64,
+    /// Requests in flight.
+    pub(crate) concurrency: usize,
+    /// CPU seconds by process.
+    pub(crate) cpu_seconds: BTreeMap<String, f64>,
+}
+
+/// Finds the number of requests in flight with which the bare client is fastest, and warms the API server by doing so.
+///
+/// # Errors
+///
+/// When the API server refuses.
+pub(crate) async fn best_concurrency(
+    world: &World,
+    count: usize,
+    steps: u8,
+) -> anyhow::Result<usize> {
+    let sample = count.min(SAMPLE);
+    let mut fastest = BTreeMap::new();
+    for round in 0..ROUNDS {
+        for concurrency in CANDIDATES {
+            let taken = write_all(world, sample, steps, concurrency).await?;
+            world.clear(FLOOR, sample).await?;
+            if round > 0 {
+                let best = fastest.entry(concurrency).or_insert(taken);
+                *best = taken.min(*best);
+            }
+        }
+    }
+    let best = fastest.into_iter().min_by_key(|&(_, taken)| taken);
+    best.map(|(concurrency, _)| concurrency)
+        .context("nothing was tried")
+}
+
+/// Measures the floor for so many owners and leaves the objects there.
+///
+/// # Errors
+///
+/// When the API server refuses.
+pub(crate) async fn measure(
+    world: &World,
+    count: usize,
+    steps: u8,
+    concurrency: usize,
+) -> anyhow::Result<Floor> {
+    let before = world.cpu_seconds(None)?;
+    let taken = write_all(world, count, steps, concurrency).await?;
+    let cpu_seconds = spent(&before, world.cpu_seconds(None)?);
+    Ok(Floor {
+        seconds: taken.as_secs_f64(),
+        concurrency,
+        cpu_seconds,
+    })
+}
+
+/// What was used between two readings, by process.
+pub(crate) fn spent(
+    before: &BTreeMap<String, f64>,
+    after: BTreeMap<String, f64>,
+) -> BTreeMap<String, f64> {
+    let since = |name: &str| before.get(name).copied().unwrap_or(0.0);
+    after
+        .into_iter()
+        .map(|(name, seconds)| (name.clone(), seconds - since(&name)))
+        .collect()
+}
+
+async fn write_all(
+    world: &World,
+    count: usize,
+    steps: u8,
+    concurrency: usize,
+) -> anyhow::Result<Duration> {
+    let client = world.client.clone();
+    let start = Instant::now();
+    each(concurrency, owners(FLOOR, count), move |owner| {
+        let client = client.clone();
+        async move { write_one(&client, &owner, steps).await }
+    })
+    .await?;
+    let objects = count * usize::from(steps);
+    world
+        .steps
+        .reach(
+            "all stamped objects have a status",
+            objects,
+            LIMIT,
+            |_, step| step.is_settled(),
+        )
+        .await?;
+    Ok(start.elapsed())
+}
+
+/// All writes of one owner, in the order a controller would send them. Nothing is waited for: the same bytes as fast as
+/// the API server takes them.
+async fn write_one(client: &Api, owner: &Owner, steps: u8) -> anyhow::Result<()> {
+    let path = WORKLOADS.at(&owner.key);
+    let uid = client
+        .create(
+            &WORKLOADS.within(&owner.key.namespace),
+            &workload(owner, FIRST_REVISION),
+        )
+        .await?;
+    for step in 1..=steps {
+        client
+            .apply(
+                &STEPS.at(&owner.step(step)),
+                &stamped(owner, &uid, step, FIRST_REVISION),
+            )
+            .await?;
+        if step == 1 {
+            client
+                .merge(&status_of(&path), &owner_status(owner, 1, steps))
+                .await?;
+        }
+    }
+    client
+        .merge(&status_of(&path), &owner_status(owner, steps, steps))
+        .await
+}
+
+/// Changes single sources and carries each through its chain, by watch and apply. Needs the objects of [`measure`].
+///
+/// # Errors
+///
+/// When the API server refuses, or a change does not come through.
+pub(crate) async fn chains(
+    world: &World,
+    count: usize,
+    steps: u8,
+    changes: usize,
+) -> anyhow::Result<Option<Latency>> {
+    let owners = owners(FLOOR, count);
+    let mut samples = Vec::with_capacity(changes);
+    for (number, owner) in spread(&owners, changes).enumerate() {
+        samples.push(chain(world, owner, steps, format!("change-{number}")).await?);
+    }
+    Ok(Latency::of(&samples))
+}
+
+/// So many of the owners, evenly spread, again from the start when there are too few.
+pub(crate) fn spread(owners: &[Owner], count: usize) -> impl Iterator<Item = &Owner> {
+    let stride = (owners.len() / count.max(1)).max(1);
+    (0..count).filter_map(move |number| owners.get((number * stride) % owners.len().max(1)))
+}
+
+async fn chain(
+    world: &World,
+    owner: &Owner,
+    steps: u8,
+    revision: String,
+) -> anyhow::Result<Duration> {
+    let before = world
+        .workloads
+        .get(&owner.key)
+        .context("a Workload is missing")?;
+    let (uid, generation) = (before.metadata.uid, before.metadata.generation);
+    let changed = world.workloads.when(&owner.key, move |now: &Workload| {
+        now.metadata.generation > generation
+    });
+    let start = Instant::now();
+    world
+        .client
+        .merge(&WORKLOADS.at(&owner.key), &new_revision(&revision))
+        .await?;
+    changed.await?;
+    for step in 1..=steps {
+        let (last, wanted) = (step == steps, revision.clone());
+        let passed_on = move |now: &Step| now.spec.revision == wanted && (last || now.is_settled());
+        let seen = world.steps.when(&owner.step(step), passed_on);
+        world
+            .client
+            .apply(
+                &STEPS.at(&owner.step(step)),
+                &stamped(owner, &uid, step, &revision),
+            )
+            .await?;
+        let seen = tokio::time::timeout(LIMIT, seen)
+            .await
+            .context("a change does not come through")??;
+        if last {
+            return Ok(seen - start);
+        }
+    }
+    Ok(start.elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_spread_over_all_owners() {
+        let picked = |owners_there: usize, count: usize| -> Vec<String> {
+            spread(&owners(FLOOR, owners_there), count)
+                .map(|owner| owner.key.name.clone())
+                .collect()
+        };
+        assert_eq!(picked(100, 4), ["app-0", "app-25", "app-50", "app-75"]);
+        assert_eq!(picked(2, 3), ["app-0", "app-1", "app-0"]);
+        assert_eq!(picked(0, 3), Vec::<String>::new());
+    }
+
+    #[test]
+    fn time_is_counted_from_the_first_reading() {
+        let before = BTreeMap::from([("etcd".to_owned(), 2.0)]);
+        let after = BTreeMap::from([("etcd".to_owned(), 3.5), ("controller".to_owned(), 1.0)]);
+        let expected = BTreeMap::from([("etcd".to_owned(), 1.5), ("controller".to_owned(), 1.0)]);
+        assert_eq!(spent(&before, after), expected);
+    }
+}

@@ -1,0 +1,133 @@
+//! Changes: one Workload's source, and one template of all Workloads.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde::Serialize;
+use serde_json::json;
+
+use crate::api::{TEMPLATES, WORKLOADS};
+use crate::floor::spread;
+use crate::latency::Latency;
+use crate::layout::{Owner, step_of};
+use crate::objects::{new_revision, template_name};
+use crate::phases::Stage;
+use crate::seen::{Step, Workload};
+use crate::tally::{Agent, Requests};
+use crate::world::LIMIT;
+
+/// How long one change may take: a chain that stopped should not stop the bench for long.
+const CHANGE_LIMIT: Duration = Duration::from_mins(1);
+const NOTE: &str = "edited";
+
+/// Single changes of sources.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SourceChange {
+    /// From the change of the Workload until the last object of its chain carries it.
+    pub(crate) latency: Latency,
+    /// Requests of the controller for all changes.
+    pub(crate) requests: Requests,
+}
+
+/// An edit of a template.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TemplateEdit {
+    /// From the edit until each Workload's object carries it.
+    pub(crate) seconds: f64,
+    /// Requests of the controller, until it came to rest.
+    pub(crate) requests: Requests,
+}
+
+/// Changes single sources, one after the other, on different Workloads.
+///
+/// # Errors
+///
+/// When a change does not come through.
+pub(crate) async fn sources(stage: &mut Stage<'_>, changes: usize) -> anyhow::Result<SourceChange> {
+    stage.world.forget_requests()?;
+    let owners = stage.owners();
+    let mut samples = Vec::with_capacity(changes);
+    for (number, owner) in spread(&owners, changes).enumerate() {
+        let sample = source(stage, owner, format!("change-{number}")).await;
+        samples.push(sample.map_err(|error| stage.explain(error))?);
+    }
+    let requests = stage
+        .world
+        .requests_until_rest(Agent::Controller)
+        .await?
+        .of(Agent::Controller);
+    let latency = Latency::of(&samples).context("no changes were asked for")?;
+    Ok(SourceChange { latency, requests })
+}
+
+async fn source(stage: &Stage<'_>, owner: &Owner, revision: String) -> anyhow::Result<Duration> {
+    let world = &*stage.world;
+    let generation = world
+        .workloads
+        .get(&owner.key)
+        .context("a Workload is missing")?
+        .metadata
+        .generation;
+    let patch = new_revision(&revision);
+    let carried = world
+        .steps
+        .when(&owner.step(stage.steps), move |step: &Step| {
+            step.spec.revision == revision
+        });
+    let start = Instant::now();
+    world
+        .client
+        .merge(&WORKLOADS.at(&owner.key), &patch)
+        .await?;
+    let seen = tokio::time::timeout(CHANGE_LIMIT, carried)
+        .await
+        .context("a change does not come through")??;
+    // The next change starts from rest, or it would wait for this one's status.
+    let at_rest =
+        move |owner: &Workload| owner.metadata.generation > generation && owner.is_ready();
+    let ready = world.workloads.when(&owner.key, at_rest);
+    tokio::time::timeout(CHANGE_LIMIT, ready)
+        .await
+        .context("a Workload is not Ready again")??;
+    Ok(seen - start)
+}
+
+/// Edits the template of the last step, which concerns one object of each Workload.
+///
+/// # Errors
+///
+/// When the edit does not reach all objects.
+pub(crate) async fn template(stage: &mut Stage<'_>) -> anyhow::Result<TemplateEdit> {
+    stage.world.forget_requests()?;
+    let last = stage.steps;
+    let edit = json!({"spec": {"template": {"spec": {"note": NOTE}}}});
+    let start = Instant::now();
+    stage
+        .world
+        .client
+        .merge(&TEMPLATES.named(&template_name(last)), &edit)
+        .await?;
+    let carries_it = move |key: &crate::layout::Key, step: &Step| {
+        step_of(&key.name) == Some(last) && step.spec.note == NOTE
+    };
+    let reached = stage
+        .world
+        .steps
+        .reach(
+            "each Workload's object carries the edit",
+            stage.count,
+            LIMIT,
+            carries_it,
+        )
+        .await;
+    reached.map_err(|error| stage.explain(error))?;
+    let seconds = start.elapsed().as_secs_f64();
+    let requests = stage
+        .world
+        .requests_until_rest(Agent::Controller)
+        .await?
+        .of(Agent::Controller);
+    Ok(TemplateEdit { seconds, requests })
+}

@@ -1,0 +1,55 @@
+//! The end: all Workloads are deleted.
+
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::api::WORKLOADS;
+use crate::layout::{TEAM, namespaces};
+use crate::phases::Stage;
+use crate::tally::{Agent, Requests};
+use crate::workers::each;
+use crate::world::LIMIT;
+
+/// The deletion of all Workloads.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Deletion {
+    /// From the first request until the last stamped object is gone.
+    pub(crate) seconds: f64,
+    /// Requests of the controller; the objects go by garbage collection.
+    pub(crate) requests: Requests,
+}
+
+/// Measures it.
+///
+/// # Errors
+///
+/// When the objects do not go.
+pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Deletion> {
+    stage.world.forget_requests()?;
+    let client = stage.world.client.clone();
+    let start = Instant::now();
+    each(
+        stage.concurrency,
+        namespaces(TEAM, stage.count),
+        move |namespace| {
+            let client = client.clone();
+            async move { client.delete_all(&WORKLOADS.within(&namespace)).await }
+        },
+    )
+    .await?;
+    let gone = stage
+        .world
+        .steps
+        .emptied("all stamped objects are gone", LIMIT)
+        .await;
+    gone.map_err(|error| stage.explain(error))?;
+    let seconds = start.elapsed().as_secs_f64();
+    let requests = stage
+        .world
+        .requests_until_rest(Agent::Controller)
+        .await?
+        .of(Agent::Controller);
+    Ok(Deletion { seconds, requests })
+}

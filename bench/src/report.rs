@@ -1,0 +1,166 @@
+//! Figures as text, one paragraph a phase.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use crate::figures::Run;
+use crate::floor::Floor;
+use crate::latency::Latency;
+use crate::phases::change::{SourceChange, TemplateEdit};
+use crate::phases::cold::Cold;
+use crate::phases::end::Deletion;
+use crate::phases::steady::{Restart, Steady};
+use crate::table::Table;
+use crate::tally::Requests;
+
+/// The floor.
+pub(crate) fn floor(floor: &Floor) -> String {
+    format!(
+        "{:.2} s with {} requests in flight",
+        floor.seconds, floor.concurrency
+    )
+}
+
+/// Percentiles.
+pub(crate) fn latency(latency: &Latency) -> String {
+    let Latency {
+        samples,
+        p50_ms,
+        p99_ms,
+        max_ms,
+    } = latency;
+    format!("p50 {p50_ms:.1} ms, p99 {p99_ms:.1} ms, longest {max_ms:.1} ms ({samples} changes)")
+}
+
+/// The cold phase, against its floor.
+#[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
+pub(crate) fn cold(cold: &Cold, against: &Floor, owners: usize) -> String {
+    let per_owner = cold.requests.sum() as f64 / owners as f64;
+    let events = cold.requests.events as f64 / owners as f64;
+    let cpu = cold
+        .cpu_seconds
+        .get("controller")
+        .copied()
+        .unwrap_or(f64::NAN);
+    format!(
+        "{:.2} s, {:.2} × floor; {per_owner:.2} requests per Workload and {events:.2} events; controller {cpu:.2} s CPU, {:.1} MiB peak\n{}{}",
+        cold.seconds,
+        cold.seconds / against.seconds,
+        cold.usage.peak_rss_mib,
+        requests(&cold.requests),
+        cpu_table(&against.cpu_seconds, &cold.cpu_seconds),
+    )
+}
+
+/// The steady phase.
+pub(crate) fn steady(steady: &Steady) -> String {
+    format!(
+        "{} reconciles by {} touches: {} writes, {} reads; {:.2} s CPU\n{}",
+        steady.reconciles,
+        steady.touches,
+        steady.requests.writes,
+        steady.requests.reads(),
+        steady.cpu_seconds,
+        requests(&steady.requests),
+    )
+}
+
+/// Source changes.
+pub(crate) fn source_change(change: &SourceChange, against: Option<&Latency>) -> String {
+    let ratio = against.map_or(String::new(), |floor| {
+        format!("; p50 {:.2} × floor", change.latency.p50_ms / floor.p50_ms)
+    });
+    format!(
+        "{}{ratio}\n{}",
+        latency(&change.latency),
+        requests(&change.requests)
+    )
+}
+
+/// A template edit.
+pub(crate) fn template_edit(edit: &TemplateEdit) -> String {
+    format!("{:.2} s\n{}", edit.seconds, requests(&edit.requests))
+}
+
+/// A restart.
+pub(crate) fn restart(restart: &Restart) -> String {
+    format!(
+        "settled in {:.2} s: {} writes, {} reads, {} watches; {:.2} s CPU, {:.1} MiB peak\n{}",
+        restart.seconds,
+        restart.requests.writes,
+        restart.requests.reads(),
+        restart.requests.watches,
+        restart.usage.cpu_seconds,
+        restart.usage.peak_rss_mib,
+        requests(&restart.requests),
+    )
+}
+
+/// The deletion.
+pub(crate) fn deletion(deletion: &Deletion) -> String {
+    format!(
+        "{:.2} s\n{}",
+        deletion.seconds,
+        requests(&deletion.requests)
+    )
+}
+
+/// How far the floor moved during the run.
+pub(crate) fn drift(run: &Run) -> String {
+    let percent = (run.floor_again.seconds / run.floor.seconds - 1.0) * 100.0;
+    format!("{} ({percent:+.0} %)", floor(&run.floor_again))
+}
+
+/// Requests by sort, most frequent first.
+fn requests(requests: &Requests) -> String {
+    let mut sorts: Vec<(&String, &u64)> = requests.by_sort.iter().collect();
+    sorts.sort_by(|one, other| other.1.cmp(one.1).then(one.0.cmp(other.0)));
+    let mut text = String::new();
+    for (sort, count) in sorts {
+        writeln!(text, "    {count:>7}  {sort}").expect("writing to a String cannot fail");
+    }
+    text
+}
+
+fn cpu_table(floor: &BTreeMap<String, f64>, cold: &BTreeMap<String, f64>) -> String {
+    let mut table = Table::new(["    CPU seconds", "floor", "cold"]);
+    let of = |side: &BTreeMap<String, f64>, name: &str| {
+        side.get(name)
+            .map_or(String::new(), |spent| format!("{spent:.2}"))
+    };
+    for name in floor.keys().chain(cold.keys()).collect::<BTreeSet<_>>() {
+        table.row(&[format!("    {name}"), of(floor, name), of(cold, name)]);
+    }
+    table.render()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_listed_most_frequent_first() {
+        let by_sort = [("get x", 1), ("patch y", 1500), ("list z", 1)]
+            .map(|(sort, count)| (sort.to_owned(), count));
+        let seen = Requests {
+            by_sort: by_sort.into(),
+            ..Requests::default()
+        };
+        assert_eq!(
+            requests(&seen),
+            "       1500  patch y\n          1  get x\n          1  list z\n"
+        );
+    }
+
+    #[test]
+    fn a_process_that_ran_on_one_side_only_has_one_figure() {
+        let floor = BTreeMap::from([("etcd".to_owned(), 1.0)]);
+        let cold = BTreeMap::from([("etcd".to_owned(), 1.5), ("controller".to_owned(), 0.25)]);
+        let text = cpu_table(&floor, &cold);
+        let expected = "
+    controller          0.25
+    etcd          1.00  1.50
+";
+        assert!(text.ends_with(expected), "{text}");
+    }
+}
