@@ -1,4 +1,4 @@
-//! CRD types, conditions, reasons, names and pure validation of `carto.run/v1alpha1`.
+//! CRD types, conditions, reasons and pure validation of `carto.run/v1alpha1`.
 //!
 //! Everything here is data and arithmetic on data: no clock, no environment, no files, no network, no async runtime.
 //! What the API server, the engine, the controllers and the CLI must agree on is written once, here:
@@ -8,7 +8,8 @@
 //!  workload.rs ───────▶ supply_chain.rs ┐               templates.rs ──▶ ClusterRunTemplate runnable.rs
 //!  deliverable.rs ────▶ delivery.rs     ┴▶ blueprint.rs (five kinds, one TemplateSpec)
 //!
-//!  shared: params.rs selector.rs status.rs condition.rs event.rs labels.rs names.rs
+//!  shared: params.rs source.rs selector.rs status.rs condition.rs event.rs labels.rs
+//!  what the API server is told: schema.rs (CRDs), validation.rs (admission)
 //! ```
 //!
 //! - A *typed kind* mirrors the JSON of one CRD: names in camelCase, absent lists and maps as empty, unknown fields

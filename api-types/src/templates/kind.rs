@@ -1,0 +1,85 @@
+//! Which template kinds there are.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// Which of the template kinds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TemplateKind {
+    /// ClusterSourceTemplate.
+    Source,
+    /// ClusterImageTemplate.
+    Image,
+    /// ClusterConfigTemplate.
+    Config,
+    /// ClusterTemplate.
+    Plain,
+    /// ClusterDeploymentTemplate.
+    Deployment,
+}
+
+impl TemplateKind {
+    /// Every template kind.
+    pub const ALL: [Self; 5] = [
+        Self::Source,
+        Self::Image,
+        Self::Config,
+        Self::Plain,
+        Self::Deployment,
+    ];
+
+    /// The Kubernetes kind.
+    ///
+    /// ```
+    /// use api_types::TemplateKind;
+    ///
+    /// assert_eq!(TemplateKind::Plain.as_str(), "ClusterTemplate");
+    /// assert_eq!("ClusterTemplate".parse(), Ok(TemplateKind::Plain));
+    /// ```
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Source => "ClusterSourceTemplate",
+            Self::Image => "ClusterImageTemplate",
+            Self::Config => "ClusterConfigTemplate",
+            Self::Plain => "ClusterTemplate",
+            Self::Deployment => "ClusterDeploymentTemplate",
+        }
+    }
+
+    /// Names of the outputs in status, in their order (spec 4.6).
+    pub fn output_names(self) -> &'static [&'static str] {
+        match self {
+            Self::Source | Self::Deployment => &["url", "revision"],
+            Self::Image => &["image"],
+            Self::Config => &["config"],
+            Self::Plain => &[],
+        }
+    }
+}
+
+impl fmt::Display for TemplateKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A kind that is not one of the template kinds.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("kind [{kind}] is not a known template kind")]
+pub struct UnknownTemplateKind {
+    /// The kind as given.
+    pub kind: String,
+}
+
+impl FromStr for TemplateKind {
+    type Err = UnknownTemplateKind;
+
+    fn from_str(kind: &str) -> Result<Self, Self::Err> {
+        Self::ALL
+            .into_iter()
+            .find(|known| known.as_str() == kind)
+            .ok_or_else(|| UnknownTemplateKind {
+                kind: kind.to_owned(),
+            })
+    }
+}
