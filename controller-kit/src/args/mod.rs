@@ -1,0 +1,265 @@
+//! The command line that all controllers share.
+//!
+//! Every flag of the Go controller is accepted under its own name and in its own form (spec 8.2): one
+//! dash or two, `-flag value` or `-flag=value`, `-Port` with a capital. [`go_style`] turns such a command
+//! line into one that clap reads. Each flag has an environment variable, too; the command line wins.
+
+mod go_style;
+#[cfg(test)]
+mod tests;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use clap::{ArgAction, Args};
+
+pub use go_style::go_style;
+
+use crate::telemetry::LogLevel;
+
+/// Owners reconciled at once when nothing is said. The Go controller's 2 were the bottleneck of every
+/// larger installation (incident: #929); `docs/compat.md` lists the deviation.
+const DEFAULT_CONCURRENCY: usize = 16;
+
+/// Flags of every controller.
+#[derive(Debug, Clone, Args)]
+pub struct CommonArgs {
+    /// File with the credentials for the API server; default: KUBECONFIG, then the pod's own, then ~/.kube/config
+    #[arg(long, value_name = "FILE", env = "CARTO_KUBECONFIG")]
+    pub kubeconfig: Option<PathBuf>,
+
+    /// Logs.
+    #[command(flatten)]
+    pub log: LogArgs,
+
+    /// Ports and certificates.
+    #[command(flatten)]
+    pub serve: ServeArgs,
+
+    /// Work at once.
+    #[command(flatten)]
+    pub concurrency: ConcurrencyArgs,
+
+    /// Leader election.
+    #[command(flatten)]
+    pub lease: LeaseArgs,
+
+    /// The ytt binary that renders `spec.ytt` templates
+    #[arg(long, value_name = "FILE", env = "CARTO_YTT", default_value = "ytt")]
+    pub ytt: PathBuf,
+
+    /// How long work under way may take to end after SIGTERM
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "CARTO_SHUTDOWN_SECONDS",
+        default_value_t = 20
+    )]
+    pub shutdown_seconds: u64,
+}
+
+/// What is logged.
+#[derive(Debug, Clone, Args)]
+pub struct LogArgs {
+    /// Log lines for humans instead of JSON
+    #[arg(long, env = "CARTO_DEV", default_value = "false", default_missing_value = "true", num_args = 0..=1, require_equals = true,
+          value_name = "BOOL", value_parser = parse_bool, action = ArgAction::Set)]
+    pub dev: bool,
+
+    /// What is logged; may be changed later with PUT /debug/log-level on the health port, from inside the pod
+    #[arg(long, env = "CARTO_LOG_LEVEL", default_value = "info", value_name = "LEVEL",
+          value_parser = PossibleValuesParser::new(LogLevel::NAMES).try_map(|text| text.parse::<LogLevel>()))]
+    pub log_level: LogLevel,
+}
+
+/// What is served.
+#[derive(Debug, Clone, Args)]
+pub struct ServeArgs {
+    /// TCP port of the admission webhook
+    #[arg(long, value_name = "PORT", env = "CARTO_PORT", default_value_t = 9443)]
+    pub port: u16,
+
+    /// Directory with tls.crt and tls.key for the webhook, read again when they change; without it and without --webhook-secret
+    /// there is no webhook
+    #[arg(
+        long,
+        value_name = "DIRECTORY",
+        env = "CARTO_CERT_DIR",
+        conflicts_with = "webhook_secret"
+    )]
+    pub cert_dir: Option<PathBuf>,
+
+    /// Secret (in our own namespace) in which the webhook keeps a certificate of its own making, renewed before it expires
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "CARTO_WEBHOOK_SECRET",
+        requires = "webhook_service"
+    )]
+    pub webhook_secret: Option<String>,
+
+    /// Service (in our own namespace) through which the API server reaches the webhook
+    #[arg(long, value_name = "NAME", env = "CARTO_WEBHOOK_SERVICE")]
+    pub webhook_service: Option<String>,
+
+    /// ValidatingWebhookConfiguration whose caBundle is kept up to date with --webhook-secret
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "CARTO_WEBHOOK_CONFIGURATION",
+        requires = "webhook_secret"
+    )]
+    pub webhook_configuration: Option<String>,
+
+    /// TCP port of Prometheus /metrics; 0 = off
+    #[arg(
+        long,
+        value_name = "PORT",
+        env = "CARTO_METRICS_PORT",
+        default_value_t = 0
+    )]
+    pub metrics_port: u16,
+
+    /// TCP port of /healthz and /readyz; 0 = off
+    #[arg(
+        long,
+        value_name = "PORT",
+        env = "CARTO_HEALTH_PORT",
+        default_value_t = 8081
+    )]
+    pub health_port: u16,
+
+    /// Accepted so that existing command lines work, and unused: Go profiles do not exist here
+    #[arg(
+        long,
+        value_name = "PORT",
+        env = "CARTO_PPROF_PORT",
+        default_value_t = 0
+    )]
+    pub pprof_port: u16,
+
+    /// Namespace that this process runs in; default: the pod's own, outside a cluster `default`
+    #[arg(long, value_name = "NAME", env = "POD_NAMESPACE")]
+    pub own_namespace: Option<String>,
+}
+
+/// How many owners are reconciled at once.
+#[derive(Debug, Clone, Args)]
+pub struct ConcurrencyArgs {
+    /// Workloads reconciled at once; 0 = 16
+    #[arg(
+        long,
+        value_name = "COUNT",
+        env = "CARTO_MAX_CONCURRENT_WORKLOADS",
+        default_value_t = 0
+    )]
+    pub max_concurrent_workloads: usize,
+
+    /// Deliverables reconciled at once; 0 = 16
+    #[arg(
+        long,
+        value_name = "COUNT",
+        env = "CARTO_MAX_CONCURRENT_DELIVERIES",
+        default_value_t = 0
+    )]
+    pub max_concurrent_deliveries: usize,
+
+    /// Runnables reconciled at once; 0 = 16
+    #[arg(
+        long,
+        value_name = "COUNT",
+        env = "CARTO_MAX_CONCURRENT_RUNNABLES",
+        default_value_t = 0
+    )]
+    pub max_concurrent_runnables: usize,
+}
+
+/// Leader election.
+#[derive(Debug, Clone, Args)]
+pub struct LeaseArgs {
+    /// Let one replica at a time work; default: true inside a cluster, false outside
+    #[arg(long, env = "CARTO_LEADER_ELECT", default_missing_value = "true", num_args = 0..=1, require_equals = true,
+          value_name = "BOOL", value_parser = parse_bool, action = ArgAction::Set)]
+    pub leader_elect: Option<bool>,
+
+    /// Lease that replicas share; default: the controller's name
+    #[arg(long, value_name = "NAME", env = "CARTO_LEASE_NAME")]
+    pub lease_name: Option<String>,
+
+    /// Namespace of the Lease; default: our own
+    #[arg(long, value_name = "NAME", env = "CARTO_LEASE_NAMESPACE")]
+    pub lease_namespace: Option<String>,
+
+    /// What tells this replica from the others; default: the host name, which is the pod's name
+    #[arg(long, value_name = "TEXT", env = "POD_NAME")]
+    pub lease_identity: Option<String>,
+
+    /// How long others wait for a leader that is silent
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "CARTO_LEASE_DURATION_SECONDS",
+        default_value_t = 15
+    )]
+    pub lease_duration_seconds: u64,
+
+    /// How long a leader goes on without reaching the API server; less than the duration
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "CARTO_LEASE_RENEW_DEADLINE_SECONDS",
+        default_value_t = 10
+    )]
+    pub lease_renew_deadline_seconds: u64,
+
+    /// How often the Lease is renewed, and looked at
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "CARTO_LEASE_RETRY_SECONDS",
+        default_value_t = 2
+    )]
+    pub lease_retry_seconds: u64,
+}
+
+impl ConcurrencyArgs {
+    /// Workloads at once.
+    pub fn workloads(&self) -> usize {
+        or_default(self.max_concurrent_workloads)
+    }
+
+    /// Deliverables at once.
+    pub fn deliveries(&self) -> usize {
+        or_default(self.max_concurrent_deliveries)
+    }
+
+    /// Runnables at once.
+    pub fn runnables(&self) -> usize {
+        or_default(self.max_concurrent_runnables)
+    }
+}
+
+impl CommonArgs {
+    /// [`CommonArgs::shutdown_seconds`] as a duration.
+    pub fn shutdown_deadline(&self) -> Duration {
+        Duration::from_secs(self.shutdown_seconds)
+    }
+}
+
+fn or_default(count: usize) -> usize {
+    if count == 0 {
+        DEFAULT_CONCURRENCY
+    } else {
+        count
+    }
+}
+
+/// The spellings that Go's flag package takes.
+fn parse_bool(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        other => Err(format!("{other:?} is neither true nor false")),
+    }
+}

@@ -1,0 +1,204 @@
+use std::ffi::OsString;
+
+use clap::{CommandFactory as _, Parser};
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Debug, Parser)]
+#[command(name = "controller")]
+struct Process {
+    #[command(flatten)]
+    common: CommonArgs,
+}
+
+fn parse(line: &str) -> Result<CommonArgs, String> {
+    let arguments = std::iter::once("controller")
+        .chain(line.split_whitespace())
+        .map(OsString::from);
+    Process::try_parse_from(go_style(arguments))
+        .map(|process| process.common)
+        .map_err(|error| error.to_string())
+}
+
+#[test]
+fn nothing_said_means_the_documented_defaults() {
+    let args = parse("").unwrap();
+    assert_eq!(
+        (
+            args.serve.port,
+            args.serve.metrics_port,
+            args.serve.health_port,
+            args.serve.pprof_port
+        ),
+        (9443, 0, 8081, 0)
+    );
+    assert_eq!(
+        (args.serve.cert_dir, args.log.dev, args.log.log_level),
+        (None, false, LogLevel::Info)
+    );
+    assert_eq!(
+        (
+            args.concurrency.workloads(),
+            args.concurrency.deliveries(),
+            args.concurrency.runnables()
+        ),
+        (16, 16, 16)
+    );
+    assert_eq!(args.lease.leader_elect, None);
+    assert_eq!(args.ytt, PathBuf::from("ytt"));
+}
+
+#[test]
+fn the_shipped_command_line_of_the_go_controller_works() {
+    let args = parse("-cert-dir=/cert -metrics-port=9998").unwrap();
+    assert_eq!(
+        (args.serve.cert_dir, args.serve.metrics_port),
+        (Some(PathBuf::from("/cert")), 9998)
+    );
+}
+
+#[test]
+fn every_upstream_flag_is_taken_in_every_form_that_go_takes() {
+    for form in ["-FLAG=VALUE", "-FLAG VALUE", "--FLAG=VALUE", "--FLAG VALUE"] {
+        let line = |flag: &str, value: &str| form.replace("FLAG", flag).replace("VALUE", value);
+        let all = [
+            line("Port", "1"),
+            line("cert-dir", "/c"),
+            line("log-level", "debug"),
+            line("metrics-port", "2"),
+            line("pprof-port", "3"),
+            line("max-concurrent-deliveries", "4"),
+            line("max-concurrent-workloads", "5"),
+            line("max-concurrent-runnables", "6"),
+            line("kubeconfig", "/k"),
+        ];
+        let args = parse(&all.join(" ")).unwrap();
+        assert_eq!(
+            (
+                args.serve.port,
+                args.serve.metrics_port,
+                args.serve.pprof_port
+            ),
+            (1, 2, 3)
+        );
+        assert_eq!(
+            (
+                args.concurrency.deliveries(),
+                args.concurrency.workloads(),
+                args.concurrency.runnables()
+            ),
+            (4, 5, 6)
+        );
+        assert_eq!(
+            (args.kubeconfig, args.serve.cert_dir, args.log.log_level),
+            (Some("/k".into()), Some("/c".into()), LogLevel::Debug)
+        );
+    }
+}
+
+#[test]
+fn a_bool_is_on_when_it_stands_alone_and_what_is_written_otherwise() {
+    for (line, dev) in [
+        ("-dev", true),
+        ("--dev", true),
+        ("-dev=true", true),
+        ("-dev=F", false),
+        ("-dev=0", false),
+        ("-dev -metrics-port 1", true),
+    ] {
+        assert_eq!(parse(line).unwrap().log.dev, dev, "{line}");
+    }
+    assert!(
+        parse("-dev=maybe")
+            .unwrap_err()
+            .contains("neither true nor false")
+    );
+    assert_eq!(
+        parse("--leader-elect=false").unwrap().lease.leader_elect,
+        Some(false)
+    );
+    assert_eq!(
+        parse("--leader-elect").unwrap().lease.leader_elect,
+        Some(true)
+    );
+}
+
+#[test]
+fn a_wrong_level_is_refused_with_the_right_ones() {
+    let error = parse("-log-level=trace").unwrap_err();
+    assert!(error.contains("error, info, debug"), "{error}");
+}
+
+#[test]
+fn zero_means_the_default_concurrency() {
+    assert_eq!(
+        parse("-max-concurrent-workloads=0")
+            .unwrap()
+            .concurrency
+            .workloads(),
+        16
+    );
+}
+
+#[test]
+fn a_certificate_comes_from_one_place_only() {
+    assert!(parse("--cert-dir=/c --webhook-secret=s --webhook-service=w").is_err());
+    assert!(
+        parse("--webhook-secret=s")
+            .unwrap_err()
+            .contains("--webhook-service")
+    );
+    let args = parse("--webhook-secret=s --webhook-service=w --webhook-configuration=c").unwrap();
+    assert_eq!(args.serve.webhook_secret.as_deref(), Some("s"));
+}
+
+#[test]
+fn every_flag_has_an_environment_variable_and_a_help_text() {
+    let command = Process::command();
+    for argument in command
+        .get_arguments()
+        .filter(|argument| !matches!(argument.get_id().as_str(), "help" | "version"))
+    {
+        let name = argument.get_id();
+        assert!(
+            argument.get_env().is_some(),
+            "{name} has no environment variable"
+        );
+        let help = argument
+            .get_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        assert!(help.len() > 10, "{name} has no help");
+        let off_unless_given = [
+            "cert_dir",
+            "webhook_secret",
+            "webhook_service",
+            "webhook_configuration",
+        ]
+        .contains(&name.as_str());
+        let tells_default = !argument.get_default_values().is_empty() || help.contains("default:");
+        assert!(
+            tells_default || off_unless_given,
+            "{name} does not tell its default"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_long_flag_stays_as_it_is() {
+    let line = ["program-name", "-h", "-5", "-", "value", "--", "-cert-dir"];
+    assert_eq!(go_style(line.map(OsString::from)), line);
+    assert_eq!(
+        go_style(["-Port".into(), "-Port".into()]),
+        ["-Port", "--port"].map(OsString::from)
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_command_line_makes_it_panic_and_twice_is_once(arguments in prop::collection::vec(".*", 0..8)) {
+        let once = go_style(arguments.into_iter().map(OsString::from));
+        prop_assert_eq!(go_style(once.clone()), once);
+    }
+}
