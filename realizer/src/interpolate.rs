@@ -1,1 +1,342 @@
-//! (module interpolate)
+//! Simple templates: `$( … )$` inside the strings of a JSON document (spec 3.3).
+//!
+//! A string that is one tag takes the value with its type; otherwise each tag is written as text. What a
+//! tag yields is never looked at again, so a parameter cannot smuggle in another tag.
+//!
+//! ```
+//! use realizer::interpolate::Compiled;
+//! use serde_json::json;
+//! let template = Compiled::compile(&json!({"replicas": "$(params.n)$", "name": "app-$(params.n)$"}));
+//! let context = json!({"params": {"n": 3}});
+//! let rendered = template.render(&mut |path| path.evaluate(&context)).unwrap();
+//! assert_eq!(rendered, json!({"replicas": 3, "name": "app-3"}));
+//! ```
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Number, Value};
+use thiserror::Error;
+
+use crate::go_format;
+use crate::jsonpath::{Path, PathError, Root};
+
+const OPEN: &str = "$(";
+const CLOSE: &str = ")$";
+
+/// Why a template cannot be rendered; the author of the template or of its inputs must act.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error(
+    "failed to recursively evaluate template: failed to interpolate template at path [{at}]: {cause}"
+)]
+pub struct InterpolateError {
+    /// Where in the template, such as `spec.list[0].name`.
+    pub at: String,
+    /// What went wrong there.
+    pub cause: TagError,
+}
+
+impl InterpolateError {
+    /// Whether the only thing wrong is that a path has no value (yet).
+    pub fn is_absent(&self) -> bool {
+        match &self.cause {
+            TagError::Single { cause, .. } | TagError::InText(cause) => cause.is_absent(),
+            TagError::Nil(_) => false,
+        }
+    }
+}
+
+/// Why a tag has no value.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum TagError {
+    /// The string is one tag.
+    #[error("evaluate tag {tag}: {cause}")]
+    Single {
+        /// The whole string.
+        tag: String,
+        /// Why its path has no value.
+        cause: PathError,
+    },
+    /// The tag is part of a text.
+    #[error("interpolate tag: evaluate jsonpath: {0}")]
+    InText(PathError),
+    /// A null cannot be written into a text.
+    #[error("interpolate tag: tag must not point to nil value: {0}")]
+    Nil(String),
+}
+
+/// A compiled template.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compiled(Node);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Node {
+    /// Nothing below has a tag.
+    Literal(Value),
+    Object(Vec<(String, Node)>),
+    Array(Vec<Node>),
+    Tag {
+        text: String,
+        path: Path,
+    },
+    Text(Vec<Part>),
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Part {
+    Literal(String),
+    Tag(Path),
+}
+
+impl Compiled {
+    /// Compiles a template. Wrong paths are found when they are evaluated, as upstream finds them.
+    pub fn compile(template: &Value) -> Self {
+        Self(compile(template))
+    }
+
+    /// Renders; `resolve` evaluates a path in the context.
+    ///
+    /// # Errors
+    /// The first tag, in the order of sorted keys, that has no value.
+    pub fn render<'c>(
+        &self,
+        resolve: &mut dyn FnMut(&Path) -> Result<Cow<'c, Value>, PathError>,
+    ) -> Result<Value, InterpolateError> {
+        render(&self.0, &mut Location::default(), resolve)
+    }
+
+    /// Renders against a context that borrows its top-level entries.
+    ///
+    /// # Errors
+    /// As [`Self::render`].
+    pub fn render_root(&self, context: &dyn Root) -> Result<Value, InterpolateError> {
+        self.render(&mut |path| path.evaluate_root(context))
+    }
+
+    /// All paths that the template evaluates.
+    pub fn paths(&self) -> Vec<&Path> {
+        let mut paths = Vec::new();
+        collect(&self.0, &mut paths);
+        paths
+    }
+
+    /// Whether a change of this top-level entry of the context can change the rendering.
+    pub fn mentions(&self, key: &str) -> bool {
+        self.paths().iter().any(|path| {
+            path.static_prefix()
+                .first()
+                .is_none_or(|first| first == key)
+        })
+    }
+
+    /// The literal value at a place, if no tag takes part in it.
+    pub fn literal(&self, keys: &[&str]) -> Option<&Value> {
+        let mut node = &self.0;
+        for (depth, key) in keys.iter().enumerate() {
+            match node {
+                Node::Object(fields) => node = &fields.iter().find(|(name, _)| name == key)?.1,
+                Node::Literal(value) => {
+                    return keys[depth..]
+                        .iter()
+                        .try_fold(value, |value, key| value.get(key));
+                }
+                Node::Array(_) | Node::Tag { .. } | Node::Text(_) => return None,
+            }
+        }
+        match node {
+            Node::Literal(value) => Some(value),
+            Node::Object(_) | Node::Array(_) | Node::Tag { .. } | Node::Text(_) => None,
+        }
+    }
+}
+
+fn compile(template: &Value) -> Node {
+    match template {
+        Value::String(text) => compile_text(text),
+        Value::Array(items) => {
+            let nodes: Vec<Node> = items.iter().map(compile).collect();
+            if nodes.iter().all(|node| matches!(node, Node::Literal(_))) {
+                return Node::Literal(integral(template.clone()));
+            }
+            Node::Array(nodes)
+        }
+        Value::Object(fields) => {
+            let mut nodes: Vec<(String, Node)> = fields
+                .iter()
+                .map(|(key, value)| (key.clone(), compile(value)))
+                .collect();
+            if nodes
+                .iter()
+                .all(|(_, node)| matches!(node, Node::Literal(_)))
+            {
+                return Node::Literal(integral(template.clone()));
+            }
+            // Sorted, so that the first error is always the same one.
+            nodes.sort_by(|(left, _), (right, _)| left.cmp(right));
+            Node::Object(nodes)
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {
+            Node::Literal(integral(template.clone()))
+        }
+    }
+}
+
+fn compile_text(text: &str) -> Node {
+    if text.matches(OPEN).count() == 1
+        && let Some(path) = text
+            .strip_prefix(OPEN)
+            .and_then(|rest| rest.strip_suffix(CLOSE))
+    {
+        return Node::Tag {
+            text: text.to_owned(),
+            path: Path::compile(path),
+        };
+    }
+    let mut parts = Vec::new();
+    let mut rest = text;
+    while let Some((before, tagged)) = rest.split_once(OPEN) {
+        // An unclosed tag is text, and so is everything after it.
+        let Some((path, after)) = tagged.split_once(CLOSE) else {
+            break;
+        };
+        if !before.is_empty() {
+            parts.push(Part::Literal(before.to_owned()));
+        }
+        parts.push(Part::Tag(Path::compile(path)));
+        rest = after;
+    }
+    if parts.is_empty() {
+        return Node::Literal(Value::String(text.to_owned()));
+    }
+    if !rest.is_empty() {
+        parts.push(Part::Literal(rest.to_owned()));
+    }
+    Node::Text(parts)
+}
+
+type Resolve<'r, 'c> = &'r mut dyn FnMut(&Path) -> Result<Cow<'c, Value>, PathError>;
+
+fn render(
+    node: &Node,
+    at: &mut Location,
+    resolve: Resolve<'_, '_>,
+) -> Result<Value, InterpolateError> {
+    match node {
+        Node::Literal(value) => Ok(value.clone()),
+        Node::Object(fields) => {
+            let mut rendered = Map::new();
+            for (key, node) in fields {
+                rendered.insert(key.clone(), at.inside(key, |at| render(node, at, resolve))?);
+            }
+            Ok(Value::Object(rendered))
+        }
+        Node::Array(nodes) => {
+            let items = nodes
+                .iter()
+                .enumerate()
+                .map(|(index, node)| at.inside_index(index, |at| render(node, at, resolve)));
+            items.collect::<Result<_, _>>().map(Value::Array)
+        }
+        Node::Tag { text, path } => match resolve(path) {
+            Ok(value) => Ok(integral(value.into_owned())),
+            Err(cause) => Err(at.error(TagError::Single {
+                tag: text.clone(),
+                cause,
+            })),
+        },
+        Node::Text(parts) => render_text(parts, resolve)
+            .map(Value::String)
+            .map_err(|cause| at.error(cause)),
+    }
+}
+
+fn render_text(parts: &[Part], resolve: Resolve<'_, '_>) -> Result<String, TagError> {
+    let mut text = String::new();
+    for part in parts {
+        match part {
+            Part::Literal(literal) => text.push_str(literal),
+            Part::Tag(path) => match resolve(path).map_err(TagError::InText)?.as_ref() {
+                Value::Null => return Err(TagError::Nil(path.source().to_owned())),
+                Value::String(value) => text.push_str(value),
+                value => text.push_str(&go_format::json(value)),
+            },
+        }
+    }
+    Ok(text)
+}
+
+fn collect<'n>(node: &'n Node, paths: &mut Vec<&'n Path>) {
+    match node {
+        Node::Literal(_) => {}
+        Node::Object(fields) => fields.iter().for_each(|(_, node)| collect(node, paths)),
+        Node::Array(nodes) => nodes.iter().for_each(|node| collect(node, paths)),
+        Node::Tag { path, .. } => paths.push(path),
+        Node::Text(parts) => paths.extend(parts.iter().filter_map(|part| match part {
+            Part::Tag(path) => Some(path),
+            Part::Literal(_) => None,
+        })),
+    }
+}
+
+/// A double that is a whole number is submitted as one: a typed field takes 5, not 5.0.
+fn integral(value: Value) -> Value {
+    match value {
+        Value::Number(number) => Value::Number(whole(number)),
+        Value::Array(items) => Value::Array(items.into_iter().map(integral).collect()),
+        Value::Object(fields) => Value::Object(
+            fields
+                .into_iter()
+                .map(|(key, value)| (key, integral(value)))
+                .collect(),
+        ),
+        Value::Null | Value::Bool(_) | Value::String(_) => value,
+    }
+}
+
+/// Doubles hold whole numbers exactly up to here.
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+fn whole(number: Number) -> Number {
+    match number.as_f64() {
+        Some(double) if number.is_f64() && double.fract() == 0.0 && double.abs() <= EXACT => {
+            // Written without a fraction, it reads back as an integer.
+            format!("{double:.0}")
+                .parse::<i64>()
+                .map_or(number, Number::from)
+        }
+        _ => number,
+    }
+}
+
+#[derive(Default)]
+struct Location(String);
+
+impl Location {
+    fn inside<T>(&mut self, key: &str, visit: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.0.len();
+        if length > 0 {
+            self.0.push('.');
+        }
+        self.0.push_str(key);
+        let result = visit(self);
+        self.0.truncate(length);
+        result
+    }
+
+    fn inside_index<T>(&mut self, index: usize, visit: impl FnOnce(&mut Self) -> T) -> T {
+        let length = self.0.len();
+        self.0.push_str(&format!("[{index}]"));
+        let result = visit(self);
+        self.0.truncate(length);
+        result
+    }
+
+    fn error(&self, cause: TagError) -> InterpolateError {
+        InterpolateError {
+            at: self.0.clone(),
+            cause,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

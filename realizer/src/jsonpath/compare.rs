@@ -1,0 +1,55 @@
+//! Comparisons inside filters: typed, as Go's templates compare.
+
+use std::cmp::Ordering;
+
+use serde_json::Value;
+
+enum Basic<'v> {
+    Bool(bool),
+    Int(i128),
+    Float(f64),
+    Text(&'v str),
+}
+
+fn basic(value: &Value) -> Result<Basic<'_>, String> {
+    match value {
+        Value::Bool(value) => Ok(Basic::Bool(*value)),
+        Value::String(text) => Ok(Basic::Text(text)),
+        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+            (Some(number), _, _) => Ok(Basic::Int(number.into())),
+            (None, Some(number), _) => Ok(Basic::Int(number.into())),
+            (None, None, Some(number)) => Ok(Basic::Float(number)),
+            (None, None, None) => Err("invalid type for comparison".into()),
+        },
+        Value::Null | Value::Array(_) | Value::Object(_) => {
+            Err("invalid type for comparison".into())
+        }
+    }
+}
+
+pub(super) fn compare(left: &Value, operator: &str, right: &Value) -> Result<bool, String> {
+    let passes: fn(Ordering) -> bool = match operator {
+        "==" => Ordering::is_eq,
+        "!=" => Ordering::is_ne,
+        "<" => Ordering::is_lt,
+        "<=" => Ordering::is_le,
+        ">" => Ordering::is_gt,
+        ">=" => Ordering::is_ge,
+        _ => return Err(format!("unrecognized filter operator {operator}")),
+    };
+    let ordered = !matches!(operator, "==" | "!=");
+    let ordering = match (basic(left)?, basic(right)?) {
+        (Basic::Bool(_), Basic::Bool(_)) if ordered => {
+            return Err("invalid type for comparison".into());
+        }
+        (Basic::Bool(left), Basic::Bool(right)) => left.cmp(&right),
+        (Basic::Int(left), Basic::Int(right)) => left.cmp(&right),
+        // JSON has no NaN, so two numbers always compare.
+        (Basic::Float(left), Basic::Float(right)) => {
+            left.partial_cmp(&right).unwrap_or(Ordering::Less)
+        }
+        (Basic::Text(left), Basic::Text(right)) => left.cmp(right),
+        _ => return Err("incompatible types for comparison".into()),
+    };
+    Ok(passes(ordering))
+}

@@ -1,0 +1,382 @@
+//! From text to program.
+
+use super::evaluate::{Bound, Element, Slice};
+
+/// What stands at the top level of an expression.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Node {
+    /// Outside of braces.
+    Text,
+    /// Inside of braces.
+    Action(Vec<Element>),
+}
+
+/// Nesting is bounded by the length of the text; this bounds it far below what the stack allows.
+const DEEPEST: usize = 64;
+
+pub(super) fn parse(text: &str) -> Result<Vec<Node>, String> {
+    parse_at(text, 0)
+}
+
+fn parse_at(text: &str, depth: usize) -> Result<Vec<Node>, String> {
+    if depth > DEEPEST {
+        return Err("nested too deeply".into());
+    }
+    let mut nodes = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let Some(open) = rest.find('{') else {
+            nodes.push(Node::Text);
+            break;
+        };
+        if open > 0 {
+            nodes.push(Node::Text);
+        }
+        let mut action = Action {
+            rest: &rest[open + 1..],
+            elements: Vec::new(),
+            depth,
+        };
+        action.parse()?;
+        rest = action.rest;
+        nodes.push(Node::Action(action.elements));
+    }
+    Ok(nodes)
+}
+
+/// Parses `text` as the inside of an action; what follows a closing brace inside it is dropped.
+fn inside(text: &str, depth: usize) -> Result<Vec<Element>, String> {
+    let nodes = parse_at(&format!("{{{text}}}"), depth + 1)?;
+    Ok(match nodes.into_iter().next() {
+        Some(Node::Action(elements)) => elements,
+        Some(Node::Text) | None => Vec::new(),
+    })
+}
+
+struct Action<'t> {
+    rest: &'t str,
+    elements: Vec<Element>,
+    depth: usize,
+}
+
+impl<'t> Action<'t> {
+    fn parse(&mut self) -> Result<(), String> {
+        loop {
+            if let Some(rest) = self.rest.strip_prefix('}') {
+                self.rest = rest;
+                return Ok(());
+            }
+            if self.rest.starts_with("[?(") {
+                self.filter()?;
+                continue;
+            }
+            if self.rest.starts_with("..") {
+                self.recursive()?;
+                continue;
+            }
+            let Some(next) = self.rest.chars().next() else {
+                return Err("unclosed action".into());
+            };
+            match next {
+                '\r' | '\n' => return Err("unclosed action".into()),
+                ' ' | '@' | '$' => self.skip(1),
+                '[' => self.array()?,
+                '"' | '\'' => self.quoted(next)?,
+                '.' => {
+                    self.skip(1);
+                    self.field();
+                }
+                '+' | '-' => self.number()?,
+                digit if is_digit(digit) => self.number()?,
+                letter if is_alphanumeric(letter) => self.identifier(),
+                other => {
+                    return Err(format!(
+                        "unrecognized character in action: {}",
+                        code_point(other)
+                    ));
+                }
+            }
+        }
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.rest = &self.rest[bytes..];
+    }
+
+    fn take(&mut self, bytes: usize) -> &'t str {
+        let (taken, rest) = self.rest.split_at(bytes);
+        self.rest = rest;
+        taken
+    }
+
+    fn recursive(&mut self) -> Result<(), String> {
+        if matches!(self.elements.last(), Some(Element::Recursive)) {
+            return Err("invalid multiple recursive descent".into());
+        }
+        self.skip(2);
+        self.elements.push(Element::Recursive);
+        if self.rest.chars().next().is_some_and(is_alphanumeric) {
+            self.field();
+        }
+        Ok(())
+    }
+
+    /// Up to the next terminator that no backslash precedes.
+    fn field(&mut self) {
+        let mut end = self.rest.len();
+        let mut characters = self.rest.char_indices();
+        while let Some((at, character)) = characters.next() {
+            if character == '\\' {
+                characters.next();
+            } else if is_terminator(character) {
+                end = at;
+                break;
+            }
+        }
+        let name = self.take(end);
+        self.elements.push(if name == "*" {
+            Element::Wildcard
+        } else {
+            Element::Field(name.replace('\\', ""))
+        });
+    }
+
+    fn identifier(&mut self) {
+        let end = self.rest.find(is_terminator).unwrap_or(self.rest.len());
+        let element = match self.take(end) {
+            "true" => Element::Bool(true),
+            "false" => Element::Bool(false),
+            name => Element::Identifier(name.to_owned()),
+        };
+        self.elements.push(element);
+    }
+
+    fn number(&mut self) -> Result<(), String> {
+        let signed = usize::from(self.rest.starts_with(['+', '-']));
+        let end = self.rest[signed..]
+            .find(|next| next != '.' && !is_digit(next))
+            .map_or(self.rest.len(), |end| end + signed);
+        let text = self.take(end);
+        if let Ok(number) = text.parse::<i64>() {
+            self.elements.push(Element::Int(number));
+        } else if let Ok(number) = text.parse::<f64>() {
+            self.elements.push(Element::Float(number));
+        } else {
+            return Err(format!("cannot parse number {text}"));
+        }
+        Ok(())
+    }
+
+    fn quoted(&mut self, quote: char) -> Result<(), String> {
+        let mut escaped = false;
+        let mut end = None;
+        for (at, character) in self.rest.char_indices().skip(1) {
+            match character {
+                '\n' => break,
+                _ if character == quote && !escaped => {
+                    end = Some(at + 1);
+                    break;
+                }
+                _ => escaped = character == '\\',
+            }
+        }
+        let end = end.ok_or("unterminated quoted string")?;
+        let raw = self.take(end);
+        let text = unquote(&raw[1..raw.len() - 1], quote)
+            .ok_or_else(|| format!("unquote string {raw} error invalid syntax"))?;
+        self.elements.push(Element::Text(text));
+        Ok(())
+    }
+
+    fn array(&mut self) -> Result<(), String> {
+        let end = self
+            .rest
+            .find(['\n', ']'])
+            .filter(|end| self.rest[*end..].starts_with(']'))
+            .ok_or("unterminated array")?;
+        let text = &self.take(end + 1)[1..end];
+        if text.contains(',') {
+            let parts = text
+                .split(',')
+                .map(|part| inside(&format!("[{}]", part.trim_matches(' ')), self.depth));
+            self.elements
+                .push(Element::Union(parts.collect::<Result<_, _>>()?));
+            return Ok(());
+        }
+        if let Some(key) = text
+            .strip_prefix('\'')
+            .and_then(|text| text.strip_suffix('\''))
+            .filter(|key| !key.contains('\''))
+        {
+            self.elements
+                .extend(inside(&format!(".{key}"), self.depth)?);
+            return Ok(());
+        }
+        self.elements
+            .push(Element::Slice(slice(if text == "*" { ":" } else { text })?));
+        Ok(())
+    }
+
+    fn filter(&mut self) -> Result<(), String> {
+        let body = &self.rest[3..];
+        let end = filter_end(body)?;
+        let text = &body[..end];
+        self.rest = body[end + 1..]
+            .strip_prefix(']')
+            .ok_or("unclosed array expect ]")?;
+        let (left, operator, right) = match comparison(text) {
+            Some((left, operator, right)) => (
+                inside(left, self.depth)?,
+                operator.to_owned(),
+                inside(right, self.depth)?,
+            ),
+            None => (inside(text, self.depth)?, "exists".to_owned(), Vec::new()),
+        };
+        self.elements.push(Element::Filter {
+            left,
+            operator,
+            right,
+        });
+        Ok(())
+    }
+}
+
+/// Where the parenthesis of a filter closes: outside of the first quoted text in it.
+fn filter_end(body: &str) -> Result<usize, String> {
+    let mut opened: Option<char> = None;
+    let mut closed = false;
+    let mut previous = '(';
+    for (at, character) in body.char_indices() {
+        match character {
+            '\n' => break,
+            '"' | '\'' => match opened {
+                None => opened = Some(character),
+                Some(quote) => closed |= previous != '\\' && character == quote,
+            },
+            ')' if opened.is_some() == closed => return Ok(at),
+            _ => {}
+        }
+        previous = character;
+    }
+    Err("unterminated filter".into())
+}
+
+/// `<left><operator><right>`, none of them empty; operator characters cannot stand in the left part.
+fn comparison(text: &str) -> Option<(&str, &str, &str)> {
+    let is_operator = |character: char| matches!(character, '!' | '<' | '>' | '=');
+    let start = text.find(is_operator).filter(|start| *start > 0)?;
+    let length = text[start..]
+        .find(|next| !is_operator(next))
+        .unwrap_or(text.len() - start);
+    // The right part needs a character, if need be the operator's last one.
+    let length = if start + length == text.len() {
+        length - 1
+    } else {
+        length
+    };
+    if length == 0 {
+        return None;
+    }
+    Some((
+        &text[..start],
+        &text[start..start + length],
+        &text[start + length..],
+    ))
+}
+
+fn slice(text: &str) -> Result<Slice, String> {
+    let parts: Vec<&str> = text.split(':').collect();
+    let is_index = |part: &&str| {
+        part.strip_prefix('-')
+            .unwrap_or(part)
+            .chars()
+            .all(|digit| digit.is_ascii_digit())
+    };
+    if parts.len() > 3 || !parts.iter().all(is_index) {
+        return Err(format!("invalid array index {text}"));
+    }
+    let index = |part: &str| {
+        part.parse::<i64>()
+            .map_err(|_| format!("array index {part} is not a number"))
+    };
+    let optional = |part: Option<&&str>| {
+        part.filter(|part| !part.is_empty())
+            .map(|part| index(part))
+            .transpose()
+    };
+    let start = optional(parts.first())?;
+    let end = match parts.get(1) {
+        // A single index is the slice of one element; from the end it is derived when it is evaluated.
+        None => Bound::After(start.unwrap_or(0).saturating_add(1)),
+        Some(part) => optional(Some(part))?.map_or(Bound::Length, Bound::Given),
+    };
+    Ok(Slice {
+        start: start.unwrap_or(0),
+        end,
+        step: optional(parts.get(2))?,
+    })
+}
+
+fn unquote(text: &str, quote: char) -> Option<String> {
+    let mut plain = String::with_capacity(text.len());
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        if character == quote || character == '\n' {
+            return None;
+        }
+        if character != '\\' {
+            plain.push(character);
+            continue;
+        }
+        plain.push(match characters.next()? {
+            'a' => '\u{7}',
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'v' => '\u{b}',
+            '\\' => '\\',
+            'x' => hexadecimal(&mut characters, 2)?,
+            'u' => hexadecimal(&mut characters, 4)?,
+            'U' => hexadecimal(&mut characters, 8)?,
+            same if same == quote => quote,
+            _ => return None,
+        });
+    }
+    Some(plain)
+}
+
+fn hexadecimal(characters: &mut std::str::Chars<'_>, digits: usize) -> Option<char> {
+    let mut code = 0;
+    for _ in 0..digits {
+        code = code * 16 + characters.next()?.to_digit(16)?;
+    }
+    char::from_u32(code)
+}
+
+fn is_terminator(character: char) -> bool {
+    matches!(
+        character,
+        ' ' | '\t' | '\r' | '\n' | '.' | ',' | '[' | ']' | '$' | '@' | '{' | '}'
+    )
+}
+
+fn is_digit(character: char) -> bool {
+    character.is_numeric()
+        && (character.is_ascii_digit() || character.to_digit(10).is_some() || !character.is_ascii())
+}
+
+fn is_alphanumeric(character: char) -> bool {
+    character == '_' || character.is_alphabetic() || is_digit(character)
+}
+
+/// As Go prints a character in an error: `U+0028 '('`.
+fn code_point(character: char) -> String {
+    let number = format!("U+{:04X}", u32::from(character));
+    if character.is_control() {
+        number
+    } else {
+        format!("{number} '{character}'")
+    }
+}

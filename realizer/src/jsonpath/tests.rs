@@ -1,0 +1,2 @@
+
+//! The vectors of spec 3.3, and laws.

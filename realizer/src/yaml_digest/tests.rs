@@ -1,0 +1,1 @@
+//! The vectors of spec 4.6.
