@@ -229,7 +229,9 @@ impl Blueprint {
     /// Names of the resources (steps) in the order in which they are submitted: providers before consumers, ties in
     /// blueprint order.
     pub fn submission_order(&self) -> impl Iterator<Item = &str> {
-        self.order.iter().map(|&step| self.steps[step].name.as_str())
+        self.order
+            .iter()
+            .map(|&step| self.steps[step].name.as_str())
     }
 
     /// Whether its own `Ready` is True, without which nothing is realized.

@@ -1,13 +1,15 @@
 //! What templates see: the top-level keys of spec 3.5.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
 use crate::blueprint::{BlueprintStep, Input, InputSlot};
+use crate::interpolate::Compiled;
+use crate::jsonpath::Root;
+use crate::numbers;
 use crate::outputs::{Output, OutputValues};
-use crate::typed_view::Views;
+use crate::typed_view::{Views, settled};
 
 /// The inputs of a step, resolved as far as their providers have outputs.
 #[derive(Clone, Debug, Default)]
@@ -148,25 +150,48 @@ fn shortcut((input, output): (&Input, &Output)) -> Value {
     }
 }
 
+/// The context keys that hold the owner; both are there for both families (spec 3.5).
+const OWNER_KEYS: [&str; 2] = ["workload", "deliverable"];
+
 impl Context<'_> {
+    /// The values for ytt, which sees JSON with unset fields left out.
     pub(crate) fn into_values(self) -> BTreeMap<String, Value> {
         let mut values: BTreeMap<String, Value> = self.entries.into_iter().collect();
-        for key in ["workload", "deliverable"] {
+        for key in OWNER_KEYS {
             values.insert(key.to_owned(), self.owner.json.clone());
         }
         values
     }
 
-    pub(crate) fn render(&self, template: &crate::standin::Compiled) -> Result<Value, String> {
-        let mut typed = self.entries.clone();
-        for key in ["workload", "deliverable"] {
-            typed.insert(key.to_owned(), self.owner.typed.clone());
-        }
-        let root = Value::Object(typed);
-        crate::standin::render(template.template(), "", &|path| {
-            crate::standin::read(path, &root)
-                .map(Cow::into_owned)
-                .map_err(|(_, text)| text)
-        })
+    /// Renders a simple template.
+    pub(crate) fn render(&self, template: &Compiled) -> Result<Value, String> {
+        let typed = View { owner: &self.owner.typed, entries: &self.entries };
+        let json = View { owner: &self.owner.json, entries: &self.entries };
+        template
+            .render(&mut |path| {
+                let value = settled(path.evaluate_root(&typed)?, || path.evaluate_root(&json));
+                Ok(numbers::plain(value))
+            })
+            .map_err(|error| error.to_string())
     }
 }
+
+/// The context with one of the two views of the owner.
+struct View<'v> {
+    owner: &'v Value,
+    entries: &'v Map<String, Value>,
+}
+
+impl Root for View<'_> {
+    fn get(&self, key: &str) -> Option<&Value> {
+        if OWNER_KEYS.contains(&key) { Some(self.owner) } else { self.entries.get(key) }
+    }
+
+    fn entries(&self) -> Vec<(&str, &Value)> {
+        let own = self.entries.iter().map(|(key, value)| (key.as_str(), value));
+        OWNER_KEYS.into_iter().map(|key| (key, self.owner)).chain(own).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

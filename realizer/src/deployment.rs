@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::field_path::{FieldPath, PathProblem};
 use crate::redaction::REDACTED;
-use crate::standin::go_format;
+use crate::go_format;
 
 /// The rules of a deployment template with their paths parsed. Neither given: done at once.
 #[derive(Clone, Debug)]

@@ -1,13 +1,17 @@
-//! A path into an object, parsed once; a path that cannot be parsed is reported where it is read.
+//! A path field: parsed once, and reported where it is read when it cannot be parsed.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// A path as it stands in a template or blueprint.
+use crate::jsonpath::{Path, PathError};
+use crate::numbers;
+
+/// A path as it stands in a field of a template or blueprint.
 #[derive(Clone, Debug)]
 pub(crate) struct FieldPath {
     text: String,
+    path: Result<Path, String>,
 }
 
 /// Why a path yields no value.
@@ -25,32 +29,40 @@ impl FieldPath {
     pub(crate) fn new(text: &str) -> Self {
         Self {
             text: text.to_owned(),
+            path: Path::compile_field(text).map_err(|error| error.to_string()),
         }
     }
 
+    /// The path as it was written.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
+    /// Why it can never be read, if it cannot.
     pub(crate) fn unparsable(&self) -> Option<&str> {
-        None
+        self.path.as_ref().err().map(String::as_str)
     }
 
-    pub(crate) fn prefix(&self) -> Vec<String> {
-        self.text
-            .trim_start_matches('.')
-            .split('.')
-            .map(str::to_owned)
-            .collect()
+    /// The leading field names; an empty list means the whole object. `None` when nothing is ever read.
+    pub(crate) fn prefix(&self) -> Option<Vec<String>> {
+        self.path.as_ref().ok().map(Path::static_prefix)
     }
 
+    /// The one value at the path, integral doubles as integers.
     pub(crate) fn read<'v>(&self, object: &'v Value) -> Result<Cow<'v, Value>, PathProblem> {
-        crate::standin::read(&self.text, object).map_err(|(absent, text)| {
-            if absent {
-                PathProblem::Absent(text)
-            } else {
-                PathProblem::Broken(text)
-            }
-        })
+        let path = self
+            .path
+            .as_ref()
+            .map_err(|cause| PathProblem::Broken(cause.clone()))?;
+        path.evaluate(object)
+            .map(numbers::plain)
+            .map_err(|error: PathError| {
+                let text = error.to_string();
+                if error.is_absent() {
+                    PathProblem::Absent(text)
+                } else {
+                    PathProblem::Broken(text)
+                }
+            })
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::field_path::FieldPath;
 use crate::matching::FieldMatcher;
 use crate::redaction::REDACTED;
-use crate::standin::go_format;
+use crate::go_format;
 
 /// A health rule with its paths parsed.
 #[derive(Clone, Debug)]

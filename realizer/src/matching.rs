@@ -1,5 +1,6 @@
 //! Matching an owner against selectors, and fields against requirements (spec 2.1, 2.2).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use api_types::selector::{CompiledSelector, SelectorError};
@@ -53,10 +54,20 @@ pub(crate) enum Match {
     Yes(usize),
 }
 
-/// What is matched: the labels and the typed view of an owner.
-pub(crate) trait Matched {
+/// What selectors are matched against.
+pub(crate) trait Matched: Fields {
     fn labels(&self) -> &BTreeMap<String, String>;
-    fn fields(&self) -> &Value;
+}
+
+/// What field requirements are matched against.
+pub(crate) trait Fields {
+    fn read(&self, path: &FieldPath) -> Result<Cow<'_, Value>, PathProblem>;
+}
+
+impl Fields for Value {
+    fn read(&self, path: &FieldPath) -> Result<Cow<'_, Value>, PathProblem> {
+        path.read(self)
+    }
 }
 
 impl Matcher {
@@ -85,7 +96,7 @@ impl Matcher {
             return Ok(Match::No);
         }
         for field in &self.fields {
-            if !field.matches(owner.fields()).map_err(MatchError::Fields)? {
+            if !field.matches(owner).map_err(MatchError::Fields)? {
                 return Ok(Match::No);
             }
         }
@@ -173,8 +184,8 @@ impl FieldMatcher {
     }
 
     /// Compares typed: a number 5 or a `true` never equals the text "5" or "true" (spec 2.2).
-    pub(crate) fn matches(&self, object: &Value) -> Result<bool, FieldError> {
-        let found = match self.path.read(object) {
+    pub(crate) fn matches(&self, object: &impl Fields) -> Result<bool, FieldError> {
+        let found = match object.read(&self.path) {
             Ok(value) => Some(value),
             Err(PathProblem::Absent(_)) => None,
             Err(PathProblem::Broken(cause)) => return Err(self.error(cause)),

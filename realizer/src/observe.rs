@@ -10,7 +10,7 @@ use crate::family_members::{newest_healthy, superseded};
 use crate::health::{Health, Subject};
 use crate::outputs::{Output, ReadError};
 use crate::redaction::{self, scrub};
-use crate::standin::go_format;
+use crate::go_format;
 use crate::step_end::{StepEnd, Submitted};
 use crate::{
     Observation, Observed, Submission, SubmitFailure, SubmitFailureKind, Template, Write, stamp,

@@ -8,7 +8,7 @@ use crate::deployment::NotDone;
 use crate::field_path::FieldPath;
 use crate::redaction::{self, REDACTED};
 use crate::template::{OutputPaths, Template};
-use crate::{canonical, standin::yaml_digest};
+use crate::{canonical, yaml_digest};
 
 /// What a step hands on.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,20 +42,6 @@ pub(crate) enum ReadError {
     /// The step declares no deployment, or it is not there.
     #[error("deployment not found in upstream template")]
     NoDeployment,
-}
-
-impl ReadError {
-    /// The path that failed, where there is one.
-    pub(crate) fn path(&self) -> Option<&str> {
-        match self {
-            Self::Path { path, .. } | Self::NotDone(NotDone::Path { path, .. }) => Some(path),
-            Self::NotDone(
-                NotDone::Condition(_) | NotDone::Failed(_) | NotDone::ObservedGeneration(_),
-            )
-            | Self::NoObject
-            | Self::NoDeployment => None,
-        }
-    }
 }
 
 impl Output {

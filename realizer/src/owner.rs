@@ -1,5 +1,6 @@
 //! The owner: a Workload or a Deliverable as the API server holds it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -8,9 +9,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::conditions;
-use crate::matching::Matched;
+use crate::field_path::{FieldPath, PathProblem};
+use crate::matching::{Fields, Matched};
 use crate::owner_status::OwnerStatus;
-use crate::typed_view::Views;
+use crate::typed_view::{Views, settled};
 use crate::{Family, ObjectRef};
 
 /// An owner, parsed once per resourceVersion.
@@ -140,8 +142,12 @@ impl Matched for Owner {
         &self.labels
     }
 
-    fn fields(&self) -> &Value {
-        &self.views().typed
+}
+
+impl Fields for Owner {
+    fn read(&self, path: &FieldPath) -> Result<Cow<'_, Value>, PathProblem> {
+        let views = self.views();
+        Ok(settled(path.read(&views.typed)?, || path.read(&views.json)))
     }
 }
 

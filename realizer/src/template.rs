@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::deployment::Readiness;
 use crate::field_path::FieldPath;
 use crate::health::CompiledRule;
-use crate::standin::Compiled;
+use crate::interpolate::Compiled;
 use crate::{Lifecycle, canonical, ytt};
 
 /// A compiled template.
@@ -86,7 +86,7 @@ pub enum TemplateState {
 }
 
 /// Where the engine finds templates; the shell's cache.
-pub trait TemplateSource {
+pub trait TemplateSource: Send + Sync {
     /// The template of this kind and name.
     fn template(&self, kind: &str, name: &str) -> TemplateState;
 }
@@ -173,7 +173,7 @@ impl Body {
                 .filter(|template| !template.is_null()),
             &spec.ytt,
         ) {
-            (Some(template), _) => Self::Simple(Compiled::new(template)),
+            (Some(template), _) => Self::Simple(Compiled::compile(template)),
             (None, Some(text)) => Self::Ytt {
                 text: text.clone(),
                 digest: canonical::digest_bytes(text.as_bytes()),
@@ -235,7 +235,7 @@ fn reads(health: &CompiledRule, outputs: &OutputPaths) -> Arc<[Vec<String>]> {
         .paths()
         .into_iter()
         .chain(health.paths())
-        .map(FieldPath::prefix)
+        .filter_map(FieldPath::prefix)
         .collect();
     if health.reads_conditions() {
         prefixes.push(vec!["status".to_owned(), "conditions".to_owned()]);

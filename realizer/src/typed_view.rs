@@ -4,6 +4,8 @@
 //! depending on its Go type: the *typed* view. What leaves a struct as JSON (ytt, or a path that ends at an object)
 //! has empty fields left out: the *json* view. Manifests came to depend on both.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use crate::Family;
@@ -11,7 +13,7 @@ use crate::Family;
 /// Both views of one object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Views {
-    /// Unset fields filled in.
+    /// Unset fields filled in; unset lists are empty, see [`settled`].
     pub(crate) typed: Value,
     /// Unset fields left out.
     pub(crate) json: Value,
@@ -30,6 +32,26 @@ impl Views {
     }
 }
 
+/// What a path that found `typed` in the typed view yields.
+///
+/// A scalar stays. An object or list leaves Go as JSON, so the path is evaluated again in the json view; a list that is
+/// not there is a nil slice, which is `null` itself although one can look into it (and finds no index 0).
+pub(crate) fn settled<'v, E>(
+    typed: Cow<'v, Value>,
+    json: impl FnOnce() -> Result<Cow<'v, Value>, E>,
+) -> Cow<'v, Value> {
+    let is_unset_list = match &*typed {
+        Value::Array(items) => items.is_empty(),
+        Value::Object(_) => false,
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return typed,
+    };
+    match json() {
+        Ok(json) => json,
+        Err(_) if is_unset_list => Cow::Owned(Value::Null),
+        Err(_) => typed,
+    }
+}
+
 /// The Go type of a field, as far as it decides how an unset one looks.
 enum Shape {
     /// `string`: unset is `""`.
@@ -44,11 +66,13 @@ enum Shape {
     Struct(&'static [(&'static str, Shape)]),
     /// A pointer to a struct: unset is `null`.
     Pointer(&'static [(&'static str, Shape)]),
-    /// A list of structs: unset is `null`.
+    /// A list of strings: unset is `null` itself, and empty for what looks into it.
+    Texts,
+    /// A list of structs: unset is `null` itself, and empty for what looks into it.
     List(&'static [(&'static str, Shape)]),
 }
 
-use Shape::{Kept, List, Number, Opaque, Pointer, Struct, Text};
+use Shape::{Kept, List, Number, Opaque, Pointer, Struct, Text, Texts};
 
 type Fields = [(&'static str, Shape)];
 
@@ -59,7 +83,8 @@ impl Shape {
             (Text, None) => Value::from(""),
             (Number, None) => Value::from(0),
             (Struct(fields), None) => fill_fields(fields, &Map::new()),
-            (Opaque | Kept | Pointer(_) | List(_), None) => Value::Null,
+            (Texts | List(_), None) => Value::Array(Vec::new()),
+            (Opaque | Kept | Pointer(_), None) => Value::Null,
             (Struct(fields) | Pointer(fields), Some(Value::Object(object))) => {
                 fill_fields(fields, object)
             }
@@ -94,7 +119,7 @@ impl Shape {
         match (self, value) {
             (Text, Value::String(text)) => text.is_empty(),
             (Number, Value::Number(number)) => number.as_i64() == Some(0),
-            (List(_) | Opaque, Value::Array(items)) => items.is_empty(),
+            (List(_) | Texts | Opaque, Value::Array(items)) => items.is_empty(),
             (Opaque, Value::Object(entries)) => entries.is_empty(),
             _ => false,
         }
@@ -207,7 +232,7 @@ const METADATA: &Fields = &[
             ("blockOwnerDeletion", Opaque),
         ]),
     ),
-    ("finalizers", Opaque),
+    ("finalizers", Texts),
     (
         "managedFields",
         List(&[

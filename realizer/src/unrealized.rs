@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::conclusion::outcome;
 use crate::conditions::{self, Conditions};
 use crate::owner_status::OwnerStatus;
-use crate::standin::go_format;
+use crate::go_format;
 use crate::{Blueprint, Outcome, Owner, OwnerEvent, Retry, events};
 
 /// Why an owner is not realized at all. The resources in its status stay as they are, and so do its objects.

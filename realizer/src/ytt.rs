@@ -37,7 +37,8 @@ fn is_word(text: &str, start: usize, end: usize) -> bool {
 fn is_harmless(before: &str, after: &str) -> bool {
     if !before.ends_with('.') {
         // A YAML key `values:`, as in Helm releases; a quoted or bare word may be a name in code.
-        return after.starts_with(':') && before.trim_end_matches([' ', '-']).ends_with('\n');
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        return after.starts_with(':') && line.trim_matches([' ', '-']).is_empty();
     }
     let mut path = after
         .split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '.'))

@@ -1,1 +1,226 @@
 use super::*;
+use crate::field_path::PathProblem;
+
+fn text(text: &str) -> String {
+    text.to_owned()
+}
+
+fn retrieve(error: ReadError) -> StepError {
+    StepError::Retrieve {
+        error,
+        message: text("m"),
+    }
+}
+
+fn apply(kind: SubmitFailureKind) -> StepError {
+    StepError::Apply {
+        kind,
+        object: text("ns/x"),
+        resource: text("r"),
+        blueprint: text("b"),
+        cause: text("c"),
+    }
+}
+
+fn stamp(waits: bool) -> StepError {
+    StepError::Stamp {
+        template: text("K/t"),
+        resource: text("r"),
+        blueprint: text("b"),
+        cause: text("c"),
+        waits,
+    }
+}
+
+/// Every error with its message, status, reason and retry (spec 4.4).
+#[test]
+fn every_error_has_its_row_in_the_table() {
+    use ConditionStatus::{False, Unknown};
+    use Retry::{AwaitChange, Backoff, Slow};
+    let path = || ReadError::Path {
+        path: text("p"),
+        cause: text("c"),
+    };
+    let cases = [
+        (
+            StepError::ResolveOption {
+                option: text("o"),
+                resource: text("r"),
+                blueprint: text("b"),
+                cause: text("c"),
+            },
+            "error matching against template option [o] for resource [r] in supply chain [b]: c",
+            (False, "ResolveTemplateOptionsError", AwaitChange),
+        ),
+        (
+            StepError::OptionsMatch {
+                matching: vec![],
+                resource: text("r"),
+                blueprint: text("b"),
+            },
+            "expected exactly 1 option to match, found [0] matching options for resource [r] in supply chain [b]",
+            (False, "TemplateOptionsMatchError", AwaitChange),
+        ),
+        (
+            StepError::OptionsMatch {
+                matching: vec![text("x"), text("y")],
+                resource: text("r"),
+                blueprint: text("b"),
+            },
+            "expected exactly 1 option to match, found [2] matching options [x, y] for resource [r] in supply chain [b]",
+            (False, "TemplateOptionsMatchError", AwaitChange),
+        ),
+        (
+            StepError::GetTemplate {
+                template: text("t"),
+                resource: text("r"),
+                blueprint: text("b"),
+                cause: text("c"),
+            },
+            "unable to get template [t] for resource [r] in supply chain [b]: c",
+            (False, "TemplateObjectRetrievalFailure", Backoff),
+        ),
+        (
+            StepError::TemplateVanished {
+                kind: text("K"),
+                template: text("t"),
+            },
+            "failed to get cluster template [{Kind:K Name:t}]: resource does not match a known template",
+            (False, "UnknownError", Backoff),
+        ),
+        (
+            stamp(false),
+            "unable to stamp object for resource [r] for template [K/t] in supply chain [b]: c",
+            (False, "TemplateStampFailure", AwaitChange),
+        ),
+        (
+            stamp(true),
+            "unable to stamp object for resource [r] for template [K/t] in supply chain [b]: c",
+            (False, "TemplateStampFailure", AwaitChange),
+        ),
+        (
+            StepError::InputsMissing {
+                resource: text("r"),
+                inputs: vec![text("i"), text("j")],
+                providers: vec![text("a"), text("b")],
+            },
+            "waiting for input(s) [i, j] of resource [r]: not available from resource(s) [a, b]",
+            (Unknown, "InputsNotReady", AwaitChange),
+        ),
+        (
+            apply(SubmitFailureKind::Rejected),
+            "unable to apply object [ns/x] for resource [r] in supply chain [b]: c",
+            (False, "TemplateRejectedByAPIServer", Backoff),
+        ),
+        (
+            apply(SubmitFailureKind::Forbidden),
+            "unable to apply object [ns/x] for resource [r] in supply chain [b]: c",
+            (False, "TemplateRejectedByAPIServer", Slow),
+        ),
+        (
+            StepError::List {
+                namespace: text("ns"),
+                labels: text("map[a:b]"),
+                cause: text("c"),
+            },
+            "unable to list objects in namespace [ns] with labels [map[a:b]]: c",
+            (False, "FailedToListCreatedObjects", Backoff),
+        ),
+        (
+            StepError::Contested {
+                object: text("ns/x"),
+                resource: text("r"),
+                blueprint: text("b"),
+                cause: text("belongs to Workload [ns/other]"),
+            },
+            "unable to apply object [ns/x] for resource [r] in supply chain [b]: belongs to Workload [ns/other]",
+            (False, "ObjectContested", Slow),
+        ),
+        (
+            retrieve(path()),
+            "m",
+            (Unknown, "MissingValueAtPath", AwaitChange),
+        ),
+        (
+            retrieve(ReadError::NotDone(NotDone::Path {
+                path: text("p"),
+                cause: text("c"),
+            })),
+            "m",
+            (Unknown, "MissingValueAtPath", AwaitChange),
+        ),
+        (
+            retrieve(ReadError::NotDone(NotDone::Condition(text("c")))),
+            "m",
+            (Unknown, "ConditionNotMet", AwaitChange),
+        ),
+        (
+            retrieve(ReadError::NotDone(NotDone::Failed(text("c")))),
+            "m",
+            (False, "FailedConditionMet", AwaitChange),
+        ),
+        (
+            retrieve(ReadError::NotDone(NotDone::ObservedGeneration(
+                PathProblem::Absent(text("c")),
+            ))),
+            "m",
+            (False, "TemplateStampFailure", AwaitChange),
+        ),
+        (
+            retrieve(ReadError::NoObject),
+            "m",
+            (False, "UnknownError", AwaitChange),
+        ),
+        (
+            retrieve(ReadError::NoDeployment),
+            "m",
+            (False, "UnknownError", AwaitChange),
+        ),
+        (
+            StepError::PassThrough {
+                input: text("i"),
+                declared: true,
+            },
+            "unable to find passthrough [i] in []",
+            (Unknown, "PassThrough", AwaitChange),
+        ),
+        (
+            StepError::PassThrough {
+                input: text("i"),
+                declared: false,
+            },
+            "unable to find passthrough [i] in []",
+            (False, "PassThrough", AwaitChange),
+        ),
+        (
+            StepError::NotReached {
+                resource: text("r"),
+            },
+            "resource [r] was not reached",
+            (False, "UnknownError", Backoff),
+        ),
+    ];
+    for (error, message, (status, reason, retry)) in cases {
+        assert_eq!(error.to_string(), message);
+        let verdict = error.verdict();
+        assert_eq!(
+            (
+                verdict.status,
+                verdict.reason.as_str().as_ref(),
+                verdict.retry
+            ),
+            (status, reason, retry),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn nobody_is_warned_while_something_only_has_to_happen_first() {
+    assert_eq!(stamp(true).verdict().kind, ErrorKind::NotYet);
+    assert_eq!(stamp(false).verdict().kind, ErrorKind::UserMustFix);
+    assert_eq!(
+        apply(SubmitFailureKind::Rejected).verdict().kind,
+        ErrorKind::Infrastructure
+    );
+}

@@ -1,1 +1,234 @@
+use serde_json::json;
+
 use super::*;
+use crate::blueprint::BlueprintStep;
+use crate::{Blueprint, Family, Lifecycle};
+
+fn template(yaml: &str) -> Template {
+    let mut object: Value = serde_saphyr::from_str(yaml).unwrap();
+    object["apiVersion"] = json!("carto.run/v1alpha1");
+    object["metadata"] = json!({"name": "t"});
+    Template::compile(&object).unwrap()
+}
+
+fn step() -> BlueprintStep {
+    let object = json!({"metadata": {"name": "chain"}, "spec": {"resources": [
+        {"name": "build", "templateRef": {"kind": "ClusterImageTemplate", "name": "t"}}]}});
+    Blueprint::compile(Family::SupplyChain, &object)
+        .unwrap()
+        .steps
+        .remove(0)
+}
+
+fn observed(object: Value, namespaced: bool) -> Observed {
+    Observed {
+        object,
+        qualified_resource: Some("images.kpack.io".to_owned()),
+        namespaced,
+        sequence: 0,
+        terminating: false,
+    }
+}
+
+fn submission(object: Value) -> Submission {
+    Submission {
+        resource: "build".to_owned(),
+        object,
+        digest: String::new(),
+        lifecycle: Lifecycle::Mutable,
+        family: [
+            ("a".to_owned(), "b".to_owned()),
+            ("c".to_owned(), "d".to_owned()),
+        ]
+        .into(),
+        reads: Vec::new().into(),
+    }
+}
+
+fn observe(template: &Template, observation: Observation) -> StepEnd {
+    let step = step();
+    let inputs = ResolvedInputs::of(&step, &[]);
+    let observing = Observing {
+        blueprint: "chain",
+        step: "build",
+        template,
+        inputs,
+    };
+    observing.observe(
+        &submission(json!({"metadata": {"namespace": "ns", "name": "x"}})),
+        observation,
+    )
+}
+
+fn message(end: StepEnd) -> String {
+    end.into_error().unwrap().to_string()
+}
+
+#[test]
+fn missing_values_are_told_by_the_health_of_the_object() {
+    let template = template(
+        "{kind: ClusterImageTemplate, spec: {imagePath: .status.image, healthRule: {singleConditionType: Ready}}}",
+    );
+    let object = |status: &str| {
+        json!({
+            "apiVersion": "kpack.io/v1alpha2", "kind": "Image", "metadata": {"namespace": "ns", "name": "app"},
+            "status": {"conditions": [{"type": "Ready", "status": status}]},
+        })
+    };
+    let cases = [
+        (
+            "True",
+            true,
+            "cannot read value [.status.image] from healthy object [images.kpack.io/app] in namespace [ns], contact \
+             Platform Eng",
+        ),
+        (
+            "False",
+            true,
+            "cannot read value [.status.image] from unhealthy object [images.kpack.io/app] in namespace [ns], examine \
+             object, particularly whether it is receiving proper inputs",
+        ),
+        (
+            "Unknown",
+            true,
+            "waiting to read value [.status.image] from object [images.kpack.io/app] in namespace [ns]",
+        ),
+        (
+            "Unknown",
+            false,
+            "waiting to read value [.status.image] from object [images.kpack.io/app]",
+        ),
+        (
+            "True",
+            false,
+            "cannot read value [.status.image] from healthy object [images.kpack.io/app], contact Platform Eng",
+        ),
+    ];
+    for (status, namespaced, expected) in cases {
+        let observation = Observation::Object {
+            observed: observed(object(status), namespaced),
+            write: Write::Unchanged,
+        };
+        assert_eq!(message(observe(&template, observation)), expected);
+    }
+}
+
+#[test]
+fn an_unknown_plural_is_said_as_upstream_says_it() {
+    let template = template("{kind: ClusterImageTemplate, spec: {imagePath: .status.image}}");
+    let mut observed = observed(
+        json!({"metadata": {"namespace": "ns", "name": "app"}}),
+        true,
+    );
+    observed.qualified_resource = None;
+    assert_eq!(
+        message(observe(
+            &template,
+            Observation::Object {
+                observed,
+                write: Write::Created
+            }
+        )),
+        "waiting to read value [.status.image] from object [could not fetch - see logs for 'failed to retrieve \
+         qualified resource name'/app] in namespace [ns]"
+    );
+}
+
+#[test]
+fn failed_submissions_are_told_by_their_stage() {
+    let template = template("{kind: ClusterTemplate, spec: {}}");
+    let cases = [
+        (
+            SubmitFailureKind::Forbidden,
+            "unable to apply object [ns/x] for resource [build] in supply chain [chain]: why",
+        ),
+        (
+            SubmitFailureKind::Rejected,
+            "unable to apply object [ns/x] for resource [build] in supply chain [chain]: why",
+        ),
+        (
+            SubmitFailureKind::Contested,
+            "unable to apply object [ns/x] for resource [build] in supply chain [chain]: why",
+        ),
+        (
+            SubmitFailureKind::List,
+            "unable to list objects in namespace [ns] with labels [map[a:b c:d]]: why",
+        ),
+    ];
+    for (kind, expected) in cases {
+        let failure = SubmitFailure {
+            kind,
+            message: "why".to_owned(),
+        };
+        assert_eq!(
+            message(observe(&template, Observation::Failed(failure))),
+            expected,
+            "{kind:?}"
+        );
+    }
+}
+
+#[test]
+fn a_family_without_healthy_member_has_no_object_to_read() {
+    let member = || {
+        observed(
+            json!({"metadata": {"namespace": "ns", "name": "run-1"}}),
+            true,
+        )
+    };
+    let family = || Observation::Family {
+        submitted: member(),
+        members: vec![member()],
+        write: Write::Unchanged,
+    };
+    let image = template(
+        "{kind: ClusterImageTemplate, spec: {imagePath: .status.image, lifecycle: tekton}}",
+    );
+    assert_eq!(
+        message(observe(&image, family())),
+        "waiting to read value [.status.image] from object [images.kpack.io/run-1] in namespace [ns]"
+    );
+    let deployment = template("{kind: ClusterDeploymentTemplate, spec: {lifecycle: tekton}}");
+    assert_eq!(
+        message(observe(&deployment, family())),
+        "unable to retrieve outputs from stamped object [ns/run-1] of type [images.kpack.io] for resource [build] in \
+         supply chain [chain]: failed to evaluate path of empty object"
+    );
+}
+
+#[test]
+fn deployments_that_are_not_done_say_so() {
+    let observation = |status: Value| Observation::Object {
+        observed: observed(
+            json!({"metadata": {"namespace": "ns", "name": "x", "generation": 1}, "status": status}),
+            true,
+        ),
+        write: Write::Unchanged,
+    };
+    let template = template(
+        "{kind: ClusterDeploymentTemplate, spec: {observedCompletion: {
+           succeeded: {key: status.phase, value: Done}, failed: {key: status.phase, value: Broken}}}}",
+    );
+    let cases = [
+        (
+            json!({"observedGeneration": 1, "phase": "Busy"}),
+            "resource [build] condition not met: deployment success condition [status.phase] was: Busy, expected: Done",
+        ),
+        (
+            json!({"observedGeneration": 1, "phase": "Broken"}),
+            "resource [build] failed condition met: deployment failure condition [status.phase] was: Broken",
+        ),
+        (
+            json!({"phase": "Done"}),
+            "resource [build] cannot satisfy observedCompletion without observedGeneration in object status",
+        ),
+        (
+            json!({"observedGeneration": 1, "phase": "Done"}),
+            "unable to retrieve outputs from stamped object [ns/x] of type [images.kpack.io] for resource [build] in \
+             supply chain [chain]: deployment not found in upstream template",
+        ),
+    ];
+    for (status, expected) in cases {
+        assert_eq!(message(observe(&template, observation(status))), expected);
+    }
+}

@@ -1,1 +1,112 @@
+use serde_json::json;
+
 use super::*;
+
+/// One letter per level; `S.value` and `S.default` as in the truth table of spec 3.5.
+fn merged(levels: &[&str]) -> Option<Value> {
+    let (mut template, mut chain, mut step, mut owner) = (vec![], vec![], vec![], vec![]);
+    let param = |level: &str, text: &str| {
+        let value = Some(json!(text));
+        let (value, default) = if level.ends_with(".value") {
+            (value, None)
+        } else {
+            (None, value)
+        };
+        BlueprintParam {
+            name: "p".to_owned(),
+            value,
+            default,
+        }
+    };
+    for level in levels {
+        match &level[..1] {
+            "T" => template.push(TemplateParam {
+                name: "p".to_owned(),
+                default: json!("T"),
+            }),
+            "S" => chain.push(param(level, "S")),
+            "R" => step.push(param(level, "R")),
+            _ => owner.push(OwnerParam {
+                name: "p".to_owned(),
+                value: json!("W"),
+            }),
+        }
+    }
+    merge(&template, &chain, &step, &owner)
+        .get("p")
+        .map(|value| (*value).clone())
+}
+
+#[test]
+fn precedence_is_that_of_the_truth_table() {
+    let cases: [(&[&str], &str); 13] = [
+        (&["T"], "T"),
+        (&["T", "W"], "W"),
+        (&["T", "S.default", "R.default", "W"], "W"),
+        (&["T", "S.default", "W"], "W"),
+        (&["T", "R.default", "W"], "W"),
+        (&["T", "S.default", "R.default"], "R"),
+        (&["T", "S.default", "R.value", "W"], "R"),
+        (&["T", "S.value", "R.default", "W"], "W"),
+        (&["T", "S.value", "R.value", "W"], "R"),
+        (&["T", "S.value", "W"], "S"),
+        (&["T", "R.value", "W"], "R"),
+        (&["S.default", "R.default", "W"], "W"),
+        (&["T", "S.default"], "S"),
+    ];
+    for (levels, expected) in cases {
+        assert_eq!(merged(levels), Some(json!(expected)), "{levels:?}");
+    }
+}
+
+#[test]
+fn owner_params_nobody_declares_are_added() {
+    assert_eq!(merged(&["W"]), Some(json!("W")));
+    assert_eq!(merged(&[]), None);
+}
+
+#[test]
+fn later_duplicates_win_with_their_protection() {
+    let param = |value: Option<Value>, default: Option<Value>| BlueprintParam {
+        name: "p".to_owned(),
+        value,
+        default,
+    };
+    let owner = [OwnerParam {
+        name: "p".to_owned(),
+        value: json!("W"),
+    }];
+    let fixed_last = [param(None, Some(json!(1))), param(Some(json!(2)), None)];
+    assert_eq!(merge(&[], &fixed_last, &[], &owner)["p"], &json!(2));
+    let fixed_first = [param(Some(json!(2)), None), param(None, Some(json!(1)))];
+    assert_eq!(merge(&[], &fixed_first, &[], &owner)["p"], &json!("W"));
+    let twice = [
+        owner[0].clone(),
+        OwnerParam {
+            name: "p".to_owned(),
+            value: json!("W2"),
+        },
+    ];
+    assert_eq!(merge(&[], &[], &[], &twice)["p"], &json!("W2"));
+}
+
+#[test]
+fn null_is_a_value() {
+    let fixed = [BlueprintParam {
+        name: "p".to_owned(),
+        value: Some(Value::Null),
+        default: None,
+    }];
+    let owner = [OwnerParam {
+        name: "p".to_owned(),
+        value: json!("W"),
+    }];
+    assert_eq!(merge(&[], &fixed, &[], &owner)["p"], &Value::Null);
+    let neither = [BlueprintParam {
+        name: "p".to_owned(),
+        value: None,
+        default: None,
+    }];
+    assert_eq!(merge(&[], &neither, &[], &[])["p"], &Value::Null);
+    assert_eq!(merge(&[], &neither, &[], &owner)["p"], &json!("W"));
+}

@@ -5,25 +5,25 @@ use std::sync::Arc;
 
 use jiff::{Span, Timestamp};
 use realizer::{
-    Blueprint, Family, KnownObject, Lifecycle, ObjectRef, Observation, Observed, Outcome, Owner,
+    Blueprint, Family, KnownObject, ObjectRef, Observation, Observed, Outcome, Owner,
     Realization, Removal, Selection, Step, Submission, SubmitFailure, Template, TemplateSource,
     TemplateState, Unrealized, Write, blueprint_status, report_unrealized, select_blueprint,
 };
 use serde_json::{Value, json};
 
 /// Documents of one scenario and the state of its cluster.
-pub struct Scenario {
-    pub family: Family,
-    pub templates: Templates,
-    pub blueprints: Vec<Value>,
-    pub owner: Value,
-    pub cluster: Cluster,
-    pub now: Timestamp,
+pub(crate) struct Scenario {
+    pub(crate) family: Family,
+    pub(crate) templates: Templates,
+    pub(crate) blueprints: Vec<Value>,
+    pub(crate) owner: Value,
+    pub(crate) cluster: Cluster,
+    pub(crate) now: Timestamp,
 }
 
 /// Templates by kind and name.
 #[derive(Default)]
-pub struct Templates(pub BTreeMap<(String, String), TemplateState>);
+pub(crate) struct Templates(pub(crate) BTreeMap<(String, String), TemplateState>);
 
 impl TemplateSource for Templates {
     fn template(&self, kind: &str, name: &str) -> TemplateState {
@@ -34,22 +34,22 @@ impl TemplateSource for Templates {
 
 /// The stamped objects, and what goes wrong with them.
 #[derive(Default)]
-pub struct Cluster {
-    pub objects: Vec<Value>,
+pub(crate) struct Cluster {
+    pub(crate) objects: Vec<Value>,
     /// By step: what every submission of it comes to.
-    pub failing: BTreeMap<String, SubmitFailure>,
+    pub(crate) failing: BTreeMap<String, SubmitFailure>,
     /// By step: what ytt says.
-    pub ytt: BTreeMap<String, Result<Value, String>>,
+    pub(crate) ytt: BTreeMap<String, Result<Value, String>>,
     /// By name of the object: why it cannot be deleted.
-    pub undeletable: BTreeMap<String, String>,
+    pub(crate) undeletable: BTreeMap<String, String>,
     /// Submissions in order, as `<step>: <write>`.
-    pub log: Vec<String>,
+    pub(crate) log: Vec<String>,
     clock: u64,
 }
 
 impl Scenario {
     /// Reads the documents of a scenario; the first owner decides the family.
-    pub fn new(yaml: &str) -> Self {
+    pub(crate) fn new(yaml: &str) -> Self {
         let mut scenario = Self {
             family: Family::SupplyChain,
             templates: Templates::default(),
@@ -63,7 +63,7 @@ impl Scenario {
     }
 
     /// Adds or replaces documents.
-    pub fn apply(&mut self, yaml: &str) {
+    pub(crate) fn apply(&mut self, yaml: &str) {
         for document in documents(yaml) {
             let kind = document["kind"].as_str().unwrap().to_owned();
             let name = document["metadata"]["name"].as_str().unwrap().to_owned();
@@ -102,16 +102,16 @@ impl Scenario {
         }
     }
 
-    pub fn tick(&mut self) {
+    pub(crate) fn tick(&mut self) {
         self.now = self.now.checked_add(Span::new().minutes(1)).unwrap();
     }
 
-    pub fn parsed_owner(&self) -> Owner {
+    pub(crate) fn parsed_owner(&self) -> Owner {
         Owner::parse(self.family, Arc::new(self.owner.clone())).unwrap()
     }
 
     /// The blueprints, each with the status that it would have.
-    pub fn compiled_blueprints(&self) -> Vec<Arc<Blueprint>> {
+    pub(crate) fn compiled_blueprints(&self) -> Vec<Arc<Blueprint>> {
         self.blueprints
             .iter()
             .map(|object| {
@@ -128,7 +128,7 @@ impl Scenario {
     }
 
     /// One reconcile, as the shell does it, a minute after the last one.
-    pub fn reconcile(&mut self) -> Outcome {
+    pub(crate) fn reconcile(&mut self) -> Outcome {
         self.tick();
         let owner = self.parsed_owner();
         let blueprints = self.compiled_blueprints();
@@ -178,8 +178,13 @@ impl Scenario {
         conclusion.report(&failed)
     }
 
+    /// One reconcile whose outcome is read from the owner.
+    pub(crate) fn advance(&mut self) {
+        let _ = self.reconcile();
+    }
+
     /// Reconciles until nothing changes any more.
-    pub fn settle(&mut self) -> Outcome {
+    pub(crate) fn settle(&mut self) -> Outcome {
         for _ in 0..10 {
             let outcome = self.reconcile();
             if !outcome.changed {
@@ -190,7 +195,7 @@ impl Scenario {
     }
 
     /// The status entry of a step.
-    pub fn entry(&self, step: &str) -> &Value {
+    pub(crate) fn entry(&self, step: &str) -> &Value {
         let resources = self.owner["status"]["resources"]
             .as_array()
             .expect("no resources in status");
@@ -201,18 +206,18 @@ impl Scenario {
     }
 
     /// `<status>/<reason>/<message>` of a condition of the owner.
-    pub fn owner_condition(&self, type_: &str) -> String {
+    pub(crate) fn owner_condition(&self, type_: &str) -> String {
         condition(&self.owner["status"]["conditions"], type_)
     }
 
     /// `<status>/<reason>/<message>` of a condition of a step.
-    pub fn step_condition(&self, step: &str, type_: &str) -> String {
+    pub(crate) fn step_condition(&self, step: &str, type_: &str) -> String {
         condition(&self.entry(step)["conditions"], type_)
     }
 }
 
 impl Cluster {
-    pub fn submit(&mut self, submission: &Submission, now: Timestamp) -> Observation {
+    pub(crate) fn submit(&mut self, submission: &Submission, now: Timestamp) -> Observation {
         if let Some(failure) = self.failing.get(&submission.resource) {
             self.log.push(format!("{}: failed", submission.resource));
             return Observation::Failed(failure.clone());
@@ -333,7 +338,7 @@ impl Cluster {
     }
 
     /// The object of this name.
-    pub fn object(&mut self, name: &str) -> &mut Value {
+    pub(crate) fn object(&mut self, name: &str) -> &mut Value {
         self.objects
             .iter_mut()
             .find(|object| object["metadata"]["name"] == name)
@@ -341,7 +346,7 @@ impl Cluster {
     }
 
     /// The names of all objects, in order of creation.
-    pub fn names(&self) -> Vec<&str> {
+    pub(crate) fn names(&self) -> Vec<&str> {
         self.objects
             .iter()
             .map(|object| object["metadata"]["name"].as_str().unwrap())
@@ -350,12 +355,12 @@ impl Cluster {
 }
 
 /// The documents of a YAML text.
-pub fn documents(yaml: &str) -> Vec<Value> {
+pub(crate) fn documents(yaml: &str) -> Vec<Value> {
     serde_saphyr::from_multiple(yaml).unwrap_or_else(|error| panic!("{error}\nin\n{yaml}"))
 }
 
 /// `<status>/<reason>/<message>` of a condition in a list, `absent` when it is not there.
-pub fn condition(conditions: &Value, type_: &str) -> String {
+pub(crate) fn condition(conditions: &Value, type_: &str) -> String {
     let conditions = conditions.as_array().cloned().unwrap_or_default();
     let found = conditions
         .iter()
@@ -394,7 +399,7 @@ fn same_object(live: &Value, rendered: &Value) -> bool {
     .all(|pointer| live.pointer(pointer) == rendered.pointer(pointer))
 }
 
-pub fn observed(object: Value) -> Observed {
+pub(crate) fn observed(object: Value) -> Observed {
     let kind = object["kind"].as_str().unwrap().to_lowercase();
     let plural = format!("{kind}s");
     let qualified = match object["apiVersion"].as_str().unwrap().split_once('/') {
@@ -429,9 +434,4 @@ fn reference(observed: &Observed) -> ObjectRef {
         qualified_resource: observed.qualified_resource.clone(),
         uid: Some(text("/metadata/uid")),
     }
-}
-
-/// The lifecycle word of a submission, for assertions.
-pub fn word(lifecycle: Lifecycle) -> &'static str {
-    lifecycle.as_str()
 }
