@@ -1,0 +1,259 @@
+//! `make demo`: the whole product on this machine, told step by step.
+//!
+//! Real API server, real Flux, a real repository and a real image; the controller runs as its own process with the rights
+//! of deploy/install.yaml and no more. Everything ends with this process, whatever ends it.
+
+mod story;
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use cli::args::Connection;
+use cli::cluster::Cluster;
+use cli::follow::{Change, Follower};
+use cli::target::Target;
+use cli::tree::Tree;
+use e2e::{Stack, WebApp, binaries, web_app};
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::GroupVersionKind;
+use kube::runtime::wait::await_condition;
+use realizer::Family;
+use story::Story;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::Instant;
+
+/// How long anything may take before the demo gives up; it takes a few seconds.
+const LIMIT: Duration = Duration::from_mins(2);
+
+fn main() -> anyhow::Result<()> {
+    let keep = std::env::args()
+        .skip(1)
+        .any(|argument| argument == "--keep");
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        let mut terminated = signal(SignalKind::terminate())?;
+        let story = Story::begin();
+        // Dropping the demo stops every process it started.
+        tokio::select! {
+            result = demo(&story, keep) => result,
+            _ = tokio::signal::ctrl_c() => { story.line("stopped, everything is cleaned up"); Ok(()) }
+            _ = terminated.recv() => Ok(()),
+        }
+    })
+}
+
+async fn demo(story: &Story, keep: bool) -> anyhow::Result<()> {
+    story.chapter("A cluster on this machine, from real parts");
+    let stack = Stack::start(|part| story.line(&format!("starting {part}"))).await?;
+
+    story.chapter("The platform team applies the blueprint, once: examples/web-app/platform");
+    let (app, commit) = WebApp::prepare(&stack).await?;
+    story.line("ClusterSupplyChain web-app: source, image -> config -> deploy");
+
+    story.chapter("A developer hands in one small object: examples/web-app/developer");
+    story.line(&format!(
+        "repository {} at commit {}",
+        app.repository,
+        short(&commit)
+    ));
+    story.line(&format!("image      {}, version 1.0.0", app.image));
+    app.hand_in().await?;
+    let handed_in = Instant::now();
+    let tree = ready_tree(story, &stack).await?;
+    story.line(&format!(
+        "ready {} after the Workload was handed in",
+        seconds(handed_in.elapsed())
+    ));
+
+    story.chapter("carto tree -n dev workload/web-app");
+    story.tree(&tree);
+
+    story.chapter("The developer commits a change");
+    show_commit(story, &stack, &app).await?;
+
+    story.chapter("A new version of the image is released");
+    show_release(story, &stack, &app).await?;
+
+    if keep {
+        look_around(story, &stack)?;
+        std::future::pending::<()>().await;
+    }
+    story.chapter(
+        "That was all; everything is cleaned up. KEEP=1 make demo leaves it running to look around",
+    );
+    Ok(())
+}
+
+/// Tells each step as it becomes ready, and returns the tree when all are.
+async fn ready_tree(story: &Story, stack: &Stack) -> anyhow::Result<Box<Tree>> {
+    let connection = Connection {
+        kubeconfig: Some(stack.control_plane.kubeconfig_path().to_path_buf()),
+        namespace: Some(web_app::NAMESPACE.into()),
+        ..Connection::default()
+    };
+    let cluster = Cluster::connect(&connection).await?;
+    let target = Target {
+        family: Family::SupplyChain,
+        name: web_app::NAME.into(),
+    };
+    let mut follower = Follower::new(&cluster, &target);
+    let mut last = None;
+    let follow = async {
+        loop {
+            let Change::Tree(tree) = follower.next().await? else {
+                bail!("the Workload was deleted")
+            };
+            story.new_steps(&tree);
+            if tree.ready {
+                return Ok(tree);
+            }
+            last = Some(tree);
+        }
+    };
+    if let Ok(tree) = tokio::time::timeout(LIMIT, follow).await {
+        return tree;
+    }
+    if let Some(tree) = &last {
+        story.tree(tree);
+    }
+    bail!(
+        "the Workload is not ready after {LIMIT:?}; the end of the controller's log:\n{}",
+        stack.controller.process.log_tail()
+    )
+}
+
+async fn show_commit(story: &Story, stack: &Stack, app: &WebApp<'_>) -> anyhow::Result<()> {
+    let client = stack.control_plane.client()?;
+    let sources: Api<DynamicObject> = Api::namespaced_with(
+        client.clone(),
+        web_app::NAMESPACE,
+        &source_kind("GitRepository", "gitrepositories"),
+    );
+    let commit = app.commit("Moin")?;
+    let committed = Instant::now();
+    story.line(&format!("commit {}", short(&commit)));
+    let fetched = wait(sources, |source: &DynamicObject| {
+        artifact(source).ends_with(&commit)
+    });
+    let deployed = wait(deployments(&client), |deployment: &Deployment| {
+        web_app::revision(deployment).ends_with(&commit)
+    });
+    let (fetched, deployed) = tokio::try_join!(fetched, deployed)?;
+    tell(
+        story,
+        committed,
+        fetched,
+        deployed,
+        &format!("is of revision {}", short(&commit)),
+    );
+    Ok(())
+}
+
+async fn show_release(story: &Story, stack: &Stack, app: &WebApp<'_>) -> anyhow::Result<()> {
+    let client = stack.control_plane.client()?;
+    let images: Api<DynamicObject> = Api::namespaced_with(
+        client.clone(),
+        web_app::NAMESPACE,
+        &source_kind("OCIRepository", "ocirepositories"),
+    );
+    let digest = app.release("1.1.0")?;
+    let released = Instant::now();
+    story.line(&format!(
+        "{}:1.1.0, digest {}",
+        app.image,
+        short(digest.trim_start_matches("sha256:"))
+    ));
+    let fetched = wait(images, |image: &DynamicObject| {
+        artifact(image).ends_with(&digest)
+    });
+    let deployed = wait(deployments(&client), |deployment: &Deployment| {
+        web_app::image(deployment).ends_with(&digest)
+    });
+    let (fetched, deployed) = tokio::try_join!(fetched, deployed)?;
+    tell(story, released, fetched, deployed, "runs it, by its digest");
+    Ok(())
+}
+
+/// The moment from which on an object is as awaited.
+async fn wait<K>(api: Api<K>, arrived: impl Fn(&K) -> bool) -> anyhow::Result<Instant>
+where
+    K: Clone + std::fmt::Debug + Send + serde::de::DeserializeOwned + kube::Resource + 'static,
+{
+    let condition = await_condition(api, web_app::NAME, |object: Option<&K>| {
+        object.is_some_and(&arrived)
+    });
+    tokio::time::timeout(LIMIT, condition)
+        .await
+        .context("waited too long")??;
+    Ok(Instant::now())
+}
+
+fn tell(story: &Story, start: Instant, fetched: Instant, deployed: Instant, what: &str) {
+    story.line(&format!(
+        "Flux, which looks every second, found it after {}",
+        seconds(fetched - start)
+    ));
+    let chain = deployed.saturating_duration_since(fetched);
+    story.line(&format!(
+        "the Deployment {what}, {} ms later: {} in all",
+        chain.as_millis(),
+        seconds(deployed - start)
+    ));
+}
+
+fn look_around(story: &Story, stack: &Stack) -> anyhow::Result<()> {
+    story.chapter("Everything keeps running. In another terminal:");
+    let kubectl = test_support::assets()?.binary("kubectl")?;
+    story.plain(&format!(
+        "  export KUBECONFIG={}",
+        stack.control_plane.kubeconfig_path().display()
+    ));
+    story.plain(&format!(
+        "  export PATH=\"{}:{}:$PATH\"",
+        parent(&kubectl),
+        parent(&binaries::carto()?)
+    ));
+    story.plain("  carto tree -n dev --watch web-app");
+    story.plain(
+        "  kubectl get -n dev workloads,gitrepositories,ocirepositories,configmaps,deployments",
+    );
+    story.plain("  kubectl edit -n dev workload web-app");
+    story.chapter("Ctrl-C here stops everything and cleans up");
+    Ok(())
+}
+
+fn parent(file: &std::path::Path) -> String {
+    file.parent()
+        .map(|folder| folder.display().to_string())
+        .unwrap_or_default()
+}
+
+fn deployments(client: &kube::Client) -> Api<Deployment> {
+    Api::namespaced(client.clone(), web_app::NAMESPACE)
+}
+
+fn source_kind(kind: &str, plural: &str) -> ApiResource {
+    ApiResource::from_gvk_with_plural(
+        &GroupVersionKind::gvk("source.toolkit.fluxcd.io", "v1", kind),
+        plural,
+    )
+}
+
+/// The revision of what Flux holds.
+fn artifact(source: &DynamicObject) -> &str {
+    source.data["status"]["artifact"]["revision"]
+        .as_str()
+        .unwrap_or_default()
+}
+
+fn short(hash: &str) -> &str {
+    hash.get(..8).unwrap_or(hash)
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.2} s", duration.as_secs_f64())
+}

@@ -1,0 +1,124 @@
+//! The controller's binary with nothing but a kubeconfig and the CRDs.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use e2e::Controller;
+use e2e::binaries::{self, workspace};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use test_support::{ControlPlane, eventually};
+
+use crate::LIMIT;
+
+#[tokio::test]
+async fn a_kubeconfig_and_the_crds_are_all_the_binary_needs() {
+    let control_plane = ControlPlane::start().await.unwrap();
+    control_plane
+        .install_crds(workspace().join("deploy/crds"))
+        .await
+        .unwrap();
+    let _controller = Controller::start(control_plane.kubeconfig_path(), &[])
+        .await
+        .unwrap();
+    control_plane.apply_yaml(SMALLEST).await.unwrap();
+
+    let maps: Api<ConfigMap> = Api::namespaced(control_plane.client().unwrap(), "default");
+    let published = eventually("the last step is stamped", LIMIT, async || {
+        maps.get_opt("app-published").await
+    })
+    .await;
+    assert_eq!(published.data.unwrap()["greeting"], "hello from app");
+    crate::carto::wait_until_ready(&control_plane, "default", "app").await;
+}
+
+/// Two steps, one giving to the other, with the rights of a service account that may write ConfigMaps.
+const SMALLEST: &str = r"
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: app}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: app, namespace: default}
+rules:
+  - {apiGroups: [''], resources: [configmaps], verbs: [get, list, create, patch, delete]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: app, namespace: default}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: app}
+subjects: [{kind: ServiceAccount, name: app, namespace: default}]
+---
+apiVersion: carto.run/v1alpha1
+kind: ClusterConfigTemplate
+metadata: {name: greet}
+spec:
+  configPath: .data.greeting
+  template:
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: $(workload.metadata.name)$-greeting}
+    data: {greeting: hello from $(workload.metadata.name)$}
+---
+apiVersion: carto.run/v1alpha1
+kind: ClusterTemplate
+metadata: {name: publish}
+spec:
+  template:
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: $(workload.metadata.name)$-published}
+    data: {greeting: $(config)$}
+---
+apiVersion: carto.run/v1alpha1
+kind: ClusterSupplyChain
+metadata: {name: smallest}
+spec:
+  selector: {type: smallest}
+  resources:
+    - {name: greet, templateRef: {kind: ClusterConfigTemplate, name: greet}}
+    - name: publish
+      templateRef: {kind: ClusterTemplate, name: publish}
+      configs: [{name: greeting, resource: greet}]
+---
+apiVersion: carto.run/v1alpha1
+kind: Workload
+metadata: {name: app, labels: {type: smallest}}
+spec: {serviceAccountName: app}
+";
+
+#[test]
+fn help_lists_every_flag_and_no_others() {
+    let output = Command::new(binaries::controller().unwrap())
+        .arg("--help")
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    let help = String::from_utf8(output.stdout).unwrap();
+    let listed: BTreeSet<&str> = help
+        .lines()
+        .map(|line| line.trim_start().trim_start_matches("-h, "))
+        .filter_map(|line| line.strip_prefix("--"))
+        .map(|line| {
+            line.split([' ', '[', '='])
+                .next()
+                .unwrap_or(line)
+                .trim_end()
+        })
+        .collect();
+    let expected: BTreeSet<&str> = FLAGS.split_whitespace().collect();
+    assert_eq!(
+        listed, expected,
+        "a flag came or went: correct this list, README.md and deploy/install.yaml"
+    );
+}
+
+const FLAGS: &str = "
+    kubeconfig ytt shutdown-seconds help
+    dev log-level
+    port cert-dir webhook-secret webhook-service webhook-configuration metrics-port health-port pprof-port own-namespace
+    max-concurrent-workloads max-concurrent-deliveries max-concurrent-runnables
+    leader-elect lease-name lease-namespace lease-identity
+    lease-duration-seconds lease-renew-deadline-seconds lease-retry-seconds
+";

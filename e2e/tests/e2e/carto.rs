@@ -1,0 +1,255 @@
+//! The `carto` command on a real cluster.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use anyhow::ensure;
+use e2e::binaries::{self, workspace};
+use test_support::{ControlPlane, Process, eventually};
+
+use crate::LIMIT;
+
+/// Runs `carto tree` with a kubeconfig and more arguments.
+fn carto(kubeconfig: &Path, arguments: &[&str]) -> Output {
+    Command::new(binaries::carto().unwrap())
+        .env("KUBECONFIG", kubeconfig)
+        .arg("tree")
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// As a script waits for a Workload. When it does not become ready, the message is the tree.
+pub(crate) async fn wait_until_ready(control_plane: &ControlPlane, namespace: &str, name: &str) {
+    let kubeconfig = control_plane.kubeconfig_path().to_path_buf();
+    let arguments = [
+        name.to_owned(),
+        "-n".into(),
+        namespace.to_owned(),
+        "--until-ready".into(),
+        "--timeout=60s".into(),
+    ];
+    let waited = tokio::task::spawn_blocking(move || {
+        carto(&kubeconfig, &arguments.each_ref().map(String::as_str))
+    });
+    let output = waited.await.unwrap();
+    assert!(
+        output.status.success(),
+        "{}{}",
+        stdout(&output),
+        stderr(&output)
+    );
+    assert!(
+        stdout(&output).starts_with(&format!("✓ workload {namespace}/{name} is ready\n")),
+        "{}",
+        stdout(&output)
+    );
+}
+
+const WORKLOAD: &str = "
+apiVersion: carto.run/v1alpha1
+kind: Workload
+metadata: {name: app, labels: {type: web}}
+spec: {}
+";
+
+async fn cluster_with_a_workload() -> ControlPlane {
+    let control_plane = ControlPlane::start().await.unwrap();
+    control_plane
+        .install_crds(workspace().join("deploy/crds"))
+        .await
+        .unwrap();
+    control_plane.apply_yaml(WORKLOAD).await.unwrap();
+    control_plane
+}
+
+#[tokio::test]
+async fn what_is_missing_is_named_together_with_the_next_thing_to_do() {
+    let output = carto(Path::new("/nowhere/kubeconfig"), &["app"]);
+    assert!(!output.status.success());
+    assert!(
+        stderr(&output).contains("no usable kubeconfig"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(
+        stderr(&output).contains("--kubeconfig FILE"),
+        "{}",
+        stderr(&output)
+    );
+
+    let control_plane = ControlPlane::start().await.unwrap();
+    let admin = control_plane.kubeconfig_path().to_path_buf();
+    let output = carto(&admin, &["app"]);
+    assert!(!output.status.success());
+    assert!(
+        stderr(&output).contains("kubectl apply --server-side -f deploy/crds"),
+        "{}",
+        stderr(&output)
+    );
+
+    control_plane
+        .install_crds(workspace().join("deploy/crds"))
+        .await
+        .unwrap();
+    let output = carto(&admin, &["app", "-n", "nowhere"]);
+    assert!(
+        stderr(&output).contains("namespace nowhere does not exist"),
+        "{}",
+        stderr(&output)
+    );
+    let output = carto(&admin, &["app"]);
+    assert!(
+        stderr(&output)
+            .contains("workload app does not exist in namespace default, nor does any other"),
+        "{}",
+        stderr(&output)
+    );
+
+    control_plane.apply_yaml(WORKLOAD).await.unwrap();
+    let output = carto(&admin, &["wld/apq"]);
+    assert!(
+        stderr(&output).contains("name one that does: app\n"),
+        "{}",
+        stderr(&output)
+    );
+
+    let stranger = control_plane.kubeconfig_as_user("stranger", &[]).unwrap();
+    let output = carto(&stranger, &["app"]);
+    assert!(!output.status.success());
+    assert!(
+        stderr(&output).contains("you may not list workloads in namespace default"),
+        "{}",
+        stderr(&output)
+    );
+
+    control_plane.stop_apiserver();
+    let output = carto(&admin, &["app"]);
+    assert!(
+        stderr(&output).contains("cannot be reached"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[tokio::test]
+async fn a_workload_nobody_works_on_is_said_to_be_just_that_and_waiting_for_it_fails() {
+    let control_plane = cluster_with_a_workload().await;
+    let admin = control_plane.kubeconfig_path().to_path_buf();
+    let output = carto(&admin, &["app"]);
+    assert!(output.status.success());
+    assert!(
+        stdout(&output).starts_with("… workload default/app was not looked at yet\n  next: "),
+        "{}",
+        stdout(&output)
+    );
+    assert!(!stdout(&output).contains('\u{1b}'), "colours in a pipe");
+
+    let output = carto(&admin, &["app", "--until-ready", "--timeout", "1s"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        stdout(&output).starts_with("… workload default/app"),
+        "{}",
+        stdout(&output)
+    );
+    assert!(
+        stderr(&output).contains("did not become ready within 1 s"),
+        "{}",
+        stderr(&output)
+    );
+
+    let output = carto(&admin, &["app", "-o", "json"]);
+    let tree: serde_json::Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(
+        (&tree["ready"], &tree["headline"]["state"]),
+        (&false.into(), &"waiting".into())
+    );
+}
+
+#[tokio::test]
+async fn a_watch_shows_every_change_until_it_is_interrupted() {
+    let control_plane = cluster_with_a_workload().await;
+    let home = tempfile::tempdir().unwrap();
+    let mut watch = Process::builder(binaries::carto().unwrap())
+        .env("KUBECONFIG", control_plane.kubeconfig_path())
+        .args(["tree", "app", "--watch"])
+        .start(home.path().join("watch"))
+        .unwrap();
+    await_lines(&watch, &["was not looked at yet"]).await;
+    control_plane
+        .apply_yaml(&WORKLOAD.replace("spec: {}", "spec: {image: a}"))
+        .await
+        .unwrap();
+    set_status(&control_plane, "WorkloadLabelsMissing", 2).await;
+    await_lines(&watch, &["was not looked at yet", "WorkloadLabelsMissing"]).await;
+    set_status(&control_plane, "SupplyChainNotFound", 2).await;
+    await_lines(&watch, &["WorkloadLabelsMissing", "SupplyChainNotFound"]).await;
+    watch.signal("INT").unwrap();
+    eventually("the watch has ended", LIMIT, async || !watch.is_running()).await;
+}
+
+#[tokio::test]
+async fn a_watch_ends_when_the_workload_is_deleted() {
+    let control_plane = cluster_with_a_workload().await;
+    let home = tempfile::tempdir().unwrap();
+    let mut watch = Process::builder(binaries::carto().unwrap())
+        .env("KUBECONFIG", control_plane.kubeconfig_path())
+        .args(["tree", "app", "--watch", "--output=json"])
+        .start(home.path().join("watch"))
+        .unwrap();
+    await_lines(&watch, &["\"ready\":false"]).await;
+    workloads(&control_plane)
+        .delete("app", &kube::api::DeleteParams::default())
+        .await
+        .unwrap();
+    eventually("the watch has ended", LIMIT, async || !watch.is_running()).await;
+    assert!(
+        watch
+            .log_tail()
+            .contains("workload default/app was deleted"),
+        "{}",
+        watch.log_tail()
+    );
+}
+
+async fn await_lines(process: &Process, expected: &[&str]) {
+    eventually("the change is shown", LIMIT, async || {
+        let shown = process.log_tail();
+        ensure!(
+            expected.iter().all(|text| shown.contains(text)),
+            "shown: {shown}"
+        );
+        anyhow::Ok(())
+    })
+    .await;
+}
+
+fn workloads(control_plane: &ControlPlane) -> kube::Api<kube::api::DynamicObject> {
+    kube::Api::namespaced_with(
+        control_plane.client().unwrap(),
+        "default",
+        &e2e::web_app::workload_resource(),
+    )
+}
+
+/// Writes a status as a controller would.
+async fn set_status(control_plane: &ControlPlane, reason: &str, generation: i64) {
+    let condition = |type_: &str| serde_json::json!({"type": type_, "status": "False", "reason": reason, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let status = serde_json::json!({"status": {
+        "observedGeneration": generation,
+        "conditions": [condition("SupplyChainReady"), condition("Ready")],
+    }});
+    let patch = kube::api::Patch::Merge(&status);
+    workloads(control_plane)
+        .patch_status("app", &kube::api::PatchParams::default(), &patch)
+        .await
+        .unwrap();
+}

@@ -1,0 +1,13 @@
+//! Whole-system tests: our binaries as processes, real third-party parts, the manifests that users apply.
+
+#![expect(clippy::unwrap_used, reason = "a test may fail")]
+
+mod bare;
+mod carto;
+mod rights;
+mod web_app;
+
+use std::time::Duration;
+
+/// How long anything may take, on a busy machine.
+const LIMIT: Duration = Duration::from_mins(1);

@@ -1,0 +1,245 @@
+//! What deploy/install.yaml grants, to whom, and what it does not.
+
+use anyhow::ensure;
+use e2e::stack::{NAMESPACE, SERVICE_ACCOUNT, install};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
+use kube::api::{Api, PostParams};
+use test_support::{ControlPlane, eventually};
+
+use crate::LIMIT;
+
+/// Verb, group, resource (with subresource), namespace, name.
+type Request = (
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+    &'static str,
+);
+
+const GRANTED: &[Request] = &[
+    ("watch", "carto.run", "workloads", "", ""),
+    ("list", "carto.run", "clustersupplychains", "", ""),
+    ("watch", "carto.run", "clusterconfigtemplates", "", ""),
+    ("patch", "carto.run", "workloads/status", "dev", "app"),
+    (
+        "patch",
+        "carto.run",
+        "clustersupplychains/status",
+        "",
+        "chain",
+    ),
+    ("create", "", "serviceaccounts/token", "dev", "app"),
+    ("watch", "rbac.authorization.k8s.io", "rolebindings", "", ""),
+    ("create", "", "events", "dev", ""),
+    ("watch", "apps", "deployments", "", ""),
+    (
+        "watch",
+        "source.toolkit.fluxcd.io",
+        "gitrepositories",
+        "",
+        "",
+    ),
+    (
+        "update",
+        "coordination.k8s.io",
+        "leases",
+        NAMESPACE,
+        "supplychain-controller",
+    ),
+    (
+        "get",
+        "",
+        "secrets",
+        NAMESPACE,
+        "supplychain-controller-webhook",
+    ),
+    (
+        "patch",
+        "admissionregistration.k8s.io",
+        "validatingwebhookconfigurations",
+        "",
+        "carto-supplychain-controller",
+    ),
+];
+
+const DENIED: &[Request] = &[
+    // Objects are stamped with the owner's rights, so the controller has none.
+    ("create", "apps", "deployments", "dev", ""),
+    ("patch", "", "configmaps", "dev", "app"),
+    (
+        "delete",
+        "source.toolkit.fluxcd.io",
+        "gitrepositories",
+        "dev",
+        "app",
+    ),
+    ("get", "apps", "deployments", "dev", "app"),
+    // Owners and blueprints belong to people.
+    ("patch", "carto.run", "workloads", "dev", "app"),
+    ("delete", "carto.run", "workloads", "dev", "app"),
+    ("create", "carto.run", "clustersupplychains", "", ""),
+    // Secrets: its own certificate, by name, and nothing else.
+    ("list", "", "secrets", "", ""),
+    ("get", "", "secrets", "dev", "app"),
+    ("get", "", "secrets", NAMESPACE, "other"),
+    ("list", "", "secrets", NAMESPACE, ""),
+    (
+        "delete",
+        "",
+        "secrets",
+        NAMESPACE,
+        "supplychain-controller-webhook",
+    ),
+    // No way to more rights.
+    (
+        "create",
+        "rbac.authorization.k8s.io",
+        "clusterrolebindings",
+        "",
+        "",
+    ),
+    (
+        "escalate",
+        "rbac.authorization.k8s.io",
+        "clusterroles",
+        "",
+        "",
+    ),
+    ("impersonate", "", "serviceaccounts", "dev", "app"),
+    (
+        "patch",
+        "admissionregistration.k8s.io",
+        "validatingwebhookconfigurations",
+        "",
+        "other",
+    ),
+    (
+        "update",
+        "coordination.k8s.io",
+        "leases",
+        "kube-system",
+        "supplychain-controller",
+    ),
+    ("watch", "", "pods", "", ""),
+];
+
+#[tokio::test]
+async fn the_controller_has_the_rights_it_needs_and_no_others() {
+    let control_plane = ControlPlane::builder()
+        .controller_manager(true)
+        .start()
+        .await
+        .unwrap();
+    install(&control_plane).await.unwrap();
+    let controller = format!("system:serviceaccount:{NAMESPACE}:{SERVICE_ACCOUNT}");
+
+    for &request in GRANTED {
+        // The kinds to watch are summed up by the controller manager, a moment later.
+        eventually("a right is granted", LIMIT, async || {
+            ensure!(
+                may(&control_plane, &controller, request).await?,
+                "not granted: {request:?}"
+            );
+            anyhow::Ok(())
+        })
+        .await;
+    }
+    for &request in DENIED {
+        assert!(
+            !may(&control_plane, &controller, request).await.unwrap(),
+            "granted: {request:?}"
+        );
+    }
+
+    let kpack = ("watch", "kpack.io", "images", "", "");
+    assert!(!may(&control_plane, &controller, kpack).await.unwrap());
+    control_plane.apply_yaml(WATCH_KPACK).await.unwrap();
+    eventually("the added kind may be watched", LIMIT, async || {
+        may(&control_plane, &controller, kpack).await
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn whoever_may_edit_a_namespace_may_hand_in_workloads_there_and_viewers_may_look() {
+    let control_plane = ControlPlane::builder()
+        .controller_manager(true)
+        .start()
+        .await
+        .unwrap();
+    install(&control_plane).await.unwrap();
+    control_plane.apply_yaml(PEOPLE).await.unwrap();
+    let hand_in = ("create", "carto.run", "workloads", "dev", "");
+    let look = ("watch", "carto.run", "deliverables", "dev", "");
+    let elsewhere = ("create", "carto.run", "workloads", "default", "");
+
+    eventually("an editor may hand in", LIMIT, async || {
+        may(&control_plane, "ed", hand_in).await
+    })
+    .await;
+    eventually("a viewer may look", LIMIT, async || {
+        may(&control_plane, "vi", look).await
+    })
+    .await;
+    assert!(!may(&control_plane, "vi", hand_in).await.unwrap());
+    assert!(!may(&control_plane, "ed", elsewhere).await.unwrap());
+}
+
+const WATCH_KPACK: &str = r#"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: carto-watched-kpack
+  labels: {carto.run/aggregate-to-watched: "true"}
+rules:
+  - apiGroups: [kpack.io]
+    resources: [images]
+    verbs: [list, watch]
+"#;
+
+const PEOPLE: &str = r"
+apiVersion: v1
+kind: Namespace
+metadata: {name: dev}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: ed, namespace: dev}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ed}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: vi, namespace: dev}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: vi}]
+";
+
+async fn may(control_plane: &ControlPlane, user: &str, request: Request) -> anyhow::Result<bool> {
+    let (verb, group, resource, namespace, name) = request;
+    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+    let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+    let attributes = ResourceAttributes {
+        verb: some(verb),
+        group: some(group),
+        resource: some(resource),
+        subresource: some(subresource),
+        namespace: some(namespace),
+        name: some(name),
+        ..ResourceAttributes::default()
+    };
+    let review = SubjectAccessReview {
+        spec: SubjectAccessReviewSpec {
+            user: some(user),
+            resource_attributes: Some(attributes),
+            ..SubjectAccessReviewSpec::default()
+        },
+        ..SubjectAccessReview::default()
+    };
+    let reviews: Api<SubjectAccessReview> = Api::all(control_plane.client()?);
+    let answer = reviews.create(&PostParams::default(), &review).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# The demo: builds what is missing, then runs the whole product on this machine. `make demo` calls it.
+#
+#   demo.sh          tell the story, then clean up
+#   demo.sh keep     leave everything running until Ctrl-C, to look around
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+command -v cargo >/dev/null || {
+  echo "demo: Rust is missing: install rustup (https://rustup.rs), then run this again" >&2
+  exit 1
+}
+
+hack/control-plane/build.sh
+echo "demo: building the controller, carto and the demo (some minutes the first time)" >&2
+cargo build --bins -p supplychain-controller -p cli -p e2e
+
+arguments=()
+[[ -z ${1:-} ]] || arguments+=(--keep)
+exec "${CARGO_TARGET_DIR:-target}/debug/demo" "${arguments[@]}"
