@@ -1,1 +1,31 @@
 //! The shell shared by all controllers: watches, writes, tokens, status, events, leases, telemetry.
+//!
+//! The engine (`realizer`) decides, this crate does. Read from the outside in:
+//!
+//! ```text
+//! owner (reconcile loop) ─▶ submit (one object) ─▶ cluster (requests)
+//!        ▲                        ▲
+//!        │ wakes                  │ what the cluster holds
+//! reflect (our kinds)      stamped (kinds that templates stamp)
+//! ```
+
+pub mod args;
+pub mod cluster;
+pub mod events;
+pub mod jitter;
+pub mod kubeconfig;
+pub mod lease;
+pub mod mapper;
+pub mod metrics;
+pub mod openapi;
+pub mod owner;
+pub mod probes;
+pub mod reflect;
+pub mod scheduler;
+pub mod shutdown;
+pub mod stamped;
+pub mod submit;
+pub mod telemetry;
+pub mod tokens;
+pub mod wiring;
+pub mod ytt;

@@ -1,0 +1,284 @@
+//! Access to the API server: one connection pool for the controller itself and one without any
+//! identity, on which each request carries the bearer token of an owner's service account.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode, header};
+use http_body_util::BodyExt as _;
+use kube::client::Body;
+use kube::core::Status;
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::metrics::Metrics;
+
+/// A request that takes longer than this is given up: a hung connection must not hold a worker for ever.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Why a request did not succeed.
+#[derive(Debug, Error)]
+pub enum RequestError {
+    /// The API server answered, and refused.
+    #[error("{}", status.message)]
+    Refused {
+        /// HTTP status code.
+        code: StatusCode,
+        /// What it said.
+        status: Box<Status>,
+    },
+    /// The API server could not be reached, or its answer not be read.
+    #[error("request failed: {0}")]
+    Transport(String),
+}
+
+impl RequestError {
+    /// HTTP status code, if the server answered.
+    pub fn code(&self) -> Option<StatusCode> {
+        match self {
+            Self::Refused { code, .. } => Some(*code),
+            Self::Transport(_) => None,
+        }
+    }
+
+    /// Whether the server answered with this code.
+    pub fn is(&self, expected: StatusCode) -> bool {
+        self.code() == Some(expected)
+    }
+}
+
+/// Who sends a request.
+#[derive(Debug, Clone, Copy)]
+pub enum Identity<'a> {
+    /// The controller.
+    Controller,
+    /// The holder of a bearer token.
+    Bearer(&'a str),
+}
+
+/// What a request asks for.
+#[derive(Debug, Clone)]
+pub struct Call<'a> {
+    /// HTTP verb.
+    pub method: Method,
+    /// Path and query.
+    pub uri: String,
+    /// Media type of the body.
+    pub content_type: &'static str,
+    /// The body, if any.
+    pub body: Option<&'a Value>,
+}
+
+/// A successful answer.
+#[derive(Debug)]
+pub struct Answer {
+    /// 200 or 201: only this tells a created object from a changed one.
+    pub code: StatusCode,
+    /// The object.
+    pub body: Value,
+}
+
+/// The API server.
+#[derive(Clone)]
+pub struct Cluster {
+    controller: kube::Client,
+    tenant: kube::Client,
+    metrics: Arc<Metrics>,
+}
+
+impl Cluster {
+    /// Connects with the identity in `config` for the controller's own requests, and without identity for owners'.
+    ///
+    /// # Errors
+    /// When the TLS set-up in `config` cannot be used; the operator must fix the kubeconfig.
+    pub fn connect(mut config: kube::Config, metrics: Arc<Metrics>) -> Result<Self, kube::Error> {
+        // The scheduler owns retries: a retry inside the client would hide load from it, and would
+        // repeat a create whose reply was lost.
+        config.default_retry = false;
+        let mut anonymous = config.clone();
+        // A client certificate would win over the bearer token, and every owner would be an administrator.
+        anonymous.auth_info = kube::config::AuthInfo::default();
+        Ok(Self {
+            controller: kube::Client::try_from(config)?,
+            tenant: kube::Client::try_from(anonymous)?,
+            metrics,
+        })
+    }
+
+    /// Uses clients as given (tests script them).
+    pub fn new(controller: kube::Client, tenant: kube::Client, metrics: Arc<Metrics>) -> Self {
+        Self {
+            controller,
+            tenant,
+            metrics,
+        }
+    }
+
+    /// The client with the controller's identity.
+    pub fn controller(&self) -> &kube::Client {
+        &self.controller
+    }
+
+    /// The metrics that requests are counted in.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.metrics
+    }
+
+    /// Sends one request, once.
+    ///
+    /// # Errors
+    /// [`RequestError::Refused`] with the server's `Status`, or [`RequestError::Transport`].
+    pub async fn send(
+        &self,
+        identity: Identity<'_>,
+        call: Call<'_>,
+    ) -> Result<Answer, RequestError> {
+        self.metrics.api_request(call.method.as_str());
+        let request = build(identity, &call)?;
+        let client = match identity {
+            Identity::Controller => &self.controller,
+            Identity::Bearer(_) => &self.tenant,
+        };
+        match tokio::time::timeout(REQUEST_TIMEOUT, receive(client, request)).await {
+            Ok(answer) => answer,
+            Err(_) => Err(RequestError::Transport(format!(
+                "no answer within {} s",
+                REQUEST_TIMEOUT.as_secs()
+            ))),
+        }
+    }
+}
+
+fn build(identity: Identity<'_>, call: &Call<'_>) -> Result<Request<Body>, RequestError> {
+    let mut builder = Request::builder()
+        .method(&call.method)
+        .uri(&call.uri)
+        .header(header::ACCEPT, "application/json");
+    if let Identity::Bearer(token) = identity {
+        let mut value = http::HeaderValue::try_from(format!("Bearer {token}")).map_err(|_| {
+            RequestError::Transport("the service account token is not a valid header value".into())
+        })?;
+        value.set_sensitive(true);
+        builder = builder.header(header::AUTHORIZATION, value);
+    }
+    let body = match call.body {
+        Some(value) => {
+            builder = builder.header(header::CONTENT_TYPE, call.content_type);
+            serde_json::to_vec(value).map_err(|error| RequestError::Transport(error.to_string()))?
+        }
+        None => Vec::new(),
+    };
+    builder
+        .body(Body::from(body))
+        .map_err(|error| RequestError::Transport(error.to_string()))
+}
+
+async fn receive(client: &kube::Client, request: Request<Body>) -> Result<Answer, RequestError> {
+    let response = client
+        .send(request)
+        .await
+        .map_err(|error| RequestError::Transport(chain(&error)))?;
+    let code = response.status();
+    let bytes = response
+        .into_body()
+        .collect()
+        .await
+        .map_err(|error| RequestError::Transport(error.to_string()))?
+        .to_bytes();
+    if code.is_success() {
+        let body = serde_json::from_slice(&bytes)
+            .map_err(|error| RequestError::Transport(error.to_string()))?;
+        return Ok(Answer { code, body });
+    }
+    Err(refusal(code, &bytes))
+}
+
+fn refusal(code: StatusCode, bytes: &Bytes) -> RequestError {
+    let status = serde_json::from_slice::<Status>(bytes).unwrap_or_else(|_| {
+        // Proxies and 401 answers are plain text.
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.trim();
+        let message = if text.is_empty() {
+            code.to_string()
+        } else {
+            text.to_owned()
+        };
+        Status::failure(&message, code.canonical_reason().unwrap_or_default())
+    });
+    RequestError::Refused {
+        code,
+        status: Box::new(status),
+    }
+}
+
+/// The message of an error and of everything that caused it.
+pub fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// One path segment or query value, percent-encoded.
+pub fn encode(segment: &str) -> String {
+    let mut encoded = String::with_capacity(segment.len());
+    for byte in segment.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => {
+                encoded.push(char::from(byte))
+            }
+            other => {
+                encoded.push('%');
+                encoded.push(
+                    char::from_digit(u32::from(other >> 4), 16)
+                        .map_or('0', |digit| digit.to_ascii_uppercase()),
+                );
+                encoded.push(
+                    char::from_digit(u32::from(other & 15), 16)
+                        .map_or('0', |digit| digit.to_ascii_uppercase()),
+                );
+            }
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_segment_cannot_leave_its_place_in_the_path() {
+        assert_eq!(encode("../a/b?c"), "..%2Fa%2Fb%3Fc");
+        assert_eq!(encode("app-1.x"), "app-1.x");
+    }
+
+    #[test]
+    fn a_plain_text_refusal_keeps_its_text() {
+        let error = refusal(
+            StatusCode::UNAUTHORIZED,
+            &Bytes::from_static(b"Unauthorized\n"),
+        );
+        assert_eq!(error.to_string(), "Unauthorized");
+        assert!(error.is(StatusCode::UNAUTHORIZED));
+    }
+
+    #[test]
+    fn the_token_header_is_marked_sensitive() {
+        let call = Call {
+            method: Method::GET,
+            uri: "/x".into(),
+            content_type: "",
+            body: None,
+        };
+        let request = build(Identity::Bearer("secret"), &call).unwrap();
+        assert!(request.headers()[header::AUTHORIZATION].is_sensitive());
+    }
+}

@@ -1,0 +1,285 @@
+//! From kind to resource: which path serves a kind, and whether it is namespaced.
+//!
+//! Discovery is read per group version on first use and kept. A kind that is not served is asked for
+//! again when a CustomResourceDefinition changes, or after a pause: a definition that is installed
+//! late heals by itself.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::{Method, StatusCode};
+use serde_json::Value;
+use thiserror::Error;
+use tokio::time::Instant;
+
+use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
+
+/// A negative answer is believed this long.
+const ABSENT_FOR: Duration = Duration::from_secs(2);
+
+/// A kind in a version.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Kind {
+    /// `group/version`, or `version` in the core group.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+}
+
+impl Kind {
+    /// A kind from its two parts.
+    pub fn new(api_version: impl Into<String>, kind: impl Into<String>) -> Self {
+        Self {
+            api_version: api_version.into(),
+            kind: kind.into(),
+        }
+    }
+
+    /// The kind that an object says it is.
+    pub fn of(object: &Value) -> Option<Self> {
+        Some(Self::new(
+            object.get("apiVersion")?.as_str()?,
+            object.get("kind")?.as_str()?,
+        ))
+    }
+
+    /// The group, empty for the core group.
+    pub fn group(&self) -> &str {
+        self.api_version
+            .split_once('/')
+            .map_or("", |(group, _)| group)
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.api_version, self.kind)
+    }
+}
+
+/// How the API server serves a kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Served {
+    /// The kind.
+    pub kind: Kind,
+    /// Plural name in paths.
+    pub plural: String,
+    /// Whether objects live in namespaces.
+    pub namespaced: bool,
+    /// Whether `status` is a subresource, which an apply to the object itself does not change.
+    pub status_subresource: bool,
+}
+
+impl Served {
+    /// `<plural>` in the core group, else `<plural>.<group>`.
+    pub fn qualified(&self) -> String {
+        match self.kind.group() {
+            "" => self.plural.clone(),
+            group => format!("{}.{group}", self.plural),
+        }
+    }
+
+    /// Path of the collection, in a namespace if the kind is namespaced and one is given.
+    pub fn collection(&self, namespace: Option<&str>) -> String {
+        let root = root(&self.kind.api_version);
+        match namespace.filter(|_| self.namespaced) {
+            Some(namespace) => format!("{root}/namespaces/{}/{}", encode(namespace), self.plural),
+            None => format!("{root}/{}", self.plural),
+        }
+    }
+
+    /// Path of one object.
+    pub fn object(&self, namespace: &str, name: &str) -> String {
+        format!("{}/{}", self.collection(Some(namespace)), encode(name))
+    }
+}
+
+fn root(api_version: &str) -> String {
+    if api_version.contains('/') {
+        format!("/apis/{api_version}")
+    } else {
+        format!("/api/{api_version}")
+    }
+}
+
+/// Why a kind has no mapping.
+#[derive(Debug, Error)]
+pub enum MapError {
+    /// The API server does not serve it (yet).
+    #[error("no matches for kind \"{}\" in version \"{}\"", .0.kind, .0.api_version)]
+    NotServed(Kind),
+    /// Discovery could not be read.
+    #[error("failed to read discovery: {0}")]
+    Discovery(#[source] RequestError),
+}
+
+#[derive(Default)]
+struct Known {
+    served: HashMap<Kind, Arc<Served>>,
+    absent_until: HashMap<Kind, Instant>,
+}
+
+/// The mapping, shared by all owners.
+pub struct Mapper {
+    cluster: Cluster,
+    known: Mutex<Known>,
+}
+
+impl Mapper {
+    /// An empty mapping over `cluster`.
+    pub fn new(cluster: Cluster) -> Self {
+        Self {
+            cluster,
+            known: Mutex::default(),
+        }
+    }
+
+    /// How `kind` is served.
+    ///
+    /// # Errors
+    /// [`MapError::NotServed`] when the kind does not exist (the user installs it or corrects the
+    /// template), [`MapError::Discovery`] when the server could not be asked.
+    pub async fn served(&self, kind: &Kind) -> Result<Arc<Served>, MapError> {
+        if let Some(served) = self.lookup(kind)? {
+            return Ok(served);
+        }
+        let found = self
+            .discover(&kind.api_version)
+            .await
+            .map_err(MapError::Discovery)?;
+        let mut known = self.lock();
+        for served in found {
+            known.served.insert(served.kind.clone(), Arc::new(served));
+        }
+        known.served.get(kind).cloned().ok_or_else(|| {
+            known
+                .absent_until
+                .insert(kind.clone(), Instant::now() + ABSENT_FOR);
+            MapError::NotServed(kind.clone())
+        })
+    }
+
+    /// What is known without asking.
+    pub fn known(&self, kind: &Kind) -> Option<Arc<Served>> {
+        self.lock().served.get(kind).cloned()
+    }
+
+    /// Forgets a group: one of its definitions changed. Returns whether anything was known or missed.
+    pub fn forget_group(&self, group: &str) -> bool {
+        let mut known = self.lock();
+        let before = known.served.len() + known.absent_until.len();
+        known.served.retain(|kind, _| kind.group() != group);
+        known.absent_until.retain(|kind, _| kind.group() != group);
+        before != known.served.len() + known.absent_until.len()
+    }
+
+    fn lookup(&self, kind: &Kind) -> Result<Option<Arc<Served>>, MapError> {
+        let mut known = self.lock();
+        if let Some(served) = known.served.get(kind) {
+            return Ok(Some(served.clone()));
+        }
+        match known.absent_until.get(kind) {
+            Some(until) if Instant::now() < *until => Err(MapError::NotServed(kind.clone())),
+            Some(_) => {
+                known.absent_until.remove(kind);
+                Ok(None)
+            }
+            None => Ok(None),
+        }
+    }
+
+    async fn discover(&self, api_version: &str) -> Result<Vec<Served>, RequestError> {
+        let uri = match api_version.split_once('/') {
+            Some((group, version)) => format!("/apis/{}/{}", encode(group), encode(version)),
+            None => format!("/api/{}", encode(api_version)),
+        };
+        let call = Call {
+            method: Method::GET,
+            uri,
+            content_type: "",
+            body: None,
+        };
+        match self.cluster.send(Identity::Controller, call).await {
+            Ok(answer) => Ok(parse(api_version, &answer.body)),
+            Err(error) if error.is(StatusCode::NOT_FOUND) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+        // The map is valid after every single operation, so a panic elsewhere does not spoil it.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn parse(api_version: &str, list: &Value) -> Vec<Served> {
+    let Some(resources) = list.get("resources").and_then(Value::as_array) else {
+        return Vec::new();
+    };
+    let name = |resource: &Value| {
+        resource
+            .get("name")
+            .and_then(Value::as_str)
+            .map(str::to_owned)
+    };
+    let with_status: Vec<String> = resources
+        .iter()
+        .filter_map(name)
+        .filter_map(|name| name.strip_suffix("/status").map(str::to_owned))
+        .collect();
+    resources
+        .iter()
+        .filter_map(|resource| {
+            let plural = name(resource).filter(|name| !name.contains('/'))?;
+            Some(Served {
+                kind: Kind::new(api_version, resource.get("kind")?.as_str()?),
+                namespaced: resource
+                    .get("namespaced")
+                    .and_then(Value::as_bool)
+                    .unwrap_or(false),
+                status_subresource: with_status.contains(&plural),
+                plural,
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn discovery_tells_scope_plural_and_status_subresource() {
+        let list = json!({"resources": [
+            {"name": "deployments", "kind": "Deployment", "namespaced": true},
+            {"name": "deployments/status", "kind": "Deployment", "namespaced": true},
+            {"name": "deployments/scale", "kind": "Scale", "namespaced": true},
+            {"name": "things", "kind": "Thing", "namespaced": false},
+        ]});
+        let served = parse("apps/v1", &list);
+        assert_eq!(served.len(), 2);
+        assert_eq!(served[0].qualified(), "deployments.apps");
+        assert!(served[0].status_subresource && served[0].namespaced);
+        assert!(!served[1].status_subresource && !served[1].namespaced);
+    }
+
+    #[test]
+    fn paths_follow_group_and_scope() {
+        let served = |api_version: &str, namespaced| Served {
+            kind: Kind::new(api_version, "X"),
+            plural: "xs".into(),
+            namespaced,
+            status_subresource: false,
+        };
+        assert_eq!(
+            served("v1", true).object("ns", "a"),
+            "/api/v1/namespaces/ns/xs/a"
+        );
+        assert_eq!(served("g/v1", true).collection(None), "/apis/g/v1/xs");
+        assert_eq!(served("g/v1", false).object("ns", "a"), "/apis/g/v1/xs/a");
+        assert_eq!(served("v1", true).qualified(), "xs");
+    }
+}

@@ -1,0 +1,259 @@
+//! What is kept of owners, blueprints, templates and service accounts between reconciles.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use realizer::{Blueprint, Family, Template, TemplateSource, TemplateState};
+use serde_json::Value;
+
+use crate::mapper::Kind;
+use crate::reflect::{Entry, Reflector, version_of};
+use crate::stamped::{ObjectKey, Projection};
+
+/// An owner as text: parsed when it is reconciled, which is rarer than it is listed.
+pub struct OwnerEntry {
+    /// uid.
+    pub uid: Box<str>,
+    /// Labels, to find the owners that a blueprint concerns.
+    pub labels: BTreeMap<String, String>,
+    version: u64,
+    fingerprint: u64,
+    body: Box<str>,
+}
+
+impl Entry for OwnerEntry {
+    fn build(mut object: Value, previous: Option<&Self>) -> Self {
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            // Most of what the API server stores of an owner is who set which status field.
+            metadata.remove("managedFields");
+        }
+        let metadata = &object["metadata"];
+        let labels = string_map(&metadata["labels"]);
+        let _ = previous;
+        Self {
+            uid: metadata["uid"].as_str().unwrap_or_default().into(),
+            version: version_of(&object),
+            fingerprint: fingerprint(&object),
+            labels,
+            body: object.to_string().into(),
+        }
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+impl OwnerEntry {
+    /// The object.
+    pub fn object(&self) -> Value {
+        serde_json::from_str(&self.body).unwrap_or_default()
+    }
+
+    /// Whether anything but the version differs.
+    pub fn differs(&self, other: &Self) -> bool {
+        self.fingerprint != other.fingerprint
+    }
+}
+
+/// Of everything that a reconcile could see: all but the version.
+fn fingerprint(object: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (key, value) in object.as_object().into_iter().flatten() {
+        if key == "metadata" {
+            for (key, value) in value
+                .as_object()
+                .into_iter()
+                .flatten()
+                .filter(|(key, _)| *key != "resourceVersion")
+            {
+                (key, value).hash(&mut hasher);
+            }
+        } else {
+            (key, value).hash(&mut hasher);
+        }
+    }
+    hasher.finish()
+}
+
+fn string_map(value: &Value) -> BTreeMap<String, String> {
+    let pairs = value.as_object().into_iter().flatten();
+    pairs
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
+}
+
+/// A blueprint, compiled once per resourceVersion.
+pub struct BlueprintEntry {
+    version: u64,
+    /// The blueprint, or what is wrong with it.
+    pub blueprint: Result<Arc<Blueprint>, String>,
+    /// Its uid.
+    pub uid: Box<str>,
+    /// Its generation.
+    pub generation: i64,
+    /// Its present status.
+    pub status: Value,
+}
+
+/// A supply chain; the family is part of the type because a store builds its entries by itself.
+pub struct SupplyChainEntry(pub BlueprintEntry);
+
+impl Entry for SupplyChainEntry {
+    fn build(object: Value, _: Option<&Self>) -> Self {
+        Self(BlueprintEntry::build(Family::SupplyChain, &object))
+    }
+
+    fn version(&self) -> u64 {
+        self.0.version
+    }
+}
+
+impl std::borrow::Borrow<BlueprintEntry> for SupplyChainEntry {
+    fn borrow(&self) -> &BlueprintEntry {
+        &self.0
+    }
+}
+
+impl BlueprintEntry {
+    fn build(family: Family, object: &Value) -> Self {
+        Self {
+            version: version_of(object),
+            blueprint: Blueprint::compile(family, object)
+                .map(Arc::new)
+                .map_err(|error| crate::cluster::chain(&error)),
+            uid: object["metadata"]["uid"]
+                .as_str()
+                .unwrap_or_default()
+                .into(),
+            generation: object["metadata"]["generation"].as_i64().unwrap_or(0),
+            status: object["status"].clone(),
+        }
+    }
+}
+
+/// A template, compiled once per resourceVersion.
+pub struct TemplateEntry {
+    version: u64,
+    /// The template, or what is wrong with it.
+    pub template: Result<Arc<Template>, String>,
+}
+
+impl Entry for TemplateEntry {
+    fn build(object: Value, _: Option<&Self>) -> Self {
+        Self {
+            version: version_of(&object),
+            template: Template::compile(&object)
+                .map(Arc::new)
+                .map_err(|error| crate::cluster::chain(&error)),
+        }
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+/// A service account: that it exists, and which one it is.
+pub struct AccountEntry {
+    version: u64,
+    /// Its uid; a token belongs to exactly this account.
+    pub uid: Box<str>,
+}
+
+impl Entry for AccountEntry {
+    fn build(object: Value, _: Option<&Self>) -> Self {
+        Self {
+            version: version_of(&object),
+            uid: object["metadata"]["uid"]
+                .as_str()
+                .unwrap_or_default()
+                .into(),
+        }
+    }
+
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+/// The templates of all kinds that one controller uses.
+pub struct Templates {
+    kinds: BTreeMap<&'static str, Arc<Reflector<TemplateEntry>>>,
+}
+
+impl Templates {
+    /// A store per kind.
+    pub fn new(kinds: &[&'static str]) -> Self {
+        Self {
+            kinds: kinds.iter().map(|kind| (*kind, Arc::default())).collect(),
+        }
+    }
+
+    /// The stores.
+    pub fn stores(&self) -> impl Iterator<Item = (&'static str, &Arc<Reflector<TemplateEntry>>)> {
+        self.kinds.iter().map(|(kind, store)| (*kind, store))
+    }
+
+    /// Every path that some template reads on objects of this kind, so that a watch is started once with
+    /// all of them instead of growing template by template.
+    pub fn reads(&self, kind: &Kind) -> Projection {
+        let mut projection = Projection::default();
+        for store in self.kinds.values() {
+            for (_, entry) in store.all() {
+                let Ok(template) = &entry.template else {
+                    continue;
+                };
+                if template.stamped_kind() == Some((&*kind.api_version, &*kind.kind)) {
+                    projection.grow(&Projection::new(template.observed_prefixes()));
+                }
+            }
+        }
+        projection
+    }
+}
+
+impl TemplateSource for Templates {
+    fn template(&self, kind: &str, name: &str) -> TemplateState {
+        let Some(store) = self.kinds.get(kind) else {
+            return TemplateState::Missing;
+        };
+        match store.get(&ObjectKey::new("", name)) {
+            Some(entry) => match &entry.template {
+                Ok(template) => TemplateState::Found(template.clone()),
+                Err(error) => TemplateState::Unreadable(error.clone()),
+            },
+            None => TemplateState::Missing,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_owner_differs_only_in_what_a_reconcile_could_see() {
+        let entry = |version: &str, managed: Value, status: Value| {
+            OwnerEntry::build(
+                json!({"metadata": {"name": "w", "resourceVersion": version, "managedFields": managed}, "status": status}),
+                None,
+            )
+        };
+        let first = entry("1", json!([1]), json!({"a": 1}));
+        assert!(!first.differs(&entry("2", json!([2]), json!({"a": 1}))));
+        assert!(first.differs(&entry("1", json!([1]), json!({"a": 2}))));
+    }
+
+    #[test]
+    fn a_malformed_owner_is_kept_as_it_is() {
+        let entry = OwnerEntry::build(
+            json!({"metadata": {"name": "w", "labels": {"a": 5, "b": "c"}}, "spec": "text"}),
+            None,
+        );
+        assert_eq!(entry.labels.len(), 1);
+        assert_eq!(entry.object()["spec"], "text");
+    }
+}

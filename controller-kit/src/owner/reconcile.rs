@@ -1,0 +1,310 @@
+//! The five steps.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use realizer::{
+    Blueprint, Conclusion, KnownObject, Observation, Outcome, Owner, Realization, Removal,
+    Selection, Step, Submission, SubmitFailureKind, Unrealized, report_unrealized,
+    select_blueprint,
+};
+use tracing::{Instrument as _, info_span, warn};
+
+use super::controller::OwnerController;
+use super::{Awaited, BlueprintEntry};
+use crate::mapper::Kind;
+use crate::reflect::Entry;
+use crate::scheduler::{Next, OwnerKey};
+use crate::stamped::{ObjectKey, Projection};
+use crate::submit::{Applicant, SubmitError};
+use crate::tokens::Account;
+
+/// What the caches say about an owner.
+struct Dereferenced {
+    owner: Owner,
+    blueprints: Vec<Arc<Blueprint>>,
+}
+
+/// An owner that can be realized.
+struct Validated {
+    blueprint: Arc<Blueprint>,
+    account: Account,
+}
+
+/// What realizing came to.
+pub(super) struct Realized {
+    pub(super) outcome: Outcome,
+    /// Look again after this time.
+    pub(super) again: Option<Duration>,
+    pub(super) awaited: Vec<Awaited>,
+    pub(super) warnings: Vec<(&'static str, String)>,
+}
+
+impl Realized {
+    fn unrealized(outcome: Outcome, awaited: Vec<Awaited>) -> Self {
+        Self {
+            outcome,
+            again: None,
+            awaited,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+impl<B> OwnerController<B>
+where
+    B: Entry + std::borrow::Borrow<BlueprintEntry>,
+{
+    /// Reconciles one owner. Nothing is sent when nothing changed.
+    pub async fn reconcile(&self, key: &OwnerKey) -> Next {
+        let span = info_span!("reconcile", owner = self.family.owner_kind(), namespace = %key.namespace, name = %key.name);
+        async {
+            let Some(dereferenced) = self.dereference(key) else {
+                self.forget(key);
+                return Next::Done;
+            };
+            let now = (self.clock)();
+            let realized = match self.validate(&dereferenced, now) {
+                Ok(validated) => self.realize(&dereferenced.owner, &validated, now).await,
+                Err(realized) => *realized,
+            };
+            self.report(key, &dereferenced.owner, realized).await
+        }
+        .instrument(span)
+        .await
+    }
+
+    fn dereference(&self, key: &OwnerKey) -> Option<Dereferenced> {
+        let entry = self
+            .owners
+            .get(&ObjectKey::new(&key.namespace, &key.name))?;
+        let object = Arc::new(entry.object());
+        if object["metadata"]["deletionTimestamp"].is_string() {
+            // Its objects go with it; writing more would fight the garbage collector.
+            return None;
+        }
+        let owner = match Owner::parse(self.family, object) {
+            Ok(owner) => owner,
+            Err(error) => {
+                warn!(error = %crate::cluster::chain(&error), "this object cannot be read and is left alone; correct or delete it");
+                return None;
+            }
+        };
+        let mut blueprints: Vec<Arc<Blueprint>> = self
+            .blueprints
+            .all()
+            .into_iter()
+            .filter_map(|(_, entry)| entry.as_ref().borrow().blueprint.as_ref().ok().cloned())
+            .collect();
+        blueprints.sort_by(|left, right| left.name.cmp(&right.name));
+        Some(Dereferenced { owner, blueprints })
+    }
+
+    fn validate(
+        &self,
+        dereferenced: &Dereferenced,
+        now: Timestamp,
+    ) -> Result<Validated, Box<Realized>> {
+        let owner = &dereferenced.owner;
+        let unrealized = |why: Unrealized<'_>, awaited| {
+            Err(Box::new(Realized::unrealized(
+                report_unrealized(owner, why, now),
+                awaited,
+            )))
+        };
+        let blueprint = match select_blueprint(owner, &dereferenced.blueprints) {
+            Selection::One(blueprint) => blueprint.clone(),
+            Selection::LabelsMissing => return unrealized(Unrealized::LabelsMissing, Vec::new()),
+            Selection::NotFound => return unrealized(Unrealized::NotFound, Vec::new()),
+            Selection::Multiple(names) => {
+                return unrealized(Unrealized::Multiple(names), Vec::new());
+            }
+            Selection::Broken(why) => {
+                return unrealized(Unrealized::BlueprintUnreadable(why), Vec::new());
+            }
+        };
+        if !blueprint.is_ready() {
+            return unrealized(Unrealized::BlueprintNotReady(&blueprint), Vec::new());
+        }
+        let (namespace, name) = blueprint.service_account(owner);
+        let key = ObjectKey::new(&namespace, &name);
+        match self.accounts.get(&key) {
+            Some(account) => Ok(Validated {
+                blueprint,
+                account: Account {
+                    namespace,
+                    name,
+                    uid: account.uid.to_string(),
+                },
+            }),
+            None => unrealized(
+                Unrealized::ServiceAccount(
+                    &blueprint,
+                    format!("ServiceAccount \"{name}\" not found"),
+                ),
+                vec![Awaited::Account(key)],
+            ),
+        }
+    }
+
+    async fn realize(&self, owner: &Owner, validated: &Validated, now: Timestamp) -> Realized {
+        let is_live_owner = |namespace: &str, name: &str, uid: &str| {
+            self.owners
+                .get(&ObjectKey::new(namespace, name))
+                .is_some_and(|entry| *entry.uid == *uid)
+        };
+        let blueprint = &validated.blueprint;
+        let is_live_step = |name: &str| blueprint.has_resource(name);
+        let applicant = Applicant {
+            kind: self.family.owner_kind(),
+            namespace: &owner.namespace,
+            name: &owner.name,
+            uid: &owner.uid,
+            account: validated.account.clone(),
+            is_live_owner: &is_live_owner,
+            is_live_step: &is_live_step,
+        };
+        let mut walk = Walk {
+            again: None,
+            awaited: Vec::new(),
+            warnings: Vec::new(),
+            kinds: BTreeSet::new(),
+        };
+        match self
+            .walk(owner, blueprint, &applicant, now, &mut walk)
+            .await
+        {
+            Ok(outcome) => Realized {
+                outcome,
+                again: walk.again,
+                awaited: walk.awaited,
+                warnings: walk.warnings,
+            },
+            Err(SubmitError::Token(error)) => {
+                let why = Unrealized::ServiceAccountToken(blueprint, crate::cluster::chain(&error));
+                let key = ObjectKey::new(&validated.account.namespace, &validated.account.name);
+                let mut realized = Realized::unrealized(
+                    report_unrealized(owner, why, now),
+                    vec![Awaited::Account(key)],
+                );
+                // The account may be fine and the API server not: looked at again, slowly.
+                realized.again = Some(crate::submit::SLOW_READ);
+                realized
+            }
+        }
+    }
+
+    async fn walk(
+        &self,
+        owner: &Owner,
+        blueprint: &Blueprint,
+        applicant: &Applicant<'_>,
+        now: Timestamp,
+        walk: &mut Walk,
+    ) -> Result<Outcome, SubmitError> {
+        let mut realization = Realization::new(owner, blueprint, &*self.templates, now);
+        loop {
+            match realization.next_step() {
+                Step::Render(call) => realization.record_rendered(self.ytt.render(&call).await),
+                Step::Submit(submission) => {
+                    let observation = self.submit(applicant, &submission, walk).await?;
+                    realization.record_observed(observation);
+                }
+                Step::Done => break,
+            }
+        }
+        let known = self.known_objects(owner);
+        walk.kinds.extend(
+            known
+                .iter()
+                .map(|object| Kind::new(&object.object.api_version, &object.object.kind)),
+        );
+        self.submitter
+            .watches()
+            .set_uses(&owner.uid, std::mem::take(&mut walk.kinds));
+        let conclusion = realization.conclude(&known);
+        let failed = self.remove(applicant, &conclusion).await?;
+        Ok(conclusion.report(&failed))
+    }
+
+    async fn submit(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        walk: &mut Walk,
+    ) -> Result<Observation, SubmitError> {
+        let kind = Kind::of(&submission.object);
+        let mut needed = Projection::new(submission.reads.iter().cloned());
+        if let Some(kind) = &kind
+            && !self.submitter.watches().covers(kind, &needed)
+        {
+            needed.grow(&self.templates.reads(kind));
+        }
+        let submitted = self
+            .submitter
+            .submit(applicant, submission, &needed)
+            .await?;
+        if let Observation::Failed(failure) = &submitted.observation {
+            match failure.kind {
+                SubmitFailureKind::Forbidden => walk
+                    .awaited
+                    .push(Awaited::Rights(applicant.account.namespace.as_str().into())),
+                SubmitFailureKind::Rejected | SubmitFailureKind::List => {
+                    walk.awaited.extend(
+                        kind.as_ref()
+                            .map(|kind| Awaited::Group(kind.group().into())),
+                    );
+                }
+                SubmitFailureKind::Contested => walk.look_again(crate::submit::SLOW_READ),
+            }
+        }
+        walk.kinds.extend(kind);
+        if let Some(again) = submitted.again {
+            walk.look_again(again);
+        }
+        walk.warnings.extend(submitted.warnings);
+        Ok(submitted.observation)
+    }
+
+    fn known_objects(&self, owner: &Owner) -> Vec<KnownObject> {
+        let owned = self.submitter.watches().owned_by(&owner.uid);
+        owned
+            .into_iter()
+            .map(|(served, object)| KnownObject {
+                object: object.reference(&served),
+                labels: object.labels(),
+                terminating: object.terminating,
+            })
+            .collect()
+    }
+
+    async fn remove(
+        &self,
+        applicant: &Applicant<'_>,
+        conclusion: &Conclusion<'_>,
+    ) -> Result<Vec<(Removal, String)>, SubmitError> {
+        let mut failed = Vec::new();
+        for removal in conclusion.removals() {
+            if let Err(why) = self.submitter.remove(applicant, removal).await? {
+                failed.push((removal.clone(), why));
+            }
+        }
+        Ok(failed)
+    }
+}
+
+/// What one walk collects beside the outcome.
+struct Walk {
+    again: Option<Duration>,
+    awaited: Vec<Awaited>,
+    warnings: Vec<(&'static str, String)>,
+    kinds: BTreeSet<Kind>,
+}
+
+impl Walk {
+    fn look_again(&mut self, after: Duration) {
+        self.again = Some(self.again.map_or(after, |earlier| earlier.min(after)));
+    }
+}

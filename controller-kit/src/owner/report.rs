@@ -1,0 +1,205 @@
+//! The last step: status, events, and when to look again.
+
+use std::time::Duration;
+
+use api_types::ConditionStatus;
+use http::Method;
+use realizer::{Outcome, Owner, OwnerEvent, Retry};
+use serde_json::{Value, json};
+use tokio::time::Instant;
+use tracing::warn;
+
+use super::BlueprintEntry;
+use super::controller::OwnerController;
+use super::reconcile::Realized;
+use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
+use crate::events::InvolvedObject;
+use crate::reflect::Entry;
+use crate::scheduler::{Next, OwnerKey};
+use crate::stamped::ObjectKey;
+
+/// While an owner is still moving its status is written at most this often, so that a chain of five
+/// steps costs two status writes and not six. A settled status is written at once.
+const COALESCE: Duration = Duration::from_millis(250);
+
+impl<B> OwnerController<B>
+where
+    B: Entry + std::borrow::Borrow<BlueprintEntry>,
+{
+    pub(super) async fn report(&self, key: &OwnerKey, owner: &Owner, realized: Realized) -> Next {
+        let Realized {
+            outcome,
+            again,
+            awaited,
+            warnings,
+        } = realized;
+        let object_key = ObjectKey::new(&key.namespace, &key.name);
+        self.waiters.set(&object_key, &awaited);
+        self.emit(owner, outcome.events.iter().filter(|event| event.immediate));
+        for (reason, message) in warnings {
+            let event = OwnerEvent {
+                warning: true,
+                reason: reason.to_owned(),
+                message,
+                immediate: true,
+            };
+            self.emit(owner, std::iter::once(&event));
+        }
+        self.metrics
+            .outcome(self.family.owner_kind(), &outcome.reason);
+        let later = match self.write_due(key, &outcome) {
+            Due::Never => None,
+            Due::After(wait) => Some(wait),
+            Due::Now => {
+                if let Err(error) = self.write(owner, &outcome).await {
+                    return self.write_failed(&error);
+                }
+                None
+            }
+        };
+        next(outcome.retry, [later, again].into_iter().flatten().min())
+    }
+
+    fn write_due(&self, key: &OwnerKey, outcome: &Outcome) -> Due {
+        let mut pending = self
+            .pending
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if !outcome.changed {
+            pending.remove(key);
+            return Due::Never;
+        }
+        let now = Instant::now();
+        let since = *pending.entry(key.clone()).or_insert(now);
+        let waited = now.duration_since(since);
+        if outcome.ready != ConditionStatus::Unknown || waited >= COALESCE {
+            pending.remove(key);
+            return Due::Now;
+        }
+        Due::After(COALESCE - waited)
+    }
+
+    async fn write(&self, owner: &Owner, outcome: &Outcome) -> Result<(), RequestError> {
+        let path = format!(
+            "/apis/carto.run/v1alpha1/namespaces/{}/{}/{}",
+            encode(&owner.namespace),
+            self.family.owner_plural(),
+            encode(&owner.name)
+        );
+        let written = write_status(
+            &self.cluster,
+            &path,
+            &owner.uid,
+            &outcome.status,
+            self.field_manager,
+        )
+        .await?;
+        self.owners.overlay(written);
+        self.emit(
+            owner,
+            outcome.events.iter().filter(|event| !event.immediate),
+        );
+        if outcome.ready == ConditionStatus::True && owner.status_ready() != ConditionStatus::True {
+            self.observe_time_to_ready(owner);
+        }
+        Ok(())
+    }
+
+    fn observe_time_to_ready(&self, owner: &Owner) {
+        let created = owner.object()["metadata"]["creationTimestamp"]
+            .as_str()
+            .and_then(|text| text.parse::<jiff::Timestamp>().ok());
+        if let Some(created) = created {
+            let seconds = (self.clock)().duration_since(created).as_secs_f64();
+            self.metrics
+                .time_to_ready(self.family.owner_kind(), seconds.max(0.0));
+        }
+    }
+
+    fn emit<'e>(&self, owner: &Owner, events: impl Iterator<Item = &'e OwnerEvent>) {
+        for event in events {
+            let involved = InvolvedObject {
+                api_version: "carto.run/v1alpha1".into(),
+                kind: self.family.owner_kind().into(),
+                namespace: owner.namespace.clone(),
+                name: owner.name.clone(),
+                uid: owner.uid.clone(),
+            };
+            self.events
+                .record(involved, event.warning, &event.reason, &event.message);
+        }
+    }
+
+    #[expect(clippy::unused_self, reason = "reads as a step of the report")]
+    fn write_failed(&self, error: &RequestError) -> Next {
+        // Gone: the deletion's event ends it. Replaced by a namesake: its own event starts that one.
+        if error.is(http::StatusCode::NOT_FOUND) {
+            return Next::Done;
+        }
+        warn!(error = %error, "failed to update status");
+        Next::Backoff
+    }
+}
+
+enum Due {
+    Never,
+    Now,
+    After(Duration),
+}
+
+fn next(retry: Retry, again: Option<Duration>) -> Next {
+    match (retry, again) {
+        (Retry::Backoff, _) => Next::Backoff,
+        (Retry::Slow | Retry::AwaitChange, Some(after)) => Next::After(after),
+        (Retry::Slow, None) => Next::Slow,
+        (Retry::AwaitChange, None) => Next::Done,
+    }
+}
+
+/// Replaces the whole status of the object with this uid; a namesake created since is left alone.
+///
+/// One JSON patch: exact like a PUT, but it cannot conflict with a writer of `spec` or metadata.
+///
+/// # Errors
+/// When the API server refuses or cannot be reached.
+pub async fn write_status(
+    cluster: &Cluster,
+    path: &str,
+    uid: &str,
+    status: &Value,
+    field_manager: &str,
+) -> Result<Value, RequestError> {
+    let patch = json!([
+        {"op": "test", "path": "/metadata/uid", "value": uid},
+        {"op": "add", "path": "/status", "value": status},
+    ]);
+    let call = Call {
+        method: Method::PATCH,
+        uri: format!("{path}/status?fieldManager={}", encode(field_manager)),
+        content_type: "application/json-patch+json",
+        body: Some(&patch),
+    };
+    cluster
+        .send(Identity::Controller, call)
+        .await
+        .map(|answer| answer.body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_retry_with_back_off_is_not_shortened_by_a_later_look() {
+        assert_eq!(
+            next(Retry::Backoff, Some(Duration::from_secs(1))),
+            Next::Backoff
+        );
+        assert_eq!(
+            next(Retry::Slow, Some(Duration::from_secs(1))),
+            Next::After(Duration::from_secs(1))
+        );
+        assert_eq!(next(Retry::Slow, None), Next::Slow);
+        assert_eq!(next(Retry::AwaitChange, None), Next::Done);
+    }
+}

@@ -1,0 +1,429 @@
+//! Stores of the kinds we know by name: owners, blueprints, templates, service accounts.
+//!
+//! What is kept of an object is built once per resourceVersion (compiled templates, parsed selectors),
+//! so that a reconcile does none of that work. An object that cannot be understood is kept as such: it
+//! must not stop the watch, and whoever needs it can say what is wrong with it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::api::{ApiResource, DynamicObject};
+use kube::core::PartialObjectMeta;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event};
+use serde_json::Value;
+use tokio::sync::watch as signal;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::stamped::ObjectKey;
+
+const PAGE: u32 = 200;
+
+/// What a store keeps of an object.
+pub trait Entry: Send + Sync + Sized + 'static {
+    /// Builds the entry; `previous` is what was kept before, for whatever need not be built again.
+    fn build(object: Value, previous: Option<&Self>) -> Self;
+
+    /// The resourceVersion, to order observations.
+    fn version(&self) -> u64;
+}
+
+/// A change that a store saw.
+pub struct Change<'a, E> {
+    /// Which object.
+    pub key: &'a ObjectKey,
+    /// What was kept before.
+    pub before: Option<&'a Arc<E>>,
+    /// What is kept now.
+    pub after: Option<&'a Arc<E>>,
+}
+
+/// Reads the version of an object's metadata.
+pub fn version_of(object: &Value) -> u64 {
+    object["metadata"]["resourceVersion"]
+        .as_str()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(0)
+}
+
+/// A store fed by a watch.
+pub struct Reflector<E> {
+    entries: RwLock<HashMap<ObjectKey, Arc<E>>>,
+    synced: signal::Sender<bool>,
+}
+
+impl<E: Entry> Default for Reflector<E> {
+    fn default() -> Self {
+        Self {
+            entries: RwLock::default(),
+            synced: signal::Sender::new(false),
+        }
+    }
+}
+
+impl<E: Entry> Reflector<E> {
+    /// The entry with this key.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<E>> {
+        self.read().get(key).cloned()
+    }
+
+    /// All entries, in no particular order.
+    pub fn all(&self) -> Vec<(ObjectKey, Arc<E>)> {
+        self.read()
+            .iter()
+            .map(|(key, entry)| (key.clone(), entry.clone()))
+            .collect()
+    }
+
+    /// Number of entries.
+    pub fn len(&self) -> usize {
+        self.read().len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the first listing is complete.
+    pub fn is_synced(&self) -> bool {
+        *self.synced.borrow()
+    }
+
+    /// Turns true with the first complete listing.
+    pub fn synced_signal(&self) -> signal::Receiver<bool> {
+        self.synced.subscribe()
+    }
+
+    /// Takes the reply to our own write, unless the watch has passed it.
+    pub fn overlay(&self, object: Value) {
+        let key = key_of(&object);
+        let mut entries = self.write();
+        let Some(held) = entries.get(&key) else {
+            return;
+        };
+        if held.version() < version_of(&object) {
+            let entry = Arc::new(E::build(object, Some(held)));
+            entries.insert(key, entry);
+        }
+    }
+
+    /// Follows the events until cancelled; `changed` is told about every change, after it is kept.
+    /// During the first listing it is told only once everything is there.
+    pub async fn follow(
+        self: Arc<Self>,
+        mut events: Events,
+        cancel: CancellationToken,
+        changed: impl Fn(Change<'_, E>) + Send,
+    ) {
+        let mut listed: HashSet<ObjectKey> = HashSet::new();
+        loop {
+            let event = tokio::select! {
+                () = cancel.cancelled() => return,
+                event = events.next() => event,
+            };
+            match event {
+                None => return,
+                Some(Err(error)) => log(&error),
+                Some(Ok(Event::Init)) => listed.clear(),
+                Some(Ok(Event::InitApply(object))) => {
+                    listed.insert(key_of(&object));
+                    self.keep(object, self.is_synced(), &changed);
+                }
+                Some(Ok(Event::InitDone)) => self.end_listing(&listed, &changed),
+                Some(Ok(Event::Apply(object))) => self.keep(object, true, &changed),
+                Some(Ok(Event::Delete(object))) => self.drop_key(&key_of(&object), &changed),
+            }
+        }
+    }
+
+    fn keep(&self, object: Value, tell: bool, changed: &impl Fn(Change<'_, E>)) {
+        let key = key_of(&object);
+        let before = self.get(&key);
+        // The echo of our own write, already overlaid.
+        if before
+            .as_ref()
+            .is_some_and(|before| before.version() != 0 && before.version() >= version_of(&object))
+        {
+            return;
+        }
+        let after = Arc::new(E::build(object, before.as_deref()));
+        self.write().insert(key.clone(), after.clone());
+        if tell {
+            changed(Change {
+                key: &key,
+                before: before.as_ref(),
+                after: Some(&after),
+            });
+        }
+    }
+
+    fn drop_key(&self, key: &ObjectKey, changed: &impl Fn(Change<'_, E>)) {
+        let before = self.write().remove(key);
+        changed(Change {
+            key,
+            before: before.as_ref(),
+            after: None,
+        });
+    }
+
+    fn end_listing(&self, listed: &HashSet<ObjectKey>, changed: &impl Fn(Change<'_, E>)) {
+        let gone: Vec<ObjectKey> = self
+            .read()
+            .keys()
+            .filter(|key| !listed.contains(*key))
+            .cloned()
+            .collect();
+        for key in gone {
+            self.drop_key(&key, changed);
+        }
+        if self.synced.send_replace(true) {
+            return;
+        }
+        for (key, entry) in self.all() {
+            changed(Change {
+                key: &key,
+                before: None,
+                after: Some(&entry),
+            });
+        }
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, HashMap<ObjectKey, Arc<E>>> {
+        self.entries.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<ObjectKey, Arc<E>>> {
+        self.entries.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Namespace and name of an object.
+pub fn key_of(object: &Value) -> ObjectKey {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
+    ObjectKey::new(text("namespace"), text("name"))
+}
+
+/// Events of one kind, as plain values.
+pub type Events = BoxStream<'static, watcher::Result<Event<Value>>>;
+
+/// A kind to watch.
+#[derive(Debug, Clone, Copy)]
+pub struct Watched {
+    /// API group, empty for the core group.
+    pub group: &'static str,
+    /// Version.
+    pub version: &'static str,
+    /// Kind.
+    pub kind: &'static str,
+    /// Plural.
+    pub plural: &'static str,
+}
+
+impl Watched {
+    /// A kind of our own group.
+    pub const fn carto(kind: &'static str, plural: &'static str) -> Self {
+        Self {
+            group: "carto.run",
+            version: "v1alpha1",
+            kind,
+            plural,
+        }
+    }
+
+    fn resource(&self) -> ApiResource {
+        let api_version = if self.group.is_empty() {
+            self.version.to_owned()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        };
+        ApiResource {
+            group: self.group.to_owned(),
+            version: self.version.to_owned(),
+            api_version,
+            kind: self.kind.to_owned(),
+            plural: self.plural.to_owned(),
+        }
+    }
+
+    /// Full objects.
+    pub fn objects(&self, client: kube::Client) -> Events {
+        let api: kube::Api<DynamicObject> = kube::Api::all_with(client, &self.resource());
+        watcher::watcher(api, watcher::Config::default().page_size(PAGE))
+            .map_ok(as_value)
+            .default_backoff()
+            .boxed()
+    }
+
+    /// Metadata only.
+    pub fn metadata(&self, client: kube::Client) -> Events {
+        let api: kube::Api<PartialObjectMeta<DynamicObject>> =
+            kube::Api::all_with(client, &self.resource());
+        watcher::watcher(api, watcher::Config::default().page_size(PAGE))
+            .map_ok(as_value)
+            .default_backoff()
+            .boxed()
+    }
+}
+
+/// Any event of a watch as an event of plain values.
+pub(crate) fn as_value<K: serde::Serialize>(event: Event<K>) -> Event<Value> {
+    let value = |object: &K| serde_json::to_value(object).unwrap_or_default();
+    match event {
+        Event::Init => Event::Init,
+        Event::InitApply(object) => Event::InitApply(value(&object)),
+        Event::InitDone => Event::InitDone,
+        Event::Apply(object) => Event::Apply(value(&object)),
+        Event::Delete(object) => Event::Delete(value(&object)),
+    }
+}
+
+/// Calls `happened` with the namespace and name of every object that changes after the first listing, keeping
+/// nothing. After an interruption, when changes may have been missed, it is called once with `None`.
+pub async fn follow_changes(
+    mut events: Events,
+    cancel: CancellationToken,
+    synced: signal::Sender<bool>,
+    happened: impl Fn(Option<&ObjectKey>) + Send,
+) {
+    loop {
+        let event = tokio::select! {
+            () = cancel.cancelled() => return,
+            event = events.next() => event,
+        };
+        match event {
+            None => return,
+            Some(Err(error)) => log(&error),
+            Some(Ok(Event::Init | Event::InitApply(_))) => {}
+            Some(Ok(Event::InitDone)) => {
+                if synced.send_replace(true) {
+                    happened(None);
+                }
+            }
+            Some(Ok(Event::Apply(object) | Event::Delete(object))) => {
+                happened(Some(&key_of(&object)))
+            }
+        }
+    }
+}
+
+fn log(error: &watcher::Error) {
+    let text = crate::cluster::chain(error);
+    match crate::stamped::refusal(error) {
+        Some(status) if status.code == 403 => {
+            warn!(error = %text, "a kind cannot be watched: grant the controller get, list and watch on it")
+        }
+        _ => debug!(error = %text, "watch interrupted"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use std::sync::Mutex;
+
+    struct Kept(u64, String);
+
+    impl Entry for Kept {
+        fn build(object: Value, _: Option<&Self>) -> Self {
+            Self(
+                version_of(&object),
+                object["data"].as_str().unwrap_or("malformed").to_owned(),
+            )
+        }
+        fn version(&self) -> u64 {
+            self.0
+        }
+    }
+
+    fn object(name: &str, version: u64, data: Value) -> Value {
+        json!({"metadata": {"name": name, "resourceVersion": version.to_string()}, "data": data})
+    }
+
+    async fn changes(events: Vec<Event<Value>>, reflector: &Arc<Reflector<Kept>>) -> Vec<String> {
+        let seen = Mutex::new(Vec::new());
+        let stream: Events = futures::stream::iter(events.into_iter().map(Ok)).boxed();
+        let note = |change: Change<'_, Kept>| {
+            let text =
+                |entry: Option<&Arc<Kept>>| entry.map_or("-".to_owned(), |entry| entry.1.clone());
+            seen.lock().unwrap().push(format!(
+                "{} {}>{}",
+                change.key.name,
+                text(change.before),
+                text(change.after)
+            ));
+        };
+        reflector
+            .clone()
+            .follow(stream, CancellationToken::new(), note)
+            .await;
+        let mut seen = seen.into_inner().unwrap();
+        seen.sort();
+        seen
+    }
+
+    #[tokio::test]
+    async fn changes_are_told_once_the_first_listing_is_complete() {
+        let reflector = Arc::new(Reflector::<Kept>::default());
+        let first = vec![
+            Event::Init,
+            Event::InitApply(object("a", 1, json!("x"))),
+            Event::InitApply(object("b", 2, json!(5))),
+            Event::InitDone,
+        ];
+        assert_eq!(changes(first, &reflector).await, ["a ->x", "b ->malformed"]);
+        assert!(reflector.is_synced());
+        let second = vec![
+            Event::Init,
+            Event::InitApply(object("a", 3, json!("y"))),
+            Event::InitDone,
+        ];
+        assert_eq!(
+            changes(second, &reflector).await,
+            ["a x>y", "b malformed>-"]
+        );
+    }
+
+    #[tokio::test]
+    async fn the_echo_of_an_overlaid_write_is_no_change() {
+        let reflector = Arc::new(Reflector::<Kept>::default());
+        changes(
+            vec![
+                Event::Init,
+                Event::InitApply(object("a", 1, json!("x"))),
+                Event::InitDone,
+            ],
+            &reflector,
+        )
+        .await;
+        reflector.overlay(object("a", 4, json!("ours")));
+        assert!(
+            changes(
+                vec![Event::Apply(object("a", 3, json!("older")))],
+                &reflector
+            )
+            .await
+            .is_empty()
+        );
+        assert!(
+            changes(
+                vec![Event::Apply(object("a", 4, json!("ours")))],
+                &reflector
+            )
+            .await
+            .is_empty()
+        );
+        assert_eq!(
+            changes(
+                vec![Event::Apply(object("a", 5, json!("theirs")))],
+                &reflector
+            )
+            .await,
+            ["a ours>theirs"]
+        );
+    }
+}

@@ -1,0 +1,17 @@
+//! What the cluster holds of the kinds that templates stamp.
+//!
+//! One watch per kind, shared by all owners, selected by a label that every stamped object carries,
+//! started on first use, dropped when no owner uses the kind. A member must also have a controller owner
+//! reference: Tekton, Knative and kpack copy labels to their children.
+
+mod object;
+mod projection;
+mod store;
+mod watch;
+
+pub use object::{ControllerRef, LEGACY_MANAGERS, ObjectKey, Stamped};
+pub use projection::Projection;
+pub use store::{Store, Touched};
+pub use watch::{KindWatch, Readiness, StampedWatches, WatchSettings};
+
+pub(crate) use watch::refusal;

@@ -1,0 +1,229 @@
+//! One stamped object as the shell keeps it: what decides whether it is unchanged, and the paths that
+//! templates read, nothing else. A thousand owners with five steps must fit in a few tens of MiB.
+
+use std::collections::BTreeMap;
+
+use kube::api::DynamicObject;
+use realizer::{ObjectRef, Observed};
+use serde_json::{Map, Value, json};
+
+use api_types::labels;
+
+use crate::mapper::{Kind, Served};
+use crate::stamped::projection::Projection;
+
+/// Field managers of the Go controller, whose Update entries would co-own the fields it wrote.
+pub const LEGACY_MANAGERS: [&str; 2] = ["cartographer", "manager"];
+
+/// Namespace and name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectKey {
+    /// Namespace, empty for cluster-scoped objects.
+    pub namespace: Box<str>,
+    /// Name.
+    pub name: Box<str>,
+}
+
+impl ObjectKey {
+    /// A key from its two parts.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self {
+            namespace: namespace.into(),
+            name: name.into(),
+        }
+    }
+}
+
+/// The controller owner reference of an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ControllerRef {
+    /// Kind of the owner.
+    pub kind: Box<str>,
+    /// Name of the owner.
+    pub name: Box<str>,
+    /// uid of the owner.
+    pub uid: Box<str>,
+}
+
+/// A stamped object, projected.
+#[derive(Debug, Clone)]
+pub struct Stamped {
+    /// Where it is.
+    pub key: ObjectKey,
+    /// Its uid.
+    pub uid: Box<str>,
+    /// Its version; only to tell which of two observations is newer.
+    pub resource_version: u64,
+    /// Whether a deletion is under way.
+    pub terminating: bool,
+    /// Its controller owner.
+    pub controller: Option<ControllerRef>,
+    /// Annotation `carto.run/rendered-digest`.
+    pub digest: Option<Box<str>>,
+    /// Annotation `carto.run/unowned`.
+    pub unowned: Option<Box<str>>,
+    /// Annotation `carto.run/submission`; 0 when absent.
+    pub sequence: u64,
+    /// `fieldsV1` of our Apply entry, and the apiVersion it was applied with.
+    pub managed: Option<(Box<str>, Box<str>)>,
+    /// Whether the Go controller's entry is still there.
+    pub legacy: bool,
+    /// The projected object as JSON text; parsed when a reconcile needs it.
+    content: Box<str>,
+}
+
+impl PartialEq for Stamped {
+    /// Equal in everything a reconcile could see; the version itself is not part of it.
+    fn eq(&self, other: &Self) -> bool {
+        self.uid == other.uid
+            && self.terminating == other.terminating
+            && self.controller == other.controller
+            && self.digest == other.digest
+            && self.unowned == other.unowned
+            && self.sequence == other.sequence
+            && self.managed == other.managed
+            && self.legacy == other.legacy
+            && self.content == other.content
+    }
+}
+
+impl Stamped {
+    /// Projects an object that a watch delivered.
+    pub fn project(
+        object: &DynamicObject,
+        kind: &Kind,
+        projection: &Projection,
+        field_manager: &str,
+    ) -> Self {
+        let value = serde_json::to_value(object).unwrap_or_default();
+        Self::from_value(&value, kind, projection, field_manager)
+    }
+
+    /// Projects an object as the API server returned it.
+    pub fn from_value(
+        value: &Value,
+        kind: &Kind,
+        projection: &Projection,
+        field_manager: &str,
+    ) -> Self {
+        let metadata = &value["metadata"];
+        let text = |field: &str| metadata[field].as_str().unwrap_or_default();
+        let annotation = |key: &str| metadata["annotations"][key].as_str().map(Box::from);
+        let sequence = annotation(labels::SUBMISSION)
+            .and_then(|text: Box<str>| text.parse().ok())
+            .unwrap_or(0);
+        let managed = metadata["managedFields"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        Self {
+            key: ObjectKey::new(text("namespace"), text("name")),
+            uid: text("uid").into(),
+            resource_version: text("resourceVersion").parse().unwrap_or(0),
+            terminating: metadata["deletionTimestamp"].is_string(),
+            controller: controller_of(metadata),
+            digest: annotation(labels::RENDERED_DIGEST),
+            unowned: annotation(labels::UNOWNED),
+            sequence,
+            managed: managed
+                .iter()
+                .find(|entry| is_ours(entry, field_manager))
+                .map(|entry| {
+                    (
+                        entry["apiVersion"].as_str().unwrap_or_default().into(),
+                        entry["fieldsV1"].to_string().into(),
+                    )
+                }),
+            legacy: managed.iter().any(is_legacy),
+            content: content(value, kind, projection).to_string().into(),
+        }
+    }
+
+    /// The projected object.
+    pub fn content(&self) -> Value {
+        serde_json::from_str(&self.content).unwrap_or_default()
+    }
+
+    /// Its labels.
+    pub fn labels(&self) -> BTreeMap<String, String> {
+        let content = self.content();
+        content["metadata"]["labels"]
+            .as_object()
+            .map(|labels| {
+                labels
+                    .iter()
+                    .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+                    .collect()
+            })
+            .unwrap_or_default()
+    }
+
+    /// What the engine reads.
+    pub fn observed(&self, served: &Served) -> Observed {
+        Observed {
+            object: self.content(),
+            qualified_resource: Some(served.qualified()),
+            namespaced: served.namespaced,
+            sequence: self.sequence,
+            terminating: self.terminating,
+        }
+    }
+
+    /// A reference to it.
+    pub fn reference(&self, served: &Served) -> ObjectRef {
+        ObjectRef {
+            api_version: served.kind.api_version.clone(),
+            kind: served.kind.kind.clone(),
+            namespace: self.key.namespace.to_string(),
+            name: self.key.name.to_string(),
+            qualified_resource: Some(served.qualified()),
+            uid: Some(self.uid.to_string()),
+        }
+    }
+}
+
+fn controller_of(metadata: &Value) -> Option<ControllerRef> {
+    let references = metadata["ownerReferences"].as_array()?;
+    let reference = references
+        .iter()
+        .find(|reference| reference["controller"] == Value::Bool(true))?;
+    Some(ControllerRef {
+        kind: reference["kind"].as_str()?.into(),
+        name: reference["name"].as_str()?.into(),
+        uid: reference["uid"].as_str()?.into(),
+    })
+}
+
+fn is_ours(entry: &Value, field_manager: &str) -> bool {
+    entry["manager"] == field_manager
+        && entry["operation"] == "Apply"
+        && entry["subresource"].as_str().unwrap_or_default().is_empty()
+}
+
+fn is_legacy(entry: &Value) -> bool {
+    entry["operation"] == "Update"
+        && entry["subresource"].as_str().unwrap_or_default().is_empty()
+        && entry["manager"]
+            .as_str()
+            .is_some_and(|manager| LEGACY_MANAGERS[0] == manager)
+}
+
+fn content(value: &Value, kind: &Kind, projection: &Projection) -> Value {
+    let metadata = &value["metadata"];
+    let mut kept = Map::new();
+    for field in [
+        "name",
+        "namespace",
+        "uid",
+        "generation",
+        "creationTimestamp",
+        "labels",
+    ] {
+        if let Some(present) = metadata.get(field) {
+            kept.insert(field.to_owned(), present.clone());
+        }
+    }
+    let mut content = json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": kept});
+    projection.copy(value, &mut content);
+    content
+}

@@ -1,0 +1,264 @@
+//! What the cluster holds of one kind: fed by a watch, overlaid by the replies to our own writes.
+
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use crate::stamped::object::{ObjectKey, Stamped};
+
+/// Deletions remembered against replies that arrive after them.
+const TOMBSTONES: usize = 1024;
+
+/// Objects of one kind, indexed by the uid of their controller owner.
+#[derive(Debug, Default)]
+pub struct Store {
+    objects: HashMap<ObjectKey, Arc<Stamped>>,
+    by_owner: HashMap<Box<str>, BTreeSet<ObjectKey>>,
+    /// Key of each object that a reply put here, and the listing that was under way then.
+    overlaid: HashMap<ObjectKey, u64>,
+    listing: Option<HashSet<ObjectKey>>,
+    listings: u64,
+    tombstones: VecDeque<Box<str>>,
+}
+
+/// Whose objects changed: the controller owner before and after.
+pub type Touched = Vec<Arc<Stamped>>;
+
+impl Store {
+    /// The object with this key.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<Stamped>> {
+        self.objects.get(key).cloned()
+    }
+
+    /// The objects whose controller owner has this uid, ordered by key.
+    pub fn owned_by(&self, uid: &str) -> Vec<Arc<Stamped>> {
+        let keys = self.by_owner.get(uid);
+        keys.into_iter()
+            .flatten()
+            .filter_map(|key| self.get(key))
+            .collect()
+    }
+
+    /// Number of objects.
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// A new listing begins.
+    pub fn begin_listing(&mut self) {
+        self.listings += 1;
+        self.listing = Some(HashSet::new());
+    }
+
+    /// The listing is complete: what it did not show is gone, unless a reply put it here meanwhile.
+    pub fn end_listing(&mut self) -> Touched {
+        let Some(listed) = self.listing.take() else {
+            return Vec::new();
+        };
+        let listing = self.listings;
+        let gone: Vec<ObjectKey> = self
+            .objects
+            .keys()
+            .filter(|key| !listed.contains(*key) && self.overlaid.get(*key) != Some(&listing))
+            .cloned()
+            .collect();
+        gone.iter().filter_map(|key| self.remove(key)).collect()
+    }
+
+    /// The watch or a listing shows an object. Returns whose owners are to look again.
+    pub fn show(&mut self, object: Stamped) -> Touched {
+        if let Some(listed) = &mut self.listing {
+            listed.insert(object.key.clone());
+        }
+        if self.overlaid.contains_key(&object.key) {
+            let passed = self
+                .get(&object.key)
+                .is_none_or(|held| held.resource_version <= object.resource_version);
+            if !passed {
+                return Vec::new();
+            }
+            self.overlaid.remove(&object.key);
+        }
+        self.replace(object)
+    }
+
+    /// A reply to our own write shows an object. The reply is newer than what the watch has delivered,
+    /// unless the object was deleted in between.
+    pub fn overlay(&mut self, object: Stamped) {
+        if self.tombstones.contains(&object.uid) {
+            return;
+        }
+        let newer = self
+            .get(&object.key)
+            .is_none_or(|held| held.resource_version < object.resource_version);
+        if newer {
+            let key = object.key.clone();
+            self.replace(object);
+            self.overlaid.insert(key, self.listings);
+        }
+    }
+
+    /// The watch says that an object is gone (or lost the label that the watch selects by).
+    pub fn hide(&mut self, object: &Stamped) -> Touched {
+        self.tombstones.push_back(object.uid.clone());
+        if self.tombstones.len() > TOMBSTONES {
+            self.tombstones.pop_front();
+        }
+        match self.objects.get(&object.key) {
+            Some(held) if held.uid == object.uid => self.remove(&object.key).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// A label that comes back brings the same uid back: it is no ghost.
+    fn forget_tombstone(&mut self, uid: &str) {
+        self.tombstones.retain(|dead| **dead != *uid);
+    }
+
+    fn replace(&mut self, object: Stamped) -> Touched {
+        self.forget_tombstone(&object.uid);
+        let before = self.objects.get(&object.key).cloned();
+        if before.as_ref().is_some_and(|before| **before == object) {
+            // Nothing a reconcile could see, but the version has moved on.
+            self.objects.insert(object.key.clone(), Arc::new(object));
+            return Vec::new();
+        }
+        let mut touched: Touched = before
+            .iter()
+            .filter_map(|_| self.remove(&object.key))
+            .collect();
+        if let Some(controller) = &object.controller {
+            self.by_owner
+                .entry(controller.uid.clone())
+                .or_default()
+                .insert(object.key.clone());
+        }
+        let object = Arc::new(object);
+        self.objects.insert(object.key.clone(), object.clone());
+        touched.push(object);
+        touched
+    }
+
+    fn remove(&mut self, key: &ObjectKey) -> Option<Arc<Stamped>> {
+        self.overlaid.remove(key);
+        let removed = self.objects.remove(key)?;
+        if let Some(controller) = &removed.controller
+            && let Some(keys) = self.by_owner.get_mut(&controller.uid)
+        {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.by_owner.remove(&controller.uid);
+            }
+        }
+        Some(removed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mapper::Kind;
+    use crate::stamped::projection::Projection;
+    use serde_json::json;
+
+    fn object(name: &str, uid: &str, version: u64, value: &str) -> Stamped {
+        let object = json!({
+            "metadata": {"name": name, "namespace": "n", "uid": uid, "resourceVersion": version.to_string(),
+                "ownerReferences": [{"kind": "Workload", "name": "w", "uid": "owner", "controller": true}]},
+            "data": {"k": value}});
+        Stamped::from_value(
+            &object,
+            &Kind::new("v1", "ConfigMap"),
+            &Projection::new([vec!["data".to_owned()]]),
+            "m",
+        )
+    }
+
+    fn value(store: &Store, name: &str) -> Option<String> {
+        store
+            .get(&ObjectKey::new("n", name))
+            .map(|held| held.content()["data"]["k"].as_str().unwrap().to_owned())
+    }
+
+    #[test]
+    fn an_older_event_does_not_undo_the_reply_to_our_write() {
+        let mut store = Store::default();
+        store.show(object("a", "u", 5, "old"));
+        store.overlay(object("a", "u", 8, "new"));
+        assert!(store.show(object("a", "u", 6, "between")).is_empty());
+        assert_eq!(value(&store, "a").as_deref(), Some("new"));
+        assert!(
+            store.show(object("a", "u", 8, "new")).is_empty(),
+            "the echo of our own write wakes nobody"
+        );
+        assert_eq!(store.show(object("a", "u", 9, "later")).len(), 2);
+    }
+
+    #[test]
+    fn a_reply_that_arrives_after_the_deletion_leaves_no_ghost() {
+        let mut store = Store::default();
+        store.show(object("a", "u", 5, "x"));
+        store.hide(&object("a", "u", 9, "x"));
+        store.overlay(object("a", "u", 7, "x"));
+        assert!(store.is_empty());
+    }
+
+    #[test]
+    fn a_late_deletion_of_a_predecessor_leaves_the_successor() {
+        let mut store = Store::default();
+        store.overlay(object("a", "second", 9, "x"));
+        assert!(store.hide(&object("a", "first", 8, "x")).is_empty());
+        assert_eq!(store.len(), 1);
+    }
+
+    #[test]
+    fn a_listing_removes_what_it_does_not_show_but_not_what_was_written_meanwhile() {
+        let mut store = Store::default();
+        store.show(object("stays", "1", 1, "x"));
+        store.show(object("goes", "2", 1, "x"));
+        store.begin_listing();
+        store.show(object("stays", "1", 1, "x"));
+        store.overlay(object("written", "3", 7, "x"));
+        let touched = store.end_listing();
+        assert_eq!(
+            touched
+                .iter()
+                .map(|object| &*object.key.name)
+                .collect::<Vec<_>>(),
+            ["goes"]
+        );
+        assert_eq!(store.len(), 2);
+        store.begin_listing();
+        store.show(object("stays", "1", 1, "x"));
+        assert_eq!(
+            store.end_listing().len(),
+            1,
+            "the next listing would have shown it"
+        );
+    }
+
+    #[test]
+    fn owners_find_their_objects() {
+        let mut store = Store::default();
+        store.show(object("a", "1", 1, "x"));
+        store.show(object("b", "2", 1, "x"));
+        assert_eq!(store.owned_by("owner").len(), 2);
+        store.hide(&object("a", "1", 2, "x"));
+        assert_eq!(store.owned_by("owner").len(), 1);
+        assert!(store.owned_by("somebody").is_empty());
+    }
+
+    #[test]
+    fn an_object_that_gets_its_label_back_is_seen_again() {
+        let mut store = Store::default();
+        store.show(object("a", "u", 1, "x"));
+        store.hide(&object("a", "u", 2, "x"));
+        store.show(object("a", "u", 3, "x"));
+        store.overlay(object("a", "u", 4, "y"));
+        assert_eq!(value(&store, "a").as_deref(), Some("y"));
+    }
+}

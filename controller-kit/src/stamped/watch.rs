@@ -1,0 +1,433 @@
+//! The watches themselves: started, grown, shared, dropped.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::api::{ApiResource, DynamicObject};
+use kube::core::PartialObjectMeta;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event};
+use serde_json::Value;
+use tokio::sync::watch as signal;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, warn};
+
+use crate::cluster::Cluster;
+use crate::mapper::{Kind, Mapper, Served};
+use crate::reflect::{Events, as_value};
+use crate::shutdown::Tasks;
+use crate::stamped::{ObjectKey, Projection, Stamped, Store, Touched};
+
+/// Objects per page of a listing: a page is held in memory whole.
+const PAGE: u32 = 200;
+/// A kind that no owner uses is watched this much longer, so that a template edit does not list twice.
+const LINGER: Duration = Duration::from_secs(30);
+
+/// What all watches of one controller have in common.
+#[derive(Clone)]
+pub struct WatchSettings {
+    /// Objects with this label are watched.
+    pub label: &'static str,
+    /// Our field manager.
+    pub field_manager: &'static str,
+    /// Kind of the owners.
+    pub owner_kind: &'static str,
+    /// Called with namespace and name of an owner whose object changed.
+    pub wake: Arc<dyn Fn(&str, &str) + Send + Sync>,
+}
+
+/// Whether a watch can be relied upon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Readiness {
+    /// Not yet listed.
+    Starting,
+    /// The store holds everything.
+    Synced,
+    /// The kind cannot be watched; the text names what is missing. It is read with the owner's token instead.
+    Unavailable(String),
+}
+
+/// The watch over one kind.
+pub struct KindWatch {
+    served: Arc<Served>,
+    projection: Projection,
+    store: RwLock<Store>,
+    readiness: signal::Sender<Readiness>,
+    cancel: CancellationToken,
+}
+
+impl KindWatch {
+    /// How the kind is served.
+    pub fn served(&self) -> &Arc<Served> {
+        &self.served
+    }
+
+    /// Which paths are kept.
+    pub fn projection(&self) -> &Projection {
+        &self.projection
+    }
+
+    /// One object.
+    pub fn get(&self, key: &ObjectKey) -> Option<Arc<Stamped>> {
+        self.read().get(key)
+    }
+
+    /// The objects of one owner.
+    pub fn owned_by(&self, uid: &str) -> Vec<Arc<Stamped>> {
+        self.read().owned_by(uid)
+    }
+
+    /// The reply to our own write.
+    pub fn overlay(&self, object: Stamped) {
+        self.write().overlay(object);
+    }
+
+    /// Number of objects held.
+    pub fn len(&self) -> usize {
+        self.read().len()
+    }
+
+    /// Whether none is held.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Waits until the kind is listed or known to be unavailable, at most `patience`.
+    pub async fn ready(&self, patience: Duration) -> Readiness {
+        let mut receiver = self.readiness.subscribe();
+        let settled = receiver.wait_for(|readiness| *readiness != Readiness::Starting);
+        match tokio::time::timeout(patience, settled).await {
+            Ok(Ok(readiness)) => readiness.clone(),
+            Ok(Err(_)) | Err(_) => Readiness::Starting,
+        }
+    }
+
+    fn read(&self) -> std::sync::RwLockReadGuard<'_, Store> {
+        self.store.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Store> {
+        self.store.write().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[derive(Default)]
+struct Watched {
+    kinds: HashMap<Kind, Arc<KindWatch>>,
+    uses: HashMap<Box<str>, BTreeSet<Kind>>,
+    idle_since: HashMap<Kind, Instant>,
+}
+
+/// All watches of one controller.
+pub struct StampedWatches {
+    cluster: Cluster,
+    mapper: Arc<Mapper>,
+    settings: WatchSettings,
+    tasks: Tasks,
+    watched: Mutex<Watched>,
+}
+
+impl StampedWatches {
+    /// No watch yet.
+    pub fn new(
+        cluster: Cluster,
+        mapper: Arc<Mapper>,
+        settings: WatchSettings,
+        tasks: Tasks,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            cluster,
+            mapper,
+            settings,
+            tasks,
+            watched: Mutex::default(),
+        })
+    }
+
+    /// Our field manager.
+    pub fn field_manager(&self) -> &'static str {
+        self.settings.field_manager
+    }
+
+    /// The watch over a kind, started or grown as needed.
+    pub fn ensure(&self, served: &Arc<Served>, needed: &Projection) -> Arc<KindWatch> {
+        let mut watched = self.lock();
+        watched.idle_since.remove(&served.kind);
+        let mut projection = match watched.kinds.get(&served.kind) {
+            Some(existing) => existing.projection.clone(),
+            None => Projection::default(),
+        };
+        let grew = projection.grow(needed);
+        let existing = watched.kinds.get(&served.kind).cloned();
+        if let Some(existing) = existing
+            .as_ref()
+            .filter(|existing| !grew && existing.served == *served)
+        {
+            return existing.clone();
+        }
+        let started = self.start(served.clone(), projection, existing.is_some());
+        if let Some(outgrown) = watched.kinds.insert(served.kind.clone(), started.clone()) {
+            outgrown.cancel.cancel();
+        }
+        started
+    }
+
+    /// Whether a kind is watched with all these paths already.
+    pub fn covers(&self, kind: &Kind, needed: &Projection) -> bool {
+        self.lock()
+            .kinds
+            .get(kind)
+            .is_some_and(|watch| !watch.projection.clone().grow(needed))
+    }
+
+    /// All objects of one owner in every watched kind.
+    pub fn owned_by(&self, uid: &str) -> Vec<(Arc<Served>, Arc<Stamped>)> {
+        let kinds: Vec<Arc<KindWatch>> = self.lock().kinds.values().cloned().collect();
+        let owned = |kind: &Arc<KindWatch>| {
+            let served = kind.served.clone();
+            kind.owned_by(uid)
+                .into_iter()
+                .map(move |object| (served.clone(), object))
+        };
+        kinds.iter().flat_map(owned).collect()
+    }
+
+    /// Number of objects held in all kinds.
+    pub fn object_count(&self) -> usize {
+        let kinds: Vec<Arc<KindWatch>> = self.lock().kinds.values().cloned().collect();
+        kinds.iter().map(|kind| kind.len()).sum()
+    }
+
+    /// The kinds that are watched now.
+    pub fn kinds(&self) -> Vec<Kind> {
+        self.lock().kinds.keys().cloned().collect()
+    }
+
+    /// Records which kinds an owner uses; an empty set when it is gone.
+    pub fn set_uses(&self, owner_uid: &str, kinds: BTreeSet<Kind>) {
+        let mut watched = self.lock();
+        if watched.uses.get(owner_uid) == Some(&kinds) {
+            return;
+        }
+        if kinds.is_empty() {
+            watched.uses.remove(owner_uid);
+        } else {
+            watched.uses.insert(owner_uid.into(), kinds);
+        }
+    }
+
+    /// Stops the watches of kinds that no owner has used for a while. Called every few seconds.
+    pub fn sweep(&self, now: Instant) {
+        let mut watched = self.lock();
+        let used: BTreeSet<Kind> = watched.uses.values().flatten().cloned().collect();
+        let unused: Vec<Kind> = watched
+            .kinds
+            .keys()
+            .filter(|kind| !used.contains(kind))
+            .cloned()
+            .collect();
+        watched.idle_since.retain(|kind, _| !used.contains(kind));
+        for kind in unused {
+            let since = *watched.idle_since.entry(kind.clone()).or_insert(now);
+            if now.duration_since(since) >= LINGER
+                && let Some(dropped) = watched.kinds.remove(&kind)
+            {
+                debug!(%kind, "no owner uses this kind any more, its watch stops");
+                watched.idle_since.remove(&kind);
+                dropped.cancel.cancel();
+            }
+        }
+    }
+
+    /// A kind's definition changed: what is known of it is read anew on next use.
+    pub fn forget_group(&self, group: &str) {
+        self.mapper.forget_group(group);
+        let mut watched = self.lock();
+        let unavailable: Vec<Kind> = watched
+            .kinds
+            .iter()
+            .filter(|(kind, watch)| {
+                kind.group() == group && *watch.readiness.borrow() != Readiness::Synced
+            })
+            .map(|(kind, _)| kind.clone())
+            .collect();
+        for kind in unavailable {
+            if let Some(stale) = watched.kinds.remove(&kind) {
+                stale.cancel.cancel();
+            }
+        }
+    }
+
+    fn start(
+        &self,
+        served: Arc<Served>,
+        projection: Projection,
+        wake_on_first_listing: bool,
+    ) -> Arc<KindWatch> {
+        let watch = Arc::new(KindWatch {
+            served,
+            projection,
+            store: RwLock::default(),
+            readiness: signal::Sender::new(Readiness::Starting),
+            cancel: self.tasks.token().child_token(),
+        });
+        let follower = Follower {
+            watch: watch.clone(),
+            settings: self.settings.clone(),
+            quiet: !wake_on_first_listing,
+        };
+        let events = events(
+            self.cluster.controller().clone(),
+            &watch,
+            self.settings.label,
+        );
+        self.tasks.spawn("stamped-watch", follower.run(events));
+        watch
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Watched> {
+        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Full objects where a path is read, metadata otherwise: the API server then sends a fraction of the bytes.
+fn events(client: kube::Client, watch: &KindWatch, label: &str) -> Events {
+    let served = &watch.served;
+    let (group, version) = served
+        .kind
+        .api_version
+        .split_once('/')
+        .unwrap_or(("", &served.kind.api_version));
+    let resource = ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version: served.kind.api_version.clone(),
+        kind: served.kind.kind.clone(),
+        plural: served.plural.clone(),
+    };
+    let config = watcher::Config::default().labels(label).page_size(PAGE);
+    if watch.projection.is_metadata_only() {
+        let api: kube::Api<PartialObjectMeta<DynamicObject>> =
+            kube::Api::all_with(client, &resource);
+        watcher::watcher(api, config)
+            .map_ok(as_value)
+            .default_backoff()
+            .boxed()
+    } else {
+        let api: kube::Api<DynamicObject> = kube::Api::all_with(client, &resource);
+        watcher::watcher(api, config)
+            .map_ok(as_value)
+            .default_backoff()
+            .boxed()
+    }
+}
+
+/// Feeds one watch's events into its store and wakes the owners concerned.
+struct Follower {
+    watch: Arc<KindWatch>,
+    settings: WatchSettings,
+    /// The owners that need a first listing wait for it; nobody else has to be woken by it.
+    quiet: bool,
+}
+
+impl Follower {
+    async fn run(mut self, mut events: Events) {
+        let cancel = self.watch.cancel.clone();
+        loop {
+            let event = tokio::select! {
+                () = cancel.cancelled() => return,
+                event = events.next() => event,
+            };
+            match event {
+                Some(Ok(event)) => self.follow(event),
+                Some(Err(error)) => self.fail(&error),
+                None => return,
+            }
+        }
+    }
+
+    fn follow(&mut self, event: Event<Value>) {
+        let touched = match event {
+            Event::Init => {
+                self.watch.write().begin_listing();
+                Touched::new()
+            }
+            Event::InitApply(object) | Event::Apply(object) => {
+                self.watch.write().show(self.project(&object))
+            }
+            Event::Delete(object) => {
+                let object = self.project(&object);
+                self.watch.write().hide(&object)
+            }
+            Event::InitDone => self.end_listing(),
+        };
+        if !self.quiet {
+            self.wake(&touched);
+        }
+        if *self.watch.readiness.borrow() == Readiness::Synced {
+            self.quiet = false;
+        }
+    }
+
+    fn end_listing(&self) -> Touched {
+        let gone = self.watch.write().end_listing();
+        self.watch.readiness.send_if_modified(|readiness| {
+            let changes = *readiness != Readiness::Synced;
+            *readiness = Readiness::Synced;
+            changes
+        });
+        gone
+    }
+
+    fn project(&self, object: &Value) -> Stamped {
+        Stamped::from_value(
+            object,
+            &self.watch.served.kind,
+            &self.watch.projection,
+            self.settings.field_manager,
+        )
+    }
+
+    fn wake(&self, touched: &Touched) {
+        for object in touched {
+            if let Some(controller) = object
+                .controller
+                .as_ref()
+                .filter(|controller| *controller.kind == *self.settings.owner_kind)
+            {
+                (self.settings.wake)(&object.key.namespace, &controller.name);
+            }
+        }
+    }
+
+    /// Errors heal by the watcher's own back-off; what a user can mend is made known.
+    fn fail(&self, error: &watcher::Error) {
+        let kind = &self.watch.served.kind;
+        match refusal(error) {
+            Some(status) if status.code == 403 || status.code == 404 || status.code == 405 => {
+                warn!(%kind, error = %status.message, "this kind cannot be watched");
+                self.watch
+                    .readiness
+                    .send_replace(Readiness::Unavailable(status.message.clone()));
+            }
+            _ => debug!(%kind, error = %crate::cluster::chain(error), "watch interrupted"),
+        }
+    }
+}
+
+/// What the API server said, if it is the API server that refused the watch.
+pub(crate) fn refusal(error: &watcher::Error) -> Option<&kube::core::Status> {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status),
+        watcher::Error::WatchError(status) => Some(status),
+        watcher::Error::InitialListFailed(_)
+        | watcher::Error::WatchStartFailed(_)
+        | watcher::Error::WatchFailed(_)
+        | watcher::Error::NoResourceVersion => None,
+    }
+}

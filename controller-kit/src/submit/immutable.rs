@@ -1,0 +1,286 @@
+//! Immutable objects: one object per rendering, found again by digest and sequence, never by memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api_types::labels;
+use http::StatusCode;
+use realizer::{Observation, Submission, Write};
+use serde_json::{Value, json};
+
+use super::failure::{self, Failure, OwnerRequestError, address, during, listing};
+use super::{Applicant, Source, Submitted, Submitter, identity};
+use crate::stamped::Stamped;
+
+impl Submitter {
+    pub(super) async fn submit_immutable(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        source: &Source,
+    ) -> Result<Submitted, Failure> {
+        let mut members = self.members(applicant, submission, source).await?;
+        if let Some(current) = self
+            .current(applicant, submission, source, &members)
+            .await?
+        {
+            self.requests.avoided();
+            return Ok(self.family(source, &current, members, Write::Unchanged));
+        }
+        let sequence = members
+            .iter()
+            .map(|member| member.sequence)
+            .max()
+            .unwrap_or(0)
+            + 1;
+        let created = self.create(applicant, submission, source, sequence).await?;
+        members.retain(|member| member.key != created.key);
+        members.push(Arc::new(created.clone()));
+        Ok(self.family(source, &created, members, Write::Created))
+    }
+
+    /// The members of the family: owned by this owner, all step labels equal; in order of submission.
+    async fn members(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        source: &Source,
+    ) -> Result<Vec<Arc<Stamped>>, Failure> {
+        let mut members = match source {
+            Source::Watch(watch) => watch.owned_by(applicant.uid),
+            Source::Live(watch, _) => {
+                let selector = selector_of(&submission.family);
+                let listed = self
+                    .requests
+                    .list(
+                        &applicant.account,
+                        watch.served(),
+                        applicant.namespace,
+                        &selector,
+                    )
+                    .await
+                    .map_err(listing)?;
+                let owned = |member: &Stamped| {
+                    member
+                        .controller
+                        .as_ref()
+                        .is_some_and(|controller| *controller.uid == *applicant.uid)
+                };
+                listed
+                    .iter()
+                    .map(|value| self.project(source, value))
+                    .filter(owned)
+                    .map(Arc::new)
+                    .collect()
+            }
+        };
+        members.retain(|member| is_member(&member.labels(), &submission.family));
+        members
+            .sort_by_cached_key(|member| (member.sequence, created_at(member), member.key.clone()));
+        Ok(members)
+    }
+
+    /// The newest member, if it is this rendering. Terminating members do not count.
+    async fn current(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        source: &Source,
+        members: &[Arc<Stamped>],
+    ) -> Result<Option<Stamped>, Failure> {
+        let Some(newest) = members.iter().rev().find(|member| !member.terminating) else {
+            return Ok(None);
+        };
+        match &newest.digest {
+            Some(digest) if **digest == *submission.digest => Ok(Some((**newest).clone())),
+            Some(_) => Ok(None),
+            None => {
+                self.adopt_foreign(applicant, submission, source, newest)
+                    .await
+            }
+        }
+    }
+
+    /// A member without annotations was made by the Go controller: it is the rendering if it contains it,
+    /// so that a takeover runs nothing again. The digest is written down for the next time.
+    async fn adopt_foreign(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        source: &Source,
+        member: &Stamped,
+    ) -> Result<Option<Stamped>, Failure> {
+        let (account, served) = (&applicant.account, source.served());
+        let (namespace, name) = (&member.key.namespace, &member.key.name);
+        let Some(live) = self
+            .requests
+            .get(account, served, namespace, name)
+            .await
+            .map_err(|error| during("patch", error))?
+        else {
+            return Ok(None);
+        };
+        if !identity::contains(&live, &submission.object) {
+            return Ok(None);
+        }
+        let mut patch = vec![json!({"op": "test", "path": "/metadata/uid", "value": &*member.uid})];
+        if !live["metadata"]["annotations"].is_object() {
+            patch.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
+        }
+        let pointer = format!(
+            "/metadata/annotations/{}",
+            labels::RENDERED_DIGEST.replace('/', "~1")
+        );
+        patch.push(json!({"op": "add", "path": pointer, "value": submission.digest}));
+        let answer = self
+            .requests
+            .json_patch(account, served, namespace, name, &Value::from(patch))
+            .await;
+        let answer = answer.map_err(|error| during("patch", error))?;
+        Ok(Some(self.learn(source, &answer.body)))
+    }
+
+    async fn create(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        source: &Source,
+        sequence: u64,
+    ) -> Result<Stamped, Failure> {
+        let object = numbered(applicant, submission, sequence)?;
+        match self
+            .requests
+            .create(&applicant.account, source.served(), &object)
+            .await
+        {
+            Ok(answer) => Ok(self.learn(source, &answer.body)),
+            Err(OwnerRequestError::Request(error)) if error.is(StatusCode::CONFLICT) => {
+                let existing = self.adopt(applicant, submission, source, &object).await?;
+                existing.ok_or_else(|| during("create", OwnerRequestError::Request(error)))
+            }
+            Err(error) => Err(during("create", error)),
+        }
+    }
+
+    /// A create whose reply was lost answers AlreadyExists when it is repeated: the object is ours.
+    async fn adopt(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        source: &Source,
+        object: &Value,
+    ) -> Result<Option<Stamped>, Failure> {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let live = self
+            .requests
+            .get(
+                &applicant.account,
+                source.served(),
+                applicant.namespace,
+                name,
+            )
+            .await;
+        let Some(live) = live.map_err(|error| during("create", error))? else {
+            return Ok(None);
+        };
+        let stamped = self.project(source, &live);
+        let ours = stamped
+            .controller
+            .as_ref()
+            .is_some_and(|controller| *controller.uid == *applicant.uid);
+        if !ours || stamped.digest.as_deref() != Some(&submission.digest) {
+            return Ok(None);
+        }
+        source.watch().overlay(stamped.clone());
+        Ok(Some(stamped))
+    }
+
+    fn family(
+        &self,
+        source: &Source,
+        submitted: &Stamped,
+        members: Vec<Arc<Stamped>>,
+        write: Write,
+    ) -> Submitted {
+        let served = source.served();
+        let mut members: Vec<_> = members
+            .iter()
+            .map(|member| {
+                if member.key == submitted.key {
+                    submitted.observed(served)
+                } else {
+                    member.observed(served)
+                }
+            })
+            .collect();
+        members.sort_by_key(|member| member.sequence);
+        let observation = Observation::Family {
+            submitted: submitted.observed(served),
+            members,
+            write,
+        };
+        let mut outcome = Submitted::plain(observation);
+        Self::warn_unwatched(source, &mut outcome);
+        outcome
+    }
+}
+
+fn numbered(
+    applicant: &Applicant<'_>,
+    submission: &Submission,
+    sequence: u64,
+) -> Result<Value, Failure> {
+    let mut object = submission.object.clone();
+    let metadata = &mut object["metadata"];
+    if metadata["name"].as_str().unwrap_or_default().is_empty() {
+        let prefix = metadata["generateName"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        if prefix.is_empty() {
+            return Err(failure::rejected(format!(
+                "create: the object [{}] has neither metadata.name nor metadata.generateName; set generateName in the template",
+                address(submission)
+            )));
+        }
+        metadata["name"] = Value::from(identity::derived_name(
+            &prefix,
+            applicant.uid,
+            &submission.resource,
+            &submission.digest,
+            sequence,
+        ));
+    }
+    if !metadata["annotations"].is_object() {
+        metadata["annotations"] = json!({});
+    }
+    metadata["annotations"][labels::RENDERED_DIGEST] = Value::from(submission.digest.as_str());
+    metadata["annotations"][labels::SUBMISSION] = Value::from(sequence.to_string());
+    Ok(object)
+}
+
+fn is_member(held: &BTreeMap<String, String>, family: &BTreeMap<String, String>) -> bool {
+    family.iter().all(|(key, value)| match held.get(key) {
+        Some(present) => {
+            present == value || (key == labels::CLUSTER_TEMPLATE_NAME && present.is_empty())
+        }
+        None => false,
+    })
+}
+
+/// The template name is left out: the Go controller leaves it empty for options.
+fn selector_of(family: &BTreeMap<String, String>) -> String {
+    let pairs: Vec<String> = family
+        .iter()
+        .filter(|(key, _)| *key != labels::CLUSTER_TEMPLATE_NAME)
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    pairs.join(",")
+}
+
+fn created_at(member: &Stamped) -> String {
+    member.content()["metadata"]["creationTimestamp"]
+        .as_str()
+        .unwrap_or_default()
+        .to_owned()
+}

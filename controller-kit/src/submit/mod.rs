@@ -1,0 +1,233 @@
+//! Making the cluster hold one stamped object, with the owner's rights.
+//!
+//! ```text
+//! Submission ─▶ held? ─▶ unchanged ───────────────────────────▶ Observation (no request)
+//!                 │
+//!                 ├─▶ belongs to somebody else ───────────────▶ Failed(Contested)
+//!                 ├─▶ undone again and again ─ spaced out ────▶ Observation, look again later
+//!                 └─▶ apply / create ─▶ overlay the cache ────▶ Observation
+//! ```
+
+mod contest;
+mod failure;
+mod identity;
+mod immutable;
+mod mutable;
+mod ownership;
+mod remove;
+mod requests;
+mod takeover;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use realizer::{Observation, Submission};
+use tokio::time::Instant;
+
+use crate::cluster::Cluster;
+use crate::mapper::{Kind, Mapper, Served};
+use crate::openapi::SchemaCache;
+use crate::stamped::{KindWatch, Projection, Readiness, Stamped, StampedWatches};
+use crate::tokens::{Account, TokenCache};
+
+pub use contest::Fights;
+pub use failure::SubmitError;
+pub use ownership::uncovered;
+
+use requests::Requests;
+
+/// How long a reconcile waits for the first listing of a kind; the owner is retried afterwards.
+const LISTING_PATIENCE: Duration = Duration::from_secs(10);
+
+/// For whom an object is submitted.
+#[derive(Clone)]
+pub struct Applicant<'a> {
+    /// Kind of the owner.
+    pub kind: &'static str,
+    /// Namespace of the owner.
+    pub namespace: &'a str,
+    /// Name of the owner.
+    pub name: &'a str,
+    /// uid of the owner.
+    pub uid: &'a str,
+    /// The service account whose rights are used.
+    pub account: Account,
+    /// Whether an owner of our kind with this namespace, name and uid exists.
+    pub is_live_owner: &'a (dyn Fn(&str, &str, &str) -> bool + Send + Sync),
+    /// Whether the blueprint has a step with this name.
+    pub is_live_step: &'a (dyn Fn(&str) -> bool + Send + Sync),
+}
+
+/// What came of a submission, and what the reconcile has to know besides.
+#[derive(Debug)]
+pub struct Submitted {
+    /// For the engine.
+    pub observation: Observation,
+    /// Look again after this time: a writer keeps undoing us, or the kind cannot be watched.
+    pub again: Option<Duration>,
+    /// Warning events: reason and message.
+    pub warnings: Vec<(&'static str, String)>,
+}
+
+impl Submitted {
+    fn plain(observation: Observation) -> Self {
+        Self {
+            observation,
+            again: None,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// Submits objects for all owners of one controller.
+pub struct Submitter {
+    mapper: Arc<Mapper>,
+    watches: Arc<StampedWatches>,
+    requests: Requests,
+    fights: Fights,
+}
+
+/// A kind that cannot be watched is read at this interval.
+pub const SLOW_READ: Duration = Duration::from_secs(30);
+
+/// Where the present state of a kind is read from.
+enum Source {
+    /// The shared watch.
+    Watch(Arc<KindWatch>),
+    /// The API server, with the owner's token: the controller may not watch the kind (text says why).
+    Live(Arc<KindWatch>, String),
+}
+
+impl Source {
+    fn served(&self) -> &Arc<Served> {
+        match self {
+            Self::Watch(watch) | Self::Live(watch, _) => watch.served(),
+        }
+    }
+
+    fn watch(&self) -> &KindWatch {
+        match self {
+            Self::Watch(watch) | Self::Live(watch, _) => watch,
+        }
+    }
+}
+
+impl Submitter {
+    /// A submitter over the given parts.
+    pub fn new(
+        cluster: Cluster,
+        mapper: Arc<Mapper>,
+        watches: Arc<StampedWatches>,
+        tokens: Arc<TokenCache>,
+        schemas: SchemaCache,
+    ) -> Self {
+        let requests = Requests::new(cluster, tokens, schemas, watches.field_manager());
+        Self {
+            mapper,
+            watches,
+            requests,
+            fights: Fights::default(),
+        }
+    }
+
+    /// The watches that this submitter reads from.
+    pub fn watches(&self) -> &Arc<StampedWatches> {
+        &self.watches
+    }
+
+    /// The kind mapping.
+    pub fn mapper(&self) -> &Arc<Mapper> {
+        &self.mapper
+    }
+
+    /// Makes the cluster hold the object; `needed` are the paths that its template reads.
+    ///
+    /// Sends nothing when the object is there as rendered.
+    ///
+    /// # Errors
+    /// [`SubmitError::Token`] when the owner's service account gives no token: nothing can be submitted
+    /// for this owner. Everything else is an [`Observation::Failed`] of this one step.
+    pub async fn submit(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        needed: &Projection,
+    ) -> Result<Submitted, SubmitError> {
+        let outcome = match self.source(submission, needed).await {
+            Ok(source) if submission.lifecycle.is_immutable() => {
+                self.submit_immutable(applicant, submission, &source).await
+            }
+            Ok(source) => self.submit_mutable(applicant, submission, &source).await,
+            Err(failure) => Err(failure),
+        };
+        match outcome {
+            Ok(submitted) => Ok(submitted),
+            Err(failure::Failure::Token(error)) => Err(SubmitError::Token(error)),
+            Err(failure::Failure::Step(step)) => Ok(Submitted::plain(Observation::Failed(step))),
+        }
+    }
+
+    async fn source(
+        &self,
+        submission: &Submission,
+        needed: &Projection,
+    ) -> Result<Source, failure::Failure> {
+        let kind = Kind::of(&submission.object).ok_or_else(|| {
+            failure::rejected(
+                "the rendered object has no apiVersion or no kind; set both in the template",
+            )
+        })?;
+        let served = self
+            .mapper
+            .served(&kind)
+            .await
+            .map_err(|error| failure::unmapped(submission, &error))?;
+        let watch = self.watches.ensure(&served, needed);
+        match watch.ready(LISTING_PATIENCE).await {
+            Readiness::Synced => Ok(Source::Watch(watch)),
+            Readiness::Unavailable(why) => Ok(Source::Live(watch, why)),
+            Readiness::Starting => Err(failure::not_listed(&kind, LISTING_PATIENCE)),
+        }
+    }
+
+    /// The object as it will be kept: projected like the watch projects it.
+    fn project(&self, source: &Source, value: &serde_json::Value) -> Stamped {
+        let watch = source.watch();
+        Stamped::from_value(
+            value,
+            &watch.served().kind,
+            watch.projection(),
+            self.watches.field_manager(),
+        )
+    }
+
+    /// Takes the reply to our own write into the cache.
+    fn learn(&self, source: &Source, value: &serde_json::Value) -> Stamped {
+        let stamped = self.project(source, value);
+        source.watch().overlay(stamped.clone());
+        stamped
+    }
+
+    fn warn_unwatched(source: &Source, submitted: &mut Submitted) {
+        if let Source::Live(watch, why) = source {
+            let resource = watch.served().qualified();
+            submitted.again = Some(
+                submitted
+                    .again
+                    .map_or(SLOW_READ, |again| again.min(SLOW_READ)),
+            );
+            submitted.warnings.push((
+                "KindNotWatched",
+                format!(
+                    "[{resource}] is read every {} s only, because the controller cannot watch it: {why}; \
+                     grant it the verbs list and watch on {resource}",
+                    SLOW_READ.as_secs()
+                ),
+            ));
+        }
+    }
+}
+
+fn now() -> Instant {
+    Instant::now()
+}

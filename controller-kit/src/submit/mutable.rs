@@ -1,0 +1,295 @@
+//! Mutable objects: server-side apply, and only when something is to change.
+
+use std::sync::Arc;
+
+use api_types::labels;
+use http::StatusCode;
+use realizer::{Observation, Submission, Write};
+use serde_json::{Value, json};
+
+use super::failure::{self, Failure, OwnerRequestError, address, contested, during};
+use super::{Applicant, Source, Submitted, Submitter, now, ownership, takeover};
+use crate::mapper::Served;
+use crate::stamped::{ObjectKey, Stamped};
+
+impl Submitter {
+    pub(super) async fn submit_mutable(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        source: &Source,
+    ) -> Result<Submitted, Failure> {
+        let held = self.held(applicant, submission, source).await?;
+        if let Some(held) = &held {
+            if is_as_rendered(held, submission, source.served()) {
+                self.requests.avoided();
+                return Ok(self.report(source, held, Write::Unchanged));
+            }
+            refuse_contested(applicant, submission, held)?;
+            if let Err(wait) = self.fights.may_write(&held.uid, &submission.digest, now()) {
+                let mut submitted = self.report(source, held, Write::Unchanged);
+                submitted.again = Some(wait);
+                return Ok(submitted);
+            }
+        }
+        self.apply(applicant, submission, source, held).await
+    }
+
+    /// The live object with the rendered name, from the watch or, where the kind cannot be watched, from the server.
+    async fn held(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        source: &Source,
+    ) -> Result<Option<Arc<Stamped>>, Failure> {
+        let name = submission.object["metadata"]["name"]
+            .as_str()
+            .unwrap_or_default();
+        if name.is_empty() {
+            return Err(failure::rejected(format!(
+                "failed to get unstructured [{}] from api server: resource name may not be empty",
+                address(submission)
+            )));
+        }
+        let namespace = if source.served().namespaced {
+            applicant.namespace
+        } else {
+            ""
+        };
+        match source {
+            Source::Watch(watch) => Ok(watch.get(&ObjectKey::new(namespace, name))),
+            Source::Live(watch, why) => {
+                let live = self
+                    .requests
+                    .get(&applicant.account, watch.served(), namespace, name)
+                    .await;
+                let live = live.map_err(|error| {
+                    during(&format!("failed to get unstructured [{}] from api server (the controller cannot watch the kind either: {why})", address(submission)), error)
+                })?;
+                Ok(live.map(|live| Arc::new(self.project(source, &live))))
+            }
+        }
+    }
+
+    async fn apply(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        source: &Source,
+        held: Option<Arc<Stamped>>,
+    ) -> Result<Submitted, Failure> {
+        if let Some(held) = held.as_ref().filter(|held| held.legacy) {
+            self.take_over(applicant, source.served(), held).await?;
+        }
+        let tolerated = held.as_ref().and_then(|held| held.unowned.clone());
+        let first = self
+            .send_apply(
+                applicant,
+                submission,
+                source,
+                tolerated.as_deref(),
+                held.is_some(),
+            )
+            .await?;
+        let mut stamped = self.learn(source, &first.answer.body);
+        let write = if first.answer.code == StatusCode::CREATED {
+            Write::Created
+        } else {
+            Write::Patched
+        };
+        if write == Write::Patched {
+            self.fights.written(&stamped.uid, &submission.digest, now());
+        }
+        // What the server did not take is written down once and tolerated from then on, so it cannot loop.
+        let unowned = encode(&uncovered_by(&stamped, &submission.object, source.served()));
+        if unowned.as_deref() != stamped.unowned.as_deref() {
+            let second = self
+                .send_apply(applicant, submission, source, unowned.as_deref(), true)
+                .await?;
+            stamped = self.learn(source, &second.answer.body);
+        }
+        let mut submitted = self.report(source, &stamped, write);
+        if !first.conformed.is_empty() {
+            submitted.warnings.push(("FieldsDropped", format!(
+                "[{}] left out of {} [{}] because its kind does not declare them or lists them twice: {}; correct the template",
+                submission.resource, source.served().qualified(), address(submission), first.conformed.join(", "),
+            )));
+        }
+        if self.fights.answers(&stamped.uid) >= 3 {
+            submitted.warnings.push(("ObjectContested", format!(
+                "[{}] another writer keeps changing fields of {} [{}] that the template renders; stop it, or take the fields out of the template",
+                submission.resource, source.served().qualified(), address(submission),
+            )));
+        }
+        Ok(submitted)
+    }
+
+    async fn send_apply(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        source: &Source,
+        unowned: Option<&str>,
+        exists: bool,
+    ) -> Result<super::requests::Applied, Failure> {
+        let object = annotated(&submission.object, &submission.digest, unowned);
+        match self
+            .requests
+            .apply(&applicant.account, source.served(), &object)
+            .await
+        {
+            Ok(applied) => Ok(applied),
+            Err(error) => Err(self
+                .explain(applicant, submission, source, exists, error)
+                .await),
+        }
+    }
+
+    /// An unknown object in the way: the server refuses a second controller. Say whose it is.
+    async fn explain(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        source: &Source,
+        exists: bool,
+        error: OwnerRequestError,
+    ) -> Failure {
+        if let OwnerRequestError::Request(request) = &error
+            && request.is(StatusCode::UNPROCESSABLE_ENTITY)
+        {
+            let name = submission.object["metadata"]["name"]
+                .as_str()
+                .unwrap_or_default();
+            if let Ok(Some(live)) = self
+                .requests
+                .get(
+                    &applicant.account,
+                    source.served(),
+                    applicant.namespace,
+                    name,
+                )
+                .await
+            {
+                let live = self.project(source, &live);
+                if let Some(controller) = live
+                    .controller
+                    .as_ref()
+                    .filter(|controller| *controller.uid != *applicant.uid)
+                {
+                    return contested(format!(
+                        "object [{}] belongs to {} [{}]; rename it in the template or remove the other owner",
+                        address(submission),
+                        controller.kind,
+                        controller.name
+                    ));
+                }
+            }
+        }
+        during(if exists { "patch" } else { "create" }, error)
+    }
+
+    async fn take_over(
+        &self,
+        applicant: &Applicant<'_>,
+        served: &Served,
+        held: &Stamped,
+    ) -> Result<(), Failure> {
+        let (namespace, name) = (&held.key.namespace, &held.key.name);
+        let live = self
+            .requests
+            .get(&applicant.account, served, namespace, name)
+            .await
+            .map_err(|error| during("patch", error))?;
+        let Some(patch) =
+            live.and_then(|live| takeover::migration(&live, self.watches.field_manager()))
+        else {
+            return Ok(());
+        };
+        let migrated = self
+            .requests
+            .json_patch(&applicant.account, served, namespace, name, &patch)
+            .await;
+        migrated.map(|_| ()).map_err(|error| during("patch", error))
+    }
+
+    fn report(&self, source: &Source, stamped: &Stamped, write: Write) -> Submitted {
+        let observed = stamped.observed(source.served());
+        let mut submitted = Submitted::plain(Observation::Object { observed, write });
+        Self::warn_unwatched(source, &mut submitted);
+        submitted
+    }
+}
+
+/// Decided from the object alone: the last thing we applied was this rendering, and we still own it all.
+fn is_as_rendered(held: &Stamped, submission: &Submission, served: &Served) -> bool {
+    if held.terminating || held.digest.as_deref() != Some(&submission.digest) || held.legacy {
+        return false;
+    }
+    encode(&uncovered_by(held, &submission.object, served)).as_deref() == held.unowned.as_deref()
+}
+
+fn uncovered_by(held: &Stamped, rendered: &Value, served: &Served) -> Vec<String> {
+    let entry = held
+        .managed
+        .as_ref()
+        .filter(|(version, _)| **version == *served.kind.api_version);
+    let entry: Option<Value> = entry.and_then(|(_, fields)| serde_json::from_str(fields).ok());
+    ownership::uncovered(rendered, entry.as_ref(), served.status_subresource)
+}
+
+/// The pointers as one annotation value; nothing when there is none.
+fn encode(pointers: &[String]) -> Option<String> {
+    if pointers.is_empty() {
+        None
+    } else {
+        serde_json::to_string(pointers).ok()
+    }
+}
+
+fn annotated(object: &Value, digest: &str, unowned: Option<&str>) -> Value {
+    let mut object = object.clone();
+    let metadata = &mut object["metadata"];
+    if !metadata["annotations"].is_object() {
+        metadata["annotations"] = json!({});
+    }
+    metadata["annotations"][labels::RENDERED_DIGEST] = Value::from(digest);
+    if let Some(unowned) = unowned {
+        metadata["annotations"][labels::UNOWNED] = Value::from(unowned);
+    }
+    object
+}
+
+fn refuse_contested(
+    applicant: &Applicant<'_>,
+    submission: &Submission,
+    held: &Stamped,
+) -> Result<(), Failure> {
+    let Some(controller) = &held.controller else {
+        return Ok(());
+    };
+    if *controller.uid != *applicant.uid {
+        if *controller.kind == *applicant.kind
+            && !(applicant.is_live_owner)(&held.key.namespace, &controller.name, &controller.uid)
+        {
+            return Ok(());
+        }
+        return Err(contested(format!(
+            "object [{}] belongs to {} [{}]; rename it in the template or remove the other owner",
+            address(submission),
+            controller.kind,
+            controller.name
+        )));
+    }
+    let step = held
+        .labels()
+        .remove(labels::RESOURCE_NAME)
+        .unwrap_or_default();
+    if !step.is_empty() && step != submission.resource && (applicant.is_live_step)(&step) {
+        return Err(contested(format!(
+            "object [{}] belongs to resource [{step}] of the same {}; give the two templates different names",
+            address(submission),
+            applicant.kind.to_lowercase()
+        )));
+    }
+    Ok(())
+}

@@ -1,0 +1,108 @@
+//! Taking over an object that the Go controller wrote.
+//!
+//! It wrote with create and merge patch, so its managed fields entry says `Update`. Left alone, that
+//! entry would co-own every field, and a field that a template drops would stay for ever (the same
+//! happened elsewhere: fluxcd/kustomize-controller#486). The entry is turned into our Apply entry once.
+
+use serde_json::{Map, Value, json};
+
+use crate::stamped::LEGACY_MANAGERS;
+
+/// JSON patch that hands the Go controller's fields to us; `None` when it owns nothing.
+pub fn migration(live: &Value, field_manager: &str) -> Option<Value> {
+    let metadata = live.get("metadata")?;
+    let version = metadata.get("resourceVersion")?;
+    let entries = metadata.get("managedFields")?.as_array()?;
+    let (legacy, others): (Vec<&Value>, Vec<&Value>) =
+        entries.iter().partition(|entry| is_legacy(entry));
+    let newest = legacy.last()?;
+    let (ours, mut kept): (Vec<&Value>, Vec<&Value>) = others
+        .into_iter()
+        .partition(|entry| is_ours(entry, field_manager));
+    let sets = ours
+        .iter()
+        .chain(&legacy)
+        .filter_map(|entry| entry.get("fieldsV1"));
+    let fields = sets.cloned().reduce(union)?;
+    let mut merged = (*newest).clone();
+    merged["manager"] = Value::from(field_manager);
+    merged["operation"] = Value::from("Apply");
+    merged["fieldsV1"] = fields;
+    kept.push(&merged);
+    Some(json!([
+        {"op": "test", "path": "/metadata/resourceVersion", "value": version},
+        {"op": "replace", "path": "/metadata/managedFields", "value": kept},
+    ]))
+}
+
+fn is_legacy(entry: &Value) -> bool {
+    entry["operation"] == "Update"
+        && entry["subresource"].as_str().unwrap_or_default().is_empty()
+        && entry["manager"].as_str() == Some(LEGACY_MANAGERS[0])
+}
+
+fn is_ours(entry: &Value, field_manager: &str) -> bool {
+    entry["operation"] == "Apply"
+        && entry["manager"] == field_manager
+        && entry["subresource"].as_str().unwrap_or_default().is_empty()
+}
+
+/// Union of two field sets; an empty set is a leaf, which `.` keeps when it gets children.
+fn union(left: Value, right: Value) -> Value {
+    let (Value::Object(mut left), Value::Object(right)) = (left, right) else {
+        return Value::Object(Map::new());
+    };
+    if left.is_empty() != right.is_empty() {
+        let mut fields = if left.is_empty() { right } else { left };
+        if fields.keys().any(|key| key != ".") {
+            fields.insert(".".into(), json!({}));
+        }
+        return Value::Object(fields);
+    }
+    for (key, value) in right {
+        let merged = match left.remove(&key) {
+            Some(existing) => union(existing, value),
+            None => value,
+        };
+        left.insert(key, merged);
+    }
+    Value::Object(left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_legacy_entry_becomes_ours_and_others_stay() {
+        let live = json!({"metadata": {"resourceVersion": "7", "managedFields": [
+            {"manager": "cartographer", "operation": "Update", "apiVersion": "v1", "fieldsV1": {"f:data": {"f:a": {}}}},
+            {"manager": "kubectl", "operation": "Update", "apiVersion": "v1", "fieldsV1": {"f:data": {"f:b": {}}}},
+            {"manager": "cartographer", "operation": "Update", "subresource": "status", "fieldsV1": {"f:status": {}}},
+        ]}});
+        let patch = migration(&live, "carto").unwrap();
+        assert_eq!(patch[0]["value"], "7");
+        let entries = patch[1]["value"].as_array().unwrap();
+        assert_eq!(entries.len(), 3);
+        assert_eq!(
+            entries[2],
+            json!({"manager": "carto", "operation": "Apply", "apiVersion": "v1", "fieldsV1": {"f:data": {"f:a": {}}}})
+        );
+    }
+
+    #[test]
+    fn an_object_without_a_legacy_entry_needs_no_migration() {
+        let live = json!({"metadata": {"resourceVersion": "7", "managedFields": [{"manager": "kubectl", "operation": "Update"}]}});
+        assert_eq!(migration(&live, "carto"), None);
+    }
+
+    #[test]
+    fn the_union_of_field_sets_keeps_leaves_and_children() {
+        let left = json!({"f:a": {}, "f:b": {"f:x": {}}});
+        let right = json!({"f:a": {"f:y": {}}, "f:b": {"f:z": {}}, "f:c": {}});
+        assert_eq!(
+            union(left, right),
+            json!({"f:a": {".": {}, "f:y": {}}, "f:b": {"f:x": {}, "f:z": {}}, "f:c": {}})
+        );
+    }
+}

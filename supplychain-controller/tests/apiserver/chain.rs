@@ -1,0 +1,177 @@
+//! The worked example of the specification (appendix A.1, A.2), end to end.
+
+use serde_json::json;
+use test_support::eventually;
+
+use crate::stage::{PATIENCE, Stage, condition};
+
+pub(crate) const CHAIN: &str = r"
+apiVersion: carto.run/v1alpha1
+kind: ClusterSourceTemplate
+metadata: {name: src}
+spec:
+  urlPath: .spec.value.url
+  revisionPath: .spec.value.rev
+  params: [{name: rev, default: main}]
+  template:
+    apiVersion: test.run/v1alpha1
+    kind: Test
+    metadata: {name: $(workload.metadata.name)$-src}
+    spec:
+      value: {url: $(workload.spec.source.git.url)$, rev: $(params.rev)$}
+---
+apiVersion: carto.run/v1alpha1
+kind: ClusterTemplate
+metadata: {name: sink}
+spec:
+  template:
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: $(workload.metadata.name)$-sink}
+    data: {url: $(source.url)$}
+---
+apiVersion: carto.run/v1alpha1
+kind: ClusterSupplyChain
+metadata: {name: chain}
+spec:
+  selector: {type: web}
+  resources:
+    - {name: fetch, templateRef: {kind: ClusterSourceTemplate, name: src}}
+    - name: publish
+      templateRef: {kind: ClusterTemplate, name: sink}
+      sources: [{resource: fetch, name: code}]
+";
+
+pub(crate) const WORKLOAD: &str = r"
+apiVersion: carto.run/v1alpha1
+kind: Workload
+metadata: {name: app, labels: {type: web}}
+spec: {serviceAccountName: sa, source: {git: {url: https://git.example/app}}}
+";
+
+#[tokio::test]
+async fn the_smallest_chain_settles_as_the_worked_example_says() {
+    let stage = Stage::open().await;
+    stage.apply(CHAIN).await;
+    stage.apply(WORKLOAD).await;
+    let mut status = stage.ready("app", "True", "Ready").await["status"].clone();
+    strip_times(&mut status);
+    let submitted = json!({"type": "ResourceSubmitted", "status": "True", "reason": "ResourceSubmissionComplete", "message": ""});
+    let ready = json!({"type": "Ready", "status": "True", "reason": "Ready", "message": ""});
+    let namespace = &stage.namespace;
+    assert_eq!(
+        status,
+        json!({
+            "observedGeneration": 1,
+            "supplyChainRef": {"kind": "ClusterSupplyChain", "name": "chain"},
+            "conditions": [
+                {"type": "SupplyChainReady", "status": "True", "reason": "Ready", "message": ""},
+                {"type": "ResourcesSubmitted", "status": "True", "reason": "ResourceSubmissionComplete", "message": ""},
+                {"type": "ResourcesHealthy", "status": "True", "reason": "HealthyConditionRule", "message": ""},
+                ready,
+            ],
+            "resources": [
+                {
+                    "name": "fetch",
+                    "stampedRef": {"apiVersion": "test.run/v1alpha1", "kind": "Test", "name": "app-src", "namespace": namespace, "resource": "tests.test.run"},
+                    "templateRef": {"apiVersion": "carto.run/v1alpha1", "kind": "ClusterSourceTemplate", "name": "src"},
+                    "outputs": [
+                        {"name": "url", "preview": "https://git.example/app\n", "digest": status["resources"][0]["outputs"][0]["digest"]},
+                        {"name": "revision", "preview": "main\n", "digest": status["resources"][0]["outputs"][1]["digest"]},
+                    ],
+                    "conditions": [submitted, {"type": "Healthy", "status": "True", "reason": "OutputsAvailable", "message": ""}, ready],
+                },
+                {
+                    "name": "publish",
+                    "stampedRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "app-sink", "namespace": namespace, "resource": "configmaps"},
+                    "templateRef": {"apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate", "name": "sink"},
+                    "inputs": [{"name": "fetch"}],
+                    "conditions": [submitted, {"type": "Healthy", "status": "True", "reason": "AlwaysHealthy", "message": ""}, ready],
+                },
+            ],
+        })
+    );
+    let labels = stage
+        .get("test.run/v1alpha1", "Test", "app-src")
+        .await
+        .unwrap()["metadata"]["labels"]
+        .clone();
+    assert_eq!(
+        labels,
+        json!({
+            "carto.run/workload-name": "app", "carto.run/workload-namespace": namespace, "carto.run/supply-chain-name": "chain",
+            "carto.run/resource-name": "fetch", "carto.run/template-kind": "ClusterSourceTemplate",
+            "carto.run/cluster-template-name": "src", "carto.run/template-lifecycle": "mutable",
+        })
+    );
+}
+
+#[tokio::test]
+async fn a_settled_workload_causes_no_request_when_it_is_reconciled_again() {
+    let stage = Stage::open().await;
+    stage.apply(CHAIN).await;
+    stage.apply(WORKLOAD).await;
+    let settled = stage.ready("app", "True", "Ready").await;
+    let before = stage.requests();
+    for touch in 0..5 {
+        stage
+            .apply(&format!("{WORKLOAD}").replace(
+                "labels:",
+                &format!("annotations: {{touch: '{touch}'}}, labels:"),
+            ))
+            .await;
+    }
+    // A workload that comes later is done later: once it is ready, the touches have been looked at.
+    stage
+        .apply(&WORKLOAD.replace("name: app", "name: later"))
+        .await;
+    stage.ready("later", "True", "Ready").await;
+    let new: Vec<String> = stage.requests()[before.len()..]
+        .iter()
+        .filter(|request| request.contains("/app"))
+        .cloned()
+        .collect();
+    assert_eq!(new, Vec::<String>::new());
+    assert_eq!(stage.workload("app").await["status"], settled["status"]);
+}
+
+#[tokio::test]
+async fn a_path_that_cannot_be_read_yet_is_waited_for() {
+    let stage = Stage::open().await;
+    stage
+        .apply(&CHAIN.replace("revisionPath: .spec.value.rev", "revisionPath: .status.rev"))
+        .await;
+    stage.apply(WORKLOAD).await;
+    let waiting = stage.ready("app", "Unknown", "MissingValueAtPath").await;
+    let message = format!(
+        "waiting to read value [.status.rev] from object [tests.test.run/app-src] in namespace [{}]",
+        stage.namespace
+    );
+    assert_eq!(condition(&waiting["status"], "Ready")["message"], message);
+    let publish = &waiting["status"]["resources"][1];
+    assert_eq!(
+        condition(publish, "ResourceSubmitted")["message"],
+        "unable to stamp object for resource [publish] for template [ClusterTemplate/sink] in supply chain [chain]: \
+         failed to recursively evaluate template: failed to interpolate template at path [data.url]: \
+         evaluate tag $(source.url)$: jsonpath returned empty list: source.url"
+    );
+    assert_eq!(stage.get("v1", "ConfigMap", "app-sink").await, None);
+
+    stage.report("app-src", json!({"rev": "abc"})).await;
+    stage.ready("app", "True", "Ready").await;
+    eventually("the sink is stamped", PATIENCE, async || {
+        stage.get("v1", "ConfigMap", "app-sink").await
+    })
+    .await;
+}
+
+fn strip_times(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            fields.remove("lastTransitionTime");
+            fields.values_mut().for_each(strip_times);
+        }
+        serde_json::Value::Array(items) => items.iter_mut().for_each(strip_times),
+        _ => {}
+    }
+}

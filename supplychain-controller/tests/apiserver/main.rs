@@ -1,0 +1,6 @@
+//! The controller's binary on a real API server.
+#![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
+
+mod stage;
+
+mod chain;
