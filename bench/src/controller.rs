@@ -54,6 +54,8 @@ impl Program {
         };
         let process = Process::builder(&self.path)
             .arg(format!("--metrics-port={port}"))
+            // Probes are not asked here, and a second controller on this machine may hold their port.
+            .arg("--health-port=0")
             .args(&self.args)
             .env("KUBECONFIG", &self.kubeconfig)
             .start(&self.log)?;

@@ -1,9 +1,8 @@
 //! Plays the controllers downstream: fills the status of each stamped object at once.
 
-use std::collections::HashMap;
-use std::sync::Arc;
+use std::collections::{HashMap, HashSet, VecDeque};
 
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::api::{Api, STEPS, status_of};
@@ -48,20 +47,51 @@ impl Pending {
     }
 }
 
+/// The order of writes: as steps came in, but never two for the same object at once. The later status could land first, and
+/// the earlier one would then stay for ever.
+#[derive(Debug, Default)]
+struct Line {
+    waiting: VecDeque<Step>,
+    busy: HashSet<Key>,
+}
+
+impl Line {
+    /// The next step whose status may be written now.
+    fn next(&mut self) -> Option<Step> {
+        if self.busy.len() >= WRITES_IN_FLIGHT {
+            return None;
+        }
+        let free = self
+            .waiting
+            .iter()
+            .position(|step| !self.busy.contains(&step.key()))?;
+        let step = self.waiting.remove(free)?;
+        self.busy.insert(step.key());
+        Some(step)
+    }
+}
+
 /// Writes the status of every step that comes in.
 pub(crate) async fn answer(api: Api, mut steps: mpsc::UnboundedReceiver<Step>) {
-    let slots = Arc::new(Semaphore::new(WRITES_IN_FLIGHT));
+    let mut line = Line::default();
     let mut writes = JoinSet::new();
-    while let Some(step) = steps.recv().await {
-        let Ok(slot) = slots.clone().acquire_owned().await else {
-            return;
-        };
-        while writes.try_join_next().is_some() {}
-        let api = api.clone();
-        writes.spawn(async move {
-            write(&api, &step).await;
-            drop(slot);
-        });
+    loop {
+        tokio::select! {
+            step = steps.recv() => match step {
+                Some(step) => line.waiting.push_back(step),
+                None => return,
+            },
+            Some(Ok(written)) = writes.join_next() => {
+                line.busy.remove(&written);
+            }
+        }
+        while let Some(step) = line.next() {
+            let api = api.clone();
+            writes.spawn(async move {
+                write(&api, &step).await;
+                step.key()
+            });
+        }
     }
 }
 
@@ -128,6 +158,43 @@ mod tests {
             1,
             "an object made anew under the same name"
         );
+    }
+
+    #[test]
+    fn statuses_of_one_object_are_written_one_after_the_other() {
+        let named = |name: &str, generation| {
+            let mut step = step("u", generation, 0);
+            step.metadata.name = name.to_owned();
+            step
+        };
+        let waiting = [named("a", 1), named("a", 2), named("b", 1)].into();
+        let mut line = Line {
+            waiting,
+            ..Line::default()
+        };
+        let next = |line: &mut Line| {
+            line.next()
+                .map(|step| (step.metadata.name, step.metadata.generation))
+        };
+        assert_eq!(next(&mut line), Some(("a".to_owned(), 1)));
+        assert_eq!(next(&mut line), Some(("b".to_owned(), 1)));
+        assert_eq!(next(&mut line), None);
+        line.busy.clear();
+        assert_eq!(next(&mut line), Some(("a".to_owned(), 2)));
+    }
+
+    #[test]
+    fn writes_in_flight_are_bounded() {
+        let named = |number: usize| {
+            let mut step = step("u", 1, 0);
+            step.metadata.name = format!("step-{number}");
+            step
+        };
+        let mut line = Line {
+            waiting: (0..100).map(named).collect(),
+            ..Line::default()
+        };
+        assert_eq!(std::iter::from_fn(|| line.next()).count(), WRITES_IN_FLIGHT);
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub(crate) async fn run(args: &Args, count: usize, binary: Option<&Path>) -> any
         Some(concurrency) => concurrency,
         None => floor::best_concurrency(&world, count, args.steps).await?,
     };
+    world.let_control_plane_rest().await?;
     let floor = floor::measure(&world, count, args.steps, concurrency).await?;
     say(&format!("floor          {}", report::floor(&floor)));
     let chains = floor::chains(&world, count, args.steps, args.source_changes).await?;
@@ -42,6 +43,7 @@ pub(crate) async fn run(args: &Args, count: usize, binary: Option<&Path>) -> any
     if let Some(binary) = binary {
         run.measured = Some(controller(args, &mut world, binary, &run).await?);
     }
+    world.let_control_plane_rest().await?;
     run.floor_again = floor::measure(&world, count, args.steps, concurrency).await?;
     say(&format!("floor again    {}", report::drift(&run)));
     Ok(run)

@@ -40,6 +40,7 @@ pub(crate) struct Cold {
 /// When not all Workloads become Ready.
 pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
     blueprint_ready(stage.world).await?;
+    stage.world.let_control_plane_rest().await?;
     stage.world.requests_until_rest(Agent::Controller).await?;
     let pid = Some(stage.controller.pid());
     let before = stage.world.cpu_seconds(pid)?;
