@@ -118,7 +118,7 @@ impl Elector {
         for _ in 0..ATTEMPTS {
             match self.look_and_write().await {
                 Err(kube::Error::Api(status)) if status.code == 409 => {
-                    conflict = Some(kube::Error::Api(status))
+                    conflict = Some(kube::Error::Api(status));
                 }
                 outcome => return outcome,
             }
@@ -220,7 +220,7 @@ impl Elector {
         match tokio::time::timeout(RELEASE_TIMEOUT, release).await {
             Ok(Ok(())) => info!(lease = %self.settings.name, "lease released"),
             Ok(Err(error)) => {
-                warn!(lease = %self.settings.name, error = %chain(&error), "lease not released")
+                warn!(lease = %self.settings.name, error = %chain(&error), "lease not released");
             }
             Err(_) => warn!(lease = %self.settings.name, "lease not released: no answer"),
         }

@@ -23,7 +23,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use thiserror::Error;
 use tokio::sync::watch;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
 use crate::shutdown::Tasks;
@@ -88,7 +88,7 @@ impl LeaseSettings {
         if self.namespace.is_empty() || self.name.is_empty() || self.identity.is_empty() {
             return Err(LeaseSettingsError::Unnamed);
         }
-        if self.duration < Duration::from_secs(1) || self.duration > Duration::from_secs(86_400) {
+        if self.duration < Duration::from_secs(1) || self.duration > Duration::from_hours(24) {
             return Err(LeaseSettingsError::Duration);
         }
         if self.renew_deadline >= self.duration {
@@ -105,9 +105,16 @@ impl LeaseSettings {
 #[derive(Clone)]
 pub struct Leadership {
     state: watch::Receiver<bool>,
-    // When the last clone is dropped, the Lease is released.
-    release: Arc<DropGuard>,
-    done: CancellationToken,
+    release: Arc<Release>,
+}
+
+/// When the last clone is dropped, the Lease is released.
+struct Release(CancellationToken);
+
+impl Drop for Release {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
 }
 
 impl Leadership {
@@ -115,11 +122,9 @@ impl Leadership {
     pub fn always(metrics: &Metrics) -> Self {
         metrics.leader(true);
         let (_, state) = watch::channel(true);
-        let done = CancellationToken::new();
         Self {
             state,
-            release: Arc::new(done.clone().drop_guard()),
-            done,
+            release: Arc::new(Release(CancellationToken::new())),
         }
     }
 
@@ -144,8 +149,7 @@ impl Leadership {
         tasks.spawn("leader-election", elector.run(done.clone()));
         Ok(Self {
             state,
-            release: Arc::new(done.clone().drop_guard()),
-            done,
+            release: Arc::new(Release(done)),
         })
     }
 
@@ -171,12 +175,6 @@ impl Leadership {
 
     /// Releases the Lease so that another replica can go on at once. Call it when all work has ended.
     pub fn hand_over(&self) {
-        self.done.cancel();
-    }
-
-    /// How many clones there are.
-    #[cfg(test)]
-    fn shares(&self) -> usize {
-        Arc::strong_count(&self.release)
+        self.release.0.cancel();
     }
 }

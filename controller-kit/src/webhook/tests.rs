@@ -1,0 +1,3 @@
+mod pki;
+mod review;
+mod tls;
