@@ -46,6 +46,7 @@ pub struct ControlPlane {
 #[must_use]
 pub struct ControlPlaneBuilder {
     controller_manager: bool,
+    workload_controllers: bool,
     audit: bool,
     apiserver_args: Vec<String>,
     data_dir: Option<PathBuf>,
@@ -57,6 +58,14 @@ impl ControlPlaneBuilder {
     /// Kinds of CRDs installed later enter garbage collection at its next discovery, up to 30 s on.
     pub fn controller_manager(mut self, run: bool) -> Self {
         self.controller_manager = run;
+        self
+    }
+
+    /// Also runs kube-controller-manager, and in it the controllers of Deployments and ReplicaSets. There are no nodes: a
+    /// Deployment becomes available only when it wants no replicas.
+    pub fn deployments(mut self) -> Self {
+        self.controller_manager = true;
+        self.workload_controllers = true;
         self
     }
 
@@ -110,8 +119,13 @@ impl ControlPlaneBuilder {
             _home: home,
         };
         if self.controller_manager {
+            let more: &[&str] = if self.workload_controllers {
+                &["deployment-controller", "replicaset-controller"]
+            } else {
+                &[]
+            };
             control_plane.controller_manager =
-                Some(control_plane.launch.start_controller_manager()?);
+                Some(control_plane.launch.start_controller_manager(more)?);
             control_plane.default_service_account("default").await?;
         }
         Ok(control_plane)

@@ -229,7 +229,7 @@ impl Launch {
             .start(self.folder.join("kube-apiserver.log"))
     }
 
-    pub(super) fn start_controller_manager(&self) -> anyhow::Result<Process> {
+    pub(super) fn start_controller_manager(&self, more: &[&str]) -> anyhow::Result<Process> {
         let (signing_key, _) = self.pki.token_keys();
         Process::builder(self.binaries.assets.binary("kube-controller-manager")?)
             .arg(format!("--kubeconfig={}", text(&self.kubeconfig)))
@@ -238,7 +238,10 @@ impl Launch {
                 text(&signing_key)
             ))
             .arg(format!("--root-ca-file={}", text(&self.pki.authority())))
-            .arg(format!("--controllers={CONTROLLERS}"))
+            .arg(format!(
+                "--controllers={}",
+                [&[CONTROLLERS], more].concat().join(",")
+            ))
             .args([
                 "--leader-elect=false",
                 "--secure-port=0",
