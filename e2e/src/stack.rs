@@ -35,7 +35,7 @@ impl Stack {
     pub async fn start(mut progress: impl FnMut(&str)) -> anyhow::Result<Self> {
         progress("API server, etcd and controller manager");
         let control_plane = ControlPlane::builder()
-            .controller_manager(true)
+            .deployments()
             .audit()
             .start()
             .await?;

@@ -4,8 +4,6 @@ use api_types::{Condition, ConditionStatus, ConditionType};
 
 use super::{Blueprint, Headline, State, Step, Tree};
 
-/// Characters of an output's value that are shown.
-const PREVIEW_CHARS: usize = 96;
 /// Hexadecimal digits of a digest that are shown.
 const DIGEST_CHARS: usize = 8;
 /// Characters for the names of the lines below a step.
@@ -175,7 +173,7 @@ fn step_lines(step: &Step, last: bool, colors: Colors) -> Vec<String> {
             &format!(
                 "{} = {} {digest}",
                 plain(&output.name),
-                first_line(&output.preview)
+                plain(&output.first_line())
             ),
         );
     }
@@ -247,21 +245,6 @@ fn condition_lines(condition: &Condition, indent: &str, colors: Colors) -> Vec<S
             .map(|line| format!("{indent}    {}", plain(line)).trim_end().to_owned()),
     );
     lines
-}
-
-/// The first line of the value; a text of several lines starts behind YAML's `|`.
-fn first_line(preview: &str) -> String {
-    let mut lines = preview.lines().peekable();
-    if lines
-        .peek()
-        .is_some_and(|line| line.starts_with(['|', '>']))
-    {
-        lines.next();
-    }
-    let line = lines.next().unwrap_or_default().trim_start();
-    let cut = line.chars().count() > PREVIEW_CHARS || lines.next().is_some();
-    let shown: String = line.chars().take(PREVIEW_CHARS).collect();
-    plain(&if cut { format!("{shown} …") } else { shown })
 }
 
 fn short_digest(digest: &str) -> String {

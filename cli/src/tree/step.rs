@@ -65,6 +65,26 @@ pub struct Output {
     pub last_transition_time: Time,
 }
 
+/// Characters of an output's value that are shown.
+const PREVIEW_CHARS: usize = 96;
+
+impl Output {
+    /// The beginning of the value on one line; a text of several lines starts behind YAML's `|`.
+    pub fn first_line(&self) -> String {
+        let mut lines = self.preview.lines().peekable();
+        if lines
+            .peek()
+            .is_some_and(|line| line.starts_with(['|', '>']))
+        {
+            lines.next();
+        }
+        let line = lines.next().unwrap_or_default().trim_start();
+        let cut = line.chars().count() > PREVIEW_CHARS || lines.next().is_some();
+        let shown: String = line.chars().take(PREVIEW_CHARS).collect();
+        if cut { format!("{shown} …") } else { shown }
+    }
+}
+
 impl Step {
     /// Its condition of this type.
     pub fn condition(&self, type_: ConditionType) -> Option<&Condition> {

@@ -5,6 +5,7 @@
 
 mod story;
 
+use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -26,23 +27,35 @@ use tokio::time::Instant;
 /// How long anything may take before the demo gives up; it takes a few seconds.
 const LIMIT: Duration = Duration::from_mins(2);
 
-fn main() -> anyhow::Result<()> {
+fn main() -> ExitCode {
     let keep = std::env::args()
         .skip(1)
         .any(|argument| argument == "--keep");
+    let story = Story::begin();
+    match run(&story, keep) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            story.line(&format!("the demo failed: {error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(story: &Story, keep: bool) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()?;
     runtime.block_on(async {
         let mut terminated = signal(SignalKind::terminate())?;
-        let story = Story::begin();
         // Dropping the demo stops every process it started.
         tokio::select! {
-            result = demo(&story, keep) => result,
-            _ = tokio::signal::ctrl_c() => { story.line("stopped, everything is cleaned up"); Ok(()) }
-            _ = terminated.recv() => Ok(()),
+            result = demo(story, keep) => return result,
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminated.recv() => {}
         }
+        story.line("stopped, everything is cleaned up");
+        Ok(())
     })
 }
 

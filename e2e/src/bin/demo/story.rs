@@ -77,11 +77,7 @@ fn made(step: &Step) -> String {
         )
     });
     let output = step.outputs.last().map_or_else(String::new, |output| {
-        format!(
-            ", {} = {}",
-            output.name,
-            output.preview.lines().next().unwrap_or_default()
-        )
+        format!(", {} = {}", output.name, output.first_line())
     });
     format!("{object}{output}")
 }
