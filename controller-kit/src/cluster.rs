@@ -15,7 +15,7 @@ use thiserror::Error;
 use crate::metrics::Metrics;
 
 /// A request that takes longer than this is given up: a hung connection must not hold a worker for ever.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Why a request did not succeed.
 #[derive(Debug, Error)]
@@ -232,7 +232,7 @@ pub fn encode(segment: &str) -> String {
     for byte in segment.bytes() {
         match byte {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' => {
-                encoded.push(char::from(byte))
+                encoded.push(char::from(byte));
             }
             other => {
                 encoded.push('%');

@@ -304,7 +304,7 @@ pub async fn follow_changes(
                 }
             }
             Some(Ok(Event::Apply(object) | Event::Delete(object))) => {
-                happened(Some(&key_of(&object)))
+                happened(Some(&key_of(&object)));
             }
         }
     }
@@ -314,7 +314,7 @@ fn log(error: &watcher::Error) {
     let text = crate::cluster::chain(error);
     match crate::stamped::refusal(error) {
         Some(status) if status.code == 403 => {
-            warn!(error = %text, "a kind cannot be watched: grant the controller get, list and watch on it")
+            warn!(error = %text, "a kind cannot be watched: grant the controller get, list and watch on it");
         }
         _ => debug!(error = %text, "watch interrupted"),
     }

@@ -96,7 +96,7 @@ where
         field_manager: settings.field_manager,
         owner_kind: family.owner_kind(),
         wake: Arc::new(move |namespace: &str, name: &str| {
-            OwnerController::<B>::stamped_changed(&waking, namespace, name)
+            OwnerController::<B>::stamped_changed(&waking, namespace, name);
         }),
     };
     let watches = StampedWatches::new(
@@ -171,7 +171,7 @@ where
         tasks.spawn(
             "template-watch",
             store.follow(events, token(), move |change| {
-                told.template_changed(kind, &change)
+                told.template_changed(kind, &change);
             }),
         );
     }
@@ -221,7 +221,7 @@ where
         };
         let told = controller.clone();
         let happened = move |key: Option<&crate::stamped::ObjectKey>| {
-            told.rights_changed(key.map(|key| &*key.namespace))
+            told.rights_changed(key.map(|key| &*key.namespace));
         };
         tasks.spawn(
             "rights-watch",
@@ -242,7 +242,7 @@ where
     let told = controller.clone();
     let happened = move |key: Option<&crate::stamped::ObjectKey>| {
         key.into_iter()
-            .for_each(|key| told.definition_changed(&key.name))
+            .for_each(|key| told.definition_changed(&key.name));
     };
     tasks.spawn(
         "definition-watch",

@@ -1,7 +1,7 @@
 //! Events for `kubectl describe`: best effort, bounded, never in the way.
 //!
 //! ```text
-//! record() ─▶ bounded queue ─▶ series (count up, rate limit; pure) ─▶ POST or PATCH, one at a time
+//! record() ─▶ bounded queue ─▶ pace ─▶ series (count up, rate limit; pure) ─▶ POST or PATCH, one at a time
 //!   never waits, drops when full
 //! ```
 //!
@@ -9,6 +9,7 @@
 //! what does not fit is dropped and counted. Owners are spread over the writers by uid, so that the
 //! order within an owner stays.
 
+mod pace;
 mod series;
 #[cfg(test)]
 mod tests;
@@ -20,9 +21,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use crate::metrics::{EventOutcome, Metrics};
 use crate::shutdown::Tasks;
+use pace::Pace;
 use series::Series;
 use writer::Writer;
 
@@ -64,6 +67,10 @@ pub struct EventSettings {
     pub burst: u32,
     /// Time in which an owner gains one more.
     pub refill: Duration,
+    /// Requests per second and writer once `head_start` is used up.
+    pub per_second: u32,
+    /// Requests that a writer may send at once after a rest.
+    pub head_start: u32,
     /// At shutdown, how long what waits is still sent.
     pub flush: Duration,
 }
@@ -71,11 +78,13 @@ pub struct EventSettings {
 impl Default for EventSettings {
     fn default() -> Self {
         Self {
-            writers: 2,
-            queue: 1024,
-            window: Duration::from_secs(600),
+            writers: 1,
+            queue: 8192,
+            window: Duration::from_mins(10),
             burst: 25,
-            refill: Duration::from_secs(300),
+            refill: Duration::from_mins(5),
+            per_second: 50,
+            head_start: 100,
             flush: Duration::from_secs(2),
         }
     }
@@ -103,6 +112,7 @@ impl EventRecorder {
             let writer = Writer::new(
                 client.clone(),
                 Series::new(settings),
+                Pace::new(settings.per_second, settings.head_start, Instant::now()),
                 metrics.clone(),
                 settings.flush,
             );

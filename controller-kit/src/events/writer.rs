@@ -8,10 +8,12 @@ use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::Value;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::Happening;
+use super::pace::Pace;
 use super::series::{Counted, Created, Request, Series};
 use crate::metrics::{EventOutcome, Metrics};
 
@@ -22,6 +24,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 pub(super) struct Writer {
     client: kube::Client,
     series: Series,
+    pace: Pace,
     metrics: Arc<Metrics>,
     flush: Duration,
 }
@@ -30,12 +33,14 @@ impl Writer {
     pub(super) fn new(
         client: kube::Client,
         series: Series,
+        pace: Pace,
         metrics: Arc<Metrics>,
         flush: Duration,
     ) -> Self {
         Self {
             client,
             series,
+            pace,
             metrics,
             flush,
         }
@@ -72,6 +77,7 @@ impl Writer {
                 () = shutdown.cancelled() => return,
             };
             let Some(happening) = happening else { return };
+            tokio::time::sleep(self.pace.take(Instant::now())).await;
             let outcome = self.send(&happening).await;
             self.metrics.event(outcome);
         }

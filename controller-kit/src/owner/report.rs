@@ -19,7 +19,7 @@ use crate::scheduler::{Next, OwnerKey};
 use crate::stamped::ObjectKey;
 
 /// While an owner is still moving its status is written at most this often, so that a chain of five
-/// steps costs two status writes and not six. A settled status is written at once.
+/// steps costs two status writes and not six. That Ready becomes True or False is written at once.
 const COALESCE: Duration = Duration::from_millis(250);
 
 impl<B> OwnerController<B>
@@ -47,7 +47,7 @@ where
         }
         self.metrics
             .outcome(self.family.owner_kind(), &outcome.reason);
-        let later = match self.write_due(key, &outcome) {
+        let later = match self.write_due(key, owner.status_ready(), &outcome) {
             Due::Never => None,
             Due::After(wait) => Some(wait),
             Due::Now => {
@@ -60,7 +60,7 @@ where
         next(outcome.retry, [later, again].into_iter().flatten().min())
     }
 
-    fn write_due(&self, key: &OwnerKey, outcome: &Outcome) -> Due {
+    fn write_due(&self, key: &OwnerKey, present: ConditionStatus, outcome: &Outcome) -> Due {
         let mut pending = self
             .pending
             .lock()
@@ -72,11 +72,12 @@ where
         let now = Instant::now();
         let since = *pending.entry(key.clone()).or_insert(now);
         let waited = now.duration_since(since);
-        if outcome.ready != ConditionStatus::Unknown || waited >= COALESCE {
+        let settles = outcome.ready != ConditionStatus::Unknown && outcome.ready != present;
+        if settles || waited >= COALESCE {
             pending.remove(key);
             return Due::Now;
         }
-        Due::After(COALESCE - waited)
+        Due::After(COALESCE.saturating_sub(waited))
     }
 
     async fn write(&self, owner: &Owner, outcome: &Outcome) -> Result<(), RequestError> {
@@ -162,7 +163,7 @@ fn next(retry: Retry, again: Option<Duration>) -> Next {
 ///
 /// # Errors
 /// When the API server refuses or cannot be reached.
-pub async fn write_status(
+pub(super) async fn write_status(
     cluster: &Cluster,
     path: &str,
     uid: &str,

@@ -114,6 +114,8 @@ pub struct SchedulerConfig {
     /// The least time between the end of a run and the next run of the same owner that a wake without
     /// delay causes. The first wake after a rest is not delayed at all.
     pub debounce: Duration,
+    /// The same for wakes in [`Lane::Progress`]; never more than `debounce`.
+    pub progress_debounce: Duration,
     /// The wait after the first failure.
     pub backoff_min: Duration,
     /// The longest wait after failures.
@@ -130,8 +132,9 @@ impl Default for SchedulerConfig {
             concurrency: 16,
             retry_concurrency: 4,
             debounce: Duration::from_millis(10),
+            progress_debounce: Duration::from_millis(1),
             backoff_min: Duration::from_millis(500),
-            backoff_max: Duration::from_secs(300),
+            backoff_max: Duration::from_mins(5),
             slow: Duration::from_secs(55),
             jitter: Arc::new(crate::jitter::random),
         }

@@ -166,7 +166,9 @@ impl State {
             Phase::Resting { until, ticket } => {
                 self.timers.remove(&(until, ticket));
                 self.resting -= 1;
-                self.queue(key, lane, due.unwrap_or(until), now);
+                // `until` is the end of the run plus the debounce of events.
+                let ended = until.checked_sub(self.config.debounce).unwrap_or(now);
+                self.queue(key, lane, due.unwrap_or(ended + self.debounce(lane)), now);
             }
             Phase::Running { .. } => {}
         }
@@ -306,7 +308,7 @@ impl State {
             (Some(own), Some(again)) => Some(merge(
                 own,
                 Wake {
-                    due: Some(again.due.unwrap_or(now + self.config.debounce)),
+                    due: Some(again.due.unwrap_or(now + self.debounce(again.lane))),
                     ..again
                 },
             )),
@@ -316,10 +318,18 @@ impl State {
             Some(wake) => self.queue(
                 key.clone(),
                 wake.lane,
-                wake.due.unwrap_or(now + self.config.debounce),
+                wake.due.unwrap_or(now + self.debounce(wake.lane)),
                 now,
             ),
             None => self.rest(key, forgotten, now),
+        }
+    }
+
+    /// A chain goes on with every event of its objects, so only owners' own events are gathered for long.
+    fn debounce(&self, lane: Lane) -> Duration {
+        match lane {
+            Lane::Progress => self.config.progress_debounce.min(self.config.debounce),
+            Lane::Fresh | Lane::Retry => self.config.debounce,
         }
     }
 

@@ -20,6 +20,7 @@ fn config(concurrency: usize) -> SchedulerConfig {
         concurrency,
         retry_concurrency: 1,
         debounce: DEBOUNCE,
+        progress_debounce: DEBOUNCE,
         backoff_min: Duration::from_secs(1),
         backoff_max: Duration::from_secs(60),
         slow: Duration::from_secs(55),

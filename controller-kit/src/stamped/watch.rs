@@ -26,6 +26,9 @@ const PAGE: u32 = 200;
 /// A kind that no owner uses is watched this much longer, so that a template edit does not list twice.
 const LINGER: Duration = Duration::from_secs(30);
 
+/// Told the namespace and name of an owner.
+pub type Wake = Arc<dyn Fn(&str, &str) + Send + Sync>;
+
 /// What all watches of one controller have in common.
 #[derive(Clone)]
 pub struct WatchSettings {
@@ -36,7 +39,7 @@ pub struct WatchSettings {
     /// Kind of the owners.
     pub owner_kind: &'static str,
     /// Called with namespace and name of an owner whose object changed.
-    pub wake: Arc<dyn Fn(&str, &str) + Send + Sync>,
+    pub wake: Wake,
 }
 
 /// Whether a watch can be relied upon.
@@ -423,8 +426,8 @@ pub(crate) fn refusal(error: &watcher::Error) -> Option<&kube::core::Status> {
     match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status),
-        watcher::Error::WatchError(status) => Some(status),
+        | watcher::Error::WatchFailed(kube::Error::Api(status))
+        | watcher::Error::WatchError(status) => Some(status),
         watcher::Error::InitialListFailed(_)
         | watcher::Error::WatchStartFailed(_)
         | watcher::Error::WatchFailed(_)

@@ -43,7 +43,7 @@ impl Fights {
         if elapsed >= spacing {
             Ok(())
         } else {
-            Err(spacing - elapsed)
+            Err(spacing.saturating_sub(elapsed))
         }
     }
 

@@ -12,7 +12,7 @@ const LONGEST_GENERATED: usize = 63;
 const HASH_LENGTH: usize = 10;
 
 /// The name of submission number `sequence` of a step: `generate_name` and a short hash.
-pub fn derived_name(
+pub(super) fn derived_name(
     generate_name: &str,
     owner_uid: &str,
     resource: &str,
@@ -46,7 +46,7 @@ pub fn derived_name(
 ///
 /// This is how an object of the Go controller, which has no digest, is recognised as the rendering.
 /// Label `carto.run/cluster-template-name` is left aside: the Go controller leaves it empty for options.
-pub fn contains(live: &serde_json::Value, rendered: &serde_json::Value) -> bool {
+pub(super) fn contains(live: &serde_json::Value, rendered: &serde_json::Value) -> bool {
     use serde_json::Value;
     match (live, rendered) {
         (Value::Object(live), Value::Object(rendered)) => rendered.iter().all(|(key, value)| {

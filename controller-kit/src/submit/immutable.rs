@@ -25,7 +25,7 @@ impl Submitter {
             .await?
         {
             self.requests.avoided();
-            return Ok(self.family(source, &current, members, Write::Unchanged));
+            return Ok(Self::family(source, &current, &members, Write::Unchanged));
         }
         let sequence = members
             .iter()
@@ -36,7 +36,7 @@ impl Submitter {
         let created = self.create(applicant, submission, source, sequence).await?;
         members.retain(|member| member.key != created.key);
         members.push(Arc::new(created.clone()));
-        Ok(self.family(source, &created, members, Write::Created))
+        Ok(Self::family(source, &created, &members, Write::Created))
     }
 
     /// The members of the family: owned by this owner, all step labels equal; in order of submission.
@@ -196,10 +196,9 @@ impl Submitter {
     }
 
     fn family(
-        &self,
         source: &Source,
         submitted: &Stamped,
-        members: Vec<Arc<Stamped>>,
+        members: &[Arc<Stamped>],
         write: Write,
     ) -> Submitted {
         let served = source.served();

@@ -23,11 +23,11 @@ impl Submitter {
         if let Some(held) = &held {
             if is_as_rendered(held, submission, source.served()) {
                 self.requests.avoided();
-                return Ok(self.report(source, held, Write::Unchanged));
+                return Ok(Self::report(source, held, Write::Unchanged));
             }
             refuse_contested(applicant, submission, held)?;
             if let Err(wait) = self.fights.may_write(&held.uid, &submission.digest, now()) {
-                let mut submitted = self.report(source, held, Write::Unchanged);
+                let mut submitted = Self::report(source, held, Write::Unchanged);
                 submitted.again = Some(wait);
                 return Ok(submitted);
             }
@@ -108,7 +108,7 @@ impl Submitter {
                 .await?;
             stamped = self.learn(source, &second.answer.body);
         }
-        let mut submitted = self.report(source, &stamped, write);
+        let mut submitted = Self::report(source, &stamped, write);
         if !first.conformed.is_empty() {
             submitted.warnings.push(("FieldsDropped", format!(
                 "[{}] left out of {} [{}] because its kind does not declare them or lists them twice: {}; correct the template",
@@ -212,7 +212,7 @@ impl Submitter {
         migrated.map(|_| ()).map_err(|error| during("patch", error))
     }
 
-    fn report(&self, source: &Source, stamped: &Stamped, write: Write) -> Submitted {
+    fn report(source: &Source, stamped: &Stamped, write: Write) -> Submitted {
         let observed = stamped.observed(source.served());
         let mut submitted = Submitted::plain(Observation::Object { observed, write });
         Self::warn_unwatched(source, &mut submitted);

@@ -71,7 +71,7 @@ impl Walk {
         for (key, value) in metadata {
             if !STRIPPED_METADATA.contains(&key.as_str()) {
                 self.at("metadata", |walk| {
-                    walk.member(key, value, field(entry, key))
+                    walk.member(key, value, field(entry, key));
                 });
             }
         }

@@ -36,21 +36,20 @@ impl Submitter {
             Err(crate::mapper::MapError::NotServed(_)) => return Ok(()),
             Err(crate::mapper::MapError::Discovery(error)) => return Err(error.into()),
         };
-        let uid = match &reference.uid {
-            Some(uid) => Some(uid.clone()),
-            None => {
-                let live = self
-                    .requests
-                    .get(
-                        &applicant.account,
-                        &served,
-                        &reference.namespace,
-                        &reference.name,
-                    )
-                    .await?;
-                live.filter(|live| is_controlled_by(live, applicant.uid))
-                    .and_then(|live| live["metadata"]["uid"].as_str().map(str::to_owned))
-            }
+        let uid = if let Some(uid) = &reference.uid {
+            Some(uid.clone())
+        } else {
+            let live = self
+                .requests
+                .get(
+                    &applicant.account,
+                    &served,
+                    &reference.namespace,
+                    &reference.name,
+                )
+                .await?;
+            live.filter(|live| is_controlled_by(live, applicant.uid))
+                .and_then(|live| live["metadata"]["uid"].as_str().map(str::to_owned))
         };
         match uid {
             Some(uid) => {

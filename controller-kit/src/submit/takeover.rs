@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::stamped::LEGACY_MANAGERS;
 
 /// JSON patch that hands the Go controller's fields to us; `None` when it owns nothing.
-pub fn migration(live: &Value, field_manager: &str) -> Option<Value> {
+pub(super) fn migration(live: &Value, field_manager: &str) -> Option<Value> {
     let metadata = live.get("metadata")?;
     let version = metadata.get("resourceVersion")?;
     let entries = metadata.get("managedFields")?.as_array()?;
