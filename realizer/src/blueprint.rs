@@ -161,8 +161,12 @@ impl Blueprint {
         };
         let matcher = Matcher::new(&spec.owner_selector());
         let steps = compile_steps(&spec.resources);
-        let mut warnings: Vec<GraphWarning> =
-            matcher.broken().map(selector_warning).into_iter().collect();
+        let mut warnings: Vec<GraphWarning> = matcher
+            .broken()
+            .as_ref()
+            .map(selector_warning)
+            .into_iter()
+            .collect();
         warnings.extend(graph::warnings(&steps));
         Ok(Self {
             family,
@@ -329,7 +333,7 @@ fn compile_inputs(resource: &BlueprintResource, index: &BTreeMap<&str, usize>) -
     inputs
 }
 
-fn selector_warning(error: MatchError) -> GraphWarning {
+fn selector_warning(error: &MatchError) -> GraphWarning {
     GraphWarning::Selector {
         message: error.to_string(),
     }

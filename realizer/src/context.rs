@@ -165,8 +165,14 @@ impl Context<'_> {
 
     /// Renders a simple template.
     pub(crate) fn render(&self, template: &Compiled) -> Result<Value, String> {
-        let typed = View { owner: &self.owner.typed, entries: &self.entries };
-        let json = View { owner: &self.owner.json, entries: &self.entries };
+        let typed = View {
+            owner: &self.owner.typed,
+            entries: &self.entries,
+        };
+        let json = View {
+            owner: &self.owner.json,
+            entries: &self.entries,
+        };
         template
             .render(&mut |path| {
                 let value = settled(path.evaluate_root(&typed)?, || path.evaluate_root(&json));
@@ -184,12 +190,23 @@ struct View<'v> {
 
 impl Root for View<'_> {
     fn get(&self, key: &str) -> Option<&Value> {
-        if OWNER_KEYS.contains(&key) { Some(self.owner) } else { self.entries.get(key) }
+        if OWNER_KEYS.contains(&key) {
+            Some(self.owner)
+        } else {
+            self.entries.get(key)
+        }
     }
 
     fn entries(&self) -> Vec<(&str, &Value)> {
-        let own = self.entries.iter().map(|(key, value)| (key.as_str(), value));
-        OWNER_KEYS.into_iter().map(|key| (key, self.owner)).chain(own).collect()
+        let own = self
+            .entries
+            .iter()
+            .map(|(key, value)| (key.as_str(), value));
+        OWNER_KEYS
+            .into_iter()
+            .map(|key| (key, self.owner))
+            .chain(own)
+            .collect()
     }
 }
 

@@ -133,7 +133,7 @@ impl EntryMaker<'_> {
         let healthy = template.map(|template| {
             self.healthy(&template.health.judge(Subject {
                 object: None,
-                kind: template.template_kind,
+                kind: template.output_kind,
                 has_outputs: false,
                 secret: false,
             }))
@@ -155,27 +155,27 @@ impl EntryMaker<'_> {
         let previous = self.previous_conditions();
         let mut conditions = Conditions::new(previous, self.now);
         let verdict = error.map(StepError::verdict);
-        match (&verdict, error) {
-            (Some(verdict), Some(error)) => conditions.add(
+        if let (Some(verdict), Some(error)) = (&verdict, error) {
+            let message = error.to_string();
+            conditions.add(
                 ConditionType::ResourceSubmitted,
                 verdict.status,
                 &verdict.reason,
-                error.to_string(),
-            ),
-            _ => {
-                let passed_through = status.stamped_ref.is_none();
-                let reason = if passed_through {
-                    Reason::PassThrough
-                } else {
-                    Reason::ResourceSubmissionComplete
-                };
-                conditions.add(
-                    ConditionType::ResourceSubmitted,
-                    ConditionStatus::True,
-                    &reason,
-                    "",
-                );
-            }
+                message,
+            );
+        } else {
+            let passed_through = status.stamped_ref.is_none();
+            let reason = if passed_through {
+                Reason::PassThrough
+            } else {
+                Reason::ResourceSubmissionComplete
+            };
+            conditions.add(
+                ConditionType::ResourceSubmitted,
+                ConditionStatus::True,
+                &reason,
+                "",
+            );
         }
         if let Some(healthy) = healthy {
             conditions.carry_over(healthy);

@@ -61,7 +61,7 @@ pub(crate) fn superseded(
 fn health(template: &Template, member: &Observed) -> ConditionStatus {
     template
         .health
-        .judge_member(&member.object, template.template_kind)
+        .judge_member(&member.object, template.output_kind)
 }
 
 fn is_same(member: &Observed, submitted: &Observed) -> bool {

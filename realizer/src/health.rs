@@ -6,9 +6,9 @@ use api_types::{ConditionStatus, HealthRule, Reason, TemplateKind};
 use serde_json::Value;
 
 use crate::field_path::FieldPath;
+use crate::go_format;
 use crate::matching::FieldMatcher;
 use crate::redaction::REDACTED;
-use crate::go_format;
 
 /// A health rule with its paths parsed.
 #[derive(Clone, Debug)]

@@ -7,10 +7,10 @@ use crate::context::ResolvedInputs;
 use crate::deployment::NotDone;
 use crate::error::StepError;
 use crate::family_members::{newest_healthy, superseded};
+use crate::go_format;
 use crate::health::{Health, Subject};
 use crate::outputs::{Output, ReadError};
 use crate::redaction::{self, scrub};
-use crate::go_format;
 use crate::step_end::{StepEnd, Submitted};
 use crate::{
     Observation, Observed, Submission, SubmitFailure, SubmitFailureKind, Template, Write, stamp,
@@ -62,7 +62,7 @@ impl Observing<'_> {
     ) -> StepEnd {
         let health = self.template.health.judge(Subject {
             object: Some(&observed.object),
-            kind: self.template.template_kind,
+            kind: self.template.output_kind,
             has_outputs: output
                 .as_ref()
                 .is_ok_and(|output| !output.named().is_empty()),

@@ -141,7 +141,6 @@ impl Matched for Owner {
     fn labels(&self) -> &BTreeMap<String, String> {
         &self.labels
     }
-
 }
 
 impl Fields for Owner {

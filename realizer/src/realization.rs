@@ -113,7 +113,7 @@ impl<'a> Realization<'a> {
                     self.finish_step(step, None, StepEnd::PassedThrough(output));
                 }
                 Begun::Failed(template, error) => {
-                    self.finish_step(step, template, StepEnd::Failed(error))
+                    self.finish_step(step, template, StepEnd::Failed(error));
                 }
             }
         }

@@ -18,7 +18,8 @@ pub struct Template {
     pub kind: String,
     /// `metadata.name`.
     pub name: String,
-    pub(crate) template_kind: TemplateKind,
+    /// The same as [`Template::kind`], typed.
+    pub(crate) output_kind: TemplateKind,
     pub(crate) params: Vec<TemplateParam>,
     pub(crate) body: Body,
     pub(crate) lifecycle: Lifecycle,
@@ -52,7 +53,7 @@ pub(crate) enum OutputPaths {
     Image(FieldPath),
     Config(FieldPath),
     Plain,
-    Deployment(Readiness),
+    Deployment(Box<Readiness>),
 }
 
 /// An object that cannot be a template; the API server holds no such object.
@@ -135,7 +136,7 @@ impl Template {
         Ok(Self {
             kind: template_kind.as_str().to_owned(),
             name,
-            template_kind,
+            output_kind: template_kind,
             params: spec.params.clone(),
             body: Body::new(spec),
             lifecycle,
@@ -199,7 +200,7 @@ impl OutputPaths {
             }
             api_types::Template::Plain(_) => Self::Plain,
             api_types::Template::Deployment(template) => {
-                Self::Deployment(Readiness::new(&template.spec))
+                Self::Deployment(Box::new(Readiness::new(&template.spec)))
             }
         }
     }

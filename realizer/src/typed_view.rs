@@ -63,13 +63,13 @@ enum Shape {
     /// A field that JSON always carries, of any type (`metav1.Time`, required fields): unset is `null`.
     Kept,
     /// A struct: never unset.
-    Struct(&'static [(&'static str, Shape)]),
+    Struct(&'static [(&'static str, Self)]),
     /// A pointer to a struct: unset is `null`.
-    Pointer(&'static [(&'static str, Shape)]),
+    Pointer(&'static [(&'static str, Self)]),
     /// A list of strings: unset is `null` itself, and empty for what looks into it.
     Texts,
     /// A list of structs: unset is `null` itself, and empty for what looks into it.
-    List(&'static [(&'static str, Shape)]),
+    List(&'static [(&'static str, Self)]),
 }
 
 use Shape::{Kept, List, Number, Opaque, Pointer, Struct, Text, Texts};

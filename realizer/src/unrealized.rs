@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::conclusion::outcome;
 use crate::conditions::{self, Conditions};
-use crate::owner_status::OwnerStatus;
 use crate::go_format;
+use crate::owner_status::OwnerStatus;
 use crate::{Blueprint, Outcome, Owner, OwnerEvent, Retry, events};
 
 /// Why an owner is not realized at all. The resources in its status stay as they are, and so do its objects.
@@ -112,6 +112,10 @@ impl<'a> Unrealized<'a> {
 }
 
 /// The outcome for an owner that is not realized. `now` is for transition times.
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "the reason is made for this one call"
+)]
 pub fn report_unrealized(owner: &Owner, why: Unrealized<'_>, now: Timestamp) -> Outcome {
     let now = Time(now);
     let conditions = unrealized_conditions(owner, &why, &now);

@@ -1,8 +1,34 @@
 //! The engine end to end, against a tiny scripted cluster.
 
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test says what went wrong by panicking"
+)]
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "fixtures are written where they are used"
+)]
+
+#[path = "engine/delivery.rs"]
+mod delivery;
+#[path = "engine/failures.rs"]
+mod failures;
 #[path = "engine/golden.rs"]
 mod golden;
+#[path = "engine/inputs.rs"]
+mod inputs;
+#[path = "engine/options.rs"]
+mod options;
+#[path = "engine/removals.rs"]
+mod removals;
 #[path = "engine/scenario.rs"]
 mod scenario;
+#[path = "engine/secrets.rs"]
+mod secrets;
+#[path = "engine/selection.rs"]
+mod selection;
 #[path = "engine/worked_examples.rs"]
 mod worked_examples;
+#[path = "engine/ytt.rs"]
+mod ytt;

@@ -9,12 +9,29 @@ struct Case {
     outputs: Vec<Option<Output>>,
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the place of an output may be empty"
+)]
 fn source(url: &str) -> Option<Output> {
-    Some(Output { values: OutputValues::Source { url: json!(url), revision: json!("main") }, secret: false })
+    Some(Output {
+        values: OutputValues::Source {
+            url: json!(url),
+            revision: json!("main"),
+        },
+        secret: false,
+    })
 }
 
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the place of an output may be empty"
+)]
 fn value(values: OutputValues) -> Option<Output> {
-    Some(Output { values, secret: false })
+    Some(Output {
+        values,
+        secret: false,
+    })
 }
 
 /// A step with inputs from the steps `s1 s2 i c`, which have the given outputs.
@@ -59,17 +76,31 @@ impl Case {
     }
 
     fn render(&self, text: &str) -> Result<Value, String> {
-        let rendered = self.context().render(&Compiled::compile(&json!({"x": text})));
+        let rendered = self
+            .context()
+            .render(&Compiled::compile(&json!({"x": text})));
         rendered.map(|mut rendered| rendered["x"].take())
     }
 
     fn missing(&self) -> Vec<&str> {
-        ResolvedInputs::of(&self.step, &self.outputs).missing.iter().map(|input| input.local_name.as_str()).collect()
+        ResolvedInputs::of(&self.step, &self.outputs)
+            .missing
+            .iter()
+            .map(|input| input.local_name.as_str())
+            .collect()
     }
 }
 
-const ALWAYS: [&str; 8] =
-    ["configs", "deliverable", "deployment", "images", "labels", "params", "sources", "workload"];
+const ALWAYS: [&str; 8] = [
+    "configs",
+    "deliverable",
+    "deployment",
+    "images",
+    "labels",
+    "params",
+    "sources",
+    "workload",
+];
 
 #[test]
 fn every_key_is_there_without_inputs_but_the_shortcuts() {
@@ -90,28 +121,58 @@ fn inputs_appear_under_their_local_names_and_single_ones_as_shortcuts() {
         "sources": [{"name": "code", "resource": "s1"}], "images": [{"name": "built", "resource": "i"}],
         "configs": [{"name": "cfg", "resource": "c"}], "deployment": {"resource": "s2"},
     });
-    let outputs =
-        vec![source("u1"), source("u2"), value(OutputValues::Image(json!("img"))), value(OutputValues::Config(json!({"a": 1})))];
+    let outputs = vec![
+        source("u1"),
+        source("u2"),
+        value(OutputValues::Image(json!("img"))),
+        value(OutputValues::Config(json!({"a": 1}))),
+    ];
     let values = case(inputs, outputs).context().into_values();
     let code = json!({"url": "u1", "revision": "main", "name": "code"});
     assert_eq!(values["sources"], json!({"code": code}));
     assert_eq!(values["source"], code);
-    assert_eq!(values["images"], json!({"built": {"image": "img", "name": "built"}}));
+    assert_eq!(
+        values["images"],
+        json!({"built": {"image": "img", "name": "built"}})
+    );
     assert_eq!(values["image"], json!("img"));
-    assert_eq!(values["configs"], json!({"cfg": {"config": {"a": 1}, "name": "cfg"}}));
+    assert_eq!(
+        values["configs"],
+        json!({"cfg": {"config": {"a": 1}, "name": "cfg"}})
+    );
     assert_eq!(values["config"], json!({"a": 1}));
-    assert_eq!(values["deployment"], json!({"url": "u2", "revision": "main", "name": ""}));
+    assert_eq!(
+        values["deployment"],
+        json!({"url": "u2", "revision": "main", "name": ""})
+    );
 }
 
 #[test]
 fn shortcuts_follow_the_number_of_declared_inputs_so_they_never_flicker() {
-    let two = json!({"sources": [{"name": "a", "resource": "s1"}, {"name": "b", "resource": "s2"}]});
-    for outputs in [vec![source("u1"), None], vec![None, source("u2")], vec![source("u1"), source("u2")]] {
-        assert!(!case(two.clone(), outputs).keys().contains(&"source".to_owned()));
+    let two =
+        json!({"sources": [{"name": "a", "resource": "s1"}, {"name": "b", "resource": "s2"}]});
+    for outputs in [
+        vec![source("u1"), None],
+        vec![None, source("u2")],
+        vec![source("u1"), source("u2")],
+    ] {
+        assert!(
+            !case(two.clone(), outputs)
+                .keys()
+                .contains(&"source".to_owned())
+        );
     }
     let one = json!({"sources": [{"name": "a", "resource": "s1"}]});
-    assert!(!case(one.clone(), vec![None]).keys().contains(&"source".to_owned()));
-    assert!(case(one, vec![source("u1")]).keys().contains(&"source".to_owned()));
+    assert!(
+        !case(one.clone(), vec![None])
+            .keys()
+            .contains(&"source".to_owned())
+    );
+    assert!(
+        case(one, vec![source("u1")])
+            .keys()
+            .contains(&"source".to_owned())
+    );
 }
 
 #[test]
@@ -121,14 +182,26 @@ fn inputs_without_fitting_output_are_missing() {
         "images": [{"name": "null", "resource": "i"}, {"name": "wrong", "resource": "s1"}],
         "configs": [{"name": "c", "resource": "c"}],
     });
-    let outputs = vec![source("u"), None, value(OutputValues::Image(Value::Null)), value(OutputValues::Config(Value::Null)), None];
-    assert_eq!(case(inputs, outputs).missing(), ["unknown", "self", "null", "wrong", "c"]);
+    let outputs = vec![
+        source("u"),
+        None,
+        value(OutputValues::Image(Value::Null)),
+        value(OutputValues::Config(Value::Null)),
+        None,
+    ];
+    assert_eq!(
+        case(inputs, outputs).missing(),
+        ["unknown", "self", "null", "wrong", "c"]
+    );
 }
 
 #[test]
 fn a_null_url_is_an_input_all_the_same() {
     let inputs = json!({"sources": [{"name": "a", "resource": "s1"}]});
-    let output = value(OutputValues::Source { url: Value::Null, revision: Value::Null });
+    let output = value(OutputValues::Source {
+        url: Value::Null,
+        revision: Value::Null,
+    });
     assert_eq!(case(inputs, vec![output]).missing(), Vec::<&str>::new());
 }
 
@@ -142,17 +215,29 @@ fn tags_see_the_typed_view_where_they_end_at_a_scalar_and_json_where_they_end_at
         ("$(workload.spec.build.env)$", json!(null)),
         ("$(workload.metadata.generation)$", json!(0)),
         ("$(workload.spec.source)$", json!({"git": {"url": "u"}})),
-        ("$(workload.spec.env)$", json!([{"name": "A", "value": "1"}])),
+        (
+            "$(workload.spec.env)$",
+            json!([{"name": "A", "value": "1"}]),
+        ),
         ("$(workload.spec.source.subPath)$", json!(null)),
         ("$(deliverable.spec.source.git.url)$", json!("u")),
-        ("$(workload.spec.params[?(@.name==\"p\")].value)$", json!({"deep": "x"})),
+        (
+            "$(workload.spec.params[?(@.name==\"p\")].value)$",
+            json!({"deep": "x"}),
+        ),
         // Upstream cannot go into params; nobody can depend on that failure (spec 3.3).
-        ("$(workload.spec.params[?(@.name==\"p\")].value.deep)$", json!("x")),
+        (
+            "$(workload.spec.params[?(@.name==\"p\")].value.deep)$",
+            json!("x"),
+        ),
         ("$(params.o.sub[0])$", json!(true)),
         ("$(params.a-b)$", json!(1)),
         ("x$(params.big)$", json!("x1000000")),
         ("$(deployment)$", json!(null)),
-        ("$(workload.kind)$/$(workload.apiVersion)$", json!("Workload/carto.run/v1alpha1")),
+        (
+            "$(workload.kind)$/$(workload.apiVersion)$",
+            json!("Workload/carto.run/v1alpha1"),
+        ),
         ("$(workload.status.observedGeneration)$", json!(0)),
         ("$(labels['carto\\.run/workload-name'])$", json!("app")),
     ];
@@ -164,21 +249,41 @@ fn tags_see_the_typed_view_where_they_end_at_a_scalar_and_json_where_they_end_at
 #[test]
 fn tags_that_find_nothing_name_their_place() {
     let case = case(json!({}), vec![]);
-    let wrap = "failed to recursively evaluate template: failed to interpolate template at path [x]: ";
+    let wrap =
+        "failed to recursively evaluate template: failed to interpolate template at path [x]: ";
     let cases = [
-        ("$(source.url)$", "evaluate tag $(source.url)$: jsonpath returned empty list: source.url"),
-        ("$(deployment.url)$", "evaluate tag $(deployment.url)$: jsonpath returned empty list: deployment.url"),
-        ("a$(params.none)$", "interpolate tag: evaluate jsonpath: jsonpath returned empty list: params.none"),
-        ("a$(workload.spec.image)$", "interpolate tag: tag must not point to nil value: workload.spec.image"),
+        (
+            "$(source.url)$",
+            "evaluate tag $(source.url)$: jsonpath returned empty list: source.url",
+        ),
+        (
+            "$(deployment.url)$",
+            "evaluate tag $(deployment.url)$: jsonpath returned empty list: deployment.url",
+        ),
+        (
+            "a$(params.none)$",
+            "interpolate tag: evaluate jsonpath: jsonpath returned empty list: params.none",
+        ),
+        (
+            "a$(workload.spec.image)$",
+            "interpolate tag: tag must not point to nil value: workload.spec.image",
+        ),
         (
             "$(workload.spec.serviceClaims[0])$",
             "evaluate tag $(workload.spec.serviceClaims[0])$: evaluate: failed to find results: array index out of \
              bounds: index 0, length 0",
         ),
-        ("$(workload.Name)$", "evaluate tag $(workload.Name)$: jsonpath returned empty list: workload.Name"),
+        (
+            "$(workload.Name)$",
+            "evaluate tag $(workload.Name)$: jsonpath returned empty list: workload.Name",
+        ),
     ];
     for (text, expected) in cases {
-        assert_eq!(case.render(text), Err(format!("{wrap}{expected}")), "{text}");
+        assert_eq!(
+            case.render(text),
+            Err(format!("{wrap}{expected}")),
+            "{text}"
+        );
     }
 }
 
@@ -188,14 +293,23 @@ fn ytt_sees_json_with_integers_and_unset_fields_left_out() {
     assert_eq!(values["params"]["big"], json!(1_000_000));
     assert_eq!(values["workload"].pointer("/spec/image"), None);
     assert_eq!(values["workload"].pointer("/spec/build"), Some(&json!({})));
-    assert_eq!(values["workload"].pointer("/status/supplyChainRef"), Some(&json!({})));
-    assert_eq!(values["workload"].pointer("/metadata/creationTimestamp"), Some(&Value::Null));
+    assert_eq!(
+        values["workload"].pointer("/status/supplyChainRef"),
+        Some(&json!({}))
+    );
+    assert_eq!(
+        values["workload"].pointer("/metadata/creationTimestamp"),
+        Some(&Value::Null)
+    );
 }
 
 #[test]
 fn secrets_are_told_from_other_inputs() {
     let inputs = json!({"configs": [{"name": "c", "resource": "c"}], "sources": [{"name": "a", "resource": "s1"}]});
-    let secret = Some(Output { values: OutputValues::Config(json!("hunter2")), secret: true });
+    let secret = Some(Output {
+        values: OutputValues::Config(json!("hunter2")),
+        secret: true,
+    });
     let case = case(inputs, vec![source("u"), None, None, secret]);
     let inputs = ResolvedInputs::of(&case.step, &case.outputs);
     assert_eq!(inputs.secrets().collect::<Vec<_>>(), [&json!("hunter2")]);

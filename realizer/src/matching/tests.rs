@@ -11,7 +11,6 @@ impl Matched for Thing {
     fn labels(&self) -> &BTreeMap<String, String> {
         &self.labels
     }
-
 }
 
 impl Fields for Thing {
@@ -152,7 +151,10 @@ fn fields_are_not_evaluated_where_labels_do_not_match() {
 #[test]
 fn label_selectors_that_cannot_be_built_are_hard_errors() {
     let broken = matcher("{matchExpressions: [{key: a, operator: Like, values: [b]}]}");
-    let error = broken.matches(&thing(&[], json!({}))).unwrap_err().to_string();
+    let error = broken
+        .matches(&thing(&[], json!({})))
+        .unwrap_err()
+        .to_string();
     let expected = "selector labels or matchExpressions are not valid: \"Like\" is not a valid ";
     assert!(error.starts_with(expected), "{error}");
 }

@@ -7,7 +7,7 @@ fn merged(levels: &[&str]) -> Option<Value> {
     let (mut template, mut chain, mut step, mut owner) = (vec![], vec![], vec![], vec![]);
     let param = |level: &str, text: &str| {
         let value = Some(json!(text));
-        let (value, default) = if level.ends_with(".value") {
+        let (value, default) = if level[1..] == *".value" {
             (value, None)
         } else {
             (None, value)

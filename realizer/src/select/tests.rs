@@ -1,3 +1,8 @@
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "fixtures are written where they are used"
+)]
+
 use serde_json::{Value, json};
 
 use super::*;

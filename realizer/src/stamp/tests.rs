@@ -156,13 +156,13 @@ fn metadata_and_labels_are_created_where_absent_or_null() {
 
 #[test]
 fn objects_the_api_server_must_refuse_are_found_before() {
+    use Lifecycle::{Immutable, Mutable, Tekton};
     let object = |name: Value, generate: Value| json!({"apiVersion": "v1", "kind": "A", "metadata": {"namespace": "ns", "name": name, "generateName": generate}});
     let check = |object: Value, lifecycle, labels: &BTreeMap<String, String>| {
         check_submittable(&object, Family::SupplyChain, lifecycle, labels)
             .map_err(|error| error.to_string())
     };
     let none = labels(&[]);
-    use Lifecycle::{Immutable, Mutable, Tekton};
     assert_eq!(
         check(object(json!("x"), json!(null)), Mutable, &none),
         Ok(())

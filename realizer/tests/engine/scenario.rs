@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use jiff::{Span, Timestamp};
 use realizer::{
-    Blueprint, Family, KnownObject, ObjectRef, Observation, Observed, Outcome, Owner,
-    Realization, Removal, Selection, Step, Submission, SubmitFailure, Template, TemplateSource,
-    TemplateState, Unrealized, Write, blueprint_status, report_unrealized, select_blueprint,
+    Blueprint, Family, KnownObject, ObjectRef, Observation, Observed, Outcome, Owner, Realization,
+    Removal, Selection, Step, Submission, SubmitFailure, Template, TemplateSource, TemplateState,
+    Unrealized, Write, blueprint_status, report_unrealized, select_blueprint,
 };
 use serde_json::{Value, json};
 
@@ -183,17 +183,6 @@ impl Scenario {
         let _ = self.reconcile();
     }
 
-    /// Reconciles until nothing changes any more.
-    pub(crate) fn settle(&mut self) -> Outcome {
-        for _ in 0..10 {
-            let outcome = self.reconcile();
-            if !outcome.changed {
-                return outcome;
-            }
-        }
-        panic!("the status keeps changing: {:#}", self.owner["status"]);
-    }
-
     /// The status entry of a step.
     pub(crate) fn entry(&self, step: &str) -> &Value {
         let resources = self.owner["status"]["resources"]
@@ -365,10 +354,11 @@ pub(crate) fn condition(conditions: &Value, type_: &str) -> String {
     let found = conditions
         .iter()
         .find(|condition| condition["type"] == type_);
-    found.map_or("absent".to_owned(), |condition| {
-        let text = |field: &str| condition[field].as_str().unwrap().to_owned();
-        format!("{}/{}/{}", text("status"), text("reason"), text("message"))
-    })
+    let Some(condition) = found else {
+        return "absent".to_owned();
+    };
+    let text = |field: &str| condition[field].as_str().unwrap();
+    format!("{}/{}/{}", text("status"), text("reason"), text("message"))
 }
 
 fn with_metadata(mut document: Value, defaults: &Value) -> Value {

@@ -240,9 +240,7 @@ fn moment(scenario: &mut Scenario) -> String {
         .objects
         .iter()
         .find(|object| object["metadata"]["name"] == "deploy");
-    let deployed = deployed.map_or("-".to_owned(), |object| {
-        object["data"]["image"].as_str().unwrap().to_owned()
-    });
+    let deployed = deployed.map_or("-", |object| object["data"]["image"].as_str().unwrap());
     format!("{stamped} {healthy} {image} {deployed}")
 }
 

@@ -1,0 +1,142 @@
+//! What one walk over a settled owner costs, for 1, 10 and 100 steps.
+
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::sync::Arc;
+
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use realizer::{
+    Blueprint, Family, KnownObject, Observation, Observed, Outcome, Owner, Realization, Step,
+    Template, TemplateSource, TemplateState, Write,
+};
+use serde_json::{Value, json};
+
+struct Templates(Arc<Template>);
+
+impl TemplateSource for Templates {
+    fn template(&self, _kind: &str, _name: &str) -> TemplateState {
+        TemplateState::Found(Arc::clone(&self.0))
+    }
+}
+
+/// The live objects by step, as a cache holds them.
+type Cluster = HashMap<String, Observed>;
+
+fn template() -> Templates {
+    let object = json!({
+        "apiVersion": "carto.run/v1alpha1", "kind": "ClusterSourceTemplate", "metadata": {"name": "step"},
+        "spec": {
+            "urlPath": ".status.artifact.url", "revisionPath": ".status.artifact.revision",
+            "healthRule": {"singleConditionType": "Ready"},
+            "params": [{"name": "interval", "default": "1m"}],
+            "template": {
+                "apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
+                "metadata": {
+                    "name": "$(workload.metadata.name)$-$(labels['carto\\.run/resource-name'])$",
+                    "labels": {"app": "$(workload.metadata.labels['app'])$"},
+                },
+                "spec": {
+                    "interval": "$(params.interval)$", "url": "$(workload.spec.source.git.url)$",
+                    "ref": "$(workload.spec.source.git.ref)$", "inputs": "$(sources)$",
+                },
+            },
+        },
+    });
+    Templates(Arc::new(
+        Template::compile(&object).expect("the template has its shape"),
+    ))
+}
+
+fn blueprint(steps: usize) -> Blueprint {
+    let resources: Vec<Value> = (0..steps)
+        .map(|step| {
+            let sources = if step == 0 { json!([]) } else { json!([{"name": "in", "resource": format!("s{}", step - 1)}]) };
+            json!({"name": format!("s{step}"), "templateRef": {"kind": "ClusterSourceTemplate", "name": "step"}, "sources": sources})
+        })
+        .collect();
+    let object = json!({"metadata": {"name": "chain"}, "spec": {"selector": {"app": "x"}, "resources": resources}});
+    Blueprint::compile(Family::SupplyChain, &object).expect("the blueprint has its shape")
+}
+
+fn owner(status: &Value) -> Owner {
+    let object = json!({
+        "apiVersion": "carto.run/v1alpha1", "kind": "Workload",
+        "metadata": {"namespace": "dev", "name": "app", "uid": "u", "generation": 1, "labels": {"app": "x"}},
+        "spec": {
+            "source": {"git": {"url": "https://git.example/app", "ref": {"branch": "main"}}},
+            "env": [{"name": "A", "value": "1"}], "params": [{"name": "interval", "value": "5m"}],
+        },
+        "status": status,
+    });
+    Owner::parse(Family::SupplyChain, Arc::new(object)).expect("the owner has its shape")
+}
+
+fn walk(
+    owner: &Owner,
+    blueprint: &Blueprint,
+    templates: &Templates,
+    cluster: &mut Cluster,
+    known: &[KnownObject],
+) -> Outcome {
+    let now = jiff::Timestamp::UNIX_EPOCH;
+    let mut realization = Realization::new(owner, blueprint, templates, now);
+    loop {
+        match realization.next_step() {
+            Step::Submit(submission) => {
+                let observed = cluster
+                    .entry(submission.resource.clone())
+                    .or_insert_with(|| Observed {
+                        object: live(submission.object),
+                        qualified_resource: Some(
+                            "gitrepositories.source.toolkit.fluxcd.io".to_owned(),
+                        ),
+                        namespaced: true,
+                        sequence: 0,
+                        terminating: false,
+                    });
+                let observed = observed.clone();
+                realization.record_observed(Observation::Object {
+                    observed,
+                    write: Write::Unchanged,
+                });
+            }
+            Step::Render(_) => realization.record_rendered(Err("no ytt here".to_owned())),
+            Step::Done => break,
+        }
+    }
+    realization.conclude(known).report(&[])
+}
+
+fn live(mut object: Value) -> Value {
+    object["status"] = json!({
+        "artifact": {"url": "http://source/app.tar.gz", "revision": "main@sha1:0123456789abcdef"},
+        "conditions": [{"type": "Ready", "status": "True", "reason": "Succeeded", "message": "stored artifact"}],
+    });
+    object
+}
+
+fn settled(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("settled walk");
+    for steps in [1, 10, 100] {
+        let (blueprint, templates, mut cluster) = (blueprint(steps), template(), Cluster::new());
+        let first = walk(
+            &owner(&Value::Null),
+            &blueprint,
+            &templates,
+            &mut cluster,
+            &[],
+        );
+        let owner = owner(&first.status);
+        assert!(
+            !walk(&owner, &blueprint, &templates, &mut cluster, &[]).changed,
+            "it is settled"
+        );
+        group.bench_function(BenchmarkId::from_parameter(steps), |bencher| {
+            bencher.iter(|| black_box(walk(&owner, &blueprint, &templates, &mut cluster, &[])));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, settled);
+criterion_main!(benches);

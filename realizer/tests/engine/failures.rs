@@ -1,0 +1,342 @@
+//! What goes wrong: conditions, retries and events (spec 4.4, 8.1).
+
+use std::sync::Arc;
+
+use realizer::{Outcome, Retry, SubmitFailure, SubmitFailureKind, Template, TemplateState};
+use serde_json::json;
+
+use crate::scenario::Scenario;
+
+const CHAIN: &str = "
+kind: ClusterTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: plain}
+spec:
+  template:
+    apiVersion: v1
+    kind: ConfigMap
+    metadata:
+      name: $(labels['carto\\.run/resource-name'])$
+    data: {image: $(workload.spec.image)$}
+---
+kind: ClusterSupplyChain
+apiVersion: carto.run/v1alpha1
+metadata: {name: chain}
+spec:
+  selector: {type: web}
+  resources:
+  - {name: one, templateRef: {kind: ClusterTemplate, name: plain}}
+  - {name: two, templateRef: {kind: ClusterTemplate, name: plain}}
+---
+kind: Workload
+apiVersion: carto.run/v1alpha1
+metadata: {name: app, labels: {type: web}}
+spec: {image: i}
+";
+
+fn failing(step: &str, kind: SubmitFailureKind, message: &str) -> Scenario {
+    let mut scenario = Scenario::new(CHAIN);
+    scenario.cluster.failing.insert(
+        step.to_owned(),
+        SubmitFailure {
+            kind,
+            message: message.to_owned(),
+        },
+    );
+    scenario
+}
+
+fn warnings(outcome: &Outcome) -> Vec<String> {
+    outcome
+        .events
+        .iter()
+        .filter(|event| event.warning)
+        .map(|event| format!("{} {}", event.reason, event.message))
+        .collect()
+}
+
+#[test]
+fn an_error_in_one_step_does_not_stop_the_others() {
+    let mut scenario = failing("one", SubmitFailureKind::Rejected, "create: no");
+    let outcome = scenario.reconcile();
+    assert_eq!(scenario.cluster.log, ["one: failed", "two: Created"]);
+    assert_eq!(
+        scenario.owner_condition("ResourcesSubmitted"),
+        "False/TemplateRejectedByAPIServer/unable to apply object [ns/one] for resource [one] in supply chain [chain]: \
+         create: no"
+    );
+    assert_eq!(scenario.step_condition("two", "Ready"), "True/Ready/");
+    assert_eq!(
+        scenario.owner_condition("ResourcesHealthy"),
+        "Unknown/HealthyConditionRule/"
+    );
+    assert_eq!(outcome.retry, Retry::Backoff);
+    assert_eq!(outcome.reason, "TemplateRejectedByAPIServer");
+}
+
+#[test]
+fn every_failing_step_is_told_once_and_again_when_the_text_changes() {
+    let mut scenario = failing("one", SubmitFailureKind::Rejected, "create: no");
+    let failure = SubmitFailure {
+        kind: SubmitFailureKind::Forbidden,
+        message: "create: forbidden".to_owned(),
+    };
+    scenario.cluster.failing.insert("two".to_owned(), failure);
+    let text = |step: &str, cause: &str| {
+        format!(
+            "ResourceFailed [{step}] unable to apply object [ns/{step}] for resource [{step}] in supply chain [chain]: {cause}"
+        )
+    };
+    assert_eq!(
+        warnings(&scenario.reconcile()),
+        [text("one", "create: no"), text("two", "create: forbidden")]
+    );
+    assert_eq!(warnings(&scenario.reconcile()), Vec::<String>::new());
+    scenario.cluster.failing.get_mut("one").unwrap().message = "create: still no".to_owned();
+    assert_eq!(
+        warnings(&scenario.reconcile()),
+        [text("one", "create: still no")]
+    );
+}
+
+#[test]
+fn the_most_urgent_retry_wins() {
+    assert_eq!(
+        failing("one", SubmitFailureKind::Forbidden, "x")
+            .reconcile()
+            .retry,
+        Retry::Slow
+    );
+    assert_eq!(
+        failing("one", SubmitFailureKind::List, "x")
+            .reconcile()
+            .retry,
+        Retry::Backoff
+    );
+    assert_eq!(
+        failing("one", SubmitFailureKind::Contested, "x")
+            .reconcile()
+            .retry,
+        Retry::Slow
+    );
+    let mut both = failing("one", SubmitFailureKind::Forbidden, "x");
+    let failure = SubmitFailure {
+        kind: SubmitFailureKind::Rejected,
+        message: "y".to_owned(),
+    };
+    both.cluster.failing.insert("two".to_owned(), failure);
+    assert_eq!(both.reconcile().retry, Retry::Backoff);
+    assert_eq!(Scenario::new(CHAIN).reconcile().retry, Retry::AwaitChange);
+}
+
+#[test]
+fn a_contested_object_is_told_by_a_condition_of_its_own_after_ready() {
+    let mut scenario = failing(
+        "one",
+        SubmitFailureKind::Contested,
+        "object belongs to Workload [ns/other]",
+    );
+    let outcome = scenario.reconcile();
+    let text = "unable to apply object [ns/one] for resource [one] in supply chain [chain]: object belongs to Workload [ns/other]";
+    assert_eq!(
+        scenario.step_condition("one", "ResourceSubmitted"),
+        format!("False/ObjectContested/{text}")
+    );
+    let types: Vec<_> = scenario.owner["status"]["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|condition| condition["type"].clone())
+        .collect();
+    assert_eq!(
+        types,
+        [
+            "SupplyChainReady",
+            "ResourcesSubmitted",
+            "ResourcesHealthy",
+            "Ready",
+            "ObjectContested"
+        ]
+    );
+    assert_eq!(
+        scenario.owner_condition("ObjectContested"),
+        format!("True/ObjectContested/{text}")
+    );
+    assert_eq!(
+        warnings(&outcome),
+        [format!("ObjectContested [one] {text}")]
+    );
+    scenario.cluster.failing.clear();
+    scenario.advance();
+    assert_eq!(scenario.owner_condition("ObjectContested"), "absent");
+    assert_eq!(scenario.owner_condition("Ready"), "True/Ready/");
+}
+
+#[test]
+fn a_failing_step_keeps_the_entry_it_had() {
+    let mut scenario = Scenario::new(CHAIN);
+    scenario.advance();
+    let before = scenario.entry("one").clone();
+    let failure = SubmitFailure {
+        kind: SubmitFailureKind::Rejected,
+        message: "no".to_owned(),
+    };
+    scenario.cluster.failing.insert("one".to_owned(), failure);
+    scenario.owner["spec"]["image"] = json!("j");
+    scenario.advance();
+    for field in ["stampedRef", "templateRef"] {
+        assert_eq!(scenario.entry("one")[field], before[field]);
+    }
+    assert_eq!(
+        scenario.step_condition("one", "Healthy"),
+        "True/AlwaysHealthy/"
+    );
+    let healthy_since =
+        |entry: &serde_json::Value| entry["conditions"][1]["lastTransitionTime"].clone();
+    assert_eq!(healthy_since(scenario.entry("one")), healthy_since(&before));
+    assert_eq!(
+        scenario.cluster.names(),
+        ["one", "two"],
+        "what exists is left as it is"
+    );
+}
+
+#[test]
+fn a_template_that_vanished_after_the_blueprint_was_ready_is_an_unknown_error() {
+    let mut scenario = Scenario::new(CHAIN);
+    scenario.advance();
+    let ready = json!({"conditions": [{"type": "Ready", "status": "True", "reason": "Ready", "message": "",
+        "lastTransitionTime": "2024-01-01T00:00:00Z"}]});
+    scenario.blueprints[0]["status"] = ready;
+    scenario.templates.0.clear();
+    let outcome = scenario.reconcile();
+    assert_eq!(
+        scenario.owner_condition("ResourcesSubmitted"),
+        "False/UnknownError/failed to get cluster template [{Kind:ClusterTemplate Name:plain}]: resource does not match \
+         a known template"
+    );
+    assert_eq!(outcome.retry, Retry::Backoff);
+    assert_eq!(scenario.cluster.names(), ["one", "two"]);
+}
+
+#[test]
+fn a_template_that_cannot_be_read_is_told_with_its_cause() {
+    let mut scenario = Scenario::new(CHAIN);
+    scenario.blueprints[0]["status"] = json!({"conditions": [{"type": "Ready", "status": "True", "reason": "Ready",
+        "message": "", "lastTransitionTime": "2024-01-01T00:00:00Z"}]});
+    let key = ("ClusterTemplate".to_owned(), "plain".to_owned());
+    scenario
+        .templates
+        .0
+        .insert(key, TemplateState::Unreadable("etcd is on fire".to_owned()));
+    scenario.advance();
+    assert_eq!(
+        scenario.step_condition("one", "ResourceSubmitted"),
+        "False/TemplateObjectRetrievalFailure/unable to get template [plain] for resource [one] in supply chain [chain]: \
+         etcd is on fire"
+    );
+    assert_eq!(scenario.step_condition("one", "Healthy"), "absent");
+}
+
+fn with_template(template: serde_json::Value) -> Scenario {
+    let mut scenario = Scenario::new(CHAIN);
+    let object = json!({"apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate", "metadata": {"name": "plain"},
+        "spec": {"template": template}});
+    let key = ("ClusterTemplate".to_owned(), "plain".to_owned());
+    scenario.templates.0.insert(
+        key,
+        TemplateState::Found(Arc::new(Template::compile(&object).unwrap())),
+    );
+    scenario
+}
+
+#[test]
+fn renderings_that_cannot_be_submitted_are_told_by_the_stage_upstream_would_fail_at() {
+    let stamp = "False/TemplateStampFailure/unable to stamp object for resource [one] for template [ClusterTemplate/plain] \
+                 in supply chain [chain]: ";
+    let cases = [
+        (
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x", "namespace": "other"}}),
+            format!("{stamp}cannot set namespace in resource template"),
+        ),
+        (
+            json!({"apiVersion": "v1"}),
+            format!("{stamp}rendered object is not an object with a kind: found an object without kind"),
+        ),
+        (
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "$(bad path)$"}}),
+            format!(
+                "{stamp}failed to recursively evaluate template: failed to interpolate template at path [metadata.name]: \
+                 evaluate tag $(bad path)$: evaluate: failed to find results: unrecognized identifier path"
+            ),
+        ),
+        (
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "x-"}}),
+            "False/TemplateRejectedByAPIServer/unable to apply object [ns/] for resource [one] in supply chain [chain]: \
+             failed to get unstructured [ns/] from api server: resource name may not be empty"
+                .to_owned(),
+        ),
+    ];
+    for (template, expected) in cases {
+        let mut scenario = with_template(template);
+        scenario.advance();
+        assert_eq!(
+            scenario.step_condition("one", "ResourceSubmitted"),
+            expected
+        );
+        assert!(scenario.cluster.log.is_empty());
+    }
+}
+
+#[test]
+fn a_name_that_makes_a_label_too_long_is_explained() {
+    let mut scenario = Scenario::new(CHAIN);
+    let long = "w".repeat(64);
+    scenario.owner["metadata"]["name"] = json!(long);
+    scenario.advance();
+    assert_eq!(
+        scenario.step_condition("one", "ResourceSubmitted"),
+        format!(
+            "False/TemplateRejectedByAPIServer/unable to apply object [ns/one] for resource [one] in supply chain [chain]: \
+             label [carto.run/workload-name] would have value [{long}], which is longer than the 63 characters that \
+             Kubernetes allows; give the workload a shorter name"
+        )
+    );
+}
+
+#[test]
+fn a_walk_that_ends_early_keeps_what_the_other_steps_have() {
+    let mut scenario = Scenario::new(CHAIN);
+    scenario.advance();
+    let owner = scenario.parsed_owner();
+    let blueprints = scenario.compiled_blueprints();
+    let mut realization =
+        realizer::Realization::new(&owner, &blueprints[0], &scenario.templates, scenario.now);
+    let first = realization.next_step();
+    assert_eq!(
+        realization.next_step(),
+        first,
+        "asked again, it says the same"
+    );
+    let conclusion = realization.conclude(&[]);
+    assert!(conclusion.removals().is_empty());
+    let outcome = conclusion.report(&[]);
+    assert_eq!(outcome.retry, Retry::Backoff);
+    assert_eq!(
+        outcome.status["resources"][1]["stampedRef"],
+        scenario.entry("two")["stampedRef"]
+    );
+}
+
+#[test]
+fn answers_nobody_asked_for_are_ignored() {
+    let scenario = Scenario::new(CHAIN);
+    let owner = scenario.parsed_owner();
+    let blueprints = scenario.compiled_blueprints();
+    let mut realization =
+        realizer::Realization::new(&owner, &blueprints[0], &scenario.templates, scenario.now);
+    realization.record_rendered(Err("never asked".to_owned()));
+    let first = realization.next_step();
+    realization.record_rendered(Err("not what was asked".to_owned()));
+    assert_eq!(realization.next_step(), first);
+}

@@ -1,0 +1,255 @@
+//! Orphans, retention and what cannot be deleted yet (spec 3.8, 3.13).
+
+use realizer::Retry;
+use serde_json::{Value, json};
+
+use crate::scenario::Scenario;
+
+const TEMPLATES: &str = "
+kind: ClusterTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: plain}
+spec:
+  template:
+    apiVersion: v1
+    kind: ConfigMap
+    metadata:
+      name: $(labels['carto\\.run/resource-name'])$-$(workload.spec.image)$
+---
+kind: ClusterTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: run}
+spec:
+  lifecycle: immutable
+  template:
+    apiVersion: test.run/v1
+    kind: Run
+    metadata: {generateName: run-}
+    spec: {image: $(workload.spec.image)$}
+---
+kind: Workload
+apiVersion: carto.run/v1alpha1
+metadata: {name: app, labels: {type: web}}
+spec: {image: a}
+";
+
+fn set_steps(scenario: &mut Scenario, steps: &[(&str, &str)]) {
+    let resources: Vec<Value> = steps
+        .iter()
+        .map(|(name, template)| json!({"name": name, "templateRef": {"kind": "ClusterTemplate", "name": template}}))
+        .collect();
+    scenario.blueprints = vec![json!({
+        "apiVersion": "carto.run/v1alpha1", "kind": "ClusterSupplyChain", "metadata": {"name": "chain", "generation": 1},
+        "spec": {"selector": {"type": "web"}, "resources": resources},
+    })];
+}
+
+fn scenario(steps: &[(&str, &str)]) -> Scenario {
+    let mut scenario = Scenario::new(TEMPLATES);
+    set_steps(&mut scenario, steps);
+    scenario
+}
+
+#[test]
+fn the_object_of_a_removed_step_goes() {
+    let mut scenario = scenario(&[("one", "plain"), ("two", "plain")]);
+    scenario.advance();
+    set_steps(&mut scenario, &[("two", "plain")]);
+    let outcome = scenario.reconcile();
+    assert_eq!(scenario.cluster.names(), ["two-a"]);
+    assert_eq!(outcome.removals[0].resource, "one");
+    assert_eq!(
+        outcome.events[0].message,
+        "Deleted object [configmaps/one-a]"
+    );
+    assert!(outcome.events[0].immediate);
+    assert_eq!(scenario.owner_condition("DeletionPending"), "absent");
+    assert!(!scenario.reconcile().changed);
+}
+
+#[test]
+fn a_renamed_object_replaces_the_old_one() {
+    let mut scenario = scenario(&[("one", "plain")]);
+    scenario.advance();
+    scenario.owner["spec"]["image"] = json!("b");
+    scenario.advance();
+    assert_eq!(scenario.cluster.names(), ["one-b"]);
+}
+
+#[test]
+fn a_renamed_step_that_stamps_the_same_object_keeps_it() {
+    let mut scenario = scenario(&[("one", "fixed")]);
+    scenario.apply(
+        "kind: ClusterTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: fixed}
+spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: same}}}",
+    );
+    scenario.advance();
+    set_steps(&mut scenario, &[("other", "fixed")]);
+    assert!(scenario.reconcile().removals.is_empty());
+    assert_eq!(scenario.cluster.names(), ["same"]);
+}
+
+#[test]
+fn an_object_whose_template_is_gone_is_removed_all_the_same() {
+    let mut scenario = scenario(&[("one", "plain"), ("two", "run")]);
+    scenario.advance();
+    set_steps(&mut scenario, &[("two", "run")]);
+    scenario
+        .templates
+        .0
+        .remove(&("ClusterTemplate".to_owned(), "plain".to_owned()));
+    scenario.advance();
+    assert_eq!(
+        scenario.cluster.names(),
+        ["run-1"],
+        "upstream gives up all cleaning"
+    );
+}
+
+#[test]
+fn all_members_of_a_removed_immutable_step_go() {
+    let mut scenario = scenario(&[("one", "run"), ("two", "plain")]);
+    scenario.advance();
+    scenario.owner["spec"]["image"] = json!("b");
+    scenario.advance();
+    assert_eq!(scenario.cluster.names(), ["run-1", "run-2", "two-b"]);
+    set_steps(&mut scenario, &[("two", "plain")]);
+    scenario.advance();
+    assert_eq!(
+        scenario.cluster.names(),
+        ["two-b"],
+        "upstream removes only the one in status"
+    );
+}
+
+#[test]
+fn a_step_that_becomes_mutable_gives_up_its_family() {
+    let mut scenario = scenario(&[("one", "run")]);
+    scenario.advance();
+    scenario.owner["spec"]["image"] = json!("b");
+    scenario.advance();
+    set_steps(&mut scenario, &[("one", "plain")]);
+    scenario.advance();
+    assert_eq!(scenario.cluster.names(), ["one-b"]);
+}
+
+#[test]
+fn what_a_lost_status_write_forgot_is_found_again() {
+    let mut scenario = scenario(&[("one", "plain"), ("two", "plain")]);
+    scenario.advance();
+    scenario.owner.as_object_mut().unwrap().remove("status");
+    set_steps(&mut scenario, &[("two", "plain")]);
+    scenario.advance();
+    assert_eq!(scenario.cluster.names(), ["two-a"]);
+}
+
+#[test]
+fn what_cannot_be_deleted_is_tried_again_until_it_is_gone() {
+    let mut scenario = scenario(&[("one", "plain"), ("two", "plain")]);
+    scenario.advance();
+    set_steps(&mut scenario, &[("two", "plain")]);
+    scenario
+        .cluster
+        .undeletable
+        .insert("one-a".to_owned(), "forbidden".to_owned());
+    let outcome = scenario.reconcile();
+    assert_eq!(
+        scenario.owner_condition("DeletionPending"),
+        "True/DeletionPending/unable to delete objects that are no longer wanted: [configmaps/one-a]: forbidden"
+    );
+    assert_eq!(
+        scenario.owner_condition("Ready"),
+        "True/Ready/",
+        "what is pending never feeds Ready"
+    );
+    assert_eq!(outcome.retry, Retry::Backoff);
+    assert_eq!(
+        scenario.owner["status"]["pendingRemovals"],
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "ns", "name": "one-a", "resource": "configmaps", "uid": "uid-1"}])
+    );
+    let told: Vec<_> = outcome
+        .events
+        .iter()
+        .map(|event| (event.reason.as_str(), event.message.as_str()))
+        .collect();
+    assert_eq!(
+        told,
+        [(
+            "DeletionFailed",
+            "Could not delete object [configmaps/one-a]: forbidden"
+        )]
+    );
+
+    let outcome = scenario.reconcile();
+    assert!(
+        !outcome.changed && outcome.events.is_empty(),
+        "it is told once"
+    );
+    assert_eq!(outcome.retry, Retry::Backoff);
+
+    scenario.cluster.undeletable.clear();
+    let outcome = scenario.reconcile();
+    assert_eq!(
+        outcome.events[0].message,
+        "Deleted object [configmaps/one-a]"
+    );
+    assert_eq!(scenario.owner["status"].get("pendingRemovals"), None);
+    assert_eq!(scenario.owner_condition("DeletionPending"), "absent");
+    assert!(!scenario.reconcile().changed);
+}
+
+#[test]
+fn a_pending_removal_that_is_wanted_again_is_kept() {
+    let mut scenario = scenario(&[("one", "plain"), ("two", "plain")]);
+    scenario.advance();
+    set_steps(&mut scenario, &[("two", "plain")]);
+    scenario
+        .cluster
+        .undeletable
+        .insert("one-a".to_owned(), "forbidden".to_owned());
+    scenario.advance();
+    set_steps(&mut scenario, &[("one", "plain"), ("two", "plain")]);
+    scenario.cluster.undeletable.clear();
+    assert!(scenario.reconcile().removals.is_empty());
+    assert_eq!(scenario.cluster.names(), ["one-a", "two-a"]);
+    assert_eq!(scenario.owner["status"].get("pendingRemovals"), None);
+}
+
+#[test]
+fn nothing_is_deleted_while_the_owner_is_not_realized() {
+    let mut scenario = scenario(&[("one", "plain")]);
+    scenario.advance();
+    let resources = scenario.owner["status"]["resources"].clone();
+    scenario.blueprints.clear();
+    let outcome = scenario.reconcile();
+    assert!(outcome.removals.is_empty());
+    assert_eq!(scenario.cluster.names(), ["one-a"]);
+    assert_eq!(scenario.owner["status"]["resources"], resources);
+    assert_eq!(scenario.owner["status"]["supplyChainRef"]["name"], "chain");
+}
+
+#[test]
+fn another_blueprint_takes_over_what_it_stamps_too() {
+    let mut scenario = scenario(&[("one", "plain"), ("two", "plain")]);
+    scenario.advance();
+    set_steps(&mut scenario, &[("one", "plain"), ("three", "plain")]);
+    scenario.blueprints[0]["metadata"]["name"] = json!("other");
+    scenario.advance();
+    assert_eq!(scenario.cluster.names(), ["one-a", "three-a"]);
+    assert_eq!(
+        scenario.cluster.object("one-a")["metadata"]["labels"]["carto.run/supply-chain-name"],
+        "other"
+    );
+}
+
+#[test]
+fn a_terminating_orphan_is_not_deleted_again() {
+    let mut scenario = scenario(&[("one", "plain"), ("two", "plain")]);
+    scenario.advance();
+    scenario.cluster.object("one-a")["metadata"]["deletionTimestamp"] =
+        json!("2024-05-01T10:00:00Z");
+    set_steps(&mut scenario, &[("two", "plain")]);
+    assert!(scenario.reconcile().removals.is_empty());
+}

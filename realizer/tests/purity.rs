@@ -1,0 +1,97 @@
+//! The engine and the types do no I/O: nothing that could is among their dependencies.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test says what went wrong by panicking"
+)]
+
+use std::process::Command;
+
+/// Crates that mean a network, a runtime or a cluster.
+const BANNED: [&str; 9] = [
+    "tokio",
+    "hyper",
+    "hyper-util",
+    "kube",
+    "kube-client",
+    "kube-runtime",
+    "reqwest",
+    "mio",
+    "rustls",
+];
+
+fn dependencies(package: &str) -> Vec<String> {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "tree",
+            "-p",
+            package,
+            "-e",
+            "normal",
+            "--prefix",
+            "none",
+            "--offline",
+        ])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .expect("cargo runs");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .map(str::to_owned)
+        .collect()
+}
+
+#[test]
+fn engine_and_types_depend_on_nothing_that_does_io() {
+    for package in ["realizer", "api-types"] {
+        let dependencies = dependencies(package);
+        assert!(
+            dependencies.iter().any(|name| name == "serde_json"),
+            "the list of {package} was read"
+        );
+        let found: Vec<_> = BANNED
+            .iter()
+            .filter(|banned| dependencies.iter().any(|name| name == *banned))
+            .collect();
+        assert!(found.is_empty(), "{package} depends on {found:?}");
+    }
+}
+
+#[test]
+fn the_engine_reads_no_clock_no_environment_and_no_file() {
+    let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut seen = 0;
+    let mut folders = vec![source];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            if path.file_name().is_some_and(|name| name == "tests.rs") {
+                continue;
+            }
+            seen += 1;
+            let text = std::fs::read_to_string(&path).unwrap();
+            for banned in [
+                "SystemTime",
+                "Instant",
+                "Timestamp::now",
+                "std::env",
+                "std::fs",
+                "std::net",
+                "std::process",
+            ] {
+                assert!(!text.contains(banned), "{} uses {banned}", path.display());
+            }
+        }
+    }
+    assert!(seen > 20, "the sources were read");
+}
