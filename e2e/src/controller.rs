@@ -31,7 +31,7 @@ impl Controller {
     /// # Errors
     ///
     /// When it ends or does not become ready; the text has the end of its log.
-    pub async fn start(kubeconfig: &Path, arguments: &[&str]) -> anyhow::Result<Self> {
+    pub async fn start(kubeconfig: &Path, arguments: &[String]) -> anyhow::Result<Self> {
         let home = tempfile::tempdir()?;
         let port = free_port()?;
         let mut process = Process::builder(binaries::controller()?)
@@ -49,7 +49,7 @@ impl Controller {
 }
 
 /// A port that was free a moment ago.
-fn free_port() -> anyhow::Result<u16> {
+pub(crate) fn free_port() -> anyhow::Result<u16> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 

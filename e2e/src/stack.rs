@@ -1,11 +1,24 @@
 //! Everything a supply chain needs, on this machine.
 
+use std::time::Duration;
+
 use anyhow::Context;
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use kube::Api;
+use kube::runtime::wait::await_condition;
+use serde::Deserialize as _;
+use serde_json::json;
 use test_support::{ControlPlane, FluxSourceController, GitServer, OciRegistry};
 
 use crate::Controller;
 use crate::binaries::workspace;
+use crate::controller::{free_port, kubeconfig_of_service_account};
 use crate::manifests::{documents, text};
+
+/// What is applied to a cluster to install the controller.
+const MANIFEST: &str = "deploy/install.yaml";
+/// How long the controller may take for its first certificate.
+const LIMIT: Duration = Duration::from_secs(30);
 
 /// Where the controller lives.
 pub const NAMESPACE: &str = "carto-system";
@@ -47,13 +60,7 @@ impl Stack {
         let git = GitServer::start()?;
         let registry = OciRegistry::start().await?;
         progress("supplychain-controller");
-        let kubeconfig = crate::controller::kubeconfig_of_service_account(
-            &control_plane,
-            NAMESPACE,
-            SERVICE_ACCOUNT,
-        )
-        .await?;
-        let controller = Controller::start(&kubeconfig, &[]).await?;
+        let controller = installed_controller(&control_plane).await?;
         Ok(Self {
             controller,
             flux,
@@ -75,15 +82,92 @@ pub async fn install(control_plane: &ControlPlane) -> anyhow::Result<()> {
         .install_crds(workspace().join("deploy/crds"))
         .await?;
     let inside = ["Deployment", "Service", "ValidatingWebhookConfiguration"];
-    let mut documents = documents("deploy/install.yaml")?;
-    documents.retain(|document| {
-        !document["kind"]
-            .as_str()
-            .is_some_and(|kind| inside.contains(&kind))
-    });
+    let mut documents = documents(MANIFEST)?;
+    documents.retain(|document| !inside.iter().any(|kind| document["kind"] == *kind));
     control_plane
         .apply_yaml(&text(&documents))
         .await
-        .context("deploy/install.yaml")?;
+        .context(MANIFEST)?;
+    Ok(())
+}
+
+/// Starts the controller as [`install`]ed: with a token of its service account and the arguments of its Deployment, leader
+/// election and webhook included.
+///
+/// What differs outside a cluster: the ports, and that the API server calls the webhook at `localhost`.
+///
+/// # Errors
+///
+/// When it does not become ready, or does not tell the API server about its certificate authority.
+pub async fn installed_controller(control_plane: &ControlPlane) -> anyhow::Result<Controller> {
+    let kubeconfig =
+        kubeconfig_of_service_account(control_plane, NAMESPACE, SERVICE_ACCOUNT).await?;
+    let port = free_port()?;
+    let mut arguments = deployment_arguments()?;
+    arguments.retain(|argument| {
+        !argument.contains("-port=") && !argument.starts_with("--webhook-service=")
+    });
+    // A service name is a DNS name in the certificate; this one is that of this machine.
+    arguments.extend([
+        "--webhook-service=localhost".to_owned(),
+        format!("--port={port}"),
+    ]);
+    arguments.extend([
+        format!("--own-namespace={NAMESPACE}"),
+        "--lease-identity=e2e".to_owned(),
+    ]);
+    let controller = Controller::start(&kubeconfig, &arguments).await?;
+    register_webhook(control_plane, port).await?;
+    Ok(controller)
+}
+
+/// The arguments of the container in deploy/install.yaml.
+fn deployment_arguments() -> anyhow::Result<Vec<String>> {
+    let documents = documents(MANIFEST)?;
+    let deployment = documents
+        .iter()
+        .find(|document| document["kind"] == "Deployment")
+        .context("no Deployment")?;
+    let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
+    Ok(Vec::deserialize(arguments)?)
+}
+
+async fn register_webhook(control_plane: &ControlPlane, port: u16) -> anyhow::Result<()> {
+    let documents = documents(MANIFEST)?;
+    let mut configuration = documents
+        .into_iter()
+        .find(|document| document["kind"] == "ValidatingWebhookConfiguration")
+        .context("no ValidatingWebhookConfiguration")?;
+    for webhook in configuration["webhooks"]
+        .as_array_mut()
+        .into_iter()
+        .flatten()
+    {
+        let path = webhook["clientConfig"]["service"]["path"]
+            .as_str()
+            .unwrap_or_default();
+        webhook["clientConfig"] = json!({"url": format!("https://localhost:{port}{path}")});
+    }
+    control_plane.apply_yaml(&configuration.to_string()).await?;
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(control_plane.client()?);
+    let name = configuration["metadata"]["name"]
+        .as_str()
+        .context("no name")?;
+    let trusted = await_condition(
+        configurations,
+        name,
+        |found: Option<&ValidatingWebhookConfiguration>| {
+            found
+                .and_then(|found| found.webhooks.as_ref())
+                .is_some_and(|webhooks| {
+                    webhooks
+                        .iter()
+                        .all(|webhook| webhook.client_config.ca_bundle.is_some())
+                })
+        },
+    );
+    tokio::time::timeout(LIMIT, trusted)
+        .await
+        .context("the controller wrote no caBundle")??;
     Ok(())
 }

@@ -6,6 +6,7 @@ mod bare;
 mod carto;
 mod rights;
 mod web_app;
+mod webhook;
 
 use std::time::Duration;
 

@@ -57,7 +57,7 @@ const GRANTED: &[Request] = &[
         "supplychain-controller-webhook",
     ),
     (
-        "patch",
+        "watch",
         "admissionregistration.k8s.io",
         "validatingwebhookconfigurations",
         "",
