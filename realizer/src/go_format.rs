@@ -1,105 +1,201 @@
 //! Text as Go writes it, where users or their tests compare it.
 
-use serde_json::Value;
+use serde_json::{Map, Number, Value};
+use unicode_general_category::{GeneralCategory, get_general_category};
 
-/// `%v` of a decoded JSON value: `map[a:b]`, `[a b]`, `<nil>`, doubles such as `1e+06`.
+/// `%v` of a value that Go decoded without a type: `map[a:b]`, `[a b]`, `<nil>`. All numbers are doubles there, such as
+/// `1e+06`.
 pub fn display(value: &Value) -> String {
+    let mut text = String::new();
+    write_display(&mut text, value, &|number| {
+        number.as_f64().map_or_else(|| number.to_string(), shortest)
+    });
+    text
+}
+
+/// `%v` of a Kubernetes object without a type, where integers are none of them doubles.
+pub fn display_exact(value: &Value) -> String {
+    let mut text = String::new();
+    write_display(&mut text, value, &|number| match number.as_f64() {
+        Some(double) if number.as_i64().is_none() => shortest(double),
+        _ => number.to_string(),
+    });
+    text
+}
+
+fn write_display(text: &mut String, value: &Value, number: &dyn Fn(&Number) -> String) {
     match value {
-        Value::Null => "<nil>".to_owned(),
-        Value::Bool(value) => value.to_string(),
-        Value::Number(number) => number.as_f64().map_or_else(|| number.to_string(), shortest),
-        Value::String(text) => text.clone(),
-        Value::Array(items) => format!(
-            "[{}]",
-            items.iter().map(display).collect::<Vec<_>>().join(" ")
-        ),
+        Value::Null => text.push_str("<nil>"),
+        Value::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
+        Value::Number(value) => text.push_str(&number(value)),
+        Value::String(value) => text.push_str(value),
+        Value::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                text.push_str(if index == 0 { "" } else { " " });
+                write_display(text, item, number);
+            }
+            text.push(']');
+        }
         Value::Object(fields) => {
-            let mut pairs: Vec<(&String, &Value)> = fields.iter().collect();
-            pairs.sort_by_key(|(key, _)| *key);
-            let pairs: Vec<String> = pairs
-                .into_iter()
-                .map(|(key, value)| format!("{key}:{}", display(value)))
-                .collect();
-            format!("map[{}]", pairs.join(" "))
+            text.push_str("map[");
+            for (index, (key, value)) in sorted(fields).into_iter().enumerate() {
+                text.push_str(if index == 0 { "" } else { " " });
+                text.push_str(key);
+                text.push(':');
+                write_display(text, value, number);
+            }
+            text.push(']');
         }
     }
 }
 
-/// A double in its shortest form, with an exponent below 1e-4 and from a million on (`%v`, and YAML).
+fn sorted(fields: &Map<String, Value>) -> Vec<(&String, &Value)> {
+    let mut pairs: Vec<(&String, &Value)> = fields.iter().collect();
+    pairs.sort_unstable_by_key(|(key, _)| *key);
+    pairs
+}
+
+/// A double in the fewest digits that give it back, as `%v` and YAML have it: with an exponent below 1e-4 and from 1e6 on.
 pub fn shortest(number: f64) -> String {
-    scientific_unless(number, |exponent| (-4..6).contains(&exponent))
+    let (digits, exponent) = scientific(number);
+    if (-4..6).contains(&exponent) {
+        return number.to_string();
+    }
+    with_exponent(&digits, exponent)
 }
 
 /// A double as Go's JSON encoder writes it: an exponent only below 1e-6 and from 1e21 on.
 pub fn json_number(number: f64) -> String {
-    let text = scientific_unless(number, |exponent| (-6..21).contains(&exponent));
+    let (digits, exponent) = scientific(number);
+    if number == 0.0 || (-6..21).contains(&exponent) {
+        return number.to_string();
+    }
     // JSON drops the zero that pads a negative exponent.
-    match text.split_once("e-0") {
-        Some((digits, exponent)) => format!("{digits}e-{exponent}"),
-        None => text,
+    with_exponent(&digits, exponent).replace("e-0", "e-")
+}
+
+/// The shortest digits, with a point behind the first, and the exponent.
+fn scientific(number: f64) -> (String, i32) {
+    let text = format!("{number:e}");
+    match text.split_once('e') {
+        Some((digits, exponent)) => (digits.to_owned(), exponent.parse().unwrap_or(0)),
+        None => (text, 0),
     }
 }
 
-fn scientific_unless(number: f64, plain: impl Fn(i32) -> bool) -> String {
-    let scientific = format!("{number:e}");
-    let Some((digits, exponent)) = scientific.split_once('e') else {
-        return scientific;
-    };
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if number == 0.0 || plain(exponent) {
-        return number.to_string();
-    }
+fn with_exponent(digits: &str, exponent: i32) -> String {
     let sign = if exponent < 0 { '-' } else { '+' };
     format!("{digits}e{sign}{:02}", exponent.abs())
 }
 
-/// Compact JSON as Go's encoder writes it: keys sorted, `<`, `>`, `&` and two line separators escaped.
+/// Compact JSON as Go's encoder writes it: keys sorted, `<`, `>`, `&` and two line separators escaped, doubles without
+/// fraction as integers.
 pub fn json(value: &Value) -> String {
+    let mut text = String::new();
+    write_json(&mut text, value);
+    text
+}
+
+fn write_json(text: &mut String, value: &Value) {
     match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(value) => value.to_string(),
-        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
-            (Some(number), _, _) => number.to_string(),
-            (None, Some(number), _) => number.to_string(),
-            (None, None, Some(number)) => json_number(number),
-            (None, None, None) => number.to_string(),
-        },
-        Value::String(text) => quoted(text),
+        Value::Null => text.push_str("null"),
+        Value::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
+        Value::Number(number) => text.push_str(&match number.as_f64() {
+            Some(double) if number.is_f64() => json_number(double),
+            _ => number.to_string(),
+        }),
+        Value::String(value) => write_quoted(text, value),
         Value::Array(items) => {
-            format!("[{}]", items.iter().map(json).collect::<Vec<_>>().join(","))
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                text.push_str(if index == 0 { "" } else { "," });
+                write_json(text, item);
+            }
+            text.push(']');
         }
         Value::Object(fields) => {
-            let mut pairs: Vec<(&String, &Value)> = fields.iter().collect();
-            pairs.sort_by_key(|(key, _)| *key);
-            let pairs: Vec<String> = pairs
-                .into_iter()
-                .map(|(key, value)| format!("{}:{}", quoted(key), json(value)))
-                .collect();
-            format!("{{{}}}", pairs.join(","))
+            text.push('{');
+            for (index, (key, value)) in sorted(fields).into_iter().enumerate() {
+                text.push_str(if index == 0 { "" } else { "," });
+                write_quoted(text, key);
+                text.push(':');
+                write_json(text, value);
+            }
+            text.push('}');
         }
     }
 }
 
-fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for character in text.chars() {
+fn write_quoted(text: &mut String, value: &str) {
+    text.push('"');
+    for character in value.chars() {
         match character {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '\u{8}' => quoted.push_str("\\b"),
-            '\u{c}' => quoted.push_str("\\f"),
+            '"' => text.push_str("\\\""),
+            '\\' => text.push_str("\\\\"),
+            '\n' => text.push_str("\\n"),
+            '\r' => text.push_str("\\r"),
+            '\t' => text.push_str("\\t"),
+            '\u{8}' => text.push_str("\\b"),
+            '\u{c}' => text.push_str("\\f"),
             '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}' => {
-                quoted.push_str(&format!("\\u{:04x}", u32::from(character)));
+                text.push_str(&format!("\\u{:04x}", u32::from(character)));
             }
-            other => quoted.push(other),
+            other => text.push(other),
         }
     }
-    quoted.push('"');
-    quoted
+    text.push('"');
+}
+
+/// `%#U`: `U+0028 '('`, without the character if it cannot be printed.
+pub fn character(character: char) -> String {
+    let code = format!("U+{:04X}", u32::from(character));
+    if is_printable(character) {
+        format!("{code} '{character}'")
+    } else {
+        code
+    }
+}
+
+/// What `unicode.IsLetter` says; Rust counts some marks and numerals as alphabetic, too.
+pub(crate) fn is_letter(character: char) -> bool {
+    use GeneralCategory as Category;
+    match character {
+        'a'..='z' | 'A'..='Z' => true,
+        '\0'..='\x7f' => false,
+        _ => matches!(
+            get_general_category(character),
+            Category::UppercaseLetter
+                | Category::LowercaseLetter
+                | Category::TitlecaseLetter
+                | Category::ModifierLetter
+                | Category::OtherLetter
+        ),
+    }
+}
+
+/// What `unicode.IsDigit` says: decimal digits of any script.
+pub(crate) fn is_digit(character: char) -> bool {
+    character.is_ascii_digit()
+        || (!character.is_ascii()
+            && get_general_category(character) == GeneralCategory::DecimalNumber)
+}
+
+/// What `unicode.IsPrint` says: the ASCII space is the only one that is.
+fn is_printable(character: char) -> bool {
+    use GeneralCategory as Category;
+    let invisible = matches!(
+        get_general_category(character),
+        Category::Control
+            | Category::Format
+            | Category::Surrogate
+            | Category::PrivateUse
+            | Category::Unassigned
+            | Category::SpaceSeparator
+            | Category::LineSeparator
+            | Category::ParagraphSeparator
+    );
+    character == ' ' || !invisible
 }
 
 /// The name of the Go type that a JSON value decodes to.

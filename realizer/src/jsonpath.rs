@@ -14,110 +14,50 @@
 //! ```
 
 mod compare;
+mod error;
+mod escapes;
 mod evaluate;
 mod parse;
+mod root;
+mod standard;
 
 use std::borrow::Cow;
 
-use jsonpath_rust::JsonPath as _;
-use serde_json::{Map, Value};
-use thiserror::Error;
+use api_types::validation::PathCheck;
+use serde_json::Value;
 
-pub(crate) use evaluate::Element;
+pub use error::{PathError, PathFieldError};
+pub use root::Root;
 
-/// Why a path has no value. The texts are upstream's.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum PathError {
-    /// The expression is empty.
-    #[error("empty jsonpath not allowed")]
-    Empty,
-    /// The expression cannot be parsed.
-    #[error("evaluate: failed to parse jsonpath '{wrapped}': {cause}")]
-    Parse {
-        /// The expression as it was parsed.
-        wrapped: String,
-        /// What is wrong with it.
-        cause: String,
-    },
-    /// The evaluation met something that it cannot go through, such as an index out of range.
-    #[error("evaluate: failed to find results: {0}")]
-    Find(String),
-    /// The expression holds more than one query, or text outside of it.
-    #[error("evaluate: more queries than expected: {0}")]
-    MoreQueries(String),
-    /// There is nothing at the path.
-    #[error("jsonpath returned empty list: {0}")]
-    DoesNotExist(String),
-    /// There are several values at the path.
-    #[error("too many results for the query: {0}")]
-    TooMany(String),
-}
+use parse::{Element, Node};
+use standard::Standard;
 
-impl PathError {
-    /// Whether the path is simply not there (yet).
-    pub fn is_absent(&self) -> bool {
-        matches!(self, Self::DoesNotExist(_))
-    }
-}
-
-/// Why an expression is no path field of a template.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum PathFieldError {
-    /// A form that older documents show.
-    #[error("`{found}` is not JSONPath; write {instead}")]
-    OldForm {
-        /// What was found.
-        found: String,
-        /// What to write.
-        instead: String,
-    },
-    /// It cannot be parsed.
-    #[error(transparent)]
-    Path(#[from] PathError),
-}
-
-/// A root that borrows its top-level entries, so that a context is never copied together.
-pub trait Root {
-    /// The entry of this name.
-    fn get(&self, key: &str) -> Option<&Value>;
-    /// All entries.
-    fn entries(&self) -> Vec<(&str, &Value)>;
-}
-
-impl Root for Map<String, Value> {
-    fn get(&self, key: &str) -> Option<&Value> {
-        self.get(key)
-    }
-
-    fn entries(&self) -> Vec<(&str, &Value)> {
-        self.iter()
-            .map(|(key, value)| (key.as_str(), value))
-            .collect()
-    }
-}
-
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 enum Program {
     Kubectl(Vec<Element>),
-    Standard(String),
+    /// What stands in each pair of braces, or a loop. All is evaluated, for its errors; then it is one query too many.
+    Several(Vec<Vec<Element>>),
+    Standard(Standard),
     /// Kept, so that every evaluation reports it: upstream finds out at evaluation, too.
     Broken(PathError),
 }
 
 /// A compiled path.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     source: String,
+    /// The part of the source that is the path; error texts name it.
+    expression: String,
     program: Program,
 }
 
 impl Path {
     /// Compiles an expression: `.a.b`, `a.b` or `{.a.b}`. One that cannot be parsed reports so whenever it is evaluated.
     pub fn compile(expression: &str) -> Self {
-        let program = compile(expression).unwrap_or_else(Program::Broken);
         Self {
             source: expression.to_owned(),
-            program,
+            expression: expression.to_owned(),
+            program: compile(expression).unwrap_or_else(Program::Broken),
         }
     }
 
@@ -143,7 +83,7 @@ impl Path {
         };
         match path.program {
             Program::Broken(error) => Err(error.into()),
-            Program::Kubectl(_) | Program::Standard(_) => Ok(path),
+            Program::Kubectl(_) | Program::Several(_) | Program::Standard(_) => Ok(path),
         }
     }
 
@@ -166,15 +106,9 @@ impl Path {
     /// [`PathError`]; [`PathError::is_absent`] tells "nothing there" from the rest.
     pub fn evaluate<'v>(&self, data: &'v Value) -> Result<Cow<'v, Value>, PathError> {
         match &self.program {
-            Program::Kubectl(elements) => {
-                self.one(evaluate::run(elements, data).map_err(PathError::Find)?)
-            }
-            Program::Standard(query) => {
-                let found = data
-                    .query(query)
-                    .map_err(|error| PathError::Find(error.to_string()))?;
-                self.one(found.into_iter().map(Cow::Borrowed).collect())
-            }
+            Program::Kubectl(elements) => self.one(evaluate::run(elements, data)),
+            Program::Standard(standard) => self.one(standard.find(data)),
+            Program::Several(queries) => Err(self.several(queries, data)),
             Program::Broken(error) => Err(error.clone()),
         }
     }
@@ -184,42 +118,73 @@ impl Path {
     /// # Errors
     /// As [`Self::evaluate`].
     pub fn evaluate_root<'v>(&self, root: &'v dyn Root) -> Result<Cow<'v, Value>, PathError> {
-        if let Program::Kubectl(elements) = &self.program
-            && let Some((Element::Field(key), rest)) = elements.split_first()
-        {
-            return match root.get(key) {
-                Some(entry) => self.one(evaluate::run(rest, entry).map_err(PathError::Find)?),
-                None => self.one(evaluate::run_on_nothing(rest).map_err(PathError::Find)?),
-            };
+        match &self.program {
+            Program::Kubectl(elements) => match elements.split_first() {
+                Some((Element::Field(key), rest)) => self.one(match root.get(key) {
+                    Some(entry) => evaluate::run(rest, entry),
+                    None => evaluate::run_on_nothing(rest),
+                }),
+                _ => self
+                    .evaluate(&root::copied(root))
+                    .map(|value| Cow::Owned(value.into_owned())),
+            },
+            Program::Standard(standard) => self.one(standard.find_in_root(root)),
+            Program::Several(queries) => Err(self.several(queries, &root::copied(root))),
+            Program::Broken(error) => Err(error.clone()),
         }
-        let whole: Map<String, Value> = root
-            .entries()
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), value.clone()))
-            .collect();
-        self.evaluate(&Value::Object(whole))
-            .map(|value| Cow::Owned(value.into_owned()))
     }
 
     /// Leading plain field names: all that has to be kept of an object for this path to read the same.
     /// Empty when the whole object is needed.
     pub fn static_prefix(&self) -> Vec<String> {
-        let Program::Kubectl(elements) = &self.program else {
-            return Vec::new();
-        };
-        let names = elements.iter().map_while(|element| match element {
-            Element::Field(name) => Some(name.clone()),
-            _ => None,
-        });
-        names.collect()
+        match &self.program {
+            Program::Kubectl(elements) => elements
+                .iter()
+                .map_while(|element| match element {
+                    Element::Field(name) => Some(name.clone()),
+                    _ => None,
+                })
+                .collect(),
+            Program::Standard(standard) => standard.static_prefix(),
+            Program::Several(_) | Program::Broken(_) => Vec::new(),
+        }
     }
 
-    fn one<'v>(&self, mut results: Vec<Cow<'v, Value>>) -> Result<Cow<'v, Value>, PathError> {
+    /// Exactly one result is a value (spec 3.3).
+    fn one<'v>(
+        &self,
+        results: Result<Vec<Cow<'v, Value>>, String>,
+    ) -> Result<Cow<'v, Value>, PathError> {
+        let mut results = results.map_err(PathError::Find)?;
         match (results.pop(), results.is_empty()) {
             (Some(value), true) => Ok(value),
-            (Some(_), false) => Err(PathError::TooMany(self.source.clone())),
-            (None, _) => Err(PathError::DoesNotExist(self.source.clone())),
+            (Some(_), false) => Err(PathError::TooMany(self.expression.clone())),
+            (None, _) => Err(PathError::DoesNotExist(self.expression.clone())),
         }
+    }
+
+    fn several(&self, queries: &[Vec<Element>], data: &Value) -> PathError {
+        queries
+            .iter()
+            .find_map(|query| evaluate::run(query, data).err())
+            .map_or_else(
+                || PathError::MoreQueries(self.expression.clone()),
+                PathError::Find,
+            )
+    }
+}
+
+/// Checks the paths of blueprints and templates for admission.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Paths;
+
+impl PathCheck for Paths {
+    fn check_unwrapped(&self, expression: &str) -> Result<(), String> {
+        check_unwrapped(expression)
+    }
+
+    fn check_wrapped(&self, expression: &str) -> Result<(), String> {
+        Path::check(expression).map_err(|error| error.to_string())
     }
 }
 
@@ -236,23 +201,26 @@ fn compile(expression: &str) -> Result<Program, PathError> {
     if expression.is_empty() {
         return Err(PathError::Empty);
     }
-    if expression.starts_with("$.") || expression.starts_with("$[") {
-        jsonpath_rust::parser::parse_json_path(expression).map_err(|error| PathError::Parse {
-            wrapped: expression.to_owned(),
-            cause: error.to_string(),
-        })?;
-        return Ok(Program::Standard(expression.to_owned()));
+    if standard::is_standard(expression) {
+        return Standard::compile(expression)
+            .map(Program::Standard)
+            .map_err(|cause| PathError::Parse {
+                wrapped: expression.to_owned(),
+                cause,
+            });
     }
     let wrapped = wrap(expression);
-    let nodes = parse::parse(&wrapped).map_err(|cause| PathError::Parse {
-        wrapped: wrapped.clone(),
-        cause,
-    })?;
-    let mut nodes = nodes.into_iter();
-    match (nodes.next(), nodes.next()) {
-        (Some(parse::Node::Action(elements)), None) => Ok(Program::Kubectl(elements)),
-        _ => Err(PathError::MoreQueries(wrapped)),
+    let mut nodes = parse::parse(&wrapped).map_err(|cause| PathError::Parse { wrapped, cause })?;
+    if let [Node::Query(query)] = &mut nodes[..]
+        && !parse::mentions_range(query)
+    {
+        return Ok(Program::Kubectl(std::mem::take(query)));
     }
+    let queries = nodes.into_iter().filter_map(|node| match node {
+        Node::Query(query) => Some(query),
+        Node::Text => None,
+    });
+    Ok(Program::Several(queries.collect()))
 }
 
 fn wrap(expression: &str) -> String {

@@ -4,7 +4,9 @@
 //! strings are quoted and how, the order of keys, indentation, and that all numbers are doubles.
 
 mod emit;
+mod key_order;
 mod plain;
+mod scalar;
 
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};

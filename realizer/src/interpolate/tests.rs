@@ -150,6 +150,20 @@ fn the_paths_say_what_a_template_mentions() {
     assert!(Compiled::compile(&json!("$(..name)$")).mentions("images"));
 }
 
+#[test]
+fn literals_are_known_where_no_tag_takes_part() {
+    let compiled = Compiled::compile(
+        &json!({"kind": "Test", "metadata": {"name": "$(x)$", "labels": {"a": "b"}}}),
+    );
+    assert_eq!(compiled.literal(&["kind"]), Some(&json!("Test")));
+    assert_eq!(
+        compiled.literal(&["metadata", "labels", "a"]),
+        Some(&json!("b"))
+    );
+    assert_eq!(compiled.literal(&["metadata", "name"]), None);
+    assert_eq!(compiled.paths().len(), 1);
+}
+
 fn json_without_tags() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 enum Basic<'v> {
     Bool(bool),
-    Int(i128),
+    Int(i64),
     Float(f64),
     Text(&'v str),
 }
@@ -15,11 +15,11 @@ fn basic(value: &Value) -> Result<Basic<'_>, String> {
     match value {
         Value::Bool(value) => Ok(Basic::Bool(*value)),
         Value::String(text) => Ok(Basic::Text(text)),
-        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
-            (Some(number), _, _) => Ok(Basic::Int(number.into())),
-            (None, Some(number), _) => Ok(Basic::Int(number.into())),
-            (None, None, Some(number)) => Ok(Basic::Float(number)),
-            (None, None, None) => Err("invalid type for comparison".into()),
+        // Kubernetes reads an integer that i64 cannot hold as a double.
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(number), _) => Ok(Basic::Int(number)),
+            (None, Some(number)) => Ok(Basic::Float(number)),
+            (None, None) => Err("invalid type for comparison".into()),
         },
         Value::Null | Value::Array(_) | Value::Object(_) => {
             Err("invalid type for comparison".into())

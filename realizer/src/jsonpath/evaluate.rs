@@ -1,55 +1,18 @@
-//! Running a program over a value.
+//! Running a query over a value.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 
 use serde_json::Value;
 
-use super::compare;
+use super::compare::compare;
+use super::parse::{Bound, Element, Slice};
 use crate::go_format;
-
-/// One instruction: from the current values to the next ones.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Element {
-    Field(String),
-    Wildcard,
-    Recursive,
-    Slice(Slice),
-    Filter {
-        left: Vec<Element>,
-        operator: String,
-        right: Vec<Element>,
-    },
-    Union(Vec<Vec<Element>>),
-    Text(String),
-    Int(i64),
-    Float(f64),
-    Bool(bool),
-    Identifier(String),
-}
-
-/// `[start:end:step]`.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Slice {
-    pub(crate) start: i64,
-    pub(crate) end: Bound,
-    pub(crate) step: Option<i64>,
-}
-
-/// Where a slice ends.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Bound {
-    /// After the one element that a single index names.
-    After(i64),
-    /// As written.
-    Given(i64),
-    /// At the end.
-    Length,
-}
 
 type Values<'v> = Vec<Cow<'v, Value>>;
 
-/// `..*..*..*` multiplies its results; nobody reads that many.
-const MOST_RESULTS: usize = 100_000;
+/// `..*..*..*` multiplies what it finds. Paths that real objects have find a few values.
+const MOST_VALUES: usize = 100_000;
 
 /// An error, and whether there were values when it happened: an existence filter counts those as existing.
 struct Stop {
@@ -57,116 +20,261 @@ struct Stop {
     had_values: bool,
 }
 
-pub(super) fn run<'v>(elements: &[Element], data: &'v Value) -> Result<Values<'v>, String> {
+impl Stop {
+    fn with_values(cause: impl Into<String>) -> Self {
+        Self {
+            cause: cause.into(),
+            had_values: true,
+        }
+    }
+}
+
+/// What the query finds in the data, in document order.
+pub(super) fn run<'v>(query: &[Element], data: &'v Value) -> Result<Values<'v>, String> {
     // Nearly all paths are plain fields.
-    if elements
+    if query
         .iter()
         .all(|element| matches!(element, Element::Field(_)))
     {
-        return Ok(plain(elements, data)
-            .map(Cow::Borrowed)
-            .into_iter()
-            .collect());
+        return Ok(plain(query, data).map(Cow::Borrowed).into_iter().collect());
     }
-    list(elements, vec![Cow::Borrowed(data)]).map_err(|stop| stop.cause)
+    run_on(query, vec![Cow::Borrowed(data)])
 }
 
-/// What the rest of a program says when nothing is left to apply it to: literals and words still speak.
-pub(super) fn run_on_nothing<'v>(elements: &[Element]) -> Result<Values<'v>, String> {
-    list(elements, Vec::new()).map_err(|stop| stop.cause)
+/// What the rest of a query says when nothing is left to apply it to: literals and words still speak.
+pub(super) fn run_on_nothing<'v>(query: &[Element]) -> Result<Values<'v>, String> {
+    run_on(query, Vec::new())
 }
 
-fn plain<'v>(elements: &[Element], data: &'v Value) -> Option<&'v Value> {
-    elements
-        .iter()
-        .try_fold(data, |value, element| match element {
-            Element::Field(name) => value.as_object()?.get(name),
-            _ => None,
-        })
+fn run_on<'v>(query: &[Element], input: Values<'v>) -> Result<Values<'v>, String> {
+    let evaluation = Evaluation {
+        values_left: Cell::new(MOST_VALUES),
+    };
+    evaluation.list(query, input).map_err(|stop| stop.cause)
 }
 
-fn list<'v>(elements: &[Element], input: Values<'v>) -> Result<Values<'v>, Stop> {
-    let mut current = input;
-    for element in elements {
-        current = walk(element, current)?;
-        if current.len() > MOST_RESULTS {
-            return Err(Stop {
-                cause: format!("more than {MOST_RESULTS} results"),
-                had_values: true,
-            });
+fn plain<'v>(query: &[Element], data: &'v Value) -> Option<&'v Value> {
+    query.iter().try_fold(data, |value, element| match element {
+        Element::Field(name) => value.as_object()?.get(name),
+        _ => None,
+    })
+}
+
+struct Evaluation {
+    values_left: Cell<usize>,
+}
+
+impl Evaluation {
+    /// Applies the elements one after the other, each to all that the one before has found.
+    fn list<'v>(&self, query: &[Element], input: Values<'v>) -> Result<Values<'v>, Stop> {
+        query
+            .iter()
+            .try_fold(input, |values, element| self.apply(element, values))
+    }
+
+    /// Every value found costs: together they bound the work of an evaluation, and its memory.
+    fn spend(&self, values: usize) -> Result<(), Stop> {
+        let left = self.values_left.get().checked_sub(values);
+        self.values_left.set(left.ok_or_else(|| {
+            Stop::with_values(format!("more than {MOST_VALUES} values on the way"))
+        })?);
+        Ok(())
+    }
+
+    fn apply<'v>(&self, element: &Element, input: Values<'v>) -> Result<Values<'v>, Stop> {
+        match element {
+            Element::Field(name) => Ok(input
+                .into_iter()
+                .filter_map(|value| member(value, name))
+                .collect()),
+            Element::Wildcard => self.wildcard(input),
+            Element::Recursive => {
+                let mut found = Vec::new();
+                input
+                    .into_iter()
+                    .try_for_each(|value| self.descend(value, &mut found))?;
+                Ok(found)
+            }
+            Element::Slice(slice) => self.slice(slice, input),
+            Element::Exists(query) => self.filter(input, |item, _| {
+                Ok(match self.list(query, vec![item]) {
+                    Ok(found) => !found.is_empty(),
+                    Err(stop) => stop.had_values,
+                })
+            }),
+            Element::Compare {
+                left,
+                operator,
+                right,
+            } => self.filter(input, |item, passed_before| {
+                let Some(left) = self.operand(left, item.clone())? else {
+                    return Ok(false);
+                };
+                let Some(right) = self.operand(right, item)? else {
+                    return Ok(false);
+                };
+                compare(&left, operator, &right).map_err(|cause| Stop {
+                    cause,
+                    had_values: passed_before,
+                })
+            }),
+            Element::Union(parts) => {
+                let mut found = Vec::new();
+                for part in parts {
+                    self.spend(input.len())?;
+                    let more = self.list(part, input.clone());
+                    found.extend(more.map_err(|stop| Stop {
+                        had_values: !input.is_empty(),
+                        ..stop
+                    })?);
+                }
+                Ok(found)
+            }
+            // A quoted text stands once, whatever came before; a number or boolean replaces each value.
+            Element::Text(text) => Ok(vec![Cow::Owned(Value::from(text.as_str()))]),
+            Element::Literal(literal) => {
+                Ok(input.iter().map(|_| Cow::Owned(literal.clone())).collect())
+            }
+            // Such a path has several queries, which is said when all of it went well.
+            Element::Word(word) if word == "range" => Ok(input),
+            Element::Word(word) => Err(Stop {
+                cause: match word.as_str() {
+                    "end" => "not in range, nothing to end".into(),
+                    _ => format!("unrecognized identifier {word}"),
+                },
+                had_values: word != "end" && !input.is_empty(),
+            }),
         }
     }
-    Ok(current)
-}
 
-fn walk<'v>(element: &Element, input: Values<'v>) -> Result<Values<'v>, Stop> {
-    let literal = |value: Value| Ok(input.iter().map(|_| Cow::Owned(value.clone())).collect());
-    match element {
-        Element::Field(name) => Ok(input
+    fn wildcard<'v>(&self, input: Values<'v>) -> Result<Values<'v>, Stop> {
+        let mut found = Vec::new();
+        for value in input {
+            self.spend(size(&value))?;
+            found.extend(children(value));
+        }
+        Ok(found)
+    }
+
+    /// The value and everything below it that has parts.
+    fn descend<'v>(&self, value: Cow<'v, Value>, found: &mut Values<'v>) -> Result<(), Stop> {
+        let size = size(&value);
+        if size == 0 {
+            return Ok(());
+        }
+        self.spend(size)?;
+        found.push(value.clone());
+        children(value)
             .into_iter()
-            .filter_map(|value| member(value, name))
-            .collect()),
-        Element::Wildcard => Ok(input.into_iter().flat_map(children).collect()),
-        Element::Recursive => {
-            let mut found = Vec::new();
-            for value in input {
-                descend(value, &mut found);
+            .try_for_each(|part| self.descend(part, found))
+    }
+
+    fn slice<'v>(&self, slice: &Slice, input: Values<'v>) -> Result<Values<'v>, Stop> {
+        let mut found = Vec::new();
+        for value in input {
+            if value.is_null() {
+                continue;
             }
-            Ok(found)
+            let items = items(&value).ok_or_else(|| {
+                Stop::with_values(format!(
+                    "{} is not array or slice",
+                    go_format::type_name(&value)
+                ))
+            })?;
+            let Some(range) = slice.bounds(items.len()).map_err(Stop::with_values)? else {
+                // Asking for no element at all ends the search, as it does upstream.
+                return Ok(found);
+            };
+            let step = match slice.step {
+                Some(step) if step <= 0 => return Err(Stop::with_values("step must be > 0")),
+                Some(step) => usize::try_from(step).unwrap_or(usize::MAX),
+                None => 1,
+            };
+            self.spend(range.len())?;
+            found.extend(items[range].iter().step_by(step).map(Cow::Borrowed));
         }
-        Element::Slice(slice) => sliced(slice, input),
-        Element::Filter {
-            left,
-            operator,
-            right,
-        } => filtered(left, operator, right, input),
-        Element::Union(parts) => {
-            let mut found = Vec::new();
-            for part in parts {
-                let had_values = !input.is_empty();
-                found
-                    .extend(list(part, input.clone()).map_err(|stop| Stop { had_values, ..stop })?);
+        Ok(found)
+    }
+
+    /// The items for which `passes` holds. It is told whether an item passed before.
+    fn filter<'v>(
+        &self,
+        input: Values<'v>,
+        mut passes: impl FnMut(Cow<'v, Value>, bool) -> Result<bool, Stop>,
+    ) -> Result<Values<'v>, Stop> {
+        let mut found: Values<'v> = Vec::new();
+        for value in input {
+            let items = items(&value).ok_or_else(|| {
+                let shown = go_format::display_exact(&value);
+                Stop::with_values(format!(
+                    "{shown} is not array or slice and cannot be filtered"
+                ))
+            })?;
+            self.spend(items.len())?;
+            for item in items {
+                if passes(Cow::Borrowed(item), !found.is_empty())? {
+                    found.push(Cow::Borrowed(item));
+                }
             }
-            Ok(found)
         }
-        // A quoted text stands for itself, whatever came before.
-        Element::Text(text) => Ok(vec![Cow::Owned(Value::from(text.as_str()))]),
-        Element::Int(number) => literal(Value::from(*number)),
-        Element::Float(number) => literal(Value::from(*number)),
-        Element::Bool(value) => literal(Value::from(*value)),
-        Element::Identifier(name) if name == "range" => Ok(Vec::new()),
-        Element::Identifier(name) if name == "end" => Err(Stop {
-            cause: "not in range, nothing to end".into(),
-            had_values: false,
-        }),
-        Element::Identifier(name) => Err(Stop {
-            cause: format!("unrecognized identifier {name}"),
-            had_values: !input.is_empty(),
-        }),
+        Ok(found)
+    }
+
+    /// One side of a comparison; without a value there, the item does not pass.
+    fn operand<'v>(
+        &self,
+        query: &[Element],
+        item: Cow<'v, Value>,
+    ) -> Result<Option<Cow<'v, Value>>, Stop> {
+        let mut values = self
+            .list(query, vec![item])
+            .map_err(|stop| Stop::with_values(stop.cause))?;
+        let last = values.pop();
+        if values.is_empty() {
+            Ok(last)
+        } else {
+            Err(Stop::with_values("can only compare one element at a time"))
+        }
     }
 }
 
 fn member<'v>(value: Cow<'v, Value>, name: &str) -> Option<Cow<'v, Value>> {
     match value {
         Cow::Borrowed(value) => value.as_object()?.get(name).map(Cow::Borrowed),
-        Cow::Owned(value) => value.as_object()?.get(name).cloned().map(Cow::Owned),
+        // Only literals and bytes are owned, and they have no members.
+        Cow::Owned(_) => None,
     }
 }
 
-/// Members, items, or the bytes of a text.
-fn children(value: Cow<'_, Value>) -> Values<'_> {
+fn items<'v>(value: &Cow<'v, Value>) -> Option<&'v [Value]> {
     match value {
-        Cow::Borrowed(Value::Object(fields)) => fields.values().map(Cow::Borrowed).collect(),
-        Cow::Borrowed(Value::Array(items)) => items.iter().map(Cow::Borrowed).collect(),
-        Cow::Borrowed(Value::String(text)) => bytes(text),
-        Cow::Owned(Value::Object(fields)) => fields
-            .into_iter()
-            .map(|(_, value)| Cow::Owned(value))
-            .collect(),
-        Cow::Owned(Value::Array(items)) => items.into_iter().map(Cow::Owned).collect(),
-        Cow::Owned(Value::String(text)) => bytes(&text),
-        Cow::Borrowed(Value::Null | Value::Bool(_) | Value::Number(_))
-        | Cow::Owned(Value::Null | Value::Bool(_) | Value::Number(_)) => Vec::new(),
+        Cow::Borrowed(value) => value.as_array().map(Vec::as_slice),
+        Cow::Owned(_) => None,
+    }
+}
+
+/// How many parts a value has.
+fn size(value: &Value) -> usize {
+    match value {
+        Value::Object(fields) => fields.len(),
+        Value::Array(items) => items.len(),
+        Value::String(text) => text.len(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
+/// Members, items, or the bytes of a text: upstream's evaluator takes a text for a list of those.
+fn children(value: Cow<'_, Value>) -> Values<'_> {
+    let value = match value {
+        Cow::Borrowed(value) => value,
+        Cow::Owned(Value::String(text)) => return bytes(&text),
+        Cow::Owned(_) => return Vec::new(),
+    };
+    match value {
+        Value::Object(fields) => fields.values().map(Cow::Borrowed).collect(),
+        Value::Array(items) => items.iter().map(Cow::Borrowed).collect(),
+        Value::String(text) => bytes(text),
+        Value::Null | Value::Bool(_) | Value::Number(_) => Vec::new(),
     }
 }
 
@@ -176,145 +284,38 @@ fn bytes<'v>(text: &str) -> Values<'v> {
         .collect()
 }
 
-/// The value and everything below it that has parts.
-fn descend<'v>(value: Cow<'v, Value>, found: &mut Values<'v>) {
-    let parts = children(value.clone());
-    if parts.is_empty() || found.len() > MOST_RESULTS {
-        return;
-    }
-    found.push(value);
-    for part in parts {
-        descend(part, found);
-    }
-}
-
-fn items<'v>(value: &Cow<'v, Value>) -> Option<Values<'v>> {
-    match value {
-        Cow::Borrowed(Value::Array(items)) => Some(items.iter().map(Cow::Borrowed).collect()),
-        Cow::Owned(Value::Array(items)) => Some(items.iter().cloned().map(Cow::Owned).collect()),
-        _ => None,
-    }
-}
-
-fn sliced<'v>(slice: &Slice, input: Values<'v>) -> Result<Values<'v>, Stop> {
-    let mut found = Vec::new();
-    for value in &input {
-        if value.is_null() {
-            continue;
-        }
-        let stop = |cause: String| Stop {
-            cause,
-            had_values: true,
-        };
-        let items = items(value).ok_or_else(|| {
-            stop(format!(
-                "{} is not array or slice",
-                go_format::type_name(value)
-            ))
-        })?;
-        let Some((start, end)) = bounds(slice, items.len()).map_err(stop)? else {
-            // Asking for no element at all ends the search, as it does upstream.
-            return Ok(found);
-        };
-        let step = match slice.step {
-            Some(step) if step <= 0 => return Err(stop("step must be > 0".into())),
-            Some(step) => usize::try_from(step).unwrap_or(usize::MAX),
-            None => 1,
-        };
-        found.extend(items.into_iter().take(end).skip(start).step_by(step));
-    }
-    Ok(found)
-}
-
-fn bounds(slice: &Slice, length: usize) -> Result<Option<(usize, usize)>, String> {
-    let whole = i64::try_from(length).unwrap_or(i64::MAX);
-    let from_end = |index: i64| {
-        if index < 0 {
-            index.saturating_add(whole)
-        } else {
-            index
-        }
-    };
-    let start = from_end(slice.start);
-    let end = match slice.end {
-        Bound::Length => whole,
-        Bound::After(0) => whole,
-        Bound::After(end) | Bound::Given(end) => from_end(end),
-    };
-    if start == end {
-        return Ok(None);
-    }
-    let outside = |index: i64| format!("array index out of bounds: index {index}, length {length}");
-    let (Ok(first), Ok(last)) = (usize::try_from(start), usize::try_from(end)) else {
-        return Err(outside(if start < 0 {
-            start
-        } else {
-            end.saturating_sub(1)
-        }));
-    };
-    if first >= length {
-        return Err(outside(start));
-    }
-    if last > length {
-        return Err(outside(end - 1));
-    }
-    if first > last {
-        return Err(format!(
-            "starting index {start} is greater than ending index {end}"
-        ));
-    }
-    Ok(Some((first, last)))
-}
-
-fn filtered<'v>(
-    left: &[Element],
-    operator: &str,
-    right: &[Element],
-    input: Values<'v>,
-) -> Result<Values<'v>, Stop> {
-    let mut found: Values<'v> = Vec::new();
-    for value in &input {
-        let items = items(value).ok_or_else(|| Stop {
-            cause: format!(
-                "{} is not array or slice and cannot be filtered",
-                go_format::display(value)
-            ),
-            had_values: true,
-        })?;
-        for item in items {
-            if operator == "exists" {
-                let exists = match list(left, vec![item.clone()]) {
-                    Ok(found) => !found.is_empty(),
-                    Err(stop) => stop.had_values,
-                };
-                if exists {
-                    found.push(item);
-                }
-                continue;
+impl Slice {
+    /// The indexes to take from a list of this length; `None` when start and end are the same.
+    fn bounds(&self, length: usize) -> Result<Option<std::ops::Range<usize>>, String> {
+        let whole = i64::try_from(length).unwrap_or(i64::MAX);
+        let from_end = |index: i64| {
+            if index < 0 {
+                index.wrapping_add(whole)
+            } else {
+                index
             }
-            let one = |side: &[Element]| -> Result<Option<Cow<'v, Value>>, Stop> {
-                let values = list(side, vec![item.clone()]).map_err(|stop| Stop {
-                    had_values: true,
-                    ..stop
-                })?;
-                if values.len() > 1 {
-                    return Err(Stop {
-                        cause: "can only compare one element at a time".into(),
-                        had_values: true,
-                    });
-                }
-                Ok(values.into_iter().next())
-            };
-            let Some(left) = one(left)? else { continue };
-            let Some(right) = one(right)? else { continue };
-            let passes = compare::compare(&left, operator, &right).map_err(|cause| Stop {
-                cause,
-                had_values: !found.is_empty(),
-            })?;
-            if passes {
-                found.push(item);
-            }
+        };
+        let start = from_end(self.start);
+        let end = match self.end {
+            Bound::Length | Bound::After(0) => whole,
+            Bound::After(end) | Bound::Given(end) => from_end(end),
+        };
+        if start == end {
+            return Ok(None);
         }
+        let outside =
+            |index: i64| format!("array index out of bounds: index {index}, length {length}");
+        let Some(first) = usize::try_from(start).ok().filter(|first| *first < length) else {
+            return Err(outside(start));
+        };
+        let Some(last) = usize::try_from(end).ok().filter(|last| *last <= length) else {
+            return Err(outside(end.wrapping_sub(1)));
+        };
+        if first > last {
+            return Err(format!(
+                "starting index {start} is greater than ending index {end}"
+            ));
+        }
+        Ok(Some(first..last))
     }
-    Ok(found)
 }

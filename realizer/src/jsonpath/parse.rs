@@ -1,14 +1,73 @@
-//! From text to program.
+//! From text to queries.
+//!
+//! The dialect is lenient in odd ways, and existing documents rely on them: braces are optional, quotes are characters
+//! of a name outside of brackets, `$` and `@` do nothing, and an index is a slice of one.
 
-use super::evaluate::{Bound, Element, Slice};
+use serde_json::{Number, Value};
+
+use super::escapes::unquote;
+use crate::go_format::{character, is_digit, is_letter};
 
 /// What stands at the top level of an expression.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub(super) enum Node {
     /// Outside of braces.
     Text,
     /// Inside of braces.
-    Action(Vec<Element>),
+    Query(Vec<Element>),
+}
+
+/// One instruction: from the current values to the next ones.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Element {
+    Field(String),
+    Wildcard,
+    Recursive,
+    Slice(Slice),
+    /// `[?(query)]`: the items for which the query finds something.
+    Exists(Vec<Element>),
+    /// `[?(left operator right)]`.
+    Compare {
+        left: Vec<Element>,
+        operator: String,
+        right: Vec<Element>,
+    },
+    Union(Vec<Vec<Element>>),
+    Text(String),
+    /// A number or boolean.
+    Literal(Value),
+    /// Any other word.
+    Word(String),
+}
+
+/// `[start:end:step]`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Slice {
+    pub(super) start: i64,
+    pub(super) end: Bound,
+    pub(super) step: Option<i64>,
+}
+
+/// Where a slice ends.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Bound {
+    /// After the one element that a single index names.
+    After(i64),
+    /// As written.
+    Given(i64),
+    /// At the end.
+    Length,
+}
+
+/// Whether the printing templates' loop is somewhere in the query.
+pub(super) fn mentions_range(query: &[Element]) -> bool {
+    query.iter().any(|element| match element {
+        Element::Word(word) => word == "range",
+        Element::Exists(query) => mentions_range(query),
+        Element::Compare { left, right, .. } => mentions_range(left) || mentions_range(right),
+        Element::Union(parts) => parts.iter().any(|part| mentions_range(part)),
+        _ => false,
+    })
 }
 
 /// Nesting is bounded by the length of the text; this bounds it far below what the stack allows.
@@ -39,7 +98,7 @@ fn parse_at(text: &str, depth: usize) -> Result<Vec<Node>, String> {
         };
         action.parse()?;
         rest = action.rest;
-        nodes.push(Node::Action(action.elements));
+        nodes.push(Node::Query(action.elements));
     }
     Ok(nodes)
 }
@@ -48,7 +107,7 @@ fn parse_at(text: &str, depth: usize) -> Result<Vec<Node>, String> {
 fn inside(text: &str, depth: usize) -> Result<Vec<Element>, String> {
     let nodes = parse_at(&format!("{{{text}}}"), depth + 1)?;
     Ok(match nodes.into_iter().next() {
-        Some(Node::Action(elements)) => elements,
+        Some(Node::Query(elements)) => elements,
         Some(Node::Text) | None => Vec::new(),
     })
 }
@@ -92,7 +151,7 @@ impl<'t> Action<'t> {
                 other => {
                     return Err(format!(
                         "unrecognized character in action: {}",
-                        code_point(other)
+                        character(other)
                     ));
                 }
             }
@@ -144,9 +203,9 @@ impl<'t> Action<'t> {
     fn identifier(&mut self) {
         let end = self.rest.find(is_terminator).unwrap_or(self.rest.len());
         let element = match self.take(end) {
-            "true" => Element::Bool(true),
-            "false" => Element::Bool(false),
-            name => Element::Identifier(name.to_owned()),
+            "true" => Element::Literal(Value::from(true)),
+            "false" => Element::Literal(Value::from(false)),
+            word => Element::Word(word.to_owned()),
         };
         self.elements.push(element);
     }
@@ -157,13 +216,11 @@ impl<'t> Action<'t> {
             .find(|next| next != '.' && !is_digit(next))
             .map_or(self.rest.len(), |end| end + signed);
         let text = self.take(end);
-        if let Ok(number) = text.parse::<i64>() {
-            self.elements.push(Element::Int(number));
-        } else if let Ok(number) = text.parse::<f64>() {
-            self.elements.push(Element::Float(number));
-        } else {
-            return Err(format!("cannot parse number {text}"));
-        }
+        let number = text.parse::<i64>().ok().map(Number::from);
+        // A double out of range is infinite, and no JSON number.
+        let number = number.or_else(|| Number::from_f64(text.parse().ok()?));
+        let number = number.ok_or_else(|| format!("cannot parse number {text}"))?;
+        self.elements.push(Element::Literal(Value::Number(number)));
         Ok(())
     }
 
@@ -182,7 +239,7 @@ impl<'t> Action<'t> {
         }
         let end = end.ok_or("unterminated quoted string")?;
         let raw = self.take(end);
-        let text = unquote(&raw[1..raw.len() - 1], quote)
+        let text = unquote(raw, quote)
             .ok_or_else(|| format!("unquote string {raw} error invalid syntax"))?;
         self.elements.push(Element::Text(text));
         Ok(())
@@ -224,18 +281,13 @@ impl<'t> Action<'t> {
         self.rest = body[end + 1..]
             .strip_prefix(']')
             .ok_or("unclosed array expect ]")?;
-        let (left, operator, right) = match comparison(text) {
-            Some((left, operator, right)) => (
-                inside(left, self.depth)?,
-                operator.to_owned(),
-                inside(right, self.depth)?,
-            ),
-            None => (inside(text, self.depth)?, "exists".to_owned(), Vec::new()),
-        };
-        self.elements.push(Element::Filter {
-            left,
-            operator,
-            right,
+        self.elements.push(match comparison(text) {
+            Some((left, operator, right)) => Element::Compare {
+                left: inside(left, self.depth)?,
+                operator: operator.to_owned(),
+                right: inside(right, self.depth)?,
+            },
+            None => Element::Exists(inside(text, self.depth)?),
         });
         Ok(())
     }
@@ -307,7 +359,7 @@ fn slice(text: &str) -> Result<Slice, String> {
     let start = optional(parts.first())?;
     let end = match parts.get(1) {
         // A single index is the slice of one element; from the end it is derived when it is evaluated.
-        None => Bound::After(start.unwrap_or(0).saturating_add(1)),
+        None => Bound::After(start.unwrap_or(0).wrapping_add(1)),
         Some(part) => optional(Some(part))?.map_or(Bound::Length, Bound::Given),
     };
     Ok(Slice {
@@ -317,44 +369,6 @@ fn slice(text: &str) -> Result<Slice, String> {
     })
 }
 
-fn unquote(text: &str, quote: char) -> Option<String> {
-    let mut plain = String::with_capacity(text.len());
-    let mut characters = text.chars();
-    while let Some(character) = characters.next() {
-        if character == quote || character == '\n' {
-            return None;
-        }
-        if character != '\\' {
-            plain.push(character);
-            continue;
-        }
-        plain.push(match characters.next()? {
-            'a' => '\u{7}',
-            'b' => '\u{8}',
-            'f' => '\u{c}',
-            'n' => '\n',
-            'r' => '\r',
-            't' => '\t',
-            'v' => '\u{b}',
-            '\\' => '\\',
-            'x' => hexadecimal(&mut characters, 2)?,
-            'u' => hexadecimal(&mut characters, 4)?,
-            'U' => hexadecimal(&mut characters, 8)?,
-            same if same == quote => quote,
-            _ => return None,
-        });
-    }
-    Some(plain)
-}
-
-fn hexadecimal(characters: &mut std::str::Chars<'_>, digits: usize) -> Option<char> {
-    let mut code = 0;
-    for _ in 0..digits {
-        code = code * 16 + characters.next()?.to_digit(16)?;
-    }
-    char::from_u32(code)
-}
-
 fn is_terminator(character: char) -> bool {
     matches!(
         character,
@@ -362,21 +376,6 @@ fn is_terminator(character: char) -> bool {
     )
 }
 
-fn is_digit(character: char) -> bool {
-    character.is_numeric()
-        && (character.is_ascii_digit() || character.to_digit(10).is_some() || !character.is_ascii())
-}
-
 fn is_alphanumeric(character: char) -> bool {
-    character == '_' || character.is_alphabetic() || is_digit(character)
-}
-
-/// As Go prints a character in an error: `U+0028 '('`.
-fn code_point(character: char) -> String {
-    let number = format!("U+{:04X}", u32::from(character));
-    if character.is_control() {
-        number
-    } else {
-        format!("{number} '{character}'")
-    }
+    character == '_' || is_letter(character) || is_digit(character)
 }

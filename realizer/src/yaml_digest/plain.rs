@@ -9,7 +9,9 @@ pub(super) fn reads_as_other(text: &str) -> bool {
         '~' | 'n' | 'N' | 't' | 'T' | 'f' | 'F' | 'y' | 'Y' | 'o' | 'O' => {
             is_word(text) || is_old_bool(text)
         }
-        '.' => is_special_float(text) || is_float(text),
+        '.' => {
+            is_special_float(text) || (separates_digits(text) && is_float(&text.replace('_', "")))
+        }
         '+' | '-' | '0'..='9' => {
             is_special_float(text) || is_number(text) || is_time(text) || is_base60(text)
         }
@@ -56,6 +58,15 @@ fn is_number(text: &str) -> bool {
     is_integer(&text) || is_float(&text)
 }
 
+/// Whether every underscore stands between two digits.
+fn separates_digits(text: &str) -> bool {
+    let is_digit = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_digit);
+    let bytes = text.as_bytes();
+    let mut underscores = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'_');
+    underscores
+        .all(|(at, _)| is_digit(bytes.get(at.wrapping_sub(1))) && is_digit(bytes.get(at + 1)))
+}
+
 /// Decimal, `0x`, `0o`, `0b` or octal with a leading zero; the range does not matter, since a decimal
 /// that is out of range reads as a double, but the others do not.
 fn is_integer(text: &str) -> bool {
@@ -66,6 +77,14 @@ fn is_integer(text: &str) -> bool {
             && u64::from_str_radix(digits, radix).is_ok_and(|number| !negative || number <= 1 << 63)
     };
     let lower = unsigned.to_ascii_lowercase();
+    // A sign behind the prefix is a slip of the reader.
+    for (prefix, radix) in [("0o", 8), ("0b", 2)] {
+        if let Some(digits) = text.strip_prefix(prefix)
+            && i64::from_str_radix(digits, radix).is_ok()
+        {
+            return true;
+        }
+    }
     for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
         if let Some(digits) = lower.strip_prefix(prefix) {
             return fits(digits, radix);
@@ -137,7 +156,7 @@ fn is_time(text: &str) -> bool {
     }
     match rest.chars().next() {
         None => true,
-        Some(' ') => is_time_of_day(&rest[1..]).is_some_and(str::is_empty),
+        Some(' ') => is_time_of_day(rest.trim_start_matches(' ')).is_some_and(str::is_empty),
         Some(_) => is_time_of_day(&rest[1..]).is_some_and(is_zone),
     }
 }

@@ -1,0 +1,101 @@
+//! Paths of RFC 9535, evaluated by `jsonpath-rust`.
+
+use std::borrow::Cow;
+
+use jsonpath_rust::parser::model::{JpQuery, Segment, Selector};
+use jsonpath_rust::parser::parse_json_path;
+use jsonpath_rust::query::js_path_process;
+use serde_json::Value;
+
+use super::root::{Root, copied};
+
+/// The library's parser tries several readings of every nested function call, so its time grows with the power of the
+/// depth. Nobody nests deeper than this.
+const DEEPEST: usize = 8;
+
+/// A compiled path.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Standard {
+    query: JpQuery,
+    /// The query behind the leading name, if nothing in it looks at the root again.
+    behind_name: Option<(String, JpQuery)>,
+}
+
+/// Whether an expression is meant as RFC 9535. In the old dialect such a path finds nothing.
+pub(super) fn is_standard(expression: &str) -> bool {
+    expression.starts_with("$.") || expression.starts_with("$[")
+}
+
+impl Standard {
+    pub(super) fn compile(expression: &str) -> Result<Self, String> {
+        if depth(expression) > DEEPEST {
+            return Err(format!("brackets are nested deeper than {DEEPEST}"));
+        }
+        let query = parse_json_path(expression).map_err(|error| error.to_string())?;
+        let looks_back = expression.matches('$').count() > 1;
+        let behind_name = match query.segments.split_first() {
+            Some((Segment::Selector(Selector::Name(name)), rest)) if !looks_back => {
+                Some((name.clone(), JpQuery::new(rest.to_vec())))
+            }
+            _ => None,
+        };
+        Ok(Self { query, behind_name })
+    }
+
+    pub(super) fn find<'v>(&self, data: &'v Value) -> Result<Vec<Cow<'v, Value>>, String> {
+        find(&self.query, data)
+    }
+
+    pub(super) fn find_in_root<'v>(
+        &self,
+        root: &'v dyn Root,
+    ) -> Result<Vec<Cow<'v, Value>>, String> {
+        if let Some((name, rest)) = &self.behind_name {
+            return root
+                .get(name)
+                .map_or_else(|| Ok(Vec::new()), |entry| find(rest, entry));
+        }
+        let found = find(&self.query, &copied(root))?
+            .into_iter()
+            .map(|value| Cow::Owned(value.into_owned()))
+            .collect();
+        Ok(found)
+    }
+
+    pub(super) fn static_prefix(&self) -> Vec<String> {
+        if self.behind_name.is_none() {
+            return Vec::new();
+        }
+        let names = self
+            .query
+            .segments
+            .iter()
+            .map_while(|segment| match segment {
+                Segment::Selector(Selector::Name(name)) => Some(name.clone()),
+                _ => None,
+            });
+        names.collect()
+    }
+}
+
+fn find<'v>(query: &JpQuery, data: &'v Value) -> Result<Vec<Cow<'v, Value>>, String> {
+    let found = js_path_process(query, data).map_err(|error| error.to_string())?;
+    Ok(found
+        .into_iter()
+        .map(|found| Cow::Borrowed(found.val()))
+        .collect())
+}
+
+/// How deep brackets are nested, counting those in quoted text, too: only too strict for paths nobody writes.
+fn depth(expression: &str) -> usize {
+    let (mut now, mut deepest) = (0_usize, 0);
+    for character in expression.chars() {
+        match character {
+            '(' | '[' => now += 1,
+            ')' | ']' => now = now.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(now);
+    }
+    deepest
+}
