@@ -27,5 +27,6 @@ pub mod stamped;
 pub mod submit;
 pub mod telemetry;
 pub mod tokens;
+pub mod webhook;
 pub mod wiring;
 pub mod ytt;

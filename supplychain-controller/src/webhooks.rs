@@ -2,22 +2,122 @@
 
 use std::sync::Arc;
 
+use anyhow::Context as _;
+use api_types::validation;
 use controller_kit::args::ServeArgs;
 use controller_kit::cluster::Cluster;
+use controller_kit::kubeconfig;
 use controller_kit::metrics::Metrics;
 use controller_kit::probes::Readiness;
 use controller_kit::shutdown::Tasks;
+use controller_kit::webhook::{
+    self, Operation, ROUTES, SelfManaged, ServingCertificate, Validate, Verdict,
+};
+use controller_kit::wiring::wall_clock;
+use realizer::jsonpath::Paths;
+use serde_json::Value;
+
+/// The rules that the engine, the webhook and the CLI share.
+struct Rules;
+
+impl Validate for Rules {
+    fn validate(&self, kind: &str, object: &Value, _: Operation) -> Verdict {
+        let validation::Verdict { error, warnings } = validation::validate(kind, object, &Paths);
+        Verdict { error, warnings }
+    }
+}
 
 /// Serves the webhooks if the flags ask for them.
 ///
 /// # Errors
-/// When the port is taken or the certificate cannot be read.
+/// When the port is taken, or the flags do not fit together.
 pub async fn serve(
-    _args: &ServeArgs,
-    _cluster: &Cluster,
-    _readiness: &Arc<Readiness>,
-    _metrics: &Arc<Metrics>,
-    _tasks: &Tasks,
+    args: &ServeArgs,
+    cluster: &Cluster,
+    readiness: &Arc<Readiness>,
+    metrics: &Arc<Metrics>,
+    tasks: &Tasks,
 ) -> anyhow::Result<()> {
+    let certificate = Arc::new(ServingCertificate::new());
+    match (&args.cert_dir, &args.webhook_secret) {
+        (Some(directory), _) => {
+            let shutdown = tasks.token().clone();
+            let following = webhook::follow_directory(
+                directory.clone(),
+                certificate.clone(),
+                metrics.clone(),
+                shutdown,
+            );
+            tasks.spawn("webhook-certificate", following);
+        }
+        (None, Some(secret)) => {
+            let managed = self_managed(args, secret).await?;
+            managed.start(
+                cluster.controller(),
+                certificate.clone(),
+                metrics.clone(),
+                tasks,
+            );
+        }
+        (None, None) => return Ok(()),
+    }
+    let loaded = certificate.clone();
+    readiness.require("webhook certificate", move || loaded.is_loaded());
+    let rules = Arc::new(Rules);
+    webhook::serve(
+        args.port,
+        &ROUTES,
+        rules,
+        certificate,
+        metrics.clone(),
+        tasks,
+    )
+    .await
+    .with_context(|| format!("port {}", args.port))?;
     Ok(())
+}
+
+async fn self_managed(args: &ServeArgs, secret: &str) -> anyhow::Result<SelfManaged> {
+    let namespace = match args.own_namespace.clone() {
+        Some(namespace) => namespace,
+        None => kubeconfig::own_namespace().await,
+    };
+    let service = args
+        .webhook_service
+        .as_deref()
+        .context("--webhook-secret needs --webhook-service")?;
+    Ok(SelfManaged {
+        names: webhook::service_names(service, &namespace),
+        namespace,
+        secret: secret.to_owned(),
+        configuration: args.webhook_configuration.clone(),
+        clock: Arc::new(wall_clock),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_verdict_is_that_of_the_shared_rules() {
+        let chain = json!({"metadata": {"name": "chain"}, "spec": {"resources": []}});
+        let verdict = Rules.validate("ClusterSupplyChain", &chain, Operation::Create);
+        assert_eq!(
+            verdict.error.as_deref(),
+            Some(
+                "error validating clustersupplychain [chain]: at least one selector, selectorMatchExpression, selectorMatchField must be specified"
+            )
+        );
+    }
+
+    #[test]
+    fn every_route_has_rules() {
+        for route in ROUTES {
+            let refused = Rules.validate(route.kind, &json!("no object"), Operation::Create);
+            assert!(refused.error.is_some(), "{}", route.kind);
+        }
+    }
 }

@@ -33,14 +33,14 @@ use crate::cluster::{chain, encode};
 /// Kinds remembered. Few kinds ever need it.
 const KINDS: usize = 64;
 /// How long a schema is taken for current: a CRD may be changed at any time.
-const LIFETIME: Duration = Duration::from_secs(300);
+const LIFETIME: Duration = Duration::from_mins(5);
 
 /// Whether server-side apply refused an object because it does not fit the kind's schema.
 ///
 /// This is the only place in the product that looks at error text: the API server gives this refusal no
-/// code and no reason of its own (500, or 422 for some built-in kinds).
+/// code and no reason of its own.
 pub fn is_typed_patch_failure(status: &Status) -> bool {
-    matches!(status.code, 422 | 500)
+    status.code == 500
         && status
             .message
             .contains("failed to create typed patch object")

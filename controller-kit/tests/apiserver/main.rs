@@ -1,0 +1,12 @@
+//! What only a real API server can tell.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set its stage has failed"
+)]
+
+mod events;
+mod lease;
+mod stage;
+mod tokens;
+mod typed_patch;
+mod webhook;

@@ -1,0 +1,262 @@
+use std::sync::Arc;
+
+use controller_kit::metrics::Metrics;
+use controller_kit::shutdown::Tasks;
+use controller_kit::webhook::{
+    Operation, ROUTES, SelfManaged, ServingCertificate, Validate, Verdict, serve,
+};
+use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams};
+use serde_json::{Value, json};
+use test_support::{ControlPlane, eventually};
+
+use crate::stage::{PATIENCE, clock, crds};
+
+struct DenyAll;
+
+impl Validate for DenyAll {
+    fn validate(&self, kind: &str, object: &Value, operation: Operation) -> Verdict {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let error = (name != "good").then(|| format!("{kind} [{name}] is not good, {operation:?}"));
+        Verdict {
+            error,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+struct Replica {
+    port: u16,
+    certificate: Arc<ServingCertificate>,
+    tasks: Tasks,
+}
+
+/// A webhook that makes its own certificate, as an administrator's client.
+async fn replica(plane: &ControlPlane, namespace: &str, configuration: &str) -> Replica {
+    let (certificate, metrics, tasks) = (
+        Arc::new(ServingCertificate::new()),
+        Arc::new(Metrics::new()),
+        Tasks::new(),
+    );
+    let managed = SelfManaged {
+        namespace: namespace.to_owned(),
+        secret: "webhook".into(),
+        names: vec!["localhost".into(), "127.0.0.1".into()],
+        configuration: Some(configuration.to_owned()),
+        clock: clock(),
+    };
+    managed.start(
+        &plane.client().unwrap(),
+        certificate.clone(),
+        metrics.clone(),
+        &tasks,
+    );
+    let address = serve(
+        0,
+        &ROUTES,
+        Arc::new(DenyAll),
+        certificate.clone(),
+        metrics,
+        &tasks,
+    )
+    .await
+    .unwrap();
+    Replica {
+        port: address.port(),
+        certificate,
+        tasks,
+    }
+}
+
+impl Replica {
+    fn configuration(&self, name: &str) -> String {
+        let webhook = |webhook: &str, plural: &str, path: &str| {
+            format!(
+                r#"
+  - name: {webhook}
+    admissionReviewVersions: [v1beta1, v1]
+    sideEffects: None
+    failurePolicy: Fail
+    rules: [{{apiGroups: [carto.run], apiVersions: [v1alpha1], operations: [CREATE, UPDATE], resources: [{plural}], scope: Cluster}}]
+    clientConfig: {{url: "https://localhost:{port}{path}"}}"#,
+                port = self.port
+            )
+        };
+        format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {{name: {name}}}\nwebhooks:{}{}\n",
+            webhook(
+                "supply-chain-validator.cartographer.com",
+                "clustersupplychains",
+                ROUTES[0].path
+            ),
+            webhook(
+                "template-validator.cartographer.com",
+                "clustertemplates",
+                ROUTES[5].path
+            ),
+        )
+    }
+}
+
+fn chain(name: &str) -> String {
+    format!(
+        "apiVersion: carto.run/v1alpha1\nkind: ClusterSupplyChain\nmetadata: {{name: {name}}}\nspec: {{selector: {{a: b}}, resources: []}}\n"
+    )
+}
+
+/// What the API server says to a supply chain.
+async fn verdict(plane: &ControlPlane, name: &str) -> Result<(), String> {
+    plane
+        .apply_yaml(&chain(name))
+        .await
+        .map(|_| ())
+        .map_err(|error| format!("{error:#}"))
+}
+
+const DENIED: &str = r#"admission webhook "supply-chain-validator.cartographer.com" denied the request: ClusterSupplyChain [bad] is not good, Create"#;
+
+async fn until_denied(plane: &ControlPlane) {
+    eventually("the webhook is asked", PATIENCE, async || {
+        match verdict(plane, "bad").await {
+            Err(text) if text.contains(DENIED) => Ok(Some(())),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn without_cert_manager_the_api_server_asks_us_and_users_read_our_text() {
+    let plane = ControlPlane::start().await.unwrap();
+    plane.install_crds(crds()).await.unwrap();
+    let namespace = plane.create_namespace("webhook").await.unwrap();
+    let first = replica(&plane, &namespace, "carto").await;
+    let second = replica(&plane, &namespace, "carto").await;
+    eventually("both serve", PATIENCE, async || {
+        first.certificate.is_loaded() && second.certificate.is_loaded()
+    })
+    .await;
+
+    // The configuration is installed after the controller.
+    plane
+        .apply_yaml(&first.configuration("carto"))
+        .await
+        .unwrap();
+    until_denied(&plane).await;
+    assert_eq!(verdict(&plane, "good").await, Ok(()));
+
+    // The other replica serves under the same authority.
+    plane
+        .apply_yaml(&second.configuration("carto"))
+        .await
+        .unwrap();
+    until_denied(&plane).await;
+
+    // Whoever takes the bundle away gets it back.
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(plane.client().unwrap());
+    let emptied = json!([{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]);
+    let emptied: Patch<()> = Patch::Json(serde_json::from_value(emptied).unwrap());
+    configurations
+        .patch("carto", &PatchParams::default(), &emptied)
+        .await
+        .unwrap();
+    until_denied(&plane).await;
+
+    // A lost Secret is made anew, by one of the two, and both serve what it holds.
+    let secrets: Api<Secret> = Api::namespaced(plane.client().unwrap(), &namespace);
+    let before = secrets.get("webhook").await.unwrap();
+    secrets
+        .delete("webhook", &DeleteParams::default())
+        .await
+        .unwrap();
+    let after = eventually("a new secret", PATIENCE, async || {
+        secrets.get_opt("webhook").await.unwrap()
+    })
+    .await;
+    assert_ne!(before.data, after.data);
+    for replica in [&first, &second] {
+        plane
+            .apply_yaml(&replica.configuration("carto"))
+            .await
+            .unwrap();
+        until_denied(&plane).await;
+    }
+
+    for replica in [first, second] {
+        replica.tasks.token().cancel();
+        replica.tasks.join(PATIENCE).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_rights_of_the_install_manifest_suffice() {
+    let plane = ControlPlane::start().await.unwrap();
+    let namespace = plane.create_namespace("webhook").await.unwrap();
+    let rights = format!(
+        r#"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: webhook, namespace: {namespace}}}
+rules:
+  - {{apiGroups: [""], resources: [secrets], verbs: [create]}}
+  - {{apiGroups: [""], resources: [secrets], resourceNames: [webhook], verbs: [get, list, watch, update, patch]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: webhook, namespace: {namespace}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: webhook}}
+subjects: [{{kind: User, name: carto, apiGroup: rbac.authorization.k8s.io}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: webhook}}
+rules:
+  - {{apiGroups: [admissionregistration.k8s.io], resources: [validatingwebhookconfigurations], resourceNames: [carto], verbs: [get, list, watch, patch]}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: webhook}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: webhook}}
+subjects: [{{kind: User, name: carto, apiGroup: rbac.authorization.k8s.io}}]
+"#
+    );
+    plane.apply_yaml(&rights).await.unwrap();
+    let (certificate, metrics, tasks) = (
+        Arc::new(ServingCertificate::new()),
+        Arc::new(Metrics::new()),
+        Tasks::new(),
+    );
+    let configuration = Replica {
+        port: 1,
+        certificate: certificate.clone(),
+        tasks: tasks.clone(),
+    }
+    .configuration("carto");
+    plane.apply_yaml(&configuration).await.unwrap();
+    let managed = SelfManaged {
+        namespace: namespace.clone(),
+        secret: "webhook".into(),
+        names: vec!["localhost".into()],
+        configuration: Some("carto".into()),
+        clock: clock(),
+    };
+    managed.start(
+        &plane.client_as_user("carto", &[]).unwrap(),
+        certificate.clone(),
+        metrics,
+        &tasks,
+    );
+    eventually("a certificate", PATIENCE, async || certificate.is_loaded()).await;
+    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(plane.client().unwrap());
+    eventually("every bundle is written", PATIENCE, async || {
+        let webhooks = configurations.get("carto").await.unwrap().webhooks.unwrap();
+        webhooks
+            .iter()
+            .all(|webhook| webhook.client_config.ca_bundle.is_some())
+    })
+    .await;
+    tasks.token().cancel();
+    tasks.join(PATIENCE).await.unwrap();
+}
