@@ -101,8 +101,9 @@ impl PathPair {
         let side = |name: &str, path: &FieldPath| {
             path.read(object).map_err(|problem| {
                 NotDone::Condition(format!(
-                    "could not find value on {name} [{}]: {problem}",
-                    path.text()
+                    "could not find value on {name} [{}]: {}",
+                    path.text(),
+                    shown_problem(&problem, secret)
                 ))
             })
         };
@@ -190,7 +191,8 @@ impl Expected {
         let path = self.path.text();
         let value = self.path.read(object).map_err(|problem| {
             NotDone::Condition(format!(
-                "failed to evaluate succeededCondition.Key [{path}]: {problem}"
+                "failed to evaluate succeededCondition.Key [{path}]: {}",
+                shown_problem(&problem, secret)
             ))
         })?;
         if value.as_str() == Some(&self.value) {
@@ -201,6 +203,14 @@ impl Expected {
             shown(&value, secret),
             self.value
         )))
+    }
+}
+
+/// A path that does not fit the data quotes the data.
+fn shown_problem(problem: &PathProblem, secret: bool) -> String {
+    match problem {
+        PathProblem::Broken(_) if secret => REDACTED.to_owned(),
+        PathProblem::Absent(text) | PathProblem::Broken(text) => text.clone(),
     }
 }
 

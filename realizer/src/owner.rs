@@ -124,6 +124,14 @@ impl Owner {
         refs
     }
 
+    /// Whether it is being deleted. Nothing should be realized for it any more: what is stamped now would be stamped
+    /// against the garbage collector, for ever in a foreground deletion.
+    pub fn is_terminating(&self) -> bool {
+        self.object
+            .pointer("/metadata/deletionTimestamp")
+            .is_some_and(|time| !time.is_null())
+    }
+
     /// Status of condition `Ready` in the present status; `Unknown` when there is none.
     pub fn status_ready(&self) -> ConditionStatus {
         conditions::of_type(&self.status.conditions, ConditionType::Ready)

@@ -154,3 +154,21 @@ fn values_of_secrets_are_not_shown() {
         "deployment success condition [status.phase] was: <redacted>, expected: Done"
     );
 }
+
+#[test]
+fn data_of_secrets_is_not_quoted_by_paths_that_do_not_fit_it() {
+    let yaml = "observedMatches: [{input: 'data.token[?(@.a==1)]', output: data.token}]";
+    let spec: ClusterDeploymentTemplateSpec = serde_saphyr::from_str(yaml).unwrap();
+    let object = json!({"data": {"token": "hunter2"}});
+    let text = |secret| {
+        Readiness::new(&spec)
+            .check(&object, secret)
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(
+        text(true),
+        "could not find value on input [data.token[?(@.a==1)]]: <redacted>"
+    );
+    assert!(text(false).contains("hunter2"), "{}", text(false));
+}

@@ -141,3 +141,16 @@ pendingRemovals:
         status
     );
 }
+
+#[test]
+fn an_owner_with_a_deletion_timestamp_is_terminating() {
+    let terminating = |time: Value| {
+        let metadata =
+            json!({"namespace": "ns", "name": "app", "uid": "u", "deletionTimestamp": time});
+        parse(json!({ "metadata": metadata }))
+            .unwrap()
+            .is_terminating()
+    };
+    assert!(terminating(json!("2024-01-01T00:00:00Z")));
+    assert!(!terminating(json!(null)));
+}

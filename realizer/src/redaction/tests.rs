@@ -28,3 +28,27 @@ fn texts_of_secret_values_are_taken_out_of_messages() {
     );
     assert_eq!(scrub("nothing to hide", []), "nothing to hide");
 }
+
+#[test]
+fn what_base64_stands_for_is_taken_out_too() {
+    let secret = json!({"a": "aHVudGVyMg==", "b": "c2VjcmV0LXRva2Vu"});
+    assert_eq!(
+        scrub("hunter2 and secret-token and aHVudGVyMg==", [&secret]),
+        "<redacted> and <redacted> and <redacted>"
+    );
+}
+
+#[test]
+fn only_padded_base64_of_text_is_decoded() {
+    let cases = [
+        ("aHVudGVyMg==", Some("hunter2")),
+        ("YWJj", Some("abc")),
+        ("w6k=", Some("é")),
+        ("aHVudGVyMg", None),
+        ("not base64!!", None),
+        ("/////w==", None),
+    ];
+    for (base64, expected) in cases {
+        assert_eq!(decoded(base64).as_deref(), expected, "{base64}");
+    }
+}
