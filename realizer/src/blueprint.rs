@@ -1,18 +1,19 @@
 //! The blueprint: a ClusterSupplyChain or a ClusterDelivery, compiled once per resourceVersion.
 
+mod steps;
+
 use std::collections::BTreeMap;
 
 use api_types::blueprint::ServiceAccountRef;
-use api_types::{
-    BlueprintParam, BlueprintResource, BlueprintSpec, Condition, ConditionStatus, ConditionType,
-    TemplateReference,
-};
+use api_types::{BlueprintParam, BlueprintSpec, Condition, ConditionStatus, ConditionType};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::graph;
 use crate::matching::{MatchError, Matcher};
 use crate::{Family, GraphWarning, Owner};
+
+pub(crate) use steps::{BlueprintStep, Input, InputSlot, OptionTarget, TemplateChoice};
 
 /// A compiled blueprint.
 #[derive(Clone, Debug)]
@@ -34,70 +35,6 @@ pub struct Blueprint {
     pub(crate) ready: Option<Condition>,
     service_account: Option<ServiceAccountRef>,
     warnings: Vec<GraphWarning>,
-}
-
-/// One resource (step).
-#[derive(Clone, Debug)]
-pub(crate) struct BlueprintStep {
-    pub(crate) name: String,
-    pub(crate) template_kind: String,
-    pub(crate) choice: TemplateChoice,
-    pub(crate) params: Vec<BlueprintParam>,
-    /// In the order of the status: sources, images, deployment, configs.
-    pub(crate) inputs: Vec<Input>,
-}
-
-/// How a step finds its template.
-#[derive(Clone, Debug)]
-pub(crate) enum TemplateChoice {
-    Named(String),
-    Options(Vec<CompiledOption>),
-}
-
-/// One of several templates, for owners that match.
-#[derive(Clone, Debug)]
-pub(crate) struct CompiledOption {
-    pub(crate) target: OptionTarget,
-    pub(crate) matcher: Matcher,
-}
-
-/// What an option leads to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum OptionTarget {
-    /// The template of this name.
-    Template(String),
-    /// The local input of this name is handed through.
-    PassThrough(String),
-}
-
-impl OptionTarget {
-    /// How messages call the option.
-    pub(crate) fn name(&self) -> &str {
-        match self {
-            Self::Template(name) | Self::PassThrough(name) => name,
-        }
-    }
-}
-
-/// One declared input of a step.
-#[derive(Clone, Debug)]
-pub(crate) struct Input {
-    pub(crate) slot: InputSlot,
-    /// The name templates use; empty for the deployment.
-    pub(crate) local_name: String,
-    /// The step that provides it.
-    pub(crate) resource: String,
-    /// Index of that step, if it exists.
-    pub(crate) provider: Option<usize>,
-}
-
-/// Where an input appears in the templating context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InputSlot {
-    Source,
-    Image,
-    Deployment,
-    Config,
 }
 
 /// An object that cannot be a blueprint; the API server holds no such object.
@@ -160,7 +97,7 @@ impl Blueprint {
             }
         };
         let matcher = Matcher::new(&spec.owner_selector());
-        let steps = compile_steps(&spec.resources);
+        let steps = steps::compile(&spec.resources);
         let mut warnings: Vec<GraphWarning> = matcher
             .broken()
             .as_ref()
@@ -254,83 +191,6 @@ impl Blueprint {
     pub fn warnings(&self) -> &[GraphWarning] {
         &self.warnings
     }
-}
-
-impl BlueprintStep {
-    /// The templates it may use; pass-through options name none.
-    pub(crate) fn template_names(&self) -> impl Iterator<Item = &str> {
-        let (named, options): (Option<&str>, &[CompiledOption]) = match &self.choice {
-            TemplateChoice::Named(name) => (Some(name), &[]),
-            TemplateChoice::Options(options) => (None, options),
-        };
-        named
-            .into_iter()
-            .chain(options.iter().filter_map(|option| match &option.target {
-                OptionTarget::Template(name) => Some(name.as_str()),
-                OptionTarget::PassThrough(_) => None,
-            }))
-    }
-}
-
-fn compile_steps(resources: &[BlueprintResource]) -> Vec<BlueprintStep> {
-    let index: BTreeMap<&str, usize> = resources
-        .iter()
-        .enumerate()
-        .rev()
-        .map(|(index, resource)| (resource.name.as_str(), index))
-        .collect();
-    resources
-        .iter()
-        .map(|resource| BlueprintStep {
-            name: resource.name.clone(),
-            template_kind: resource.template_ref.kind.clone(),
-            choice: compile_choice(&resource.template_ref),
-            params: resource.params.clone(),
-            inputs: compile_inputs(resource, &index),
-        })
-        .collect()
-}
-
-fn compile_choice(reference: &TemplateReference) -> TemplateChoice {
-    if reference.options.is_empty() {
-        return TemplateChoice::Named(reference.name.clone().unwrap_or_default());
-    }
-    let options = reference.options.iter().map(|option| {
-        let named = option.name.clone().filter(|name| !name.is_empty());
-        CompiledOption {
-            target: match (&option.pass_through, named) {
-                (Some(input), None) => OptionTarget::PassThrough(input.clone()),
-                (_, named) => OptionTarget::Template(named.unwrap_or_default()),
-            },
-            matcher: Matcher::new(&option.selector),
-        }
-    });
-    TemplateChoice::Options(options.collect())
-}
-
-fn compile_inputs(resource: &BlueprintResource, index: &BTreeMap<&str, usize>) -> Vec<Input> {
-    let input = |slot, local_name: &str, provider: &str| Input {
-        slot,
-        local_name: local_name.to_owned(),
-        resource: provider.to_owned(),
-        provider: index.get(provider).copied(),
-    };
-    let listed = |slot, references: &[api_types::InputReference]| -> Vec<Input> {
-        references
-            .iter()
-            .map(|reference| input(slot, &reference.name, &reference.resource))
-            .collect()
-    };
-    let mut inputs = listed(InputSlot::Source, &resource.sources);
-    inputs.extend(listed(InputSlot::Image, &resource.images));
-    inputs.extend(
-        resource
-            .deployment
-            .iter()
-            .map(|deployment| input(InputSlot::Deployment, "", &deployment.resource)),
-    );
-    inputs.extend(listed(InputSlot::Config, &resource.configs));
-    inputs
 }
 
 fn selector_warning(error: &MatchError) -> GraphWarning {

@@ -59,6 +59,17 @@ impl<'o> ResolvedInputs<'o> {
             .map(|(_, value)| value)
     }
 
+    /// The input of this slot if it is the only one declared. Upstream counts the resolved ones, so with two declared
+    /// inputs the shortcut flickers (spec 3.5).
+    fn only(&self, step: &BlueprintStep, slot: InputSlot) -> Option<(&'o Input, &'o Output)> {
+        let declared = step
+            .inputs
+            .iter()
+            .filter(|input| input.slot == slot)
+            .count();
+        self.of_slot(slot).next().filter(|_| declared == 1)
+    }
+
     fn of_slot(&self, slot: InputSlot) -> impl Iterator<Item = (&'o Input, &'o Output)> {
         self.resolved
             .iter()
@@ -90,45 +101,40 @@ impl<'c> Context<'c> {
         inputs: &ResolvedInputs<'_>,
         labels: &BTreeMap<String, String>,
     ) -> Self {
-        let mut entries = Map::new();
         let params = params
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).clone()));
-        entries.insert("params".to_owned(), Value::Object(params.collect()));
-        entries.insert(
-            "labels".to_owned(),
-            labels
-                .iter()
-                .map(|(key, value)| (key.clone(), json!(value)))
-                .collect(),
-        );
+        let labels = labels
+            .iter()
+            .map(|(key, value)| (key.clone(), json!(value)));
         let deployment = inputs
             .deployment()
             .map_or(Value::Null, |output| entry(output, ""));
-        entries.insert("deployment".to_owned(), deployment);
-        for (slot, plural, singular) in [
-            (InputSlot::Source, "sources", "source"),
-            (InputSlot::Image, "images", "image"),
-            (InputSlot::Config, "configs", "config"),
-        ] {
-            let all: Map<String, Value> = inputs
-                .of_slot(slot)
-                .map(|(input, output)| (input.local_name.clone(), entry(output, &input.local_name)))
-                .collect();
-            // Upstream counts resolved inputs, so with two declared ones the shortcut flickers (spec 3.5).
-            let declared = step
-                .inputs
-                .iter()
-                .filter(|input| input.slot == slot)
-                .count();
-            if let (1, Some(only)) = (declared, inputs.of_slot(slot).next()) {
-                entries.insert(singular.to_owned(), shortcut(only));
+        let mut entries = Map::new();
+        let mut insert = |key: &str, value: Value| entries.insert(key.to_owned(), value);
+        insert("params", Value::Object(params.collect()));
+        insert("labels", Value::Object(labels.collect()));
+        insert("deployment", deployment);
+        for (slot, plural, singular) in SLOTS {
+            if let Some(only) = inputs.only(step, slot) {
+                insert(singular, shortcut(only));
             }
-            entries.insert(plural.to_owned(), Value::Object(all));
+            let named = inputs.of_slot(slot);
+            let named = named.map(|(input, output)| {
+                (input.local_name.clone(), entry(output, &input.local_name))
+            });
+            insert(plural, Value::Object(named.collect()));
         }
         Self { owner, entries }
     }
 }
+
+/// The slots whose inputs have names, with the keys for all and for the only one.
+const SLOTS: [(InputSlot, &str, &str); 3] = [
+    (InputSlot::Source, "sources", "source"),
+    (InputSlot::Image, "images", "image"),
+    (InputSlot::Config, "configs", "config"),
+];
 
 /// An input as it appears under its local name.
 fn entry(output: &Output, name: &str) -> Value {

@@ -39,7 +39,7 @@ pub(crate) fn scrub<'v>(message: &str, secrets: impl IntoIterator<Item = &'v Val
 
 /// The text that padded standard base64 stands for, if it is one.
 fn decoded(base64: &str) -> Option<String> {
-    if base64.len() % 4 != 0 {
+    if !base64.len().is_multiple_of(4) {
         return None;
     }
     let digits = base64.trim_end_matches('=');
