@@ -186,6 +186,14 @@ impl StampedWatches {
             .is_some_and(|watch| !watch.projection.clone().grow(needed))
     }
 
+    /// The reply to our own deletion.
+    pub fn deleted(&self, kind: &Kind, key: &ObjectKey, uid: &str) {
+        let watch = self.lock().kinds.get(kind).cloned();
+        if let Some(watch) = watch {
+            watch.write().hide(key, uid);
+        }
+    }
+
     /// All objects of one owner in every watched kind.
     pub fn owned_by(&self, uid: &str) -> Vec<(Arc<Served>, Arc<Stamped>)> {
         let kinds: Vec<Arc<KindWatch>> = self.lock().kinds.values().cloned().collect();
@@ -363,7 +371,7 @@ impl Follower {
             }
             Event::Delete(object) => {
                 let object = self.project(&object);
-                self.watch.write().hide(&object)
+                self.watch.write().hide(&object.key, &object.uid)
             }
             Event::InitDone => self.end_listing(),
         };

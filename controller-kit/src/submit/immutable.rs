@@ -33,10 +33,10 @@ impl Submitter {
             .max()
             .unwrap_or(0)
             + 1;
-        let created = self.create(applicant, submission, source, sequence).await?;
-        members.retain(|member| member.key != created.key);
-        members.push(Arc::new(created.clone()));
-        Ok(Self::family(source, &created, &members, Write::Created))
+        let (current, write) = self.create(applicant, submission, source, sequence).await?;
+        members.retain(|member| member.key != current.key);
+        members.push(Arc::new(current.clone()));
+        Ok(Self::family(source, &current, &members, write))
     }
 
     /// The members of the family: owned by this owner, all step labels equal; in order of submission.
@@ -146,14 +146,14 @@ impl Submitter {
         submission: &Submission,
         source: &Source,
         sequence: u64,
-    ) -> Result<Stamped, Failure> {
+    ) -> Result<(Stamped, Write), Failure> {
         let object = numbered(applicant, submission, sequence)?;
         match self
             .requests
             .create(&applicant.account, source.served(), &object)
             .await
         {
-            Ok(answer) => Ok(self.learn(source, &answer.body)),
+            Ok(answer) => Ok((self.learn(source, &answer.body), Write::Created)),
             Err(OwnerRequestError::Request(error)) if error.is(StatusCode::CONFLICT) => {
                 let existing = self.adopt(applicant, submission, source, &object).await?;
                 existing.ok_or_else(|| during("create", OwnerRequestError::Request(error)))
@@ -162,23 +162,21 @@ impl Submitter {
         }
     }
 
-    /// A create whose reply was lost answers AlreadyExists when it is repeated: the object is ours.
+    /// A create that answers AlreadyExists was done before, and the object is ours: its reply was lost, or somebody
+    /// stripped the label by which the watch would show it. The labels are put back, or nobody would hear of the
+    /// object any more.
     async fn adopt(
         &self,
         applicant: &Applicant<'_>,
         submission: &Submission,
         source: &Source,
         object: &Value,
-    ) -> Result<Option<Stamped>, Failure> {
+    ) -> Result<Option<(Stamped, Write)>, Failure> {
+        let (account, served) = (&applicant.account, source.served());
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let live = self
             .requests
-            .get(
-                &applicant.account,
-                source.served(),
-                applicant.namespace,
-                name,
-            )
+            .get(account, served, applicant.namespace, name)
             .await;
         let Some(live) = live.map_err(|error| during("create", error))? else {
             return Ok(None);
@@ -191,8 +189,16 @@ impl Submitter {
         if !ours || stamped.digest.as_deref() != Some(&submission.digest) {
             return Ok(None);
         }
-        source.watch().overlay(stamped.clone());
-        Ok(Some(stamped))
+        let Some(patch) = relabelling(&live, object) else {
+            source.watch().overlay(stamped.clone());
+            return Ok(Some((stamped, Write::Unchanged)));
+        };
+        let answer = self
+            .requests
+            .json_patch(account, served, applicant.namespace, name, &patch)
+            .await
+            .map_err(|error| during("patch", error))?;
+        Ok(Some((self.learn(source, &answer.body), Write::Patched)))
     }
 
     fn family(
@@ -256,6 +262,29 @@ fn numbered(
     metadata["annotations"][labels::RENDERED_DIGEST] = Value::from(submission.digest.as_str());
     metadata["annotations"][labels::SUBMISSION] = Value::from(sequence.to_string());
     Ok(object)
+}
+
+/// JSON patch that gives a live object the labels of its rendering; `None` when it has them.
+fn relabelling(live: &Value, rendered: &Value) -> Option<Value> {
+    let held = &live["metadata"]["labels"];
+    let missing: Vec<_> = rendered["metadata"]["labels"]
+        .as_object()?
+        .iter()
+        .filter(|(key, value)| held.get(key.as_str()) != Some(value))
+        .collect();
+    if missing.is_empty() {
+        return None;
+    }
+    let mut patch =
+        vec![json!({"op": "test", "path": "/metadata/uid", "value": live["metadata"]["uid"]})];
+    if !held.is_object() {
+        patch.push(json!({"op": "add", "path": "/metadata/labels", "value": {}}));
+    }
+    patch.extend(missing.into_iter().map(|(key, value)| {
+        let key = key.replace('~', "~0").replace('/', "~1");
+        json!({"op": "add", "path": format!("/metadata/labels/{key}"), "value": value})
+    }));
+    Some(Value::from(patch))
 }
 
 fn is_member(held: &BTreeMap<String, String>, family: &BTreeMap<String, String>) -> bool {

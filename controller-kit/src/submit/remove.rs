@@ -5,6 +5,7 @@ use realizer::Removal;
 use super::failure::{OwnerRequestError, SubmitError};
 use super::{Applicant, Submitter};
 use crate::mapper::Kind;
+use crate::stamped::ObjectKey;
 
 impl Submitter {
     /// Deletes an object that belongs to the applicant; one that is gone, or never was theirs, counts as deleted.
@@ -51,20 +52,20 @@ impl Submitter {
             live.filter(|live| is_controlled_by(live, applicant.uid))
                 .and_then(|live| live["metadata"]["uid"].as_str().map(str::to_owned))
         };
-        match uid {
-            Some(uid) => {
-                self.requests
-                    .delete(
-                        &applicant.account,
-                        &served,
-                        &reference.namespace,
-                        &reference.name,
-                        &uid,
-                    )
-                    .await
-            }
-            None => Ok(()),
+        let Some(uid) = uid else {
+            return Ok(());
+        };
+        let (namespace, name) = (&reference.namespace, &reference.name);
+        let gone = self
+            .requests
+            .delete(&applicant.account, &served, namespace, name, &uid)
+            .await?;
+        if gone {
+            // Otherwise a reconcile before the watch tells would delete it, and say so, again.
+            self.watches
+                .deleted(&kind, &ObjectKey::new(namespace, name), &uid);
         }
+        Ok(())
     }
 }
 

@@ -227,7 +227,7 @@ impl Requests {
         .await
     }
 
-    /// Deletes exactly the object with this uid, and what it owns in the background.
+    /// Deletes exactly the object with this uid, and what it owns in the background. False when finalizers hold it back.
     pub(super) async fn delete(
         &self,
         account: &Account,
@@ -235,7 +235,7 @@ impl Requests {
         namespace: &str,
         name: &str,
         uid: &str,
-    ) -> Result<(), OwnerRequestError> {
+    ) -> Result<bool, OwnerRequestError> {
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": {"uid": uid}});
         let call = Call {
             method: Method::DELETE,
@@ -244,12 +244,12 @@ impl Requests {
             body: Some(&options),
         };
         match self.send(account, call).await {
-            Ok(_) => Ok(()),
+            Ok(answer) => Ok(answer.body["kind"] == "Status"),
             // Gone already, or replaced by an object that is not ours.
             Err(OwnerRequestError::Request(error))
                 if error.is(StatusCode::NOT_FOUND) || error.is(StatusCode::CONFLICT) =>
             {
-                Ok(())
+                Ok(true)
             }
             Err(error) => Err(error),
         }

@@ -1,6 +1,10 @@
 //! The controller's binary on a real API server.
-#![expect(clippy::unwrap_used, reason = "a test that cannot set its stage has failed")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set its stage has failed"
+)]
 
 mod stage;
 
 mod chain;
+mod immutable;

@@ -1,12 +1,14 @@
 //! An API server of its own for each test, the CRDs, and the real binary.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
-use test_support::{ControlPlane, Process, eventually};
+use test_support::{AuditEvent, ControlPlane, Process, eventually};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Long enough for a loaded machine; tests wait for states, so a fast machine never waits this long.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -17,12 +19,18 @@ pub(crate) struct Stage {
     pub(crate) namespace: String,
     controller: Option<Process>,
     starts: u32,
+    metrics_port: u16,
+    touches: AtomicU32,
 }
 
 impl Stage {
     /// Everything but the controller.
     pub(crate) async fn set() -> Self {
-        let plane = ControlPlane::builder().audit().start().await.unwrap();
+        Self::on(ControlPlane::builder().audit().start().await.unwrap()).await
+    }
+
+    /// Everything but the controller, on this control plane.
+    pub(crate) async fn on(plane: ControlPlane) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         plane
             .install_crds(root.join("../deploy/crds"))
@@ -34,6 +42,8 @@ impl Stage {
             plane,
             controller: None,
             starts: 0,
+            metrics_port: 0,
+            touches: AtomicU32::new(0),
         };
         stage.apply(include_str!("../fixtures/test-crd.yaml")).await;
         stage.apply(&rights(&stage.namespace)).await;
@@ -48,26 +58,35 @@ impl Stage {
     }
 
     pub(crate) fn start_controller(&mut self) {
+        let kubeconfig = self.plane.kubeconfig_path().to_owned();
+        self.start_controller_as(&kubeconfig);
+    }
+
+    /// With the identity in this kubeconfig.
+    pub(crate) fn start_controller_as(&mut self, kubeconfig: &Path) {
         self.starts += 1;
-        let log = self
-            .plane
-            .folder()
-            .join(format!("controller-{}.log", self.starts));
+        self.metrics_port = free_port();
+        let ytt = test_support::assets().unwrap().binary("ytt").unwrap();
         let controller = Process::builder(env!("CARGO_BIN_EXE_supplychain-controller"))
-            .env("KUBECONFIG", self.plane.kubeconfig_path())
-            .arg(format!(
-                "--ytt={}",
-                test_support::assets()
-                    .unwrap()
-                    .binary("ytt")
-                    .unwrap()
-                    .display()
-            ))
-            .args(["--health-port=0"])
+            .env("KUBECONFIG", kubeconfig)
+            .arg(format!("--ytt={}", ytt.display()))
+            .arg("--health-port=0")
+            .arg(format!("--metrics-port={}", self.metrics_port))
             .arg("--log-level=debug")
-            .start(log)
+            .start(self.log_file(self.starts))
             .unwrap();
         self.controller = Some(controller);
+    }
+
+    fn log_file(&self, start: u32) -> PathBuf {
+        self.plane.folder().join(format!("controller-{start}.log"))
+    }
+
+    /// What the controller has logged since the beginning, over all starts.
+    pub(crate) fn log(&self) -> String {
+        (1..=self.starts)
+            .map(|start| std::fs::read_to_string(self.log_file(start)).unwrap())
+            .collect()
     }
 
     /// kill -9.
@@ -132,21 +151,246 @@ impl Stage {
         .await
     }
 
-    /// The controller's own requests so far, without watches, lists, discovery and its lease.
+    /// The controller's requests so far, whoever's token they carry, without watches, lists, discovery, events and its lease.
+    pub(crate) fn audited(&self) -> Vec<AuditEvent> {
+        let mut own = self.plane.requests_by("carto-supplychain").unwrap();
+        own.retain(|event| {
+            !matches!(event.verb.as_str(), "watch" | "list")
+                && event.object_ref.as_ref().is_some_and(|object| {
+                    object.resource != "events" && object.resource != "leases"
+                })
+        });
+        own
+    }
+
+    /// As [`Stage::audited`], as `verb path`.
     pub(crate) fn requests(&self) -> Vec<String> {
-        let own = self.plane.requests_by("carto-supplychain").unwrap();
+        let own = self.audited();
         own.iter()
-            .filter(|event| !matches!(event.verb.as_str(), "watch" | "list"))
-            .filter(|event| event.object_ref.is_some())
-            .filter(|event| {
-                event
-                    .object_ref
-                    .as_ref()
-                    .is_none_or(|object| object.resource != "events" && object.resource != "leases")
-            })
             .map(|event| format!("{} {}", event.verb, event.request_uri))
             .collect()
     }
+
+    /// The writes so far to stamped objects: `verb plural/name code`.
+    pub(crate) fn writes(&self) -> Vec<String> {
+        let own = self.audited();
+        own.iter()
+            .filter(|event| event.is_write())
+            .filter_map(|event| Some((event, event.object_ref.as_ref()?)))
+            .filter(|(_, object)| object.api_group != "carto.run" && object.subresource.is_empty())
+            .map(|(event, object)| {
+                let code = event
+                    .response_status
+                    .as_ref()
+                    .map_or(0, |status| status.code);
+                format!("{} {}/{} {code}", event.verb, object.resource, object.name)
+            })
+            .collect()
+    }
+
+    /// The sum over a metric's series whose line contains all of `parts`.
+    pub(crate) async fn metric(&self, name: &str, parts: &[&str]) -> Option<f64> {
+        let text = http_get(self.metrics_port, "/metrics").await.ok()?;
+        let series = text
+            .lines()
+            .filter(|line| line.starts_with(&format!("{name}{{")))
+            .filter(|line| parts.iter().all(|part| line.contains(part)));
+        series
+            .map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum()
+    }
+
+    /// Waits until no workload is being reconciled or about to be.
+    pub(crate) async fn idle(&self) {
+        eventually("the controller is idle", PATIENCE, async || {
+            let running = self
+                .metric("carto_queue_running", &["queue=\"owners\""])
+                .await?;
+            let waiting = self
+                .metric("carto_queue_depth", &["queue=\"owners\""])
+                .await?;
+            (running + waiting < 0.5).then_some(())
+        })
+        .await;
+    }
+
+    /// Has the workload reconciled once more, and waits for the end of it.
+    pub(crate) async fn reconcile(&self, workload: &str) {
+        let counted = || self.metric("carto_reconcile_total", &["kind=\"Workload\""]);
+        let before = eventually("metrics are served", PATIENCE, counted).await;
+        let touch = self.touches.fetch_add(1, Ordering::Relaxed);
+        let patch = json!({"metadata": {"annotations": {"touch": touch.to_string()}}});
+        self.edit("carto.run/v1alpha1", "Workload", workload, patch)
+            .await;
+        eventually("the workload was looked at", PATIENCE, async || {
+            let after = counted().await?;
+            (after > before).then_some(())
+        })
+        .await;
+        self.idle().await;
+    }
+
+    /// Reconciles the workload some times once it has settled, and returns what was requested meanwhile.
+    pub(crate) async fn requests_of_reconciles(&self, workload: &str, times: u32) -> Vec<String> {
+        eventually("a reconcile sends nothing", PATIENCE, async || {
+            let before = self.requests().len();
+            self.reconcile(workload).await;
+            let new = self.requests().split_off(before);
+            if new.is_empty() { Ok(()) } else { Err(new) }
+        })
+        .await;
+        let before = self.requests().len();
+        for _ in 0..times {
+            self.reconcile(workload).await;
+        }
+        self.requests().split_off(before)
+    }
+
+    /// A merge patch by somebody.
+    pub(crate) async fn edit(&self, api_version: &str, kind: &str, name: &str, patch: Value) {
+        let by_somebody = PatchParams {
+            field_manager: Some("somebody".into()),
+            ..PatchParams::default()
+        };
+        self.api(api_version, kind)
+            .patch(name, &by_somebody, &Patch::Merge(patch))
+            .await
+            .unwrap();
+    }
+
+    pub(crate) async fn edit_workload(&self, name: &str, patch: Value) {
+        self.edit("carto.run/v1alpha1", "Workload", name, patch)
+            .await;
+    }
+
+    pub(crate) async fn delete(&self, api_version: &str, kind: &str, name: &str) {
+        self.api(api_version, kind)
+            .delete(name, &DeleteParams::background())
+            .await
+            .unwrap();
+    }
+
+    /// Creates an object as another controller would.
+    pub(crate) async fn create_as(&self, field_manager: &str, object: Value) -> Value {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap();
+        let api = self.api(text("/apiVersion"), text("/kind"));
+        let by = PostParams {
+            field_manager: Some(field_manager.into()),
+            ..PostParams::default()
+        };
+        let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
+        serde_json::to_value(api.create(&by, &object).await.unwrap()).unwrap()
+    }
+
+    /// The objects of a kind in the namespace, oldest submission first.
+    pub(crate) async fn all(&self, api_version: &str, kind: &str) -> Vec<Value> {
+        let api = self.api(api_version, kind);
+        // Just after a definition was installed, the server's cache of its kind is not filled yet.
+        let listed = eventually(
+            &format!("{kind} objects are listed"),
+            PATIENCE,
+            async || api.list(&ListParams::default()).await.map(Some),
+        )
+        .await;
+        let mut objects: Vec<Value> = listed
+            .into_iter()
+            .map(|object| serde_json::to_value(object).unwrap())
+            .collect();
+        objects.sort_by_key(|object| {
+            let annotation = object["metadata"]["annotations"]["carto.run/submission"].as_str();
+            annotation.map_or(0, |text| text.parse::<u64>().unwrap())
+        });
+        objects
+    }
+
+    pub(crate) async fn tests(&self) -> Vec<Value> {
+        self.all("test.run/v1alpha1", "Test").await
+    }
+
+    /// The events so far: `type reason: message`.
+    pub(crate) async fn events(&self) -> Vec<String> {
+        let events = self.all("v1", "Event").await;
+        let text =
+            |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+        events
+            .iter()
+            .map(|event| {
+                format!(
+                    "{} {}: {}",
+                    text(event, "type"),
+                    text(event, "reason"),
+                    text(event, "message")
+                )
+            })
+            .collect()
+    }
+
+    /// Gives the service account more rights, as RBAC rules in YAML flow style.
+    pub(crate) async fn grant(&self, role: &str, rules: &str) {
+        let namespace = &self.namespace;
+        self.apply(&format!(
+            r"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: {role}, namespace: {namespace}}}
+rules: {rules}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: {role}, namespace: {namespace}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: {role}}}
+subjects: [{{kind: ServiceAccount, name: sa, namespace: {namespace}}}]
+"
+        ))
+        .await;
+    }
+
+    /// Waits until the workload is as described by `probe`, which says what it sees instead.
+    pub(crate) async fn until(
+        &self,
+        workload: &str,
+        what: &str,
+        probe: impl Fn(&Value) -> bool,
+    ) -> Value {
+        eventually(
+            &format!("workload {workload}: {what}"),
+            PATIENCE,
+            async || {
+                let seen = self.workload(workload).await;
+                if probe(&seen) {
+                    Ok(Some(seen))
+                } else {
+                    Err(seen["status"].clone())
+                }
+            },
+        )
+        .await
+    }
+}
+
+/// A port that nobody listens on at the moment.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("[::]:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+async fn http_get(port: u16, path: &str) -> std::io::Result<String> {
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
+    let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
+}
+
+/// The entry of a step in a workload's status, or null.
+pub(crate) fn step(workload: &Value, name: &str) -> Value {
+    let entries = workload["status"]["resources"].as_array().cloned();
+    entries
+        .unwrap_or_default()
+        .into_iter()
+        .find(|entry| entry["name"] == name)
+        .unwrap_or_default()
 }
 
 /// The condition of a type, or null.
