@@ -243,7 +243,7 @@ impl Scene {
 
     async fn stop(&self) {
         self.tasks.token().cancel();
-        self.tasks.join(Duration::from_secs(60)).await.unwrap();
+        self.tasks.join(Duration::from_mins(1)).await.unwrap();
     }
 }
 

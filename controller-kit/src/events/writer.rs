@@ -77,7 +77,6 @@ impl Writer {
                 () = shutdown.cancelled() => return,
             };
             let Some(happening) = happening else { return };
-            tokio::time::sleep(self.pace.take(Instant::now())).await;
             let outcome = self.send(&happening).await;
             self.metrics.event(outcome);
         }
@@ -86,13 +85,24 @@ impl Writer {
     async fn send(&mut self, happening: &Happening) -> EventOutcome {
         let outcome = match self.series.admit(happening) {
             Request::RateLimited => return EventOutcome::RateLimited,
-            Request::Create(created) => self.create(created).await,
-            Request::Count(counted) => self.count(happening, counted).await,
+            Request::Create(created) => {
+                self.turn().await;
+                self.create(created).await
+            }
+            Request::Count(counted) => {
+                self.turn().await;
+                self.count(happening, counted).await
+            }
         };
         outcome.unwrap_or_else(|error| {
             debug!(reason = happening.reason, error = %error, "event not sent");
             EventOutcome::Failed
         })
+    }
+
+    /// Only what is sent takes from the pace.
+    async fn turn(&mut self) {
+        tokio::time::sleep(self.pace.take(Instant::now())).await;
     }
 
     async fn create(&mut self, created: Created) -> Result<EventOutcome, kube::Error> {

@@ -157,7 +157,7 @@ impl Replica {
 
     async fn stop(&self) {
         self.leadership.hand_over();
-        self.tasks.join(Duration::from_secs(60)).await.unwrap();
+        self.tasks.join(Duration::from_mins(1)).await.unwrap();
     }
 }
 
@@ -257,7 +257,7 @@ async fn a_leader_that_promised_more_time_gets_it() {
         json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "controller", "resourceVersion": "x"},
         "spec": {"holderIdentity": "slow", "leaseDurationSeconds": 60}}),
     );
-    assert!(replica(&server, "b").leads().await >= Duration::from_secs(60));
+    assert!(replica(&server, "b").leads().await >= Duration::from_mins(1));
 }
 
 #[tokio::test(start_paused = true)]

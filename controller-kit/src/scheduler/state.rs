@@ -168,7 +168,12 @@ impl State {
                 self.resting -= 1;
                 // `until` is the end of the run plus the debounce of events.
                 let ended = until.checked_sub(self.config.debounce).unwrap_or(now);
-                self.queue(key, lane, due.unwrap_or(ended + self.debounce(lane)), now);
+                self.queue(
+                    key,
+                    lane,
+                    due.unwrap_or_else(|| ended + self.debounce(lane)),
+                    now,
+                );
             }
             Phase::Running { .. } => {}
         }
@@ -308,7 +313,7 @@ impl State {
             (Some(own), Some(again)) => Some(merge(
                 own,
                 Wake {
-                    due: Some(again.due.unwrap_or(now + self.debounce(again.lane))),
+                    due: Some(again.due.unwrap_or_else(|| now + self.debounce(again.lane))),
                     ..again
                 },
             )),
@@ -318,7 +323,7 @@ impl State {
             Some(wake) => self.queue(
                 key.clone(),
                 wake.lane,
-                wake.due.unwrap_or(now + self.debounce(wake.lane)),
+                wake.due.unwrap_or_else(|| now + self.debounce(wake.lane)),
                 now,
             ),
             None => self.rest(key, forgotten, now),

@@ -45,7 +45,7 @@ pub(super) async fn keep_ca_bundle(
             match event {
                 Some(Ok(configuration)) => latest = configuration,
                 Some(Err(error)) => {
-                    warn!(configuration = %name, error = %chain(&error), "caBundle: configuration not watched")
+                    warn!(configuration = %name, error = %chain(&error), "caBundle: configuration not watched");
                 }
                 None => return,
             }

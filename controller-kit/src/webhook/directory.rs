@@ -63,7 +63,7 @@ fn load(directory: &Path, found: &Found, certificate: &ServingCertificate, metri
             certificate.replace(&loaded, metrics);
         }
         Err(error) => {
-            warn!(directory = %directory.display(), error, "webhook certificate not loaded")
+            warn!(directory = %directory.display(), error, "webhook certificate not loaded");
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::metrics::Metrics;
 use crate::shutdown::Tasks;
 
 /// How often it is looked whether something is due. No request unless there is.
-const CHECK: Duration = Duration::from_secs(3600);
+const CHECK: Duration = Duration::from_hours(1);
 /// The wait after a refused write.
 const RETRY: Duration = Duration::from_secs(5);
 

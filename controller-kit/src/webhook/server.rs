@@ -38,7 +38,7 @@ pub(super) const BODY_LIMIT: usize = 7 * 1024 * 1024;
 const CONNECTIONS: usize = 256;
 const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Longer than the API server keeps a connection idle, so that it is the one who closes.
-const IDLE: Duration = Duration::from_secs(120);
+const IDLE: Duration = Duration::from_mins(2);
 
 /// Serves the webhook on all interfaces until the tasks are cancelled; returns its address.
 ///

@@ -34,10 +34,11 @@ async fn apply(
 async fn mended(plane: &ControlPlane, mut object: Value, changed: &[&str]) -> Value {
     let client = plane.client().unwrap();
     let namespace = plane.create_namespace("typed").await.unwrap();
-    match apply(&client, &namespace, &object).await {
-        Err(kube::Error::Api(status)) => assert!(is_typed_patch_failure(&status), "{status:?}"),
-        other => panic!("expected a refusal, got {other:?}"),
-    }
+    let refusal = apply(&client, &namespace, &object).await.unwrap_err();
+    assert!(
+        matches!(&refusal, kube::Error::Api(status) if is_typed_patch_failure(status)),
+        "{refusal:?}"
+    );
     let (api_version, kind) = (
         object["apiVersion"].as_str().unwrap().to_owned(),
         object["kind"].as_str().unwrap().to_owned(),
@@ -88,7 +89,7 @@ async fn a_deployment_with_the_owners_env_and_the_templates_env_is_mended() {
     assert_eq!(container["ports"].as_array().unwrap().len(), 2);
 }
 
-const CRD: &str = r#"
+const CRD: &str = r"
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: stricts.typed.test}
@@ -122,7 +123,7 @@ spec:
                 tags: {type: array, x-kubernetes-list-type: set, items: {type: string}}
                 plain: {type: array, items: {type: object, properties: {a: {type: string}}}}
                 empty: {type: object}
-"#;
+";
 
 #[tokio::test]
 async fn a_custom_object_is_mended_in_every_form_a_schema_has() {
