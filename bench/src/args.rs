@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// Writes all figures to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Copies the controller's logs to this folder.
+    /// Keeps the controller's logs and the audit logs in this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) logs: Option<PathBuf>,
     /// Ends with an error when a bar is missed.

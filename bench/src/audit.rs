@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::Deserialize;
@@ -20,6 +20,11 @@ impl AuditLog {
     /// Starts at the beginning of the log.
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, offset: 0 }
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     /// The requests recorded since the last call.

@@ -19,15 +19,28 @@ use crate::world::World;
 pub(crate) async fn run(args: &Args, count: usize, binary: Option<&Path>) -> anyhow::Result<Run> {
     say(&format!("\nN = {count} Workloads × {} steps", args.steps));
     let mut world = World::start().await?;
+    let run = phases(args, &mut world, count, binary).await;
+    if let Some(folder) = &args.logs {
+        world.keep_audit_log(&folder.join(format!("audit-{count}.log")))?;
+    }
+    run
+}
+
+async fn phases(
+    args: &Args,
+    world: &mut World,
+    count: usize,
+    binary: Option<&Path>,
+) -> anyhow::Result<Run> {
     world.furnish(FLOOR, count).await?;
     let concurrency = match args.concurrency {
         Some(concurrency) => concurrency,
-        None => floor::best_concurrency(&world, count, args.steps).await?,
+        None => floor::best_concurrency(world, count, args.steps).await?,
     };
     world.let_control_plane_rest().await?;
-    let floor = floor::measure(&world, count, args.steps, concurrency).await?;
+    let floor = floor::measure(world, count, args.steps, concurrency).await?;
     say(&format!("floor          {}", report::floor(&floor)));
-    let chains = floor::chains(&world, count, args.steps, args.source_changes).await?;
+    let chains = floor::chains(world, count, args.steps, args.source_changes).await?;
     if let Some(chains) = &chains {
         say(&format!("floor, changes {}", report::latency(chains)));
     }
@@ -41,10 +54,10 @@ pub(crate) async fn run(args: &Args, count: usize, binary: Option<&Path>) -> any
         measured: None,
     };
     if let Some(binary) = binary {
-        run.measured = Some(controller(args, &mut world, binary, &run).await?);
+        run.measured = Some(controller(args, world, binary, &run).await?);
     }
     world.let_control_plane_rest().await?;
-    run.floor_again = floor::measure(&world, count, args.steps, concurrency).await?;
+    run.floor_again = floor::measure(world, count, args.steps, concurrency).await?;
     say(&format!("floor again    {}", report::drift(&run)));
     Ok(run)
 }

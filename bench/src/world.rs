@@ -1,6 +1,7 @@
 //! The control plane that everything is measured on, and what the bench sees of it.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -233,6 +234,17 @@ impl World {
             tokio::time::sleep(LOOK).await;
         }
         Ok((requests, true))
+    }
+
+    /// Copies the audit log, which goes with the control plane.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be copied.
+    pub(crate) fn keep_audit_log(&self, to: &Path) -> anyhow::Result<()> {
+        std::fs::create_dir_all(to.parent().unwrap_or(to))?;
+        std::fs::copy(self.audit.path(), to).with_context(|| to.display().to_string())?;
+        Ok(())
     }
 
     /// CPU time so far, in seconds, of each part of the control plane, of the bench, and of the controller if it runs.
