@@ -33,7 +33,7 @@ async fn a_kubeconfig_and_the_crds_are_all_the_binary_needs() {
 }
 
 /// Two steps, one giving to the other, with the rights of a service account that may write ConfigMaps.
-const SMALLEST: &str = r"
+pub(crate) const SMALLEST: &str = r"
 apiVersion: v1
 kind: ServiceAccount
 metadata: {name: app}

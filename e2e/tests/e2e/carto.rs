@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use anyhow::ensure;
+use e2e::Controller;
 use e2e::binaries::{self, workspace};
+use k8s_openapi::api::core::v1::ConfigMap;
 use test_support::{ControlPlane, Process, eventually};
 
 use crate::LIMIT;
@@ -175,6 +177,44 @@ async fn a_workload_nobody_works_on_is_said_to_be_just_that_and_waiting_for_it_f
 }
 
 #[tokio::test]
+async fn a_developer_who_may_not_read_blueprints_sees_the_steps_of_the_status() {
+    let control_plane = cluster_with_a_workload().await;
+    control_plane.apply_yaml(DEVELOPER).await.unwrap();
+    let status = serde_json::json!({"status": {
+        "supplyChainRef": {"kind": "ClusterSupplyChain", "name": "chain"},
+        "resources": [{"name": "fetch", "inputs": [{"name": "start"}]}],
+    }});
+    let patch = kube::api::Patch::Merge(&status);
+    workloads(&control_plane)
+        .patch_status("app", &kube::api::PatchParams::default(), &patch)
+        .await
+        .unwrap();
+
+    let developer = control_plane.kubeconfig_as_user("dora", &[]).unwrap();
+    let output = carto(&developer, &["app"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let shown = stdout(&output);
+    assert!(
+        shown.contains("ClusterSupplyChain chain (could not be read; steps as in the status)"),
+        "{shown}"
+    );
+    assert!(shown.contains("inputs    from start"), "{shown}");
+}
+
+const DEVELOPER: &str = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: dora, namespace: default}
+rules: [{apiGroups: [carto.run], resources: [workloads], verbs: [get, list, watch]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: dora, namespace: default}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: dora}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: dora}]
+";
+
+#[tokio::test]
 async fn a_watch_shows_every_change_until_it_is_interrupted() {
     let control_plane = cluster_with_a_workload().await;
     let home = tempfile::tempdir().unwrap();
@@ -218,6 +258,72 @@ async fn a_watch_ends_when_the_workload_is_deleted() {
         "{}",
         watch.log_tail()
     );
+}
+
+#[tokio::test]
+async fn a_revoked_right_is_named_and_granting_it_again_is_all_that_is_needed() {
+    let control_plane = ControlPlane::start().await.unwrap();
+    control_plane
+        .install_crds(workspace().join("deploy/crds"))
+        .await
+        .unwrap();
+    let _controller = Controller::start(control_plane.kubeconfig_path(), &[])
+        .await
+        .unwrap();
+    control_plane
+        .apply_yaml(crate::bare::SMALLEST)
+        .await
+        .unwrap();
+    wait_until_ready(&control_plane, "default", "app").await;
+
+    let nothing_granted = "
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: app, namespace: default}
+rules: []
+";
+    control_plane.apply_yaml(nothing_granted).await.unwrap();
+    let other_greeting = crate::bare::SMALLEST
+        .split("---")
+        .find(|document| document.contains("name: greet}"))
+        .unwrap()
+        .replace("hello from", "good morning from");
+    control_plane.apply_yaml(&other_greeting).await.unwrap();
+    let admin = control_plane.kubeconfig_path().to_path_buf();
+    eventually("the tree says what to grant to whom", LIMIT, async || {
+        let shown = stdout(&carto(&admin, &["app"]));
+        ensure!(shown.starts_with("✗ workload default/app is held back by step greet: "), "{shown}");
+        ensure!(shown.contains("kubectl auth can-i patch configmaps -n default --as=system:serviceaccount:default:app"), "{shown}");
+        anyhow::Ok(())
+    })
+    .await;
+    let maps: kube::Api<ConfigMap> =
+        kube::Api::namespaced(control_plane.client().unwrap(), "default");
+    assert_eq!(
+        maps.get("app-published").await.unwrap().data.unwrap()["greeting"],
+        "hello from app"
+    );
+
+    let granted = crate::bare::SMALLEST
+        .split("---")
+        .find(|document| document.contains("kind: Role\n"))
+        .unwrap();
+    control_plane.apply_yaml(granted).await.unwrap();
+    eventually("the chain goes on by itself", LIMIT, async || {
+        let greeting = maps
+            .get("app-published")
+            .await?
+            .data
+            .unwrap_or_default()
+            .remove("greeting");
+        ensure!(
+            greeting.as_deref() == Some("good morning from app"),
+            "{greeting:?}"
+        );
+        anyhow::Ok(())
+    })
+    .await;
+    wait_until_ready(&control_plane, "default", "app").await;
 }
 
 async fn await_lines(process: &Process, expected: &[&str]) {
