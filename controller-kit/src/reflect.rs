@@ -20,7 +20,7 @@ use tracing::{debug, warn};
 
 use crate::stamped::ObjectKey;
 
-const PAGE: u32 = 200;
+const PAGE: u32 = 100;
 
 /// What a store keeps of an object.
 pub trait Entry: Send + Sync + Sized + 'static {

@@ -22,7 +22,7 @@ use crate::shutdown::Tasks;
 use crate::stamped::{ObjectKey, Projection, Stamped, Store, Touched};
 
 /// Objects per page of a listing: a page is held in memory whole.
-const PAGE: u32 = 200;
+const PAGE: u32 = 100;
 /// A kind that no owner uses is watched this much longer, so that a template edit does not list twice.
 const LINGER: Duration = Duration::from_secs(30);
 
