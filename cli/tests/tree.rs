@@ -45,7 +45,7 @@ fn named(case: &str) -> Tree {
 }
 
 #[test]
-fn every_tree_looks_as_written_down() {
+fn every_tree_is_as_in_its_golden_file() {
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
     assert!(cases().len() > 10, "the cases are gone");
     for case in cases() {
