@@ -340,6 +340,10 @@ mod tests {
         }
     }
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the tables read better without references"
+    )]
     fn object(name: &str, version: u64, data: Value) -> Value {
         json!({"metadata": {"name": name, "resourceVersion": version.to_string()}, "data": data})
     }
@@ -348,8 +352,9 @@ mod tests {
         let seen = Mutex::new(Vec::new());
         let stream: Events = futures::stream::iter(events.into_iter().map(Ok)).boxed();
         let note = |change: Change<'_, Kept>| {
-            let text =
-                |entry: Option<&Arc<Kept>>| entry.map_or("-".to_owned(), |entry| entry.1.clone());
+            let text = |entry: Option<&Arc<Kept>>| {
+                entry.map_or_else(|| "-".to_owned(), |entry| entry.1.clone())
+            };
             seen.lock().unwrap().push(format!(
                 "{} {}>{}",
                 change.key.name,

@@ -241,8 +241,9 @@ where
     };
     let told = controller.clone();
     let happened = move |key: Option<&crate::stamped::ObjectKey>| {
-        key.into_iter()
-            .for_each(|key| told.definition_changed(&key.name));
+        if let Some(key) = key {
+            told.definition_changed(&key.name);
+        }
     };
     tasks.spawn(
         "definition-watch",

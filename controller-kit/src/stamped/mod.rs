@@ -12,6 +12,6 @@ mod watch;
 pub use object::{ControllerRef, LEGACY_MANAGERS, ObjectKey, Stamped};
 pub use projection::Projection;
 pub use store::{Store, Touched};
-pub use watch::{KindWatch, Readiness, StampedWatches, WatchSettings};
+pub use watch::{KindWatch, Readiness, StampedWatches, Wake, WatchSettings};
 
 pub(crate) use watch::refusal;

@@ -168,6 +168,10 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the tables read better without references"
+    )]
     fn check(rendered: Value, entry: Value, expected: &[&str]) {
         assert_eq!(
             uncovered(&rendered, Some(&entry), true),
