@@ -6,7 +6,7 @@ import (
 )
 
 // agree compares values as the doubles that upstream makes of all numbers; one answer of several is enough.
-func agree(question Case, expected []Answer, ours Answer) bool {
+func agree(expected []Answer, ours Answer) bool {
 	for _, answer := range expected {
 		if (answer.OK == nil) != (ours.OK == nil) || answer.Error != ours.Error {
 			continue
@@ -33,6 +33,10 @@ func explain(question Case, expected []Answer, ours Answer) string {
 	case isPath && strings.Contains(ours.Error, "int64 is not array") &&
 		(strings.Contains(expected[0].Error, "uint8 is not array") || strings.Contains(expected[0].Error, " int is not array")):
 		return "bytes of a text and numbers of the path have no type of their own"
+	case isPath && strings.Contains(question.Text, `\xff`):
+		return "bytes of the path that are no text become U+FFFD"
+	case question.Kind == "yaml" && len(expected) > 1:
+		return "yaml.v3 gives different answers, since its order of keys contradicts itself"
 	case question.Kind == "json" && exceedsDoubles(doubles(question.Data)):
 		return "integers that a double cannot hold stay exact"
 	case isPath && ours.OK == nil && strings.Contains(ours.Error, "more than 100000 results"):

@@ -103,8 +103,11 @@ func compareAll(cases, ours *json.Decoder) error {
 			return fmt.Errorf("our answer to %+v: %w", question, err)
 		}
 		counts[question.Kind]++
-		expected := ask(question)
-		if agree(question, expected, answer) {
+		if agree(ask(question, 1), answer) {
+			continue
+		}
+		expected := ask(question, 200)
+		if agree(expected, answer) {
 			continue
 		}
 		if reason := explain(question, expected, answer); reason != "" {

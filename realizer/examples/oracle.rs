@@ -36,9 +36,7 @@ fn answer(case: &Case) -> Result<Result<Value, String>, String> {
             .evaluate(&case.data)
             .map(std::borrow::Cow::into_owned)
             .map_err(|error| error.to_string()),
-        "unwrapped" => check_unwrapped(&case.text)
-            .map(|()| Value::Null)
-            .map_err(|error| error.to_string()),
+        "unwrapped" => check_unwrapped(&case.text).map(|()| Value::Null),
         "tags" => Compiled::compile(&Value::from(case.text.as_str()))
             .render(&mut |path| path.evaluate(&case.data))
             .map_err(|error| error.cause.to_string()),

@@ -1,5 +1,7 @@
 //! Text as Go writes it, where users or their tests compare it.
 
+use std::fmt::Write as _;
+
 use serde_json::{Map, Number, Value};
 use unicode_general_category::{GeneralCategory, get_general_category};
 
@@ -58,35 +60,88 @@ fn sorted(fields: &Map<String, Value>) -> Vec<(&String, &Value)> {
 
 /// A double in the fewest digits that give it back, as `%v` and YAML have it: with an exponent below 1e-4 and from 1e6 on.
 pub fn shortest(number: f64) -> String {
-    let (digits, exponent) = scientific(number);
-    if (-4..6).contains(&exponent) {
-        return number.to_string();
+    let digits = Decimal::of(number);
+    if (-4..6).contains(&digits.exponent) {
+        digits.fixed()
+    } else {
+        digits.scientific()
     }
-    with_exponent(&digits, exponent)
 }
 
 /// A double as Go's JSON encoder writes it: an exponent only below 1e-6 and from 1e21 on.
 pub fn json_number(number: f64) -> String {
-    let (digits, exponent) = scientific(number);
-    if number == 0.0 || (-6..21).contains(&exponent) {
-        return number.to_string();
-    }
-    // JSON drops the zero that pads a negative exponent.
-    with_exponent(&digits, exponent).replace("e-0", "e-")
-}
-
-/// The shortest digits, with a point behind the first, and the exponent.
-fn scientific(number: f64) -> (String, i32) {
-    let text = format!("{number:e}");
-    match text.split_once('e') {
-        Some((digits, exponent)) => (digits.to_owned(), exponent.parse().unwrap_or(0)),
-        None => (text, 0),
+    let digits = Decimal::of(number);
+    if (-6..21).contains(&digits.exponent) {
+        digits.fixed()
+    } else {
+        // JSON drops the zero that pads a negative exponent.
+        digits.scientific().replace("e-0", "e-")
     }
 }
 
-fn with_exponent(digits: &str, exponent: i32) -> String {
-    let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{digits}e{sign}{:02}", exponent.abs())
+/// The fewest digits that give a double back.
+struct Decimal {
+    negative: bool,
+    /// Without leading or trailing zeros, unless it is the zero.
+    digits: String,
+    /// Of the first digit.
+    exponent: i32,
+}
+
+impl Decimal {
+    /// Of several shortest ones Go takes the nearest, and of two as near the even one. So does `serde_json`; the
+    /// standard library takes the greater one.
+    fn of(number: f64) -> Self {
+        let text =
+            Number::from_f64(number).map_or_else(|| "0".to_owned(), |number| number.to_string());
+        let unsigned = text.strip_prefix('-').unwrap_or(&text);
+        let (mantissa, exponent) = unsigned.split_once('e').unwrap_or((unsigned, "0"));
+        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        let all = format!("{whole}{fraction}");
+        let leading = all.len() - all.trim_start_matches('0').len();
+        let digits = all.trim_matches('0');
+        let place = |length: usize| i32::try_from(length).unwrap_or(i32::MAX);
+        let exponent = exponent.parse().unwrap_or(0) + place(whole.len()) - place(leading) - 1;
+        let zero = digits.is_empty();
+        Self {
+            negative: text.starts_with('-'),
+            digits: if zero {
+                "0".to_owned()
+            } else {
+                digits.to_owned()
+            },
+            exponent: if zero { 0 } else { exponent },
+        }
+    }
+
+    fn sign(&self) -> &'static str {
+        if self.negative { "-" } else { "" }
+    }
+
+    fn fixed(&self) -> String {
+        let (sign, digits) = (self.sign(), &self.digits);
+        let Ok(before) = usize::try_from(self.exponent + 1) else {
+            let zeros = "0".repeat(self.exponent.unsigned_abs() as usize - 1);
+            return format!("{sign}0.{zeros}{digits}");
+        };
+        match digits.split_at_checked(before) {
+            Some(("", fraction)) => format!("{sign}0.{fraction}"),
+            Some((whole, "")) => format!("{sign}{whole}"),
+            Some((whole, fraction)) => format!("{sign}{whole}.{fraction}"),
+            None => format!("{sign}{digits}{}", "0".repeat(before - digits.len())),
+        }
+    }
+
+    fn scientific(&self) -> String {
+        let (first, rest) = self.digits.split_at(1);
+        let point = if rest.is_empty() { "" } else { "." };
+        let exponent_sign = if self.exponent < 0 { '-' } else { '+' };
+        let exponent = self.exponent.unsigned_abs();
+        format!(
+            "{}{first}{point}{rest}e{exponent_sign}{exponent:02}",
+            self.sign()
+        )
+    }
 }
 
 /// Compact JSON as Go's encoder writes it: keys sorted, `<`, `>`, `&` and two line separators escaped, doubles without
@@ -139,7 +194,8 @@ fn write_quoted(text: &mut String, value: &str) {
             '\u{8}' => text.push_str("\\b"),
             '\u{c}' => text.push_str("\\f"),
             '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}' => {
-                text.push_str(&format!("\\u{:04x}", u32::from(character)));
+                // Writing to a String cannot fail.
+                let _ = write!(text, "\\u{:04x}", u32::from(character));
             }
             other => text.push(other),
         }
@@ -244,5 +300,55 @@ mod tests {
         assert_eq!(super::json(&json!(1e-7)), "1e-7");
         assert_eq!(super::json(&json!(1_000_000.0)), "1000000");
         assert_eq!(super::json(&json!("a\u{2028}\u{1}")), "\"a\\u2028\\u0001\"");
+    }
+
+    #[test]
+    fn doubles_have_the_digits_of_go() {
+        for (number, in_text, in_json) in [
+            // A tie between two shortest forms: Go takes the even one.
+            (
+                -835_735_618_606_991.25,
+                "-8.357356186069912e+14",
+                "-835735618606991.2",
+            ),
+            (0.000_1, "0.0001", "0.0001"),
+            (0.000_01, "1e-05", "0.00001"),
+            (0.5, "0.5", "0.5"),
+            (100.25, "100.25", "100.25"),
+            (999_999.5, "999999.5", "999999.5"),
+            (1e20, "1e+20", "100000000000000000000"),
+            (1e21, "1e+21", "1e+21"),
+            (1.5e-7, "1.5e-07", "1.5e-7"),
+            (1e-10, "1e-10", "1e-10"),
+            (5e-324, "5e-324", "5e-324"),
+            (-0.0, "-0", "-0"),
+        ] {
+            assert_eq!(shortest(number), in_text);
+            assert_eq!(json_number(number), in_json);
+        }
+    }
+
+    #[test]
+    fn integers_of_an_object_are_no_doubles() {
+        let value = json!({"n": 1_000_000, "f": 1e6, "l": [null, true]});
+        assert_eq!(
+            display_exact(&value),
+            "map[f:1e+06 l:[<nil> true] n:1000000]"
+        );
+    }
+
+    #[test]
+    fn characters_are_shown_if_they_can_be_printed() {
+        for (shown, expected) in [
+            ('(', "U+0028 '('"),
+            (' ', "U+0020 ' '"),
+            ('\u{a0}', "U+00A0"),
+            ('\t', "U+0009"),
+            ('é', "U+00E9 'é'"),
+            ('😀', "U+1F600 '😀'"),
+        ] {
+            assert_eq!(character(shown), expected);
+        }
+        assert!(is_letter('é') && !is_letter('Ⅷ') && is_digit('٣') && !is_digit('²'));
     }
 }

@@ -15,54 +15,18 @@
 use std::borrow::Cow;
 
 use serde_json::{Map, Number, Value};
-use thiserror::Error;
 
 use crate::go_format;
 use crate::jsonpath::{Path, PathError, Root};
 
+mod error;
+
+pub use error::{InterpolateError, TagError};
+
+use error::Location;
+
 const OPEN: &str = "$(";
 const CLOSE: &str = ")$";
-
-/// Why a template cannot be rendered; the author of the template or of its inputs must act.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error(
-    "failed to recursively evaluate template: failed to interpolate template at path [{at}]: {cause}"
-)]
-pub struct InterpolateError {
-    /// Where in the template, such as `spec.list[0].name`.
-    pub at: String,
-    /// What went wrong there.
-    pub cause: TagError,
-}
-
-impl InterpolateError {
-    /// Whether the only thing wrong is that a path has no value (yet).
-    pub fn is_absent(&self) -> bool {
-        match &self.cause {
-            TagError::Single { cause, .. } | TagError::InText(cause) => cause.is_absent(),
-            TagError::Nil(_) => false,
-        }
-    }
-}
-
-/// Why a tag has no value.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub enum TagError {
-    /// The string is one tag.
-    #[error("evaluate tag {tag}: {cause}")]
-    Single {
-        /// The whole string.
-        tag: String,
-        /// Why its path has no value.
-        cause: PathError,
-    },
-    /// The tag is part of a text.
-    #[error("interpolate tag: evaluate jsonpath: {0}")]
-    InText(PathError),
-    /// A null cannot be written into a text.
-    #[error("interpolate tag: tag must not point to nil value: {0}")]
-    Nil(String),
-}
 
 /// A compiled template.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,8 +36,8 @@ pub struct Compiled(Node);
 enum Node {
     /// Nothing below has a tag.
     Literal(Value),
-    Object(Vec<(String, Node)>),
-    Array(Vec<Node>),
+    Object(Vec<(String, Self)>),
+    Array(Vec<Self>),
     Tag {
         text: String,
         path: Path,
@@ -304,37 +268,6 @@ fn whole(number: Number) -> Number {
                 .map_or(number, Number::from)
         }
         _ => number,
-    }
-}
-
-#[derive(Default)]
-struct Location(String);
-
-impl Location {
-    fn inside<T>(&mut self, key: &str, visit: impl FnOnce(&mut Self) -> T) -> T {
-        let length = self.0.len();
-        if length > 0 {
-            self.0.push('.');
-        }
-        self.0.push_str(key);
-        let result = visit(self);
-        self.0.truncate(length);
-        result
-    }
-
-    fn inside_index<T>(&mut self, index: usize, visit: impl FnOnce(&mut Self) -> T) -> T {
-        let length = self.0.len();
-        self.0.push_str(&format!("[{index}]"));
-        let result = visit(self);
-        self.0.truncate(length);
-        result
-    }
-
-    fn error(&self, cause: TagError) -> InterpolateError {
-        InterpolateError {
-            at: self.0.clone(),
-            cause,
-        }
     }
 }
 

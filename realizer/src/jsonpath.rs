@@ -18,6 +18,7 @@ mod error;
 mod escapes;
 mod evaluate;
 mod parse;
+mod query;
 mod root;
 mod standard;
 
@@ -29,7 +30,8 @@ use serde_json::Value;
 pub use error::{PathError, PathFieldError};
 pub use root::Root;
 
-use parse::{Element, Node};
+use parse::Node;
+use query::Element;
 use standard::Standard;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -212,7 +214,7 @@ fn compile(expression: &str) -> Result<Program, PathError> {
     let wrapped = wrap(expression);
     let mut nodes = parse::parse(&wrapped).map_err(|cause| PathError::Parse { wrapped, cause })?;
     if let [Node::Query(query)] = &mut nodes[..]
-        && !parse::mentions_range(query)
+        && !query::mentions_range(query)
     {
         return Ok(Program::Kubectl(std::mem::take(query)));
     }

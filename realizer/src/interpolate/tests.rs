@@ -11,9 +11,9 @@ fn context() -> Value {
     }})
 }
 
-fn render(template: Value) -> Result<Value, String> {
+fn render(template: &Value) -> Result<Value, String> {
     let context = context();
-    Compiled::compile(&template)
+    Compiled::compile(template)
         .render(&mut |path| path.evaluate(&context))
         .map_err(|error| error.to_string())
 }
@@ -43,7 +43,7 @@ fn tags_take_the_values_of_the_specification() {
         ("$(params.o)$", json!({"z": 1, "a": "<&>"})),
         ("$($.params.a_b)$", json!("us")),
     ] {
-        assert_eq!(render(json!(template)), Ok(expected), "{template}");
+        assert_eq!(render(&json!(template)), Ok(expected), "{template}");
     }
 }
 
@@ -85,7 +85,7 @@ fn a_broken_tag_says_what_and_where() {
             "evaluate tag $(params[*])$: evaluate: failed to find results: map[string]interface {} is not array or slice",
         ),
     ] {
-        let error = render(json!({"data": {"foo": template}})).unwrap_err();
+        let error = render(&json!({"data": {"foo": template}})).unwrap_err();
         let expected = format!(
             "failed to recursively evaluate template: failed to interpolate template at path [data.foo]: {expected}"
         );
@@ -114,7 +114,7 @@ fn the_location_names_keys_and_indexes() {
 
 #[test]
 fn the_first_error_is_that_of_the_smallest_key() {
-    let error = render(json!({"z": "$()$", "a": "$(gone)$", "m": "$(gone)$"})).unwrap_err();
+    let error = render(&json!({"z": "$()$", "a": "$(gone)$", "m": "$(gone)$"})).unwrap_err();
     assert!(error.contains("[a]"), "{error}");
 }
 
@@ -123,7 +123,7 @@ fn keys_numbers_and_empty_lists_are_copied() {
     let template = json!({"$(params.a_b)$": "$(params.a_b)$", "empty": [], "n": 5, "f": 1.5, "b": true, "null": null});
     let expected =
         json!({"$(params.a_b)$": "us", "empty": [], "n": 5, "f": 1.5, "b": true, "null": null});
-    assert_eq!(render(template), Ok(expected));
+    assert_eq!(render(&template), Ok(expected));
 }
 
 #[test]

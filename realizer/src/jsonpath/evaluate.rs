@@ -6,7 +6,7 @@ use std::cell::Cell;
 use serde_json::Value;
 
 use super::compare::compare;
-use super::parse::{Bound, Element, Slice};
+use super::query::{Element, Slice};
 use crate::go_format;
 
 type Values<'v> = Vec<Cow<'v, Value>>;
@@ -84,7 +84,7 @@ impl Evaluation {
     fn apply<'v>(&self, element: &Element, input: Values<'v>) -> Result<Values<'v>, Stop> {
         match element {
             Element::Field(name) => Ok(input
-                .into_iter()
+                .iter()
                 .filter_map(|value| member(value, name))
                 .collect()),
             Element::Wildcard => self.wildcard(input),
@@ -238,7 +238,7 @@ impl Evaluation {
     }
 }
 
-fn member<'v>(value: Cow<'v, Value>, name: &str) -> Option<Cow<'v, Value>> {
+fn member<'v>(value: &Cow<'v, Value>, name: &str) -> Option<Cow<'v, Value>> {
     match value {
         Cow::Borrowed(value) => value.as_object()?.get(name).map(Cow::Borrowed),
         // Only literals and bytes are owned, and they have no members.
@@ -282,40 +282,4 @@ fn bytes<'v>(text: &str) -> Values<'v> {
     text.bytes()
         .map(|byte| Cow::Owned(Value::from(byte)))
         .collect()
-}
-
-impl Slice {
-    /// The indexes to take from a list of this length; `None` when start and end are the same.
-    fn bounds(&self, length: usize) -> Result<Option<std::ops::Range<usize>>, String> {
-        let whole = i64::try_from(length).unwrap_or(i64::MAX);
-        let from_end = |index: i64| {
-            if index < 0 {
-                index.wrapping_add(whole)
-            } else {
-                index
-            }
-        };
-        let start = from_end(self.start);
-        let end = match self.end {
-            Bound::Length | Bound::After(0) => whole,
-            Bound::After(end) | Bound::Given(end) => from_end(end),
-        };
-        if start == end {
-            return Ok(None);
-        }
-        let outside =
-            |index: i64| format!("array index out of bounds: index {index}, length {length}");
-        let Some(first) = usize::try_from(start).ok().filter(|first| *first < length) else {
-            return Err(outside(start));
-        };
-        let Some(last) = usize::try_from(end).ok().filter(|last| *last <= length) else {
-            return Err(outside(end.wrapping_sub(1)));
-        };
-        if first > last {
-            return Err(format!(
-                "starting index {start} is greater than ending index {end}"
-            ));
-        }
-        Ok(Some(first..last))
-    }
 }

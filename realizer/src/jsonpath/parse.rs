@@ -6,6 +6,7 @@
 use serde_json::{Number, Value};
 
 use super::escapes::unquote;
+use super::query::{Bound, Element, Slice};
 use crate::go_format::{character, is_digit, is_letter};
 
 /// What stands at the top level of an expression.
@@ -15,59 +16,6 @@ pub(super) enum Node {
     Text,
     /// Inside of braces.
     Query(Vec<Element>),
-}
-
-/// One instruction: from the current values to the next ones.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Element {
-    Field(String),
-    Wildcard,
-    Recursive,
-    Slice(Slice),
-    /// `[?(query)]`: the items for which the query finds something.
-    Exists(Vec<Element>),
-    /// `[?(left operator right)]`.
-    Compare {
-        left: Vec<Element>,
-        operator: String,
-        right: Vec<Element>,
-    },
-    Union(Vec<Vec<Element>>),
-    Text(String),
-    /// A number or boolean.
-    Literal(Value),
-    /// Any other word.
-    Word(String),
-}
-
-/// `[start:end:step]`.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Slice {
-    pub(super) start: i64,
-    pub(super) end: Bound,
-    pub(super) step: Option<i64>,
-}
-
-/// Where a slice ends.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) enum Bound {
-    /// After the one element that a single index names.
-    After(i64),
-    /// As written.
-    Given(i64),
-    /// At the end.
-    Length,
-}
-
-/// Whether the printing templates' loop is somewhere in the query.
-pub(super) fn mentions_range(query: &[Element]) -> bool {
-    query.iter().any(|element| match element {
-        Element::Word(word) => word == "range",
-        Element::Exists(query) => mentions_range(query),
-        Element::Compare { left, right, .. } => mentions_range(left) || mentions_range(right),
-        Element::Union(parts) => parts.iter().any(|part| mentions_range(part)),
-        _ => false,
-    })
 }
 
 /// Nesting is bounded by the length of the text; this bounds it far below what the stack allows.

@@ -390,4 +390,23 @@ proptest! {
         }
         prop_assert_eq!(path.evaluate(&kept).ok(), path.evaluate(&data).ok());
     }
+
+    /// Where the two dialects mean the same, the other implementation is a second opinion.
+    #[test]
+    fn the_shared_part_of_the_dialects_gives_the_same(
+        expression in r"\.[abk](\.[abk]|\['[abk]'\]|\[0\]|\[\*\]){0,3}(\.\.[abk])?(\.[abk]|\['[abk]'\]){1,2}",
+        data in document(),
+    ) {
+        let ours = Path::compile(&expression);
+        let theirs = Path::compile(&format!("${expression}"));
+        match ours.evaluate(&data) {
+            // An index out of range, or of something else than a list, is an error in the old dialect only.
+            Err(PathError::Find(_)) => {}
+            Ok(value) => prop_assert_eq!(Ok(value), theirs.evaluate(&data)),
+            Err(error) => {
+                let other = theirs.evaluate(&data).unwrap_err();
+                prop_assert_eq!(error.is_absent(), other.is_absent());
+            }
+        }
+    }
 }

@@ -216,6 +216,7 @@ impl Emitter {
     }
 }
 
+#[derive(Clone, Copy)]
 enum Indicator {
     /// Behind a blank.
     Word,

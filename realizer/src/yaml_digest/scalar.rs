@@ -13,6 +13,10 @@ pub(super) enum Style {
 }
 
 /// Which styles the characters of a text allow.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four independent facts about a text"
+)]
 pub(super) struct Shape {
     lines: bool,
     plain: bool,
