@@ -307,7 +307,7 @@ mod tests {
         for (number, in_text, in_json) in [
             // A tie between two shortest forms: Go takes the even one.
             (
-                -835_735_618_606_991.25,
+                -835_735_618_606_991.2,
                 "-8.357356186069912e+14",
                 "-835735618606991.2",
             ),
