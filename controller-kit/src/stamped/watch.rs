@@ -442,3 +442,95 @@ pub(crate) fn refusal(error: &watcher::Error) -> Option<&kube::core::Status> {
         | watcher::Error::NoResourceVersion => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::Metrics;
+
+    /// An API server that never answers: which watches exist does not depend on it.
+    fn watches(tasks: &Tasks) -> Arc<StampedWatches> {
+        let silent = || {
+            let service = tower::service_fn(|_: http::Request<kube::client::Body>| {
+                std::future::pending::<
+                    Result<http::Response<kube::client::Body>, std::convert::Infallible>,
+                >()
+            });
+            kube::Client::new(service, "default")
+        };
+        let cluster = Cluster::new(silent(), silent(), Arc::new(Metrics::new()));
+        let mapper = Arc::new(Mapper::new(cluster.clone()));
+        let settings = WatchSettings {
+            label: "carto.run/workload-name",
+            field_manager: "m",
+            owner_kind: "Workload",
+            wake: Arc::new(|_, _| {}),
+        };
+        StampedWatches::new(cluster, mapper, settings, tasks.clone())
+    }
+
+    fn served(kind: &str) -> Arc<Served> {
+        Arc::new(Served {
+            kind: Kind::new("test.run/v1", kind),
+            plural: format!("{}s", kind.to_lowercase()),
+            namespaced: true,
+            status_subresource: true,
+        })
+    }
+
+    fn path(path: &str) -> Projection {
+        Projection::new([path.split('.').map(str::to_owned).collect()])
+    }
+
+    #[tokio::test]
+    async fn a_kind_is_watched_once_for_all_owners() {
+        let tasks = Tasks::new();
+        let watches = watches(&tasks);
+        let first = watches.ensure(&served("Test"), &path("status.url"));
+        let second = watches.ensure(&served("Test"), &path("status.url"));
+        assert!(Arc::ptr_eq(&first, &second));
+        tasks.token().cancel();
+    }
+
+    #[tokio::test]
+    async fn a_watch_that_needs_more_paths_replaces_the_one_with_fewer() {
+        let tasks = Tasks::new();
+        let watches = watches(&tasks);
+        let small = watches.ensure(&served("Test"), &path("status.url"));
+        assert!(!watches.covers(&small.served().kind, &path("spec")));
+        let grown = watches.ensure(&served("Test"), &path("spec"));
+        assert!(small.cancel.is_cancelled());
+        assert!(watches.covers(&grown.served().kind, &path("status.url.deeper")));
+        assert!(watches.covers(&grown.served().kind, &path("spec")));
+        tasks.token().cancel();
+    }
+
+    #[tokio::test]
+    async fn a_watch_stops_when_its_kind_was_unused_for_a_while() {
+        let tasks = Tasks::new();
+        let watches = watches(&tasks);
+        let (used, unused) = (served("Used"), served("Unused"));
+        let watch = watches.ensure(&unused, &path("status"));
+        watches.ensure(&used, &path("status"));
+        let both = BTreeSet::from([used.kind.clone(), unused.kind.clone()]);
+        watches.set_uses("owner", both);
+        let now = Instant::now();
+        watches.sweep(now);
+        watches.sweep(now + LINGER * 2);
+        assert_eq!(watches.kinds().len(), 2, "an owner uses both");
+
+        watches.set_uses("owner", BTreeSet::from([used.kind.clone()]));
+        watches.sweep(now);
+        watches.sweep(now + LINGER / 2);
+        assert_eq!(watches.kinds().len(), 2, "not long enough");
+        watches.sweep(now + LINGER);
+        assert_eq!(watches.kinds(), [used.kind.clone()]);
+        assert!(watch.cancel.is_cancelled());
+
+        watches.set_uses("owner", BTreeSet::new());
+        watches.sweep(now);
+        watches.sweep(now + LINGER);
+        assert!(watches.kinds().is_empty());
+        tasks.token().cancel();
+    }
+}
