@@ -524,7 +524,7 @@ mod tests {
         watches.sweep(now + LINGER / 2);
         assert_eq!(watches.kinds().len(), 2, "not long enough");
         watches.sweep(now + LINGER);
-        assert_eq!(watches.kinds(), [used.kind.clone()]);
+        assert_eq!(watches.kinds(), std::slice::from_ref(&used.kind));
         assert!(watch.cancel.is_cancelled());
 
         watches.set_uses("owner", BTreeSet::new());
