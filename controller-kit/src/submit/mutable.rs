@@ -7,6 +7,7 @@ use http::StatusCode;
 use realizer::{Observation, Submission, Write};
 use serde_json::{Value, json};
 
+use super::contest::Rendering;
 use super::failure::{self, Failure, OwnerRequestError, address, contested, during};
 use super::{Applicant, Source, Submitted, Submitter, now, ownership, takeover};
 use crate::mapper::Served;
@@ -26,11 +27,13 @@ impl Submitter {
                 return Ok(Self::report(source, held, Write::Unchanged));
             }
             refuse_contested(applicant, submission, held)?;
-            if let Err(wait) = self.fights.may_write(&held.uid, &submission.digest, now()) {
-                let mut submitted = Self::report(source, held, Write::Unchanged);
-                submitted.again = Some(wait);
-                return Ok(submitted);
-            }
+        }
+        let rendering = rendering_of(applicant, submission, source.served());
+        if let Some(back) = self.fights.held_back(rendering, now()) {
+            let present = held.as_ref().unwrap_or(&back.applied);
+            let mut submitted = Self::report(source, present, Write::Unchanged);
+            submitted.again = Some(back.wait);
+            return Ok(submitted);
         }
         self.apply(applicant, submission, source, held).await
     }
@@ -51,13 +54,10 @@ impl Submitter {
                 address(submission)
             )));
         }
-        let namespace = if source.served().namespaced {
-            applicant.namespace
-        } else {
-            ""
-        };
+        let key = key_of(applicant, submission, source.served());
+        let (namespace, name) = (&key.namespace, &key.name);
         match source {
-            Source::Watch(watch) => Ok(watch.get(&ObjectKey::new(namespace, name))),
+            Source::Watch(watch) => Ok(watch.get(&key)),
             Source::Live(watch, why) => {
                 let live = self
                     .requests
@@ -97,9 +97,8 @@ impl Submitter {
         } else {
             Write::Patched
         };
-        if write == Write::Patched {
-            self.fights.written(&stamped.uid, &submission.digest, now());
-        }
+        let rendering = rendering_of(applicant, submission, source.served());
+        let answers = self.fights.written(rendering, &stamped, now());
         // What the server did not take is written down once and tolerated from then on, so it cannot loop.
         let unowned = encode(&uncovered_by(&stamped, &submission.object, source.served()));
         if unowned.as_deref() != stamped.unowned.as_deref() {
@@ -115,7 +114,7 @@ impl Submitter {
                 submission.resource, source.served().qualified(), address(submission), first.conformed.join(", "),
             )));
         }
-        if self.fights.answers(&stamped.uid) >= 3 {
+        if answers >= 3 {
             submitted.warnings.push(("ObjectContested", format!(
                 "[{}] another writer keeps changing fields of {} [{}] that the template renders; stop it, or take the fields out of the template",
                 submission.resource, source.served().qualified(), address(submission),
@@ -218,6 +217,21 @@ impl Submitter {
         Self::warn_unwatched(source, &mut submitted);
         submitted
     }
+}
+
+fn key_of(applicant: &Applicant<'_>, submission: &Submission, served: &Served) -> ObjectKey {
+    let namespace = if served.namespaced {
+        applicant.namespace
+    } else {
+        ""
+    };
+    let name = &submission.object["metadata"]["name"];
+    ObjectKey::new(namespace, name.as_str().unwrap_or_default())
+}
+
+fn rendering_of(applicant: &Applicant<'_>, submission: &Submission, served: &Served) -> Rendering {
+    let key = key_of(applicant, submission, served);
+    Rendering::of(&served.kind, &key, &submission.digest)
 }
 
 /// Decided from the object alone: the last thing we applied was this rendering, and we still own it all.

@@ -8,3 +8,6 @@ mod stage;
 
 mod chain;
 mod immutable;
+mod ownership;
+mod takeover;
+mod unchanged;

@@ -144,7 +144,7 @@ impl Stage {
                 if ready["status"] == status && ready["reason"] == reason {
                     Ok(Some(workload))
                 } else {
-                    Err(workload["status"].clone())
+                    Err(workload["status"].to_string())
                 }
             },
         )
@@ -360,7 +360,7 @@ subjects: [{{kind: ServiceAccount, name: sa, namespace: {namespace}}}]
                 if probe(&seen) {
                     Ok(Some(seen))
                 } else {
-                    Err(seen["status"].clone())
+                    Err(seen["status"].to_string())
                 }
             },
         )
