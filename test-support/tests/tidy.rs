@@ -1,0 +1,17 @@
+//! The repository as a whole: what its documents say of it, and what no single crate can check of itself.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test says what went wrong by panicking"
+)]
+
+#[path = "tidy/repository.rs"]
+mod repository;
+
+#[path = "tidy/documents.rs"]
+mod documents;
+#[path = "tidy/sources.rs"]
+mod sources;
+#[path = "tidy/spec_map.rs"]
+mod spec_map;
