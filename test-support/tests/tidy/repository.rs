@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Folders that hold no sources: what is built, what Git keeps, what `make demo` leaves.
+/// No sources: what is built, what Git keeps (a file in a work tree), what `make demo` leaves.
 const NOT_SOURCES: [&str; 3] = ["target", ".git", ".demo"];
 
 pub(crate) fn root() -> PathBuf {
@@ -26,10 +26,11 @@ pub(crate) fn files(endings: &[&str]) -> Vec<(String, String)> {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             let name = path.file_name().unwrap().to_string_lossy().into_owned();
+            if NOT_SOURCES.contains(&name.as_str()) {
+                continue;
+            }
             if path.is_dir() {
-                if !NOT_SOURCES.contains(&name.as_str()) {
-                    folders.push(path);
-                }
+                folders.push(path);
             } else if endings.is_empty() || endings.iter().any(|ending| name.ends_with(ending)) {
                 // Other tests make and remove files meanwhile.
                 let Ok(bytes) = fs::read(&path) else { continue };
