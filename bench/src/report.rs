@@ -131,6 +131,10 @@ fn cpu_table(floor: &BTreeMap<String, f64>, cold: &BTreeMap<String, f64>) -> Str
     for name in floor.keys().chain(cold.keys()).collect::<BTreeSet<_>>() {
         table.row(&[format!("    {name}"), of(floor, name), of(cold, name)]);
     }
+    // The share of time that other work on the machine takes does not show here.
+    let (floor, cold): (f64, f64) = (floor.values().sum(), cold.values().sum());
+    let all = format!("    all ({:.2} × floor)", cold / floor);
+    table.row(&[all, format!("{floor:.2}"), format!("{cold:.2}")]);
     table.render()
 }
 
@@ -158,8 +162,9 @@ mod tests {
         let cold = BTreeMap::from([("etcd".to_owned(), 1.5), ("controller".to_owned(), 0.25)]);
         let text = cpu_table(&floor, &cold);
         let expected = "
-    controller          0.25
-    etcd          1.00  1.50
+    controller                 0.25
+    etcd                 1.00  1.50
+    all (1.75 × floor)   1.00  1.75
 ";
         assert!(text.ends_with(expected), "{text}");
     }
