@@ -21,6 +21,11 @@ use crate::stamped::ObjectKey;
 /// While an owner is still moving its status is written at most this often, so that a chain of five
 /// steps costs two status writes and not six. That Ready becomes True or False is written at once.
 const COALESCE: Duration = Duration::from_millis(250);
+/// While many owners move at once each takes longer, and its status would be written at every step again:
+/// the time grows by this much for each of them,
+const COALESCE_PER_OWNER: Duration = Duration::from_millis(10);
+/// but to no more than this.
+const COALESCE_LONGEST: Duration = Duration::from_secs(2);
 
 impl<B> OwnerController<B>
 where
@@ -73,11 +78,12 @@ where
         let since = *pending.entry(key.clone()).or_insert(now);
         let waited = now.duration_since(since);
         let settles = outcome.ready != ConditionStatus::Unknown && outcome.ready != present;
-        if settles || waited >= COALESCE {
+        let window = window(pending.len());
+        if settles || waited >= window {
             pending.remove(key);
             return Due::Now;
         }
-        Due::After(COALESCE.saturating_sub(waited))
+        Due::After(window.saturating_sub(waited))
     }
 
     async fn write(&self, owner: &Owner, outcome: &Outcome) -> Result<(), RequestError> {
@@ -148,6 +154,14 @@ enum Due {
     After(Duration),
 }
 
+/// How long a status may wait while this many owners have one that waits.
+fn window(moving: usize) -> Duration {
+    let others = u32::try_from(moving.saturating_sub(1)).unwrap_or(u32::MAX);
+    COALESCE
+        .saturating_add(COALESCE_PER_OWNER.saturating_mul(others))
+        .min(COALESCE_LONGEST)
+}
+
 fn next(retry: Retry, again: Option<Duration>) -> Next {
     match (retry, again) {
         (Retry::Backoff, _) => Next::Backoff,
@@ -189,6 +203,13 @@ pub(super) async fn write_status(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_status_waits_longer_while_many_owners_move() {
+        assert_eq!(window(1), COALESCE);
+        assert_eq!(window(11), COALESCE + COALESCE_PER_OWNER * 10);
+        assert_eq!(window(100_000), COALESCE_LONGEST);
+    }
 
     #[test]
     fn a_retry_with_back_off_is_not_shortened_by_a_later_look() {
