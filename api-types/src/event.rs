@@ -49,6 +49,8 @@ pub enum EventReason {
     ObjectContested,
     /// An object that is no longer wanted could not be deleted yet.
     DeletionFailed,
+    /// A kind cannot be watched; its objects are read with the owner's rights now and then.
+    WatchForbidden,
     /// Our own status write changes the rendering again and again; writing is slowed down.
     RenderingUnstable,
 }
@@ -66,6 +68,7 @@ impl EventReason {
             Self::BlueprintProblem => "BlueprintProblem",
             Self::ObjectContested => "ObjectContested",
             Self::DeletionFailed => "DeletionFailed",
+            Self::WatchForbidden => "WatchForbidden",
             Self::RenderingUnstable => "RenderingUnstable",
         }
     }
@@ -82,6 +85,7 @@ impl EventReason {
             | Self::BlueprintProblem
             | Self::ObjectContested
             | Self::DeletionFailed
+            | Self::WatchForbidden
             | Self::RenderingUnstable => EventType::Warning,
         }
     }

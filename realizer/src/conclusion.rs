@@ -1,6 +1,6 @@
 //! A finished walk: what is to be deleted, and then what to report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api_types::event::EventReason;
 use api_types::{BlueprintRef, Condition, ConditionStatus, ConditionType, Reason};
@@ -35,6 +35,8 @@ pub struct Conclusion<'a> {
     /// In blueprint order, of the steps that failed.
     errors: Vec<StepError>,
     removals: Vec<Removal>,
+    /// What is missing to watch the kinds of some steps.
+    unwatched: BTreeSet<String>,
 }
 
 impl<'a> Conclusion<'a> {
@@ -103,7 +105,14 @@ impl<'a> Conclusion<'a> {
             entries,
             errors,
             removals,
+            unwatched: BTreeSet::new(),
         }
+    }
+
+    /// Reports kinds whose objects the shell cannot watch, too: one text each that names the kind and what is missing.
+    #[must_use]
+    pub fn with_unwatched(self, unwatched: BTreeSet<String>) -> Self {
+        Self { unwatched, ..self }
     }
 
     /// What is to be deleted with the owner's rights, a uid being the precondition.
@@ -117,6 +126,7 @@ impl<'a> Conclusion<'a> {
     /// The outcome, given the deletions that failed (NotFound is no failure) and why.
     pub fn report(self, failed: &[(Removal, String)]) -> Outcome {
         let conditions = self.conditions(failed);
+        let unwatched = self.unwatched_event(&conditions);
         let status = OwnerStatus {
             observed_generation: Some(self.owner.generation),
             conditions,
@@ -144,6 +154,7 @@ impl<'a> Conclusion<'a> {
             .into_iter()
             .flat_map(|entry| entry.events)
             .collect();
+        events.extend(unwatched);
         events.extend(removal_events(&self.removals, failed, &self.owner.status));
         outcome(self.owner, &status, events, self.removals, retry)
     }
@@ -205,7 +216,27 @@ impl<'a> Conclusion<'a> {
                 contested.join("; "),
             );
         }
+        if !self.unwatched.is_empty() {
+            let texts: Vec<&str> = self.unwatched.iter().map(String::as_str).collect();
+            conditions.add(
+                ConditionType::WatchForbidden,
+                ConditionStatus::True,
+                &Reason::WatchForbidden,
+                texts.join("; "),
+            );
+        }
         conditions.finish()
+    }
+
+    /// Told when it is new, not with each of the slow reads.
+    fn unwatched_event(&self, conditions: &[Condition]) -> Option<crate::OwnerEvent> {
+        let message = |conditions| {
+            conditions::of_type(conditions, ConditionType::WatchForbidden)
+                .map(|condition: &Condition| condition.message.clone())
+        };
+        let told = message(&self.owner.status.conditions);
+        let now = message(conditions)?;
+        (told.as_ref() != Some(&now)).then(|| events::of_status(EventReason::WatchForbidden, now))
     }
 
     /// The conditions `Healthy` of all steps that have one, taken together.

@@ -244,7 +244,11 @@ where
     pub fn rights_changed(&self, namespace: Option<&str>) {
         let concerned = match namespace.filter(|namespace| !namespace.is_empty()) {
             Some(namespace) => self.waiters.take(&Awaited::Rights(namespace.into())),
-            None => self.waiters.take_all_rights(),
+            None => {
+                // Ours, too: watches are over the whole cluster.
+                self.submitter.watches().forget_refused();
+                self.waiters.take_all_rights()
+            }
         };
         self.wake_all(concerned, Some(RIGHTS_SETTLE));
     }

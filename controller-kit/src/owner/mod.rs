@@ -7,6 +7,7 @@
 //!  (caches)                       (pure)                    (engine, requests)            (status, events)
 //! ```
 
+mod claims;
 mod controller;
 mod entries;
 mod reconcile;

@@ -10,8 +10,10 @@ use realizer::{
     Selection, Step, Submission, SubmitFailureKind, Unrealized, report_unrealized,
     select_blueprint,
 };
+use serde_json::Value;
 use tracing::{Instrument as _, info_span, warn};
 
+use super::claims::Claims;
 use super::controller::OwnerController;
 use super::{Awaited, BlueprintEntry};
 use crate::mapper::Kind;
@@ -156,7 +158,9 @@ where
                 .is_some_and(|entry| *entry.uid == *uid)
         };
         let blueprint = &validated.blueprint;
-        let is_live_step = |name: &str| blueprint.has_resource(name);
+        let claims = Claims::of(owner.object());
+        let wanted_by_step =
+            |step: &str, object: &Value| blueprint.has_resource(step) && claims.wants(step, object);
         let applicant = Applicant {
             kind: self.family.owner_kind(),
             namespace: &owner.namespace,
@@ -164,13 +168,15 @@ where
             uid: &owner.uid,
             account: validated.account.clone(),
             is_live_owner: &is_live_owner,
-            is_live_step: &is_live_step,
+            wanted_by_step: &wanted_by_step,
         };
         let mut walk = Walk {
             again: None,
             awaited: Vec::new(),
             warnings: Vec::new(),
+            unwatched: BTreeSet::new(),
             kinds: BTreeSet::new(),
+            claims: &claims,
         };
         match self
             .walk(owner, blueprint, &applicant, now, &mut walk)
@@ -202,7 +208,7 @@ where
         blueprint: &Blueprint,
         applicant: &Applicant<'_>,
         now: Timestamp,
-        walk: &mut Walk,
+        walk: &mut Walk<'_>,
     ) -> Result<Outcome, SubmitError> {
         let mut realization = Realization::new(owner, blueprint, &*self.templates, now);
         loop {
@@ -224,8 +230,12 @@ where
         self.submitter
             .watches()
             .set_uses(&owner.uid, std::mem::take(&mut walk.kinds));
-        let conclusion = realization.conclude(&known);
+        let unwatched = std::mem::take(&mut walk.unwatched);
+        let conclusion = realization.conclude(&known).with_unwatched(unwatched);
         let failed = self.remove(applicant, &conclusion).await?;
+        if !failed.is_empty() {
+            walk.await_rights(applicant);
+        }
         Ok(conclusion.report(&failed))
     }
 
@@ -233,8 +243,9 @@ where
         &self,
         applicant: &Applicant<'_>,
         submission: &Submission,
-        walk: &mut Walk,
+        walk: &mut Walk<'_>,
     ) -> Result<Observation, SubmitError> {
+        walk.claims.walk(&submission.resource, &submission.object);
         let kind = Kind::of(&submission.object);
         let mut needed = Projection::new(submission.reads.iter().cloned());
         if let Some(kind) = &kind
@@ -248,9 +259,7 @@ where
             .await?;
         if let Observation::Failed(failure) = &submitted.observation {
             match failure.kind {
-                SubmitFailureKind::Forbidden => walk
-                    .awaited
-                    .push(Awaited::Rights(applicant.account.namespace.as_str().into())),
+                SubmitFailureKind::Forbidden => walk.await_rights(applicant),
                 SubmitFailureKind::Rejected | SubmitFailureKind::List => {
                     walk.awaited.extend(
                         kind.as_ref()
@@ -259,6 +268,10 @@ where
                 }
                 SubmitFailureKind::Contested => walk.look_again(crate::submit::SLOW_READ),
             }
+        }
+        if let Some(text) = submitted.unwatched {
+            walk.unwatched.insert(text);
+            walk.await_rights(applicant);
         }
         walk.kinds.extend(kind);
         if let Some(again) = submitted.again {
@@ -296,14 +309,23 @@ where
 }
 
 /// What one walk collects beside the outcome.
-struct Walk {
+struct Walk<'c> {
     again: Option<Duration>,
     awaited: Vec<Awaited>,
     warnings: Vec<(&'static str, String)>,
+    unwatched: BTreeSet<String>,
     kinds: BTreeSet<Kind>,
+    claims: &'c Claims<'c>,
 }
 
-impl Walk {
+impl Walk<'_> {
+    fn await_rights(&mut self, applicant: &Applicant<'_>) {
+        let rights = Awaited::Rights(applicant.account.namespace.as_str().into());
+        if !self.awaited.contains(&rights) {
+            self.awaited.push(rights);
+        }
+    }
+
     fn look_again(&mut self, after: Duration) {
         self.again = Some(self.again.map_or(after, |earlier| earlier.min(after)));
     }

@@ -256,20 +256,23 @@ impl StampedWatches {
     /// A kind's definition changed: what is known of it is read anew on next use.
     pub fn forget_group(&self, group: &str) {
         self.mapper.forget_group(group);
-        let mut watched = self.lock();
-        let unavailable: Vec<Kind> = watched
-            .kinds
-            .iter()
-            .filter(|(kind, watch)| {
-                kind.group() == group && *watch.readiness.borrow() != Readiness::Synced
-            })
-            .map(|(kind, _)| kind.clone())
-            .collect();
-        for kind in unavailable {
-            if let Some(stale) = watched.kinds.remove(&kind) {
-                stale.cancel.cancel();
+        self.forget_unavailable(|kind| kind.group() == group);
+    }
+
+    /// Rights changed: watches that were refused start anew on next use.
+    pub fn forget_refused(&self) {
+        self.forget_unavailable(|_| true);
+    }
+
+    fn forget_unavailable(&self, concerns: impl Fn(&Kind) -> bool) {
+        self.lock().kinds.retain(|kind, watch| {
+            let unavailable = matches!(*watch.readiness.borrow(), Readiness::Unavailable(_));
+            let forgotten = unavailable && concerns(kind);
+            if forgotten {
+                watch.cancel.cancel();
             }
-        }
+            !forgotten
+        });
     }
 
     fn start(

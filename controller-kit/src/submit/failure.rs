@@ -21,6 +21,8 @@ pub enum SubmitError {
 /// Inside this module: ends the step or the reconcile.
 pub(super) enum Failure {
     Step(SubmitFailure),
+    /// As `Step`; the path itself may be gone, with the definition of the kind.
+    Unserved(SubmitFailure),
     Token(TokenError),
 }
 
@@ -52,10 +54,13 @@ impl From<RequestError> for OwnerRequestError {
 pub(super) fn during(operation: &str, error: OwnerRequestError) -> Failure {
     match error {
         OwnerRequestError::Token(error) => Failure::Token(error),
-        OwnerRequestError::Request(error) => Failure::Step(SubmitFailure {
-            kind: kind_of(&error),
-            message: format!("{operation}: {error}"),
-        }),
+        OwnerRequestError::Request(error) => step(
+            &error,
+            SubmitFailure {
+                kind: kind_of(&error),
+                message: format!("{operation}: {error}"),
+            },
+        ),
     }
 }
 
@@ -63,14 +68,25 @@ pub(super) fn during(operation: &str, error: OwnerRequestError) -> Failure {
 pub(super) fn listing(error: OwnerRequestError) -> Failure {
     match error {
         OwnerRequestError::Token(error) => Failure::Token(error),
-        OwnerRequestError::Request(error) => Failure::Step(SubmitFailure {
-            kind: if kind_of(&error) == SubmitFailureKind::Forbidden {
-                SubmitFailureKind::Forbidden
-            } else {
-                SubmitFailureKind::List
+        OwnerRequestError::Request(error) => step(
+            &error,
+            SubmitFailure {
+                kind: if kind_of(&error) == SubmitFailureKind::Forbidden {
+                    SubmitFailureKind::Forbidden
+                } else {
+                    SubmitFailureKind::List
+                },
+                message: format!("unable to list from api server: {error}"),
             },
-            message: format!("unable to list from api server: {error}"),
-        }),
+        ),
+    }
+}
+
+fn step(error: &RequestError, failure: SubmitFailure) -> Failure {
+    if error.is(StatusCode::NOT_FOUND) {
+        Failure::Unserved(failure)
+    } else {
+        Failure::Step(failure)
     }
 }
 

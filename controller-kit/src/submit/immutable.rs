@@ -225,7 +225,7 @@ impl Submitter {
             write,
         };
         let mut outcome = Submitted::plain(observation);
-        Self::warn_unwatched(source, &mut outcome);
+        Self::note_unwatched(source, &mut outcome);
         outcome
     }
 }

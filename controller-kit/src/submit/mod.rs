@@ -16,12 +16,14 @@ mod mutable;
 mod ownership;
 mod remove;
 mod requests;
+mod shapes;
 mod takeover;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use realizer::{Observation, Submission};
+use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::cluster::Cluster;
@@ -35,6 +37,7 @@ pub use failure::SubmitError;
 pub use ownership::uncovered;
 
 use requests::Requests;
+use shapes::Shapes;
 
 /// How long a reconcile waits for the first listing of a kind; the owner is retried afterwards.
 const LISTING_PATIENCE: Duration = Duration::from_secs(10);
@@ -54,8 +57,8 @@ pub struct Applicant<'a> {
     pub account: Account,
     /// Whether an owner of our kind with this namespace, name and uid exists.
     pub is_live_owner: &'a (dyn Fn(&str, &str, &str) -> bool + Send + Sync),
-    /// Whether the blueprint has a step with this name.
-    pub is_live_step: &'a (dyn Fn(&str) -> bool + Send + Sync),
+    /// Whether a step with this name stands for the rendered object.
+    pub wanted_by_step: &'a (dyn Fn(&str, &Value) -> bool + Send + Sync),
 }
 
 /// What came of a submission, and what the reconcile has to know besides.
@@ -67,6 +70,8 @@ pub struct Submitted {
     pub again: Option<Duration>,
     /// Warning events: reason and message.
     pub warnings: Vec<(&'static str, String)>,
+    /// What is missing to watch the kind.
+    pub unwatched: Option<String>,
 }
 
 impl Submitted {
@@ -75,6 +80,7 @@ impl Submitted {
             observation,
             again: None,
             warnings: Vec::new(),
+            unwatched: None,
         }
     }
 }
@@ -85,6 +91,7 @@ pub struct Submitter {
     watches: Arc<StampedWatches>,
     requests: Requests,
     fights: Fights,
+    shapes: Shapes,
 }
 
 /// A kind that cannot be watched is read at this interval.
@@ -127,6 +134,7 @@ impl Submitter {
             watches,
             requests,
             fights: Fights::default(),
+            shapes: Shapes::default(),
         }
     }
 
@@ -164,6 +172,13 @@ impl Submitter {
             Ok(submitted) => Ok(submitted),
             Err(failure::Failure::Token(error)) => Err(SubmitError::Token(error)),
             Err(failure::Failure::Step(step)) => Ok(Submitted::plain(Observation::Failed(step))),
+            Err(failure::Failure::Unserved(step)) => {
+                // Discovery shows a kind for a moment longer than the server serves it.
+                if let Some(kind) = Kind::of(&submission.object) {
+                    self.watches.forget_group(kind.group());
+                }
+                Ok(Submitted::plain(Observation::Failed(step)))
+            }
         }
     }
 
@@ -208,7 +223,7 @@ impl Submitter {
         stamped
     }
 
-    fn warn_unwatched(source: &Source, submitted: &mut Submitted) {
+    fn note_unwatched(source: &Source, submitted: &mut Submitted) {
         if let Source::Live(watch, why) = source {
             let resource = watch.served().qualified();
             submitted.again = Some(
@@ -216,13 +231,10 @@ impl Submitter {
                     .again
                     .map_or(SLOW_READ, |again| again.min(SLOW_READ)),
             );
-            submitted.warnings.push((
-                "KindNotWatched",
-                format!(
-                    "[{resource}] is read every {} s only, because the controller cannot watch it: {why}; \
-                     grant it the verbs list and watch on {resource}",
-                    SLOW_READ.as_secs()
-                ),
+            submitted.unwatched = Some(format!(
+                "[{resource}] is read every {} s only, because the controller cannot watch it: {why}; \
+                 grant it the verbs list and watch on {resource}",
+                SLOW_READ.as_secs()
             ));
         }
     }

@@ -81,7 +81,7 @@ impl Submitter {
         if let Some(held) = held.as_ref().filter(|held| held.legacy) {
             self.take_over(applicant, source.served(), held).await?;
         }
-        let tolerated = held.as_ref().and_then(|held| held.unowned.clone());
+        let tolerated = self.tolerated(submission, source.served(), held.as_deref());
         let first = self
             .send_apply(
                 applicant,
@@ -107,6 +107,9 @@ impl Submitter {
                 .await?;
             stamped = self.learn(source, &second.answer.body);
         }
+        let kind = &source.served().kind;
+        self.shapes
+            .learn(kind, submission, stamped.unowned.as_deref());
         let mut submitted = Self::report(source, &stamped, write);
         if !first.conformed.is_empty() {
             submitted.warnings.push(("FieldsDropped", format!(
@@ -121,6 +124,24 @@ impl Submitter {
             )));
         }
         Ok(submitted)
+    }
+
+    /// What the server will probably not take of this rendering.
+    fn tolerated(
+        &self,
+        submission: &Submission,
+        served: &Served,
+        held: Option<&Stamped>,
+    ) -> Option<Box<str>> {
+        match held {
+            Some(held) if held.digest.as_deref() == Some(&submission.digest) => {
+                held.unowned.clone()
+            }
+            _ => self
+                .shapes
+                .expected(&served.kind, submission)
+                .unwrap_or_else(|| held.and_then(|held| held.unowned.clone())),
+        }
     }
 
     async fn send_apply(
@@ -214,7 +235,7 @@ impl Submitter {
     fn report(source: &Source, stamped: &Stamped, write: Write) -> Submitted {
         let observed = stamped.observed(source.served());
         let mut submitted = Submitted::plain(Observation::Object { observed, write });
-        Self::warn_unwatched(source, &mut submitted);
+        Self::note_unwatched(source, &mut submitted);
         submitted
     }
 }
@@ -298,7 +319,10 @@ fn refuse_contested(
         .labels()
         .remove(labels::RESOURCE_NAME)
         .unwrap_or_default();
-    if !step.is_empty() && step != submission.resource && (applicant.is_live_step)(&step) {
+    if !step.is_empty()
+        && step != submission.resource
+        && (applicant.wanted_by_step)(&step, &submission.object)
+    {
         return Err(contested(format!(
             "object [{}] belongs to resource [{step}] of the same {}; give the two templates different names",
             address(submission),

@@ -85,10 +85,16 @@ impl Walk {
     }
 
     fn value(&mut self, value: &Value, entry: &Value) {
-        if is_leaf(entry) {
-            return;
-        }
         match value {
+            // A leaf is an atomic field, owned whole, or a map of which only the place is still ours, because others took
+            // all its members. Both name the members; what the reply to our own apply named is tolerated, so only the
+            // second one counts.
+            Value::Object(fields) if is_leaf(entry) => {
+                for key in fields.keys() {
+                    self.at(key, Self::report);
+                }
+            }
+            _ if is_leaf(entry) => {}
             Value::Object(fields) => {
                 for (key, value) in fields {
                     self.member(key, value, field(entry, key));
@@ -96,7 +102,11 @@ impl Walk {
             }
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    self.member(&index.to_string(), item, list_item(entry, index, item));
+                    match list_item(entry, index, item) {
+                        // An item that is ours keeps at least its keys, so without any it is atomic (an owner reference).
+                        Some(found) if is_leaf(found) => {}
+                        found => self.member(&index.to_string(), item, found),
+                    }
                 }
             }
             // The entry speaks of parts, the rendering of a whole: they are not the same field.
@@ -199,11 +209,25 @@ mod tests {
     }
 
     #[test]
-    fn a_leaf_in_the_entry_covers_everything_below() {
+    fn a_leaf_in_the_entry_covers_scalars_lists_and_empty_maps() {
         check(
-            json!({"spec": {"args": ["a", {"b": 1}], "empty": {}}}),
-            json!({"f:spec": {"f:args": {}, "f:empty": {}}}),
+            json!({"spec": {"args": ["a", {"b": 1}], "empty": {}, "n": 1}}),
+            json!({"f:spec": {"f:args": {}, "f:empty": {}, "f:n": {}}}),
             &[],
+        );
+    }
+
+    #[test]
+    fn an_atomic_map_and_one_that_lost_all_members_differ_from_one_that_is_gone() {
+        let rendered = json!({"spec": {"value": {"a": 1, "b": 2}}});
+        let granular = json!({"f:spec": {"f:value": {".": {}, "f:a": {}, "f:b": {}}}});
+        check(rendered.clone(), granular, &[]);
+        let leaf = json!({"f:spec": {"f:value": {}}});
+        check(rendered.clone(), leaf, &["/spec/value/a", "/spec/value/b"]);
+        check(
+            rendered,
+            json!({"f:spec": {"f:other": {}}}),
+            &["/spec/value"],
         );
     }
 
@@ -226,6 +250,15 @@ mod tests {
             json!({"spec": {"ports": [{"port": 80, "name": "web"}]}}),
             entry,
             &["/spec/ports/0/name"],
+        );
+    }
+
+    #[test]
+    fn an_atomic_list_item_is_covered() {
+        check(
+            json!({"metadata": {"ownerReferences": [{"uid": "u", "name": "w"}]}}),
+            json!({"f:metadata": {"f:ownerReferences": {"k:{\"uid\":\"u\"}": {}}}}),
+            &[],
         );
     }
 

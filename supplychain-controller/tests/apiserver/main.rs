@@ -8,6 +8,9 @@ mod stage;
 
 mod chain;
 mod immutable;
+mod kinds;
+mod orphans;
 mod ownership;
+mod rights;
 mod takeover;
 mod unchanged;

@@ -368,6 +368,17 @@ subjects: [{{kind: ServiceAccount, name: sa, namespace: {namespace}}}]
     }
 }
 
+impl Drop for Stage {
+    /// A test that fails shows what the controller logged last; its folder is gone afterwards.
+    fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Some(controller) = &self.controller
+        {
+            eprintln!("the controller logged at last:\n{}", controller.log_tail());
+        }
+    }
+}
+
 /// A port that nobody listens on at the moment.
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("[::]:0").unwrap();

@@ -128,11 +128,29 @@ async fn objects_of_all_shapes_settle_and_cause_no_request() {
     assert_eq!(stage.requests_of_reconciles("app", 5).await, NOTHING);
     let writes = stage.writes();
     assert_eq!(written_too_often(&writes), [] as [&String; 0]);
+    // What the server takes as it is, is written once, and what it does not is known for the next owner's.
+    assert_eq!(patches_of(&stage, "configmaps/app"), 1, "{writes:?}");
+    assert_eq!(patches_of(&stage, "tests/open"), 1, "{writes:?}");
 
     stage.kill_controller();
     stage.start_controller();
     assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
     assert_eq!(stage.writes(), writes, "a restart writes nothing");
+
+    let second = DEPLOYMENT.replace("name: app,", "name: $(workload.metadata.name)$-main,");
+    stage.apply(&blueprint_of(&[("deployment", &second)])).await;
+    stage.ready("app", "True", "Ready").await;
+    assert_eq!(stage.requests_of_reconciles("app", 1).await, NOTHING);
+    stage
+        .apply(&crate::chain::WORKLOAD.replace("name: app", "name: later"))
+        .await;
+    stage.ready("later", "True", "Ready").await;
+    assert_eq!(stage.requests_of_reconciles("later", 2).await, NOTHING);
+    assert_eq!(
+        patches_of(&stage, "deployments/later-main"),
+        1,
+        "what the server does not take is known by now"
+    );
 }
 
 /// As long as the request is in the cluster, every ConfigMap gets another value and another key.

@@ -1,0 +1,246 @@
+//! Objects that no step stands for any more (spec 3.13).
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use test_support::eventually;
+
+use crate::stage::{PATIENCE, Stage, condition};
+use crate::unchanged::blueprint_of;
+
+const NOTHING: [String; 0] = [];
+
+fn config(name: &str) -> String {
+    format!("\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{a: b}}\n")
+}
+
+async fn names(stage: &Stage) -> Vec<String> {
+    let mut names: Vec<String> = stage
+        .all("v1", "ConfigMap")
+        .await
+        .iter()
+        .map(|object| object["metadata"]["name"].as_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+async fn are(stage: &Stage, expected: &[&str]) {
+    eventually(
+        &format!("the objects are {expected:?}"),
+        PATIENCE,
+        async || {
+            let seen = names(stage).await;
+            if seen == expected { Ok(()) } else { Err(seen) }
+        },
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_no_step_stands_for_is_deleted_and_what_moved_is_kept() {
+    let stage = Stage::open().await;
+    let (one, two, three) = (config("one"), config("two"), config("three"));
+    stage
+        .apply(&blueprint_of(&[("a", &one), ("b", &two), ("c", &three)]))
+        .await;
+    stage.apply(crate::chain::WORKLOAD).await;
+    stage.ready("app", "True", "Ready").await;
+    are(&stage, &["one", "three", "two"]).await;
+    let uid = stage.get("v1", "ConfigMap", "one").await.unwrap()["metadata"]["uid"].clone();
+
+    // Removed.
+    stage
+        .apply(&blueprint_of(&[("a", &one), ("b", &two)]))
+        .await;
+    are(&stage, &["one", "two"]).await;
+    // Another template with another name.
+    stage
+        .apply(&blueprint_of(&[("a", &one), ("b", &config("four"))]))
+        .await;
+    are(&stage, &["four", "one"]).await;
+    // The step is renamed: its object is the same.
+    stage
+        .apply(&blueprint_of(&[("renamed", &one), ("b", &config("four"))]))
+        .await;
+    stage
+        .until("app", "the step is called otherwise", |workload| {
+            !crate::stage::step(workload, "renamed").is_null()
+                && condition(&workload["status"], "Ready")["status"] == "True"
+        })
+        .await;
+    let kept = stage.get("v1", "ConfigMap", "one").await.unwrap();
+    assert_eq!(kept["metadata"]["uid"], uid);
+    assert_eq!(
+        kept["metadata"]["labels"]["carto.run/resource-name"],
+        "renamed"
+    );
+    // The names swap their steps.
+    stage
+        .apply(&blueprint_of(&[("renamed", &config("four")), ("b", &one)]))
+        .await;
+    eventually("the objects follow", PATIENCE, async || {
+        let one = stage.get("v1", "ConfigMap", "one").await.ok_or("gone")?;
+        let step = one["metadata"]["labels"]["carto.run/resource-name"].clone();
+        if step == "b" {
+            Ok(())
+        } else {
+            Err(step.to_string())
+        }
+    })
+    .await;
+    stage.ready("app", "True", "Ready").await;
+    are(&stage, &["four", "one"]).await;
+    assert_eq!(
+        stage.get("v1", "ConfigMap", "one").await.unwrap()["metadata"]["uid"],
+        uid
+    );
+    assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
+
+    // What is removed while nobody looks is found by the status and by the owner reference.
+    let mut stage = stage;
+    stage.kill_controller();
+    stage.apply(&blueprint_of(&[("b", &one)])).await;
+    stage.start_controller();
+    are(&stage, &["one"]).await;
+    stage.kill_controller();
+    let forgotten = json!({"status": {"resources": []}});
+    let workloads = stage.api("carto.run/v1alpha1", "Workload");
+    workloads
+        .patch_status(
+            "app",
+            &Default::default(),
+            &kube::api::Patch::Merge(forgotten),
+        )
+        .await
+        .unwrap();
+    stage.apply(&blueprint_of(&[("b", &config("five"))])).await;
+    stage.start_controller();
+    are(&stage, &["five"]).await;
+
+    // Another blueprint, for the label that changed.
+    let other = blueprint_of(&[("z", &config("six"))])
+        .replace("name: chain", "name: other")
+        .replace("type: web", "type: other");
+    stage.apply(&other).await;
+    stage
+        .edit_workload("app", json!({"metadata": {"labels": {"type": "other"}}}))
+        .await;
+    are(&stage, &["six"]).await;
+    // No blueprint at all: what is there stays.
+    stage
+        .edit_workload("app", json!({"metadata": {"labels": {"type": "none"}}}))
+        .await;
+    stage.ready("app", "False", "SupplyChainNotFound").await;
+    are(&stage, &["six"]).await;
+    // A process that dies before it has written the status may tell of a deletion again, so each counts once.
+    let removed: BTreeSet<String> = stage
+        .events()
+        .await
+        .into_iter()
+        .filter(|event| event.contains("StampedObjectRemoved"))
+        .collect();
+    let told = ["five", "four", "one", "three", "two"]
+        .map(|name| format!("Normal StampedObjectRemoved: Deleted object [configmaps/{name}]"));
+    assert!(removed.iter().eq(&told), "{removed:?}");
+}
+
+async fn may(stage: &Stage, verbs: &str) {
+    let namespace = &stage.namespace;
+    stage
+        .apply(&format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {{name: stamps, namespace: {namespace}}}\n\
+             rules: [{{apiGroups: [''], resources: [configmaps], verbs: {verbs}}}]\n"
+        ))
+        .await;
+}
+
+fn pending(workload: &Value) -> Option<String> {
+    let pending = condition(&workload["status"], "DeletionPending");
+    pending["message"].as_str().map(str::to_owned)
+}
+
+#[tokio::test]
+async fn a_forbidden_deletion_is_pending_until_it_is_allowed() {
+    let mut stage = Stage::open().await;
+    may(&stage, "[get, list, create, patch]").await;
+    let (one, two) = (config("one"), config("two"));
+    stage
+        .apply(&blueprint_of(&[("a", &one), ("b", &two)]))
+        .await;
+    stage.apply(crate::chain::WORKLOAD).await;
+    stage.ready("app", "True", "Ready").await;
+    stage.apply(&blueprint_of(&[("a", &one)])).await;
+    let held = stage
+        .until("app", "a deletion is pending", |workload| {
+            pending(workload).is_some()
+        })
+        .await;
+    let namespace = stage.namespace.clone();
+    assert_eq!(
+        pending(&held).unwrap(),
+        format!(
+            "unable to delete objects that are no longer wanted: [configmaps/two]: configmaps \"two\" is forbidden: User \
+             \"system:serviceaccount:{namespace}:sa\" cannot delete resource \"configmaps\" in API group \"\" in the namespace \
+             \"{namespace}\""
+        )
+    );
+    let types: Vec<&Value> = held["status"]["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["type"])
+        .collect();
+    assert_eq!(
+        types,
+        [
+            "SupplyChainReady",
+            "ResourcesSubmitted",
+            "ResourcesHealthy",
+            "Ready",
+            "DeletionPending"
+        ]
+    );
+    assert_eq!(
+        condition(&held["status"], "Ready")["status"],
+        "True",
+        "it never feeds Ready"
+    );
+    are(&stage, &["one", "two"]).await;
+
+    stage.kill_controller();
+    stage.start_controller();
+    let attempts = |stage: &Stage| {
+        stage
+            .writes()
+            .iter()
+            .filter(|write| write.starts_with("delete configmaps/two"))
+            .count()
+    };
+    let before = attempts(&stage);
+    eventually(
+        "it is tried again after the restart",
+        PATIENCE,
+        async || attempts(&stage) > before,
+    )
+    .await;
+    assert!(pending(&stage.workload("app").await).is_some());
+
+    may(&stage, "[get, list, create, patch, delete]").await;
+    are(&stage, &["one"]).await;
+    stage
+        .until("app", "nothing is pending", |workload| {
+            pending(workload).is_none()
+        })
+        .await;
+    let status = stage.workload("app").await["status"].clone();
+    assert_eq!(status["pendingRemovals"], Value::Null);
+    let failures = stage
+        .events()
+        .await
+        .into_iter()
+        .filter(|event| event.starts_with("Warning DeletionFailed"))
+        .count();
+    assert_eq!(failures, 1, "told once, however often it is tried");
+    assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
+}

@@ -1,0 +1,347 @@
+//! With whose rights, and what happens when they are missing, granted, revoked (design 4, spec 3.9).
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use test_support::eventually;
+
+use crate::stage::{PATIENCE, Stage, condition};
+use crate::unchanged::blueprint_of;
+
+const NOTHING: [String; 0] = [];
+/// A right that is granted is noticed by its event, not by the slow retry (55 s).
+const QUICKLY: Duration = Duration::from_secs(5);
+
+const SERVICE: &str = "
+apiVersion: v1
+kind: Service
+metadata: {name: $(workload.metadata.name)$}
+spec: {ports: [{port: 80}], selector: {url: $(workload.spec.source.git.ref.branch)$}}
+";
+
+fn refusal(stage: &Stage, verb: &str) -> String {
+    let namespace = &stage.namespace;
+    format!(
+        "unable to apply object [{namespace}/app] for resource [service] in supply chain [chain]: {verb}: services \"app\" is \
+         forbidden: User \"system:serviceaccount:{namespace}:sa\" cannot patch resource \"services\" in API group \"\" in the \
+         namespace \"{namespace}\""
+    )
+}
+
+async fn refused(stage: &Stage, verb: &str) {
+    let message = refusal(stage, verb);
+    stage
+        .until("app", "the refusal is reported", |workload| {
+            let ready = condition(&workload["status"], "Ready");
+            ready["reason"] == "TemplateRejectedByAPIServer" && ready["message"] == message
+        })
+        .await;
+}
+
+/// Waits until the service is as the workload says, and says how long it took.
+async fn service_is(stage: &Stage, branch: &str) -> Duration {
+    let since = Instant::now();
+    eventually(
+        &format!("the service is of {branch}"),
+        PATIENCE,
+        async || {
+            let service = stage.get("v1", "Service", "app").await?;
+            (service["spec"]["selector"]["url"] == branch).then_some(())
+        },
+    )
+    .await;
+    since.elapsed()
+}
+
+const ALL: &str = "[get, list, create, patch, delete]";
+
+/// Replaces the rules of the Role that the stage made.
+async fn allow(stage: &Stage, resources: &str) {
+    let namespace = &stage.namespace;
+    stage
+        .apply(&format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {{name: stamps, namespace: {namespace}}}\n\
+             rules: [{{apiGroups: [''], resources: {resources}, verbs: {ALL}}}]\n"
+        ))
+        .await;
+}
+
+#[tokio::test]
+async fn a_missing_right_is_named_and_granting_it_helps_at_once() {
+    let stage = Stage::open().await;
+    stage.apply(&blueprint_of(&[("service", SERVICE)])).await;
+    stage.apply(crate::immutable::WORKLOAD).await;
+    refused(&stage, "create").await;
+    // A rule in a Role that exists: the Go controller never noticed (issue #394).
+    for (round, branch) in ["a", "b", "c", "d"].into_iter().enumerate() {
+        if round > 0 {
+            // Revoked: what is there stays, and shows at the next write.
+            allow(&stage, "[configmaps]").await;
+            stage
+                .edit_workload("app", crate::immutable::branch(branch))
+                .await;
+            refused(&stage, "patch").await;
+        }
+        allow(&stage, "[configmaps, services]").await;
+        let took = service_is(&stage, branch).await;
+        assert!(took < QUICKLY, "{branch}: {took:?}");
+        stage.ready("app", "True", "Ready").await;
+    }
+    // A binding to a role of the cluster.
+    allow(&stage, "[configmaps]").await;
+    stage
+        .edit_workload("app", crate::immutable::branch("e"))
+        .await;
+    refused(&stage, "patch").await;
+    let namespace = &stage.namespace;
+    stage
+        .apply(&format!(
+            r"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {{name: services}}
+rules: [{{apiGroups: [''], resources: [services], verbs: {ALL}}}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {{name: services}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: services}}
+subjects: [{{kind: ServiceAccount, name: sa, namespace: {namespace}}}]
+"
+        ))
+        .await;
+    let took = service_is(&stage, "e").await;
+    assert!(took < QUICKLY, "{took:?}");
+
+    // All of this was done with the owner's rights, the deletion of the object included.
+    stage
+        .edit_workload("app", json!({"metadata": {"labels": {"type": "other"}}}))
+        .await;
+    stage.ready("app", "False", "SupplyChainNotFound").await;
+    stage
+        .edit_workload("app", json!({"metadata": {"labels": {"type": "web"}}}))
+        .await;
+    stage
+        .apply(&blueprint_of(&[(
+            "moved",
+            &SERVICE.replace("name: $(", "name: moved-$("),
+        )]))
+        .await;
+    eventually("the old object is deleted", PATIENCE, async || {
+        stage.get("v1", "Service", "app").await.is_none()
+    })
+    .await;
+    let owner = format!("system:serviceaccount:{namespace}:sa");
+    let services: Vec<_> = stage
+        .audited()
+        .into_iter()
+        .filter(|event| {
+            event
+                .object_ref
+                .as_ref()
+                .is_some_and(|object| object.resource == "services")
+        })
+        .collect();
+    assert!(services.iter().any(|event| event.verb == "delete"));
+    assert!(
+        services.iter().all(|event| event.user.username == owner),
+        "{services:?}"
+    );
+}
+
+async fn account(stage: &Stage, name: &str) {
+    stage
+        .apply(&format!(
+            "apiVersion: v1\nkind: ServiceAccount\nmetadata: {{name: {name}}}\n"
+        ))
+        .await;
+}
+
+#[tokio::test]
+async fn an_account_that_comes_late_or_anew_is_used() {
+    let stage = Stage::open().await;
+    let namespace = stage.namespace.clone();
+    stage.apply(&blueprint_of(&[("service", SERVICE)])).await;
+    let rules = format!("[{{apiGroups: [''], resources: [services], verbs: {ALL}}}]");
+    stage.grant("late", &rules).await;
+    stage
+        .apply(&format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {{name: of-late, namespace: {namespace}}}\n\
+             roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: late}}\n\
+             subjects: [{{kind: ServiceAccount, name: late, namespace: {namespace}}}]\n"
+        ))
+        .await;
+    stage
+        .apply(
+            &crate::immutable::WORKLOAD
+                .replace("serviceAccountName: sa", "serviceAccountName: late"),
+        )
+        .await;
+    let missing = stage.ready("app", "False", "ServiceAccountError").await;
+    assert_eq!(
+        condition(&missing["status"], "ResourcesSubmitted")["message"],
+        format!(
+            "failed to get service account object from api server [{namespace}/late]: failed to get object \
+             [{namespace}/late] from api server: ServiceAccount \"late\" not found"
+        )
+    );
+    account(&stage, "late").await;
+    let took = service_is(&stage, "a").await;
+    assert!(took < QUICKLY, "{took:?}");
+    stage.ready("app", "True", "Ready").await;
+
+    // Its token dies with it. The namesake is another account.
+    stage.delete("v1", "ServiceAccount", "late").await;
+    stage
+        .edit_workload("app", crate::immutable::branch("b"))
+        .await;
+    stage.ready("app", "False", "ServiceAccountError").await;
+    account(&stage, "late").await;
+    let took = service_is(&stage, "b").await;
+    assert!(took < QUICKLY, "{took:?}");
+    stage.ready("app", "True", "Ready").await;
+
+    // So fast that nobody saw it missing.
+    stage.delete("v1", "ServiceAccount", "late").await;
+    account(&stage, "late").await;
+    stage
+        .edit_workload("app", crate::immutable::branch("c"))
+        .await;
+    service_is(&stage, "c").await;
+    stage.ready("app", "True", "Ready").await;
+    assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
+    let tokens: Vec<_> = stage
+        .requests()
+        .into_iter()
+        .filter(|request| request.contains("/token"))
+        .collect();
+    assert!(tokens.len() <= 5, "{tokens:?}");
+}
+
+/// What the controller needs, without any kind that templates stamp (compare `deploy/install.yaml`).
+const CONTROLLER: &str = r"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: controller}
+rules:
+  - {apiGroups: [carto.run], resources: ['*'], verbs: [list, watch]}
+  - {apiGroups: [carto.run], resources: [workloads/status, clustersupplychains/status], verbs: [patch]}
+  - {apiGroups: [''], resources: [serviceaccounts], verbs: [list, watch]}
+  - {apiGroups: [''], resources: [serviceaccounts/token], verbs: [create]}
+  - {apiGroups: [''], resources: [events], verbs: [create, patch]}
+  - apiGroups: [rbac.authorization.k8s.io]
+    resources: [roles, rolebindings, clusterroles, clusterrolebindings]
+    verbs: [list, watch]
+  - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: controller}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: controller}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: carto}]
+";
+
+#[tokio::test]
+async fn a_kind_that_the_controller_may_not_watch_is_read_with_the_owners_rights() {
+    let mut stage = Stage::set().await;
+    stage.apply(CONTROLLER).await;
+    stage.apply(crate::chain::CHAIN).await;
+    stage
+        .apply(
+            &crate::immutable::RUNS
+                .replace("name: runs", "name: runs2")
+                .replace("type: web", "type: run"),
+        )
+        .await;
+    stage.apply(crate::chain::WORKLOAD).await;
+    let kubeconfig = stage.plane.kubeconfig_as_user("carto", &[]).unwrap();
+    stage.start_controller_as(&kubeconfig);
+    let ready = stage.ready("app", "True", "Ready").await;
+    let forbidden = condition(&ready["status"], "WatchForbidden");
+    let message = forbidden["message"].as_str().unwrap();
+    for part in ["configmaps", "tests.test.run", "list", "watch", "\"carto\""] {
+        assert!(message.contains(part), "{part}: {message}");
+    }
+    let types: Vec<&Value> = ready["status"]["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["type"])
+        .collect();
+    assert_eq!(
+        types,
+        [
+            "SupplyChainReady",
+            "ResourcesSubmitted",
+            "ResourcesHealthy",
+            "Ready",
+            "WatchForbidden"
+        ]
+    );
+
+    // Reads, but no writes, and those with the owner's token.
+    let (writes, requests) = (stage.writes(), stage.audited().len());
+    stage.reconcile("app").await;
+    let reads = stage.audited().split_off(requests);
+    assert_eq!(stage.writes(), writes);
+    let owner = format!("system:serviceaccount:{}:sa", stage.namespace);
+    assert!(
+        !reads.is_empty()
+            && reads
+                .iter()
+                .all(|read| read.verb == "get" && read.user.username == owner),
+        "{reads:?}"
+    );
+
+    // What somebody edits is reverted when it is read next.
+    stage
+        .edit(
+            "v1",
+            "ConfigMap",
+            "app-sink",
+            json!({"data": {"url": "edited"}}),
+        )
+        .await;
+    stage.reconcile("app").await;
+    let sink = stage.get("v1", "ConfigMap", "app-sink").await.unwrap();
+    assert_eq!(sink["data"]["url"], "https://git.example/app");
+
+    // Immutable objects are found again, too.
+    stage
+        .apply(
+            &crate::immutable::WORKLOAD
+                .replace("name: app", "name: runner")
+                .replace("type: web", "type: run"),
+        )
+        .await;
+    stage.ready("runner", "Unknown", "MissingValueAtPath").await;
+    stage.reconcile("runner").await;
+    let runs = stage
+        .tests()
+        .await
+        .iter()
+        .filter(|test| test["metadata"]["annotations"]["carto.run/submission"] == "1")
+        .count();
+    assert_eq!(runs, 1);
+    stage
+        .delete("carto.run/v1alpha1", "Workload", "runner")
+        .await;
+
+    // Granted: watched from then on, so that nothing is read any more.
+    stage
+        .apply(
+            &CONTROLLER
+                .replace("name: controller", "name: watched")
+                .replace(
+                    "- {apiGroups: [carto.run], resources: ['*']",
+                    "- {apiGroups: ['', test.run], resources: [configmaps, tests]",
+                ),
+        )
+        .await;
+    stage
+        .until("app", "nothing is forbidden any more", |workload| {
+            condition(&workload["status"], "WatchForbidden").is_null()
+        })
+        .await;
+    assert_eq!(stage.requests_of_reconciles("app", 3).await, NOTHING);
+}
