@@ -1,6 +1,7 @@
 //! Running ytt: the real binary as a child process, bounded in time and number, its results cached.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use realizer::{Rendered, YttCall};
 use serde_json::Value;
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
 use tokio::sync::Semaphore;
 
@@ -18,6 +19,9 @@ use crate::metrics::Metrics;
 const LIMIT: Duration = Duration::from_secs(4);
 /// Renderings remembered; two generations of half this size.
 const REMEMBERED: usize = 2048;
+/// The most a rendering may write; the API server takes objects of 1.5 MiB. A loop in a template writes gigabytes before
+/// its time is up, and all of it would be held in memory.
+const LONGEST: u64 = 4 * 1024 * 1024;
 /// Larger renderings are not remembered.
 const LARGEST: usize = 256 * 1024;
 
@@ -77,7 +81,8 @@ impl Ytt {
     }
 
     async fn run(&self, call: &YttCall) -> Result<Value, String> {
-        let values = serde_json::to_vec(&call.values).map_err(|error| error.to_string())?;
+        let values = serde_json::to_string(&call.values).map_err(|error| error.to_string())?;
+        let values = escape_controls(&values);
         // A file readable by us alone: arguments are readable by others and end at 128 KiB.
         let file = tempfile::Builder::new()
             .prefix("values-")
@@ -97,25 +102,29 @@ impl Ytt {
             .spawn()
             .map_err(|error| format!("exec: {}: {error}", self.binary.display()))?;
         let stdin = child.stdin.take();
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let feed = async move {
             if let Some(mut stdin) = stdin {
                 // A child that fails early closes its end; its exit status tells more than the broken pipe.
                 let _ = stdin.write_all(call.template.as_bytes()).await;
             }
         };
-        let finish = async { tokio::join!(feed, child.wait_with_output()).1 };
-        let output = tokio::time::timeout(LIMIT, finish)
+        let finish = async {
+            let (said, complained, ()) = tokio::join!(read(stdout), read(stderr), feed);
+            Ok((said?, complained?, child.wait().await.map_err(text)?))
+        };
+        // Dropping the child kills it, also when it has said too much.
+        let (said, complained, status) = tokio::time::timeout(LIMIT, finish)
             .await
-            .map_err(|_| "signal: killed".to_owned())?
-            .map_err(|error| error.to_string())?;
-        if output.status.success() {
-            return first_document(&output.stdout);
+            .unwrap_or_else(|_| Err("signal: killed".to_owned()))?;
+        if status.success() {
+            return first_document(&said);
         }
-        let said = String::from_utf8_lossy(&output.stderr);
-        Err(if said.trim().is_empty() {
-            output.status.to_string()
+        let complained = String::from_utf8_lossy(&complained);
+        Err(if complained.trim().is_empty() {
+            status.to_string()
         } else {
-            said.into_owned()
+            complained.into_owned()
         })
     }
 
@@ -141,6 +150,39 @@ impl Ytt {
     }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "maps an error")]
+fn text(error: std::io::Error) -> String {
+    error.to_string()
+}
+
+/// All that a child writes to one of its ends, unless it is too much.
+async fn read(from: Option<impl tokio::io::AsyncRead + Unpin>) -> Result<Vec<u8>, String> {
+    let mut said = Vec::new();
+    if let Some(from) = from {
+        let mut bounded = from.take(LONGEST + 1);
+        bounded.read_to_end(&mut said).await.map_err(text)?;
+    }
+    if said.len() as u64 > LONGEST {
+        return Err(format!("the output is longer than {} MiB", LONGEST >> 20));
+    }
+    Ok(said)
+}
+
+/// JSON takes control characters that YAML refuses; they can only stand in strings, where both know the escape.
+fn escape_controls(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            '\u{7f}'..='\u{9f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+                // Writing to a String cannot fail.
+                let _ = write!(escaped, "\\u{:04x}", u32::from(character));
+            }
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
 /// Only the first document counts (spec 3.4).
 fn first_document(output: &[u8]) -> Result<Value, String> {
     let mut documents = serde_json::Deserializer::from_slice(output).into_iter::<Value>();
@@ -151,15 +193,174 @@ fn first_document(output: &[u8]) -> Result<Value, String> {
     }
 }
 
-/// The binary: `$KO_DATA_PATH/ytt-<os>-<arch>` when that variable is set, else `ytt` on the path (spec 3.4).
-pub fn binary(ko_data_path: Option<&std::path::Path>) -> PathBuf {
-    let arch = match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    };
-    ko_data_path.map_or_else(
-        || PathBuf::from("ytt"),
-        |folder| folder.join(format!("ytt-{}-{arch}", std::env::consts::OS)),
-    )
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn ytt() -> Ytt {
+        let binary = test_support::assets().unwrap().binary("ytt").unwrap();
+        Ytt::new(binary, 2, Arc::new(Metrics::new()))
+    }
+
+    fn call(template: &str, values: &Value) -> YttCall {
+        let values: BTreeMap<String, Value> = serde_json::from_value(values.clone()).unwrap();
+        YttCall {
+            resource: "step".into(),
+            template: template.into(),
+            template_digest: format!("digest of {template}"),
+            values_digest: format!("digest of {values:?}"),
+            values,
+        }
+    }
+
+    const ECHO: &str =
+        "#@ load(\"@ytt:data\", \"data\")\n---\nvalue: #@ data.values.v\n---\nsecond: document\n";
+
+    #[tokio::test]
+    async fn only_the_first_document_counts_and_integers_stay_integers() {
+        let rendered = ytt()
+            .render(&call(ECHO, &json!({"v": 12_345_678_901_i64})))
+            .await;
+        assert_eq!(rendered, Ok(json!({"value": 12_345_678_901_i64})));
+    }
+
+    #[tokio::test]
+    async fn a_wrong_template_is_explained_by_ytt() {
+        let template = ECHO.replace("data.values.v", "data.values.nope");
+        let error = ytt()
+            .render(&call(&template, &json!({"v": 1})))
+            .await
+            .unwrap_err();
+        assert!(
+            error.starts_with("unable to apply ytt template: ytt: Error: \n"),
+            "{error}"
+        );
+        assert!(
+            error.contains("struct has no .nope field or method"),
+            "{error}"
+        );
+        assert!(error.contains("in <toplevel>"), "{error}");
+        assert!(
+            error.contains("stdin.yml:3 | value: #@ data.values.nope"),
+            "{error}"
+        );
+    }
+
+    #[tokio::test]
+    async fn a_template_that_does_not_end_is_killed() {
+        let template = "#@ def loop():\n#@   x = 0\n#@   for a in range(100000):\n#@     for b in range(100000):\n#@       x = x + 1\n#@     end\n#@   end\n#@   return x\n#@ end\n---\nv: #@ loop()\n";
+        let started = tokio::time::Instant::now();
+        let error = ytt().render(&call(template, &json!({}))).await.unwrap_err();
+        assert_eq!(error, "unable to apply ytt template: signal: killed");
+        assert!(started.elapsed() >= LIMIT && started.elapsed() < LIMIT * 4);
+    }
+
+    #[tokio::test]
+    async fn a_missing_binary_is_named() {
+        let missing = Ytt::new("/nowhere/ytt".into(), 1, Arc::new(Metrics::new()));
+        let error = missing
+            .render(&call(ECHO, &json!({"v": 1})))
+            .await
+            .unwrap_err();
+        assert!(error.contains("/nowhere/ytt"), "{error}");
+    }
+
+    /// Upstream passes each value as an argument; arguments are readable by others and end at 128 KiB.
+    #[tokio::test]
+    async fn values_by_file_equal_values_by_argument() {
+        let values = [
+            json!("text"),
+            json!(""),
+            json!("yes"),
+            json!("0x1F"),
+            json!("a: b\n- c\n"),
+            json!("é \u{1f600}"),
+            json!("#@ data"),
+            json!("(@ x @)"),
+            json!(5),
+            json!(-1),
+            json!(1.5),
+            json!(1e300),
+            json!(true),
+            json!(null),
+            json!([]),
+            json!({}),
+            json!([1, "two", {"three": [null, {}]}]),
+            json!({"a-b": 1, "a.b/c": {"x": "2001-01-01"}, "null": "~"}),
+        ];
+        let ytt = ytt();
+        for value in values {
+            let by_file = ytt.render(&call(ECHO, &json!({"v": value}))).await.unwrap();
+            let by_argument = by_argument(&ytt.binary, &value).await;
+            assert_eq!(by_file, by_argument, "{value}");
+        }
+    }
+
+    async fn by_argument(binary: &Path, value: &Value) -> Value {
+        let mut child = Command::new(binary)
+            .args(["-f", "-", "-o", "json", "--data-value-yaml"])
+            .arg(format!("v={value}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(ECHO.as_bytes())
+            .await
+            .unwrap();
+        first_document(&child.wait_with_output().await.unwrap().stdout).unwrap()
+    }
+
+    /// Upstream fails on these: its argument is read as YAML, which refuses them.
+    #[tokio::test]
+    async fn control_characters_arrive() {
+        let text = "a\u{7f}b\u{85}c\u{feff}d";
+        let rendered = ytt().render(&call(ECHO, &json!({"v": text}))).await;
+        assert_eq!(rendered, Ok(json!({"value": text})));
+    }
+
+    #[tokio::test]
+    async fn a_large_value_needs_no_argument() {
+        let large = "x".repeat(300 * 1024);
+        let rendered = ytt()
+            .render(&call(ECHO, &json!({"v": large})))
+            .await
+            .unwrap();
+        assert_eq!(rendered["value"].as_str().map(str::len), Some(300 * 1024));
+    }
+
+    #[tokio::test]
+    async fn the_same_call_runs_once() {
+        let ytt = ytt();
+        let call = call(ECHO, &json!({"v": 1}));
+        let first = ytt.render(&call).await;
+        let cached = Ytt {
+            binary: "/nowhere/ytt".into(),
+            ..ytt
+        };
+        assert_eq!(cached.render(&call).await, first);
+    }
+
+    #[tokio::test]
+    async fn a_rendering_that_never_ends_is_cut_before_it_fills_the_memory() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let endless = folder.path().join("ytt");
+        std::fs::write(&endless, "#!/bin/sh\nexec yes\n").unwrap();
+        std::fs::set_permissions(&endless, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let ytt = Ytt::new(endless, 1, Arc::new(Metrics::new()));
+        let error = ytt.render(&call(ECHO, &json!({}))).await.unwrap_err();
+        assert_eq!(
+            error,
+            "unable to apply ytt template: the output is longer than 4 MiB"
+        );
+    }
 }
