@@ -20,6 +20,7 @@ pub mod metrics;
 pub mod openapi;
 pub mod owner;
 pub mod probes;
+mod raw_object;
 pub mod reflect;
 pub mod scheduler;
 pub mod shutdown;

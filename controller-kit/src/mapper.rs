@@ -154,9 +154,10 @@ impl Mapper {
             known.served.insert(served.kind.clone(), Arc::new(served));
         }
         known.served.get(kind).cloned().ok_or_else(|| {
-            known
-                .absent_until
-                .insert(kind.clone(), Instant::now() + ABSENT_FOR);
+            // Kinds may be named by owners: what is not believed any more is not kept either.
+            let now = Instant::now();
+            known.absent_until.retain(|_, until| now < *until);
+            known.absent_until.insert(kind.clone(), now + ABSENT_FOR);
             MapError::NotServed(kind.clone())
         })
     }
@@ -173,6 +174,11 @@ impl Mapper {
         known.served.retain(|kind, _| kind.group() != group);
         known.absent_until.retain(|kind, _| kind.group() != group);
         before != known.served.len() + known.absent_until.len()
+    }
+
+    /// Forgets everything: definitions may have changed unseen.
+    pub fn forget_all(&self) {
+        *self.lock() = Known::default();
     }
 
     fn lookup(&self, kind: &Kind) -> Result<Option<Arc<Served>>, MapError> {

@@ -9,8 +9,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
-use kube::api::{ApiResource, DynamicObject};
-use kube::core::PartialObjectMeta;
+use kube::api::ApiResource;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
@@ -18,6 +17,7 @@ use tokio::sync::watch as signal;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use crate::raw_object::RawObject;
 use crate::stamped::ObjectKey;
 
 const PAGE: u32 = 100;
@@ -133,7 +133,9 @@ impl<E: Entry> Reflector<E> {
                     listed.insert(key_of(&object));
                     self.keep(object, self.is_synced(), &changed);
                 }
-                Some(Ok(Event::InitDone)) => self.end_listing(&listed, &changed),
+                Some(Ok(Event::InitDone)) => {
+                    self.end_listing(&std::mem::take(&mut listed), &changed);
+                }
                 Some(Ok(Event::Apply(object))) => self.keep(object, true, &changed),
                 Some(Ok(Event::Delete(object))) => self.drop_key(&key_of(&object), &changed),
             }
@@ -251,33 +253,39 @@ impl Watched {
 
     /// Full objects.
     pub fn objects(&self, client: kube::Client) -> Events {
-        let api: kube::Api<DynamicObject> = kube::Api::all_with(client, &self.resource());
-        watcher::watcher(api, watcher::Config::default().page_size(PAGE))
-            .map_ok(as_value)
-            .default_backoff()
-            .boxed()
+        watched::<false>(client, &self.resource(), page())
     }
 
     /// Metadata only.
     pub fn metadata(&self, client: kube::Client) -> Events {
-        let api: kube::Api<PartialObjectMeta<DynamicObject>> =
-            kube::Api::all_with(client, &self.resource());
-        watcher::watcher(api, watcher::Config::default().page_size(PAGE))
-            .map_ok(as_value)
-            .default_backoff()
-            .boxed()
+        watched::<true>(client, &self.resource(), page())
     }
 }
 
-/// Any event of a watch as an event of plain values.
-pub(crate) fn as_value<K: serde::Serialize>(event: Event<K>) -> Event<Value> {
-    let value = |object: &K| serde_json::to_value(object).unwrap_or_default();
+fn page() -> watcher::Config {
+    watcher::Config::default().page_size(PAGE)
+}
+
+/// The events of one resource as plain values; interruptions heal by themselves.
+pub(crate) fn watched<const METADATA_ONLY: bool>(
+    client: kube::Client,
+    resource: &ApiResource,
+    config: watcher::Config,
+) -> Events {
+    let api: kube::Api<RawObject<METADATA_ONLY>> = kube::Api::all_with(client, resource);
+    watcher::watcher(api, config)
+        .map_ok(as_value)
+        .default_backoff()
+        .boxed()
+}
+
+fn as_value<const METADATA_ONLY: bool>(event: Event<RawObject<METADATA_ONLY>>) -> Event<Value> {
     match event {
         Event::Init => Event::Init,
-        Event::InitApply(object) => Event::InitApply(value(&object)),
+        Event::InitApply(object) => Event::InitApply(object.value()),
         Event::InitDone => Event::InitDone,
-        Event::Apply(object) => Event::Apply(value(&object)),
-        Event::Delete(object) => Event::Delete(value(&object)),
+        Event::Apply(object) => Event::Apply(object.value()),
+        Event::Delete(object) => Event::Delete(object.value()),
     }
 }
 

@@ -66,6 +66,8 @@ impl LogLevel {
         Targets::new()
             .with_default(ours)
             .with_targets(THIRD_PARTY.map(|target| (target, theirs)))
+            // Its warnings quote answers that it cannot read, whole: tokens and Secrets among them.
+            .with_target("kube_client::client", LevelFilter::ERROR)
     }
 }
 

@@ -158,6 +158,19 @@ impl Stamped {
             .unwrap_or_default()
     }
 
+    /// Namespace of the owner: the object's own, or what its label says where the object is cluster-scoped.
+    pub fn owner_namespace(&self) -> Box<str> {
+        if !self.key.namespace.is_empty() {
+            return self.key.namespace.clone();
+        }
+        let labels = self.labels();
+        [labels::WORKLOAD_NAMESPACE, labels::DELIVERABLE_NAMESPACE]
+            .iter()
+            .find_map(|label| labels.get(*label))
+            .map(|namespace| namespace.as_str().into())
+            .unwrap_or_default()
+    }
+
     /// What the engine reads.
     pub fn observed(&self, served: &Served) -> Observed {
         Observed {
@@ -223,7 +236,40 @@ fn content(value: &Value, kind: &Kind, projection: &Projection) -> Value {
             kept.insert(field.to_owned(), present.clone());
         }
     }
-    let mut content = json!({"apiVersion": kind.api_version, "kind": kind.kind, "metadata": kept});
+    let mut content = json!({"metadata": kept});
     projection.copy(value, &mut content);
+    // Not what the text says: a metadata-only watch delivers every object as PartialObjectMetadata.
+    if let Some(content) = content.as_object_mut() {
+        content.insert("apiVersion".to_owned(), kind.api_version.as_str().into());
+        content.insert("kind".to_owned(), kind.kind.as_str().into());
+    }
     content
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn projected(value: &Value, paths: &[&str]) -> Stamped {
+        let paths = paths.iter().map(|path| vec![(*path).to_owned()]);
+        let kind = Kind::new("test.run/v1", "Test");
+        Stamped::from_value(value, &kind, &Projection::new(paths), "m")
+    }
+
+    #[test]
+    fn the_kind_is_the_watched_one_however_the_object_was_asked_for() {
+        let partial = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": {"name": "a"}});
+        let content = projected(&partial, &["kind", "apiVersion"]).content();
+        assert_eq!(content["apiVersion"], "test.run/v1");
+        assert_eq!(content["kind"], "Test");
+    }
+
+    #[test]
+    fn a_cluster_scoped_object_says_by_label_where_its_owner_is() {
+        let object =
+            json!({"metadata": {"name": "a", "labels": {labels::WORKLOAD_NAMESPACE: "dev"}}});
+        assert_eq!(&*projected(&object, &[]).owner_namespace(), "dev");
+        let object = json!({"metadata": {"name": "a", "namespace": "n", "labels": {labels::WORKLOAD_NAMESPACE: "dev"}}});
+        assert_eq!(&*projected(&object, &[]).owner_namespace(), "n");
+    }
 }

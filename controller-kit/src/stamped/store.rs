@@ -38,6 +38,15 @@ impl Store {
             .collect()
     }
 
+    /// What is here and not in `later`.
+    pub fn missing_in(&self, later: &Self) -> Touched {
+        self.objects
+            .iter()
+            .filter(|(key, _)| !later.objects.contains_key(*key))
+            .map(|(_, object)| object.clone())
+            .collect()
+    }
+
     /// Number of objects.
     pub fn len(&self) -> usize {
         self.objects.len()

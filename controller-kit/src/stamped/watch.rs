@@ -4,10 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use futures::{StreamExt as _, TryStreamExt as _};
-use kube::api::{ApiResource, DynamicObject};
-use kube::core::PartialObjectMeta;
-use kube::runtime::WatchStreamExt as _;
+use futures::StreamExt as _;
+use kube::api::ApiResource;
 use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
 use tokio::sync::watch as signal;
@@ -17,7 +15,7 @@ use tracing::{debug, warn};
 
 use crate::cluster::Cluster;
 use crate::mapper::{Kind, Mapper, Served};
-use crate::reflect::{Events, as_value};
+use crate::reflect::{Events, watched};
 use crate::shutdown::Tasks;
 use crate::stamped::{ObjectKey, Projection, Stamped, Store, Touched};
 
@@ -25,6 +23,10 @@ use crate::stamped::{ObjectKey, Projection, Stamped, Store, Touched};
 const PAGE: u32 = 100;
 /// A kind that no owner uses is watched this much longer, so that a template edit does not list twice.
 const LINGER: Duration = Duration::from_secs(30);
+
+/// A watch that was refused after it had been listed starts anew after this pause: the refusal may have been a moment's
+/// (an API server that starts answers 403 and 404 for a while), and nothing but a new listing says that it is over.
+const REFUSED_PAUSE: Duration = Duration::from_secs(10);
 
 /// Told the namespace and name of an owner.
 pub type Wake = Arc<dyn Fn(&str, &str) + Send + Sync>;
@@ -60,6 +62,8 @@ pub struct KindWatch {
     store: RwLock<Store>,
     readiness: signal::Sender<Readiness>,
     cancel: CancellationToken,
+    /// The watch that this one replaces, until this one is listed: what is gone since then was never seen here.
+    predecessor: Mutex<Option<Arc<Self>>>,
 }
 
 impl KindWatch {
@@ -98,14 +102,32 @@ impl KindWatch {
         self.len() == 0
     }
 
-    /// Waits until the kind is listed or known to be unavailable, at most `patience`.
+    /// Waits until the kind is listed or known to be unavailable, at most `patience`, and not at all for a watch that
+    /// has been replaced.
     pub async fn ready(&self, patience: Duration) -> Readiness {
         let mut receiver = self.readiness.subscribe();
         let settled = receiver.wait_for(|readiness| *readiness != Readiness::Starting);
-        match tokio::time::timeout(patience, settled).await {
+        let settled = tokio::select! {
+            biased;
+            settled = tokio::time::timeout(patience, settled) => settled,
+            () = self.cancel.cancelled() => return Readiness::Starting,
+        };
+        match settled {
             Ok(Ok(readiness)) => readiness.clone(),
             Ok(Err(_)) | Err(_) => Readiness::Starting,
         }
+    }
+
+    /// Whether another watch has taken its place, or it has stopped.
+    pub fn is_replaced(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    fn take_predecessor(&self) -> Option<Arc<Self>> {
+        self.predecessor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, Store> {
@@ -171,7 +193,7 @@ impl StampedWatches {
         {
             return existing.clone();
         }
-        let started = self.start(served.clone(), projection, existing.is_some());
+        let started = self.start(served.clone(), projection, existing);
         if let Some(outgrown) = watched.kinds.insert(served.kind.clone(), started.clone()) {
             outgrown.cancel.cancel();
         }
@@ -217,6 +239,20 @@ impl StampedWatches {
         self.lock().kinds.keys().cloned().collect()
     }
 
+    /// Records that an owner is about to use a kind, before its walk has come to the end: a walk may take longer than an
+    /// unused watch is kept, and would end with a kind that nobody watches.
+    pub fn add_use(&self, owner_uid: &str, kind: &Kind) {
+        let mut watched = self.lock();
+        let uses = watched.uses.get(owner_uid);
+        if !uses.is_some_and(|kinds| kinds.contains(kind)) {
+            watched
+                .uses
+                .entry(owner_uid.into())
+                .or_default()
+                .insert(kind.clone());
+        }
+    }
+
     /// Records which kinds an owner uses; an empty set when it is gone.
     pub fn set_uses(&self, owner_uid: &str, kinds: BTreeSet<Kind>) {
         let mut watched = self.lock();
@@ -259,6 +295,12 @@ impl StampedWatches {
         self.forget_unavailable(|kind| kind.group() == group);
     }
 
+    /// Definitions may have changed unseen.
+    pub fn forget_definitions(&self) {
+        self.mapper.forget_all();
+        self.forget_unavailable(|_| true);
+    }
+
     /// Rights changed: watches that were refused start anew on next use.
     pub fn forget_refused(&self) {
         self.forget_unavailable(|_| true);
@@ -279,26 +321,26 @@ impl StampedWatches {
         &self,
         served: Arc<Served>,
         projection: Projection,
-        wake_on_first_listing: bool,
+        predecessor: Option<Arc<KindWatch>>,
     ) -> Arc<KindWatch> {
+        let quiet = predecessor.is_none();
         let watch = Arc::new(KindWatch {
             served,
             projection,
             store: RwLock::default(),
             readiness: signal::Sender::new(Readiness::Starting),
             cancel: self.tasks.token().child_token(),
+            predecessor: Mutex::new(predecessor),
         });
         let follower = Follower {
             watch: watch.clone(),
             settings: self.settings.clone(),
-            quiet: !wake_on_first_listing,
+            quiet,
         };
-        let events = events(
-            self.cluster.controller().clone(),
-            &watch,
-            self.settings.label,
-        );
-        self.tasks.spawn("stamped-watch", follower.run(events));
+        let (client, watched) = (self.cluster.controller().clone(), watch.clone());
+        let label = self.settings.label;
+        let open = move || events(client.clone(), &watched, label);
+        self.tasks.spawn("stamped-watch", follower.run(open));
         watch
     }
 
@@ -324,18 +366,9 @@ fn events(client: kube::Client, watch: &KindWatch, label: &str) -> Events {
     };
     let config = watcher::Config::default().labels(label).page_size(PAGE);
     if watch.projection.is_metadata_only() {
-        let api: kube::Api<PartialObjectMeta<DynamicObject>> =
-            kube::Api::all_with(client, &resource);
-        watcher::watcher(api, config)
-            .map_ok(as_value)
-            .default_backoff()
-            .boxed()
+        watched::<true>(client, &resource, config)
     } else {
-        let api: kube::Api<DynamicObject> = kube::Api::all_with(client, &resource);
-        watcher::watcher(api, config)
-            .map_ok(as_value)
-            .default_backoff()
-            .boxed()
+        watched::<false>(client, &resource, config)
     }
 }
 
@@ -348,8 +381,9 @@ struct Follower {
 }
 
 impl Follower {
-    async fn run(mut self, mut events: Events) {
+    async fn run(mut self, open: impl Fn() -> Events + Send) {
         let cancel = self.watch.cancel.clone();
+        let mut events = open();
         loop {
             let event = tokio::select! {
                 () = cancel.cancelled() => return,
@@ -357,7 +391,14 @@ impl Follower {
             };
             match event {
                 Some(Ok(event)) => self.follow(event),
-                Some(Err(error)) => self.fail(&error),
+                Some(Err(error)) => {
+                    if self.fail(&error) {
+                        tokio::select! {
+                            () = cancel.cancelled() => return,
+                            () = tokio::time::sleep(REFUSED_PAUSE) => events = open(),
+                        }
+                    }
+                }
                 None => return,
             }
         }
@@ -387,12 +428,24 @@ impl Follower {
     }
 
     fn end_listing(&self) -> Touched {
-        let gone = self.watch.write().end_listing();
+        let mut gone = self.watch.write().end_listing();
+        gone.extend(self.gone_since_the_predecessor());
         self.watch.readiness.send_if_modified(|readiness| {
             let changes = *readiness != Readiness::Synced;
             *readiness = Readiness::Synced;
             changes
         });
+        gone
+    }
+
+    /// What the replaced watch held and the first listing here does not show: its deletion was seen by neither.
+    fn gone_since_the_predecessor(&self) -> Touched {
+        let mut gone = Touched::new();
+        let mut predecessor = self.watch.take_predecessor();
+        while let Some(replaced) = predecessor {
+            gone.extend(replaced.read().missing_in(&self.watch.read()));
+            predecessor = replaced.take_predecessor();
+        }
         gone
     }
 
@@ -412,13 +465,14 @@ impl Follower {
                 .as_ref()
                 .filter(|controller| *controller.kind == *self.settings.owner_kind)
             {
-                (self.settings.wake)(&object.key.namespace, &controller.name);
+                (self.settings.wake)(&object.owner_namespace(), &controller.name);
             }
         }
     }
 
-    /// Errors heal by the watcher's own back-off; what a user can mend is made known.
-    fn fail(&self, error: &watcher::Error) {
+    /// Errors heal by the watcher's own back-off; what a user can mend is made known. Returns whether the watch has to
+    /// start anew: when it was refused after its listing, nothing else would tell that it goes on.
+    fn fail(&self, error: &watcher::Error) -> bool {
         let kind = &self.watch.served.kind;
         match refusal(error) {
             Some(status) if status.code == 403 || status.code == 404 || status.code == 405 => {
@@ -426,8 +480,12 @@ impl Follower {
                 self.watch
                     .readiness
                     .send_replace(Readiness::Unavailable(status.message.clone()));
+                !matches!(error, watcher::Error::InitialListFailed(_))
             }
-            _ => debug!(%kind, error = %crate::cluster::chain(error), "watch interrupted"),
+            _ => {
+                debug!(%kind, error = %crate::cluster::chain(error), "watch interrupted");
+                false
+            }
         }
     }
 }
@@ -470,6 +528,152 @@ mod tests {
             wake: Arc::new(|_, _| {}),
         };
         StampedWatches::new(cluster, mapper, settings, tasks.clone())
+    }
+
+    type Answer = http::Response<kube::client::Body>;
+
+    fn json_answer(code: u16, body: &Value) -> Answer {
+        let body = kube::client::Body::from(body.to_string().into_bytes());
+        http::Response::builder().status(code).body(body).unwrap()
+    }
+
+    /// Watches over an API server that answers listings and refuses or keeps open what else is asked.
+    fn scripted(
+        tasks: &Tasks,
+        answer: impl Fn(&str) -> Option<Answer> + Clone + Send + Sync + 'static,
+        wake: Wake,
+    ) -> Arc<StampedWatches> {
+        let client = || {
+            let answer = answer.clone();
+            let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+                let answer = answer(&request.uri().to_string());
+                async move {
+                    match answer {
+                        Some(answer) => Ok::<_, std::convert::Infallible>(answer),
+                        None => std::future::pending().await,
+                    }
+                }
+            });
+            kube::Client::new(service, "default")
+        };
+        let cluster = Cluster::new(client(), client(), Arc::new(Metrics::new()));
+        let mapper = Arc::new(Mapper::new(cluster.clone()));
+        let settings = WatchSettings {
+            label: "carto.run/workload-name",
+            field_manager: "m",
+            owner_kind: "Workload",
+            wake,
+        };
+        StampedWatches::new(cluster, mapper, settings, tasks.clone())
+    }
+
+    fn listing(names: &[&str]) -> Value {
+        let items: Vec<Value> = names
+            .iter()
+            .map(|name| {
+                serde_json::json!({"metadata": {"name": name, "namespace": "n", "uid": name, "resourceVersion": "5",
+                    "ownerReferences": [{"kind": "Workload", "name": format!("of-{name}"), "uid": "o", "controller": true}]}})
+            })
+            .collect();
+        serde_json::json!({"metadata": {"resourceVersion": "9"}, "items": items})
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_was_refused_for_a_moment_is_relied_upon_again() {
+        let tasks = Tasks::new();
+        let refused = Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let count = refused.clone();
+        let answer = move |uri: &str| {
+            if !uri.contains("watch=true") {
+                return Some(json_answer(200, &listing(&["a"])));
+            }
+            let first = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+            let refusal = serde_json::json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "not yet"});
+            first.then(|| json_answer(403, &refusal))
+        };
+        let watches = scripted(&tasks, answer, Arc::new(|_, _| {}));
+        let watch = watches.ensure(&served("Test"), &path("status"));
+        let mut readiness = watch.readiness.subscribe();
+        readiness
+            .wait_for(|now| matches!(now, Readiness::Unavailable(_)))
+            .await
+            .unwrap();
+        readiness
+            .wait_for(|now| *now == Readiness::Synced)
+            .await
+            .unwrap();
+        tasks.token().cancel();
+    }
+
+    #[tokio::test]
+    async fn what_goes_while_a_watch_is_replaced_wakes_its_owner() {
+        let tasks = Tasks::new();
+        let listings = Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let answer = move |uri: &str| {
+            if uri.contains("watch=true") {
+                return None;
+            }
+            let before = listings.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+            let names: &[&str] = if before {
+                &["stays", "goes"]
+            } else {
+                &["stays"]
+            };
+            Some(json_answer(200, &listing(names)))
+        };
+        let woken = Arc::new(Mutex::new(Vec::new()));
+        let heard = woken.clone();
+        let wake: Wake = Arc::new(move |namespace, name| {
+            heard.lock().unwrap().push(format!("{namespace}/{name}"));
+        });
+        let watches = scripted(&tasks, answer, wake);
+        let first = watches.ensure(&served("Test"), &path("status"));
+        assert_eq!(first.ready(Duration::from_mins(1)).await, Readiness::Synced);
+        assert!(woken.lock().unwrap().is_empty());
+
+        let second = watches.ensure(&served("Test"), &path("spec"));
+        assert!(first.is_replaced());
+        assert_eq!(
+            second.ready(Duration::from_mins(1)).await,
+            Readiness::Synced
+        );
+        let woken = test_support::eventually(
+            "both owners are woken",
+            Duration::from_mins(1),
+            async || {
+                let woken = woken.lock().unwrap().clone();
+                (woken.len() == 2).then_some(woken)
+            },
+        )
+        .await;
+        assert_eq!(woken, ["n/of-stays", "n/of-goes"]);
+        tasks.token().cancel();
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_watch_that_was_replaced() {
+        let tasks = Tasks::new();
+        let watches = watches(&tasks);
+        let small = watches.ensure(&served("Test"), &path("status.url"));
+        watches.ensure(&served("Test"), &path("spec"));
+        let waited =
+            tokio::time::timeout(Duration::from_mins(1), small.ready(Duration::from_hours(1)));
+        assert_eq!(waited.await, Ok(Readiness::Starting));
+        tasks.token().cancel();
+    }
+
+    #[tokio::test]
+    async fn a_kind_in_use_by_a_walk_under_way_is_kept() {
+        let tasks = Tasks::new();
+        let watches = watches(&tasks);
+        let kind = served("Test").kind.clone();
+        watches.ensure(&served("Test"), &path("status"));
+        watches.add_use("owner", &kind);
+        let now = Instant::now();
+        watches.sweep(now);
+        watches.sweep(now + LINGER);
+        assert_eq!(watches.kinds(), [kind]);
+        tasks.token().cancel();
     }
 
     fn served(kind: &str) -> Arc<Served> {

@@ -42,6 +42,9 @@ use shapes::Shapes;
 /// How long a reconcile waits for the first listing of a kind; the owner is retried afterwards.
 const LISTING_PATIENCE: Duration = Duration::from_secs(10);
 
+/// How often a watch may be replaced by a greater one while it is waited for.
+const REPLACEMENTS: u32 = 8;
+
 /// For whom an object is submitted.
 #[derive(Clone)]
 pub struct Applicant<'a> {
@@ -197,12 +200,19 @@ impl Submitter {
             .served(&kind)
             .await
             .map_err(|error| failure::unmapped(submission, &error))?;
-        let watch = self.watches.ensure(&served, needed);
-        match watch.ready(LISTING_PATIENCE).await {
-            Readiness::Synced => Ok(Source::Watch(watch)),
-            Readiness::Unavailable(why) => Ok(Source::Live(watch, why)),
-            Readiness::Starting => Err(failure::not_listed(&kind, LISTING_PATIENCE)),
+        let mut watch = self.watches.ensure(&served, needed);
+        for _ in 0..REPLACEMENTS {
+            match watch.ready(LISTING_PATIENCE).await {
+                Readiness::Synced => return Ok(Source::Watch(watch)),
+                Readiness::Unavailable(why) => return Ok(Source::Live(watch, why)),
+                // Another owner needed more paths meanwhile; the watch that has them is what to wait for.
+                Readiness::Starting if watch.is_replaced() => {
+                    watch = self.watches.ensure(&served, needed);
+                }
+                Readiness::Starting => break,
+            }
         }
+        Err(failure::not_listed(&kind, LISTING_PATIENCE))
     }
 
     /// The object as it will be kept: projected like the watch projects it.

@@ -257,7 +257,8 @@ fn rendering_of(applicant: &Applicant<'_>, submission: &Submission, served: &Ser
 
 /// Decided from the object alone: the last thing we applied was this rendering, and we still own it all.
 fn is_as_rendered(held: &Stamped, submission: &Submission, served: &Served) -> bool {
-    if held.terminating || held.digest.as_deref() != Some(&submission.digest) || held.legacy {
+    // An object on its way out is written no more: it is made again once it is gone.
+    if held.digest.as_deref() != Some(&submission.digest) || held.legacy {
         return false;
     }
     encode(&uncovered_by(held, &submission.object, served)).as_deref() == held.unowned.as_deref()
@@ -304,7 +305,11 @@ fn refuse_contested(
     };
     if *controller.uid != *applicant.uid {
         if *controller.kind == *applicant.kind
-            && !(applicant.is_live_owner)(&held.key.namespace, &controller.name, &controller.uid)
+            && !(applicant.is_live_owner)(
+                &held.owner_namespace(),
+                &controller.name,
+                &controller.uid,
+            )
         {
             return Ok(());
         }
