@@ -241,9 +241,10 @@ where
     };
     let told = controller.clone();
     let happened = move |key: Option<&crate::stamped::ObjectKey>| {
-        if let Some(key) = key {
-            told.definition_changed(&key.name);
-        }
+        match key {
+            Some(key) => told.definition_changed(&key.name),
+            None => told.definitions_missed(),
+        };
     };
     tasks.spawn(
         "definition-watch",
@@ -314,7 +315,11 @@ where
 
     /// Works on both queues until shutdown. Returns when running reconciles have ended.
     pub async fn run(&self, tasks: &Tasks) {
-        self.synced().await;
+        tokio::select! {
+            // A process that was never synced is to end all the same.
+            () = tasks.token().cancelled() => return,
+            () = self.synced() => {}
+        }
         let owners = self.controller.clone();
         let blueprints = self.controller.clone();
         let kind = self.controller.family().owner_kind();

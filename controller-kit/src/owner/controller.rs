@@ -167,11 +167,14 @@ where
             entry.and_then(|entry| (**entry).borrow().blueprint.as_ref().ok().cloned())
         };
         let (before, after) = (compiled(change.before), compiled(change.after));
+        let status = |entry: Option<&Arc<B>>| entry.map(|entry| (**entry).borrow().status.clone());
         let same = match (&before, &after) {
             (Some(before), Some(after)) => {
                 before.uid == after.uid
                     && before.generation == after.generation
                     && before.is_ready() == after.is_ready()
+                    // As long as it is not, owners repeat why (spec 2.3).
+                    && (after.is_ready() || status(change.before) == status(change.after))
             }
             (None, None) => true,
             (Some(_), None) | (None, Some(_)) => false,
@@ -263,6 +266,12 @@ where
         );
     }
 
+    /// CustomResourceDefinitions may have changed unseen.
+    pub fn definitions_missed(&self) {
+        self.submitter.watches().forget_definitions();
+        self.wake_all(self.waiters.take_all_groups(), Some(DEFINITION_SETTLE));
+    }
+
     fn wake_all(&self, owners: impl IntoIterator<Item = ObjectKey>, delay: Option<Duration>) {
         for owner in owners {
             self.scheduler.wake(
@@ -276,6 +285,22 @@ where
     /// Wakes every owner: changes may have been missed.
     pub fn wake_everyone(&self) {
         self.wake_all(self.owners.all().into_iter().map(|(key, _)| key), None);
+    }
+
+    /// An owner that went while it was reconciled was cleaned up before the reconcile took its notes.
+    pub(super) fn forget_if_gone(&self, key: &OwnerKey, uid: &str) {
+        let object_key = ObjectKey::new(&key.namespace, &key.name);
+        let present = self.owners.get(&object_key);
+        if present.as_ref().is_some_and(|present| *present.uid == *uid) {
+            return;
+        }
+        self.submitter
+            .watches()
+            .set_uses(uid, std::collections::BTreeSet::new());
+        if present.is_none() {
+            self.waiters.set(&object_key, &[]);
+            self.forget(key);
+        }
     }
 
     pub(super) fn forget(&self, key: &OwnerKey) {

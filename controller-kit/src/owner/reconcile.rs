@@ -72,7 +72,9 @@ where
                 Ok(validated) => self.realize(&dereferenced.owner, &validated, now).await,
                 Err(realized) => *realized,
             };
-            self.report(key, &dereferenced.owner, realized).await
+            let next = self.report(key, &dereferenced.owner, realized).await;
+            self.forget_if_gone(key, &dereferenced.owner.uid);
+            next
         }
         .instrument(span)
         .await
@@ -253,6 +255,9 @@ where
         {
             needed.grow(&self.templates.reads(kind));
         }
+        if let Some(kind) = &kind {
+            self.submitter.watches().add_use(applicant.uid, kind);
+        }
         let submitted = self
             .submitter
             .submit(applicant, submission, &needed)
@@ -320,9 +325,12 @@ struct Walk<'c> {
 
 impl Walk<'_> {
     fn await_rights(&mut self, applicant: &Applicant<'_>) {
-        let rights = Awaited::Rights(applicant.account.namespace.as_str().into());
-        if !self.awaited.contains(&rights) {
-            self.awaited.push(rights);
+        // The binding is where the objects are, which is not where a lent account is; a role may be in either.
+        for namespace in [applicant.namespace, &applicant.account.namespace] {
+            let rights = Awaited::Rights(namespace.into());
+            if !self.awaited.contains(&rights) {
+                self.awaited.push(rights);
+            }
         }
     }
 

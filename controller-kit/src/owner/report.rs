@@ -1,5 +1,6 @@
 //! The last step: status, events, and when to look again.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api_types::ConditionStatus;
@@ -55,12 +56,12 @@ where
         let later = match self.write_due(key, owner.status_ready(), &outcome) {
             Due::Never => None,
             Due::After(wait) => Some(wait),
-            Due::Now => {
-                if let Err(error) = self.write(owner, &outcome).await {
-                    return self.write_failed(&error);
-                }
-                None
-            }
+            Due::Now => match self.write(owner, &outcome).await {
+                Ok(Seen::All) => None,
+                // The store holds the reply now, so the event of that change will wake nobody.
+                Ok(Seen::NotTheLatest) => return Next::After(Duration::ZERO),
+                Err(error) => return self.write_failed(&error),
+            },
         };
         next(outcome.retry, [later, again].into_iter().flatten().min())
     }
@@ -79,14 +80,15 @@ where
         let waited = now.duration_since(since);
         let settles = outcome.ready != ConditionStatus::Unknown && outcome.ready != present;
         let window = window(pending.len());
-        if settles || waited >= window {
+        // Before a back-off, or the report of a failure would come as late as its next try.
+        if settles || waited >= window || outcome.retry == Retry::Backoff {
             pending.remove(key);
             return Due::Now;
         }
         Due::After(window.saturating_sub(waited))
     }
 
-    async fn write(&self, owner: &Owner, outcome: &Outcome) -> Result<(), RequestError> {
+    async fn write(&self, owner: &Owner, outcome: &Outcome) -> Result<Seen, RequestError> {
         let path = format!(
             "/apis/carto.run/v1alpha1/namespaces/{}/{}/{}",
             encode(&owner.namespace),
@@ -101,6 +103,11 @@ where
             self.field_manager,
         )
         .await?;
+        let seen = if is_same_but_for_status(owner.object(), &written) {
+            Seen::All
+        } else {
+            Seen::NotTheLatest
+        };
         self.owners.overlay(written);
         self.emit(
             owner,
@@ -109,7 +116,7 @@ where
         if outcome.ready == ConditionStatus::True && owner.status_ready() != ConditionStatus::True {
             self.observe_time_to_ready(owner);
         }
-        Ok(())
+        Ok(seen)
     }
 
     fn observe_time_to_ready(&self, owner: &Owner) {
@@ -154,6 +161,28 @@ enum Due {
     After(Duration),
 }
 
+/// Whether somebody changed the owner while it was reconciled.
+enum Seen {
+    All,
+    NotTheLatest,
+}
+
+/// Whether two states of an owner differ in nothing but what a status write changes.
+fn is_same_but_for_status(reconciled: &Value, written: &Value) -> bool {
+    fn rest<'v>(value: &'v Value, changed: &[&str]) -> BTreeMap<&'v str, &'v Value> {
+        value
+            .as_object()
+            .into_iter()
+            .flatten()
+            .map(|(key, value)| (key.as_str(), value))
+            .filter(|(key, _)| !changed.contains(key))
+            .collect()
+    }
+    let metadata = |object| rest(object, &["resourceVersion", "managedFields"]);
+    rest(reconciled, &["status", "metadata"]) == rest(written, &["status", "metadata"])
+        && metadata(&reconciled["metadata"]) == metadata(&written["metadata"])
+}
+
 /// How long a status may wait while this many owners have one that waits.
 fn window(moving: usize) -> Duration {
     let others = u32::try_from(moving.saturating_sub(1)).unwrap_or(u32::MAX);
@@ -164,7 +193,8 @@ fn window(moving: usize) -> Duration {
 
 fn next(retry: Retry, again: Option<Duration>) -> Next {
     match (retry, again) {
-        (Retry::Backoff, _) => Next::Backoff,
+        (Retry::Backoff, None) => Next::Backoff,
+        (Retry::Backoff, Some(after)) => Next::BackoffWithin(after),
         (Retry::Slow | Retry::AwaitChange, Some(after)) => Next::After(after),
         (Retry::Slow, None) => Next::Slow,
         (Retry::AwaitChange, None) => Next::Done,
@@ -212,10 +242,11 @@ mod tests {
     }
 
     #[test]
-    fn a_retry_with_back_off_is_not_shortened_by_a_later_look() {
+    fn a_look_that_is_due_does_not_wait_for_a_back_off() {
+        assert_eq!(next(Retry::Backoff, None), Next::Backoff);
         assert_eq!(
             next(Retry::Backoff, Some(Duration::from_secs(1))),
-            Next::Backoff
+            Next::BackoffWithin(Duration::from_secs(1))
         );
         assert_eq!(
             next(Retry::Slow, Some(Duration::from_secs(1))),
@@ -223,5 +254,33 @@ mod tests {
         );
         assert_eq!(next(Retry::Slow, None), Next::Slow);
         assert_eq!(next(Retry::AwaitChange, None), Next::Done);
+    }
+
+    #[test]
+    fn a_change_that_arrived_with_the_reply_is_not_taken_for_our_own() {
+        let object = |version: &str, managers: u8, label: &str, spec: u8, status: u8| {
+            json!({"kind": "Workload", "spec": {"a": spec}, "status": status,
+                "metadata": {"name": "w", "labels": {"l": label}, "resourceVersion": version, "managedFields": [managers]}})
+        };
+        let reconciled = object("1", 1, "x", 1, 1);
+        assert!(is_same_but_for_status(
+            &reconciled,
+            &object("2", 2, "x", 1, 2)
+        ));
+        assert!(!is_same_but_for_status(
+            &reconciled,
+            &object("3", 2, "x", 2, 2)
+        ));
+        assert!(!is_same_but_for_status(
+            &reconciled,
+            &object("3", 2, "y", 1, 2)
+        ));
+        // The store leaves the managed fields out.
+        let mut stored = reconciled.clone();
+        stored["metadata"]
+            .as_object_mut()
+            .unwrap()
+            .remove("managedFields");
+        assert!(is_same_but_for_status(&stored, &object("2", 2, "x", 1, 2)));
     }
 }

@@ -4,7 +4,7 @@
 //! retried slowly, so nothing here is needed for correctness.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::stamped::ObjectKey;
 
@@ -22,55 +22,96 @@ pub enum Awaited {
 /// Who waits for what.
 #[derive(Debug, Default)]
 pub struct Waiters {
-    waiting: Mutex<HashMap<Awaited, BTreeSet<ObjectKey>>>,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    owners: HashMap<Awaited, BTreeSet<ObjectKey>>,
+    /// The other way round, so that replacing what one owner waits for does not visit what all others do.
+    awaited: HashMap<ObjectKey, Vec<Awaited>>,
+}
+
+impl Waiting {
+    fn take(&mut self, what: &Awaited) -> BTreeSet<ObjectKey> {
+        let owners = self.owners.remove(what).unwrap_or_default();
+        for owner in &owners {
+            if let Some(awaited) = self.awaited.get_mut(owner) {
+                awaited.retain(|other| other != what);
+                if awaited.is_empty() {
+                    self.awaited.remove(owner);
+                }
+            }
+        }
+        owners
+    }
+
+    fn forget(&mut self, owner: &ObjectKey) {
+        for what in self.awaited.remove(owner).unwrap_or_default() {
+            if let Some(owners) = self.owners.get_mut(&what) {
+                owners.remove(owner);
+                if owners.is_empty() {
+                    self.owners.remove(&what);
+                }
+            }
+        }
+    }
 }
 
 impl Waiters {
     /// Replaces what an owner waits for.
     pub fn set(&self, owner: &ObjectKey, awaited: &[Awaited]) {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.retain(|_, owners| {
-            owners.remove(owner);
-            !owners.is_empty()
-        });
+        let mut waiting = self.lock();
+        waiting.forget(owner);
         for what in awaited {
             waiting
+                .owners
                 .entry(what.clone())
                 .or_default()
                 .insert(owner.clone());
+        }
+        if !awaited.is_empty() {
+            waiting.awaited.insert(owner.clone(), awaited.to_vec());
         }
     }
 
     /// The owners that wait for this, which wait no longer.
     pub fn take(&self, what: &Awaited) -> BTreeSet<ObjectKey> {
-        self.waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(what)
-            .unwrap_or_default()
+        self.lock().take(what)
     }
 
     /// The owners that wait for any right, which wait no longer.
     pub fn take_all_rights(&self) -> BTreeSet<ObjectKey> {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let rights: Vec<Awaited> = waiting
+        self.take_all(|what| matches!(what, Awaited::Rights(_)))
+    }
+
+    /// The owners that wait for any kind, which wait no longer.
+    pub fn take_all_groups(&self) -> BTreeSet<ObjectKey> {
+        self.take_all(|what| matches!(what, Awaited::Group(_)))
+    }
+
+    fn take_all(&self, concerns: impl Fn(&Awaited) -> bool) -> BTreeSet<ObjectKey> {
+        let mut waiting = self.lock();
+        let concerned: Vec<Awaited> = waiting
+            .owners
             .keys()
-            .filter(|what| matches!(what, Awaited::Rights(_)))
+            .filter(|what| concerns(what))
             .cloned()
             .collect();
-        rights
+        concerned
             .iter()
-            .filter_map(|what| waiting.remove(what))
-            .flatten()
+            .flat_map(|what| waiting.take(what))
             .collect()
     }
 
     /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
-        self.waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .is_empty()
+        let waiting = self.lock();
+        waiting.owners.is_empty() && waiting.awaited.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -107,5 +148,8 @@ mod tests {
         waiters.set(&owner("c"), &[Awaited::Account(owner("sa"))]);
         assert_eq!(waiters.take_all_rights().len(), 2);
         assert!(!waiters.is_empty());
+        waiters.set(&owner("c"), &[Awaited::Group("g".into())]);
+        assert_eq!(waiters.take_all_groups(), BTreeSet::from([owner("c")]));
+        assert!(waiters.is_empty());
     }
 }

@@ -98,6 +98,8 @@ pub enum Next {
     Done,
     /// After a time that doubles with each failure in a row.
     Backoff,
+    /// The same, but no later than this: something else is due then.
+    BackoffWithin(Duration),
     /// After [`SchedulerConfig::slow`]: somebody must fix something that we may not see change.
     Slow,
     /// After this time.

@@ -340,10 +340,9 @@ impl State {
 
     fn own_wake(&mut self, key: &OwnerKey, outcome: Next, now: Instant) -> Option<Wake> {
         let failures = &mut self.entries.get_mut(key)?.failures;
-        *failures = if outcome == Next::Backoff {
-            failures.saturating_add(1)
-        } else {
-            0
+        *failures = match outcome {
+            Next::Backoff | Next::BackoffWithin(_) => failures.saturating_add(1),
+            Next::Done | Next::Slow | Next::After(_) => 0,
         };
         let failures = *failures;
         let after = |lane, delay| {
@@ -355,6 +354,7 @@ impl State {
         match outcome {
             Next::Done => None,
             Next::Backoff => after(Lane::Retry, self.backoff(failures)),
+            Next::BackoffWithin(limit) => after(Lane::Retry, self.backoff(failures).min(limit)),
             Next::Slow => after(
                 Lane::Retry,
                 self.config.slow.mul_f64(1.0 - 0.2 * self.jitter()),

@@ -299,6 +299,21 @@ async fn back_off_doubles_up_to_its_limit_and_a_success_ends_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_back_off_within_a_time_counts_as_a_failure_and_ends_by_then() {
+    let queue = scheduler(1);
+    let within = Next::BackoffWithin(Duration::from_secs(3));
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    waited(&queue, within).await;
+    let mut waits = Vec::new();
+    for _ in 0..4 {
+        waits.push(waited(&queue, within).await.as_secs());
+    }
+    assert_eq!(waits, [1, 2, 3, 3]);
+    waited(&queue, Next::Backoff).await;
+    assert_eq!(waited(&queue, Next::Done).await.as_secs(), 32);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_thousand_failures_in_a_row_still_wait_the_longest_time() {
     let queue = scheduler(1);
     queue.wake(key("a/1"), Lane::Fresh, None);
