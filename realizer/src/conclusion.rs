@@ -56,6 +56,7 @@ impl<'a> Conclusion<'a> {
             .map(|(step, result)| {
                 result.unwrap_or_else(|| StepResult {
                     template: None,
+                    wanted: None,
                     end: StepEnd::Failed(StepError::NotReached {
                         resource: step.name.clone(),
                     }),
@@ -258,12 +259,13 @@ impl<'a> Conclusion<'a> {
     }
 }
 
-fn current_steps<'r>(entries: &'r [Entry], results: &[StepResult]) -> Vec<CurrentStep<'r>> {
+fn current_steps<'r>(entries: &'r [Entry], results: &'r [StepResult]) -> Vec<CurrentStep<'r>> {
     entries
         .iter()
         .zip(results)
         .map(|(entry, result)| CurrentStep {
             status: &entry.status,
+            wanted: result.wanted.as_ref(),
             is_settled: entry.is_settled,
             is_immutable: result
                 .template

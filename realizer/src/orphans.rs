@@ -2,7 +2,8 @@
 //!
 //! Candidates are what status remembers and what the shell's caches know to belong to the owner; the latter finds what
 //! a lost status write, a deleted template or a superseded family left behind. What a failing step once made is never
-//! an orphan: nothing is known of what the step stands for now.
+//! an orphan: nothing is known of what the step stands for now. Nor is what a failing step would write to: a step that was
+//! renamed while the API server had a bad moment must not cost the object that it goes on with.
 
 use api_types::{ResourceStatus, TemplateRef, labels};
 
@@ -14,6 +15,8 @@ use crate::{
 /// A step of this walk.
 pub(crate) struct CurrentStep<'r> {
     pub(crate) status: &'r ResourceStatus,
+    /// The object it stands for, where that is known although the step failed.
+    pub(crate) wanted: Option<&'r ObjectRef>,
     /// Whether it was submitted or handed an input through.
     pub(crate) is_settled: bool,
     /// Whether its template makes a new object for each rendering.
@@ -103,6 +106,7 @@ impl Orphans<'_> {
         self.current.iter().any(|step| {
             let stamped = step.status.stamped_ref.as_ref().and_then(object_ref);
             stamped.is_some_and(|stamped| is_same(&stamped, object))
+                || step.wanted.is_some_and(|wanted| is_same(wanted, object))
         })
     }
 

@@ -12,8 +12,8 @@ use crate::outputs::Output;
 use crate::redaction::scrub;
 use crate::template::Body;
 use crate::{
-    Blueprint, Owner, Rendered, Step, Submission, SubmitFailureKind, Template, TemplateSource,
-    TemplateState, YttCall, canonical, matching, params, stamp, ytt,
+    Blueprint, ObjectRef, Owner, Rendered, Step, Submission, SubmitFailureKind, Template,
+    TemplateSource, TemplateState, YttCall, canonical, matching, params, stamp, ytt,
 };
 
 /// One step about to be submitted.
@@ -33,6 +33,15 @@ pub(crate) enum Begun {
     PassedThrough(Output),
     /// It failed, with the template if that was found.
     Failed(Option<Arc<Template>>, StepError),
+    /// It was rendered, as far as that went, and is not submitted.
+    Withheld(Arc<Template>, Box<Withheld>),
+}
+
+/// Why a step is not submitted.
+pub(crate) struct Withheld {
+    pub(crate) error: StepError,
+    /// The object that it would have written to.
+    pub(crate) wanted: Option<ObjectRef>,
 }
 
 /// What the shell is asked, and what is needed when it answers.
@@ -172,7 +181,7 @@ impl Preparing<'_> {
                 labels,
                 ask: Step::Submit(submission),
             }),
-            Err(error) => Begun::Failed(Some(template), error),
+            Err(withheld) => Begun::Withheld(template, withheld),
         }
     }
 
@@ -185,17 +194,28 @@ impl Preparing<'_> {
         template: &Template,
         labels: &BTreeMap<String, String>,
         rendered: Rendered,
-    ) -> Result<Submission, StepError> {
+    ) -> Result<Submission, Box<Withheld>> {
         let object = rendered
             .and_then(|rendering| {
                 stamp::decorate(rendering, self.owner, labels).map_err(|error| error.to_string())
             })
-            .map_err(|cause| self.stamp_error(template, &cause))?;
+            .map_err(|cause| {
+                Box::new(Withheld {
+                    error: self.stamp_error(template, &cause),
+                    wanted: None,
+                })
+            })?;
+        let withheld = |error| {
+            Box::new(Withheld {
+                error,
+                wanted: stamp::reference(&object),
+            })
+        };
         if !self.inputs.missing.is_empty() {
-            return Err(self.held());
+            return Err(withheld(self.held()));
         }
         stamp::check_submittable(&object, self.owner.family, template.lifecycle, labels)
-            .map_err(|error| self.apply_error(&object, error.to_string()))?;
+            .map_err(|error| withheld(self.apply_error(&object, error.to_string())))?;
         Ok(Submission {
             resource: self.step.name.clone(),
             digest: canonical::digest(&object),

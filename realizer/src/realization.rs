@@ -9,9 +9,11 @@ use crate::conclusion::Conclusion;
 use crate::context::ResolvedInputs;
 use crate::observe::Observing;
 use crate::outputs::Output;
-use crate::prepare::{Asked, Begun, Preparing};
+use crate::prepare::{Asked, Begun, Preparing, Withheld};
 use crate::step_end::{StepEnd, StepResult};
-use crate::{Blueprint, KnownObject, Observation, Owner, Rendered, Step, Template, TemplateSource};
+use crate::{
+    Blueprint, KnownObject, Observation, Owner, Rendered, Step, Template, TemplateSource, stamp,
+};
 
 /// One walk over the steps of a blueprint for one owner.
 ///
@@ -115,6 +117,9 @@ impl<'a> Realization<'a> {
                 Begun::Failed(template, error) => {
                     self.finish_step(step, template, StepEnd::Failed(error));
                 }
+                Begun::Withheld(template, withheld) => {
+                    self.withhold_step(step, template, withheld);
+                }
             }
         }
     }
@@ -140,7 +145,7 @@ impl<'a> Realization<'a> {
                     },
                 ));
             }
-            Err(error) => self.finish_step(step, Some(asked.template), StepEnd::Failed(error)),
+            Err(withheld) => self.withhold_step(step, asked.template, withheld),
         }
     }
 
@@ -164,7 +169,12 @@ impl<'a> Realization<'a> {
         };
         let end = observing.observe(submission, observation);
         self.outputs[step] = end.output().cloned();
-        self.finish_step(step, Some(asked.template), end);
+        let wanted = stamp::reference(&submission.object);
+        self.results[step] = Some(StepResult {
+            template: Some(asked.template),
+            end,
+            wanted,
+        });
     }
 
     /// Ends the walk. `known` are the objects of this owner (controller owner reference with its uid) in the shell's
@@ -187,6 +197,19 @@ impl<'a> Realization<'a> {
     }
 
     fn finish_step(&mut self, step: usize, template: Option<Arc<Template>>, end: StepEnd) {
-        self.results[step] = Some(StepResult { template, end });
+        self.results[step] = Some(StepResult {
+            template,
+            end,
+            wanted: None,
+        });
+    }
+
+    fn withhold_step(&mut self, step: usize, template: Arc<Template>, withheld: Box<Withheld>) {
+        let Withheld { error, wanted } = *withheld;
+        self.results[step] = Some(StepResult {
+            template: Some(template),
+            end: StepEnd::Failed(error),
+            wanted,
+        });
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api_types::labels;
 use serde_json::{Map, Value, json};
 
-use crate::{Blueprint, Family, Lifecycle, Owner, Template};
+use crate::{Blueprint, Family, Lifecycle, ObjectRef, Owner, Template};
 
 /// The most characters the API server allows in a label's value.
 const MAX_LABEL_VALUE: usize = 63;
@@ -195,6 +195,21 @@ fn label_subject(family: Family, key: &str) -> &'static str {
         _ if key == family.owner_namespace_label() => "the namespace",
         _ => family.owner_word_with_article(),
     }
+}
+
+/// The object that a rendering is written to; `None` when its name is generated.
+pub(crate) fn reference(object: &Value) -> Option<ObjectRef> {
+    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    Some(ObjectRef {
+        api_version: text("/apiVersion")?.to_owned(),
+        kind: text("/kind")?.to_owned(),
+        namespace: namespace(object).to_owned(),
+        name: text("/metadata/name")
+            .filter(|name| !name.is_empty())?
+            .to_owned(),
+        qualified_resource: None,
+        uid: None,
+    })
 }
 
 /// `<ns>/<name>`, the name empty for objects whose name is generated.

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use crate::error::StepError;
 use crate::health::Health;
 use crate::outputs::Output;
-use crate::{Observed, Removal, Template, Write};
+use crate::{ObjectRef, Observed, Removal, Template, Write};
 
 /// A step that was dealt with, and the template it used if one was found.
 pub(crate) struct StepResult {
     pub(crate) template: Option<Arc<Template>>,
     pub(crate) end: StepEnd,
+    /// The object it stands for, where that is known although the step failed.
+    pub(crate) wanted: Option<ObjectRef>,
 }
 
 /// How a step ended.

@@ -91,6 +91,7 @@ fn found(previous: &OwnerStatus, current: &[&str], knowns: &[&str]) -> String {
         .iter()
         .map(|(status, is_settled)| CurrentStep {
             status,
+            wanted: None,
             is_settled: *is_settled,
             is_immutable: status
                 .template_ref

@@ -1,6 +1,6 @@
 //! Orphans, retention and what cannot be deleted yet (spec 3.8, 3.13).
 
-use realizer::Retry;
+use realizer::{Retry, SubmitFailure, SubmitFailureKind};
 use serde_json::{Value, json};
 
 use crate::scenario::Scenario;
@@ -88,6 +88,50 @@ spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: same}}}",
     scenario.advance();
     set_steps(&mut scenario, &[("other", "fixed")]);
     assert!(scenario.reconcile().removals.is_empty());
+    assert_eq!(scenario.cluster.names(), ["same"]);
+}
+
+#[test]
+fn a_renamed_step_that_fails_to_write_its_object_keeps_it() {
+    let mut scenario = scenario(&[("one", "fixed")]);
+    scenario.apply(
+        "kind: ClusterTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: fixed}
+spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: same}}}",
+    );
+    scenario.advance();
+    set_steps(&mut scenario, &[("other", "fixed")]);
+    let unreachable = SubmitFailure {
+        kind: SubmitFailureKind::Rejected,
+        message: "patch: the server is currently unable to handle the request".to_owned(),
+    };
+    scenario
+        .cluster
+        .failing
+        .insert("other".to_owned(), unreachable);
+    scenario.advance();
+    scenario.advance();
+    assert_eq!(scenario.cluster.names(), ["same"]);
+    scenario.cluster.failing.clear();
+    scenario.advance();
+    assert_eq!(scenario.cluster.names(), ["same"]);
+}
+
+#[test]
+fn a_renamed_step_that_waits_for_its_inputs_keeps_its_object() {
+    let mut scenario = scenario(&[("one", "fixed")]);
+    scenario.apply(
+        "kind: ClusterTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: fixed}
+spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: same}}}",
+    );
+    scenario.advance();
+    set_steps(&mut scenario, &[("other", "fixed")]);
+    scenario.blueprints[0]["spec"]["resources"][0]["sources"] =
+        json!([{"name": "code", "resource": "nobody"}]);
+    scenario.advance();
     assert_eq!(scenario.cluster.names(), ["same"]);
 }
 
