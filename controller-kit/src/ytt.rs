@@ -168,12 +168,17 @@ async fn read(from: Option<impl tokio::io::AsyncRead + Unpin>) -> Result<Vec<u8>
     Ok(said)
 }
 
-/// JSON takes control characters that YAML refuses; they can only stand in strings, where both know the escape.
+/// JSON takes control characters that YAML refuses, or takes for line breaks and folds; they can only stand in strings, where both know the escape.
 fn escape_controls(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len());
     for character in json.chars() {
         match character {
-            '\u{7f}'..='\u{9f}' | '\u{feff}' | '\u{fffe}' | '\u{ffff}' => {
+            '\u{7f}'..='\u{9f}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{feff}'
+            | '\u{fffe}'
+            | '\u{ffff}' => {
                 // Writing to a String cannot fail.
                 let _ = write!(escaped, "\\u{:04x}", u32::from(character));
             }
@@ -286,12 +291,36 @@ mod tests {
             json!(-1),
             json!(1.5),
             json!(1e300),
+            json!([
+                0,
+                -0.0,
+                0.1,
+                1e6,
+                9_007_199_254_740_993_i64,
+                i64::MAX,
+                i64::MIN,
+                u64::MAX
+            ]),
             json!(true),
+            json!([
+                "no", "on", "null", "~", "1e3", "0o7", "1_000", ".inf", "!!str x", "&a *a", "%a",
+                "@a", "`a`", "- x", "# x", " x ", "\tx"
+            ]),
+            json!([
+                "\"quoted\"",
+                "'single'",
+                "back\\slash",
+                "{{x}}",
+                "#! x",
+                "a\r\nb\n\n",
+                "<&>"
+            ]),
             json!(null),
             json!([]),
             json!({}),
             json!([1, "two", {"three": [null, {}]}]),
             json!({"a-b": 1, "a.b/c": {"x": "2001-01-01"}, "null": "~"}),
+            json!({"": 1, "1": 2, "true": null, "<<": {"x": 1}, "é": 7, "gone": null, "empty": {"a": []}}),
         ];
         let ytt = ytt();
         for value in values {
@@ -322,7 +351,7 @@ mod tests {
     /// Upstream fails on these: its argument is read as YAML, which refuses them.
     #[tokio::test]
     async fn control_characters_arrive() {
-        let text = "a\u{7f}b\u{85}c\u{feff}d";
+        let text = "a\u{7f}b\u{85}c\u{feff}d\u{2028}e\u{2029} f";
         let rendered = ytt().render(&call(ECHO, &json!({"v": text}))).await;
         assert_eq!(rendered, Ok(json!({"value": text})));
     }
