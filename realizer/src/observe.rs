@@ -82,7 +82,11 @@ impl Observing<'_> {
     }
 
     fn failed(&self, submission: &Submission, failure: &SubmitFailure) -> StepError {
-        let object = stamp::display_name(&submission.object);
+        // A template may put a secret value into the name, too.
+        let object = scrub(
+            &stamp::display_name(&submission.object),
+            self.inputs.secrets(),
+        );
         let (resource, blueprint) = (self.step.to_owned(), self.blueprint.to_owned());
         let cause = scrub(&failure.message, self.inputs.secrets());
         match failure.kind {

@@ -165,7 +165,7 @@ async fn a_path_that_cannot_be_read_yet_is_waited_for() {
     .await;
 }
 
-fn strip_times(value: &mut serde_json::Value) {
+pub(crate) fn strip_times(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Object(fields) => {
             fields.remove("lastTransitionTime");

@@ -202,7 +202,7 @@ async fn an_immutable_step_lives_as_the_table_says() {
 }
 
 /// Outputs at once, so that nobody has to report anything.
-fn instant(retention: u32) -> String {
+pub(crate) fn instant(retention: u32) -> String {
     RUNS.replace(".status.url", ".spec.value.branch")
         .replace(".status.rev", ".spec.value.branch")
         .replace("  healthRule: {singleConditionType: Ready}\n", "")

@@ -6,11 +6,16 @@
 
 mod stage;
 
+mod blueprints;
 mod chain;
 mod immutable;
+mod isolation;
 mod kinds;
 mod orphans;
 mod ownership;
 mod rights;
+mod robustness;
+mod secrets;
 mod takeover;
 mod unchanged;
+mod ytt;

@@ -50,6 +50,12 @@ impl Stage {
         stage
     }
 
+    /// Goes on in another namespace, with the same rights there.
+    pub(crate) async fn move_to_new_namespace(&mut self) {
+        self.namespace = self.plane.create_namespace("dev").await.unwrap();
+        self.apply(&rights(&self.namespace)).await;
+    }
+
     /// With the controller.
     pub(crate) async fn open() -> Self {
         let mut stage = Self::set().await;
@@ -89,6 +95,10 @@ impl Stage {
             .collect()
     }
 
+    pub(crate) fn controller_pid(&self) -> u32 {
+        self.controller.as_ref().unwrap().pid()
+    }
+
     /// kill -9.
     pub(crate) fn kill_controller(&mut self) {
         if let Some(mut controller) = self.controller.take() {
@@ -104,9 +114,13 @@ impl Stage {
     }
 
     pub(crate) fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
+        self.api_in(&self.namespace, api_version, kind)
+    }
+
+    fn api_in(&self, namespace: &str, api_version: &str, kind: &str) -> Api<DynamicObject> {
         let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
+        Api::namespaced_with(self.client.clone(), namespace, &resource)
     }
 
     pub(crate) async fn get(&self, api_version: &str, kind: &str, name: &str) -> Option<Value> {
@@ -284,7 +298,16 @@ impl Stage {
 
     /// The objects of a kind in the namespace, oldest submission first.
     pub(crate) async fn all(&self, api_version: &str, kind: &str) -> Vec<Value> {
-        let api = self.api(api_version, kind);
+        self.all_in(&self.namespace, api_version, kind).await
+    }
+
+    pub(crate) async fn all_in(
+        &self,
+        namespace: &str,
+        api_version: &str,
+        kind: &str,
+    ) -> Vec<Value> {
+        let api = self.api_in(namespace, api_version, kind);
         // Just after a definition was installed, the server's cache of its kind is not filled yet.
         let listed = eventually(
             &format!("{kind} objects are listed"),

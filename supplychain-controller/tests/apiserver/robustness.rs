@@ -1,0 +1,235 @@
+//! Processes and servers that die, objects that are too much (design 3.5).
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use test_support::eventually;
+
+use crate::chain::strip_times;
+use crate::immutable::instant;
+use crate::stage::{PATIENCE, Stage, condition};
+use crate::unchanged::blueprint_of;
+
+const NOTHING: [String; 0] = [];
+
+fn workloads(count: u32) -> String {
+    let one =
+        |number| crate::immutable::WORKLOAD.replace("name: app", &format!("name: app{number}"));
+    (0..count).map(one).collect::<Vec<_>>().join("---")
+}
+
+async fn all_ready(stage: &Stage, count: u32) {
+    eventually(
+        &format!("{count} workloads are ready"),
+        PATIENCE,
+        async || {
+            let all = stage.all("carto.run/v1alpha1", "Workload").await;
+            let ready = all
+                .iter()
+                .filter(|one| condition(&one["status"], "Ready")["status"] == "True")
+                .count();
+            if ready == count as usize {
+                Ok(())
+            } else {
+                Err(format!("{ready} of {}", all.len()))
+            }
+        },
+    )
+    .await;
+}
+
+/// Everything that is to be the same after an undisturbed run and after one with accidents: statuses without times, and for
+/// each workload its runs and objects. What is unique to a namespace is replaced.
+async fn picture(stage: &Stage) -> Value {
+    let mut seen: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let mut names = Vec::new();
+    for (kind, api_version) in [
+        ("Test", "test.run/v1alpha1"),
+        ("ConfigMap", "v1"),
+        ("Workload", "carto.run/v1alpha1"),
+    ] {
+        for object in stage.all(api_version, kind).await {
+            let metadata = &object["metadata"];
+            let owner = metadata["labels"]["carto.run/workload-name"]
+                .as_str()
+                .or(metadata["name"].as_str())
+                .unwrap()
+                .to_owned();
+            let name = metadata["name"].as_str().unwrap().to_owned();
+            let mut kept = json!({"kind": kind, "labels": metadata["labels"], "spec": object["spec"], "data": object["data"], "status": object["status"],
+                "submission": metadata["annotations"]["carto.run/submission"]});
+            strip_times(&mut kept);
+            seen.entry(owner.clone()).or_default().push(kept);
+            if kind == "Test" {
+                names.push((name, format!("{owner}-run")));
+            }
+        }
+    }
+    let mut text = json!(seen)
+        .to_string()
+        .replace(&stage.namespace, "NAMESPACE");
+    for (name, stable) in names {
+        text = text.replace(&name, &stable);
+    }
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Numbers that look random and are the same in each run (xorshift).
+fn seeded(mut state: u64) -> impl FnMut(u64) -> u64 {
+    move |limit| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % limit
+    }
+}
+
+#[tokio::test]
+async fn killed_at_any_point_it_comes_to_the_same_end() {
+    const COUNT: u32 = 50;
+    let mut stage = Stage::open().await;
+    stage.apply(&instant(3)).await;
+    stage.apply(&workloads(COUNT)).await;
+    all_ready(&stage, COUNT).await;
+    let undisturbed = picture(&stage).await;
+
+    stage.move_to_new_namespace().await;
+    stage.apply(&workloads(COUNT)).await;
+    let mut random = seeded(0x5eed);
+    let own_writes = |stage: &Stage| {
+        let own = stage.audited();
+        own.iter()
+            .filter(|event| event.is_write() && event.request_uri.contains(&stage.namespace))
+            .count()
+    };
+    for _ in 0..6 {
+        // After so many more writes: the point of death depends on the progress, not on the speed of the machine.
+        let enough = own_writes(&stage) + 1 + usize::try_from(random(25)).unwrap();
+        eventually("some more writes, or all are done", PATIENCE, async || {
+            let all = stage.all("carto.run/v1alpha1", "Workload").await;
+            let done = all
+                .iter()
+                .all(|one| condition(&one["status"], "Ready")["status"] == "True");
+            done || own_writes(&stage) >= enough
+        })
+        .await;
+        stage.kill_controller();
+        stage.start_controller();
+    }
+    all_ready(&stage, COUNT).await;
+    stage.idle().await;
+    assert_eq!(picture(&stage).await, undisturbed);
+    let created = stage
+        .writes()
+        .iter()
+        .filter(|write| write.starts_with("create tests/") && write.ends_with(" 201"))
+        .count();
+    assert_eq!(created, 2 * COUNT as usize, "each run was started once");
+    assert_eq!(stage.requests_of_reconciles("app0", 2).await, NOTHING);
+}
+
+#[tokio::test]
+async fn an_api_server_that_restarts_under_load_is_waited_for() {
+    const COUNT: u32 = 30;
+    let stage = Stage::open().await;
+    stage.apply(&instant(3)).await;
+    stage.apply(&workloads(COUNT)).await;
+    eventually("some runs are created", PATIENCE, async || {
+        stage.tests().await.len() > 3
+    })
+    .await;
+    stage.plane.stop_apiserver();
+    stage.plane.start_apiserver().await.unwrap();
+    all_ready(&stage, COUNT).await;
+    assert_eq!(stage.tests().await.len(), COUNT as usize);
+    // The watches go on, too.
+    stage
+        .edit_workload("app7", crate::immutable::branch("b"))
+        .await;
+    eventually("the change arrives", PATIENCE, async || {
+        let sink = stage.get("v1", "ConfigMap", "app7-sink").await?;
+        (sink["data"]["url"] == "b").then_some(())
+    })
+    .await;
+    let sink = stage.get("v1", "ConfigMap", "app3-sink").await.unwrap();
+    stage.delete("v1", "ConfigMap", "app3-sink").await;
+    eventually("the deletion is noticed", PATIENCE, async || {
+        let again = stage.get("v1", "ConfigMap", "app3-sink").await?;
+        (again["metadata"]["uid"] != sink["metadata"]["uid"]).then_some(())
+    })
+    .await;
+}
+
+const CONFIG: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: config}
+data: {value: BODY}
+";
+
+#[tokio::test]
+async fn objects_of_any_size_are_handled_or_refused_with_a_reason() {
+    let stage = Stage::open().await;
+    // As large as a ConfigMap may be, nearly.
+    let large = CONFIG.replace("BODY", &"x".repeat(1_000_000));
+    stage.apply(&blueprint_of(&[("config", &large)])).await;
+    stage.apply(crate::chain::WORKLOAD).await;
+    stage.ready("app", "True", "Ready").await;
+    assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
+    let too_large = CONFIG.replace("BODY", &"x".repeat(1_100_000));
+    stage.apply(&blueprint_of(&[("config", &too_large)])).await;
+    let refused = stage
+        .ready("app", "False", "TemplateRejectedByAPIServer")
+        .await;
+    let message = condition(&refused["status"], "Ready")["message"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        message.contains("may not be more than 1048576 bytes"),
+        "{message}"
+    );
+    let config = stage.get("v1", "ConfigMap", "config").await.unwrap();
+    assert_eq!(
+        config["data"]["value"].as_str().unwrap().len(),
+        1_000_000,
+        "what exists is left as it is"
+    );
+    stage
+        .apply(&blueprint_of(&[(
+            "config",
+            &CONFIG.replace("BODY", "small"),
+        )]))
+        .await;
+    stage.ready("app", "True", "Ready").await;
+
+    // A name that does not fit into a label.
+    let long = "w".repeat(64);
+    stage
+        .apply(&crate::chain::WORKLOAD.replace("name: app", &format!("name: {long}")))
+        .await;
+    let refused = stage
+        .ready(&long, "False", "TemplateRejectedByAPIServer")
+        .await;
+    let message = condition(&refused["status"], "Ready")["message"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        message.contains("label [carto.run/workload-name]")
+            && message.contains("give the workload a shorter name"),
+        "{message}"
+    );
+    assert_eq!(stage.requests_of_reconciles(&long, 2).await, NOTHING);
+    // One that just does.
+    let just = "w".repeat(63);
+    let chain = blueprint_of(&[(
+        "config",
+        &CONFIG.replace("name: config", "name: $(workload.metadata.name)$"),
+    )]);
+    stage.apply(&chain).await;
+    stage
+        .apply(&crate::chain::WORKLOAD.replace("name: app", &format!("name: {just}")))
+        .await;
+    stage.ready(&just, "True", "Ready").await;
+}

@@ -1,0 +1,120 @@
+//! ytt templates with the real ytt (spec 3.4).
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use test_support::eventually;
+
+use crate::stage::{PATIENCE, Stage, condition};
+
+fn chain(ytt: &str) -> String {
+    let ytt = ytt.trim_matches('\n').replace('\n', "\n    ");
+    format!(
+        "apiVersion: carto.run/v1alpha1\nkind: ClusterTemplate\nmetadata: {{name: made}}\nspec:\n  ytt: |\n    {ytt}\n---\n\
+         apiVersion: carto.run/v1alpha1\nkind: ClusterSupplyChain\nmetadata: {{name: chain}}\nspec:\n  selector: {{type: web}}\n  \
+         resources: [{{name: make, templateRef: {{kind: ClusterTemplate, name: made}}}}]\n"
+    )
+}
+
+const GOOD: &str = r#"
+#@ load("@ytt:data", "data")
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: #@ data.values.workload.metadata.name
+data:
+  url: #@ data.values.workload.spec.source.git.url
+---
+only: the first document counts
+"#;
+
+const PREFIX: &str = "unable to stamp object for resource [make] for template [ClusterTemplate/made] in supply chain [chain]: \
+                      unable to apply ytt template: ";
+
+async fn failure(stage: &Stage, what: &str, part: &str) -> String {
+    let failed = stage
+        .until("app", what, |workload| {
+            let ready = condition(&workload["status"], "Ready");
+            ready["reason"] == "TemplateStampFailure"
+                && ready["message"]
+                    .as_str()
+                    .is_some_and(|message| message.contains(part))
+        })
+        .await;
+    condition(&failed["status"], "Ready")["message"]
+        .as_str()
+        .unwrap()
+        .to_owned()
+}
+
+#[tokio::test]
+async fn ytt_renders_fails_and_is_killed_as_upstream_says() {
+    let stage = Stage::open().await;
+    stage.apply(&chain(GOOD)).await;
+    stage.apply(crate::chain::WORKLOAD).await;
+    stage.ready("app", "True", "Ready").await;
+    let made = stage.get("v1", "ConfigMap", "app").await.unwrap();
+    assert_eq!(made["data"], json!({"url": "https://git.example/app"}));
+    let runs = stage.metric("carto_ytt_runs_total", &["rendered"]).await;
+    assert_eq!(
+        stage.requests_of_reconciles("app", 3).await,
+        [] as [String; 0]
+    );
+    // The result is remembered; an annotation, which every template may read, is another input.
+    let later = stage.metric("carto_ytt_runs_total", &["rendered"]).await;
+    assert!(later.unwrap() - runs.unwrap() <= 4.0, "{runs:?} {later:?}");
+
+    stage
+        .apply(&chain(
+            &GOOD.replace("spec.source.git.url", "spec.source.nobody"),
+        ))
+        .await;
+    let message = failure(
+        &stage,
+        "a struct key is missing",
+        "has no .nobody field or method",
+    )
+    .await;
+    for part in ["ytt: Error: \n", "in <toplevel>", "stdin.yml:7 |"] {
+        assert!(
+            message.starts_with(PREFIX) && message.contains(part),
+            "{part}: {message}"
+        );
+    }
+
+    // Longer than an event may be.
+    let long = GOOD.replace("only:", "only: #@ fail(\"€\" * 20000)\nonly2:");
+    stage.apply(&chain(&long)).await;
+    let message = failure(&stage, "a very long error is told", "fail: €").await;
+    assert!(message.len() > 60_000, "{}", message.len());
+
+    let since = Instant::now();
+    stage
+        .apply(&chain(&GOOD.replace(
+            "apiVersion: v1",
+            "#@ for i in range(1000000000):\n#@   x = i\n#@ end\napiVersion: v1",
+        )))
+        .await;
+    let message = failure(&stage, "the loop is ended", "signal: killed").await;
+    assert_eq!(message, format!("{PREFIX}signal: killed"));
+    let took = since.elapsed();
+    assert!(
+        took > Duration::from_secs(4) && took < Duration::from_secs(20),
+        "{took:?}"
+    );
+
+    stage.apply(&chain(GOOD)).await;
+    stage.ready("app", "True", "Ready").await;
+    eventually("no ytt is left", PATIENCE, async || {
+        children_named_ytt(&stage).is_empty()
+    })
+    .await;
+}
+
+/// Process ids of the controller's children.
+fn children_named_ytt(stage: &Stage) -> Vec<String> {
+    let pid = stage.controller_pid();
+    let children =
+        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    children.split_whitespace().map(str::to_owned).collect()
+}
