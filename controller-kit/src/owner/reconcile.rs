@@ -223,6 +223,7 @@ where
                 Step::Done => break,
             }
         }
+        self.watch_remembered(owner, walk).await;
         let known = self.known_objects(owner);
         walk.kinds.extend(
             known
@@ -284,6 +285,18 @@ where
         }
         walk.warnings.extend(submitted.warnings);
         Ok(submitted.observation)
+    }
+
+    /// Kinds that status remembers and this walk did not come to: the step has gone, or failed early. After a restart
+    /// nobody watches them, and of a family status names one member only; the others would never be found.
+    async fn watch_remembered(&self, owner: &Owner, walk: &mut Walk<'_>) {
+        for object in owner.previous_refs() {
+            let kind = Kind::new(&object.api_version, &object.kind);
+            if !walk.kinds.contains(&kind) {
+                self.submitter.watch(&kind).await;
+                walk.kinds.insert(kind);
+            }
+        }
     }
 
     fn known_objects(&self, owner: &Owner) -> Vec<KnownObject> {

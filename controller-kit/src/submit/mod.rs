@@ -185,6 +185,14 @@ impl Submitter {
         }
     }
 
+    /// Has a kind watched from now on, and waits until its objects are known. One that cannot be watched is not known.
+    pub async fn watch(&self, kind: &Kind) {
+        if let Ok(served) = self.mapper.served(kind).await {
+            let watch = self.watches.ensure(&served, &Projection::default());
+            watch.ready(LISTING_PATIENCE).await;
+        }
+    }
+
     async fn source(
         &self,
         submission: &Submission,
