@@ -43,9 +43,10 @@ pub(crate) fn cold(cold: &Cold, against: &Floor, owners: usize) -> String {
         .copied()
         .unwrap_or(f64::NAN);
     format!(
-        "{:.2} s, {:.2} × floor; {per_owner:.2} requests per Workload and {events:.2} events; controller {cpu:.2} s CPU, {:.1} MiB peak\n{}{}",
+        "{:.2} s, {:.2} × floor; {per_owner:.2} requests per Workload and {events:.2} events; controller {cpu:.2} s CPU for {} reconciles, {:.1} MiB peak\n{}{}",
         cold.seconds,
         cold.seconds / against.seconds,
+        cold.reconciles,
         cold.usage.peak_rss_mib,
         requests(&cold.requests),
         cpu_table(&against.cpu_seconds, &cold.cpu_seconds),

@@ -45,6 +45,7 @@ fn good_run(owners: usize) -> Run {
     let measured = Measured {
         cold: Cold {
             seconds: 14.9,
+            reconciles: 1,
             requests: Requests {
                 writes,
                 events: writes,

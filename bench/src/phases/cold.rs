@@ -23,6 +23,8 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) struct Cold {
     /// From the first create to the last Ready.
     pub(crate) seconds: f64,
+    /// Workloads reconciled, by the controller's own count.
+    pub(crate) reconciles: u64,
     /// Requests of the controller, until it came to rest.
     pub(crate) requests: Requests,
     /// Statuses the bench wrote in place of controllers downstream.
@@ -43,6 +45,7 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
     stage.world.let_control_plane_rest().await?;
     stage.world.requests_until_rest(Agent::Controller).await?;
     let pid = Some(stage.controller.pid());
+    let reconciled = stage.controller.reconciles().await?;
     let before = stage.world.cpu_seconds(pid)?;
     let start = Instant::now();
     create_all(stage).await?;
@@ -59,6 +62,7 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
     let requests = stage.world.requests_until_rest(Agent::Controller).await?;
     Ok(Cold {
         seconds,
+        reconciles: stage.controller.reconciles().await? - reconciled,
         requests: requests.of(Agent::Controller),
         child_statuses: requests.of(Agent::Downstream).writes,
         cpu_seconds,
