@@ -4,6 +4,7 @@
 //! started on first use, dropped when no owner uses the kind. A member must also have a controller owner
 //! reference: Tekton, Knative and kpack copy labels to their children.
 
+mod follow;
 mod object;
 mod projection;
 mod store;
@@ -14,4 +15,4 @@ pub use projection::Projection;
 pub use store::{Store, Touched};
 pub use watch::{KindWatch, Readiness, StampedWatches, Wake, WatchSettings};
 
-pub(crate) use watch::refusal;
+pub(crate) use follow::refusal;

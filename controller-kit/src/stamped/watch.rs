@@ -4,29 +4,19 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use kube::api::ApiResource;
-use kube::runtime::watcher::{self, Event};
-use serde_json::Value;
 use tokio::sync::watch as signal;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::{debug, warn};
+use tracing::debug;
 
 use crate::cluster::Cluster;
 use crate::mapper::{Kind, Mapper, Served};
-use crate::reflect::{Events, watched};
 use crate::shutdown::Tasks;
-use crate::stamped::{ObjectKey, Projection, Stamped, Store, Touched};
+use crate::stamped::follow::{Follower, events};
+use crate::stamped::{ObjectKey, Projection, Stamped, Store};
 
-/// Objects per page of a listing: a page is held in memory whole.
-const PAGE: u32 = 100;
 /// A kind that no owner uses is watched this much longer, so that a template edit does not list twice.
 const LINGER: Duration = Duration::from_secs(30);
-
-/// A watch that was refused after it had been listed starts anew after this pause: the refusal may have been a moment's
-/// (an API server that starts answers 403 and 404 for a while), and nothing but a new listing says that it is over.
-const REFUSED_PAUSE: Duration = Duration::from_secs(10);
 
 /// Told the namespace and name of an owner.
 pub type Wake = Arc<dyn Fn(&str, &str) + Send + Sync>;
@@ -59,9 +49,9 @@ pub enum Readiness {
 pub struct KindWatch {
     served: Arc<Served>,
     projection: Projection,
-    store: RwLock<Store>,
-    readiness: signal::Sender<Readiness>,
-    cancel: CancellationToken,
+    pub(super) store: RwLock<Store>,
+    pub(super) readiness: signal::Sender<Readiness>,
+    pub(super) cancel: CancellationToken,
     /// The watch that this one replaces, until this one is listed: what is gone since then was never seen here.
     predecessor: Mutex<Option<Arc<Self>>>,
 }
@@ -123,18 +113,18 @@ impl KindWatch {
         self.cancel.is_cancelled()
     }
 
-    fn take_predecessor(&self) -> Option<Arc<Self>> {
+    pub(super) fn take_predecessor(&self) -> Option<Arc<Self>> {
         self.predecessor
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take()
     }
 
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, Store> {
+    pub(super) fn read(&self) -> std::sync::RwLockReadGuard<'_, Store> {
         self.store.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, Store> {
+    pub(super) fn write(&self) -> std::sync::RwLockWriteGuard<'_, Store> {
         self.store.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -349,165 +339,11 @@ impl StampedWatches {
     }
 }
 
-/// Full objects where a path is read, metadata otherwise: the API server then sends a fraction of the bytes.
-fn events(client: kube::Client, watch: &KindWatch, label: &str) -> Events {
-    let served = &watch.served;
-    let (group, version) = served
-        .kind
-        .api_version
-        .split_once('/')
-        .unwrap_or(("", &served.kind.api_version));
-    let resource = ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version: served.kind.api_version.clone(),
-        kind: served.kind.kind.clone(),
-        plural: served.plural.clone(),
-    };
-    let config = watcher::Config::default().labels(label).page_size(PAGE);
-    if watch.projection.is_metadata_only() {
-        watched::<true>(client, &resource, config)
-    } else {
-        watched::<false>(client, &resource, config)
-    }
-}
-
-/// Feeds one watch's events into its store and wakes the owners concerned.
-struct Follower {
-    watch: Arc<KindWatch>,
-    settings: WatchSettings,
-    /// The owners that need a first listing wait for it; nobody else has to be woken by it.
-    quiet: bool,
-}
-
-impl Follower {
-    async fn run(mut self, open: impl Fn() -> Events + Send) {
-        let cancel = self.watch.cancel.clone();
-        let mut events = open();
-        loop {
-            let event = tokio::select! {
-                () = cancel.cancelled() => return,
-                event = events.next() => event,
-            };
-            match event {
-                Some(Ok(event)) => self.follow(event),
-                Some(Err(error)) => {
-                    if self.fail(&error) {
-                        tokio::select! {
-                            () = cancel.cancelled() => return,
-                            () = tokio::time::sleep(REFUSED_PAUSE) => events = open(),
-                        }
-                    }
-                }
-                None => return,
-            }
-        }
-    }
-
-    fn follow(&mut self, event: Event<Value>) {
-        let touched = match event {
-            Event::Init => {
-                self.watch.write().begin_listing();
-                Touched::new()
-            }
-            Event::InitApply(object) | Event::Apply(object) => {
-                self.watch.write().show(self.project(&object))
-            }
-            Event::Delete(object) => {
-                let object = self.project(&object);
-                self.watch.write().hide(&object.key, &object.uid)
-            }
-            Event::InitDone => self.end_listing(),
-        };
-        if !self.quiet {
-            self.wake(&touched);
-        }
-        if *self.watch.readiness.borrow() == Readiness::Synced {
-            self.quiet = false;
-        }
-    }
-
-    fn end_listing(&self) -> Touched {
-        let mut gone = self.watch.write().end_listing();
-        gone.extend(self.gone_since_the_predecessor());
-        self.watch.readiness.send_if_modified(|readiness| {
-            let changes = *readiness != Readiness::Synced;
-            *readiness = Readiness::Synced;
-            changes
-        });
-        gone
-    }
-
-    /// What the replaced watch held and the first listing here does not show: its deletion was seen by neither.
-    fn gone_since_the_predecessor(&self) -> Touched {
-        let mut gone = Touched::new();
-        let mut predecessor = self.watch.take_predecessor();
-        while let Some(replaced) = predecessor {
-            gone.extend(replaced.read().missing_in(&self.watch.read()));
-            predecessor = replaced.take_predecessor();
-        }
-        gone
-    }
-
-    fn project(&self, object: &Value) -> Stamped {
-        Stamped::from_value(
-            object,
-            &self.watch.served.kind,
-            &self.watch.projection,
-            self.settings.field_manager,
-        )
-    }
-
-    fn wake(&self, touched: &Touched) {
-        for object in touched {
-            if let Some(controller) = object
-                .controller
-                .as_ref()
-                .filter(|controller| *controller.kind == *self.settings.owner_kind)
-            {
-                (self.settings.wake)(&object.owner_namespace(), &controller.name);
-            }
-        }
-    }
-
-    /// Errors heal by the watcher's own back-off; what a user can mend is made known. Returns whether the watch has to
-    /// start anew: when it was refused after its listing, nothing else would tell that it goes on.
-    fn fail(&self, error: &watcher::Error) -> bool {
-        let kind = &self.watch.served.kind;
-        match refusal(error) {
-            Some(status) if status.code == 403 || status.code == 404 || status.code == 405 => {
-                warn!(%kind, error = %status.message, "this kind cannot be watched");
-                self.watch
-                    .readiness
-                    .send_replace(Readiness::Unavailable(status.message.clone()));
-                !matches!(error, watcher::Error::InitialListFailed(_))
-            }
-            _ => {
-                debug!(%kind, error = %crate::cluster::chain(error), "watch interrupted");
-                false
-            }
-        }
-    }
-}
-
-/// What the API server said, if it is the API server that refused the watch.
-pub(crate) fn refusal(error: &watcher::Error) -> Option<&kube::core::Status> {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => Some(status),
-        watcher::Error::InitialListFailed(_)
-        | watcher::Error::WatchStartFailed(_)
-        | watcher::Error::WatchFailed(_)
-        | watcher::Error::NoResourceVersion => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::metrics::Metrics;
+    use serde_json::Value;
 
     /// An API server that never answers: which watches exist does not depend on it.
     fn watches(tasks: &Tasks) -> Arc<StampedWatches> {
