@@ -11,6 +11,7 @@ mod chain;
 mod immutable;
 mod isolation;
 mod kinds;
+mod neighbours;
 mod orphans;
 mod ownership;
 mod rights;
