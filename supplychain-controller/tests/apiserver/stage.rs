@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -246,12 +246,21 @@ impl Stage {
 
     /// Reconciles the workload some times once it has settled, and returns what was requested meanwhile.
     pub(crate) async fn requests_of_reconciles(&self, workload: &str, times: u32) -> Vec<String> {
-        eventually("a reconcile sends nothing", PATIENCE, async || {
-            let before = self.requests().len();
-            self.reconcile(workload).await;
-            let new = self.requests().split_off(before);
-            if new.is_empty() { Ok(()) } else { Err(new) }
-        })
+        let (mut sent, mut since) = (0, Instant::now());
+        eventually(
+            "reconciles send nothing for a while",
+            PATIENCE,
+            async || {
+                self.reconcile(workload).await;
+                let requests = self.requests();
+                if requests.len() != sent {
+                    (sent, since) = (requests.len(), Instant::now());
+                    return Err(requests.last().cloned());
+                }
+                // The status of a moving owner is held back for 250 ms.
+                Ok((since.elapsed() > Duration::from_millis(500)).then_some(()))
+            },
+        )
         .await;
         let before = self.requests().len();
         for _ in 0..times {
