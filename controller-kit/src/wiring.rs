@@ -240,11 +240,9 @@ where
         plural: "customresourcedefinitions",
     };
     let told = controller.clone();
-    let happened = move |key: Option<&crate::stamped::ObjectKey>| {
-        match key {
-            Some(key) => told.definition_changed(&key.name),
-            None => told.definitions_missed(),
-        };
+    let happened = move |key: Option<&crate::stamped::ObjectKey>| match key {
+        Some(key) => told.definition_changed(&key.name),
+        None => told.definitions_missed(),
     };
     tasks.spawn(
         "definition-watch",

@@ -25,7 +25,7 @@ use crate::ytt::Ytt;
 /// One edit of a blueprint or template arrives as several events; its owners are woken once.
 const DEBOUNCE: Duration = Duration::from_millis(20);
 /// Rights take a moment to reach the authorizer's cache after the event.
-const RIGHTS_SETTLE: Duration = Duration::from_millis(200);
+pub(super) const RIGHTS_SETTLE: Duration = Duration::from_millis(200);
 /// A definition is served a moment after it is established.
 const DEFINITION_SETTLE: Duration = Duration::from_millis(200);
 
@@ -245,13 +245,13 @@ where
 
     /// A Role or RoleBinding in a namespace, or a cluster-wide one (`None`), changed.
     pub fn rights_changed(&self, namespace: Option<&str>) {
-        let concerned = match namespace.filter(|namespace| !namespace.is_empty()) {
-            Some(namespace) => self.waiters.take(&Awaited::Rights(namespace.into())),
-            None => {
-                // Ours, too: watches are over the whole cluster.
-                self.submitter.watches().forget_refused();
-                self.waiters.take_all_rights()
-            }
+        let namespace = namespace.filter(|namespace| !namespace.is_empty());
+        let concerned = if let Some(namespace) = namespace {
+            self.waiters.take(&Awaited::Rights(namespace.into()))
+        } else {
+            // Ours, too: watches are over the whole cluster.
+            self.submitter.watches().forget_refused();
+            self.waiters.take_all_rights()
         };
         self.wake_all(concerned, Some(RIGHTS_SETTLE));
     }

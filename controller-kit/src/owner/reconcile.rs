@@ -68,11 +68,14 @@ where
                 return Next::Done;
             };
             let now = (self.clock)();
+            let rights_changes = self.waiters.rights_changes();
             let realized = match self.validate(&dereferenced, now) {
                 Ok(validated) => self.realize(&dereferenced.owner, &validated, now).await,
                 Err(realized) => *realized,
             };
-            let next = self.report(key, &dereferenced.owner, realized).await;
+            let next = self
+                .report(key, &dereferenced.owner, realized, rights_changes)
+                .await;
             self.forget_if_gone(key, &dereferenced.owner.uid);
             next
         }
@@ -134,7 +137,13 @@ where
         }
         let (namespace, name) = blueprint.service_account(owner);
         let key = ObjectKey::new(&namespace, &name);
-        match self.accounts.get(&key) {
+        // Waits before it looks again: an account that comes in between would wake nobody.
+        let wait = || {
+            let owner = ObjectKey::new(&owner.namespace, &owner.name);
+            self.waiters.set(&owner, &[Awaited::Account(key.clone())]);
+            self.accounts.get(&key)
+        };
+        match self.accounts.get(&key).or_else(wait) {
             Some(account) => Ok(Validated {
                 blueprint,
                 account: Account {

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::warn;
 
-use super::BlueprintEntry;
-use super::controller::OwnerController;
+use super::controller::{OwnerController, RIGHTS_SETTLE};
 use super::reconcile::Realized;
+use super::{Awaited, BlueprintEntry};
 use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
 use crate::events::InvolvedObject;
 use crate::reflect::Entry;
@@ -32,7 +32,14 @@ impl<B> OwnerController<B>
 where
     B: Entry + std::borrow::Borrow<BlueprintEntry>,
 {
-    pub(super) async fn report(&self, key: &OwnerKey, owner: &Owner, realized: Realized) -> Next {
+    /// `rights_changes` is how often rights had changed when the reconcile began.
+    pub(super) async fn report(
+        &self,
+        key: &OwnerKey,
+        owner: &Owner,
+        realized: Realized,
+        rights_changes: u64,
+    ) -> Next {
         let Realized {
             outcome,
             again,
@@ -41,6 +48,12 @@ where
         } = realized;
         let object_key = ObjectKey::new(&key.namespace, &key.name);
         self.waiters.set(&object_key, &awaited);
+        let waits_for_rights = awaited
+            .iter()
+            .any(|what| matches!(what, Awaited::Rights(_)));
+        // The binding may have come between the refusal and this moment, when nobody waited for it.
+        let missed = (waits_for_rights && self.waiters.rights_changes() != rights_changes)
+            .then_some(RIGHTS_SETTLE);
         self.emit(owner, outcome.events.iter().filter(|event| event.immediate));
         for (reason, message) in warnings {
             let event = OwnerEvent {
@@ -63,7 +76,8 @@ where
                 Err(error) => return self.write_failed(&error),
             },
         };
-        next(outcome.retry, [later, again].into_iter().flatten().min())
+        let due = [later, again, missed].into_iter().flatten().min();
+        next(outcome.retry, due)
     }
 
     fn write_due(&self, key: &OwnerKey, present: ConditionStatus, outcome: &Outcome) -> Due {

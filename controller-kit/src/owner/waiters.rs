@@ -30,6 +30,8 @@ struct Waiting {
     owners: HashMap<Awaited, BTreeSet<ObjectKey>>,
     /// The other way round, so that replacing what one owner waits for does not visit what all others do.
     awaited: HashMap<ObjectKey, Vec<Awaited>>,
+    /// Changes of rights so far, whoever waited for them.
+    rights_changes: u64,
 }
 
 impl Waiting {
@@ -77,11 +79,22 @@ impl Waiters {
 
     /// The owners that wait for this, which wait no longer.
     pub fn take(&self, what: &Awaited) -> BTreeSet<ObjectKey> {
-        self.lock().take(what)
+        let mut waiting = self.lock();
+        if matches!(what, Awaited::Rights(_)) {
+            waiting.rights_changes += 1;
+        }
+        waiting.take(what)
+    }
+
+    /// How often rights have changed. An owner that was refused before a change and says after it that it waits has
+    /// missed it; by this number it knows.
+    pub fn rights_changes(&self) -> u64 {
+        self.lock().rights_changes
     }
 
     /// The owners that wait for any right, which wait no longer.
     pub fn take_all_rights(&self) -> BTreeSet<ObjectKey> {
+        self.lock().rights_changes += 1;
         self.take_all(|what| matches!(what, Awaited::Rights(_)))
     }
 
@@ -138,6 +151,17 @@ mod tests {
             BTreeSet::from([owner("a")])
         );
         assert!(waiters.is_empty());
+    }
+
+    #[test]
+    fn a_change_of_rights_is_noticed_by_who_did_not_wait_yet() {
+        let waiters = Waiters::default();
+        let before = waiters.rights_changes();
+        assert!(waiters.take(&Awaited::Account(owner("sa"))).is_empty());
+        assert_eq!(waiters.rights_changes(), before);
+        assert!(waiters.take(&Awaited::Rights("ns".into())).is_empty());
+        assert!(waiters.take_all_rights().is_empty());
+        assert_eq!(waiters.rights_changes(), before + 2);
     }
 
     #[test]

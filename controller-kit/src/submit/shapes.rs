@@ -15,19 +15,27 @@ type Template = (Kind, [Box<str>; 2]);
 /// With the right value in the first apply there is no second one to write it down. Only a guess: a wrong one costs the
 /// second apply, as no guess does.
 #[derive(Debug, Default)]
-pub struct Shapes {
+pub(super) struct Shapes {
     unowned: Mutex<HashMap<Template, Option<Box<str>>>>,
 }
 
 impl Shapes {
     /// The likely annotation; `None` when nothing is known yet.
-    pub fn expected(&self, kind: &Kind, submission: &Submission) -> Option<Option<Box<str>>> {
+    #[expect(
+        clippy::option_option,
+        reason = "not known; known to be absent; known text"
+    )]
+    pub(super) fn expected(
+        &self,
+        kind: &Kind,
+        submission: &Submission,
+    ) -> Option<Option<Box<str>>> {
         let unowned = self.unowned.lock().unwrap_or_else(PoisonError::into_inner);
         unowned.get(&template(kind, submission)).cloned()
     }
 
     /// Takes note of what an apply came to.
-    pub fn learn(&self, kind: &Kind, submission: &Submission, annotation: Option<&str>) {
+    pub(super) fn learn(&self, kind: &Kind, submission: &Submission, annotation: Option<&str>) {
         let mut unowned = self.unowned.lock().unwrap_or_else(PoisonError::into_inner);
         unowned.insert(template(kind, submission), annotation.map(Box::from));
     }
