@@ -32,5 +32,9 @@ pub const RUN_TEMPLATE_NAME: &str = "carto.run/run-template-name";
 pub const RENDERED_DIGEST: &str = "carto.run/rendered-digest";
 /// Annotation: the decimal sequence number of a submission within its immutable family; the highest is the newest.
 pub const SUBMISSION: &str = "carto.run/submission";
+/// Annotation: the `metadata.generation` of the owner for which an immutable object was submitted.
+///
+/// A process that takes over may know an older owner than the one before it: what was submitted for a newer one stays.
+pub const OWNER_GENERATION: &str = "carto.run/owner-generation";
 /// Annotation: rendered paths that the API server did not record as ours, tolerated from then on.
 pub const UNOWNED: &str = "carto.run/unowned";

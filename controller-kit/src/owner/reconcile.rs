@@ -177,6 +177,7 @@ where
             namespace: &owner.namespace,
             name: &owner.name,
             uid: &owner.uid,
+            generation: owner.generation,
             account: validated.account.clone(),
             is_live_owner: &is_live_owner,
             wanted_by_step: &wanted_by_step,

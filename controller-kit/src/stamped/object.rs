@@ -64,6 +64,8 @@ pub struct Stamped {
     pub unowned: Option<Box<str>>,
     /// Annotation `carto.run/submission`; 0 when absent.
     pub sequence: u64,
+    /// Annotation `carto.run/owner-generation`; 0 when absent.
+    pub owner_generation: i64,
     /// `fieldsV1` of our Apply entry, and the apiVersion it was applied with.
     pub managed: Option<(Box<str>, Box<str>)>,
     /// Whether the Go controller's entry is still there.
@@ -112,6 +114,9 @@ impl Stamped {
         let sequence = annotation(labels::SUBMISSION)
             .and_then(|text: Box<str>| text.parse().ok())
             .unwrap_or(0);
+        let owner_generation = annotation(labels::OWNER_GENERATION)
+            .and_then(|text: Box<str>| text.parse().ok())
+            .unwrap_or(0);
         let managed = metadata["managedFields"]
             .as_array()
             .map(Vec::as_slice)
@@ -125,6 +130,7 @@ impl Stamped {
             digest: annotation(labels::RENDERED_DIGEST),
             unowned: annotation(labels::UNOWNED),
             sequence,
+            owner_generation,
             managed: managed
                 .iter()
                 .find(|entry| is_ours(entry, field_manager))

@@ -80,7 +80,8 @@ impl Submitter {
         Ok(members)
     }
 
-    /// The newest member, if it is this rendering. Terminating members do not count.
+    /// The newest member, if it is this rendering, or that of a newer version of the owner than the one we know: its
+    /// event is still to come. Terminating members do not count.
     async fn current(
         &self,
         applicant: &Applicant<'_>,
@@ -93,6 +94,9 @@ impl Submitter {
         };
         match &newest.digest {
             Some(digest) if **digest == *submission.digest => Ok(Some((**newest).clone())),
+            Some(_) if newest.owner_generation > applicant.generation => {
+                Ok(Some((**newest).clone()))
+            }
             Some(_) => Ok(None),
             None => {
                 self.adopt_foreign(applicant, submission, source, newest)
@@ -261,6 +265,8 @@ fn numbered(
     }
     metadata["annotations"][labels::RENDERED_DIGEST] = Value::from(submission.digest.as_str());
     metadata["annotations"][labels::SUBMISSION] = Value::from(sequence.to_string());
+    metadata["annotations"][labels::OWNER_GENERATION] =
+        Value::from(applicant.generation.to_string());
     Ok(object)
 }
 

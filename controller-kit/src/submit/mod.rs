@@ -56,6 +56,8 @@ pub struct Applicant<'a> {
     pub name: &'a str,
     /// uid of the owner.
     pub uid: &'a str,
+    /// Generation of the owner.
+    pub generation: i64,
     /// The service account whose rights are used.
     pub account: Account,
     /// Whether an owner of our kind with this namespace, name and uid exists.

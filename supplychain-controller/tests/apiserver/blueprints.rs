@@ -346,3 +346,82 @@ async fn a_step_whose_input_is_missing_is_held_and_leaves_what_exists() {
     all_have(&stage, &["app-sink"], "two").await;
     stage.ready("app", "True", "Ready").await;
 }
+
+const PLAIN: &str = "
+apiVersion: test.run/v1alpha1
+kind: Test
+metadata: {name: $(workload.metadata.name)$}
+spec: {value: {a: b}}
+";
+
+#[tokio::test]
+async fn a_template_that_begins_to_read_its_object_sees_what_is_there_and_what_comes() {
+    let stage = Stage::open().await;
+    let plain = blueprint_of(&[("plain", PLAIN)]);
+    stage.apply(&plain).await;
+    stage.apply(crate::chain::WORKLOAD).await;
+    stage.ready("app", "True", "Ready").await;
+    stage
+        .report(
+            "app",
+            json!({"conditions": [{"type": "Ready", "status": "False"}]}),
+        )
+        .await;
+    assert_eq!(
+        stage.requests_of_reconciles("app", 1).await,
+        NOTHING,
+        "nobody reads the status"
+    );
+
+    let judged = plain.replace(
+        "spec:\n  template:",
+        "spec:\n  healthRule: {singleConditionType: Ready}\n  template:",
+    );
+    stage.apply(&judged).await;
+    stage
+        .until("app", "it is unhealthy", |workload| {
+            condition(&step(workload, "plain"), "Healthy")["status"] == "False"
+        })
+        .await;
+    stage
+        .report(
+            "app",
+            json!({"conditions": [{"type": "Ready", "status": "True"}]}),
+        )
+        .await;
+    let healthy = stage.ready("app", "True", "Ready").await;
+    assert_eq!(
+        condition(&step(&healthy, "plain"), "Healthy")["reason"],
+        "ReadyCondition"
+    );
+
+    let by_field = plain.replace(
+        "spec:\n  template:",
+        "spec:\n  healthRule: {multiMatch: {healthy: {matchFields: [{key: status.level, operator: In, values: [good]}]}, \
+         unhealthy: {matchFields: [{key: status.level, operator: In, values: [bad]}]}}}\n  template:",
+    );
+    stage.apply(&by_field).await;
+    stage.report("app", json!({"level": "bad"})).await;
+    stage
+        .until("app", "it is unhealthy", |workload| {
+            condition(&step(workload, "plain"), "Healthy")["status"] == "False"
+        })
+        .await;
+    stage.report("app", json!({"level": "good"})).await;
+    stage.ready("app", "True", "Ready").await;
+
+    // Somebody writes into our status: it is ours.
+    let workloads = stage.api("carto.run/v1alpha1", "Workload");
+    let garbage =
+        json!({"status": {"resources": [{"name": "plain", "conditions": []}], "conditions": []}});
+    workloads
+        .patch_status(
+            "app",
+            &Default::default(),
+            &kube::api::Patch::Merge(garbage),
+        )
+        .await
+        .unwrap();
+    let restored = stage.ready("app", "True", "Ready").await;
+    assert_eq!(step(&restored, "plain")["stampedRef"]["name"], "app");
+}

@@ -244,3 +244,55 @@ async fn a_forbidden_deletion_is_pending_until_it_is_allowed() {
     assert_eq!(failures, 1, "told once, however often it is tried");
     assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
 }
+
+#[tokio::test]
+async fn a_lifecycle_that_changes_replaces_the_object() {
+    let stage = Stage::open().await;
+    let mutable = crate::immutable::instant(3)
+        .replace("  lifecycle: immutable\n", "")
+        .replace(
+            "generateName: $(workload.metadata.name)$-",
+            "name: $(workload.metadata.name)$",
+        );
+    stage.apply(&mutable).await;
+    stage.apply(crate::immutable::WORKLOAD).await;
+    stage.ready("app", "True", "Ready").await;
+    assert!(
+        stage
+            .get("test.run/v1alpha1", "Test", "app")
+            .await
+            .is_some()
+    );
+    stage.apply(&crate::immutable::instant(3)).await;
+    let alone = |name: fn(&str) -> bool| {
+        let stage = &stage;
+        async move || {
+            let tests = stage.tests().await;
+            let names: Vec<String> = tests
+                .iter()
+                .map(|test| test["metadata"]["name"].as_str().unwrap().to_owned())
+                .collect();
+            if matches!(&names[..], [one] if name(one)) {
+                Ok(())
+            } else {
+                Err(names)
+            }
+        }
+    };
+    eventually(
+        "a run has replaced it",
+        PATIENCE,
+        alone(|name| name.starts_with("app-")),
+    )
+    .await;
+    stage.ready("app", "True", "Ready").await;
+    stage.apply(&mutable).await;
+    eventually(
+        "it has replaced the run",
+        PATIENCE,
+        alone(|name| name == "app"),
+    )
+    .await;
+    stage.ready("app", "True", "Ready").await;
+    assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
+}

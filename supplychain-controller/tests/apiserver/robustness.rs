@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use test_support::eventually;
+use test_support::{ControlPlane, eventually};
 
 use crate::chain::strip_times;
 use crate::immutable::instant;
@@ -232,4 +232,86 @@ async fn objects_of_any_size_are_handled_or_refused_with_a_reason() {
         .apply(&crate::chain::WORKLOAD.replace("name: app", &format!("name: {just}")))
         .await;
     stage.ready(&just, "True", "Ready").await;
+}
+
+#[tokio::test]
+async fn two_processes_at_once_start_each_run_once() {
+    const COUNT: u32 = 20;
+    let mut stage = Stage::open().await;
+    let second = stage.another_controller();
+    stage.apply(&instant(3)).await;
+    stage.apply(&workloads(COUNT)).await;
+    all_ready(&stage, COUNT).await;
+    for number in 0..COUNT {
+        stage
+            .edit_workload(&format!("app{number}"), crate::immutable::branch("b"))
+            .await;
+    }
+    eventually("all have run again", PATIENCE, async || {
+        let runs = stage.tests().await;
+        runs.iter()
+            .filter(|run| run["spec"]["value"]["branch"] == "b")
+            .count()
+            >= COUNT as usize
+    })
+    .await;
+    all_ready(&stage, COUNT).await;
+    drop(second);
+    assert_eq!(stage.requests_of_reconciles("app0", 2).await, NOTHING);
+    assert_eq!(stage.tests().await.len(), 2 * COUNT as usize);
+    let refused = stage
+        .events()
+        .await
+        .into_iter()
+        .filter(|event| event.starts_with("Warning"))
+        .collect::<Vec<_>>();
+    assert_eq!(refused, NOTHING);
+}
+
+#[tokio::test]
+async fn owners_that_go_and_come_back_leave_nothing_behind() {
+    let plane = ControlPlane::builder()
+        .audit()
+        .controller_manager(true)
+        .start()
+        .await
+        .unwrap();
+    let mut stage = Stage::on(plane).await;
+    stage.start_controller();
+    let held = CONFIG.replace("BODY", "x");
+    stage.apply(&blueprint_of(&[("config", &held)])).await;
+    stage.apply(crate::chain::WORKLOAD).await;
+    stage.ready("app", "True", "Ready").await;
+    let first = stage.workload("app").await["metadata"]["uid"].clone();
+
+    // A namesake, while the objects of the first are still there: refused at first, then they are collected.
+    stage.delete("carto.run/v1alpha1", "Workload", "app").await;
+    stage.apply(crate::chain::WORKLOAD).await;
+    let second = stage.ready("app", "True", "Ready").await["metadata"]["uid"].clone();
+    assert_ne!(second, first);
+    let config = eventually("the object is the namesake's", PATIENCE, async || {
+        let config = stage.get("v1", "ConfigMap", "config").await?;
+        (config["metadata"]["ownerReferences"][0]["uid"] == second).then_some(config)
+    })
+    .await;
+    assert_eq!(
+        config["metadata"]["ownerReferences"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
+
+    // Foreground: its objects go first, and are not made again meanwhile, or it would never end.
+    let workloads = stage.api("carto.run/v1alpha1", "Workload");
+    workloads
+        .delete("app", &kube::api::DeleteParams::foreground())
+        .await
+        .unwrap();
+    eventually("owner and object are gone", PATIENCE, async || {
+        let object = stage.get("v1", "ConfigMap", "config").await;
+        let owner = stage.get("carto.run/v1alpha1", "Workload", "app").await;
+        object.is_none() && owner.is_none()
+    })
+    .await;
 }

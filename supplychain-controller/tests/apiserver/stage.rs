@@ -70,18 +70,27 @@ impl Stage {
 
     /// With the identity in this kubeconfig.
     pub(crate) fn start_controller_as(&mut self, kubeconfig: &Path) {
-        self.starts += 1;
         self.metrics_port = free_port();
+        self.controller = Some(self.spawn(kubeconfig, self.metrics_port));
+    }
+
+    /// One more process, which the caller ends by dropping it.
+    pub(crate) fn another_controller(&mut self) -> Process {
+        let kubeconfig = self.plane.kubeconfig_path().to_owned();
+        self.spawn(&kubeconfig, free_port())
+    }
+
+    fn spawn(&mut self, kubeconfig: &Path, metrics_port: u16) -> Process {
+        self.starts += 1;
         let ytt = test_support::assets().unwrap().binary("ytt").unwrap();
-        let controller = Process::builder(env!("CARGO_BIN_EXE_supplychain-controller"))
+        Process::builder(env!("CARGO_BIN_EXE_supplychain-controller"))
             .env("KUBECONFIG", kubeconfig)
             .arg(format!("--ytt={}", ytt.display()))
             .arg("--health-port=0")
-            .arg(format!("--metrics-port={}", self.metrics_port))
+            .arg(format!("--metrics-port={metrics_port}"))
             .arg("--log-level=debug")
             .start(self.log_file(self.starts))
-            .unwrap();
-        self.controller = Some(controller);
+            .unwrap()
     }
 
     fn log_file(&self, start: u32) -> PathBuf {
