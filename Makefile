@@ -47,7 +47,8 @@ generate: ## Write the CRDs and the golden files anew
 	UPDATE_GOLDEN=1 cargo test -q $(GOLDEN_CRATES) golden
 
 .PHONY: verify
-verify: generate ## Fail when a generated file is not what `make generate` writes
+verify: generate ## Fail when a generated file is not what `make generate` writes, or the Go controller's schemas do not fit into ours
+	cargo test -q -p api-types --test crds
 	git diff --exit-code
 	@new=$$(git ls-files --others --exclude-standard -- deploy '*/golden/*'); \
 	  [[ -z $$new ]] || { echo "generated, but not committed:"; echo "$$new"; exit 1; }
