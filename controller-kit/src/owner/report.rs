@@ -8,7 +8,7 @@ use http::Method;
 use realizer::{Outcome, Owner, OwnerEvent, Retry};
 use serde_json::{Value, json};
 use tokio::time::Instant;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::controller::{OwnerController, RIGHTS_SETTLE};
 use super::reconcile::Realized;
@@ -72,7 +72,10 @@ where
             Due::Now => match self.write(owner, &outcome).await {
                 Ok(Seen::All) => None,
                 // The store holds the reply now, so the event of that change will wake nobody.
-                Ok(Seen::NotTheLatest) => return Next::After(Duration::ZERO),
+                Ok(Seen::NotTheLatest) => {
+                    debug!("changed while it was reconciled");
+                    return Next::After(Duration::ZERO);
+                }
                 Err(error) => return self.write_failed(&error),
             },
         };
