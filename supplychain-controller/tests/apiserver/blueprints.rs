@@ -417,7 +417,7 @@ async fn a_template_that_begins_to_read_its_object_sees_what_is_there_and_what_c
     workloads
         .patch_status(
             "app",
-            &Default::default(),
+            &kube::api::PatchParams::default(),
             &kube::api::Patch::Merge(garbage),
         )
         .await

@@ -115,7 +115,7 @@ async fn a_settled_workload_causes_no_request_when_it_is_reconciled_again() {
     let before = stage.requests();
     for touch in 0..5 {
         stage
-            .apply(&format!("{WORKLOAD}").replace(
+            .apply(&WORKLOAD.replace(
                 "labels:",
                 &format!("annotations: {{touch: '{touch}'}}, labels:"),
             ))

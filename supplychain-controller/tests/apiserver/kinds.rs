@@ -9,6 +9,9 @@ use test_support::eventually;
 use crate::stage::{PATIENCE, Stage, condition, step};
 use crate::unchanged::blueprint_of;
 
+type Definition =
+    k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
 const LATE: &str = "
 apiVersion: late.run/v1
 kind: Late
@@ -80,7 +83,6 @@ async fn a_kind_that_comes_late_heals_and_one_that_goes_stops_nobody_else() {
         [] as [String; 0]
     );
 
-    type Definition = k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
     let definitions: kube::Api<Definition> = kube::Api::all(stage.client.clone());
     definitions
         .delete("lates.late.run", &DeleteParams::default())
@@ -141,7 +143,11 @@ async fn an_object_that_the_server_refuses_says_why_and_is_tried_again() {
     let used =
         json!({"status": {"hard": {"count/configmaps": "0"}, "used": {"count/configmaps": "0"}}});
     quotas
-        .patch_status("none", &Default::default(), &kube::api::Patch::Merge(used))
+        .patch_status(
+            "none",
+            &kube::api::PatchParams::default(),
+            &kube::api::Patch::Merge(used),
+        )
         .await
         .unwrap();
     let invalid = "

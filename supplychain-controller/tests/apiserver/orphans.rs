@@ -109,7 +109,7 @@ async fn what_no_step_stands_for_is_deleted_and_what_moved_is_kept() {
     workloads
         .patch_status(
             "app",
-            &Default::default(),
+            &kube::api::PatchParams::default(),
             &kube::api::Patch::Merge(forgotten),
         )
         .await

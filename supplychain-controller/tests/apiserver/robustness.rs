@@ -52,7 +52,7 @@ async fn picture(stage: &Stage) -> Value {
             let metadata = &object["metadata"];
             let owner = metadata["labels"]["carto.run/workload-name"]
                 .as_str()
-                .or(metadata["name"].as_str())
+                .or_else(|| metadata["name"].as_str())
                 .unwrap()
                 .to_owned();
             let name = metadata["name"].as_str().unwrap().to_owned();

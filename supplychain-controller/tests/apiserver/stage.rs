@@ -11,7 +11,7 @@ use test_support::{AuditEvent, ControlPlane, Process, eventually};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Long enough for a loaded machine; tests wait for states, so a fast machine never waits this long.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 pub(crate) struct Stage {
     pub(crate) plane: ControlPlane,
@@ -411,6 +411,7 @@ subjects: [{{kind: ServiceAccount, name: sa, namespace: {namespace}}}]
 
 impl Drop for Stage {
     /// A test that fails shows what the controller logged last; its folder is gone afterwards.
+    #[expect(clippy::print_stderr, reason = "it is read with the test's output")]
     fn drop(&mut self) {
         if std::thread::panicking()
             && let Some(controller) = &self.controller

@@ -89,7 +89,7 @@ fn left_by_go(
     object
 }
 
-fn run(name: &str, value: Value) -> Value {
+fn run(name: &str, value: &Value) -> Value {
     json!({"apiVersion": "test.run/v1alpha1", "kind": "Test", "metadata": {"name": name}, "spec": {"value": value}})
 }
 
@@ -104,7 +104,7 @@ async fn go_was_here(stage: &Stage) {
         &workload,
         "run",
         source,
-        run("app-run-older", json!({"branch": "before"})),
+        run("app-run-older", &json!({"branch": "before"})),
     );
     older["metadata"]["creationTimestamp"] = json!("2023-05-01T00:00:00Z");
     older["metadata"]["uid"] = json!("5d2a8c9e-0000-4000-8000-000000000001");
@@ -115,7 +115,7 @@ async fn go_was_here(stage: &Stage) {
         .put_raw(&key, older.to_string().as_bytes())
         .await
         .unwrap();
-    let newer = run("app-run-newer", json!({"branch": "a"}));
+    let newer = run("app-run-newer", &json!({"branch": "a"}));
     stage
         .create_as(
             "cartographer",
@@ -125,7 +125,7 @@ async fn go_was_here(stage: &Stage) {
     let done =
         json!({"url": "url-a", "rev": "1", "conditions": [{"type": "Ready", "status": "True"}]});
     stage.report("app-run-newer", done).await;
-    let check = run("app-check-xyz", json!({"url": "url-a"}));
+    let check = run("app-check-xyz", &json!({"url": "url-a"}));
     let option = ["ClusterTemplate", "", "immutable"];
     stage
         .create_as(

@@ -9,19 +9,19 @@ const NOTHING: [String; 0] = [];
 
 /// One step for each template, in a blueprint that selects `type: web`.
 pub(crate) fn blueprint_of(templates: &[(&str, &str)]) -> String {
-    let mut text = String::new();
-    let mut steps = String::new();
-    for (name, body) in templates {
+    let template = |(name, body): &(&str, &str)| {
         let body = body.trim_matches('\n').replace('\n', "\n    ");
-        text.push_str(&format!(
+        format!(
             "apiVersion: carto.run/v1alpha1\nkind: ClusterTemplate\nmetadata: {{name: {name}}}\nspec:\n  template:\n    {body}\n---\n"
-        ));
-        steps.push_str(&format!(
-            "    - {{name: {name}, templateRef: {{kind: ClusterTemplate, name: {name}}}}}\n"
-        ));
-    }
+        )
+    };
+    let step = |(name, _): &(&str, &str)| {
+        format!("    - {{name: {name}, templateRef: {{kind: ClusterTemplate, name: {name}}}}}\n")
+    };
+    let texts: String = templates.iter().map(template).collect();
+    let steps: String = templates.iter().map(step).collect();
     format!(
-        "{text}apiVersion: carto.run/v1alpha1\nkind: ClusterSupplyChain\nmetadata: {{name: chain}}\nspec:\n  selector: {{type: web}}\n  resources:\n{steps}"
+        "{texts}apiVersion: carto.run/v1alpha1\nkind: ClusterSupplyChain\nmetadata: {{name: chain}}\nspec:\n  selector: {{type: web}}\n  resources:\n{steps}"
     )
 }
 
