@@ -5,12 +5,13 @@
 //! reference: Tekton, Knative and kpack copy labels to their children.
 
 mod follow;
+pub(crate) mod managed;
 mod object;
 mod projection;
 mod store;
 mod watch;
 
-pub use object::{ControllerRef, LEGACY_MANAGERS, ObjectKey, Stamped};
+pub use object::{ControllerRef, ObjectKey, Stamped};
 pub use projection::Projection;
 pub use store::{Store, Touched};
 pub use watch::{KindWatch, Readiness, StampedWatches, Wake, WatchSettings};

@@ -10,10 +10,8 @@ use serde_json::{Map, Value, json};
 use api_types::labels;
 
 use crate::mapper::{Kind, Served};
+use crate::stamped::managed::{is_legacy, is_ours};
 use crate::stamped::projection::Projection;
-
-/// Field managers of the Go controller, whose Update entries would co-own the fields it wrote.
-pub const LEGACY_MANAGERS: [&str; 2] = ["cartographer", "manager"];
 
 /// Namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -211,20 +209,6 @@ fn controller_of(metadata: &Value) -> Option<ControllerRef> {
         name: reference["name"].as_str()?.into(),
         uid: reference["uid"].as_str()?.into(),
     })
-}
-
-fn is_ours(entry: &Value, field_manager: &str) -> bool {
-    entry["manager"] == field_manager
-        && entry["operation"] == "Apply"
-        && entry["subresource"].as_str().unwrap_or_default().is_empty()
-}
-
-fn is_legacy(entry: &Value) -> bool {
-    entry["operation"] == "Update"
-        && entry["subresource"].as_str().unwrap_or_default().is_empty()
-        && entry["manager"]
-            .as_str()
-            .is_some_and(|manager| LEGACY_MANAGERS[0] == manager)
 }
 
 fn content(value: &Value, kind: &Kind, projection: &Projection) -> Value {

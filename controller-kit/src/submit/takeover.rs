@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::stamped::LEGACY_MANAGERS;
+use crate::stamped::managed::{is_legacy, is_ours};
 
 /// JSON patch that hands the Go controller's fields to us; `None` when it owns nothing.
 pub(super) fn migration(live: &Value, field_manager: &str) -> Option<Value> {
@@ -33,18 +33,6 @@ pub(super) fn migration(live: &Value, field_manager: &str) -> Option<Value> {
         {"op": "test", "path": "/metadata/resourceVersion", "value": version},
         {"op": "replace", "path": "/metadata/managedFields", "value": kept},
     ]))
-}
-
-fn is_legacy(entry: &Value) -> bool {
-    entry["operation"] == "Update"
-        && entry["subresource"].as_str().unwrap_or_default().is_empty()
-        && entry["manager"].as_str() == Some(LEGACY_MANAGERS[0])
-}
-
-fn is_ours(entry: &Value, field_manager: &str) -> bool {
-    entry["operation"] == "Apply"
-        && entry["manager"] == field_manager
-        && entry["subresource"].as_str().unwrap_or_default().is_empty()
 }
 
 /// Union of two field sets; an empty set is a leaf, which `.` keeps when it gets children.
