@@ -248,6 +248,8 @@ where
         let failed = self.remove(applicant, &conclusion).await?;
         if !failed.is_empty() {
             walk.await_rights(applicant);
+            // Not every change of rights has an event: a policy or a webhook may have forbidden it.
+            walk.look_again(crate::submit::SLOW_READ);
         }
         Ok(conclusion.report(&failed))
     }

@@ -245,10 +245,13 @@ impl Requests {
         };
         match self.send(account, call).await {
             Ok(answer) => Ok(answer.body["kind"] == "Status"),
-            // Gone already, or replaced by an object that is not ours.
-            Err(OwnerRequestError::Request(error))
-                if error.is(StatusCode::NOT_FOUND) || error.is(StatusCode::CONFLICT) =>
-            {
+            Err(OwnerRequestError::Request(error)) if error.is(StatusCode::NOT_FOUND) => Ok(true),
+            // Replaced by an object that is not ours, or refused for another reason: only a look tells.
+            Err(OwnerRequestError::Request(error)) if error.is(StatusCode::CONFLICT) => {
+                let live = self.get(account, served, namespace, name).await?;
+                if live.is_some_and(|live| live["metadata"]["uid"] == uid) {
+                    return Err(error.into());
+                }
                 Ok(true)
             }
             Err(error) => Err(error),
