@@ -29,10 +29,14 @@ mod tests {
 
     #[test]
     fn ports_differ_and_can_be_bound() {
-        let ports: [u16; 8] = free_ports().unwrap();
-        assert_eq!(ports.iter().collect::<BTreeSet<_>>().len(), 8);
-        for port in ports {
-            TcpListener::bind(("127.0.0.1", port)).unwrap();
-        }
+        // Other tests take ports at the same time: once in twenty tries nobody was faster.
+        let all_bound = (0..20).any(|_| {
+            let ports: [u16; 8] = free_ports().unwrap();
+            assert_eq!(ports.iter().collect::<BTreeSet<_>>().len(), 8);
+            ports
+                .iter()
+                .all(|port| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        });
+        assert!(all_bound);
     }
 }
