@@ -44,6 +44,19 @@ pub struct InvolvedObject {
     pub uid: String,
 }
 
+impl InvolvedObject {
+    /// An object of our own group; `namespace` is empty for a cluster-scoped one.
+    pub(crate) fn of_ours(kind: &str, namespace: &str, name: &str, uid: &str) -> Self {
+        Self {
+            api_version: api_types::API_VERSION.to_owned(),
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+        }
+    }
+}
+
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Happening {

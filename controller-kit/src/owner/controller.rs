@@ -332,7 +332,8 @@ where
         );
         if outcome.changed {
             let path = format!(
-                "/apis/carto.run/v1alpha1/{}/{}",
+                "/apis/{}/{}/{}",
+                api_types::API_VERSION,
                 self.family.blueprint_plural(),
                 encode(&key.name)
             );
@@ -361,16 +362,21 @@ where
     }
 
     fn emit_for_blueprint(&self, key: &OwnerKey, entry: &BlueprintEntry, events: &[OwnerEvent]) {
+        let kind = self.family.blueprint_kind();
+        let involved = InvolvedObject::of_ours(kind, "", &key.name, &entry.uid);
+        self.emit(&involved, events);
+    }
+
+    /// Sends events about one object.
+    pub(super) fn emit<'e>(
+        &self,
+        involved: &InvolvedObject,
+        events: impl IntoIterator<Item = &'e OwnerEvent>,
+    ) {
         for event in events {
-            let involved = InvolvedObject {
-                api_version: "carto.run/v1alpha1".into(),
-                kind: self.family.blueprint_kind().into(),
-                namespace: String::new(),
-                name: key.name.to_string(),
-                uid: entry.uid.to_string(),
-            };
+            let (reason, message) = (&event.reason, &event.message);
             self.events
-                .record(involved, event.warning, &event.reason, &event.message);
+                .record(involved.clone(), event.warning, reason, message);
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_types::EventReason;
 use jiff::Timestamp;
 use realizer::{
     Blueprint, Conclusion, KnownObject, Observation, Outcome, Owner, Realization, Removal,
@@ -41,7 +42,7 @@ pub(super) struct Realized {
     /// Look again after this time.
     pub(super) again: Option<Duration>,
     pub(super) awaited: Vec<Awaited>,
-    pub(super) warnings: Vec<(&'static str, String)>,
+    pub(super) warnings: Vec<(EventReason, String)>,
 }
 
 impl Realized {
@@ -88,10 +89,6 @@ where
             .owners
             .get(&ObjectKey::new(&key.namespace, &key.name))?;
         let object = Arc::new(entry.object());
-        if object["metadata"]["deletionTimestamp"].is_string() {
-            // Its objects go with it; writing more would fight the garbage collector.
-            return None;
-        }
         let owner = match Owner::parse(self.family, object) {
             Ok(owner) => owner,
             Err(error) => {
@@ -99,6 +96,10 @@ where
                 return None;
             }
         };
+        if owner.is_terminating() {
+            // Its objects go with it; writing more would fight the garbage collector.
+            return None;
+        }
         let mut blueprints: Vec<Arc<Blueprint>> = self
             .blueprints
             .all()
@@ -342,7 +343,7 @@ where
 struct Walk<'c> {
     again: Option<Duration>,
     awaited: Vec<Awaited>,
-    warnings: Vec<(&'static str, String)>,
+    warnings: Vec<(EventReason, String)>,
     unwatched: BTreeSet<String>,
     kinds: BTreeSet<Kind>,
     claims: &'c Claims<'c>,

@@ -54,15 +54,15 @@ where
         // The binding may have come between the refusal and this moment, when nobody waited for it.
         let missed = (waits_for_rights && self.waiters.rights_changes() != rights_changes)
             .then_some(RIGHTS_SETTLE);
-        self.emit(owner, outcome.events.iter().filter(|event| event.immediate));
+        self.emit_for_owner(owner, outcome.events.iter().filter(|event| event.immediate));
         for (reason, message) in warnings {
             let event = OwnerEvent {
                 warning: true,
-                reason: reason.to_owned(),
+                reason: reason.as_str().to_owned(),
                 message,
                 immediate: true,
             };
-            self.emit(owner, std::iter::once(&event));
+            self.emit_for_owner(owner, [&event]);
         }
         self.metrics
             .outcome(self.family.owner_kind(), &outcome.reason);
@@ -107,7 +107,8 @@ where
 
     async fn write(&self, owner: &Owner, outcome: &Outcome) -> Result<Seen, RequestError> {
         let path = format!(
-            "/apis/carto.run/v1alpha1/namespaces/{}/{}/{}",
+            "/apis/{}/namespaces/{}/{}/{}",
+            api_types::API_VERSION,
             encode(&owner.namespace),
             self.family.owner_plural(),
             encode(&owner.name)
@@ -126,7 +127,7 @@ where
             Seen::NotTheLatest
         };
         self.owners.overlay(written);
-        self.emit(
+        self.emit_for_owner(
             owner,
             outcome.events.iter().filter(|event| !event.immediate),
         );
@@ -147,18 +148,10 @@ where
         }
     }
 
-    fn emit<'e>(&self, owner: &Owner, events: impl Iterator<Item = &'e OwnerEvent>) {
-        for event in events {
-            let involved = InvolvedObject {
-                api_version: "carto.run/v1alpha1".into(),
-                kind: self.family.owner_kind().into(),
-                namespace: owner.namespace.clone(),
-                name: owner.name.clone(),
-                uid: owner.uid.clone(),
-            };
-            self.events
-                .record(involved, event.warning, &event.reason, &event.message);
-        }
+    fn emit_for_owner<'e>(&self, owner: &Owner, events: impl IntoIterator<Item = &'e OwnerEvent>) {
+        let kind = self.family.owner_kind();
+        let involved = InvolvedObject::of_ours(kind, &owner.namespace, &owner.name, &owner.uid);
+        self.emit(&involved, events);
     }
 
     #[expect(clippy::unused_self, reason = "reads as a step of the report")]

@@ -22,6 +22,7 @@ mod takeover;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_types::EventReason;
 use realizer::{Observation, Submission};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -74,7 +75,7 @@ pub struct Submitted {
     /// Look again after this time: a writer keeps undoing us, or the kind cannot be watched.
     pub again: Option<Duration>,
     /// Warning events: reason and message.
-    pub warnings: Vec<(&'static str, String)>,
+    pub warnings: Vec<(EventReason, String)>,
     /// What is missing to watch the kind.
     pub unwatched: Option<String>,
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api_types::labels;
+use api_types::{EventReason, labels};
 use http::StatusCode;
 use realizer::{Observation, Submission, Write};
 use serde_json::{Value, json};
@@ -112,13 +112,13 @@ impl Submitter {
             .learn(kind, submission, stamped.unowned.as_deref());
         let mut submitted = Self::report(source, &stamped, write);
         if !first.conformed.is_empty() {
-            submitted.warnings.push(("FieldsDropped", format!(
+            submitted.warnings.push((EventReason::FieldsDropped, format!(
                 "[{}] left out of {} [{}] because its kind does not declare them or lists them twice: {}; correct the template",
                 submission.resource, source.served().qualified(), address(submission), first.conformed.join(", "),
             )));
         }
         if answers >= 3 {
-            submitted.warnings.push(("ObjectContested", format!(
+            submitted.warnings.push((EventReason::ObjectContested, format!(
                 "[{}] another writer keeps changing fields of {} [{}] that the template renders; stop it, or take the fields out of the template",
                 submission.resource, source.served().qualified(), address(submission),
             )));
