@@ -181,6 +181,7 @@ async fn an_immutable_step_lives_as_the_table_says() {
         "{third:?}"
     );
 
+    stage.idle().await;
     let of_owner = format!("system:serviceaccount:{namespace}:sa");
     let strangers: Vec<_> = stage
         .audited()

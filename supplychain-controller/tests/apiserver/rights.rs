@@ -131,6 +131,8 @@ subjects: [{{kind: ServiceAccount, name: sa, namespace: {namespace}}}]
         stage.get("v1", "Service", "app").await.is_none()
     })
     .await;
+    // The object goes before the server has answered, and it audits what it has answered.
+    stage.idle().await;
     let owner = format!("system:serviceaccount:{namespace}:sa");
     let services: Vec<_> = stage
         .audited()

@@ -211,6 +211,7 @@ async fn what_the_go_controller_left_is_taken_over_and_nothing_runs_twice() {
     assert_eq!(sink["metadata"]["annotations"]["mine"], "1");
     assert_eq!(uids(&stage).await, before);
 
+    stage.idle().await;
     let writes = stage.writes().len();
     stage.kill_controller();
     stage.start_controller();
