@@ -1,135 +1,111 @@
-//! Owners that could run now: three lanes, each with one queue per namespace, served in turn.
-
-use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+//! Owners that could run now: three lanes over two pools of slots.
 
 use tokio::time::Instant;
 
+use super::pool::Pool;
+use super::turns::Turns;
 use super::{Lane, OwnerKey};
 
 /// One Fresh owner is taken after this many of Progress while both wait.
 const PROGRESS_BURST: u32 = 4;
 
-#[derive(Default)]
+/// Lanes of the pool of events; the pool of retries has one.
+const PROGRESS: usize = 0;
+const FRESH: usize = 1;
+const RETRY: usize = 0;
+
 pub(super) struct Lanes {
-    lanes: [Queue; 3],
+    events: Pool<OwnerKey, 2>,
+    retries: Pool<OwnerKey, 1>,
     progress_in_a_row: u32,
 }
 
 impl Lanes {
+    pub(super) fn new(event_slots: usize, retry_slots: usize) -> Self {
+        Self {
+            events: Pool::new(event_slots),
+            retries: Pool::new(retry_slots),
+            progress_in_a_row: 0,
+        }
+    }
+
     pub(super) fn push(&mut self, lane: Lane, ticket: u64, key: OwnerKey, now: Instant) {
-        self.lanes[lane as usize].push(ticket, key, now);
+        let namespace = key.namespace.clone();
+        match lane {
+            Lane::Progress => self.events.push(PROGRESS, ticket, &namespace, key, now),
+            Lane::Fresh => self.events.push(FRESH, ticket, &namespace, key, now),
+            Lane::Retry => self.retries.push(RETRY, ticket, &namespace, key, now),
+        }
     }
 
     /// Takes an owner out of the middle.
     pub(super) fn remove(&mut self, lane: Lane, ticket: u64, namespace: &str) {
-        self.lanes[lane as usize].remove(ticket, namespace);
+        match lane {
+            Lane::Progress => self.events.remove(PROGRESS, ticket, namespace),
+            Lane::Fresh => self.events.remove(FRESH, ticket, namespace),
+            Lane::Retry => self.retries.remove(RETRY, ticket, namespace),
+        }
     }
 
-    /// The next owner for an event slot.
-    pub(super) fn pop_event(&mut self) -> Option<(OwnerKey, Lane)> {
-        let [progress, fresh, _] = &mut self.lanes;
-        if fresh.len() == 0 {
+    /// The next owner that a slot is free for; it holds the slot until [`Self::give_back`].
+    pub(super) fn take(&mut self) -> Option<(OwnerKey, Lane)> {
+        self.take_event()
+            .or_else(|| take(&mut self.retries, RETRY, Lane::Retry))
+    }
+
+    fn take_event(&mut self) -> Option<(OwnerKey, Lane)> {
+        if self.events.lane(FRESH).len() == 0 {
             self.progress_in_a_row = 0;
         }
         if self.progress_in_a_row < PROGRESS_BURST
-            && let Some(key) = progress.pop()
+            && let Some(taken) = take(&mut self.events, PROGRESS, Lane::Progress)
         {
             self.progress_in_a_row += 1;
-            return Some((key, Lane::Progress));
+            return Some(taken);
         }
-        self.progress_in_a_row = 0;
-        match fresh.pop() {
-            Some(key) => Some((key, Lane::Fresh)),
-            None => progress.pop().map(|key| (key, Lane::Progress)),
+        if let Some(taken) = take(&mut self.events, FRESH, Lane::Fresh) {
+            self.progress_in_a_row = 0;
+            return Some(taken);
         }
+        // Fresh owners may wait whose namespaces must wait for another slot; it remains their turn.
+        take(&mut self.events, PROGRESS, Lane::Progress)
     }
 
-    /// The next owner for a retry slot.
-    pub(super) fn pop_retry(&mut self) -> Option<(OwnerKey, Lane)> {
-        self.lanes[Lane::Retry as usize]
-            .pop()
-            .map(|key| (key, Lane::Retry))
+    /// An owner taken from this lane has ended its run.
+    pub(super) fn give_back(&mut self, lane: Lane, namespace: &str) {
+        match lane {
+            Lane::Progress | Lane::Fresh => self.events.give_back(namespace),
+            Lane::Retry => self.retries.give_back(namespace),
+        }
     }
 
     pub(super) fn len(&self, lane: Lane) -> usize {
-        self.lanes[lane as usize].len()
+        self.lane(lane).len()
     }
 
     /// When the longest-waiting owner of a lane became ready.
     pub(super) fn oldest(&self, lane: Lane) -> Option<Instant> {
-        self.lanes[lane as usize]
-            .ready_since
-            .first_key_value()
-            .map(|(_, since)| *since)
+        self.lane(lane).oldest()
+    }
+
+    /// Owners under way.
+    pub(super) fn running(&self) -> usize {
+        self.events.taken() + self.retries.taken()
+    }
+
+    fn lane(&self, lane: Lane) -> &Turns<OwnerKey> {
+        match lane {
+            Lane::Progress => self.events.lane(PROGRESS),
+            Lane::Fresh => self.events.lane(FRESH),
+            Lane::Retry => self.retries.lane(RETRY),
+        }
     }
 }
 
-/// Tickets grow with time, so the order by ticket is the order of arrival.
-#[derive(Default)]
-struct Queue {
-    namespaces: HashMap<Arc<str>, Namespace>,
-    /// Which namespace comes next: those that were served last stand behind.
-    turns: BTreeMap<u64, Arc<str>>,
-    ready_since: BTreeMap<u64, Instant>,
-    next_turn: u64,
-}
-
-struct Namespace {
-    turn: u64,
-    owners: BTreeMap<u64, OwnerKey>,
-}
-
-impl Queue {
-    fn len(&self) -> usize {
-        self.ready_since.len()
-    }
-
-    fn push(&mut self, ticket: u64, key: OwnerKey, now: Instant) {
-        self.ready_since.insert(ticket, now);
-        if let Some(namespace) = self.namespaces.get_mut(&key.namespace) {
-            namespace.owners.insert(ticket, key);
-            return;
-        }
-        let turn = self.next_turn;
-        self.next_turn += 1;
-        self.turns.insert(turn, key.namespace.clone());
-        let name = key.namespace.clone();
-        self.namespaces.insert(
-            name,
-            Namespace {
-                turn,
-                owners: BTreeMap::from([(ticket, key)]),
-            },
-        );
-    }
-
-    fn pop(&mut self) -> Option<OwnerKey> {
-        let (_, name) = self.turns.pop_first()?;
-        let namespace = self.namespaces.get_mut(&name)?;
-        let (ticket, key) = namespace.owners.pop_first()?;
-        self.ready_since.remove(&ticket);
-        if namespace.owners.is_empty() {
-            self.namespaces.remove(&name);
-        } else {
-            namespace.turn = self.next_turn;
-            self.turns.insert(self.next_turn, name);
-            self.next_turn += 1;
-        }
-        Some(key)
-    }
-
-    fn remove(&mut self, ticket: u64, name: &str) {
-        let Some(namespace) = self.namespaces.get_mut(name) else {
-            return;
-        };
-        if namespace.owners.remove(&ticket).is_none() {
-            return;
-        }
-        self.ready_since.remove(&ticket);
-        if namespace.owners.is_empty() {
-            self.turns.remove(&namespace.turn);
-            self.namespaces.remove(name);
-        }
-    }
+fn take<const LANES: usize>(
+    pool: &mut Pool<OwnerKey, LANES>,
+    index: usize,
+    lane: Lane,
+) -> Option<(OwnerKey, Lane)> {
+    pool.take(index).map(|(_, key)| (key, lane))
 }

@@ -14,15 +14,20 @@
 //!   (incident: fluxcd/flux2#5601).
 //! - Namespaces take turns inside a lane: one tenant with 10,000 owners delays another tenant's single
 //!   owner by one slot (incident: #929).
+//! - The last quarter of the slots goes only to namespaces that hold none: a tenant whose reconciles hang
+//!   (a webhook that does not answer) keeps nobody else out.
 //! - An owner never runs twice at once; what wakes it meanwhile runs it again after.
 //!
 //! Nothing here is needed for correctness: after a restart every owner is woken once by the first list.
 
 mod lanes;
+mod pool;
 mod run;
+mod slots;
 mod state;
 #[cfg(test)]
 mod tests;
+mod turns;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

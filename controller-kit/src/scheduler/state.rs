@@ -21,8 +21,6 @@ pub(super) struct State {
     /// Owners in `Delayed` and `Resting`, by due time and ticket.
     timers: BTreeMap<(Instant, u64), OwnerKey>,
     lanes: Lanes,
-    running_events: usize,
-    running_retries: usize,
     resting: usize,
     next_ticket: u64,
     paused: bool,
@@ -75,16 +73,12 @@ pub(super) enum Pick {
 }
 
 impl State {
-    pub(super) fn new(mut config: SchedulerConfig) -> Self {
-        config.concurrency = config.concurrency.max(1);
-        config.retry_concurrency = config.retry_concurrency.max(1);
+    pub(super) fn new(config: SchedulerConfig) -> Self {
         Self {
+            lanes: Lanes::new(config.concurrency, config.retry_concurrency),
             config,
             entries: HashMap::new(),
             timers: BTreeMap::new(),
-            lanes: Lanes::default(),
-            running_events: 0,
-            running_retries: 0,
             resting: 0,
             next_ticket: 0,
             paused: false,
@@ -235,20 +229,11 @@ impl State {
             // Timers go on, or a long pause would leave all of them to the moment it ends.
             return Pick::Wait(due);
         }
-        let event = if self.running_events < self.config.concurrency {
-            self.lanes.pop_event()
-        } else {
-            None
-        };
-        let picked = match event {
-            Some(picked) => Some(picked),
-            None if self.running_retries < self.config.retry_concurrency => self.lanes.pop_retry(),
-            None => None,
-        };
-        let Some((key, lane)) = picked else {
+        let Some((key, lane)) = self.lanes.take() else {
             return Pick::Wait(due);
         };
         let Some(entry) = self.entries.get_mut(&key) else {
+            self.lanes.give_back(lane, &key.namespace);
             return Pick::Wait(due);
         };
         entry.phase = Phase::Running {
@@ -257,18 +242,10 @@ impl State {
             forgotten: false,
         };
         let failures = entry.failures;
-        *self.slots(lane) += 1;
         Pick::Run {
             key,
             lane,
             failures,
-        }
-    }
-
-    fn slots(&mut self, lane: Lane) -> &mut usize {
-        match lane {
-            Lane::Progress | Lane::Fresh => &mut self.running_events,
-            Lane::Retry => &mut self.running_retries,
         }
     }
 
@@ -302,7 +279,7 @@ impl State {
         else {
             return;
         };
-        *self.slots(lane) -= 1;
+        self.lanes.give_back(lane, &key.namespace);
         let own = if forgotten {
             None
         } else {
@@ -401,7 +378,7 @@ impl State {
                     .map_or(Duration::ZERO, |since| now.saturating_duration_since(since))
             }),
             delayed: self.timers.len() - self.resting,
-            running: self.running_events + self.running_retries,
+            running: self.lanes.running(),
         }
     }
 

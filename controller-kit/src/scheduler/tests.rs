@@ -1,6 +1,6 @@
 //! One behaviour per test; time is paused, so waits are exact and cost nothing.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -221,7 +221,7 @@ async fn retries_have_slots_of_their_own() {
         "retries must leave the other slots alone"
     );
     queue.wake(key("good/1"), Lane::Fresh, None);
-    queue.wake(key("good/2"), Lane::Fresh, None);
+    queue.wake(key("fine/1"), Lane::Fresh, None);
     let (first, second) = (now(&queue).await.unwrap(), now(&queue).await.unwrap());
     assert_eq!((first.lane(), second.lane()), (Lane::Fresh, Lane::Fresh));
     first.finish(Next::Done);
@@ -234,7 +234,7 @@ async fn retries_have_slots_of_their_own() {
 async fn no_more_than_the_slots_are_handed_out() {
     let queue = scheduler(3);
     for number in 0..10 {
-        queue.wake(key(&format!("a/{number}")), Lane::Fresh, None);
+        queue.wake(key(&format!("a{number}/1")), Lane::Fresh, None);
     }
     let mut works = Vec::new();
     while let Some(work) = now(&queue).await {
@@ -243,6 +243,128 @@ async fn no_more_than_the_slots_are_handed_out() {
     assert_eq!(works.len(), 3);
     works.pop().unwrap().finish(Next::Done);
     assert!(now(&queue).await.is_some());
+}
+
+/// Takes all that is handed out now.
+async fn all_now(queue: &Scheduler) -> Vec<Work> {
+    let mut works = Vec::new();
+    while let Some(work) = now(queue).await {
+        works.push(work);
+    }
+    works
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_that_hangs_leaves_a_quarter_of_the_slots_to_others() {
+    for (lane, slots) in [(Lane::Progress, 12), (Lane::Fresh, 12), (Lane::Retry, 3)] {
+        let queue = Scheduler::new(SchedulerConfig {
+            retry_concurrency: 4,
+            ..config(16)
+        });
+        for number in 0..100 {
+            queue.wake(key(&format!("big/{number}")), lane, None);
+        }
+        let hanging = all_now(&queue).await;
+        assert_eq!(hanging.len(), slots, "{lane:?}");
+        queue.wake(key("small/1"), lane, None);
+        queue.wake(key("small/2"), lane, None);
+        let others = all_now(&queue).await;
+        let names: Vec<String> = others.iter().map(|work| work.key().to_string()).collect();
+        assert_eq!(names, ["small/1"], "{lane:?}: one each of the last slots");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_namespace_may_take_a_kept_slot_again_when_it_holds_none() {
+    let queue = scheduler(4);
+    for owner in ["a/1", "a/2", "a/3", "b/1", "b/2"] {
+        queue.wake(key(owner), Lane::Fresh, None);
+    }
+    let mut works = all_now(&queue).await;
+    let names: Vec<String> = works.iter().map(|work| work.key().to_string()).collect();
+    assert_eq!(names, ["a/1", "b/1", "a/2"], "the fourth slot is kept");
+    works.remove(1).finish(Next::Done);
+    let again = now(&queue).await.unwrap();
+    assert_eq!(again.key().to_string(), "b/2");
+    assert!(now(&queue).await.is_none(), "a holds two of the three");
+    works.pop().unwrap().finish(Next::Done);
+    assert_eq!(now(&queue).await.unwrap().key().to_string(), "a/3");
+}
+
+#[tokio::test(start_paused = true)]
+async fn new_owners_of_a_namespace_keep_their_turn_while_only_newcomers_are_served() {
+    let queue = scheduler(4);
+    for number in 0..50 {
+        queue.wake(key(&format!("big/{number}")), Lane::Progress, None);
+    }
+    queue.wake(key("big/new"), Lane::Fresh, None);
+    let mut hanging = all_now(&queue).await;
+    let mut served = Vec::new();
+    for number in 0..10 {
+        queue.wake(key(&format!("small/{number}")), Lane::Progress, None);
+        names(&queue, 1).await;
+        hanging.pop().unwrap().finish(Next::Done);
+        let work = now(&queue).await.unwrap();
+        served.push(work.key().to_string());
+        hanging.push(work);
+    }
+    assert!(served.contains(&"big/new".to_owned()), "{served:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_in_no_namespace_gets_all_slots() {
+    let queue = scheduler(4);
+    for number in 0..9 {
+        queue.wake(OwnerKey::new("", number.to_string()), Lane::Fresh, None);
+    }
+    assert_eq!(all_now(&queue).await.len(), 4);
+}
+
+/// Tenant `big` has 10,000 owners, each of which runs for 5 s every time; whenever the owner of `small` is
+/// woken, it has a slot in the same moment.
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_slow_owners_do_not_delay_another_namespace_at_all() {
+    const OWNERS: usize = 10_000;
+    let queue = Arc::new(Scheduler::new(SchedulerConfig {
+        retry_concurrency: 4,
+        ..config(16)
+    }));
+    for number in 0..OWNERS {
+        let lane = Lane::ALL[number % 3];
+        queue.wake(key(&format!("big/{number}")), lane, None);
+    }
+    let shutdown = CancellationToken::new();
+    let began = Arc::new(Mutex::new(Vec::new()));
+    let (noted, runs) = (began.clone(), Arc::new(AtomicUsize::new(0)));
+    let (counted, stop) = (runs.clone(), shutdown.clone());
+    let mut serving = tokio::task::JoinSet::new();
+    serving.spawn(run(queue.clone(), stop, move |key| {
+        let (noted, counted) = (noted.clone(), counted.clone());
+        async move {
+            if &*key.namespace == "small" {
+                noted.lock().unwrap().push(Instant::now());
+                return Next::Done;
+            }
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            match counted.fetch_add(1, Ordering::SeqCst) % 3 {
+                0 => Next::Backoff,
+                1 => Next::After(Duration::ZERO),
+                _ => Next::Done,
+            }
+        }
+    }));
+    let mut woken = Vec::new();
+    for number in 0..200 {
+        tokio::time::sleep(Duration::from_millis(1_234)).await;
+        woken.push(Instant::now());
+        queue.wake(key("small/1"), Lane::ALL[number % 3], None);
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(*began.lock().unwrap(), woken);
+    let ended = runs.load(Ordering::SeqCst);
+    assert!(ended > 500 && ended < OWNERS, "{ended} of big have run");
+    shutdown.cancel();
+    serving.join_next().await.unwrap().unwrap();
 }
 
 #[tokio::test(start_paused = true)]
@@ -593,8 +715,10 @@ enum Move {
     Advance(u64),
 }
 
+const OWNERS: usize = 12;
+
 fn moves() -> impl Strategy<Value = Vec<Move>> {
-    let owner = 0..6_usize;
+    let owner = 0..OWNERS;
     let lane = prop::sample::select(Lane::ALL.to_vec());
     let outcome = prop::sample::select(vec![
         Next::Done,
@@ -612,16 +736,33 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 0..200)
 }
 
+/// Whether a pool of four event slots and two retry slots may look like this.
+fn within_slots(running: &HashMap<OwnerKey, Lane>, namespace: &str, retries: bool) -> bool {
+    let pool = || {
+        running
+            .iter()
+            .filter(|(_, lane)| (**lane == Lane::Retry) == retries)
+    };
+    let own = pool()
+        .filter(|(key, _)| &*key.namespace == namespace)
+        .count();
+    let (all, one) = if retries { (2, 1) } else { (4, 3) };
+    pool().count() <= all && own <= one
+}
+
 proptest! {
-    /// Whatever happens in whatever order: no owner runs twice at once, slots are never exceeded, every
-    /// wake is followed by a run, and nothing is left behind.
+    /// Whatever happens in whatever order: no owner runs twice at once, slots are never exceeded and never all
+    /// held by one namespace, every wake is followed by a run, and nothing is left behind.
     #[test]
     fn every_wake_is_followed_by_exactly_one_run_at_a_time(moves in moves()) {
         let start = std::time::Instant::now();
         let mut now = Instant::from_std(start);
-        let mut state = State::new(config(2));
-        let owners: Vec<OwnerKey> = (0..6).map(|number| key(&format!("ns{}/{number}", number % 2))).collect();
-        let mut running: HashSet<OwnerKey> = HashSet::new();
+        let mut state = State::new(SchedulerConfig {
+            retry_concurrency: 2,
+            ..config(4)
+        });
+        let owners: Vec<OwnerKey> = (0..OWNERS).map(|number| key(&format!("ns{}/{number}", number % 2))).collect();
+        let mut running: HashMap<OwnerKey, Lane> = HashMap::new();
         let mut owed: HashSet<OwnerKey> = HashSet::new();
         for step in moves {
             match step {
@@ -634,14 +775,14 @@ proptest! {
                     state.forget(&owners[owner]);
                 }
                 Move::Pick => {
-                    if let Pick::Run { key, .. } = state.pick(now) {
-                        prop_assert!(running.insert(key.clone()), "{key} runs twice");
-                        prop_assert!(running.len() <= 3);
+                    if let Pick::Run { key, lane, .. } = state.pick(now) {
+                        prop_assert!(running.insert(key.clone(), lane).is_none(), "{key} runs twice");
+                        prop_assert!(within_slots(&running, &key.namespace, lane == Lane::Retry), "{key}: {running:?}");
                         owed.remove(&key);
                     }
                 }
                 Move::Finish(owner, outcome) => {
-                    if running.remove(&owners[owner]) {
+                    if running.remove(&owners[owner]).is_some() {
                         state.finish(&owners[owner], outcome, now);
                     }
                 }
@@ -649,7 +790,7 @@ proptest! {
             }
             prop_assert_eq!(state.depth(now).running, running.len());
         }
-        for key in &running {
+        for key in running.keys() {
             state.finish(key, Next::Done, now);
         }
         now += Duration::from_mins(10);

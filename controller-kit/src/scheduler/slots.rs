@@ -1,0 +1,117 @@
+//! How many may run at once, and for whom the last of these slots are kept.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// One in so many slots is kept for newcomers.
+const KEPT: usize = 4;
+
+/// Slots and who holds them.
+pub(super) struct Slots {
+    limit: usize,
+    taken: usize,
+    held: HashMap<Arc<str>, usize>,
+}
+
+/// Who may take the next slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admits {
+    /// Every namespace.
+    Everyone,
+    /// Namespaces that hold no slot.
+    Newcomers,
+    /// No slot is free.
+    Nobody,
+}
+
+impl Slots {
+    /// So many free slots; 0 counts as 1.
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            limit: limit.max(1),
+            taken: 0,
+            held: HashMap::new(),
+        }
+    }
+
+    pub(super) fn taken(&self) -> usize {
+        self.taken
+    }
+
+    pub(super) fn admits(&self) -> Admits {
+        if self.taken >= self.limit {
+            Admits::Nobody
+        } else if self.taken >= self.limit - kept(self.limit) {
+            Admits::Newcomers
+        } else {
+            Admits::Everyone
+        }
+    }
+
+    pub(super) fn holds(&self, namespace: &str) -> bool {
+        self.held.contains_key(namespace)
+    }
+
+    /// Takes a slot. What is in no namespace is nobody's tenant and stays a newcomer.
+    pub(super) fn take(&mut self, namespace: &Arc<str>) {
+        self.taken += 1;
+        if !namespace.is_empty() {
+            *self.held.entry(namespace.clone()).or_default() += 1;
+        }
+    }
+
+    /// Gives a slot back.
+    pub(super) fn give_back(&mut self, namespace: &str) {
+        self.taken -= 1;
+        if let Some(count) = self.held.get_mut(namespace) {
+            *count -= 1;
+            if *count == 0 {
+                self.held.remove(namespace);
+            }
+        }
+    }
+}
+
+/// A single slot goes to everybody in turn: there is nothing to keep.
+fn kept(limit: usize) -> usize {
+    if limit < 2 { 0 } else { (limit / KEPT).max(1) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quarter_of_the_slots_is_kept_and_at_least_one_of_several() {
+        let kept_of = [1, 2, 3, 4, 7, 8, 16].map(kept);
+        assert_eq!(kept_of, [0, 1, 1, 1, 1, 2, 4]);
+    }
+
+    #[test]
+    fn the_last_slots_are_for_newcomers_only() {
+        let mut slots = Slots::new(4);
+        let mut admitted = Vec::new();
+        for _ in 0..4 {
+            admitted.push(slots.admits());
+            slots.take(&"a".into());
+        }
+        admitted.push(slots.admits());
+        let (everyone, newcomers) = (Admits::Everyone, Admits::Newcomers);
+        assert_eq!(
+            admitted,
+            [everyone, everyone, everyone, newcomers, Admits::Nobody]
+        );
+    }
+
+    #[test]
+    fn a_namespace_is_a_newcomer_again_when_its_last_slot_is_back() {
+        let mut slots = Slots::new(4);
+        slots.take(&"a".into());
+        slots.take(&"a".into());
+        slots.give_back("a");
+        assert!(slots.holds("a"));
+        slots.give_back("a");
+        assert!(!slots.holds("a"));
+        assert!(slots.held.is_empty());
+    }
+}
