@@ -226,7 +226,9 @@ where
         let mut realization = Realization::new(owner, blueprint, &*self.templates, now);
         loop {
             match realization.next_step() {
-                Step::Render(call) => realization.record_rendered(self.ytt.render(&call).await),
+                Step::Render(call) => {
+                    realization.record_rendered(self.ytt.render(&owner.namespace, &call).await);
+                }
                 Step::Submit(submission) => {
                     let observation = self.submit(applicant, &submission, walk).await?;
                     realization.record_observed(observation);

@@ -20,6 +20,7 @@
 //!
 //! Nothing here is needed for correctness: after a restart every owner is woken once by the first list.
 
+mod gate;
 mod lanes;
 mod pool;
 mod run;
@@ -36,6 +37,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+pub(crate) use gate::Gate;
 pub(crate) use run::panic_text;
 pub use run::run;
 

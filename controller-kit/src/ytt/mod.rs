@@ -1,0 +1,203 @@
+//! Running ytt: the real binary as a child process, bounded in time and number, its results cached.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use realizer::{Rendered, YttCall};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::process::Command;
+
+use crate::metrics::Metrics;
+use crate::scheduler::Gate;
+
+/// Upstream's limit: a template that loops is killed after this.
+const LIMIT: Duration = Duration::from_secs(4);
+/// Renderings remembered; two generations of half this size.
+const REMEMBERED: usize = 2048;
+/// The most a rendering may write; the API server takes objects of 1.5 MiB. A loop in a template writes gigabytes before
+/// its time is up, and all of it would be held in memory.
+const LONGEST: u64 = 4 * 1024 * 1024;
+/// Larger renderings are not remembered.
+const LARGEST: usize = 256 * 1024;
+
+type Key = (String, String);
+
+#[derive(Default)]
+struct Cache {
+    young: HashMap<Key, Arc<Value>>,
+    old: HashMap<Key, Arc<Value>>,
+}
+
+/// Renders ytt templates.
+pub struct Ytt {
+    binary: PathBuf,
+    gate: Gate,
+    limit: Duration,
+    cache: Mutex<Cache>,
+    metrics: Arc<Metrics>,
+}
+
+impl Ytt {
+    /// Renders with this binary, at most `concurrency` at a time. Namespaces take turns, and none has all of
+    /// these processes: templates that run into the limit hold up their own tenant, not the others.
+    pub fn new(binary: PathBuf, concurrency: usize, metrics: Arc<Metrics>) -> Self {
+        Self {
+            binary,
+            gate: Gate::new(concurrency),
+            limit: LIMIT,
+            cache: Mutex::default(),
+            metrics,
+        }
+    }
+
+    /// The first document that the template renders to, for an owner in `namespace`. Cancel-safe: a process
+    /// that nobody waits for is killed.
+    ///
+    /// # Errors
+    /// Upstream's text `unable to apply ytt template: …`, with what ytt said about `stdin.yml`.
+    pub async fn render(&self, namespace: &str, call: &YttCall) -> Rendered {
+        let key = (call.template_digest.clone(), call.values_digest.clone());
+        if let Some(hit) = self.remembered(&key) {
+            self.metrics.ytt_run("cached");
+            return Ok((*hit).clone());
+        }
+        let _pass = self.gate.enter(namespace).await;
+        let rendered = self
+            .run(call)
+            .await
+            .map_err(|error| format!("unable to apply ytt template: {error}"));
+        self.metrics.ytt_run(if rendered.is_ok() {
+            "rendered"
+        } else {
+            "failed"
+        });
+        let value = rendered?;
+        self.remember(key, &value);
+        Ok(value)
+    }
+
+    async fn run(&self, call: &YttCall) -> Result<Value, String> {
+        let values = serde_json::to_string(&call.values).map_err(|error| error.to_string())?;
+        let values = escape_controls(&values);
+        // A file readable by us alone: arguments are readable by others and end at 128 KiB.
+        let file = tempfile::Builder::new()
+            .prefix("values-")
+            .suffix(".yml")
+            .tempfile()
+            .map_err(|error| error.to_string())?;
+        tokio::fs::write(file.path(), values)
+            .await
+            .map_err(|error| error.to_string())?;
+        let mut child = Command::new(&self.binary)
+            .args(["-f", "-", "-o", "json", "--data-values-file"])
+            .arg(file.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| format!("exec: {}: {error}", self.binary.display()))?;
+        let stdin = child.stdin.take();
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let feed = async move {
+            if let Some(mut stdin) = stdin {
+                // A child that fails early closes its end; its exit status tells more than the broken pipe.
+                let _ = stdin.write_all(call.template.as_bytes()).await;
+            }
+        };
+        let finish = async {
+            let (said, complained, ()) = tokio::join!(read(stdout), read(stderr), feed);
+            Ok((said?, complained?, child.wait().await.map_err(text)?))
+        };
+        // Dropping the child kills it, also when it has said too much.
+        let (said, complained, status) = tokio::time::timeout(self.limit, finish)
+            .await
+            .unwrap_or_else(|_| Err("signal: killed".to_owned()))?;
+        if status.success() {
+            return first_document(&said);
+        }
+        let complained = String::from_utf8_lossy(&complained);
+        Err(if complained.trim().is_empty() {
+            status.to_string()
+        } else {
+            complained.into_owned()
+        })
+    }
+
+    fn remembered(&self, key: &Key) -> Option<Arc<Value>> {
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(hit) = cache.young.get(key) {
+            return Some(hit.clone());
+        }
+        let hit = cache.old.remove(key)?;
+        cache.young.insert(key.clone(), hit.clone());
+        Some(hit)
+    }
+
+    fn remember(&self, key: Key, value: &Value) {
+        if value.to_string().len() > LARGEST {
+            return;
+        }
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if cache.young.len() >= REMEMBERED / 2 {
+            cache.old = std::mem::take(&mut cache.young);
+        }
+        cache.young.insert(key, Arc::new(value.clone()));
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "maps an error")]
+fn text(error: std::io::Error) -> String {
+    error.to_string()
+}
+
+/// All that a child writes to one of its ends, unless it is too much.
+async fn read(from: Option<impl tokio::io::AsyncRead + Unpin>) -> Result<Vec<u8>, String> {
+    let mut said = Vec::new();
+    if let Some(from) = from {
+        let mut bounded = from.take(LONGEST + 1);
+        bounded.read_to_end(&mut said).await.map_err(text)?;
+    }
+    if said.len() as u64 > LONGEST {
+        return Err(format!("the output is longer than {} MiB", LONGEST >> 20));
+    }
+    Ok(said)
+}
+
+/// JSON takes control characters that YAML refuses, or takes for line breaks and folds; they can only stand in strings, where both know the escape.
+fn escape_controls(json: &str) -> String {
+    let mut escaped = String::with_capacity(json.len());
+    for character in json.chars() {
+        match character {
+            '\u{7f}'..='\u{9f}'
+            | '\u{2028}'
+            | '\u{2029}'
+            | '\u{feff}'
+            | '\u{fffe}'
+            | '\u{ffff}' => {
+                // Writing to a String cannot fail.
+                let _ = write!(escaped, "\\u{:04x}", u32::from(character));
+            }
+            other => escaped.push(other),
+        }
+    }
+    escaped
+}
+
+/// Only the first document counts (spec 3.4).
+fn first_document(output: &[u8]) -> Result<Value, String> {
+    let mut documents = serde_json::Deserializer::from_slice(output).into_iter::<Value>();
+    match documents.next() {
+        Some(Ok(document)) => Ok(document),
+        Some(Err(error)) => Err(format!("the output cannot be read: {error}")),
+        None => Ok(Value::Null),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,267 @@
+//! One behaviour per test, with the real ytt unless the test is about processes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde_json::json;
+
+use super::*;
+
+fn ytt() -> Ytt {
+    let binary = test_support::assets().unwrap().binary("ytt").unwrap();
+    Ytt::new(binary, 2, Arc::new(Metrics::new()))
+}
+
+fn call(template: &str, values: &Value) -> YttCall {
+    let values: BTreeMap<String, Value> = serde_json::from_value(values.clone()).unwrap();
+    YttCall {
+        resource: "step".into(),
+        template: template.into(),
+        template_digest: format!("digest of {template}"),
+        values_digest: format!("digest of {values:?}"),
+        values,
+    }
+}
+
+const ECHO: &str =
+    "#@ load(\"@ytt:data\", \"data\")\n---\nvalue: #@ data.values.v\n---\nsecond: document\n";
+
+#[tokio::test]
+async fn only_the_first_document_counts_and_integers_stay_integers() {
+    let rendered = ytt()
+        .render("ns", &call(ECHO, &json!({"v": 12_345_678_901_i64})))
+        .await;
+    assert_eq!(rendered, Ok(json!({"value": 12_345_678_901_i64})));
+}
+
+#[tokio::test]
+async fn a_wrong_template_is_explained_by_ytt() {
+    let template = ECHO.replace("data.values.v", "data.values.nope");
+    let error = ytt()
+        .render("ns", &call(&template, &json!({"v": 1})))
+        .await
+        .unwrap_err();
+    assert!(
+        error.starts_with("unable to apply ytt template: ytt: Error: \n"),
+        "{error}"
+    );
+    assert!(
+        error.contains("struct has no .nope field or method"),
+        "{error}"
+    );
+    assert!(error.contains("in <toplevel>"), "{error}");
+    assert!(
+        error.contains("stdin.yml:3 | value: #@ data.values.nope"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn a_template_that_does_not_end_is_killed() {
+    let template = "#@ def loop():\n#@   x = 0\n#@   for a in range(100000):\n#@     for b in range(100000):\n#@       x = x + 1\n#@     end\n#@   end\n#@   return x\n#@ end\n---\nv: #@ loop()\n";
+    let started = tokio::time::Instant::now();
+    let error = ytt()
+        .render("ns", &call(template, &json!({})))
+        .await
+        .unwrap_err();
+    assert_eq!(error, "unable to apply ytt template: signal: killed");
+    assert!(started.elapsed() >= LIMIT && started.elapsed() < LIMIT * 4);
+}
+
+#[tokio::test]
+async fn a_missing_binary_is_named() {
+    let missing = Ytt::new("/nowhere/ytt".into(), 1, Arc::new(Metrics::new()));
+    let error = missing
+        .render("ns", &call(ECHO, &json!({"v": 1})))
+        .await
+        .unwrap_err();
+    assert!(error.contains("/nowhere/ytt"), "{error}");
+}
+
+/// Upstream passes each value as an argument; arguments are readable by others and end at 128 KiB.
+#[tokio::test]
+async fn values_by_file_equal_values_by_argument() {
+    let values = [
+        json!("text"),
+        json!(""),
+        json!("yes"),
+        json!("0x1F"),
+        json!("a: b\n- c\n"),
+        json!("é \u{1f600}"),
+        json!("#@ data"),
+        json!("(@ x @)"),
+        json!(5),
+        json!(-1),
+        json!(1.5),
+        json!(1e300),
+        json!([
+            0,
+            -0.0,
+            0.1,
+            1e6,
+            9_007_199_254_740_993_i64,
+            i64::MAX,
+            i64::MIN,
+            u64::MAX
+        ]),
+        json!(true),
+        json!([
+            "no", "on", "null", "~", "1e3", "0o7", "1_000", ".inf", "!!str x", "&a *a", "%a", "@a",
+            "`a`", "- x", "# x", " x ", "\tx"
+        ]),
+        json!([
+            "\"quoted\"",
+            "'single'",
+            "back\\slash",
+            "{{x}}",
+            "#! x",
+            "a\r\nb\n\n",
+            "<&>"
+        ]),
+        json!(null),
+        json!([]),
+        json!({}),
+        json!([1, "two", {"three": [null, {}]}]),
+        json!({"a-b": 1, "a.b/c": {"x": "2001-01-01"}, "null": "~"}),
+        json!({"": 1, "1": 2, "true": null, "<<": {"x": 1}, "é": 7, "gone": null, "empty": {"a": []}}),
+    ];
+    let ytt = ytt();
+    for value in values {
+        let by_file = ytt
+            .render("ns", &call(ECHO, &json!({"v": value})))
+            .await
+            .unwrap();
+        let by_argument = by_argument(&ytt.binary, &value).await;
+        assert_eq!(by_file, by_argument, "{value}");
+    }
+}
+
+async fn by_argument(binary: &Path, value: &Value) -> Value {
+    let mut child = Command::new(binary)
+        .args(["-f", "-", "-o", "json", "--data-value-yaml"])
+        .arg(format!("v={value}"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(ECHO.as_bytes())
+        .await
+        .unwrap();
+    first_document(&child.wait_with_output().await.unwrap().stdout).unwrap()
+}
+
+/// Upstream fails on these: its argument is read as YAML, which refuses them.
+#[tokio::test]
+async fn control_characters_arrive() {
+    let text = "a\u{7f}b\u{85}c\u{feff}d\u{2028}e\u{2029} f";
+    let rendered = ytt().render("ns", &call(ECHO, &json!({"v": text}))).await;
+    assert_eq!(rendered, Ok(json!({"value": text})));
+}
+
+#[tokio::test]
+async fn a_large_value_needs_no_argument() {
+    let large = "x".repeat(300 * 1024);
+    let rendered = ytt()
+        .render("ns", &call(ECHO, &json!({"v": large})))
+        .await
+        .unwrap();
+    assert_eq!(rendered["value"].as_str().map(str::len), Some(300 * 1024));
+}
+
+#[tokio::test]
+async fn the_same_call_runs_once() {
+    let ytt = ytt();
+    let call = call(ECHO, &json!({"v": 1}));
+    let first = ytt.render("ns", &call).await;
+    let cached = Ytt {
+        binary: "/nowhere/ytt".into(),
+        ..ytt
+    };
+    assert_eq!(cached.render("ns", &call).await, first);
+}
+
+#[tokio::test]
+async fn a_rendering_that_never_ends_is_cut_before_it_fills_the_memory() {
+    let folder = tempfile::tempdir().unwrap();
+    let endless = script(folder.path(), "exec yes");
+    let ytt = Ytt::new(endless, 1, Arc::new(Metrics::new()));
+    let error = ytt.render("ns", &call(ECHO, &json!({}))).await.unwrap_err();
+    assert_eq!(
+        error,
+        "unable to apply ytt template: the output is longer than 4 MiB"
+    );
+}
+
+/// A program in ytt's place.
+fn script(folder: &Path, body: &str) -> PathBuf {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = folder.join("ytt");
+    std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+    path
+}
+
+/// Renders like ytt, but only what has the word `quick` in it at once: everything else waits for the end
+/// of the pipe `gate` in its folder, after it has said so in `begun`.
+const SLOW: &str = r#"
+template=$(cat)
+echo x >> "${0%/*}/begun"
+case $template in *quick*) ;; *) read -r line < "${0%/*}/gate" ;; esac
+echo '"done"'"#;
+
+async fn begun(folder: &Path, count: usize) {
+    let file = folder.join("begun");
+    let what = format!("{count} processes have begun");
+    test_support::eventually(&what, Duration::from_mins(1), async || {
+        let seen = std::fs::read_to_string(&file).map_or(0, |text| text.lines().count());
+        if seen >= count {
+            Ok(())
+        } else {
+            Err(format!("{seen} have"))
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn slow_templates_of_one_namespace_leave_a_process_to_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = folder.path().join("gate");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&gate)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let ytt = Arc::new(Ytt {
+        // However slow this machine is: none of them is killed meanwhile.
+        limit: Duration::from_mins(5),
+        ..Ytt::new(script(folder.path(), SLOW), 4, Arc::new(Metrics::new()))
+    });
+    let mut slow = tokio::task::JoinSet::new();
+    for number in 0..10 {
+        let ytt = ytt.clone();
+        slow.spawn(async move {
+            let call = call(&format!("slow {number}"), &json!({}));
+            ytt.render("big", &call).await
+        });
+    }
+    begun(folder.path(), 3).await;
+    assert_eq!(ytt.gate.waiting(), 7, "the fourth is kept for others");
+    let quick = ytt.render("small", &call("quick", &json!({}))).await;
+    assert_eq!(quick, Ok(json!("done")), "while three of big still run");
+    assert!(slow.try_join_next().is_none());
+    slow.shutdown().await;
+    let after = ytt.render("big", &call("quick again", &json!({}))).await;
+    assert_eq!(
+        after,
+        Ok(json!("done")),
+        "what was cancelled holds no process"
+    );
+    assert_eq!(ytt.gate.waiting(), 0);
+}
