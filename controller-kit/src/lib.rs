@@ -20,6 +20,7 @@ pub mod metrics;
 pub mod openapi;
 pub mod owner;
 pub mod probes;
+pub mod process;
 mod raw_object;
 pub mod reflect;
 pub mod scheduler;

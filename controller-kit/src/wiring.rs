@@ -1,11 +1,10 @@
-//! Connecting an owner controller to its watches and queues, and running it.
+//! Connecting a controller of owners to its watches and queues, and running it.
 
-use std::borrow::Borrow;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use realizer::Family;
+use futures::future::BoxFuture;
 use tokio::sync::watch as signal;
 
 use crate::cluster::Cluster;
@@ -13,11 +12,13 @@ use crate::events::{EventRecorder, EventSettings};
 use crate::mapper::Mapper;
 use crate::metrics::Metrics;
 use crate::openapi::SchemaCache;
-use crate::owner::{BlueprintEntry, Clock, OwnerController, Parts, Templates};
-use crate::reflect::{Entry, Reflector, Watched, follow_changes};
-use crate::scheduler::{Scheduler, SchedulerConfig};
+use crate::owner::{
+    BlueprintFamily, Clock, OwnerController, OwnerKind, OwnerShell, Pending, Templates, Waiters,
+};
+use crate::reflect::{Change, Entry, Events, Reflector, Watched, follow_changes};
+use crate::scheduler::{Next, OwnerKey, Scheduler, SchedulerConfig};
 use crate::shutdown::Tasks;
-use crate::stamped::{StampedWatches, WatchSettings};
+use crate::stamped::{ObjectKey, StampedWatches, WatchSettings};
 use crate::submit::Submitter;
 use crate::tokens::{TokenCache, TokenSources};
 use crate::ytt::Ytt;
@@ -27,41 +28,103 @@ const SWEEP: Duration = Duration::from_secs(10);
 /// ytt processes at a time.
 const YTT_PROCESSES: usize = 4;
 
-/// What the operator chooses.
-#[derive(Debug, Clone)]
+/// What the operator and the controller choose.
+#[derive(Debug, Clone, Copy)]
 pub struct Settings {
-    /// Workloads or Deliverables.
-    pub family: Family,
+    /// Whose objects are reconciled.
+    pub kind: OwnerKind,
     /// Owners reconciled at a time.
     pub concurrency: usize,
     /// Our field manager.
     pub field_manager: &'static str,
+}
+
+/// What wiring needs of the process.
+#[derive(Clone, Copy)]
+pub struct Environment<'e> {
+    /// Requests.
+    pub cluster: &'e Cluster,
+    /// Counters.
+    pub metrics: &'e Arc<Metrics>,
+    /// Where background work is started.
+    pub tasks: &'e Tasks,
     /// The ytt binary.
-    pub ytt: PathBuf,
+    pub ytt: &'e Path,
+}
+
+/// A queue and what is done with its keys.
+pub struct Queue {
+    scheduler: Arc<Scheduler>,
+    kind: &'static str,
+    reconcile: Arc<dyn Fn(OwnerKey) -> BoxFuture<'static, Next> + Send + Sync>,
+}
+
+impl Queue {
+    /// Reconciles the objects of `kind` that `scheduler` names.
+    pub fn new<R>(
+        scheduler: &Arc<Scheduler>,
+        kind: &'static str,
+        reconcile: impl Fn(OwnerKey) -> R + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Future<Output = Next> + Send + 'static,
+    {
+        Self {
+            scheduler: scheduler.clone(),
+            kind,
+            reconcile: Arc::new(move |key| Box::pin(reconcile(key))),
+        }
+    }
+}
+
+/// What has to be listed once before anything is reconciled.
+#[derive(Clone, Default)]
+pub struct Synced(Vec<signal::Receiver<bool>>);
+
+impl Synced {
+    /// Follows a kind from now on; it has to be listed, too.
+    pub fn follow<E: Entry>(
+        &mut self,
+        tasks: &Tasks,
+        name: &'static str,
+        store: &Arc<Reflector<E>>,
+        events: Events,
+        changed: impl Fn(Change<'_, E>) + Send + 'static,
+    ) {
+        self.0.push(store.synced_signal());
+        let following = store.clone().follow(events, tasks.token().clone(), changed);
+        tasks.spawn(name, following);
+    }
+
+    /// Whether everything was listed once.
+    pub fn is_synced(&self) -> bool {
+        self.0.iter().all(|synced| *synced.borrow())
+    }
+
+    /// Waits until everything was listed once: before that, a template that exists would look missing.
+    async fn wait(&self) {
+        for synced in &self.0 {
+            // The sender lives as long as the store, which the controller holds.
+            let _ = synced.clone().wait_for(|synced| *synced).await;
+        }
+    }
 }
 
 /// A wired controller: its watches run, its queues wait to be started.
-pub struct Wired<B> {
-    /// The controller.
-    pub controller: Arc<OwnerController<B>>,
-    /// Queue of owners.
-    pub scheduler: Arc<Scheduler>,
-    /// Queue of blueprints.
-    pub blueprint_scheduler: Arc<Scheduler>,
-    synced: Vec<signal::Receiver<bool>>,
+pub struct Wired {
+    shell: Arc<OwnerShell>,
+    queues: Vec<Queue>,
+    synced: Synced,
 }
 
-/// Starts all watches of an owner controller.
-pub fn wire<B>(
-    settings: &Settings,
-    cluster: &Cluster,
-    metrics: &Arc<Metrics>,
-    tasks: &Tasks,
-) -> Wired<B>
-where
-    B: Entry + Borrow<BlueprintEntry>,
-{
-    let family = settings.family;
+/// The parts that every controller of owners has.
+pub fn shell(settings: Settings, environment: Environment<'_>) -> Arc<OwnerShell> {
+    let Environment {
+        cluster,
+        metrics,
+        tasks,
+        ..
+    } = environment;
     let clock: Clock = Arc::new(wall_clock);
     let sources = TokenSources {
         clock: clock.clone(),
@@ -79,24 +142,15 @@ where
         metrics.clone(),
         tasks,
     );
-    let scheduler = Arc::new(Scheduler::new(SchedulerConfig {
-        concurrency: settings.concurrency,
-        ..SchedulerConfig::default()
-    }));
-    let blueprint_scheduler = Arc::new(Scheduler::new(SchedulerConfig {
-        concurrency: 1,
-        ..SchedulerConfig::default()
-    }));
-    scheduler.observe(metrics, "owners");
-    blueprint_scheduler.observe(metrics, "blueprints");
+    let scheduler = queue("owners", settings.concurrency, metrics);
     let mapper = Arc::new(Mapper::new(cluster.clone()));
     let waking = scheduler.clone();
     let watch_settings = WatchSettings {
-        label: family.owner_name_label(),
+        label: settings.kind.name_label,
         field_manager: settings.field_manager,
-        owner_kind: family.owner_kind(),
+        owner_kind: settings.kind.kind,
         wake: Arc::new(move |namespace: &str, name: &str| {
-            OwnerController::<B>::stamped_changed(&waking, namespace, name);
+            OwnerShell::stamped_changed(&waking, namespace, name);
         }),
     };
     let watches = StampedWatches::new(
@@ -112,34 +166,83 @@ where
         tokens.clone(),
         SchemaCache::default(),
     ));
-    let controller = OwnerController::new(Parts {
-        family,
+    Arc::new(OwnerShell {
+        kind: settings.kind,
         cluster: cluster.clone(),
         owners: Arc::default(),
-        blueprints: Arc::default(),
-        templates: Arc::new(Templates::new(family.template_kinds())),
         accounts: Arc::default(),
         submitter,
         tokens,
-        ytt: Arc::new(Ytt::new(
-            settings.ytt.clone(),
-            YTT_PROCESSES,
-            metrics.clone(),
-        )),
         events,
-        scheduler: scheduler.clone(),
-        blueprint_scheduler: blueprint_scheduler.clone(),
+        scheduler,
         metrics: metrics.clone(),
         clock,
         field_manager: settings.field_manager,
+        waiters: Waiters::default(),
+        pending: Pending::default(),
+    })
+}
+
+/// A queue whose depth is a metric.
+pub fn queue(name: &'static str, concurrency: usize, metrics: &Arc<Metrics>) -> Arc<Scheduler> {
+    let scheduler = Arc::new(Scheduler::new(SchedulerConfig {
+        concurrency,
+        ..SchedulerConfig::default()
+    }));
+    scheduler.observe(metrics, name);
+    scheduler
+}
+
+/// Renders ytt templates for one controller.
+pub fn ytt(environment: Environment<'_>) -> Arc<Ytt> {
+    Arc::new(Ytt::new(
+        environment.ytt.to_owned(),
+        YTT_PROCESSES,
+        environment.metrics.clone(),
+    ))
+}
+
+/// Starts a controller of owners that are realized by blueprints.
+pub fn wire<F: BlueprintFamily>(
+    concurrency: usize,
+    field_manager: &'static str,
+    environment: Environment<'_>,
+) -> Wired {
+    let settings = Settings {
+        kind: F::FAMILY.into(),
+        concurrency,
+        field_manager,
+    };
+    let controller = Arc::new(OwnerController::<F> {
+        shell: shell(settings, environment),
+        blueprints: Arc::default(),
+        templates: Arc::new(Templates::new(F::FAMILY.template_kinds())),
+        ytt: ytt(environment),
+        blueprint_scheduler: queue("blueprints", 1, environment.metrics),
     });
-    let synced = follow(&controller, cluster, tasks);
-    Wired {
-        controller,
-        scheduler,
-        blueprint_scheduler,
-        synced,
-    }
+    let mut synced = Synced::default();
+    follow_blueprints(&controller, environment, &mut synced);
+    follow_owners(&controller.shell, environment, &mut synced);
+    let (owners, blueprints) = (controller.clone(), controller.clone());
+    let queues = vec![
+        Queue::new(
+            &controller.shell.scheduler,
+            F::FAMILY.owner_kind(),
+            move |key| {
+                let controller = owners.clone();
+                async move { controller.reconcile(&key).await }
+            },
+        ),
+        Queue::new(
+            &controller.blueprint_scheduler,
+            F::FAMILY.blueprint_kind(),
+            move |key| {
+                let controller = blueprints.clone();
+                async move { controller.reconcile_blueprint(&key).await }
+            },
+        ),
+    ];
+    Wired::new(controller.shell.clone(), queues, synced)
 }
 
 /// The time of day.
@@ -151,62 +254,61 @@ pub fn wall_clock() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
-/// Every watch, and whom its events wake.
-fn follow<B>(
-    controller: &Arc<OwnerController<B>>,
-    cluster: &Cluster,
-    tasks: &Tasks,
-) -> Vec<signal::Receiver<bool>>
-where
-    B: Entry + Borrow<BlueprintEntry>,
-{
-    let family = controller.family();
-    let client = || cluster.controller().clone();
-    let token = || tasks.token().clone();
-    let mut synced = Vec::new();
-    for (kind, store) in controller.templates().stores() {
-        let (store, told) = (store.clone(), controller.clone());
-        synced.push(store.synced_signal());
+fn follow_blueprints<F: BlueprintFamily>(
+    controller: &Arc<OwnerController<F>>,
+    environment: Environment<'_>,
+    synced: &mut Synced,
+) {
+    let client = || environment.cluster.controller().clone();
+    for (kind, store) in controller.templates.stores() {
+        let told = controller.clone();
         let events = Watched::carto(kind, template_plural(kind)).objects(client());
-        tasks.spawn(
+        synced.follow(
+            environment.tasks,
             "template-watch",
-            store.follow(events, token(), move |change| {
-                told.template_changed(kind, &change);
-            }),
+            store,
+            events,
+            move |change| told.template_changed(kind, &change),
         );
     }
-    let blueprints = Watched::carto(family.blueprint_kind(), family.blueprint_plural());
     let told = controller.clone();
-    synced.push(spawn(
-        tasks,
+    let blueprints = Watched::carto(F::FAMILY.blueprint_kind(), F::FAMILY.blueprint_plural());
+    synced.follow(
+        environment.tasks,
         "blueprint-watch",
-        controller.blueprints(),
+        &controller.blueprints,
         blueprints.objects(client()),
         move |change| told.blueprint_changed(&change),
-    ));
+    );
+}
+
+/// Follows owners, service accounts, rights and definitions.
+pub fn follow_owners(shell: &Arc<OwnerShell>, environment: Environment<'_>, synced: &mut Synced) {
+    let client = || environment.cluster.controller().clone();
+    let tasks = environment.tasks;
     let accounts = Watched {
         group: "",
         version: "v1",
         kind: "ServiceAccount",
         plural: "serviceaccounts",
     };
-    let told = controller.clone();
-    synced.push(spawn(
+    let told = shell.clone();
+    synced.follow(
         tasks,
         "account-watch",
-        controller.accounts(),
+        &shell.accounts,
         accounts.metadata(client()),
         move |change| told.account_changed(&change),
-    ));
-    let told = controller.clone();
-    let owners = Watched::carto(family.owner_kind(), family.owner_plural());
-    synced.push(spawn(
+    );
+    let told = shell.clone();
+    let owners = Watched::carto(shell.kind.kind, shell.kind.plural);
+    synced.follow(
         tasks,
         "owner-watch",
-        controller.owners(),
+        &shell.owners,
         owners.objects(client()),
         move |change| told.owner_changed(&change),
-    ));
+    );
     for (kind, plural) in [
         ("Role", "roles"),
         ("RoleBinding", "rolebindings"),
@@ -219,18 +321,14 @@ where
             kind,
             plural,
         };
-        let told = controller.clone();
-        let happened = move |key: Option<&crate::stamped::ObjectKey>| {
-            told.rights_changed(key.map(|key| &*key.namespace));
-        };
-        tasks.spawn(
+        let told = shell.clone();
+        notice(
+            tasks,
             "rights-watch",
-            follow_changes(
-                watched.metadata(client()),
-                token(),
-                signal::Sender::new(false),
-                happened,
-            ),
+            watched.metadata(client()),
+            move |key| {
+                told.rights_changed(key.map(|key| &*key.namespace));
+            },
         );
     }
     let definitions = Watched {
@@ -239,36 +337,31 @@ where
         kind: "CustomResourceDefinition",
         plural: "customresourcedefinitions",
     };
-    let told = controller.clone();
-    let happened = move |key: Option<&crate::stamped::ObjectKey>| match key {
+    let told = shell.clone();
+    let noticed = move |key: Option<&ObjectKey>| match key {
         Some(key) => told.definition_changed(&key.name),
         None => told.definitions_missed(),
     };
-    tasks.spawn(
+    notice(
+        tasks,
         "definition-watch",
-        follow_changes(
-            definitions.metadata(client()),
-            token(),
-            signal::Sender::new(false),
-            happened,
-        ),
+        definitions.metadata(client()),
+        noticed,
     );
-    synced
 }
 
-fn spawn<E: Entry>(
+/// Follows a kind of which only the changes count.
+fn notice(
     tasks: &Tasks,
     name: &'static str,
-    store: &Arc<Reflector<E>>,
-    events: crate::reflect::Events,
-    changed: impl Fn(crate::reflect::Change<'_, E>) + Send + 'static,
-) -> signal::Receiver<bool> {
-    let synced = store.synced_signal();
+    events: Events,
+    noticed: impl Fn(Option<&ObjectKey>) + Send + 'static,
+) {
+    let synced = signal::Sender::new(false);
     tasks.spawn(
         name,
-        store.clone().follow(events, tasks.token().clone(), changed),
+        follow_changes(events, tasks.token().clone(), synced, noticed),
     );
-    synced
 }
 
 fn template_plural(kind: &str) -> &'static str {
@@ -277,83 +370,69 @@ fn template_plural(kind: &str) -> &'static str {
         "ClusterImageTemplate" => "clusterimagetemplates",
         "ClusterConfigTemplate" => "clusterconfigtemplates",
         "ClusterDeploymentTemplate" => "clusterdeploymenttemplates",
+        "ClusterDeploymentValidationTemplate" => "clusterdeploymentvalidationtemplates",
         _ => "clustertemplates",
     }
 }
 
-impl<B> Wired<B>
-where
-    B: Entry + Borrow<BlueprintEntry>,
-{
-    /// Whether everything was listed once.
-    pub fn is_synced(&self) -> bool {
-        self.synced.iter().all(|synced| *synced.borrow())
+impl Wired {
+    /// A controller whose watches were started.
+    pub fn new(shell: Arc<OwnerShell>, queues: Vec<Queue>, synced: Synced) -> Self {
+        Self {
+            shell,
+            queues,
+            synced,
+        }
     }
 
     /// A check for the readiness probe.
     pub fn synced_check(&self) -> impl Fn() -> bool + Send + Sync + 'static {
         let synced = self.synced.clone();
-        move || synced.iter().all(|synced| *synced.borrow())
-    }
-
-    /// Waits until everything was listed once: before that, a template that exists would look missing.
-    pub async fn synced(&self) {
-        for synced in &self.synced {
-            // The sender lives as long as the store, which the controller holds.
-            let _ = synced.clone().wait_for(|synced| *synced).await;
-        }
+        move || synced.is_synced()
     }
 
     /// Pauses the queues when this replica does not lead, and resumes them when it does.
     pub fn lead(&self, leads: bool) {
-        for queue in [&self.scheduler, &self.blueprint_scheduler] {
-            if leads { queue.resume() } else { queue.pause() }
+        for queue in &self.queues {
+            if leads {
+                queue.scheduler.resume();
+            } else {
+                queue.scheduler.pause();
+            }
         }
     }
 
-    /// Works on both queues until shutdown. Returns when running reconciles have ended.
+    /// Works on all queues until shutdown. Returns when running reconciles have ended.
     pub async fn run(&self, tasks: &Tasks) {
         tokio::select! {
             // A process that was never synced is to end all the same.
             () = tasks.token().cancelled() => return,
-            () = self.synced() => {}
+            () = self.synced.wait() => {}
         }
-        let owners = self.controller.clone();
-        let blueprints = self.controller.clone();
-        let kind = self.controller.family().owner_kind();
-        let blueprint_kind = self.controller.family().blueprint_kind();
-        let metrics = self.controller.metrics().clone();
-        let counted = metrics.clone();
-        let sweeper = self.controller.clone();
-        let cancelled = tasks.token().clone();
-        let sweep = async move {
-            let mut interval = tokio::time::interval(SWEEP);
-            loop {
-                tokio::select! {
-                    () = cancelled.cancelled() => return,
-                    _ = interval.tick() => sweeper.sweep(),
-                }
+        let work = self.queues.iter().map(|queue| self.work(queue, tasks));
+        tokio::join!(futures::future::join_all(work), self.sweep(tasks));
+    }
+
+    async fn work(&self, queue: &Queue, tasks: &Tasks) {
+        let metrics = self.shell.metrics.clone();
+        let (kind, reconcile) = (queue.kind, queue.reconcile.clone());
+        crate::scheduler::run(queue.scheduler.clone(), tasks.token().clone(), move |key| {
+            let (metrics, reconcile) = (metrics.clone(), reconcile.clone());
+            async move {
+                let _timer = metrics.reconcile_timer(kind);
+                reconcile(key).await
             }
-        };
-        let reconcile_owners =
-            crate::scheduler::run(self.scheduler.clone(), tasks.token().clone(), move |key| {
-                let (controller, metrics) = (owners.clone(), metrics.clone());
-                async move {
-                    let _timer = metrics.reconcile_timer(kind);
-                    controller.reconcile(&key).await
-                }
-            });
-        let reconcile_blueprints = crate::scheduler::run(
-            self.blueprint_scheduler.clone(),
-            tasks.token().clone(),
-            move |key| {
-                let (controller, metrics) = (blueprints.clone(), counted.clone());
-                async move {
-                    let _timer = metrics.reconcile_timer(blueprint_kind);
-                    controller.reconcile_blueprint(&key).await
-                }
-            },
-        );
-        tokio::join!(reconcile_owners, reconcile_blueprints, sweep);
+        })
+        .await;
+    }
+
+    async fn sweep(&self, tasks: &Tasks) {
+        let mut interval = tokio::time::interval(SWEEP);
+        loop {
+            tokio::select! {
+                () = tasks.token().cancelled() => return,
+                _ = interval.tick() => self.shell.sweep(),
+            }
+        }
     }
 }

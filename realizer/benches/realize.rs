@@ -82,6 +82,7 @@ fn walk(
     let mut realization = Realization::new(owner, blueprint, templates, now);
     loop {
         match realization.next_step() {
+            Step::Look(_) => realization.record_looked(Ok(Vec::new())),
             Step::Submit(submission) => {
                 let observed = cluster
                     .entry(submission.resource.clone())
@@ -92,6 +93,8 @@ fn walk(
                         ),
                         namespaced: true,
                         sequence: 0,
+                        digest: None,
+                        version: 0,
                         terminating: false,
                     });
                 let observed = observed.clone();

@@ -9,6 +9,7 @@ use crate::interpolate::Compiled;
 use crate::jsonpath::Root;
 use crate::numbers;
 use crate::outputs::{Output, OutputValues};
+use crate::own_status::OWNER_KEYS;
 use crate::typed_view::{Views, settled};
 
 /// The inputs of a step, resolved as far as their providers have outputs.
@@ -155,9 +156,6 @@ fn shortcut((input, output): (&Input, &Output)) -> Value {
         OutputValues::Source { .. } | OutputValues::Nothing => entry(output, &input.local_name),
     }
 }
-
-/// The context keys that hold the owner; both are there for both families (spec 3.5).
-const OWNER_KEYS: [&str; 2] = ["workload", "deliverable"];
 
 impl Context<'_> {
     /// The values for ytt, which sees JSON with unset fields left out.

@@ -19,6 +19,9 @@ use serde_json::Value;
 pub enum Step {
     /// Run ytt and feed the first document back with `record_rendered`.
     Render(YttCall),
+    /// Say what the cluster holds in the place of this object, and feed it back with `record_looked`. Nothing is written:
+    /// whether and how the object is submitted is decided by what is there.
+    Look(Submission),
     /// Make the cluster hold this object and feed back what it holds with `record_observed`.
     Submit(Submission),
     /// Nothing more to do: call `finish`.
@@ -77,6 +80,9 @@ pub struct Submission {
     pub object: Value,
     /// `sha256:` digest of [`Self::object`] in canonical JSON.
     pub digest: String,
+    /// All that the object was rendered from except what our own status writes change, as a digest; `None` when the
+    /// template reads nothing of that. Another rendering on the same basis comes from a status of ours.
+    pub basis: Option<String>,
     /// How to hold it.
     pub lifecycle: Lifecycle,
     /// The labels that make up the family of an immutable object (all step labels of spec 3.6).
@@ -84,7 +90,14 @@ pub struct Submission {
     /// The leading field names of every path that will be read on the object
     /// (`Template::observed_prefixes`); an empty one means all of it.
     pub reads: std::sync::Arc<[Vec<String>]>,
+    /// The resourceVersion that the live object must have for a mutable one to be written, when the decision to write
+    /// depends on what it holds; a writer that acts on older knowledge is refused by the API server.
+    pub precondition: Option<u64>,
 }
+
+/// What came of [`Step::Look`]: the mutable object if it is there, or all members of an immutable family in ascending
+/// order of sequence, then creation time, then name.
+pub type Looked = Result<Vec<Observed>, SubmitFailure>;
 
 /// A stamped object as the cluster holds it, projected to what the engine reads.
 #[derive(Debug, Clone, PartialEq)]
@@ -99,6 +112,10 @@ pub struct Observed {
     /// Position in its family (annotation `carto.run/submission`); 0 for mutable objects and for
     /// objects that another controller made. Members of equal sequence are ordered by creation time.
     pub sequence: u64,
+    /// The digest of the rendering that was submitted last (annotation `carto.run/rendered-digest`), if it is ours.
+    pub digest: Option<String>,
+    /// resourceVersion, for [`Submission::precondition`]; 0 when it is not known.
+    pub version: u64,
     /// Whether the object is being deleted.
     pub terminating: bool,
 }

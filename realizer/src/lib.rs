@@ -39,6 +39,7 @@ mod numbers;
 mod observe;
 mod orphans;
 mod outputs;
+mod own_status;
 mod owner;
 mod owner_status;
 mod params;

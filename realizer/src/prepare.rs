@@ -13,7 +13,7 @@ use crate::redaction::scrub;
 use crate::template::Body;
 use crate::{
     Blueprint, ObjectRef, Owner, Rendered, Step, Submission, SubmitFailureKind, Template,
-    TemplateSource, TemplateState, YttCall, canonical, matching, params, stamp, ytt,
+    TemplateSource, TemplateState, YttCall, canonical, matching, own_status, params, stamp, ytt,
 };
 
 /// One step about to be submitted.
@@ -137,21 +137,9 @@ impl Preparing<'_> {
 
     fn render(&self, template: Arc<Template>) -> Begun {
         let labels = stamp::step_labels(self.owner, self.blueprint, &self.step.name, &template);
-        let params = params::merge(
-            &template.params,
-            &self.blueprint.params,
-            &self.step.params,
-            &self.owner.params,
-        );
-        let context = Context::new(
-            self.owner.views(),
-            self.step,
-            &params,
-            &self.inputs,
-            &labels,
-        );
+        let context = self.context(&template, &labels);
         let rendered = match &template.body {
-            Body::Simple(compiled) => context.render(compiled),
+            Body::Simple { compiled, .. } => context.render(compiled),
             Body::Absent => {
                 Err("template has neither spec.template nor spec.ytt; set exactly one".to_owned())
             }
@@ -183,6 +171,29 @@ impl Preparing<'_> {
             }),
             Err(withheld) => Begun::Withheld(template, withheld),
         }
+    }
+
+    fn context(&self, template: &Template, labels: &BTreeMap<String, String>) -> Context<'_> {
+        let params = params::merge(
+            &template.params,
+            &self.blueprint.params,
+            &self.step.params,
+            &self.owner.params,
+        );
+        Context::new(
+            self.owner.views(),
+            self.step,
+            &params,
+            &self.inputs,
+            labels,
+        )
+    }
+
+    /// Made only for templates that see our status writes: it digests the whole context.
+    fn basis(&self, template: &Template, labels: &BTreeMap<String, String>) -> Option<String> {
+        let digest = template.body.seeing_digest()?;
+        let values = self.context(template, labels).into_values();
+        Some(own_status::basis(digest, &values))
     }
 
     /// Makes a rendering an object to submit.
@@ -219,10 +230,12 @@ impl Preparing<'_> {
         Ok(Submission {
             resource: self.step.name.clone(),
             digest: canonical::digest(&object),
+            basis: self.basis(template, labels),
             object,
             lifecycle: template.lifecycle,
             family: labels.clone(),
             reads: template.reads(),
+            precondition: None,
         })
     }
 

@@ -12,7 +12,7 @@ use crate::outputs::Output;
 use crate::prepare::{Asked, Begun, Preparing, Withheld};
 use crate::step_end::{StepEnd, StepResult};
 use crate::{
-    Blueprint, KnownObject, Observation, Owner, Rendered, Step, Template, TemplateSource, stamp,
+    Blueprint, KnownObject, Looked, Observation, Owner, Rendered, Step, Template, TemplateSource, stamp,
 };
 
 /// One walk over the steps of a blueprint for one owner.
@@ -51,10 +51,13 @@ use crate::{
 ///                 qualified_resource: Some("configmaps".to_owned()),
 ///                 namespaced: true,
 ///                 sequence: 0,
+///                 digest: None,
+///                 version: 0,
 ///                 terminating: false,
 ///             };
 ///             realization.record_observed(Observation::Object { observed, write: Write::Created });
 ///         }
+///         Step::Look(_) => realization.record_looked(Ok(Vec::new())),
 ///         Step::Done => break,
 ///     }
 /// }
@@ -147,6 +150,11 @@ impl<'a> Realization<'a> {
             }
             Err(withheld) => self.withhold_step(step, asked.template, withheld),
         }
+    }
+
+    /// Answers [`Step::Look`]; without one outstanding, nothing happens.
+    pub fn record_looked(&mut self, looked: Looked) {
+        drop(looked);
     }
 
     /// Answers [`Step::Submit`]; without one outstanding, nothing happens.

@@ -9,7 +9,7 @@ use crate::deployment::Readiness;
 use crate::field_path::FieldPath;
 use crate::health::CompiledRule;
 use crate::interpolate::Compiled;
-use crate::{Lifecycle, canonical, ytt};
+use crate::{Lifecycle, canonical, own_status, ytt};
 
 /// A compiled template.
 #[derive(Clone, Debug)]
@@ -34,7 +34,11 @@ pub struct Template {
 #[derive(Clone, Debug)]
 pub(crate) enum Body {
     /// `spec.template`.
-    Simple(Compiled),
+    Simple {
+        compiled: Compiled,
+        /// Digest of the text, if the rendering may depend on what our own status writes change.
+        seeing_digest: Option<String>,
+    },
     /// `spec.ytt`.
     Ytt {
         text: String,
@@ -174,13 +178,34 @@ impl Body {
                 .filter(|template| !template.is_null()),
             &spec.ytt,
         ) {
-            (Some(template), _) => Self::Simple(Compiled::compile(template)),
+            (Some(template), _) => {
+                let compiled = Compiled::compile(template);
+                let seeing_digest =
+                    own_status::is_seen_by(&compiled).then(|| canonical::digest(template));
+                Self::Simple {
+                    compiled,
+                    seeing_digest,
+                }
+            }
             (None, Some(text)) => Self::Ytt {
                 text: text.clone(),
                 digest: canonical::digest_bytes(text.as_bytes()),
                 sees_status_writes: ytt::sees_status_writes(text),
             },
             (None, None) => Self::Absent,
+        }
+    }
+
+    /// Digest of the text, if the rendering may depend on what our own status writes change.
+    pub(crate) fn seeing_digest(&self) -> Option<&str> {
+        match self {
+            Self::Simple { seeing_digest, .. } => seeing_digest.as_deref(),
+            Self::Ytt {
+                digest,
+                sees_status_writes,
+                ..
+            } => sees_status_writes.then_some(digest),
+            Self::Absent => None,
         }
     }
 }

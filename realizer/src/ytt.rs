@@ -5,12 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::canonical;
-
-/// Fields of the owner's metadata that our own status write changes.
-const CHANGED_BY_STATUS_WRITES: [&str; 2] = ["resourceVersion", "managedFields"];
-
-/// The context keys that hold the owner.
-const OWNER_KEYS: [&str; 2] = ["workload", "deliverable"];
+use crate::own_status::{self, OWNER_KEYS};
 
 /// Whether a ytt template may read what our own status writes change: the owner's status, resourceVersion or
 /// managedFields, or the owner as a whole.
@@ -54,41 +49,16 @@ fn is_harmless(before: &str, after: &str) -> bool {
     if !OWNER_KEYS.contains(&key) {
         return true;
     }
-    match next() {
-        Some("spec" | "kind" | "apiVersion") => true,
-        Some("metadata") => next().is_some_and(|field| !CHANGED_BY_STATUS_WRITES.contains(&field)),
-        _ => false,
-    }
+    own_status::is_harmless(std::iter::from_fn(next))
 }
 
 /// Digest of the values; of the owner, what our own status writes change is left out unless it may be read.
 pub(crate) fn values_digest(values: &BTreeMap<String, Value>, sees_status_writes: bool) -> String {
-    let seen: serde_json::Map<String, Value> = values
-        .iter()
-        .map(|(key, value)| {
-            let is_owner = OWNER_KEYS.contains(&key.as_str());
-            let value = if is_owner && !sees_status_writes {
-                without_status(value)
-            } else {
-                value.clone()
-            };
-            (key.clone(), value)
-        })
-        .collect();
-    canonical::digest(&Value::Object(seen))
-}
-
-fn without_status(owner: &Value) -> Value {
-    let mut owner = owner.clone();
-    if let Some(object) = owner.as_object_mut() {
-        object.remove("status");
-        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-            for field in CHANGED_BY_STATUS_WRITES {
-                metadata.remove(field);
-            }
-        }
+    if !sees_status_writes {
+        return own_status::digest_without(values);
     }
-    owner
+    let seen: serde_json::Map<String, Value> = values.clone().into_iter().collect();
+    canonical::digest(&Value::Object(seen))
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ mod scenario;
 mod secrets;
 #[path = "engine/selection.rs"]
 mod selection;
+#[path = "engine/status_writes.rs"]
+mod status_writes;
 #[path = "engine/worked_examples.rs"]
 mod worked_examples;
 #[path = "engine/ytt.rs"]

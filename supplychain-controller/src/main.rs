@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-use supplychain_controller::args::Args;
+use controller_kit::process;
+use supplychain_controller::{PROGRAM, wire_up};
 
 /// Many small objects come and go; the system allocator keeps the peak of the first listing for ever.
 #[global_allocator]
@@ -16,25 +17,5 @@ fn main() -> ExitCode {
     {
         return ExitCode::FAILURE;
     }
-    let args = Args::from_process();
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-    {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&error.into()),
-    };
-    match runtime.block_on(supplychain_controller::run(args)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(&error),
-    }
-}
-
-#[expect(
-    clippy::print_stderr,
-    reason = "logging may not be set up when this is needed"
-)]
-fn fail(error: &anyhow::Error) -> ExitCode {
-    eprintln!("supplychain-controller: {error:#}");
-    ExitCode::FAILURE
+    process::main(&PROGRAM, wire_up)
 }

@@ -24,6 +24,7 @@ mod ports;
 pub mod process;
 mod scratch;
 mod shared;
+pub mod stage;
 
 pub use assets::{Assets, AssetsError, assets};
 pub use audit::AuditEvent;
@@ -35,3 +36,4 @@ pub use oci_registry::OciRegistry;
 pub use process::Process;
 pub use scratch::Scratch;
 pub use shared::shared_control_plane;
+pub use stage::Stage;

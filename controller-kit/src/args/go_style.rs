@@ -6,7 +6,7 @@ use std::ffi::OsString;
 ///
 /// The first argument is the program's name and stays. Flags of one letter (`-h`), numbers, and what
 /// follows `--` stay as well.
-pub fn go_style(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+pub(super) fn go_style(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut only_values = false;
     let mut arguments = arguments.into_iter();
     let program = arguments.next();

@@ -8,14 +8,16 @@ mod go_style;
 #[cfg(test)]
 mod tests;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser as _};
-use clap::{ArgAction, Args};
+use clap::{ArgAction, Args, Command, FromArgMatches as _};
 
-pub use go_style::go_style;
+use go_style::go_style;
 
+use crate::process::Program;
 use crate::telemetry::LogLevel;
 
 /// Owners reconciled at once when nothing is said. The Go controller's 2 were the bottleneck of every
@@ -241,10 +243,34 @@ impl ConcurrencyArgs {
 }
 
 impl CommonArgs {
+    /// Reads a command line, the program's name first.
+    ///
+    /// # Errors
+    /// When a flag is unknown or has a wrong value: the operator must correct the command line. Also when help or the
+    /// version is asked for; `exit` prints either.
+    pub fn parse(
+        program: &Program,
+        arguments: impl IntoIterator<Item = OsString>,
+    ) -> Result<Self, clap::Error> {
+        Self::from_arg_matches(&command(program).try_get_matches_from(go_style(arguments))?)
+    }
+
     /// [`CommonArgs::shutdown_seconds`] as a duration.
     pub fn shutdown_deadline(&self) -> Duration {
         Duration::from_secs(self.shutdown_seconds)
     }
+}
+
+/// The flags of one controller.
+fn command(program: &Program) -> Command {
+    let summary = program.about.lines().next().unwrap_or_default();
+    let command = Command::new(program.name)
+        .version(program.version)
+        .max_term_width(120);
+    // What is flattened into the arguments comes with a description of its own.
+    CommonArgs::augment_args(command)
+        .about(summary)
+        .long_about(program.about)
 }
 
 fn or_default(count: usize) -> usize {

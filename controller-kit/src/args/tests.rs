@@ -1,24 +1,22 @@
 use std::ffi::OsString;
 
-use clap::{CommandFactory as _, Parser};
 use proptest::prelude::*;
 
 use super::*;
 
-#[derive(Debug, Parser)]
-#[command(name = "controller")]
-struct Process {
-    #[command(flatten)]
-    common: CommonArgs,
-}
+const PROGRAM: Program = Program {
+    name: "controller",
+    about: "Does this.\n\nAnd that.",
+    version: "1.2.3",
+    user_agent: "controller/1.2.3",
+    field_manager: "controller",
+};
 
 fn parse(line: &str) -> Result<CommonArgs, String> {
     let arguments = std::iter::once("controller")
         .chain(line.split_whitespace())
         .map(OsString::from);
-    Process::try_parse_from(go_style(arguments))
-        .map(|process| process.common)
-        .map_err(|error| error.to_string())
+    CommonArgs::parse(&PROGRAM, arguments).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -155,7 +153,7 @@ fn a_certificate_comes_from_one_place_only() {
 
 #[test]
 fn every_flag_has_an_environment_variable_and_a_help_text() {
-    let command = Process::command();
+    let command = command(&PROGRAM);
     for argument in command
         .get_arguments()
         .filter(|argument| !matches!(argument.get_id().as_str(), "help" | "version"))

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use realizer::{Blueprint, Family, Template, TemplateSource, TemplateState};
@@ -84,8 +85,28 @@ fn string_map(value: &Value) -> BTreeMap<String, String> {
         .collect()
 }
 
+/// A family as a type, because a store builds its entries by itself.
+pub trait BlueprintFamily: Send + Sync + 'static {
+    /// The family.
+    const FAMILY: Family;
+}
+
+/// Workloads and ClusterSupplyChains.
+pub enum SupplyChains {}
+
+impl BlueprintFamily for SupplyChains {
+    const FAMILY: Family = Family::SupplyChain;
+}
+
+/// Deliverables and ClusterDeliveries.
+pub enum Deliveries {}
+
+impl BlueprintFamily for Deliveries {
+    const FAMILY: Family = Family::Delivery;
+}
+
 /// A blueprint, compiled once per resourceVersion.
-pub struct BlueprintEntry {
+pub struct BlueprintEntry<F> {
     version: u64,
     /// The blueprint, or what is wrong with it.
     pub blueprint: Result<Arc<Blueprint>, String>,
@@ -95,41 +116,26 @@ pub struct BlueprintEntry {
     pub generation: i64,
     /// Its present status.
     pub status: Value,
+    family: PhantomData<fn() -> F>,
 }
 
-/// A supply chain; the family is part of the type because a store builds its entries by itself.
-pub struct SupplyChainEntry(pub BlueprintEntry);
-
-impl Entry for SupplyChainEntry {
+impl<F: BlueprintFamily> Entry for BlueprintEntry<F> {
     fn build(object: Value, _: Option<&Self>) -> Self {
-        Self(BlueprintEntry::build(Family::SupplyChain, &object))
+        let metadata = &object["metadata"];
+        Self {
+            version: version_of(&object),
+            blueprint: Blueprint::compile(F::FAMILY, &object)
+                .map(Arc::new)
+                .map_err(|error| crate::cluster::chain(&error)),
+            uid: metadata["uid"].as_str().unwrap_or_default().into(),
+            generation: metadata["generation"].as_i64().unwrap_or(0),
+            status: object["status"].clone(),
+            family: PhantomData,
+        }
     }
 
     fn version(&self) -> u64 {
-        self.0.version
-    }
-}
-
-impl std::borrow::Borrow<BlueprintEntry> for SupplyChainEntry {
-    fn borrow(&self) -> &BlueprintEntry {
-        &self.0
-    }
-}
-
-impl BlueprintEntry {
-    fn build(family: Family, object: &Value) -> Self {
-        Self {
-            version: version_of(object),
-            blueprint: Blueprint::compile(family, object)
-                .map(Arc::new)
-                .map_err(|error| crate::cluster::chain(&error)),
-            uid: object["metadata"]["uid"]
-                .as_str()
-                .unwrap_or_default()
-                .into(),
-            generation: object["metadata"]["generation"].as_i64().unwrap_or(0),
-            status: object["status"].clone(),
-        }
+        self.version
     }
 }
 

@@ -12,10 +12,14 @@ mod controller;
 mod entries;
 mod reconcile;
 mod report;
+mod shell;
 mod waiters;
 
-pub use controller::{Clock, OwnerController, Parts};
+pub use controller::OwnerController;
 pub use entries::{
-    AccountEntry, BlueprintEntry, OwnerEntry, SupplyChainEntry, TemplateEntry, Templates,
+    AccountEntry, BlueprintEntry, BlueprintFamily, Deliveries, OwnerEntry, SupplyChains,
+    TemplateEntry, Templates,
 };
+pub use report::{Realized, Subject};
+pub use shell::{Clock, OwnerKind, OwnerShell, Pending};
 pub use waiters::{Awaited, Waiters};

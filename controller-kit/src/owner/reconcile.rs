@@ -7,7 +7,7 @@ use std::time::Duration;
 use api_types::EventReason;
 use jiff::Timestamp;
 use realizer::{
-    Blueprint, Conclusion, KnownObject, Observation, Outcome, Owner, Realization, Removal,
+    Blueprint, Conclusion, KnownObject, Looked, Observation, Outcome, Owner, Realization, Removal,
     Selection, Step, Submission, SubmitFailureKind, Unrealized, report_unrealized,
     select_blueprint,
 };
@@ -16,9 +16,9 @@ use tracing::{Instrument as _, info_span, warn};
 
 use super::claims::Claims;
 use super::controller::OwnerController;
-use super::{Awaited, BlueprintEntry};
+use super::report::Realized;
+use super::{Awaited, BlueprintFamily};
 use crate::mapper::Kind;
-use crate::reflect::Entry;
 use crate::scheduler::{Next, OwnerKey};
 use crate::stamped::{ObjectKey, Projection};
 use crate::submit::{Applicant, SubmitError};
@@ -36,48 +36,26 @@ struct Validated {
     account: Account,
 }
 
-/// What realizing came to.
-pub(super) struct Realized {
-    pub(super) outcome: Outcome,
-    /// Look again after this time.
-    pub(super) again: Option<Duration>,
-    pub(super) awaited: Vec<Awaited>,
-    pub(super) warnings: Vec<(EventReason, String)>,
-}
-
-impl Realized {
-    fn unrealized(outcome: Outcome, awaited: Vec<Awaited>) -> Self {
-        Self {
-            outcome,
-            again: None,
-            awaited,
-            warnings: Vec::new(),
-        }
-    }
-}
-
-impl<B> OwnerController<B>
-where
-    B: Entry + std::borrow::Borrow<BlueprintEntry>,
-{
+impl<F: BlueprintFamily> OwnerController<F> {
     /// Reconciles one owner. Nothing is sent when nothing changed.
     pub async fn reconcile(&self, key: &OwnerKey) -> Next {
-        let span = info_span!("reconcile", owner = self.family.owner_kind(), namespace = %key.namespace, name = %key.name);
+        let span = info_span!("reconcile", owner = F::FAMILY.owner_kind(), namespace = %key.namespace, name = %key.name);
         async {
             let Some(dereferenced) = self.dereference(key) else {
-                self.forget(key);
+                self.shell.forget(key);
                 return Next::Done;
             };
-            let now = (self.clock)();
-            let rights_changes = self.waiters.rights_changes();
+            let now = (self.shell.clock)();
+            let rights_changes = self.shell.waiters.rights_changes();
             let realized = match self.validate(&dereferenced, now) {
                 Ok(validated) => self.realize(&dereferenced.owner, &validated, now).await,
                 Err(realized) => *realized,
             };
             let next = self
-                .report(key, &dereferenced.owner, realized, rights_changes)
+                .shell
+                .report(key, (&dereferenced.owner).into(), realized, rights_changes)
                 .await;
-            self.forget_if_gone(key, &dereferenced.owner.uid);
+            self.shell.forget_if_gone(key, &dereferenced.owner.uid);
             next
         }
         .instrument(span)
@@ -86,10 +64,11 @@ where
 
     fn dereference(&self, key: &OwnerKey) -> Option<Dereferenced> {
         let entry = self
+            .shell
             .owners
             .get(&ObjectKey::new(&key.namespace, &key.name))?;
         let object = Arc::new(entry.object());
-        let owner = match Owner::parse(self.family, object) {
+        let owner = match Owner::parse(F::FAMILY, object) {
             Ok(owner) => owner,
             Err(error) => {
                 warn!(error = %crate::cluster::chain(&error), "this object cannot be read and is left alone; correct or delete it");
@@ -104,7 +83,7 @@ where
             .blueprints
             .all()
             .into_iter()
-            .filter_map(|(_, entry)| entry.as_ref().borrow().blueprint.as_ref().ok().cloned())
+            .filter_map(|(_, entry)| entry.blueprint.as_ref().ok().cloned())
             .collect();
         blueprints.sort_by(|left, right| left.name.cmp(&right.name));
         Some(Dereferenced { owner, blueprints })
@@ -141,10 +120,12 @@ where
         // Waits before it looks again: an account that comes in between would wake nobody.
         let wait = || {
             let owner = ObjectKey::new(&owner.namespace, &owner.name);
-            self.waiters.set(&owner, &[Awaited::Account(key.clone())]);
-            self.accounts.get(&key)
+            self.shell
+                .waiters
+                .set(&owner, &[Awaited::Account(key.clone())]);
+            self.shell.accounts.get(&key)
         };
-        match self.accounts.get(&key).or_else(wait) {
+        match self.shell.accounts.get(&key).or_else(wait) {
             Some(account) => Ok(Validated {
                 blueprint,
                 account: Account {
@@ -165,7 +146,8 @@ where
 
     async fn realize(&self, owner: &Owner, validated: &Validated, now: Timestamp) -> Realized {
         let is_live_owner = |namespace: &str, name: &str, uid: &str| {
-            self.owners
+            self.shell
+                .owners
                 .get(&ObjectKey::new(namespace, name))
                 .is_some_and(|entry| *entry.uid == *uid)
         };
@@ -174,7 +156,7 @@ where
         let wanted_by_step =
             |step: &str, object: &Value| blueprint.has_resource(step) && claims.wants(step, object);
         let applicant = Applicant {
-            kind: self.family.owner_kind(),
+            kind: F::FAMILY.owner_kind(),
             namespace: &owner.namespace,
             name: &owner.name,
             uid: &owner.uid,
@@ -229,6 +211,10 @@ where
                 Step::Render(call) => {
                     realization.record_rendered(self.ytt.render(&owner.namespace, &call).await);
                 }
+                Step::Look(submission) => {
+                    let looked = self.look(applicant, &submission, walk).await?;
+                    realization.record_looked(looked);
+                }
                 Step::Submit(submission) => {
                     let observation = self.submit(applicant, &submission, walk).await?;
                     realization.record_observed(observation);
@@ -243,7 +229,8 @@ where
                 .iter()
                 .map(|object| Kind::new(&object.object.api_version, &object.object.kind)),
         );
-        self.submitter
+        self.shell
+            .submitter
             .watches()
             .set_uses(&owner.uid, std::mem::take(&mut walk.kinds));
         let unwatched = std::mem::take(&mut walk.unwatched);
@@ -265,16 +252,9 @@ where
     ) -> Result<Observation, SubmitError> {
         walk.claims.walk(&submission.resource, &submission.object);
         let kind = Kind::of(&submission.object);
-        let mut needed = Projection::new(submission.reads.iter().cloned());
-        if let Some(kind) = &kind
-            && !self.submitter.watches().covers(kind, &needed)
-        {
-            needed.grow(&self.templates.reads(kind));
-        }
-        if let Some(kind) = &kind {
-            self.submitter.watches().add_use(applicant.uid, kind);
-        }
+        let needed = self.use_kind(applicant, submission, kind.as_ref());
         let submitted = self
+            .shell
             .submitter
             .submit(applicant, submission, &needed)
             .await?;
@@ -302,20 +282,54 @@ where
         Ok(submitted.observation)
     }
 
+    /// Has the kind watched for this owner; returns the paths to keep of its objects.
+    fn use_kind(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        kind: Option<&Kind>,
+    ) -> Projection {
+        let mut needed = Projection::new(submission.reads.iter().cloned());
+        if let Some(kind) = kind {
+            if !self.shell.submitter.watches().covers(kind, &needed) {
+                needed.grow(&self.templates.reads(kind));
+            }
+            self.shell.submitter.watches().add_use(applicant.uid, kind);
+        }
+        needed
+    }
+
+    async fn look(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        walk: &mut Walk<'_>,
+    ) -> Result<Looked, SubmitError> {
+        let kind = Kind::of(&submission.object);
+        let needed = self.use_kind(applicant, submission, kind.as_ref());
+        let looked = self
+            .shell
+            .submitter
+            .look(applicant, submission, &needed)
+            .await?;
+        walk.kinds.extend(kind);
+        Ok(looked)
+    }
+
     /// Kinds that status remembers and this walk did not come to: the step has gone, or failed early. After a restart
     /// nobody watches them, and of a family status names one member only; the others would never be found.
     async fn watch_remembered(&self, owner: &Owner, walk: &mut Walk<'_>) {
         for object in owner.previous_refs() {
             let kind = Kind::new(&object.api_version, &object.kind);
             if !walk.kinds.contains(&kind) {
-                self.submitter.watch(&kind).await;
+                self.shell.submitter.watch(&kind).await;
                 walk.kinds.insert(kind);
             }
         }
     }
 
     fn known_objects(&self, owner: &Owner) -> Vec<KnownObject> {
-        let owned = self.submitter.watches().owned_by(&owner.uid);
+        let owned = self.shell.submitter.watches().owned_by(&owner.uid);
         owned
             .into_iter()
             .map(|(served, object)| KnownObject {
@@ -333,7 +347,7 @@ where
     ) -> Result<Vec<(Removal, String)>, SubmitError> {
         let mut failed = Vec::new();
         for removal in conclusion.removals() {
-            if let Err(why) = self.submitter.remove(applicant, removal).await? {
+            if let Err(why) = self.shell.submitter.remove(applicant, removal).await? {
                 failed.push((removal.clone(), why));
             }
         }

@@ -3,19 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api_types::ConditionStatus;
+use api_types::{ConditionStatus, EventReason};
 use http::Method;
 use realizer::{Outcome, Owner, OwnerEvent, Retry};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::controller::{OwnerController, RIGHTS_SETTLE};
-use super::reconcile::Realized;
-use super::{Awaited, BlueprintEntry};
+use super::Awaited;
+use super::shell::{OwnerShell, RIGHTS_SETTLE};
 use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
 use crate::events::InvolvedObject;
-use crate::reflect::Entry;
 use crate::scheduler::{Next, OwnerKey};
 use crate::stamped::ObjectKey;
 
@@ -28,15 +26,64 @@ const COALESCE_PER_OWNER: Duration = Duration::from_millis(10);
 /// but to no more than this.
 const COALESCE_LONGEST: Duration = Duration::from_secs(2);
 
-impl<B> OwnerController<B>
-where
-    B: Entry + std::borrow::Borrow<BlueprintEntry>,
-{
-    /// `rights_changes` is how often rights had changed when the reconcile began.
-    pub(super) async fn report(
+/// What realizing came to.
+pub struct Realized {
+    /// What follows from it.
+    pub outcome: Outcome,
+    /// Look again after this time.
+    pub again: Option<Duration>,
+    /// What the owner waits for.
+    pub awaited: Vec<Awaited>,
+    /// Warning events about requests: reason and message.
+    pub warnings: Vec<(EventReason, String)>,
+}
+
+impl Realized {
+    /// Nothing was submitted.
+    pub fn unrealized(outcome: Outcome, awaited: Vec<Awaited>) -> Self {
+        Self {
+            outcome,
+            again: None,
+            awaited,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// The owner that is reported on.
+#[derive(Clone, Copy)]
+pub struct Subject<'o> {
+    /// Namespace.
+    pub namespace: &'o str,
+    /// Name.
+    pub name: &'o str,
+    /// uid.
+    pub uid: &'o str,
+    /// The object that was reconciled.
+    pub object: &'o Value,
+    /// Status of `Ready` in it.
+    pub ready: ConditionStatus,
+}
+
+impl<'o> From<&'o Owner> for Subject<'o> {
+    fn from(owner: &'o Owner) -> Self {
+        Self {
+            namespace: &owner.namespace,
+            name: &owner.name,
+            uid: &owner.uid,
+            object: owner.object(),
+            ready: owner.status_ready(),
+        }
+    }
+}
+
+impl OwnerShell {
+    /// Writes the status if it changed and is due, sends the events, and says when to look again. `rights_changes` is how
+    /// often rights had changed when the reconcile began.
+    pub async fn report(
         &self,
         key: &OwnerKey,
-        owner: &Owner,
+        owner: Subject<'_>,
         realized: Realized,
         rights_changes: u64,
     ) -> Next {
@@ -64,9 +111,8 @@ where
             };
             self.emit_for_owner(owner, [&event]);
         }
-        self.metrics
-            .outcome(self.family.owner_kind(), &outcome.reason);
-        let later = match self.write_due(key, owner.status_ready(), &outcome) {
+        self.metrics.outcome(self.kind.kind, &outcome.reason);
+        let later = match self.write_due(key, owner.ready, &outcome) {
             Due::Never => None,
             Due::After(wait) => Some(wait),
             Due::Now => match self.write(owner, &outcome).await {
@@ -86,6 +132,7 @@ where
     fn write_due(&self, key: &OwnerKey, present: ConditionStatus, outcome: &Outcome) -> Due {
         let mut pending = self
             .pending
+            .0
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         if !outcome.changed {
@@ -105,23 +152,23 @@ where
         Due::After(window.saturating_sub(waited))
     }
 
-    async fn write(&self, owner: &Owner, outcome: &Outcome) -> Result<Seen, RequestError> {
+    async fn write(&self, owner: Subject<'_>, outcome: &Outcome) -> Result<Seen, RequestError> {
         let path = format!(
             "/apis/{}/namespaces/{}/{}/{}",
             api_types::API_VERSION,
-            encode(&owner.namespace),
-            self.family.owner_plural(),
-            encode(&owner.name)
+            encode(owner.namespace),
+            self.kind.plural,
+            encode(owner.name)
         );
         let written = write_status(
             &self.cluster,
             &path,
-            &owner.uid,
+            owner.uid,
             &outcome.status,
             self.field_manager,
         )
         .await?;
-        let seen = if is_same_but_for_status(owner.object(), &written) {
+        let seen = if is_same_but_for_status(owner.object, &written) {
             Seen::All
         } else {
             Seen::NotTheLatest
@@ -131,26 +178,29 @@ where
             owner,
             outcome.events.iter().filter(|event| !event.immediate),
         );
-        if outcome.ready == ConditionStatus::True && owner.status_ready() != ConditionStatus::True {
+        if outcome.ready == ConditionStatus::True && owner.ready != ConditionStatus::True {
             self.observe_time_to_ready(owner);
         }
         Ok(seen)
     }
 
-    fn observe_time_to_ready(&self, owner: &Owner) {
-        let created = owner.object()["metadata"]["creationTimestamp"]
+    fn observe_time_to_ready(&self, owner: Subject<'_>) {
+        let created = owner.object["metadata"]["creationTimestamp"]
             .as_str()
             .and_then(|text| text.parse::<jiff::Timestamp>().ok());
         if let Some(created) = created {
             let seconds = (self.clock)().duration_since(created).as_secs_f64();
-            self.metrics
-                .time_to_ready(self.family.owner_kind(), seconds.max(0.0));
+            self.metrics.time_to_ready(self.kind.kind, seconds.max(0.0));
         }
     }
 
-    fn emit_for_owner<'e>(&self, owner: &Owner, events: impl IntoIterator<Item = &'e OwnerEvent>) {
-        let kind = self.family.owner_kind();
-        let involved = InvolvedObject::of_ours(kind, &owner.namespace, &owner.name, &owner.uid);
+    fn emit_for_owner<'e>(
+        &self,
+        owner: Subject<'_>,
+        events: impl IntoIterator<Item = &'e OwnerEvent>,
+    ) {
+        let involved =
+            InvolvedObject::of_ours(self.kind.kind, owner.namespace, owner.name, owner.uid);
         self.emit(&involved, events);
     }
 

@@ -182,6 +182,8 @@ impl Stamped {
             qualified_resource: Some(served.qualified()),
             namespaced: served.namespaced,
             sequence: self.sequence,
+            digest: self.digest.as_deref().map(str::to_owned),
+            version: self.resource_version,
             terminating: self.terminating,
         }
     }

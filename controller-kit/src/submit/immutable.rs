@@ -40,7 +40,7 @@ impl Submitter {
     }
 
     /// The members of the family: owned by this owner, all step labels equal; in order of submission.
-    async fn members(
+    pub(super) async fn members(
         &self,
         applicant: &Applicant<'_>,
         submission: &Submission,

@@ -12,6 +12,7 @@ mod contest;
 mod failure;
 mod identity;
 mod immutable;
+mod look;
 mod mutable;
 mod ownership;
 mod remove;

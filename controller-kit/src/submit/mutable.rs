@@ -39,7 +39,7 @@ impl Submitter {
     }
 
     /// The live object with the rendered name, from the watch or, where the kind cannot be watched, from the server.
-    async fn held(
+    pub(super) async fn held(
         &self,
         applicant: &Applicant<'_>,
         submission: &Submission,
@@ -88,6 +88,7 @@ impl Submitter {
                 submission,
                 source,
                 tolerated.as_deref(),
+                submission.precondition,
                 held.is_some(),
             )
             .await?;
@@ -103,7 +104,14 @@ impl Submitter {
         let unowned = encode(&uncovered_by(&stamped, &submission.object, source.served()));
         if unowned.as_deref() != stamped.unowned.as_deref() {
             let second = self
-                .send_apply(applicant, submission, source, unowned.as_deref(), true)
+                .send_apply(
+                    applicant,
+                    submission,
+                    source,
+                    unowned.as_deref(),
+                    None,
+                    true,
+                )
                 .await?;
             stamped = self.learn(source, &second.answer.body);
         }
@@ -150,9 +158,13 @@ impl Submitter {
         submission: &Submission,
         source: &Source,
         unowned: Option<&str>,
+        precondition: Option<u64>,
         exists: bool,
     ) -> Result<super::requests::Applied, Failure> {
-        let object = annotated(&submission.object, &submission.digest, unowned);
+        let mut object = annotated(&submission.object, &submission.digest, unowned);
+        if let Some(version) = precondition {
+            object["metadata"]["resourceVersion"] = Value::from(version.to_string());
+        }
         match self
             .requests
             .apply(&applicant.account, source.served(), &object)

@@ -11,6 +11,7 @@
 //! The verdict itself is somebody else's: [`Validate`] is pure. cert-manager is optional; by default the
 //! webhook makes its own certificate (upstream could not be installed without cert-manager).
 
+mod admission;
 mod ca_bundle;
 mod certificate;
 mod directory;
@@ -24,6 +25,7 @@ mod validity;
 
 use serde_json::Value;
 
+pub(crate) use admission::admit;
 pub use certificate::{CertificateError, ServingCertificate};
 pub use directory::follow_directory;
 pub use review::Operation;

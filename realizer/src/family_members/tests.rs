@@ -49,6 +49,8 @@ fn member(
         qualified_resource: Some("taskruns.tekton.dev".to_owned()),
         namespaced: true,
         sequence,
+        digest: None,
+        version: 0,
         terminating,
     }
 }

@@ -26,6 +26,8 @@ fn observed(object: Value, namespaced: bool) -> Observed {
         qualified_resource: Some("images.kpack.io".to_owned()),
         namespaced,
         sequence: 0,
+        digest: None,
+        version: 0,
         terminating: false,
     }
 }
@@ -35,6 +37,7 @@ fn submission(object: Value) -> Submission {
         resource: "build".to_owned(),
         object,
         digest: String::new(),
+        basis: None,
         lifecycle: Lifecycle::Mutable,
         family: [
             ("a".to_owned(), "b".to_owned()),
@@ -42,6 +45,7 @@ fn submission(object: Value) -> Submission {
         ]
         .into(),
         reads: Vec::new().into(),
+        precondition: None,
     }
 }
 

@@ -161,6 +161,7 @@ impl Scenario {
                         rendered.unwrap_or_else(|| Err("no rendering scripted".to_owned())),
                     );
                 }
+                Step::Look(_) => realization.record_looked(Ok(Vec::new())),
                 Step::Submit(submission) => {
                     realization.record_observed(self.cluster.submit(&submission, self.now));
                 }
@@ -402,6 +403,8 @@ pub(crate) fn observed(object: Value) -> Observed {
         sequence: object["metadata"]["annotations"]["sequence"]
             .as_u64()
             .unwrap_or(0),
+        digest: None,
+        version: 0,
         terminating: object["metadata"].get("deletionTimestamp").is_some(),
         object,
     }

@@ -1,52 +1,88 @@
-//! Putting the process together.
+//! The process of a controller, from the command line to the last task; the same for all of them.
 
+use std::process::ExitCode;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use controller_kit::args::CommonArgs;
-use controller_kit::cluster::Cluster;
-use controller_kit::lease::{Leadership, LeaseSettings};
-use controller_kit::metrics::Metrics;
-use controller_kit::owner::SupplyChainEntry;
-use controller_kit::probes::{ProbePorts, Readiness, serve};
-use controller_kit::shutdown::Tasks;
-use controller_kit::wiring::{Settings, Wired, wall_clock, wire};
-use controller_kit::{kubeconfig, telemetry};
-use realizer::Family;
 use tracing::info;
 
-use crate::args::Args;
-use crate::webhooks;
+use crate::args::CommonArgs;
+use crate::cluster::Cluster;
+use crate::lease::{Leadership, LeaseSettings};
+use crate::metrics::Metrics;
+use crate::probes::{ProbePorts, Readiness, serve};
+use crate::shutdown::Tasks;
+use crate::wiring::{Environment, Wired, wall_clock};
+use crate::{kubeconfig, telemetry, webhook};
 
-/// The manager under which we own fields; part of what is stored, so it never changes.
-pub const FIELD_MANAGER: &str = "carto-supplychain";
-/// How our requests are told apart in audit logs.
-pub const USER_AGENT: &str = concat!("carto-supplychain/", env!("CARGO_PKG_VERSION"));
-/// Name of the Lease and of the process in messages.
-const NAME: &str = "supplychain-controller";
+/// What tells one controller from another.
+#[derive(Debug, Clone, Copy)]
+pub struct Program {
+    /// Name of the binary, of its Lease and of the process in messages.
+    pub name: &'static str,
+    /// What `--help` says before the flags; the first line is the summary.
+    pub about: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// How its requests are told apart in audit logs.
+    pub user_agent: &'static str,
+    /// The manager under which it owns fields; part of what is stored, so it never changes.
+    pub field_manager: &'static str,
+}
+
+/// Starts the watches of a controller.
+pub type Wire = fn(&CommonArgs, Environment<'_>) -> Wired;
+
+/// The whole of a controller's `main`: runs it and tells the shell how it ended. The TLS provider has to be chosen
+/// before.
+pub fn main(program: &Program, wire: Wire) -> ExitCode {
+    let common = match CommonArgs::parse(program, std::env::args_os()) {
+        Ok(common) => common,
+        Err(error) => error.exit(),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let ended = match runtime {
+        Ok(runtime) => runtime.block_on(run(program, &common, wire)),
+        Err(error) => Err(error.into()),
+    };
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => fail(program, &error),
+    }
+}
+
+#[expect(
+    clippy::print_stderr,
+    reason = "logging may not be set up when this is needed"
+)]
+fn fail(program: &Program, error: &anyhow::Error) -> ExitCode {
+    eprintln!("{}: {error:#}", program.name);
+    ExitCode::FAILURE
+}
 
 /// Runs the controller until a signal stops it.
 ///
 /// # Errors
 /// When the configuration is wrong or a background task failed; the process is to exit with a failure.
-pub async fn run(args: Args) -> anyhow::Result<()> {
-    let common = args.common;
+pub async fn run(program: &Program, common: &CommonArgs, wire: Wire) -> anyhow::Result<()> {
     let log = telemetry::init(common.log.log_level, common.log.dev)
         .context("failed to set up logging")?;
     let metrics = Arc::new(Metrics::new());
     let tasks = Tasks::new();
-    let config = kubeconfig::load(common.kubeconfig.as_deref(), USER_AGENT)
+    let config = kubeconfig::load(common.kubeconfig.as_deref(), program.user_agent)
         .await
         .context("failed to find the API server")?;
     let cluster = Cluster::connect(config, metrics.clone())
         .context("failed to set up the connection to the API server")?;
-    let settings = Settings {
-        family: Family::SupplyChain,
-        concurrency: common.concurrency.workloads(),
-        field_manager: FIELD_MANAGER,
-        ytt: common.ytt.clone(),
+    let environment = Environment {
+        cluster: &cluster,
+        metrics: &metrics,
+        tasks: &tasks,
+        ytt: &common.ytt,
     };
-    let wired: Wired<SupplyChainEntry> = wire(&settings, &cluster, &metrics, &tasks);
+    let wired = wire(common, environment);
     let readiness = Arc::new(Readiness::new());
     readiness.require("caches", wired.synced_check());
     let ports = ProbePorts {
@@ -56,11 +92,11 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
     serve(ports, readiness.clone(), metrics.clone(), log, &tasks)
         .await
         .context("failed to serve the probes")?;
-    webhooks::serve(&common.serve, &cluster, &readiness, &metrics, &tasks)
+    webhook::admit(&common.serve, &cluster, &readiness, &metrics, &tasks)
         .await
         .context("failed to serve the webhooks")?;
-    let leadership = leadership(&common, &cluster, &metrics, &tasks).await?;
-    info!(version = env!("CARGO_PKG_VERSION"), "started");
+    let leadership = leadership(program, common, &cluster, &metrics, &tasks).await?;
+    info!(version = program.version, "started");
     let work = work(&wired, &leadership, &tasks);
     let (stopped, ()) = tokio::join!(tasks.stop_on_signal(), work);
     stopped.context("failed to listen for signals")?;
@@ -73,7 +109,7 @@ pub async fn run(args: Args) -> anyhow::Result<()> {
 }
 
 /// Works while this replica leads. Caches are kept by every replica, so a new leader starts at once.
-async fn work(wired: &Wired<SupplyChainEntry>, leadership: &Leadership, tasks: &Tasks) {
+async fn work(wired: &Wired, leadership: &Leadership, tasks: &Tasks) {
     if !leadership.acquired(tasks.token()).await {
         return;
     }
@@ -91,6 +127,7 @@ async fn work(wired: &Wired<SupplyChainEntry>, leadership: &Leadership, tasks: &
 }
 
 async fn leadership(
+    program: &Program,
     common: &CommonArgs,
     cluster: &Cluster,
     metrics: &Arc<Metrics>,
@@ -111,7 +148,7 @@ async fn leadership(
     };
     let mut settings = LeaseSettings::new(
         namespace,
-        lease.lease_name.as_deref().unwrap_or(NAME),
+        lease.lease_name.as_deref().unwrap_or(program.name),
         lease
             .lease_identity
             .clone()

@@ -1,21 +1,23 @@
-//! Admission of supply chains and templates: upstream's paths, verdicts and messages (spec 7).
+//! Admission of blueprints and templates: upstream's paths, verdicts and messages (spec 7), the same in every controller.
 
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use api_types::validation;
-use controller_kit::args::ServeArgs;
-use controller_kit::cluster::Cluster;
-use controller_kit::kubeconfig;
-use controller_kit::metrics::Metrics;
-use controller_kit::probes::Readiness;
-use controller_kit::shutdown::Tasks;
-use controller_kit::webhook::{
-    self, Operation, ROUTES, SelfManaged, ServingCertificate, Validate, Verdict,
-};
-use controller_kit::wiring::wall_clock;
 use realizer::jsonpath::Paths;
 use serde_json::Value;
+
+use super::{
+    Operation, ROUTES, SelfManaged, ServingCertificate, Validate, Verdict, follow_directory, serve,
+    service_names,
+};
+use crate::args::ServeArgs;
+use crate::cluster::Cluster;
+use crate::kubeconfig;
+use crate::metrics::Metrics;
+use crate::probes::Readiness;
+use crate::shutdown::Tasks;
+use crate::wiring::wall_clock;
 
 /// The rules that the engine, the webhook and the CLI share.
 struct Rules;
@@ -31,7 +33,7 @@ impl Validate for Rules {
 ///
 /// # Errors
 /// When the port is taken, or the flags do not fit together.
-pub async fn serve(
+pub(crate) async fn admit(
     args: &ServeArgs,
     cluster: &Cluster,
     readiness: &Arc<Readiness>,
@@ -42,7 +44,7 @@ pub async fn serve(
     match (&args.cert_dir, &args.webhook_secret) {
         (Some(directory), _) => {
             let shutdown = tasks.token().clone();
-            let following = webhook::follow_directory(
+            let following = follow_directory(
                 directory.clone(),
                 certificate.clone(),
                 metrics.clone(),
@@ -64,7 +66,7 @@ pub async fn serve(
     let loaded = certificate.clone();
     readiness.require("webhook certificate", move || loaded.is_loaded());
     let rules = Arc::new(Rules);
-    webhook::serve(
+    serve(
         args.port,
         &ROUTES,
         rules,
@@ -87,7 +89,7 @@ async fn self_managed(args: &ServeArgs, secret: &str) -> anyhow::Result<SelfMana
         .as_deref()
         .context("--webhook-secret needs --webhook-service")?;
     Ok(SelfManaged {
-        names: webhook::service_names(service, &namespace),
+        names: service_names(service, &namespace),
         namespace,
         secret: secret.to_owned(),
         configuration: args.webhook_configuration.clone(),

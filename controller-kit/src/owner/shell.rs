@@ -1,0 +1,227 @@
+//! What the controllers of all owners have in common: stores, queue, rights, and which event wakes whom.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use realizer::{Family, OwnerEvent};
+use tokio::time::Instant;
+
+use super::{AccountEntry, Awaited, OwnerEntry, Waiters};
+use crate::cluster::Cluster;
+use crate::events::{EventRecorder, InvolvedObject};
+use crate::metrics::Metrics;
+use crate::reflect::{Change, Reflector};
+use crate::scheduler::{Lane, OwnerKey, Scheduler};
+use crate::stamped::ObjectKey;
+use crate::submit::Submitter;
+use crate::tokens::{Account, TokenCache};
+
+/// Rights take a moment to reach the authorizer's cache after the event.
+pub(super) const RIGHTS_SETTLE: Duration = Duration::from_millis(200);
+/// A definition is served a moment after it is established.
+const DEFINITION_SETTLE: Duration = Duration::from_millis(200);
+
+/// Where the time of day comes from.
+pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// The kind whose objects own what is stamped for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnerKind {
+    /// Kind.
+    pub kind: &'static str,
+    /// Plural, as in URLs.
+    pub plural: &'static str,
+    /// The label with the owner's name on stamped objects, by which they are watched.
+    pub name_label: &'static str,
+}
+
+impl From<Family> for OwnerKind {
+    fn from(family: Family) -> Self {
+        Self {
+            kind: family.owner_kind(),
+            plural: family.owner_plural(),
+            name_label: family.owner_name_label(),
+        }
+    }
+}
+
+/// What every controller of owners is made of.
+pub struct OwnerShell {
+    /// Workloads, Deliverables or Runnables.
+    pub kind: OwnerKind,
+    /// Requests with the controller's identity.
+    pub cluster: Cluster,
+    /// The owners.
+    pub owners: Arc<Reflector<OwnerEntry>>,
+    /// The service accounts.
+    pub accounts: Arc<Reflector<AccountEntry>>,
+    /// Writes stamped objects.
+    pub submitter: Arc<Submitter>,
+    /// Tokens of service accounts.
+    pub tokens: Arc<TokenCache>,
+    /// Sends events.
+    pub events: EventRecorder,
+    /// Queue of owners.
+    pub scheduler: Arc<Scheduler>,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+    /// Time of day.
+    pub clock: Clock,
+    /// Our field manager.
+    pub field_manager: &'static str,
+    /// Owners that wait for something outside.
+    pub waiters: Waiters,
+    /// Statuses that are held back.
+    pub pending: Pending,
+}
+
+/// Since when an owner has a status that is not written yet.
+#[derive(Default)]
+pub struct Pending(pub(super) Mutex<HashMap<OwnerKey, Instant>>);
+
+impl OwnerShell {
+    /// A stamped object of this owner changed: it goes on.
+    pub fn stamped_changed(scheduler: &Scheduler, namespace: &str, name: &str) {
+        scheduler.wake(OwnerKey::new(namespace, name), Lane::Progress, None);
+    }
+
+    /// An owner appeared, changed or went.
+    pub fn owner_changed(&self, change: &Change<'_, OwnerEntry>) {
+        let key = OwnerKey::new(&*change.key.namespace, &*change.key.name);
+        let replaced =
+            |before: &OwnerEntry| change.after.is_none_or(|after| after.uid != before.uid);
+        if let Some(before) = change.before.filter(|before| replaced(before)) {
+            self.submitter
+                .watches()
+                .set_uses(&before.uid, BTreeSet::new());
+            self.waiters.set(change.key, &[]);
+            self.pending
+                .0
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .remove(&key);
+        }
+        match (change.before, change.after) {
+            (_, None) => self.scheduler.forget(&key),
+            (Some(before), Some(after)) if !after.differs(before) => {}
+            (_, Some(_)) => self.scheduler.wake(key, Lane::Fresh, None),
+        }
+    }
+
+    /// A service account appeared, was replaced or went.
+    pub fn account_changed(&self, change: &Change<'_, AccountEntry>) {
+        let same = matches!((change.before, change.after), (Some(before), Some(after)) if before.uid == after.uid);
+        if same {
+            return;
+        }
+        if let Some(before) = change.before {
+            let key = change.key;
+            self.tokens.invalidate(&Account {
+                namespace: key.namespace.to_string(),
+                name: key.name.to_string(),
+                uid: before.uid.to_string(),
+            });
+        }
+        self.wake_all(
+            self.waiters.take(&Awaited::Account(change.key.clone())),
+            None,
+        );
+        if change.after.is_some() {
+            self.rights_changed(Some(&change.key.namespace));
+        }
+    }
+
+    /// A Role or RoleBinding in a namespace, or a cluster-wide one (`None`), changed.
+    pub fn rights_changed(&self, namespace: Option<&str>) {
+        let namespace = namespace.filter(|namespace| !namespace.is_empty());
+        let concerned = if let Some(namespace) = namespace {
+            self.waiters.take(&Awaited::Rights(namespace.into()))
+        } else {
+            // Ours, too: watches are over the whole cluster.
+            self.submitter.watches().forget_refused();
+            self.waiters.take_all_rights()
+        };
+        self.wake_all(concerned, Some(RIGHTS_SETTLE));
+    }
+
+    /// A CustomResourceDefinition (`<plural>.<group>`) changed.
+    pub fn definition_changed(&self, name: &str) {
+        let group = name.split_once('.').map_or("", |(_, group)| group);
+        self.submitter.watches().forget_group(group);
+        self.wake_all(
+            self.waiters.take(&Awaited::Group(group.into())),
+            Some(DEFINITION_SETTLE),
+        );
+    }
+
+    /// CustomResourceDefinitions may have changed unseen.
+    pub fn definitions_missed(&self) {
+        self.submitter.watches().forget_definitions();
+        self.wake_all(self.waiters.take_all_groups(), Some(DEFINITION_SETTLE));
+    }
+
+    /// Wakes these owners.
+    pub fn wake_all(&self, owners: impl IntoIterator<Item = ObjectKey>, delay: Option<Duration>) {
+        for owner in owners {
+            self.scheduler.wake(
+                OwnerKey::new(&*owner.namespace, &*owner.name),
+                Lane::Fresh,
+                delay,
+            );
+        }
+    }
+
+    /// Wakes every owner: changes may have been missed.
+    pub fn wake_everyone(&self) {
+        self.wake_all(self.owners.all().into_iter().map(|(key, _)| key), None);
+    }
+
+    /// An owner that went while it was reconciled was cleaned up before the reconcile took its notes.
+    pub fn forget_if_gone(&self, key: &OwnerKey, uid: &str) {
+        let object_key = ObjectKey::new(&key.namespace, &key.name);
+        let present = self.owners.get(&object_key);
+        if present.as_ref().is_some_and(|present| *present.uid == *uid) {
+            return;
+        }
+        self.submitter.watches().set_uses(uid, BTreeSet::new());
+        if present.is_none() {
+            self.waiters.set(&object_key, &[]);
+            self.forget(key);
+        }
+    }
+
+    /// Drops what is remembered of an owner that is gone.
+    pub fn forget(&self, key: &OwnerKey) {
+        self.pending
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(key);
+    }
+
+    /// Sends events about one object.
+    pub fn emit<'e>(
+        &self,
+        involved: &InvolvedObject,
+        events: impl IntoIterator<Item = &'e OwnerEvent>,
+    ) {
+        for event in events {
+            let (reason, message) = (&event.reason, &event.message);
+            self.events
+                .record(involved.clone(), event.warning, reason, message);
+        }
+    }
+
+    /// The stamped objects held, for metrics.
+    pub fn stamped_objects(&self) -> usize {
+        self.submitter.watches().object_count()
+    }
+
+    /// Stops the watches of kinds that nobody uses any more.
+    pub fn sweep(&self) {
+        self.submitter.watches().sweep(Instant::now());
+        self.metrics.stamped_objects(self.stamped_objects());
+    }
+}

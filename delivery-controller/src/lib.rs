@@ -1,0 +1,30 @@
+//! Realizes Deliverables through ClusterDeliveries.
+//!
+//! A separate deployable: it speaks with the other controllers only through objects and their status on
+//! the API server. Everything it shares with them is in `controller-kit` and `realizer`; what is here is
+//! the choice of family.
+
+use controller_kit::args::CommonArgs;
+use controller_kit::owner::Deliveries;
+use controller_kit::process::Program;
+use controller_kit::wiring::{Environment, Wired, wire};
+
+/// This controller.
+pub const PROGRAM: Program = Program {
+    name: "delivery-controller",
+    about: "Realizes Deliverables through ClusterDeliveries
+
+Selects the delivery for each Deliverable, stamps its objects with the rights of the Deliverable's service account, passes \
+outputs on, keeps environments as they are while they are validated, and reports in the Deliverable's status. Needs the CRDs and the credentials of a kubeconfig or a pod, nothing \
+else. Flags of the Go controller are accepted with one dash, too. Each flag can be given by the environment variable \
+shown with it.",
+    version: env!("CARGO_PKG_VERSION"),
+    user_agent: concat!("carto-delivery/", env!("CARGO_PKG_VERSION")),
+    field_manager: "carto-delivery",
+};
+
+/// Starts its watches.
+pub fn wire_up(args: &CommonArgs, environment: Environment<'_>) -> Wired {
+    let concurrency = args.concurrency.deliveries();
+    wire::<Deliveries>(concurrency, PROGRAM.field_manager, environment)
+}

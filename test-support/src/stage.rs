@@ -1,0 +1,510 @@
+//! A stage for a controller's tests: an API server of its own, the CRDs, rights, and the real binary.
+#![expect(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "a test that cannot set its stage has failed"
+)]
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::{AuditEvent, ControlPlane, Process, assets, eventually};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+/// Long enough for a loaded machine; tests wait for states, so a fast machine never waits this long.
+pub const PATIENCE: Duration = Duration::from_mins(1);
+
+/// The controller that a stage is for.
+#[derive(Debug, Clone, Copy)]
+pub struct Cast {
+    /// The binary.
+    pub binary: &'static str,
+    /// How its requests are told apart; the start of its user agent.
+    pub user_agent: &'static str,
+    /// The kind it reconciles, of `carto.run/v1alpha1`.
+    pub owner_kind: &'static str,
+}
+
+/// One test's API server and controller.
+pub struct Stage {
+    /// The API server.
+    pub plane: ControlPlane,
+    /// An administrator's requests.
+    pub client: kube::Client,
+    /// Where the test's objects are.
+    pub namespace: String,
+    cast: Cast,
+    controller: Option<Process>,
+    starts: u32,
+    metrics_port: u16,
+    touches: AtomicU32,
+}
+
+impl Stage {
+    /// Everything but the controller.
+    pub async fn set(cast: Cast) -> Self {
+        Self::on(cast, ControlPlane::builder().audit().start().await.unwrap()).await
+    }
+
+    /// Everything but the controller, on this control plane.
+    pub async fn on(cast: Cast, plane: ControlPlane) -> Self {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        plane
+            .install_crds(root.join("../deploy/crds"))
+            .await
+            .unwrap();
+        let stage = Self {
+            client: plane.client().unwrap(),
+            namespace: plane.create_namespace("dev").await.unwrap(),
+            plane,
+            cast,
+            controller: None,
+            starts: 0,
+            metrics_port: 0,
+            touches: AtomicU32::new(0),
+        };
+        stage.apply(include_str!("../fixtures/test-crd.yaml")).await;
+        stage.apply(&rights(&stage.namespace)).await;
+        stage
+    }
+
+    /// Goes on in another namespace, with the same rights there.
+    pub async fn move_to_new_namespace(&mut self) {
+        self.namespace = self.plane.create_namespace("dev").await.unwrap();
+        self.apply(&rights(&self.namespace)).await;
+    }
+
+    /// With the controller.
+    pub async fn open(cast: Cast) -> Self {
+        let mut stage = Self::set(cast).await;
+        stage.start_controller();
+        stage
+    }
+
+    /// Starts the controller as an administrator.
+    pub fn start_controller(&mut self) {
+        let kubeconfig = self.plane.kubeconfig_path().to_owned();
+        self.start_controller_as(&kubeconfig);
+    }
+
+    /// With the identity in this kubeconfig.
+    pub fn start_controller_as(&mut self, kubeconfig: &Path) {
+        self.metrics_port = free_port();
+        self.controller = Some(self.spawn(kubeconfig, self.metrics_port));
+    }
+
+    /// One more process, which the caller ends by dropping it.
+    pub fn another_controller(&mut self) -> Process {
+        let kubeconfig = self.plane.kubeconfig_path().to_owned();
+        self.spawn(&kubeconfig, free_port())
+    }
+
+    fn spawn(&mut self, kubeconfig: &Path, metrics_port: u16) -> Process {
+        self.starts += 1;
+        let ytt = assets().unwrap().binary("ytt").unwrap();
+        Process::builder(self.cast.binary)
+            .env("KUBECONFIG", kubeconfig)
+            .arg(format!("--ytt={}", ytt.display()))
+            .arg("--health-port=0")
+            .arg(format!("--metrics-port={metrics_port}"))
+            .arg("--log-level=debug")
+            .start(self.log_file(self.starts))
+            .unwrap()
+    }
+
+    fn log_file(&self, start: u32) -> PathBuf {
+        self.plane.folder().join(format!("controller-{start}.log"))
+    }
+
+    /// What the controller has logged since the beginning, over all starts.
+    pub fn log(&self) -> String {
+        (1..=self.starts)
+            .map(|start| std::fs::read_to_string(self.log_file(start)).unwrap())
+            .collect()
+    }
+
+    /// The process.
+    pub fn controller_pid(&self) -> u32 {
+        self.controller.as_ref().unwrap().pid()
+    }
+
+    /// kill -9.
+    pub fn kill_controller(&mut self) {
+        if let Some(mut controller) = self.controller.take() {
+            controller.kill();
+        }
+    }
+
+    /// Applies manifests, in the namespace where they name none.
+    pub async fn apply(&self, yaml: &str) {
+        self.plane
+            .apply_yaml_in(&self.namespace, yaml)
+            .await
+            .unwrap();
+    }
+
+    /// Requests for a kind in the namespace.
+    pub fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
+        self.api_in(&self.namespace, api_version, kind)
+    }
+
+    fn api_in(&self, namespace: &str, api_version: &str, kind: &str) -> Api<DynamicObject> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        Api::namespaced_with(self.client.clone(), namespace, &resource)
+    }
+
+    /// The object with this name.
+    pub async fn get(&self, api_version: &str, kind: &str, name: &str) -> Option<Value> {
+        let object = self.api(api_version, kind).get_opt(name).await.unwrap()?;
+        Some(serde_json::to_value(object).unwrap())
+    }
+
+    /// The owner with this name.
+    pub async fn owner(&self, name: &str) -> Value {
+        self.get("carto.run/v1alpha1", self.cast.owner_kind, name)
+            .await
+            .unwrap()
+    }
+
+    /// What a third-party controller would report.
+    pub async fn report(&self, name: &str, status: Value) {
+        let api = self.api("test.run/v1alpha1", "Test");
+        api.patch_status(
+            name,
+            &PatchParams::apply("downstream").force(),
+            &Patch::Apply(json!({
+            "apiVersion": "test.run/v1alpha1", "kind": "Test", "status": status})),
+        )
+        .await
+        .unwrap();
+    }
+
+    /// Waits until the owner's Ready condition has this status and reason.
+    pub async fn ready(&self, name: &str, status: &str, reason: &str) -> Value {
+        eventually(
+            &format!(
+                "{} {name} is Ready={status}, {reason}",
+                self.cast.owner_kind
+            ),
+            PATIENCE,
+            async || {
+                let owner = self.owner(name).await;
+                let ready = condition(&owner["status"], "Ready");
+                if ready["status"] == status && ready["reason"] == reason {
+                    Ok(Some(owner))
+                } else {
+                    Err(owner["status"].to_string())
+                }
+            },
+        )
+        .await
+    }
+
+    /// The controller's requests so far, whoever's token they carry, without watches, lists, discovery, events and its lease.
+    pub fn audited(&self) -> Vec<AuditEvent> {
+        let mut own = self.plane.requests_by(self.cast.user_agent).unwrap();
+        own.retain(|event| {
+            !matches!(event.verb.as_str(), "watch" | "list")
+                && event.object_ref.as_ref().is_some_and(|object| {
+                    object.resource != "events" && object.resource != "leases"
+                })
+        });
+        own
+    }
+
+    /// As [`Stage::audited`], as `verb path`.
+    pub fn requests(&self) -> Vec<String> {
+        let own = self.audited();
+        own.iter()
+            .map(|event| format!("{} {}", event.verb, event.request_uri))
+            .collect()
+    }
+
+    /// The writes so far to stamped objects: `verb plural/name code`.
+    pub fn writes(&self) -> Vec<String> {
+        let own = self.audited();
+        own.iter()
+            .filter(|event| event.is_write())
+            .filter_map(|event| Some((event, event.object_ref.as_ref()?)))
+            .filter(|(_, object)| object.api_group != "carto.run" && object.subresource.is_empty())
+            .map(|(event, object)| {
+                let code = event
+                    .response_status
+                    .as_ref()
+                    .map_or(0, |status| status.code);
+                format!("{} {}/{} {code}", event.verb, object.resource, object.name)
+            })
+            .collect()
+    }
+
+    /// The sum over a metric's series whose line contains all of `parts`.
+    pub async fn metric(&self, name: &str, parts: &[&str]) -> Option<f64> {
+        let text = http_get(self.metrics_port, "/metrics").await.ok()?;
+        let series = text
+            .lines()
+            .filter(|line| line.starts_with(&format!("{name}{{")))
+            .filter(|line| parts.iter().all(|part| line.contains(part)));
+        series
+            .map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+            .sum()
+    }
+
+    /// Waits until no owner is being reconciled or about to be.
+    pub async fn idle(&self) {
+        eventually("the controller is idle", PATIENCE, async || {
+            let running = self
+                .metric("carto_queue_running", &["queue=\"owners\""])
+                .await?;
+            let waiting = self
+                .metric("carto_queue_depth", &["queue=\"owners\""])
+                .await?;
+            (running + waiting < 0.5).then_some(())
+        })
+        .await;
+    }
+
+    /// Has the owner reconciled once more, and waits for the end of it.
+    pub async fn reconcile(&self, owner: &str) {
+        let of_kind = format!("kind=\"{}\"", self.cast.owner_kind);
+        let parts = [of_kind.as_str()];
+        let counted = || self.metric("carto_reconcile_total", &parts);
+        let before = eventually("metrics are served", PATIENCE, counted).await;
+        let touch = self.touches.fetch_add(1, Ordering::Relaxed);
+        let patch = json!({"metadata": {"annotations": {"touch": touch.to_string()}}});
+        self.edit_owner(owner, patch).await;
+        eventually("the owner was looked at", PATIENCE, async || {
+            let after = counted().await?;
+            (after > before).then_some(())
+        })
+        .await;
+        self.idle().await;
+    }
+
+    /// Reconciles the owner some times once it has settled, and returns what was requested meanwhile.
+    pub async fn requests_of_reconciles(&self, owner: &str, times: u32) -> Vec<String> {
+        let (mut sent, mut since) = (0, Instant::now());
+        eventually(
+            "reconciles send nothing for a while",
+            PATIENCE,
+            async || {
+                self.reconcile(owner).await;
+                let requests = self.requests();
+                if requests.len() != sent {
+                    (sent, since) = (requests.len(), Instant::now());
+                    return Err(requests.last().cloned());
+                }
+                // The status of a moving owner is held back for 250 ms.
+                Ok((since.elapsed() > Duration::from_millis(500)).then_some(()))
+            },
+        )
+        .await;
+        let before = self.requests().len();
+        for _ in 0..times {
+            self.reconcile(owner).await;
+        }
+        self.requests().split_off(before)
+    }
+
+    /// A merge patch by somebody.
+    pub async fn edit(&self, api_version: &str, kind: &str, name: &str, patch: Value) {
+        let by_somebody = PatchParams {
+            field_manager: Some("somebody".into()),
+            ..PatchParams::default()
+        };
+        self.api(api_version, kind)
+            .patch(name, &by_somebody, &Patch::Merge(patch))
+            .await
+            .unwrap();
+    }
+
+    /// The same for an owner.
+    pub async fn edit_owner(&self, name: &str, patch: Value) {
+        self.edit("carto.run/v1alpha1", self.cast.owner_kind, name, patch)
+            .await;
+    }
+
+    /// Deletes an object.
+    pub async fn delete(&self, api_version: &str, kind: &str, name: &str) {
+        self.api(api_version, kind)
+            .delete(name, &DeleteParams::background())
+            .await
+            .unwrap();
+    }
+
+    /// Creates an object as another controller would.
+    pub async fn create_as(&self, field_manager: &str, object: Value) -> Value {
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap();
+        let api = self.api(text("/apiVersion"), text("/kind"));
+        let by = PostParams {
+            field_manager: Some(field_manager.into()),
+            ..PostParams::default()
+        };
+        let object: DynamicObject = serde_json::from_value(object.clone()).unwrap();
+        serde_json::to_value(api.create(&by, &object).await.unwrap()).unwrap()
+    }
+
+    /// The objects of a kind in the namespace, oldest submission first.
+    pub async fn all(&self, api_version: &str, kind: &str) -> Vec<Value> {
+        self.all_in(&self.namespace, api_version, kind).await
+    }
+
+    /// The same in another namespace.
+    pub async fn all_in(&self, namespace: &str, api_version: &str, kind: &str) -> Vec<Value> {
+        let api = self.api_in(namespace, api_version, kind);
+        // Just after a definition was installed, the server's cache of its kind is not filled yet.
+        let listed = eventually(
+            &format!("{kind} objects are listed"),
+            PATIENCE,
+            async || api.list(&ListParams::default()).await.map(Some),
+        )
+        .await;
+        let mut objects: Vec<Value> = listed
+            .into_iter()
+            .map(|object| serde_json::to_value(object).unwrap())
+            .collect();
+        objects.sort_by_key(|object| {
+            let annotation = object["metadata"]["annotations"]["carto.run/submission"].as_str();
+            annotation.map_or(0, |text| text.parse::<u64>().unwrap())
+        });
+        objects
+    }
+
+    /// The objects of the kind that stands for a third party, oldest submission first.
+    pub async fn tests(&self) -> Vec<Value> {
+        self.all("test.run/v1alpha1", "Test").await
+    }
+
+    /// The events so far: `type reason: message`.
+    pub async fn events(&self) -> Vec<String> {
+        let events = self.all("v1", "Event").await;
+        let text =
+            |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+        events
+            .iter()
+            .map(|event| {
+                format!(
+                    "{} {}: {}",
+                    text(event, "type"),
+                    text(event, "reason"),
+                    text(event, "message")
+                )
+            })
+            .collect()
+    }
+
+    /// Gives the service account more rights, as RBAC rules in YAML flow style.
+    pub async fn grant(&self, role: &str, rules: &str) {
+        let namespace = &self.namespace;
+        self.apply(&format!(
+            r"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: {role}, namespace: {namespace}}}
+rules: {rules}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: {role}, namespace: {namespace}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: {role}}}
+subjects: [{{kind: ServiceAccount, name: sa, namespace: {namespace}}}]
+"
+        ))
+        .await;
+    }
+
+    /// Waits until the owner is as described by `probe`, which says what it sees instead.
+    pub async fn until(&self, name: &str, what: &str, probe: impl Fn(&Value) -> bool) -> Value {
+        eventually(
+            &format!("{} {name}: {what}", self.cast.owner_kind),
+            PATIENCE,
+            async || {
+                let seen = self.owner(name).await;
+                if probe(&seen) {
+                    Ok(Some(seen))
+                } else {
+                    Err(seen["status"].to_string())
+                }
+            },
+        )
+        .await
+    }
+}
+
+impl Drop for Stage {
+    /// A test that fails shows what the controller logged last; its folder is gone afterwards.
+    #[expect(clippy::print_stderr, reason = "it is read with the test's output")]
+    fn drop(&mut self) {
+        if std::thread::panicking()
+            && let Some(controller) = &self.controller
+        {
+            eprintln!("the controller logged at last:\n{}", controller.log_tail());
+        }
+    }
+}
+
+/// A port that nobody listens on at the moment.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("[::]:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+async fn http_get(port: u16, path: &str) -> std::io::Result<String> {
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
+    let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
+}
+
+/// The entry of a step in an owner's status, or null.
+pub fn step(owner: &Value, name: &str) -> Value {
+    let entries = owner["status"]["resources"].as_array().cloned();
+    entries
+        .unwrap_or_default()
+        .into_iter()
+        .find(|entry| entry["name"] == name)
+        .unwrap_or_default()
+}
+
+/// The condition of a type, or null.
+pub fn condition(status: &Value, condition_type: &str) -> Value {
+    let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+    conditions
+        .into_iter()
+        .find(|condition| condition["type"] == condition_type)
+        .unwrap_or_default()
+}
+
+/// A service account that may do everything with the kinds of these tests.
+fn rights(namespace: &str) -> String {
+    format!(
+        r"
+apiVersion: v1
+kind: ServiceAccount
+metadata: {{name: sa, namespace: {namespace}}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {{name: stamps, namespace: {namespace}}}
+rules:
+- apiGroups: [test.run]
+  resources: [tests]
+  verbs: [get, list, create, patch, delete]
+- apiGroups: ['']
+  resources: [configmaps]
+  verbs: [get, list, create, patch, delete]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {{name: stamps, namespace: {namespace}}}
+roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: stamps}}
+subjects: [{{kind: ServiceAccount, name: sa, namespace: {namespace}}}]
+"
+    )
+}
