@@ -170,11 +170,14 @@ pub enum ConditionType {
     ObjectContested,
     /// Extra, only while it is so: no right to watch a stamped kind; it is read at a slow interval. Never feeds `Ready`.
     WatchForbidden,
+    /// Extra, only while it is so: a newer revision waits until the one in the environment is validated. In the entry of
+    /// a ClusterDeploymentTemplate step; never feeds `Ready`.
+    UpdateHeld,
 }
 
 impl ConditionType {
     /// Every type.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::SupplyChainReady,
         Self::DeliveryReady,
         Self::ResourcesSubmitted,
@@ -188,6 +191,7 @@ impl ConditionType {
         Self::DeletionPending,
         Self::ObjectContested,
         Self::WatchForbidden,
+        Self::UpdateHeld,
     ];
 
     /// The text of `type`.
@@ -206,6 +210,7 @@ impl ConditionType {
             Self::DeletionPending => "DeletionPending",
             Self::ObjectContested => "ObjectContested",
             Self::WatchForbidden => "WatchForbidden",
+            Self::UpdateHeld => "UpdateHeld",
         }
     }
 
@@ -213,7 +218,7 @@ impl ConditionType {
     pub fn is_extra(self) -> bool {
         matches!(
             self,
-            Self::DeletionPending | Self::ObjectContested | Self::WatchForbidden
+            Self::DeletionPending | Self::ObjectContested | Self::WatchForbidden | Self::UpdateHeld
         )
     }
 }

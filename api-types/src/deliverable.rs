@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::condition::Condition;
 use crate::params::OwnerParam;
 use crate::source::Source;
-use crate::status::{BlueprintRef, ResourceStatus, StampedRef};
+use crate::status::{BlueprintRef, EnvironmentStatus, ResourceStatus, StampedRef};
 
 /// What is to be deployed; a ClusterDelivery is chosen by the Deliverable's labels and fields.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
@@ -63,6 +63,10 @@ pub struct DeliverableStatus {
     /// One entry per resource (step) of the delivery.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resources: Vec<ResourceStatus>,
+    /// The environments that are validated: what is deployed, what is being validated, what waits. An addition to the Go
+    /// controller's status, which knew no validations; left out when empty.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub environments: Vec<EnvironmentStatus>,
     /// Objects that are no longer wanted and could not be deleted yet, with their uid if it is known. An addition to
     /// the Go controller's status, which forgot them; left out when empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]

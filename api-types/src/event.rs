@@ -51,6 +51,14 @@ pub enum EventReason {
     DeletionFailed,
     /// A kind cannot be watched; its objects are read with the owner's rights now and then.
     WatchForbidden,
+    /// A revision was put into an environment that is going to be validated.
+    RevisionDeployed,
+    /// A validation of a deployed revision succeeded.
+    ValidationSucceeded,
+    /// A validation of a deployed revision failed; the revision is not promoted.
+    ValidationFailed,
+    /// A validation of a deployed revision did not end in time; the environment is free for the next revision.
+    ValidationTimedOut,
     /// Our own status write changes the rendering again and again; writing is slowed down.
     RenderingUnstable,
 }
@@ -69,6 +77,10 @@ impl EventReason {
             Self::ObjectContested => "ObjectContested",
             Self::DeletionFailed => "DeletionFailed",
             Self::WatchForbidden => "WatchForbidden",
+            Self::RevisionDeployed => "RevisionDeployed",
+            Self::ValidationSucceeded => "ValidationSucceeded",
+            Self::ValidationFailed => "ValidationFailed",
+            Self::ValidationTimedOut => "ValidationTimedOut",
             Self::RenderingUnstable => "RenderingUnstable",
         }
     }
@@ -79,13 +91,17 @@ impl EventReason {
             Self::StampedObjectApplied
             | Self::StampedObjectRemoved
             | Self::ResourceOutputChanged
-            | Self::ResourceHealthyStatusChanged => EventType::Normal,
+            | Self::ResourceHealthyStatusChanged
+            | Self::RevisionDeployed
+            | Self::ValidationSucceeded => EventType::Normal,
             Self::ResourceFailed
             | Self::FieldsDropped
             | Self::BlueprintProblem
             | Self::ObjectContested
             | Self::DeletionFailed
             | Self::WatchForbidden
+            | Self::ValidationFailed
+            | Self::ValidationTimedOut
             | Self::RenderingUnstable => EventType::Warning,
         }
     }

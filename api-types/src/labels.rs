@@ -36,5 +36,15 @@ pub const SUBMISSION: &str = "carto.run/submission";
 ///
 /// A process that takes over may know an older owner than the one before it: what was submitted for a newer one stays.
 pub const OWNER_GENERATION: &str = "carto.run/owner-generation";
+/// Annotation on the object of a ClusterDeploymentTemplate step with validations behind it: what is deployed, as compact JSON
+/// `{"arrival", "revision", "url", "rendered", "started"}`.
+///
+/// It is written in the same apply as the object's change, so that no crash can part the environment from what is known
+/// about it.
+pub const ENVIRONMENT: &str = "carto.run/environment";
+/// Annotation: the arrival number of the deployment that a mutable validation object validates.
+pub const VALIDATES: &str = "carto.run/validates";
 /// Annotation: rendered paths that the API server did not record as ours, tolerated from then on.
 pub const UNOWNED: &str = "carto.run/unowned";
+/// Annotation on a Runnable: any text; another text than before starts a fresh run with the same inputs.
+pub const RERUN_REQUESTED_AT: &str = "carto.run/rerun-requested-at";

@@ -6,7 +6,7 @@
 //! ```text
 //!  owner kinds          blueprint kinds                 template kinds                      runs
 //!  workload.rs ───────▶ supply_chain.rs ┐               templates.rs ──▶ ClusterRunTemplate runnable.rs
-//!  deliverable.rs ────▶ delivery.rs     ┴▶ blueprint.rs (five kinds, one TemplateSpec)
+//!  deliverable.rs ────▶ delivery.rs     ┴▶ blueprint.rs (six kinds, one TemplateSpec)
 //!
 //!  shared: params.rs source.rs selector.rs status.rs condition.rs event.rs labels.rs
 //!  what the API server is told: schema.rs (CRDs), validation.rs (admission)
@@ -33,6 +33,7 @@ pub mod blueprint;
 pub mod condition;
 pub mod deliverable;
 pub mod delivery;
+pub mod duration;
 pub mod event;
 mod go_text;
 mod json_any;
@@ -64,12 +65,14 @@ pub use schema::crds;
 pub use selector::{FieldOperator, FieldRequirement, LabelRequirement, Selector};
 pub use source::{GitRef, GitSource, Source};
 pub use status::{
-    BlueprintRef, InputStatus, OutputStatus, ResourceStatus, StampedRef, TemplateRef,
+    BlueprintRef, DeployedRevision, EnvironmentStatus, InputStatus, OutputStatus, ResourceStatus,
+    StampedRef, TemplateRef, ValidationStatus, ValidationVerdict, WaitingRevision,
 };
 pub use supply_chain::{ClusterSupplyChain, ClusterSupplyChainSpec};
 pub use templates::{
     ClusterConfigTemplate, ClusterConfigTemplateSpec, ClusterDeploymentTemplate,
-    ClusterDeploymentTemplateSpec, ClusterImageTemplate, ClusterImageTemplateSpec,
+    ClusterDeploymentTemplateSpec, ClusterDeploymentValidationTemplate,
+    ClusterDeploymentValidationTemplateSpec, ClusterImageTemplate, ClusterImageTemplateSpec,
     ClusterSourceTemplate, ClusterSourceTemplateSpec, ClusterTemplate, ClusterTemplateSpec,
     HealthRule, Lifecycle, RetentionPolicy, Template, TemplateKind, TemplateSpec,
 };

@@ -21,7 +21,7 @@ use build::{Object, object, text};
 ///
 /// ```
 /// let names: Vec<String> = api_types::crds().into_iter().filter_map(|crd| crd.metadata.name).collect();
-/// assert_eq!(names.len(), 11);
+/// assert_eq!(names.len(), 12);
 /// assert_eq!(names[0], "workloads.carto.run");
 /// ```
 pub fn crds() -> Vec<CustomResourceDefinition> {
@@ -35,6 +35,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         crd::<crate::ClusterConfigTemplate>(templates::config()),
         crd::<crate::ClusterTemplate>(templates::plain()),
         crd::<crate::ClusterDeploymentTemplate>(templates::deployment()),
+        crd::<crate::ClusterDeploymentValidationTemplate>(templates::validation()),
         crd::<crate::Runnable>(runs::runnable()),
         crd::<crate::ClusterRunTemplate>(runs::run_template()),
     ]

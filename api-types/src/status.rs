@@ -162,6 +162,120 @@ pub struct InputStatus {
     pub name: String,
 }
 
+/// One entry of `status.environments[]`: an environment that is validated, and what of it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct EnvironmentStatus {
+    /// Name of the ClusterDeploymentTemplate step.
+    pub resource: String,
+    /// What is in the environment; absent as long as nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployed: Option<DeployedRevision>,
+    /// The newest revision that waits until the deployed one is validated; older ones that waited are skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<WaitingRevision>,
+    /// One entry per ClusterDeploymentValidationTemplate step behind the environment, in blueprint order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub validations: Vec<ValidationStatus>,
+}
+
+/// A revision in an environment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeployedRevision {
+    /// The revision; `<redacted>` if it comes from a Secret.
+    pub revision: String,
+    /// Where it comes from; `<redacted>` if it comes from a Secret.
+    pub url: String,
+    /// Number of the revision in the order in which the environment received them, from 1 on. The same revision has a new
+    /// number when it comes again.
+    pub arrival: u64,
+    /// When it was put into the environment; whole seconds.
+    pub since: Time,
+}
+
+/// A revision that waits for an environment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitingRevision {
+    /// The revision; `<redacted>` if it comes from a Secret.
+    pub revision: String,
+    /// Where it comes from; `<redacted>` if it comes from a Secret.
+    pub url: String,
+    /// Since when it waits; whole seconds.
+    pub since: Time,
+}
+
+/// What a validation says of the revision in the environment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ValidationStatus {
+    /// Name of the ClusterDeploymentValidationTemplate step.
+    pub resource: String,
+    /// What is known.
+    pub verdict: ValidationVerdict,
+    /// Number of the arrival it speaks of.
+    pub arrival: u64,
+    /// Why, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// When the verdict last changed; whole seconds.
+    pub since: Time,
+}
+
+/// What is known of a validation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ValidationVerdict {
+    /// It has not begun.
+    Pending,
+    /// It has begun.
+    Running,
+    /// It succeeded.
+    Succeeded,
+    /// It failed.
+    Failed,
+    /// It did not end in time.
+    TimedOut,
+    /// It will not begin: the deployment, or a validation before it, failed or timed out.
+    Skipped,
+}
+
+impl ValidationVerdict {
+    /// Every verdict.
+    pub const ALL: [Self; 6] = [
+        Self::Pending,
+        Self::Running,
+        Self::Succeeded,
+        Self::Failed,
+        Self::TimedOut,
+        Self::Skipped,
+    ];
+
+    /// The text in status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "Pending",
+            Self::Running => "Running",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::TimedOut => "TimedOut",
+            Self::Skipped => "Skipped",
+        }
+    }
+
+    /// Whether the environment need not be kept for this validation any longer.
+    ///
+    /// ```
+    /// use api_types::ValidationVerdict;
+    ///
+    /// assert!(ValidationVerdict::Failed.releases());
+    /// assert!(!ValidationVerdict::Running.releases());
+    /// ```
+    pub fn releases(self) -> bool {
+        !matches!(self, Self::Pending | Self::Running)
+    }
+}
+
 /// An output that was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -1,8 +1,9 @@
-//! The five template kinds and the spec they share.
+//! The six template kinds and the spec they share.
 
 mod health;
 mod kind;
 mod template;
+mod validation;
 
 use std::fmt;
 
@@ -15,6 +16,9 @@ use crate::params::TemplateParam;
 pub use health::{ConditionRequirement, HealthMatch, HealthMatchField, HealthRule, MultiMatch};
 pub use kind::{TemplateKind, UnknownTemplateKind};
 pub use template::Template;
+pub use validation::{
+    ClusterDeploymentValidationTemplate, ClusterDeploymentValidationTemplateSpec,
+};
 
 /// What all template kinds have in common.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

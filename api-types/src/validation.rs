@@ -21,8 +21,9 @@ use serde_json::Value;
 use crate::blueprint::BlueprintSpec;
 use crate::runnable::ClusterRunTemplateSpec;
 use crate::templates::{
-    ClusterConfigTemplateSpec, ClusterDeploymentTemplateSpec, ClusterImageTemplateSpec,
-    ClusterSourceTemplateSpec, ClusterTemplateSpec, TemplateKind,
+    ClusterConfigTemplateSpec, ClusterDeploymentTemplateSpec,
+    ClusterDeploymentValidationTemplateSpec, ClusterImageTemplateSpec, ClusterSourceTemplateSpec,
+    ClusterTemplateSpec, TemplateKind,
 };
 
 pub use violation::Violation;
@@ -146,6 +147,13 @@ fn template_verdict(
     paths: &dyn PathCheck,
 ) -> Result<Verdict, serde_json::Error> {
     let (shared, own_paths, deployment) = match kind {
+        TemplateKind::Validation => {
+            let spec: ClusterDeploymentValidationTemplateSpec = spec_of(object)?;
+            return Ok(Verdict {
+                error: text_of(template::validation(&spec)),
+                warnings: hints::validation(&spec, paths),
+            });
+        }
         TemplateKind::Source => {
             let spec: ClusterSourceTemplateSpec = spec_of(object)?;
             let own = vec![

@@ -227,6 +227,9 @@ impl OutputPaths {
             api_types::Template::Deployment(template) => {
                 Self::Deployment(Box::new(Readiness::new(&template.spec)))
             }
+            api_types::Template::Validation(template) => {
+                Self::Deployment(Box::new(Readiness::new(&template.spec.deployment)))
+            }
         }
     }
 

@@ -110,6 +110,12 @@ pub enum Reason {
     DeletionPending,
     /// No right to watch a stamped kind.
     WatchForbidden,
+    /// A validation of the deployed revision has not ended; for a step that is held: it waits for that.
+    ValidationRunning,
+    /// A validation of the deployed revision failed.
+    ValidationFailed,
+    /// A validation of the deployed revision did not end in time.
+    ValidationTimedOut,
 
     /// Copied from another object's condition, sanitised; see [`Reason::copied`].
     Copied(String),
@@ -180,6 +186,9 @@ impl Reason {
             Self::ObjectContested => "ObjectContested",
             Self::DeletionPending => "DeletionPending",
             Self::WatchForbidden => "WatchForbidden",
+            Self::ValidationRunning => "ValidationRunning",
+            Self::ValidationFailed => "ValidationFailed",
+            Self::ValidationTimedOut => "ValidationTimedOut",
         })
     }
 }

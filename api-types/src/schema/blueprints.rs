@@ -26,6 +26,7 @@ pub(super) fn delivery() -> Object {
     let kinds = [
         TemplateKind::Source,
         TemplateKind::Deployment,
+        TemplateKind::Validation,
         TemplateKind::Plain,
         TemplateKind::Config,
     ];
@@ -97,7 +98,7 @@ fn inputs(description: &str) -> JSONSchemaProps {
     )
 }
 
-fn resource(kinds: [TemplateKind; 4]) -> Object {
+fn resource<const N: usize>(kinds: [TemplateKind; N]) -> Object {
     object("A step.")
         .optional("configs", inputs("Inputs that carry configuration."))
         .required(
@@ -112,7 +113,7 @@ fn resource(kinds: [TemplateKind; 4]) -> Object {
         .required("templateRef", template_reference(kinds))
 }
 
-fn template_reference(kinds: [TemplateKind; 4]) -> Object {
+fn template_reference<const N: usize>(kinds: [TemplateKind; N]) -> Object {
     let option = object("A template, or an input to hand through, for owners that match.")
         .optional("name", text("Name of the template.").min_length(1))
         .optional(

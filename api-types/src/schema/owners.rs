@@ -2,11 +2,12 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use super::build::{Object, list, object, text, time};
+use super::build::{Object, Refine, integer, list, list_by, object, text, time};
 use super::core::{
     conditions, env, object_reference, observed_generation, owner_params, resources, source,
 };
 use super::root;
+use crate::status::ValidationVerdict;
 
 pub(super) fn workload() -> Object {
     let spec = object("What is wanted.")
@@ -55,7 +56,14 @@ pub(super) fn deliverable() -> Object {
             ),
         )
         .optional("source", source());
-    let status = status("deliveryRef", "The chosen delivery.");
+    let status = status("deliveryRef", "The chosen delivery.").optional(
+        "environments",
+        list_by(
+            "The environments that are validated.",
+            "resource",
+            environment(),
+        ),
+    );
     root("Configuration that is to be deployed.", spec).optional("status", status)
 }
 
@@ -88,7 +96,48 @@ fn status(reference: &str, description: &str) -> Object {
         .optional(reference, blueprint_ref)
 }
 
-fn stamped_ref(description: &str) -> Object {
+fn environment() -> Object {
+    let revision = |description: &str| {
+        object(description)
+            .required("revision", text("The revision."))
+            .required("url", text("Where it comes from."))
+    };
+    let deployed = revision("What is in the environment.")
+        .required(
+            "arrival",
+            integer("Number of the revision in the order in which the environment received them.")
+                .minimum(1),
+        )
+        .required("since", time("When it was put into the environment."));
+    let waiting = revision("The newest revision that waits until the deployed one is validated.")
+        .required("since", time("Since when it waits."));
+    let validation = object("What a validation says of the revision in the environment.")
+        .required("resource", text("Name of the validating resource."))
+        .required(
+            "verdict",
+            text("What is known.").one_of(&ValidationVerdict::ALL.map(ValidationVerdict::as_str)),
+        )
+        .required(
+            "arrival",
+            integer("Number of the arrival it speaks of.").minimum(0),
+        )
+        .optional("message", text("Why, for people."))
+        .required("since", time("When the verdict last changed."));
+    object("An environment, and what of it is known.")
+        .required("resource", text("Name of the deploying resource."))
+        .optional("deployed", deployed)
+        .optional("waiting", waiting)
+        .optional(
+            "validations",
+            list_by(
+                "One entry per validating resource behind the environment.",
+                "resource",
+                validation,
+            ),
+        )
+}
+
+pub(super) fn stamped_ref(description: &str) -> Object {
     object_reference(description).optional(
         "resource",
         text("Plural name and group of the object's kind."),

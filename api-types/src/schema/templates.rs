@@ -1,10 +1,11 @@
-//! The five template kinds.
+//! The six template kinds.
 
 use serde_json::json;
 
 use super::build::{Object, Refine, any, any_object, integer, list, object, text};
 use super::core::field_requirement;
 use super::root;
+use crate::duration::DURATION_PATTERN;
 use crate::templates::Lifecycle;
 
 pub(super) fn source() -> Object {
@@ -41,28 +42,55 @@ pub(super) fn plain() -> Object {
 }
 
 pub(super) fn deployment() -> Object {
-    let condition = |description: &str| {
-        object(description)
-            .required("key", text("Path in the stamped object."))
-            .required("value", text("The string expected there."))
-    };
+    root(
+        "Stamps an object that deploys; hands its deployment on once the object says that it is done.",
+        deployment_spec(),
+    )
+}
+
+pub(super) fn validation() -> Object {
+    let spec = deployment_spec()
+        .optional(
+            "failed",
+            completion_condition("The value that says failed, beside observedMatches."),
+        )
+        .optional(
+            "timeout",
+            text(
+                "How long the environment is kept for the validation, from when the revision was put into it: a \
+                 duration such as 90s, 30m or 1h, which is the default; 0 for ever.",
+            )
+            .pattern(DURATION_PATTERN),
+        );
+    root(
+        "Stamps an object that validates what is deployed; hands its deployment on once the validation succeeded.",
+        spec,
+    )
+}
+
+fn completion_condition(description: &str) -> Object {
+    object(description)
+        .required("key", text("Path in the stamped object."))
+        .required("value", text("The string expected there."))
+}
+
+fn deployment_spec() -> Object {
     let completion =
         object("Values that say succeeded or failed, once the object has observed its generation.")
             .optional(
                 "failed",
-                condition("The value that says failed; asked first."),
+                completion_condition("The value that says failed; asked first."),
             )
-            .required("succeeded", condition("The value that says succeeded."));
+            .required(
+                "succeeded",
+                completion_condition("The value that says succeeded."),
+            );
     let matches = object("Two paths whose values must be equal.")
         .required("input", text("Path of what was asked for."))
         .required("output", text("Path of what was reached."));
-    let spec = spec().optional("observedCompletion", completion).optional(
+    spec().optional("observedCompletion", completion).optional(
         "observedMatches",
         list("Pairs of paths whose values must be equal.", matches),
-    );
-    root(
-        "Stamps an object that deploys; hands its deployment on once the object says that it is done.",
-        spec,
     )
 }
 
@@ -76,7 +104,10 @@ fn spec() -> Object {
         )
         .required("name", text("Name of the parameter."));
     object("What is stamped, and what is read from it.")
-        .optional("healthRule", health_rule())
+        .optional(
+            "healthRule",
+            health_rule("When the stamped object is healthy: exactly one of the fields."),
+        )
         .optional(
             "lifecycle",
             text("What happens to the stamped object when the rendering changes.")
@@ -107,7 +138,7 @@ pub(super) fn retention_policy(description: &str) -> Object {
         )
 }
 
-fn health_rule() -> Object {
+pub(super) fn health_rule(description: &str) -> Object {
     let condition = object("A condition of the stamped object.")
         .required("status", text("Its status."))
         .required("type", text("Its type."));
@@ -126,7 +157,7 @@ fn health_rule() -> Object {
                 list("Fields of the stamped object.", field.clone()),
             )
     };
-    object("When the stamped object is healthy: exactly one of the fields.")
+    object(description)
         .optional("alwaysHealthy", any_object("As soon as it exists."))
         .optional(
             "multiMatch",

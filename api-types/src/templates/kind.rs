@@ -16,16 +16,19 @@ pub enum TemplateKind {
     Plain,
     /// ClusterDeploymentTemplate.
     Deployment,
+    /// ClusterDeploymentValidationTemplate.
+    Validation,
 }
 
 impl TemplateKind {
     /// Every template kind.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Source,
         Self::Image,
         Self::Config,
         Self::Plain,
         Self::Deployment,
+        Self::Validation,
     ];
 
     /// The Kubernetes kind.
@@ -43,13 +46,19 @@ impl TemplateKind {
             Self::Config => "ClusterConfigTemplate",
             Self::Plain => "ClusterTemplate",
             Self::Deployment => "ClusterDeploymentTemplate",
+            Self::Validation => "ClusterDeploymentValidationTemplate",
         }
+    }
+
+    /// Whether its steps hand on the deployment that goes in, instead of reading outputs from their object.
+    pub fn echoes_deployment(self) -> bool {
+        matches!(self, Self::Deployment | Self::Validation)
     }
 
     /// Names of the outputs in status, in their order (spec 4.6).
     pub fn output_names(self) -> &'static [&'static str] {
         match self {
-            Self::Source | Self::Deployment => &["url", "revision"],
+            Self::Source | Self::Deployment | Self::Validation => &["url", "revision"],
             Self::Image => &["image"],
             Self::Config => &["config"],
             Self::Plain => &[],

@@ -4,8 +4,8 @@ use kube_core::ResourceExt;
 use serde_json::Value;
 
 use super::{
-    ClusterConfigTemplate, ClusterDeploymentTemplate, ClusterImageTemplate, ClusterSourceTemplate,
-    ClusterTemplate, TemplateKind, TemplateSpec,
+    ClusterConfigTemplate, ClusterDeploymentTemplate, ClusterDeploymentValidationTemplate,
+    ClusterImageTemplate, ClusterSourceTemplate, ClusterTemplate, TemplateKind, TemplateSpec,
 };
 
 /// A template of any kind.
@@ -21,6 +21,8 @@ pub enum Template {
     Plain(ClusterTemplate),
     /// Hands its deployment on.
     Deployment(ClusterDeploymentTemplate),
+    /// Hands its deployment on once that is validated.
+    Validation(ClusterDeploymentValidationTemplate),
 }
 
 impl Template {
@@ -36,6 +38,7 @@ impl Template {
             TemplateKind::Config => Self::Config(serde_json::from_value(object)?),
             TemplateKind::Plain => Self::Plain(serde_json::from_value(object)?),
             TemplateKind::Deployment => Self::Deployment(serde_json::from_value(object)?),
+            TemplateKind::Validation => Self::Validation(serde_json::from_value(object)?),
         })
     }
 
@@ -47,6 +50,7 @@ impl Template {
             Self::Config(_) => TemplateKind::Config,
             Self::Plain(_) => TemplateKind::Plain,
             Self::Deployment(_) => TemplateKind::Deployment,
+            Self::Validation(_) => TemplateKind::Validation,
         }
     }
 
@@ -58,6 +62,7 @@ impl Template {
             Self::Config(template) => template.name_any(),
             Self::Plain(template) => template.name_any(),
             Self::Deployment(template) => template.name_any(),
+            Self::Validation(template) => template.name_any(),
         }
     }
 
@@ -69,12 +74,13 @@ impl Template {
             Self::Config(template) => &template.spec.template_spec,
             Self::Plain(template) => &template.spec.template_spec,
             Self::Deployment(template) => &template.spec.template_spec,
+            Self::Validation(template) => &template.spec.deployment.template_spec,
         }
     }
 
     /// The paths at which outputs are read, each with the name of its output, in the order in which they are read.
     ///
-    /// Empty for plain templates (no output) and deployment templates (they hand their deployment on).
+    /// Empty for plain templates (no output), and for deployment and validation templates (they hand their deployment on).
     ///
     /// ```
     /// use api_types::{Template, TemplateKind};
@@ -97,7 +103,7 @@ impl Template {
             }
             Self::Image(template) => vec![("image", template.spec.image_path.as_str())],
             Self::Config(template) => vec![("config", template.spec.config_path.as_str())],
-            Self::Plain(_) | Self::Deployment(_) => Vec::new(),
+            Self::Plain(_) | Self::Deployment(_) | Self::Validation(_) => Vec::new(),
         }
     }
 }

@@ -32,7 +32,7 @@ pub(super) fn supply_chain(
                 TemplateKind::Source => Some(&resource.sources),
                 TemplateKind::Image => Some(&resource.images),
                 TemplateKind::Config => Some(&resource.configs),
-                TemplateKind::Plain | TemplateKind::Deployment => None,
+                TemplateKind::Plain | TemplateKind::Deployment | TemplateKind::Validation => None,
             };
             check_template(resource, options, Owner::Workload, paths, known)
         })?;
@@ -61,7 +61,10 @@ pub(super) fn delivery(
             let known = |kind| match kind {
                 TemplateKind::Source => Some(&resource.sources),
                 TemplateKind::Config => Some(&resource.configs),
-                TemplateKind::Image | TemplateKind::Plain | TemplateKind::Deployment => None,
+                TemplateKind::Image
+                | TemplateKind::Plain
+                | TemplateKind::Deployment
+                | TemplateKind::Validation => None,
             };
             check_template(resource, options, Owner::Deliverable, paths, known)
         })?;
@@ -201,17 +204,23 @@ fn check_inputs(resource: &BlueprintResource, all: &[BlueprintResource]) -> Resu
 }
 
 fn check_deployment(resource: &BlueprintResource) -> Result<(), Violation> {
-    let deploys = resource.template_ref.kind == TemplateKind::Deployment.as_str();
+    let deploying = resource
+        .template_ref
+        .template_kind()
+        .filter(|kind| kind.echoes_deployment())
+        .map(TemplateKind::as_str);
     let resource_name = || resource.name.clone();
-    match (deploys, &resource.deployment) {
-        (true, None) => Err(Violation::DeploymentMissing {
+    match (deploying, &resource.deployment) {
+        (Some(kind), None) => Err(Violation::DeploymentMissing {
+            resource: resource_name(),
+            kind,
+        }),
+        (None, Some(_)) => Err(Violation::DeploymentUnexpected {
             resource: resource_name(),
         }),
-        (false, Some(_)) => Err(Violation::DeploymentUnexpected {
+        (Some(kind), Some(_)) if !resource.configs.is_empty() => Err(Violation::ConfigUnexpected {
             resource: resource_name(),
-        }),
-        (true, Some(_)) if !resource.configs.is_empty() => Err(Violation::ConfigUnexpected {
-            resource: resource_name(),
+            kind,
         }),
         _ => Ok(()),
     }

@@ -6,7 +6,7 @@ use super::{PathCheck, Violation};
 use crate::blueprint::{BlueprintResource, BlueprintSpec, InputReference};
 use crate::runnable::ClusterRunTemplateSpec;
 use crate::templates::{
-    ClusterDeploymentTemplateSpec, HealthMatchField, TemplateKind, TemplateSpec,
+    ClusterDeploymentTemplateSpec, ClusterDeploymentValidationTemplateSpec, HealthMatchField, HealthRule, TemplateKind, TemplateSpec,
 };
 
 pub(super) fn supply_chain(spec: &BlueprintSpec) -> Vec<String> {
@@ -70,8 +70,12 @@ fn unusable(
             resource,
             input,
         },
-        // Both kinds of step yield a url and a revision (spec 1.6).
-        (_, Some(TemplateKind::Source | TemplateKind::Deployment), "sources" | "deployment")
+        // All three kinds of step yield a url and a revision (spec 1.6).
+        (
+            _,
+            Some(TemplateKind::Source | TemplateKind::Deployment | TemplateKind::Validation),
+            "sources" | "deployment",
+        )
         | (_, Some(TemplateKind::Config), "configs") => return None,
         (_, _, "configs") => Violation::WrongProvider {
             list,
@@ -83,7 +87,7 @@ fn unusable(
             list,
             resource,
             input,
-            kind: "ClusterSourceTemplate or ClusterDeploymentTemplate",
+            kind: "ClusterSourceTemplate, ClusterDeploymentTemplate or ClusterDeploymentValidationTemplate",
         },
     };
     Some(violation.to_string())
@@ -179,22 +183,23 @@ pub(super) fn template(
         .iter()
         .filter_map(|(field, path)| broken_path(field, path, paths))
         .collect();
-    let sides = spec
-        .health_rule
-        .iter()
-        .filter_map(|rule| rule.multi_match.as_ref());
-    for (side, rules) in
-        sides.flat_map(|sides| [("unhealthy", &sides.unhealthy), ("healthy", &sides.healthy)])
-    {
-        for field in &rules.match_fields {
-            warnings.extend(broken_health_paths(side, field, paths));
-        }
-    }
+    warnings.extend(broken_health_rule(spec.health_rule.as_ref(), paths));
     if spec.lifecycle.is_mutable() && spec.retention_policy.is_some() && spec.health_rule.is_some()
     {
         warnings.push("spec.retentionPolicy has no effect: the lifecycle is mutable".to_owned());
     }
     warnings
+}
+
+fn broken_health_rule(rule: Option<&HealthRule>, paths: &dyn PathCheck) -> Vec<String> {
+    let Some(sides) = rule.and_then(|rule| rule.multi_match.as_ref()) else {
+        return Vec::new();
+    };
+    [("unhealthy", &sides.unhealthy), ("healthy", &sides.healthy)]
+        .into_iter()
+        .flat_map(|(side, rules)| rules.match_fields.iter().map(move |field| (side, field)))
+        .flat_map(|(side, field)| broken_health_paths(side, field, paths))
+        .collect()
 }
 
 fn broken_health_paths(side: &str, field: &HealthMatchField, paths: &dyn PathCheck) -> Vec<String> {
@@ -227,10 +232,47 @@ pub(super) fn deployment_paths(
     paths
 }
 
+/// Warnings about a validation template.
+pub(super) fn validation(
+    spec: &ClusterDeploymentValidationTemplateSpec,
+    paths: &dyn PathCheck,
+) -> Vec<String> {
+    let mut own_paths = deployment_paths(&spec.deployment);
+    own_paths.extend(
+        spec.failed
+            .iter()
+            .map(|failed| ("spec.failed.key", failed.key.clone())),
+    );
+    let shared = &spec.deployment.template_spec;
+    let mut warnings = template(shared, &own_paths, paths);
+    if shared.lifecycle.is_mutable() && !reads_deployment(shared) {
+        warnings.push(
+            "the template reads neither deployment nor sources, and its object is changed in place: what it says cannot \
+             be told to belong to a revision; render $(deployment.revision)$ into its spec, or use lifecycle immutable \
+             or tekton"
+                .to_owned(),
+        );
+    }
+    warnings
+}
+
+/// Whether the words occur in the template; one that reads them in a roundabout way is not warned about.
+fn reads_deployment(spec: &TemplateSpec) -> bool {
+    let text = match (&spec.template, &spec.ytt) {
+        (Some(template), _) => template.to_string(),
+        (None, Some(ytt)) => ytt.clone(),
+        (None, None) => return true,
+    };
+    ["deployment", "source"]
+        .iter()
+        .any(|word| text.contains(word))
+}
+
 pub(super) fn run_template(spec: &ClusterRunTemplateSpec, paths: &dyn PathCheck) -> Vec<String> {
     let outputs = spec.outputs.iter();
     outputs
         .filter_map(|(name, path)| broken_path(&format!("spec.outputs[{name}]"), path, paths))
+        .chain(broken_health_rule(spec.health_rule.as_ref(), paths))
         .collect()
 }
 

@@ -4,9 +4,13 @@ use serde_json::Value;
 
 use super::Violation;
 use super::option::is_given;
+use crate::duration::parse_duration;
 use crate::go_text;
 use crate::runnable::ClusterRunTemplateSpec;
-use crate::templates::{ClusterDeploymentTemplateSpec, HealthMatch, HealthRule, TemplateSpec};
+use crate::templates::{
+    ClusterDeploymentTemplateSpec, ClusterDeploymentValidationTemplateSpec, HealthMatch,
+    HealthRule, Lifecycle, TemplateSpec,
+};
 
 pub(super) fn template(
     spec: &TemplateSpec,
@@ -35,8 +39,46 @@ pub(super) fn template(
     }
 }
 
+/// The rules of a deployment template, but for runs a health rule suffices: each run belongs to one revision, so nothing
+/// needs to be observed to tell old from new.
+pub(super) fn validation(spec: &ClusterDeploymentValidationTemplateSpec) -> Result<(), Violation> {
+    let deployment = &spec.deployment;
+    let shared = &deployment.template_spec;
+    template(shared, None)?;
+    let matches = !deployment.observed_matches.is_empty();
+    let completion = deployment.observed_completion.is_some();
+    let judged_by_health = match shared.lifecycle {
+        Lifecycle::Mutable => false,
+        Lifecycle::Immutable => shared.health_rule.is_some(),
+        Lifecycle::Tekton => true,
+    };
+    match (matches, completion) {
+        (true, true) => return Err(Violation::Observed),
+        (false, false) if !judged_by_health => return Err(Violation::Observed),
+        _ => {}
+    }
+    if spec.failed.is_some() && !matches {
+        return Err(Violation::FailedWithoutMatches);
+    }
+    match &spec.timeout {
+        Some(timeout) if parse_duration(timeout).is_none() => Err(Violation::Timeout {
+            timeout: timeout.clone(),
+        }),
+        _ => Ok(()),
+    }
+}
+
 pub(super) fn run_template(spec: &ClusterRunTemplateSpec) -> Result<(), Violation> {
-    let object = spec.template.as_ref().unwrap_or(&Value::Null);
+    match (&spec.template, is_given(spec.ytt.as_ref())) {
+        (None, false) => return Err(Violation::NoTemplateBody),
+        (Some(_), true) => return Err(Violation::TemplateAndYtt),
+        (Some(object), false) => check_run(object)?,
+        (None, true) => {}
+    }
+    spec.health_rule.as_ref().map_or(Ok(()), check_health_rule)
+}
+
+fn check_run(object: &Value) -> Result<(), Violation> {
     check_object(object)?;
     match object.as_object() {
         None => Err(Violation::RunTemplateObject {

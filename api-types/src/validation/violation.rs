@@ -96,13 +96,13 @@ pub enum Violation {
         /// Kind of template it must come from.
         kind: &'static str,
     },
-    /// A deployment template has no deployment.
-    #[error(
-        "spec.resources[{resource}] is a ClusterDeploymentTemplate and must receive a deployment"
-    )]
+    /// A deployment or validation template has no deployment.
+    #[error("spec.resources[{resource}] is a {kind} and must receive a deployment")]
     DeploymentMissing {
         /// Name of the resource.
         resource: String,
+        /// Kind of the template.
+        kind: &'static str,
     },
     /// Another template has one.
     #[error(
@@ -112,13 +112,13 @@ pub enum Violation {
         /// Name of the resource.
         resource: String,
     },
-    /// A deployment template takes configuration.
-    #[error(
-        "spec.resources[{resource}] is a ClusterDeploymentTemplate and must not receive config"
-    )]
+    /// A deployment or validation template takes configuration.
+    #[error("spec.resources[{resource}] is a {kind} and must not receive config")]
     ConfigUnexpected {
         /// Name of the resource.
         resource: String,
+        /// Kind of the template.
+        kind: &'static str,
     },
 
     // Field requirements (spec 7.3).
@@ -245,6 +245,17 @@ pub enum Violation {
         "invalid spec: must set exactly one of spec.ObservedMatches and spec.ObservedCompletion"
     )]
     Observed,
+    /// A validation template gives `failed` without `observedMatches`.
+    #[error("invalid spec: must set spec.failed only with spec.observedMatches")]
+    FailedWithoutMatches,
+    /// The timeout of a validation template is no duration.
+    #[error(
+        "invalid spec: timeout [{timeout}] is not a duration such as 90s, 30m or 1h; 0 means never"
+    )]
+    Timeout {
+        /// The text as given.
+        timeout: String,
+    },
     /// A run template whose object is none.
     #[error("invalid template: not a map[string]interface{{}}; templated object: {object}")]
     RunTemplateObject {

@@ -37,9 +37,18 @@ pub(crate) fn full(schema: &JSONSchemaProps) -> Value {
         Some("string") if schema.format.as_deref() == Some("date-time") => {
             json!("2024-01-02T03:04:05Z")
         }
+        Some("string") if is_duration(schema) => json!("1h30m"),
         Some("string") => json!("text"),
         other => panic!("no sample for {other:?}"),
     }
+}
+
+/// The pattern of durations allows no letter that is not a unit.
+fn is_duration(schema: &JSONSchemaProps) -> bool {
+    schema
+        .pattern
+        .as_deref()
+        .is_some_and(|pattern| pattern.contains("(ms|s|m|h)"))
 }
 
 fn full_object(schema: &JSONSchemaProps) -> Value {

@@ -62,6 +62,7 @@ fn types_and_schemas_have_the_same_fields() {
     check::<api_types::ClusterConfigTemplate>("ClusterConfigTemplate");
     check::<api_types::ClusterTemplate>("ClusterTemplate");
     check::<api_types::ClusterDeploymentTemplate>("ClusterDeploymentTemplate");
+    check::<api_types::ClusterDeploymentValidationTemplate>("ClusterDeploymentValidationTemplate");
     check::<api_types::Runnable>("Runnable");
     check::<api_types::ClusterRunTemplate>("ClusterRunTemplate");
 }

@@ -1,0 +1,62 @@
+//! ClusterDeploymentValidationTemplate.
+
+use std::time::Duration;
+
+use kube_derive::CustomResource;
+use serde::{Deserialize, Serialize};
+
+use super::{ClusterDeploymentTemplateSpec, CompletionCondition};
+use crate::duration::parse_duration;
+
+/// Stamps an object that validates what is deployed; hands its deployment on once the validation succeeded.
+#[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
+#[kube(
+    group = "carto.run",
+    version = "v1alpha1",
+    kind = "ClusterDeploymentValidationTemplate",
+    plural = "clusterdeploymentvalidationtemplates",
+    shortname = "cdvt",
+    schema = "disabled",
+    doc = "Stamps an object that validates what is deployed; hands its deployment on once the validation succeeded.",
+    derive = "Default",
+    derive = "PartialEq",
+    crates(
+        kube_core = "::kube_core",
+        k8s_openapi = "::k8s_openapi",
+        serde = "::serde",
+        serde_json = "::serde_json"
+    )
+)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ClusterDeploymentValidationTemplateSpec {
+    /// All fields of a ClusterDeploymentTemplate; written inline.
+    #[serde(flatten)]
+    pub deployment: ClusterDeploymentTemplateSpec,
+    /// The value that says failed, beside `observedMatches`; `observedCompletion` has its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failed: Option<CompletionCondition>,
+    /// How long the environment is kept for the validation, counted from when the revision was put into it: a duration
+    /// such as `90s`, `30m` or `1h`; `0` for ever. See [`ClusterDeploymentValidationTemplateSpec::time_limit`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<String>,
+}
+
+impl ClusterDeploymentValidationTemplateSpec {
+    /// The limit that holds where the template gives none.
+    pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(3600);
+
+    /// How long the environment is kept for the validation; `None` is for ever. A text that is no duration, which is not
+    /// admitted, counts as none given.
+    ///
+    /// ```
+    /// use api_types::ClusterDeploymentValidationTemplateSpec as Spec;
+    /// use std::time::Duration;
+    ///
+    /// assert_eq!(Spec::default().time_limit(), Some(Duration::from_secs(3600)));
+    /// assert_eq!(Spec { timeout: Some("0".into()), ..Spec::default() }.time_limit(), None);
+    /// ```
+    pub fn time_limit(&self) -> Option<Duration> {
+        let given = self.timeout.as_deref().and_then(parse_duration);
+        Some(given.unwrap_or(Self::DEFAULT_TIME_LIMIT)).filter(|limit| !limit.is_zero())
+    }
+}
