@@ -1,56 +1,33 @@
 //! How often a writer that keeps undoing us is answered.
 
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hasher as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::pace::{Pace, Paced, Repeatable};
 use crate::mapper::Kind;
 use crate::stamped::{ObjectKey, Stamped};
 
-/// The first answer to an undone write is immediate; each further one waits twice as long.
-const FIRST_SPACING: Duration = Duration::from_millis(50);
-/// Two seconds after a writer stops, the object must equal the rendering again.
-const LONGEST_SPACING: Duration = Duration::from_millis(1600);
-/// An object that stayed as applied this long is at peace.
-const CALM: Duration = Duration::from_secs(10);
-/// Objects remembered before those at peace are forgotten.
-const REMEMBERED: usize = 4096;
+/// The first answer to an undone write is immediate.
+const PACE: Pace = Pace {
+    first: Duration::from_millis(50),
+    // Two seconds after a writer stops, the object must equal the rendering again.
+    longest: Duration::from_millis(1600),
+    // An object that stayed as applied this long is at peace.
+    calm: Duration::from_secs(10),
+};
 
-/// One rendering of one object, as a number: thousands are remembered, and mistaking one for another would only
-/// delay a write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Rendering {
-    object: u64,
-    digest: u64,
-}
+/// One rendering of one object.
+#[derive(Debug, Clone, Copy)]
+pub struct Rendering(Repeatable);
 
 impl Rendering {
     /// The rendering with this digest of the object at this place. The place is what counts: whoever deletes an
     /// object, or hides it from our watch by taking its label, undoes us too.
     pub fn of(kind: &Kind, key: &ObjectKey, digest: &str) -> Self {
-        Self {
-            object: hash_of(&(kind, key)),
-            digest: hash_of(&digest),
-        }
+        Self(Repeatable::new(&(kind, key), &digest))
     }
-}
-
-fn hash_of(value: &impl std::hash::Hash) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    value.hash(&mut hasher);
-    hasher.finish()
-}
-
-#[derive(Debug)]
-struct Fight {
-    digest: u64,
-    last_write: Instant,
-    answers: u32,
-    /// What the last write came to; kept from the second write of the same rendering on.
-    applied: Option<Arc<Stamped>>,
 }
 
 /// A write that has to wait.
@@ -62,67 +39,30 @@ pub struct HeldBack {
     pub applied: Arc<Stamped>,
 }
 
-/// The latest writes, to space those that repeat the same rendering. Nothing depends on this memory.
-#[derive(Debug, Default)]
-pub struct Fights {
-    fights: Mutex<Fought>,
-}
+/// The latest writes, to space those that repeat the same rendering. What the last one came to is kept from the second
+/// write of the same rendering on.
+#[derive(Debug)]
+pub struct Fights(Paced<Option<Arc<Stamped>>>);
 
-#[derive(Debug, Default)]
-struct Fought {
-    by_object: HashMap<u64, Fight>,
-    cleaned: Option<Instant>,
+impl Default for Fights {
+    fn default() -> Self {
+        Self(Paced::new(PACE))
+    }
 }
 
 impl Fights {
     /// Whether the rendering, which was written before and undone, has to wait until it may be written again.
     pub fn held_back(&self, rendering: Rendering, now: Instant) -> Option<HeldBack> {
-        let fights = self.fights.lock().unwrap_or_else(PoisonError::into_inner);
-        let fight = fights.by_object.get(&rendering.object)?;
-        let applied = fight.applied.clone()?;
-        let wait = spacing(fight.answers).checked_sub(now.duration_since(fight.last_write))?;
-        (fight.digest == rendering.digest && !wait.is_zero()).then_some(HeldBack { wait, applied })
+        let (wait, applied) = self.0.last(rendering.0, now)?;
+        let applied = applied.filter(|_| !wait.is_zero())?;
+        Some(HeldBack { wait, applied })
     }
 
     /// Records a write; returns how often in a row the same rendering was written before.
     pub fn written(&self, rendering: Rendering, applied: &Stamped, now: Instant) -> u32 {
-        let mut fights = self.fights.lock().unwrap_or_else(PoisonError::into_inner);
-        fights.clean(now);
-        let known = fights.by_object.get(&rendering.object).filter(|fight| {
-            fight.digest == rendering.digest && now.duration_since(fight.last_write) < CALM
-        });
-        let answers = known.map_or(0, |fight| fight.answers.saturating_add(1));
-        let fight = Fight {
-            digest: rendering.digest,
-            last_write: now,
-            answers,
-            applied: (answers > 0).then(|| Arc::new(applied.clone())),
-        };
-        fights.by_object.insert(rendering.object, fight);
-        answers
+        let keep = |answers: u32| (answers > 0).then(|| Arc::new(applied.clone()));
+        self.0.written(rendering.0, now, keep)
     }
-}
-
-impl Fought {
-    fn clean(&mut self, now: Instant) {
-        let recently = self
-            .cleaned
-            .is_some_and(|cleaned| now.duration_since(cleaned) < CALM);
-        if self.by_object.len() >= REMEMBERED && !recently {
-            self.cleaned = Some(now);
-            self.by_object
-                .retain(|_, fight| now.duration_since(fight.last_write) < CALM);
-        }
-    }
-}
-
-fn spacing(answers: u32) -> Duration {
-    if answers == 0 {
-        return Duration::ZERO;
-    }
-    FIRST_SPACING
-        .saturating_mul(1 << answers.min(10))
-        .min(LONGEST_SPACING)
 }
 
 #[cfg(test)]
@@ -168,7 +108,7 @@ mod tests {
             fights.written(rendering("d"), &applied(), now);
         }
         assert!(waits.windows(2).all(|pair| pair[0] <= pair[1]), "{waits:?}");
-        assert_eq!(waits.last(), Some(&LONGEST_SPACING));
+        assert_eq!(waits.last(), Some(&PACE.longest));
         assert!(waits.len() >= 6, "{waits:?}");
     }
 
@@ -189,19 +129,22 @@ mod tests {
         let now = Instant::now();
         assert_eq!(fights.written(rendering("d"), &applied(), now), 0);
         assert_eq!(fights.written(rendering("d"), &applied(), now), 1);
-        assert_eq!(fights.written(rendering("d"), &applied(), now + CALM), 0);
+        assert_eq!(
+            fights.written(rendering("d"), &applied(), now + PACE.calm),
+            0
+        );
     }
 
     #[test]
     fn objects_at_peace_are_forgotten() {
         let fights = Fights::default();
         let now = Instant::now();
-        for number in 0..REMEMBERED {
+        for number in 0..super::super::pace::REMEMBERED {
             let key = ObjectKey::new("n", &number.to_string());
             let rendering = Rendering::of(&Kind::new("v1", "ConfigMap"), &key, "d");
             fights.written(rendering, &applied(), now);
         }
-        fights.written(rendering("d"), &applied(), now + CALM);
-        assert_eq!(fights.fights.lock().unwrap().by_object.len(), 1);
+        fights.written(rendering("d"), &applied(), now + PACE.calm);
+        assert_eq!(fights.0.remembered(), 1);
     }
 }

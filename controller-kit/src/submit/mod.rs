@@ -15,6 +15,7 @@ mod immutable;
 mod look;
 mod mutable;
 mod ownership;
+mod pace;
 mod remove;
 mod requests;
 mod shapes;
