@@ -9,7 +9,7 @@ use realizer::{Observation, Submission, Write};
 use serde_json::{Value, json};
 
 use super::failure::{self, Failure, OwnerRequestError, address, during, listing};
-use super::{Applicant, Source, Submitted, Submitter, identity};
+use super::{Applicant, Source, Submitted, Submitter, identity, now};
 use crate::stamped::Stamped;
 
 impl Submitter {
@@ -27,6 +27,13 @@ impl Submitter {
             self.requests.avoided();
             return Ok(Self::family(source, &current, &members, Write::Unchanged));
         }
+        if let Some(wait) = self.unsteady.held_back(applicant.uid, submission, now())
+            && let Some(newest) = members.iter().rev().find(|member| !member.terminating)
+        {
+            let mut outcome = Self::family(source, newest, &members, Write::Unchanged);
+            outcome.look_again(wait);
+            return Ok(outcome);
+        }
         let sequence = members
             .iter()
             .map(|member| member.sequence)
@@ -36,7 +43,10 @@ impl Submitter {
         let (current, write) = self.create(applicant, submission, source, sequence).await?;
         members.retain(|member| member.key != current.key);
         members.push(Arc::new(current.clone()));
-        Ok(Self::family(source, &current, &members, write))
+        let mut outcome = Self::family(source, &current, &members, write);
+        let warning = self.unsteady.written(applicant, submission, now());
+        outcome.warnings.extend(warning);
+        Ok(outcome)
     }
 
     /// The members of the family: owned by this owner, all step labels equal; in order of submission.

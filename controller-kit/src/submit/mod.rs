@@ -5,6 +5,7 @@
 //!                 │
 //!                 ├─▶ belongs to somebody else ───────────────▶ Failed(Contested)
 //!                 ├─▶ undone again and again ─ spaced out ────▶ Observation, look again later
+//!                 ├─▶ changed by our status only ─ spaced out ▶ Observation, look again later
 //!                 └─▶ apply / create ─▶ overlay the cache ────▶ Observation
 //! ```
 
@@ -20,6 +21,7 @@ mod remove;
 mod requests;
 mod shapes;
 mod takeover;
+mod unsteady;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,6 +43,7 @@ pub use ownership::uncovered;
 
 use requests::Requests;
 use shapes::Shapes;
+use unsteady::Unsteady;
 
 /// How long a reconcile waits for the first listing of a kind; the owner is retried afterwards.
 const LISTING_PATIENCE: Duration = Duration::from_secs(10);
@@ -74,7 +77,8 @@ pub struct Applicant<'a> {
 pub struct Submitted {
     /// For the engine.
     pub observation: Observation,
-    /// Look again after this time: a writer keeps undoing us, or the kind cannot be watched.
+    /// Look again after this time: a writer keeps undoing us, our own status keeps changing the rendering, or the kind
+    /// cannot be watched.
     pub again: Option<Duration>,
     /// Warning events: reason and message.
     pub warnings: Vec<(EventReason, String)>,
@@ -91,6 +95,10 @@ impl Submitted {
             unwatched: None,
         }
     }
+
+    fn look_again(&mut self, after: Duration) {
+        self.again = Some(self.again.map_or(after, |again| again.min(after)));
+    }
 }
 
 /// Submits objects for all owners of one controller.
@@ -99,6 +107,7 @@ pub struct Submitter {
     watches: Arc<StampedWatches>,
     requests: Requests,
     fights: Fights,
+    unsteady: Unsteady,
     shapes: Shapes,
 }
 
@@ -142,6 +151,7 @@ impl Submitter {
             watches,
             requests,
             fights: Fights::default(),
+            unsteady: Unsteady::default(),
             shapes: Shapes::default(),
         }
     }
@@ -249,11 +259,7 @@ impl Submitter {
     fn note_unwatched(source: &Source, submitted: &mut Submitted) {
         if let Source::Live(watch, why) = source {
             let resource = watch.served().qualified();
-            submitted.again = Some(
-                submitted
-                    .again
-                    .map_or(SLOW_READ, |again| again.min(SLOW_READ)),
-            );
+            submitted.look_again(SLOW_READ);
             submitted.unwatched = Some(format!(
                 "[{resource}] is read every {} s only, because the controller cannot watch it: {why}; \
                  grant it the verbs list and watch on {resource}",

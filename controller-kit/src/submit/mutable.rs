@@ -28,14 +28,33 @@ impl Submitter {
             }
             refuse_contested(applicant, submission, held)?;
         }
-        let rendering = rendering_of(applicant, submission, source.served());
-        if let Some(back) = self.fights.held_back(rendering, now()) {
-            let present = held.as_ref().unwrap_or(&back.applied);
-            let mut submitted = Self::report(source, present, Write::Unchanged);
-            submitted.again = Some(back.wait);
-            return Ok(submitted);
+        if let Some(waiting) = self.waiting(applicant, submission, source, held.as_ref()) {
+            return Ok(waiting);
         }
         self.apply(applicant, submission, source, held).await
+    }
+
+    /// What there is, while it is too early to write: somebody keeps undoing the rendering, or we keep changing it.
+    fn waiting(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        source: &Source,
+        held: Option<&Arc<Stamped>>,
+    ) -> Option<Submitted> {
+        let rendering = rendering_of(applicant, submission, source.served());
+        let (present, wait) = if let Some(back) = self.fights.held_back(rendering, now()) {
+            (held.cloned().unwrap_or(back.applied), back.wait)
+        } else {
+            let wait = self.unsteady.held_back(applicant.uid, submission, now())?;
+            let present = held
+                .cloned()
+                .or_else(|| renamed(applicant, submission, source));
+            (present?, wait)
+        };
+        let mut submitted = Self::report(source, &present, Write::Unchanged);
+        submitted.look_again(wait);
+        Some(submitted)
     }
 
     /// The live object with the rendered name, from the watch or, where the kind cannot be watched, from the server.
@@ -100,6 +119,7 @@ impl Submitter {
         };
         let rendering = rendering_of(applicant, submission, source.served());
         let answers = self.fights.written(rendering, &stamped, now());
+        let unsteady = self.unsteady.written(applicant, submission, now());
         // What the server did not take is written down once and tolerated from then on, so it cannot loop.
         let unowned = encode(&uncovered_by(&stamped, &submission.object, source.served()));
         if unowned.as_deref() != stamped.unowned.as_deref() {
@@ -119,6 +139,7 @@ impl Submitter {
         self.shapes
             .learn(kind, submission, stamped.unowned.as_deref());
         let mut submitted = Self::report(source, &stamped, write);
+        submitted.warnings.extend(unsteady);
         if !first.conformed.is_empty() {
             submitted.warnings.push((EventReason::FieldsDropped, format!(
                 "[{}] left out of {} [{}] because its kind does not declare them or lists them twice: {}; correct the template",
@@ -250,6 +271,23 @@ impl Submitter {
         Self::note_unwatched(source, &mut submitted);
         submitted
     }
+}
+
+/// What the step stamped before; a rendering that changes may change its name, too.
+fn renamed(
+    applicant: &Applicant<'_>,
+    submission: &Submission,
+    source: &Source,
+) -> Option<Arc<Stamped>> {
+    let Source::Watch(watch) = source else {
+        return None;
+    };
+    let mut owned = watch.owned_by(applicant.uid);
+    owned.retain(|held| {
+        let step = held.labels().remove(labels::RESOURCE_NAME);
+        !held.terminating && step.as_deref() == Some(&submission.resource)
+    });
+    owned.pop()
 }
 
 fn key_of(applicant: &Applicant<'_>, submission: &Submission, served: &Served) -> ObjectKey {

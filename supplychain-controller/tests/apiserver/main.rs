@@ -19,4 +19,5 @@ mod robustness;
 mod secrets;
 mod takeover;
 mod unchanged;
+mod unstable;
 mod ytt;

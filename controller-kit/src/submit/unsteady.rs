@@ -1,0 +1,236 @@
+//! How often a rendering is followed that changes because of our own status writes alone (design 4, row `ytt`).
+//!
+//! Such a template makes a circle: its object changes the status, the status its rendering, and the rendering the object;
+//! where it is immutable, each round starts one more run. One such change may be meant and is followed at once. The
+//! following ones wait ever longer, and somebody is told.
+
+use std::time::Duration;
+
+use api_types::{EventReason, labels};
+use realizer::Submission;
+use tokio::time::Instant;
+
+use super::Applicant;
+use super::pace::{Pace, Paced, Repeatable, hash_of};
+
+const PACE: Pace = Pace {
+    // A template that publishes the status sees it settle within this.
+    first: Duration::from_secs(1),
+    // It goes on publishing, and within the time in which we look again at anything.
+    longest: Duration::from_mins(1),
+    // Longer than most runs take: a circle that goes through one is slow by itself, but it is one.
+    calm: Duration::from_mins(10),
+};
+
+/// From this many changes in a row on somebody is told.
+const TOLD_FROM: u32 = 2;
+
+/// The latest writes of templates that may see our status writes, by step; the note is the rendering. All others have no
+/// basis, and nothing is remembered of them.
+#[derive(Debug)]
+pub(super) struct Unsteady(Paced<u64>);
+
+impl Default for Unsteady {
+    fn default() -> Self {
+        Self(Paced::new(PACE))
+    }
+}
+
+impl Unsteady {
+    /// How long this rendering has to wait because nothing but our own status writes made it another one.
+    pub(super) fn held_back(
+        &self,
+        owner: &str,
+        submission: &Submission,
+        now: Instant,
+    ) -> Option<Duration> {
+        let (wait, rendering) = self.0.last(write_of(owner, submission)?, now)?;
+        let is_another = rendering != hash_of(&submission.digest);
+        (is_another && !wait.is_zero()).then_some(wait)
+    }
+
+    /// Records a write; returns what to tell when this was not the first change in a row.
+    pub(super) fn written(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        now: Instant,
+    ) -> Option<(EventReason, String)> {
+        let changes = self.record(applicant.uid, submission, now);
+        (changes >= TOLD_FROM).then(|| {
+            let message = warning(&applicant.kind.to_lowercase(), submission);
+            (EventReason::RenderingUnstable, message)
+        })
+    }
+
+    /// How often in a row the rendering became another one; one that was written again is none.
+    fn record(&self, owner: &str, submission: &Submission, now: Instant) -> u32 {
+        let Some(write) = write_of(owner, submission) else {
+            return 0;
+        };
+        let rendering = hash_of(&submission.digest);
+        match self.0.last(write, now) {
+            Some((_, last)) if last == rendering => 0,
+            _ => self.0.written(write, now, |_| rendering),
+        }
+    }
+}
+
+fn write_of(owner: &str, submission: &Submission) -> Option<Repeatable> {
+    let basis = submission.basis.as_ref()?;
+    Some(Repeatable::new(&(owner, &submission.resource), basis))
+}
+
+fn warning(owner: &str, submission: &Submission) -> String {
+    let label = |key: &str| submission.family.get(key).map_or("", String::as_str);
+    format!(
+        "[{}] template [{}/{}] renders something else after each status of ours, because it reads the status or the \
+         resourceVersion of the {owner}; its object is written ever less often; read the value from an input instead",
+        submission.resource,
+        label(labels::TEMPLATE_KIND),
+        label(labels::CLUSTER_TEMPLATE_NAME),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn submission(basis: Option<&str>, digest: &str) -> Submission {
+        let labels = [
+            (labels::TEMPLATE_KIND, "ClusterTemplate"),
+            (labels::CLUSTER_TEMPLATE_NAME, "t"),
+        ];
+        Submission {
+            resource: "step".to_owned(),
+            object: json!({}),
+            digest: digest.to_owned(),
+            basis: basis.map(str::to_owned),
+            lifecycle: realizer::Lifecycle::Mutable,
+            family: labels
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .into(),
+            reads: Vec::new().into(),
+            precondition: None,
+        }
+    }
+
+    /// Writes each rendering as soon as it may be; returns how long each waited, in seconds, and the changes in a row.
+    fn follow(unsteady: &Unsteady, renderings: &[(Option<&str>, &str)]) -> Vec<(u64, u32)> {
+        let mut now = Instant::now();
+        let mut write = |(basis, digest): &(Option<&str>, &str)| {
+            let submission = submission(*basis, digest);
+            let wait = unsteady.held_back("uid", &submission, now);
+            now += wait.unwrap_or_default();
+            assert_eq!(unsteady.held_back("uid", &submission, now), None);
+            let changes = unsteady.record("uid", &submission, now);
+            (wait.unwrap_or_default().as_secs(), changes)
+        };
+        renderings.iter().map(&mut write).collect()
+    }
+
+    #[test]
+    fn the_first_change_is_followed_at_once_and_later_ones_ever_less_often() {
+        let renderings: Vec<String> = (0..9).map(|round| round.to_string()).collect();
+        let renderings: Vec<_> = renderings
+            .iter()
+            .map(|rendering| (Some("same"), rendering.as_str()))
+            .collect();
+        let waits = follow(&Unsteady::default(), &renderings);
+        assert_eq!(
+            waits,
+            [
+                (0, 0),
+                (0, 1),
+                (2, 2),
+                (4, 3),
+                (8, 4),
+                (16, 5),
+                (32, 6),
+                (60, 7),
+                (60, 8)
+            ]
+        );
+    }
+
+    #[test]
+    fn two_renderings_in_turn_are_a_circle_too() {
+        let (a, b) = ((Some("same"), "a"), (Some("same"), "b"));
+        let waits = follow(&Unsteady::default(), &[a, b, a, b]);
+        assert_eq!(waits, [(0, 0), (0, 1), (2, 2), (4, 3)]);
+    }
+
+    #[test]
+    fn what_has_another_basis_or_none_is_followed_at_once() {
+        let bases = ["x", "y", "z", "x"];
+        let renderings = bases.map(|basis| (Some(basis), basis));
+        assert_eq!(follow(&Unsteady::default(), &renderings), [(0, 0); 4]);
+        let renderings = bases.map(|digest| (None, digest));
+        let unsteady = Unsteady::default();
+        assert_eq!(follow(&unsteady, &renderings), [(0, 0); 4]);
+        assert_eq!(unsteady.0.remembered(), 0);
+    }
+
+    #[test]
+    fn a_changed_input_ends_the_circle() {
+        let circle = [
+            (Some("same"), "1"),
+            (Some("same"), "2"),
+            (Some("same"), "3"),
+            (Some("new"), "4"),
+            (Some("new"), "5"),
+        ];
+        let waits = follow(&Unsteady::default(), &circle);
+        assert_eq!(waits, [(0, 0), (0, 1), (2, 2), (0, 0), (0, 1)]);
+    }
+
+    #[test]
+    fn the_same_rendering_written_again_is_no_change() {
+        let (a, b) = ((Some("same"), "a"), (Some("same"), "b"));
+        let waits = follow(&Unsteady::default(), &[a, a, a, b, b]);
+        assert_eq!(waits, [(0, 0), (0, 0), (0, 0), (0, 1), (0, 0)]);
+    }
+
+    #[test]
+    fn a_rendering_that_was_stable_for_long_may_change_at_once() {
+        let unsteady = Unsteady::default();
+        let now = Instant::now();
+        let write = |digest: &str, now| unsteady.record("uid", &submission(Some("s"), digest), now);
+        assert_eq!(
+            [write("a", now), write("b", now), write("c", now)],
+            [0, 1, 2]
+        );
+        let later = now + PACE.calm;
+        let changed = submission(Some("s"), "d");
+        assert_eq!(unsteady.held_back("uid", &changed, later), None);
+        assert_eq!(write("d", later), 0);
+    }
+
+    #[test]
+    fn steps_and_owners_are_counted_apart() {
+        let unsteady = Unsteady::default();
+        let now = Instant::now();
+        for digest in ["a", "b", "c"] {
+            unsteady.record("uid", &submission(Some("s"), digest), now);
+        }
+        let next = submission(Some("s"), "d");
+        assert!(unsteady.held_back("uid", &next, now).is_some());
+        assert_eq!(unsteady.held_back("other", &next, now), None);
+        let other = Submission {
+            resource: "other".to_owned(),
+            ..next
+        };
+        assert_eq!(unsteady.held_back("uid", &other, now), None);
+    }
+
+    #[test]
+    fn the_warning_names_step_and_template_and_says_what_to_do() {
+        assert_eq!(
+            warning("workload", &submission(Some("s"), "d")),
+            "[step] template [ClusterTemplate/t] renders something else after each status of ours, because it reads the \
+             status or the resourceVersion of the workload; its object is written ever less often; read the value from an \
+             input instead"
+        );
+    }
+}
