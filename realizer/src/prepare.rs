@@ -180,13 +180,7 @@ impl Preparing<'_> {
             &self.step.params,
             &self.owner.params,
         );
-        Context::new(
-            self.owner.views(),
-            self.step,
-            &params,
-            &self.inputs,
-            labels,
-        )
+        Context::new(self.owner.views(), self.step, &params, &self.inputs, labels)
     }
 
     /// Made only for templates that see our status writes: it digests the whole context.
