@@ -2,12 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::condition::Condition;
-use crate::templates::RetentionPolicy;
+use crate::status::StampedRef;
+use crate::templates::{HealthRule, RetentionPolicy};
+
+/// The most attempts a [`RetryPolicy`] may ask for; the schema's maximum.
+pub const MOST_ATTEMPTS: u32 = 20;
+
+/// How many runs [`RunnableStatus::runs`] remembers.
+pub const MOST_RUNS: usize = 20;
 
 /// Which ClusterRunTemplate to stamp, with which inputs.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
@@ -48,6 +56,53 @@ pub struct RunnableSpec {
     pub service_account_name: Option<String>,
     /// How many finished objects are kept; ten of each when absent, by the schema's default.
     pub retention_policy: RetentionPolicy,
+    /// Whether a failed run is tried again; not when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retry: Option<RetryPolicy>,
+    /// What happens when the inputs change while a run is going; [`Concurrency::Allow`] when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub concurrency: Option<Concurrency>,
+}
+
+/// How often a failed run is tried again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RetryPolicy {
+    /// How many runs there are for the same inputs at the most, the first included; 1 to [`MOST_ATTEMPTS`].
+    pub max_attempts: u32,
+    /// How long after its end the first failed run is tried again, as in `30s`; doubles with each attempt. Ten seconds
+    /// when absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backoff: Option<String>,
+}
+
+/// What happens when the inputs change while a run is going.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+)]
+pub enum Concurrency {
+    /// A new run starts beside it.
+    #[default]
+    Allow,
+    /// The new run waits for its end; of several changes only the last one is run.
+    Queue,
+    /// The going run is deleted, and the new one starts when it is gone.
+    Replace,
+}
+
+impl Concurrency {
+    /// The text in the Runnable.
+    ///
+    /// ```
+    /// assert_eq!(api_types::runnable::Concurrency::default().as_str(), "Allow");
+    /// ```
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Allow => "Allow",
+            Self::Queue => "Queue",
+            Self::Replace => "Replace",
+        }
+    }
 }
 
 /// A ClusterRunTemplate by name.
@@ -96,6 +151,66 @@ pub struct RunnableStatus {
     /// Any JSON by output name, of the newest object that succeeded.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: BTreeMap<String, Value>,
+    /// The object that was submitted last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stamped_ref: Option<StampedRef>,
+    /// The runs, newest first, also those that are gone; [`MOST_RUNS`] at the most.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<RunRecord>,
+    /// The value of annotation `carto.run/rerun-requested-at` that runs are made for. Taking the annotation away
+    /// starts no run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_rerun_requested_at: Option<String>,
+}
+
+/// One run of a Runnable.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunRecord {
+    /// Name of the object.
+    pub name: String,
+    /// Digest of what it was made from: the rendering, the attempt and the request for a rerun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// When it was created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started: Option<Time>,
+    /// When it ended, or was seen to have ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished: Option<Time>,
+    /// What came of it.
+    pub result: RunResult,
+    /// Why, in the words of the object.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// What came of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum RunResult {
+    /// It is going.
+    Running,
+    /// It succeeded.
+    Succeeded,
+    /// It failed.
+    Failed,
+    /// It was deleted before its end.
+    Removed,
+}
+
+impl RunResult {
+    /// Every result.
+    pub const ALL: [Self; 4] = [Self::Running, Self::Succeeded, Self::Failed, Self::Removed];
+
+    /// The text of `result`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "Running",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+            Self::Removed => "Removed",
+        }
+    }
 }
 
 /// The object a Runnable creates, and where its outputs are.
@@ -119,9 +234,15 @@ pub struct RunnableStatus {
 )]
 #[serde(default, rename_all = "camelCase")]
 pub struct ClusterRunTemplateSpec {
-    /// The object to stamp, with `$(…)$` tags.
+    /// The object to stamp, with `$(…)$` tags. Exactly one of `template` and `ytt` is given when admitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<Value>,
+    /// The object to stamp, as a ytt document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ytt: Option<String>,
+    /// When a run has succeeded (healthy) or failed (unhealthy); by its condition `Succeeded` when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub health_rule: Option<HealthRule>,
     /// Path in the stamped object by output name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub outputs: BTreeMap<String, String>,

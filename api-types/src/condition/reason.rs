@@ -106,6 +106,8 @@ pub enum Reason {
     InputsNotReady,
     /// The object belongs to another owner or step, or another writer keeps undoing it.
     ObjectContested,
+    /// A run waits until another one of the same Runnable has ended or is gone.
+    WaitingForRun,
     /// An object that is no longer wanted could not be deleted yet.
     DeletionPending,
     /// No right to watch a stamped kind.
@@ -184,6 +186,7 @@ impl Reason {
             Self::ClientBuilderError => "ClientBuilderError",
             Self::InputsNotReady => "InputsNotReady",
             Self::ObjectContested => "ObjectContested",
+            Self::WaitingForRun => "WaitingForRun",
             Self::DeletionPending => "DeletionPending",
             Self::WatchForbidden => "WatchForbidden",
             Self::ValidationRunning => "ValidationRunning",

@@ -19,6 +19,8 @@ pub(super) trait Refine: Sized {
     fn defaults_to(self, value: Value) -> Self;
     /// The least number allowed.
     fn minimum(self, number: i32) -> Self;
+    /// The largest number.
+    fn maximum(self, number: u32) -> Self;
     /// At least this many items.
     fn min_items(self, count: i64) -> Self;
 }
@@ -62,6 +64,13 @@ impl Refine for JSONSchemaProps {
     fn minimum(self, number: i32) -> Self {
         Self {
             minimum: Some(number.into()),
+            ..self
+        }
+    }
+
+    fn maximum(self, number: u32) -> Self {
+        Self {
+            maximum: Some(number.into()),
             ..self
         }
     }

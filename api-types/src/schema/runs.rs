@@ -2,13 +2,25 @@
 
 use serde_json::json;
 
-use super::build::{Object, Refine, any, any_object, map, object, plain_text, text};
+use super::build::{
+    Object, Refine, any, any_object, integer, list, map, object, plain_text, text, time,
+};
 use super::core::{conditions, observed_generation};
+use super::owners::stamped_ref;
 use super::root;
-use super::templates::retention_policy;
+use super::templates::{health_rule, retention_policy};
+use crate::duration::DURATION_PATTERN;
+use crate::runnable::{Concurrency, MOST_ATTEMPTS, RunResult};
 
 pub(super) fn runnable() -> Object {
+    let concurrencies =
+        [Concurrency::Allow, Concurrency::Queue, Concurrency::Replace].map(Concurrency::as_str);
     let spec = object("Which template, with which inputs.")
+        .optional(
+            "concurrency",
+            text("What happens when the inputs change while a run is going; Allow when absent.")
+                .one_of(&concurrencies),
+        )
         .optional(
             "inputs",
             map("Inputs for the template, by name.", any("Any JSON.")),
@@ -18,6 +30,7 @@ pub(super) fn runnable() -> Object {
             retention_policy("How many finished objects are kept.")
                 .with_default(json!({"maxFailedRuns": 10, "maxSuccessfulRuns": 10})),
         )
+        .optional("retry", retry())
         .required(
             "runTemplateRef",
             object("The ClusterRunTemplate.")
@@ -37,6 +50,10 @@ pub(super) fn runnable() -> Object {
             "conditions",
             conditions("What is known, in a fixed order; Ready sums up."),
         )
+        .optional(
+            "lastRerunRequestedAt",
+            text("The request for a rerun that runs are made for."),
+        )
         .optional("observedGeneration", observed_generation())
         .optional(
             "outputs",
@@ -44,12 +61,51 @@ pub(super) fn runnable() -> Object {
                 "Outputs of the newest object that succeeded, by name.",
                 any("Any JSON."),
             ),
+        )
+        .optional("runs", list("The runs, newest first.", run()))
+        .optional(
+            "stampedRef",
+            stamped_ref("The object that was submitted last."),
         );
     root(
         "An object that is created anew whenever its inputs change.",
         spec,
     )
     .optional("status", status)
+}
+
+fn retry() -> Object {
+    object("Whether a failed run is tried again with the same inputs.")
+        .optional(
+            "backoff",
+            text(
+                "How long after the first failure, as in 30s; doubles each time. 10s when absent.",
+            )
+            .pattern(DURATION_PATTERN),
+        )
+        .required(
+            "maxAttempts",
+            integer("How many runs at the most, the first included.")
+                .minimum(1)
+                .maximum(MOST_ATTEMPTS),
+        )
+}
+
+fn run() -> Object {
+    let results = RunResult::ALL.map(RunResult::as_str);
+    object("A run.")
+        .optional(
+            "digest",
+            text("Digest of what it was made from: rendering, attempt and request for a rerun."),
+        )
+        .optional(
+            "finished",
+            time("When it ended, or was seen to have ended."),
+        )
+        .optional("message", text("Why, in the words of the object."))
+        .required("name", text("Name of the object."))
+        .required("result", text("What came of it.").one_of(&results))
+        .optional("started", time("When it was created."))
 }
 
 fn selector() -> Object {
@@ -72,9 +128,19 @@ pub(super) fn run_template() -> Object {
             "outputs",
             map("Path in the created object, by output name.", plain_text()),
         )
-        .required(
+        .optional(
+            "healthRule",
+            health_rule(
+                "When a run has succeeded or failed: exactly one of the fields. By its condition Succeeded when absent.",
+            ),
+        )
+        .optional(
             "template",
-            any_object("The object to create, with $(...)$ tags."),
+            any_object("The object to create, with $(...)$ tags: exactly one of template and ytt."),
+        )
+        .optional(
+            "ytt",
+            text("The object to create, as a ytt document: exactly one of template and ytt."),
         );
     root(
         "The object a Runnable creates, and where its outputs are.",

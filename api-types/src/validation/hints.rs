@@ -6,7 +6,8 @@ use super::{PathCheck, Violation};
 use crate::blueprint::{BlueprintResource, BlueprintSpec, InputReference};
 use crate::runnable::ClusterRunTemplateSpec;
 use crate::templates::{
-    ClusterDeploymentTemplateSpec, ClusterDeploymentValidationTemplateSpec, HealthMatchField, HealthRule, TemplateKind, TemplateSpec,
+    ClusterDeploymentTemplateSpec, ClusterDeploymentValidationTemplateSpec, HealthMatchField,
+    HealthRule, TemplateKind, TemplateSpec,
 };
 
 pub(super) fn supply_chain(spec: &BlueprintSpec) -> Vec<String> {

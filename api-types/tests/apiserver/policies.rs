@@ -141,7 +141,7 @@ async fn policies_and_webhook_say_the_same() {
             until_enforced(&server, case).await;
         }
     }
-    assert_eq!(awaited.len(), 9, "{awaited:?}");
+    assert_eq!(awaited.len(), 11, "{awaited:?}");
     for case in cases {
         let Case {
             rule,
