@@ -28,6 +28,19 @@ pub enum Step {
     Done,
 }
 
+/// A machine that asks for one thing after another and is answered; see [`Step`] for which answer belongs to which
+/// question. An answer to a question that was not asked changes nothing.
+pub trait AskFeed {
+    /// What is needed next. Asked again without an answer in between, it says the same again.
+    fn next_step(&mut self) -> Step;
+    /// Answers [`Step::Render`].
+    fn record_rendered(&mut self, rendered: Rendered);
+    /// Answers [`Step::Look`].
+    fn record_looked(&mut self, looked: Looked);
+    /// Answers [`Step::Submit`].
+    fn record_observed(&mut self, observation: Observation);
+}
+
 /// A ytt run described as data; executing the process is the shell's part.
 #[derive(Debug, Clone, PartialEq)]
 pub struct YttCall {

@@ -221,3 +221,21 @@ impl<'a> Realization<'a> {
         });
     }
 }
+
+impl crate::AskFeed for Realization<'_> {
+    fn next_step(&mut self) -> Step {
+        Self::next_step(self)
+    }
+
+    fn record_rendered(&mut self, rendered: Rendered) {
+        Self::record_rendered(self, rendered);
+    }
+
+    fn record_looked(&mut self, looked: Looked) {
+        Self::record_looked(self, looked);
+    }
+
+    fn record_observed(&mut self, observation: Observation) {
+        Self::record_observed(self, observation);
+    }
+}

@@ -16,7 +16,7 @@ type Place = [Box<str>; 3];
 
 /// What the steps of one owner stand for.
 #[derive(Debug)]
-pub(super) struct Claims<'o> {
+pub struct Claims<'o> {
     /// Step by step, as rendered in this walk.
     walked: Mutex<BTreeMap<Box<str>, Place>>,
     owner: &'o Value,
@@ -24,7 +24,7 @@ pub(super) struct Claims<'o> {
 
 impl<'o> Claims<'o> {
     /// Nothing walked yet.
-    pub(super) fn of(owner: &'o Value) -> Self {
+    pub fn of(owner: &'o Value) -> Self {
         Self {
             walked: Mutex::default(),
             owner,
@@ -32,7 +32,7 @@ impl<'o> Claims<'o> {
     }
 
     /// A step renders this object.
-    pub(super) fn walk(&self, step: &str, object: &Value) {
+    pub fn walk(&self, step: &str, object: &Value) {
         if let Some(place) = place_of(object) {
             let mut walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
             walked.insert(step.into(), place);
@@ -41,7 +41,7 @@ impl<'o> Claims<'o> {
 
     /// Whether a step of the blueprint wants the object that bears its name. One that was not walked yet, or failed
     /// before it rendered anything, wants what it had; one of which nothing is known may want it.
-    pub(super) fn wants(&self, step: &str, object: &Value) -> bool {
+    pub fn wants(&self, step: &str, object: &Value) -> bool {
         let walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
         let place = walked.get(step).cloned().or_else(|| self.before(step));
         place.is_none_or(|place| place_of(object) == Some(place))

@@ -14,7 +14,9 @@ mod reconcile;
 mod report;
 mod shell;
 mod waiters;
+mod walk;
 
+pub use claims::Claims;
 pub use controller::OwnerController;
 pub use entries::{
     AccountEntry, BlueprintEntry, BlueprintFamily, Deliveries, OwnerEntry, SupplyChains,
@@ -23,3 +25,4 @@ pub use entries::{
 pub use report::{Realized, Subject};
 pub use shell::{Clock, OwnerKind, OwnerShell, Pending};
 pub use waiters::{Awaited, Waiters};
+pub use walk::{Reads, Walk};

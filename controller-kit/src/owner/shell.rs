@@ -201,6 +201,38 @@ impl OwnerShell {
             .remove(key);
     }
 
+    /// Whether an owner of our kind with this namespace, name and uid exists.
+    pub fn is_live_owner(&self, namespace: &str, name: &str, uid: &str) -> bool {
+        let owner = self.owners.get(&ObjectKey::new(namespace, name));
+        owner.is_some_and(|entry| *entry.uid == *uid)
+    }
+
+    /// The service account that an owner uses.
+    ///
+    /// # Errors
+    /// When there is none: what the owner waits for from now on.
+    pub fn account(
+        &self,
+        owner: &ObjectKey,
+        namespace: &str,
+        name: &str,
+    ) -> Result<Account, Awaited> {
+        let key = ObjectKey::new(namespace, name);
+        // Waits before it looks again: an account that comes in between would wake nobody.
+        let wait = || {
+            self.waiters.set(owner, &[Awaited::Account(key.clone())]);
+            self.accounts.get(&key)
+        };
+        match self.accounts.get(&key).or_else(wait) {
+            Some(account) => Ok(Account {
+                namespace: namespace.to_owned(),
+                name: name.to_owned(),
+                uid: account.uid.to_string(),
+            }),
+            None => Err(Awaited::Account(key)),
+        }
+    }
+
     /// Sends events about one object.
     pub fn emit<'e>(
         &self,

@@ -1,0 +1,222 @@
+//! One walk for one owner: the engine asks, the cluster answers.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use api_types::EventReason;
+use realizer::{
+    AskFeed, KnownObject, Looked, ObjectRef, Observation, Outcome, Removal, Step, Submission,
+    SubmitFailureKind,
+};
+
+use super::claims::Claims;
+use super::{Awaited, OwnerShell, Realized};
+use crate::mapper::Kind;
+use crate::stamped::Projection;
+use crate::submit::{Applicant, SubmitError};
+use crate::ytt::Ytt;
+
+/// Where the paths come from that are read on objects of a kind.
+pub type Reads<'w> = &'w (dyn Fn(&Kind) -> Projection + Send + Sync);
+
+/// One walk: for whom it is, and what it collects beside the outcome.
+pub struct Walk<'w> {
+    shell: &'w OwnerShell,
+    applicant: &'w Applicant<'w>,
+    claims: &'w Claims<'w>,
+    reads: Reads<'w>,
+    again: Option<Duration>,
+    awaited: Vec<Awaited>,
+    warnings: Vec<(EventReason, String)>,
+    unwatched: BTreeSet<String>,
+    kinds: BTreeSet<Kind>,
+}
+
+impl<'w> Walk<'w> {
+    /// Nothing asked yet. A watch is started with all paths that `reads` says, so that it need not grow.
+    pub fn new(
+        shell: &'w OwnerShell,
+        applicant: &'w Applicant<'w>,
+        claims: &'w Claims<'w>,
+        reads: Reads<'w>,
+    ) -> Self {
+        Self {
+            shell,
+            applicant,
+            claims,
+            reads,
+            again: None,
+            awaited: Vec::new(),
+            warnings: Vec::new(),
+            unwatched: BTreeSet::new(),
+            kinds: BTreeSet::new(),
+        }
+    }
+
+    /// Answers the machine until it asks no more.
+    ///
+    /// # Errors
+    /// When the owner's service account gives no token.
+    pub async fn drive(
+        &mut self,
+        machine: &mut (impl AskFeed + Send),
+        ytt: &Ytt,
+    ) -> Result<(), SubmitError> {
+        loop {
+            match machine.next_step() {
+                Step::Render(call) => {
+                    machine.record_rendered(ytt.render(self.applicant.namespace, &call).await);
+                }
+                Step::Look(submission) => machine.record_looked(self.look(&submission).await?),
+                Step::Submit(submission) => {
+                    machine.record_observed(self.submit(&submission).await?);
+                }
+                Step::Done => return Ok(()),
+            }
+        }
+    }
+
+    async fn submit(&mut self, submission: &Submission) -> Result<Observation, SubmitError> {
+        self.claims.walk(&submission.resource, &submission.object);
+        let kind = Kind::of(&submission.object);
+        let needed = self.use_kind(submission, kind.as_ref());
+        let submitted = self
+            .shell
+            .submitter
+            .submit(self.applicant, submission, &needed)
+            .await?;
+        if let Observation::Failed(failure) = &submitted.observation {
+            match failure.kind {
+                SubmitFailureKind::Forbidden => self.await_rights(),
+                SubmitFailureKind::Rejected | SubmitFailureKind::List => {
+                    self.awaited.extend(
+                        kind.as_ref()
+                            .map(|kind| Awaited::Group(kind.group().into())),
+                    );
+                }
+                SubmitFailureKind::Contested => self.look_again(crate::submit::SLOW_READ),
+            }
+        }
+        if let Some(text) = submitted.unwatched {
+            self.unwatched.insert(text);
+            self.await_rights();
+        }
+        self.kinds.extend(kind);
+        if let Some(again) = submitted.again {
+            self.look_again(again);
+        }
+        self.warnings.extend(submitted.warnings);
+        Ok(submitted.observation)
+    }
+
+    /// Has the kind watched for this owner; returns the paths to keep of its objects.
+    fn use_kind(&mut self, submission: &Submission, kind: Option<&Kind>) -> Projection {
+        let mut needed = Projection::new(submission.reads.iter().cloned());
+        if let Some(kind) = kind {
+            if !self.shell.submitter.watches().covers(kind, &needed) {
+                needed.grow(&(self.reads)(kind));
+            }
+            self.shell
+                .submitter
+                .watches()
+                .add_use(self.applicant.uid, kind);
+        }
+        needed
+    }
+
+    async fn look(&mut self, submission: &Submission) -> Result<Looked, SubmitError> {
+        let kind = Kind::of(&submission.object);
+        let needed = self.use_kind(submission, kind.as_ref());
+        let looked = self
+            .shell
+            .submitter
+            .look(self.applicant, submission, &needed)
+            .await?;
+        self.kinds.extend(kind);
+        Ok(looked)
+    }
+
+    /// Kinds that status remembers and this walk did not come to: the step has gone, or failed early. After a restart
+    /// nobody watches them, and of a family status names one member only; the others would never be found.
+    pub async fn watch_remembered(&mut self, objects: Vec<ObjectRef>) {
+        for object in objects {
+            let kind = Kind::new(&object.api_version, &object.kind);
+            if !self.kinds.contains(&kind) {
+                self.shell.submitter.watch(&kind).await;
+                self.kinds.insert(kind);
+            }
+        }
+    }
+
+    /// The objects of this owner. From here on the kinds of these and of the walk are watched for it, and no others.
+    pub fn known_objects(&mut self) -> Vec<KnownObject> {
+        let watches = self.shell.submitter.watches();
+        let known: Vec<KnownObject> = watches
+            .owned_by(self.applicant.uid)
+            .into_iter()
+            .map(|(served, object)| KnownObject {
+                object: object.reference(&served),
+                labels: object.labels(),
+                terminating: object.terminating,
+            })
+            .collect();
+        let kinds = known
+            .iter()
+            .map(|known| Kind::new(&known.object.api_version, &known.object.kind));
+        self.kinds.extend(kinds);
+        watches.set_uses(self.applicant.uid, std::mem::take(&mut self.kinds));
+        known
+    }
+
+    /// What is missing to watch the kinds of this walk.
+    pub fn unwatched(&mut self) -> BTreeSet<String> {
+        std::mem::take(&mut self.unwatched)
+    }
+
+    /// Deletes; says what could not be, and why.
+    ///
+    /// # Errors
+    /// When the owner's service account gives no token.
+    pub async fn remove(
+        &mut self,
+        removals: &[Removal],
+    ) -> Result<Vec<(Removal, String)>, SubmitError> {
+        let mut failed = Vec::new();
+        for removal in removals {
+            if let Err(why) = self.shell.submitter.remove(self.applicant, removal).await? {
+                failed.push((removal.clone(), why));
+            }
+        }
+        if !failed.is_empty() {
+            self.await_rights();
+            // Not every change of rights has an event: a policy or a webhook may have forbidden it.
+            self.look_again(crate::submit::SLOW_READ);
+        }
+        Ok(failed)
+    }
+
+    /// What it came to, for the report.
+    pub fn realized(self, outcome: Outcome) -> Realized {
+        Realized {
+            outcome,
+            again: self.again,
+            awaited: self.awaited,
+            warnings: self.warnings,
+        }
+    }
+
+    fn await_rights(&mut self) {
+        let applicant = self.applicant;
+        // The binding is where the objects are, which is not where a lent account is; a role may be in either.
+        for namespace in [applicant.namespace, &applicant.account.namespace] {
+            let rights = Awaited::Rights(namespace.into());
+            if !self.awaited.contains(&rights) {
+                self.awaited.push(rights);
+            }
+        }
+    }
+
+    fn look_again(&mut self, after: Duration) {
+        self.again = Some(self.again.map_or(after, |earlier| earlier.min(after)));
+    }
+}
