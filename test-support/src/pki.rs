@@ -164,7 +164,14 @@ fn authority_params() -> anyhow::Result<CertificateParams> {
 }
 
 fn server_params() -> anyhow::Result<CertificateParams> {
-    let names = ["localhost", "127.0.0.1", "kubernetes.default.svc"].map(str::to_owned);
+    // The last is the Service `kubernetes` where Pods run: the first address of hack/node's range.
+    let names = [
+        "localhost",
+        "127.0.0.1",
+        "kubernetes.default.svc",
+        "10.97.0.1",
+    ]
+    .map(str::to_owned);
     let mut params = CertificateParams::new(names)?;
     params.distinguished_name = named("kube-apiserver");
     params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
