@@ -31,6 +31,10 @@ demo: control-plane ## Run the whole product on a real API server and show what 
 test: control-plane ## Run all tests; builds the real API server first (about 6 minutes, once)
 	$(WITH_ASSETS) cargo test --workspace --no-fail-fast
 
+.PHONY: test-node
+test-node: control-plane node ## Run the tests in which Pods run, on a real node; needs root
+	$(WITH_ASSETS) cargo test -p e2e --features node --test node -- --test-threads=1
+
 .PHONY: lint
 lint: ## Formatting, clippy, licences and bans of dependencies, shell scripts, charts
 	hack/lint.sh
@@ -63,9 +67,14 @@ control-plane: ## Build the pinned API server, etcd, Flux, ytt, ... into the cac
 control-plane-path: ## Print the folder of these binaries
 	@$(CONTROL_PLANE) --path
 
+.PHONY: node
+node: ## Build kubelet, kube-proxy and scheduler, and install a container runtime, where missing; needs root
+	@hack/node/build.sh
+
 .PHONY: clean-cache
-clean-cache: ## Remove all cached control planes
+clean-cache: ## Remove all cached control planes and parts of nodes
 	$(CONTROL_PLANE) --clean
+	hack/node/build.sh --clean
 
 ##@ Measurements and cross-checks
 

@@ -1,0 +1,10 @@
+//! What needs Pods that run: a real node on this machine. Needs root; `make test-node` runs it.
+
+mod killed;
+mod traces;
+mod workloads;
+
+use std::time::Duration;
+
+/// How long anything may take, on a busy machine.
+const LIMIT: Duration = Duration::from_mins(1);
