@@ -68,14 +68,20 @@ impl Stage {
             touches: AtomicU32::new(0),
         };
         stage.apply(include_str!("../fixtures/test-crd.yaml")).await;
-        stage.apply(&rights(&stage.namespace)).await;
+        stage.apply_rights().await;
         stage
     }
 
     /// Goes on in another namespace, with the same rights there.
     pub async fn move_to_new_namespace(&mut self) {
         self.namespace = self.plane.create_namespace("dev").await.unwrap();
-        self.apply(&rights(&self.namespace)).await;
+        self.apply_rights().await;
+    }
+
+    async fn apply_rights(&self) {
+        let rights = include_str!("../fixtures/test-rights.yaml");
+        self.apply(&rights.replace("NAMESPACE", &self.namespace))
+            .await;
     }
 
     /// With the controller.
@@ -479,32 +485,4 @@ pub fn condition(status: &Value, condition_type: &str) -> Value {
         .into_iter()
         .find(|condition| condition["type"] == condition_type)
         .unwrap_or_default()
-}
-
-/// A service account that may do everything with the kinds of these tests.
-fn rights(namespace: &str) -> String {
-    format!(
-        r"
-apiVersion: v1
-kind: ServiceAccount
-metadata: {{name: sa, namespace: {namespace}}}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {{name: stamps, namespace: {namespace}}}
-rules:
-- apiGroups: [test.run]
-  resources: [tests]
-  verbs: [get, list, create, patch, delete]
-- apiGroups: ['']
-  resources: [configmaps]
-  verbs: [get, list, create, patch, delete]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {{name: stamps, namespace: {namespace}}}
-roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: stamps}}
-subjects: [{{kind: ServiceAccount, name: sa, namespace: {namespace}}}]
-"
-    )
 }
