@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api_types::event::EventReason;
 use api_types::{BlueprintRef, Condition, ConditionStatus, ConditionType, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -11,8 +10,9 @@ use crate::entry::{Entry, EntryMaker};
 use crate::error::StepError;
 use crate::orphans::{CurrentStep, Orphans, is_same};
 use crate::owner_status::{OwnerStatus, stamped_ref};
+use crate::report::{self, Extras};
 use crate::step_end::{StepEnd, StepResult};
-use crate::{Blueprint, ObjectRef, Outcome, Owner, Realization, Removal, Retry, events};
+use crate::{Blueprint, ObjectRef, Outcome, Owner, Realization, Removal, Retry};
 
 /// An object of the owner in the shell's caches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,7 +127,7 @@ impl<'a> Conclusion<'a> {
     /// The outcome, given the deletions that failed (NotFound is no failure) and why.
     pub fn report(self, failed: &[(Removal, String)]) -> Outcome {
         let conditions = self.conditions(failed);
-        let unwatched = self.unwatched_event(&conditions);
+        let unwatched = report::unwatched_event(&self.owner.status.conditions, &conditions);
         let status = OwnerStatus {
             observed_generation: Some(self.owner.generation),
             conditions,
@@ -194,50 +194,17 @@ impl<'a> Conclusion<'a> {
             message,
         );
         conditions.derive_ready();
-        if !failed.is_empty() {
-            let message = deletion_message(failed);
-            conditions.add(
-                ConditionType::DeletionPending,
-                ConditionStatus::True,
-                &Reason::DeletionPending,
-                message,
-            );
-        }
-        let contested: Vec<String> = self
+        let contested = self
             .errors
             .iter()
-            .filter(|error| matches!(error, StepError::Contested { .. }))
-            .map(ToString::to_string)
-            .collect();
-        if !contested.is_empty() {
-            conditions.add(
-                ConditionType::ObjectContested,
-                ConditionStatus::True,
-                &Reason::ObjectContested,
-                contested.join("; "),
-            );
-        }
-        if !self.unwatched.is_empty() {
-            let texts: Vec<&str> = self.unwatched.iter().map(String::as_str).collect();
-            conditions.add(
-                ConditionType::WatchForbidden,
-                ConditionStatus::True,
-                &Reason::WatchForbidden,
-                texts.join("; "),
-            );
-        }
-        conditions.finish()
-    }
-
-    /// Told when it is new, not with each of the slow reads.
-    fn unwatched_event(&self, conditions: &[Condition]) -> Option<crate::OwnerEvent> {
-        let message = |conditions| {
-            conditions::of_type(conditions, ConditionType::WatchForbidden)
-                .map(|condition: &Condition| condition.message.clone())
+            .filter(|error| matches!(error, StepError::Contested { .. }));
+        let extras = Extras {
+            failed,
+            contested: contested.map(ToString::to_string).collect(),
+            unwatched: &self.unwatched,
         };
-        let told = message(&self.owner.status.conditions);
-        let now = message(conditions)?;
-        (told.as_ref() != Some(&now)).then(|| events::of_status(EventReason::WatchForbidden, now))
+        extras.add(&mut conditions);
+        conditions.finish()
     }
 
     /// The conditions `Healthy` of all steps that have one, taken together.
@@ -275,49 +242,17 @@ fn current_steps<'r>(entries: &'r [Entry], results: &'r [StepResult]) -> Vec<Cur
         .collect()
 }
 
-fn deletion_message(failed: &[(Removal, String)]) -> String {
-    let objects: Vec<String> = failed
-        .iter()
-        .map(|(removal, cause)| {
-            let object = events::shown(&removal.object)
-                .unwrap_or_else(|| format!("{}/{}", removal.object.kind, removal.object.name));
-            format!("[{object}]: {cause}")
-        })
-        .collect();
-    format!(
-        "unable to delete objects that are no longer wanted: {}",
-        objects.join("; ")
-    )
-}
-
 /// What was deleted; and what could not be, once.
 fn removal_events(
     removals: &[Removal],
     failed: &[(Removal, String)],
     previous: &OwnerStatus,
 ) -> Vec<crate::OwnerEvent> {
-    let mut told = Vec::new();
-    for removal in removals {
-        let Some(shown) = events::shown(&removal.object) else {
-            continue;
-        };
-        match failed
-            .iter()
-            .find(|(failed, _)| is_same(&failed.object, &removal.object))
-        {
-            None => told.push(events::removed(format!("Deleted object [{shown}]"))),
-            Some((_, cause)) => {
-                if !previous
-                    .pending_refs()
-                    .any(|pending| is_same(&pending, &removal.object))
-                {
-                    let message = format!("Could not delete object [{shown}]: {cause}");
-                    told.push(events::of_status(EventReason::DeletionFailed, message));
-                }
-            }
-        }
-    }
-    told
+    report::removal_events(removals, failed, &|object| {
+        previous
+            .pending_refs()
+            .any(|pending| is_same(&pending, object))
+    })
 }
 
 /// Compares the new status with the present one and puts everything together.
@@ -328,11 +263,11 @@ pub(crate) fn outcome(
     removals: Vec<Removal>,
     retry: Retry,
 ) -> Outcome {
-    let ready = conditions::of_type(&status.conditions, ConditionType::Ready);
+    let (ready, reason) = report::ready(&status.conditions);
     Outcome {
         changed: *status != owner.status,
-        ready: ready.map_or(ConditionStatus::Unknown, |ready| ready.status),
-        reason: ready.map(|ready| ready.reason.clone()).unwrap_or_default(),
+        ready,
+        reason,
         status: status.write(owner.family),
         events,
         removals,

@@ -9,7 +9,6 @@ use crate::interpolate::Compiled;
 use crate::jsonpath::Root;
 use crate::numbers;
 use crate::outputs::{Output, OutputValues};
-use crate::own_status::OWNER_KEYS;
 use crate::typed_view::{Views, settled};
 
 /// The inputs of a step, resolved as far as their providers have outputs.
@@ -88,9 +87,16 @@ fn fits(slot: InputSlot, output: &Output) -> bool {
     }
 }
 
+/// The keys of an owner; both are there for both families (spec 3.5).
+const OWNER: &[&str] = &["workload", "deliverable"];
+
+/// The key of a Runnable (spec 5.2).
+const RUNNABLE: &[&str] = &["runnable"];
+
 /// The top-level entries, owner aside.
 pub(crate) struct Context<'c> {
     owner: &'c Views,
+    owner_keys: &'static [&'static str],
     entries: Map<String, Value>,
 }
 
@@ -126,7 +132,21 @@ impl<'c> Context<'c> {
             });
             insert(plural, Value::Object(named.collect()));
         }
-        Self { owner, entries }
+        Self {
+            owner,
+            owner_keys: OWNER,
+            entries,
+        }
+    }
+
+    /// The context of a ClusterRunTemplate; without a selector, `selected` is null.
+    pub(crate) fn of_run(runnable: &'c Views, selected: Option<&Value>) -> Self {
+        let selected = selected.cloned().unwrap_or_default();
+        Self {
+            owner: runnable,
+            owner_keys: RUNNABLE,
+            entries: Map::from_iter([("selected".to_owned(), selected)]),
+        }
     }
 }
 
@@ -161,8 +181,8 @@ impl Context<'_> {
     /// The values for ytt, which sees JSON with unset fields left out.
     pub(crate) fn into_values(self) -> BTreeMap<String, Value> {
         let mut values: BTreeMap<String, Value> = self.entries.into_iter().collect();
-        for key in OWNER_KEYS {
-            values.insert(key.to_owned(), self.owner.json.clone());
+        for key in self.owner_keys {
+            values.insert((*key).to_owned(), self.owner.json.clone());
         }
         values
     }
@@ -171,10 +191,12 @@ impl Context<'_> {
     pub(crate) fn render(&self, template: &Compiled) -> Result<Value, String> {
         let typed = View {
             owner: &self.owner.typed,
+            owner_keys: self.owner_keys,
             entries: &self.entries,
         };
         let json = View {
             owner: &self.owner.json,
+            owner_keys: self.owner_keys,
             entries: &self.entries,
         };
         template
@@ -189,12 +211,13 @@ impl Context<'_> {
 /// The context with one of the two views of the owner.
 struct View<'v> {
     owner: &'v Value,
+    owner_keys: &'static [&'static str],
     entries: &'v Map<String, Value>,
 }
 
 impl Root for View<'_> {
     fn get(&self, key: &str) -> Option<&Value> {
-        if OWNER_KEYS.contains(&key) {
+        if self.owner_keys.contains(&key) {
             Some(self.owner)
         } else {
             self.entries.get(key)
@@ -206,9 +229,9 @@ impl Root for View<'_> {
             .entries
             .iter()
             .map(|(key, value)| (key.as_str(), value));
-        OWNER_KEYS
-            .into_iter()
-            .map(|key| (key, self.owner))
+        self.owner_keys
+            .iter()
+            .map(|key| (*key, self.owner))
             .chain(own)
             .collect()
     }

@@ -36,11 +36,6 @@ impl Family {
         self.pick("workload", "deliverable")
     }
 
-    /// The word for the owner in messages, with its article.
-    pub(crate) fn owner_word_with_article(self) -> &'static str {
-        self.pick("the workload", "the deliverable")
-    }
-
     /// Kind of the blueprint.
     pub fn blueprint_kind(self) -> &'static str {
         self.pick("ClusterSupplyChain", "ClusterDelivery")

@@ -1,12 +1,28 @@
 //! The members of an immutable family: which one outputs are read from, and which ones go (spec 3.8).
 
-use api_types::ConditionStatus;
+use api_types::{ConditionStatus, RetentionPolicy, TemplateKind};
 use serde_json::Value;
 
-use crate::{ObjectRef, Observed, Removal, RemovalReason, Template};
+use crate::health::CompiledRule;
+use crate::{ObjectRef, Observed, Removal, RemovalReason};
+
+/// How the members of a family are judged, and how many are kept.
+#[derive(Clone, Copy)]
+pub(crate) struct FamilyRule<'t> {
+    pub(crate) health: &'t CompiledRule,
+    pub(crate) kind: TemplateKind,
+    pub(crate) retention: RetentionPolicy,
+}
+
+impl FamilyRule<'_> {
+    /// Whether a member has succeeded.
+    pub(crate) fn judge(&self, member: &Observed) -> ConditionStatus {
+        self.health.judge_member(&member.object, self.kind)
+    }
+}
 
 /// Order of age, the newest last: sequence, then creation time (RFC 3339 in UTC sorts as text), then name.
-fn age(observed: &Observed) -> (u64, &str, &str) {
+pub(crate) fn age(observed: &Observed) -> (u64, &str, &str) {
     (
         observed.sequence,
         text(observed, "/metadata/creationTimestamp"),
@@ -16,19 +32,19 @@ fn age(observed: &Observed) -> (u64, &str, &str) {
 
 /// The newest member that is healthy and stays.
 pub(crate) fn newest_healthy<'m>(
-    template: &Template,
+    rule: FamilyRule<'_>,
     members: &'m [Observed],
 ) -> Option<&'m Observed> {
     members
         .iter()
-        .filter(|member| !member.terminating && health(template, member) == ConditionStatus::True)
+        .filter(|member| !member.terminating && rule.judge(member) == ConditionStatus::True)
         .max_by(|a, b| age(a).cmp(&age(b)))
 }
 
 /// The members beyond the retention policy, oldest last. Successes and failures are counted apart; running ones are
 /// neither counted nor removed, and the one submitted last always stays.
 pub(crate) fn superseded(
-    template: &Template,
+    rule: FamilyRule<'_>,
     step: &str,
     submitted: &Observed,
     members: &[Observed],
@@ -41,9 +57,9 @@ pub(crate) fn superseded(
     let (mut successes, mut failures) = (0_i64, 0_i64);
     let mut removals = Vec::new();
     for member in newest_first {
-        let (count, limit) = match health(template, member) {
-            ConditionStatus::True => (&mut successes, template.retention.max_successful_runs),
-            ConditionStatus::False => (&mut failures, template.retention.max_failed_runs),
+        let (count, limit) = match rule.judge(member) {
+            ConditionStatus::True => (&mut successes, rule.retention.max_successful_runs),
+            ConditionStatus::False => (&mut failures, rule.retention.max_failed_runs),
             ConditionStatus::Unknown => continue,
         };
         *count += 1;
@@ -58,13 +74,8 @@ pub(crate) fn superseded(
     removals
 }
 
-fn health(template: &Template, member: &Observed) -> ConditionStatus {
-    template
-        .health
-        .judge_member(&member.object, template.output_kind)
-}
-
-fn is_same(member: &Observed, submitted: &Observed) -> bool {
+/// Whether both are the same object.
+pub(crate) fn is_same(member: &Observed, submitted: &Observed) -> bool {
     let name = |observed| text(observed, "/metadata/name");
     name(member) == name(submitted)
 }

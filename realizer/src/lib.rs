@@ -17,6 +17,7 @@
 
 mod blueprint;
 mod blueprint_status;
+mod body;
 mod canonical;
 mod conclusion;
 mod conditions;
@@ -46,6 +47,7 @@ mod params;
 mod prepare;
 mod realization;
 mod redaction;
+mod report;
 mod select;
 mod stamp;
 mod step_end;

@@ -37,9 +37,10 @@ impl Observing<'_> {
                 members,
                 write,
             } => {
-                let healthy = newest_healthy(self.template, &members);
+                let healthy = newest_healthy(self.template.family_rule(), &members);
                 let output = self.read(healthy);
-                let superseded = superseded(self.template, self.step, &submitted, &members);
+                let superseded =
+                    superseded(self.template.family_rule(), self.step, &submitted, &members);
                 self.submitted(submitted, write, output, superseded)
             }
         }

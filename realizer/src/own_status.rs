@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::canonical;
 use crate::interpolate::Compiled;
 
-/// The context keys that hold the owner; both are there for both families (spec 3.5).
-pub(crate) const OWNER_KEYS: [&str; 2] = ["workload", "deliverable"];
+/// The context keys that hold what our status is written to: an owner (spec 3.5) or a Runnable (spec 5.2).
+pub(crate) const OWNER_KEYS: [&str; 3] = ["workload", "deliverable", "runnable"];
 
 /// Fields of the owner's metadata that our own status write changes.
 const CHANGED_METADATA: [&str; 2] = ["resourceVersion", "managedFields"];

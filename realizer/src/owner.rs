@@ -12,6 +12,7 @@ use crate::conditions;
 use crate::field_path::{FieldPath, PathProblem};
 use crate::matching::{Fields, Matched};
 use crate::owner_status::OwnerStatus;
+use crate::stamp::Identity;
 use crate::typed_view::{Views, settled};
 use crate::{Family, ObjectRef};
 
@@ -138,10 +139,19 @@ impl Owner {
             .map_or(ConditionStatus::Unknown, |condition| condition.status)
     }
 
+    pub(crate) fn identity(&self) -> Identity<'_> {
+        Identity {
+            kind: self.family.owner_kind(),
+            namespace: &self.namespace,
+            name: &self.name,
+            uid: &self.uid,
+        }
+    }
+
     /// How templates see it; built on first use.
     pub(crate) fn views(&self) -> &Views {
         self.views
-            .get_or_init(|| Views::of(self.family, &self.object))
+            .get_or_init(|| Views::of_owner(self.family, &self.object))
     }
 }
 

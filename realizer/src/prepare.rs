@@ -10,10 +10,9 @@ use crate::context::{Context, ResolvedInputs};
 use crate::error::StepError;
 use crate::outputs::Output;
 use crate::redaction::scrub;
-use crate::template::Body;
 use crate::{
     Blueprint, ObjectRef, Owner, Rendered, Step, Submission, SubmitFailureKind, Template,
-    TemplateSource, TemplateState, YttCall, canonical, matching, own_status, params, stamp, ytt,
+    TemplateSource, TemplateState, canonical, matching, params, stamp,
 };
 
 /// One step about to be submitted.
@@ -138,28 +137,13 @@ impl Preparing<'_> {
     fn render(&self, template: Arc<Template>) -> Begun {
         let labels = stamp::step_labels(self.owner, self.blueprint, &self.step.name, &template);
         let context = self.context(&template, &labels);
-        let rendered = match &template.body {
-            Body::Simple { compiled, .. } => context.render(compiled),
-            Body::Absent => {
-                Err("template has neither spec.template nor spec.ytt; set exactly one".to_owned())
-            }
-            Body::Ytt {
-                text,
-                digest,
-                sees_status_writes,
-            } => {
-                let values = context.into_values();
-                let ask = Step::Render(YttCall {
-                    resource: self.step.name.clone(),
-                    template: text.clone(),
-                    template_digest: digest.clone(),
-                    values_digest: ytt::values_digest(&values, *sees_status_writes),
-                    values,
-                });
+        let rendered = match template.body.draw(context, &self.step.name) {
+            Ok(rendered) => rendered,
+            Err(call) => {
                 return Begun::Asked(Asked {
                     template,
                     labels,
-                    ask,
+                    ask: Step::Render(call),
                 });
             }
         };
@@ -183,13 +167,6 @@ impl Preparing<'_> {
         Context::new(self.owner.views(), self.step, &params, &self.inputs, labels)
     }
 
-    /// Made only for templates that see our status writes: it digests the whole context.
-    fn basis(&self, template: &Template, labels: &BTreeMap<String, String>) -> Option<String> {
-        let digest = template.body.seeing_digest()?;
-        let values = self.context(template, labels).into_values();
-        Some(own_status::basis(digest, &values))
-    }
-
     /// Makes a rendering an object to submit.
     ///
     /// With declared inputs missing, the step is rendered all the same: if that fails, the message is the one people
@@ -202,7 +179,8 @@ impl Preparing<'_> {
     ) -> Result<Submission, Box<Withheld>> {
         let object = rendered
             .and_then(|rendering| {
-                stamp::decorate(rendering, self.owner, labels).map_err(|error| error.to_string())
+                stamp::decorate(rendering, self.owner.identity(), labels)
+                    .map_err(|error| error.to_string())
             })
             .map_err(|cause| {
                 Box::new(Withheld {
@@ -219,12 +197,12 @@ impl Preparing<'_> {
         if !self.inputs.missing.is_empty() {
             return Err(withheld(self.held()));
         }
-        stamp::check_submittable(&object, self.owner.family, template.lifecycle, labels)
+        stamp::check_submittable(&object, template.lifecycle, labels)
             .map_err(|error| withheld(self.apply_error(&object, error.to_string())))?;
         Ok(Submission {
             resource: self.step.name.clone(),
             digest: canonical::digest(&object),
-            basis: self.basis(template, labels),
+            basis: template.body.basis(|| self.context(template, labels)),
             object,
             lifecycle: template.lifecycle,
             family: labels.clone(),

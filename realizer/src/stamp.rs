@@ -5,10 +5,19 @@ use std::collections::BTreeMap;
 use api_types::labels;
 use serde_json::{Map, Value, json};
 
-use crate::{Blueprint, Family, Lifecycle, ObjectRef, Owner, Template};
+use crate::{Blueprint, Lifecycle, ObjectRef, Owner, Template};
 
 /// The most characters the API server allows in a label's value.
 const MAX_LABEL_VALUE: usize = 63;
+
+/// Whose object it is: what its owner reference says, and where it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity<'o> {
+    pub(crate) kind: &'static str,
+    pub(crate) namespace: &'o str,
+    pub(crate) name: &'o str,
+    pub(crate) uid: &'o str,
+}
 
 /// Why a rendering is no object to submit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -72,7 +81,7 @@ pub(crate) fn step_labels(
 /// Puts namespace, owner reference and labels on a rendering.
 pub(crate) fn decorate(
     rendering: Value,
-    owner: &Owner,
+    owner: Identity<'_>,
     labels: &BTreeMap<String, String>,
 ) -> Result<Value, StampError> {
     let mut object = match rendering {
@@ -95,15 +104,11 @@ pub(crate) fn decorate(
     let metadata = object_at(&mut object, "metadata", "metadata")?;
     match metadata.get("namespace") {
         None | Some(Value::Null) => {}
-        Some(Value::String(namespace)) if namespace.is_empty() || *namespace == owner.namespace => {
-        }
+        Some(Value::String(namespace)) if namespace.is_empty() || namespace == owner.namespace => {}
         Some(_) => return Err(StampError::Namespace),
     }
     metadata.insert("namespace".to_owned(), json!(owner.namespace));
-    metadata.insert(
-        "ownerReferences".to_owned(),
-        json!([owner_reference(owner)]),
-    );
+    metadata.insert("ownerReferences".to_owned(), json!([owner.reference()]));
     let merged = object_at(metadata, "labels", "metadata.labels")?;
     for (key, value) in labels {
         merged.insert(key.clone(), json!(value));
@@ -111,15 +116,17 @@ pub(crate) fn decorate(
     Ok(Value::Object(object))
 }
 
-fn owner_reference(owner: &Owner) -> Value {
-    json!({
-        "apiVersion": api_types::API_VERSION,
-        "kind": owner.family.owner_kind(),
-        "name": owner.name,
-        "uid": owner.uid,
-        "controller": true,
-        "blockOwnerDeletion": true,
-    })
+impl Identity<'_> {
+    fn reference(&self) -> Value {
+        json!({
+            "apiVersion": api_types::API_VERSION,
+            "kind": self.kind,
+            "name": self.name,
+            "uid": self.uid,
+            "controller": true,
+            "blockOwnerDeletion": true,
+        })
+    }
 }
 
 /// The object in a field; an absent or null one is created.
@@ -149,7 +156,6 @@ fn type_word(value: &Value) -> &'static str {
 /// Whether the API server could take the decorated object at all.
 pub(crate) fn check_submittable(
     object: &Value,
-    family: Family,
     lifecycle: Lifecycle,
     labels: &BTreeMap<String, String>,
 ) -> Result<(), Unsubmittable> {
@@ -181,19 +187,21 @@ pub(crate) fn check_submittable(
         Some((key, value)) => Err(Unsubmittable::LabelTooLong {
             key: key.clone(),
             value: value.clone(),
-            subject: label_subject(family, key),
+            subject: label_subject(key),
         }),
         None => Ok(()),
     }
 }
 
-fn label_subject(family: Family, key: &str) -> &'static str {
+fn label_subject(key: &str) -> &'static str {
     match key {
         labels::RESOURCE_NAME => "the resource of the blueprint",
-        labels::CLUSTER_TEMPLATE_NAME => "the template",
-        _ if key == family.blueprint_name_label() => "the blueprint",
-        _ if key == family.owner_namespace_label() => "the namespace",
-        _ => family.owner_word_with_article(),
+        labels::CLUSTER_TEMPLATE_NAME | labels::RUN_TEMPLATE_NAME => "the template",
+        labels::SUPPLY_CHAIN_NAME | labels::DELIVERY_NAME => "the blueprint",
+        labels::WORKLOAD_NAME => "the workload",
+        labels::DELIVERABLE_NAME => "the deliverable",
+        labels::RUNNABLE_NAME => "the runnable",
+        _ => "the namespace",
     }
 }
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use api_types::{RetentionPolicy, TemplateKind, TemplateParam};
 use serde_json::Value;
 
+use crate::Lifecycle;
+use crate::body::Body;
 use crate::deployment::Readiness;
+use crate::family_members::FamilyRule;
 use crate::field_path::FieldPath;
 use crate::health::CompiledRule;
-use crate::interpolate::Compiled;
-use crate::{Lifecycle, canonical, own_status, ytt};
 
 /// A compiled template.
 #[derive(Clone, Debug)]
@@ -28,26 +29,6 @@ pub struct Template {
     pub(crate) outputs: OutputPaths,
     stamped_kind: Option<(String, String)>,
     reads: Arc<[Vec<String>]>,
-}
-
-/// How it renders.
-#[derive(Clone, Debug)]
-pub(crate) enum Body {
-    /// `spec.template`.
-    Simple {
-        compiled: Compiled,
-        /// Digest of the text, if the rendering may depend on what our own status writes change.
-        seeing_digest: Option<String>,
-    },
-    /// `spec.ytt`.
-    Ytt {
-        text: String,
-        digest: String,
-        /// Whether the rendering may depend on what our own status writes change.
-        sees_status_writes: bool,
-    },
-    /// Neither; no such template is admitted.
-    Absent,
 }
 
 /// Where its outputs are read.
@@ -142,11 +123,11 @@ impl Template {
             name,
             output_kind: template_kind,
             params: spec.params.clone(),
-            body: Body::new(spec),
+            body: Body::new(spec.template.as_ref(), spec.ytt.as_ref()),
             lifecycle,
             retention: spec.retention_policy.unwrap_or_default(),
             stamped_kind: spec.template.as_ref().and_then(literal_kind),
-            reads: reads(&health, &outputs),
+            reads: prefixes(&health, outputs.paths()),
             health,
             outputs,
         })
@@ -164,49 +145,18 @@ impl Template {
         self.reads.to_vec()
     }
 
+    /// How the members of an immutable family are judged, and how many are kept.
+    pub(crate) fn family_rule(&self) -> FamilyRule<'_> {
+        FamilyRule {
+            health: &self.health,
+            kind: self.output_kind,
+            retention: self.retention,
+        }
+    }
+
     /// As [`Template::observed_prefixes`], shared.
     pub fn reads(&self) -> Arc<[Vec<String>]> {
         Arc::clone(&self.reads)
-    }
-}
-
-impl Body {
-    fn new(spec: &api_types::TemplateSpec) -> Self {
-        match (
-            spec.template
-                .as_ref()
-                .filter(|template| !template.is_null()),
-            &spec.ytt,
-        ) {
-            (Some(template), _) => {
-                let compiled = Compiled::compile(template);
-                let seeing_digest =
-                    own_status::is_seen_by(&compiled).then(|| canonical::digest(template));
-                Self::Simple {
-                    compiled,
-                    seeing_digest,
-                }
-            }
-            (None, Some(text)) => Self::Ytt {
-                text: text.clone(),
-                digest: canonical::digest_bytes(text.as_bytes()),
-                sees_status_writes: ytt::sees_status_writes(text),
-            },
-            (None, None) => Self::Absent,
-        }
-    }
-
-    /// Digest of the text, if the rendering may depend on what our own status writes change.
-    pub(crate) fn seeing_digest(&self) -> Option<&str> {
-        match self {
-            Self::Simple { seeing_digest, .. } => seeing_digest.as_deref(),
-            Self::Ytt {
-                digest,
-                sees_status_writes,
-                ..
-            } => sees_status_writes.then_some(digest),
-            Self::Absent => None,
-        }
     }
 }
 
@@ -259,9 +209,9 @@ fn literal_kind(template: &Value) -> Option<(String, String)> {
     Some((literal("apiVersion")?, literal("kind")?))
 }
 
-fn reads(health: &CompiledRule, outputs: &OutputPaths) -> Arc<[Vec<String>]> {
-    let mut prefixes: Vec<Vec<String>> = outputs
-        .paths()
+/// The leading field names of all that is read on an object: its conditions if a rule asks for them, and the paths.
+pub(crate) fn prefixes(health: &CompiledRule, paths: Vec<&FieldPath>) -> Arc<[Vec<String>]> {
+    let mut prefixes: Vec<Vec<String>> = paths
         .into_iter()
         .chain(health.paths())
         .filter_map(FieldPath::prefix)

@@ -1,4 +1,4 @@
-//! The two ways in which templates see an owner's unset fields (spec 2.2, 3.3, 3.4).
+//! The two ways in which templates see the unset fields of an owner or a Runnable (spec 2.2, 3.3, 3.4).
 //!
 //! The Go controller hands its Go structs to the JSONPath evaluator, so an unset field is `null`, `""`, `{}` or `0`,
 //! depending on its Go type: the *typed* view. What leaves a struct as JSON (ytt, or a path that ends at an object)
@@ -20,11 +20,18 @@ pub(crate) struct Views {
 }
 
 impl Views {
-    pub(crate) fn of(family: Family, object: &Value) -> Self {
-        let shape = match family {
-            Family::SupplyChain => &WORKLOAD,
-            Family::Delivery => &DELIVERABLE,
-        };
+    pub(crate) fn of_owner(family: Family, object: &Value) -> Self {
+        match family {
+            Family::SupplyChain => Self::of(&WORKLOAD, object),
+            Family::Delivery => Self::of(&DELIVERABLE, object),
+        }
+    }
+
+    pub(crate) fn of_runnable(object: &Value) -> Self {
+        Self::of(&RUNNABLE, object)
+    }
+
+    fn of(shape: &Shape, object: &Value) -> Self {
         Self {
             typed: shape.fill(Some(object)),
             json: shape.omit(Some(object)),
@@ -204,6 +211,36 @@ const DELIVERABLE: Shape = Struct(&[
             ("conditions", List(CONDITION)),
             ("deliveryRef", Struct(OBJECT_REFERENCE_SHORT_NAMESPACED)),
             ("resources", List(RESOURCE)),
+        ]),
+    ),
+]);
+
+const RUNNABLE: Shape = Struct(&[
+    ("apiVersion", Text),
+    ("kind", Text),
+    ("metadata", Struct(METADATA)),
+    (
+        "spec",
+        Struct(&[
+            ("runTemplateRef", Struct(&[("kind", Text), ("name", Kept)])),
+            (
+                "selector",
+                Pointer(&[
+                    ("resource", Struct(&[("apiVersion", Text), ("kind", Text)])),
+                    ("matchingLabels", Kept),
+                ]),
+            ),
+            ("inputs", Opaque),
+            ("serviceAccountName", Text),
+            ("retentionPolicy", Kept),
+        ]),
+    ),
+    (
+        "status",
+        Struct(&[
+            ("observedGeneration", Number),
+            ("conditions", List(CONDITION)),
+            ("outputs", Opaque),
         ]),
     ),
 ]);

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::Template;
 
 fn template(limits: &str) -> Template {
     Template::compile(&json!({
@@ -62,7 +63,7 @@ fn removed(limits: &str, texts: &str, submitted: &str) -> String {
         .find(|member| text(member, "/metadata/name") == submitted)
         .unwrap()
         .clone();
-    let removals = superseded(&template(limits), "run", &submitted, &members);
+    let removals = superseded(template(limits).family_rule(), "run", &submitted, &members);
     removals
         .into_iter()
         .map(|removal| removal.object.name)
@@ -111,7 +112,7 @@ fn default_retention_keeps_ten_of_each() {
 fn removals_carry_the_uid() {
     let members = members("aT bT");
     let removals = superseded(
-        &template("{maxFailedRuns: 1, maxSuccessfulRuns: 1}"),
+        template("{maxFailedRuns: 1, maxSuccessfulRuns: 1}").family_rule(),
         "run",
         &members[1],
         &members,
@@ -125,7 +126,7 @@ fn removals_carry_the_uid() {
 fn outputs_come_from_the_newest_healthy_member() {
     let newest = |texts: &str| {
         let members = members(texts);
-        newest_healthy(&template("null"), &members)
+        newest_healthy(template("null").family_rule(), &members)
             .map(|member| text(member, "/metadata/name").to_owned())
     };
     assert_eq!(newest("aT bT"), Some("b".to_owned()));
@@ -143,7 +144,7 @@ fn members_of_another_controller_are_ordered_by_creation_time() {
         member("a", 0, "2024-01-01T00:00:03Z", "True", false),
         member("c", 0, "2024-01-01T00:00:01Z", "True", false),
     ];
-    let newest = newest_healthy(&template("null"), &members).unwrap();
+    let newest = newest_healthy(template("null").family_rule(), &members).unwrap();
     assert_eq!(text(newest, "/metadata/name"), "a");
     let ours = [
         members[1].clone(),
@@ -151,7 +152,7 @@ fn members_of_another_controller_are_ordered_by_creation_time() {
     ];
     assert_eq!(
         text(
-            newest_healthy(&template("null"), &ours).unwrap(),
+            newest_healthy(template("null").family_rule(), &ours).unwrap(),
             "/metadata/name"
         ),
         "z"

@@ -1,6 +1,7 @@
 use std::sync::Arc;
 
 use super::*;
+use crate::Family;
 
 fn owner(family: Family) -> Owner {
     let object = json!({"metadata": {"namespace": "ns", "name": "app", "uid": "u"}});
@@ -64,7 +65,7 @@ fn decoration_sets_namespace_owner_and_labels() {
     });
     let decorated = decorate(
         rendering,
-        &owner(Family::SupplyChain),
+        owner(Family::SupplyChain).identity(),
         &labels(&[("carto.run/a", "wins")]),
     )
     .unwrap();
@@ -89,7 +90,7 @@ fn decoration_sets_namespace_owner_and_labels() {
 fn only_the_owners_namespace_may_be_rendered() {
     let decorate = |namespace: Value| {
         let rendering = json!({"kind": "A", "metadata": {"namespace": namespace}});
-        decorate(rendering, &owner(Family::Delivery), &labels(&[]))
+        decorate(rendering, owner(Family::Delivery).identity(), &labels(&[]))
             .map(|object| object["metadata"]["namespace"].clone())
     };
     for fine in [json!(null), json!(""), json!("ns")] {
@@ -106,9 +107,13 @@ fn only_the_owners_namespace_may_be_rendered() {
 #[test]
 fn what_is_no_object_is_refused_with_what_it_is() {
     let error = |rendering: Value| {
-        decorate(rendering, &owner(Family::Delivery), &labels(&[("a", "b")]))
-            .unwrap_err()
-            .to_string()
+        decorate(
+            rendering,
+            owner(Family::Delivery).identity(),
+            &labels(&[("a", "b")]),
+        )
+        .unwrap_err()
+        .to_string()
     };
     let cases = [
         (
@@ -148,8 +153,12 @@ fn metadata_and_labels_are_created_where_absent_or_null() {
         json!({"kind": "A", "metadata": null}),
         json!({"kind": "A", "metadata": {"labels": null}}),
     ] {
-        let decorated =
-            decorate(rendering, &owner(Family::Delivery), &labels(&[("a", "b")])).unwrap();
+        let decorated = decorate(
+            rendering,
+            owner(Family::Delivery).identity(),
+            &labels(&[("a", "b")]),
+        )
+        .unwrap();
         assert_eq!(decorated["metadata"]["labels"], json!({"a": "b"}));
     }
 }
@@ -159,8 +168,7 @@ fn objects_the_api_server_must_refuse_are_found_before() {
     use Lifecycle::{Immutable, Mutable, Tekton};
     let object = |name: Value, generate: Value| json!({"apiVersion": "v1", "kind": "A", "metadata": {"namespace": "ns", "name": name, "generateName": generate}});
     let check = |object: Value, lifecycle, labels: &BTreeMap<String, String>| {
-        check_submittable(&object, Family::SupplyChain, lifecycle, labels)
-            .map_err(|error| error.to_string())
+        check_submittable(&object, lifecycle, labels).map_err(|error| error.to_string())
     };
     let none = labels(&[]);
     assert_eq!(
@@ -211,8 +219,7 @@ fn labels_that_are_too_long_are_explained() {
     ];
     for (key, subject) in cases {
         let labels = labels(&[(key, &long)]);
-        let error = check_submittable(&object, Family::SupplyChain, Lifecycle::Mutable, &labels)
-            .unwrap_err();
+        let error = check_submittable(&object, Lifecycle::Mutable, &labels).unwrap_err();
         assert_eq!(
             error.to_string(),
             format!(
@@ -223,7 +230,7 @@ fn labels_that_are_too_long_are_explained() {
     }
     let fits = labels(&[("carto.run/workload-name", &long[1..])]);
     assert_eq!(
-        check_submittable(&object, Family::SupplyChain, Lifecycle::Mutable, &fits),
+        check_submittable(&object, Lifecycle::Mutable, &fits),
         Ok(())
     );
 }

@@ -13,7 +13,7 @@ fn workload(spec: Value) -> Views {
         "metadata": {"namespace": "ns", "name": "app", "uid": "u"},
         "spec": spec,
     });
-    Views::of(Family::SupplyChain, &object)
+    Views::of_owner(Family::SupplyChain, &object)
 }
 
 #[test]
@@ -106,7 +106,7 @@ fn set_fields_stay_as_they_are() {
 
 #[test]
 fn json_leaves_empty_fields_out_but_for_those_go_always_writes() {
-    let views = Views::of(
+    let views = Views::of_owner(
         Family::SupplyChain,
         &json!({
             "kind": "Workload",
@@ -130,7 +130,7 @@ fn json_leaves_empty_fields_out_but_for_those_go_always_writes() {
 
 #[test]
 fn deliverable_has_its_own_fields() {
-    let views = Views::of(
+    let views = Views::of_owner(
         Family::Delivery,
         &json!({"metadata": {"name": "app"}, "spec": {}}),
     );
@@ -150,7 +150,7 @@ fn deliverable_has_its_own_fields() {
 fn fields_of_the_wrong_type_are_handed_on_untouched() {
     let object =
         json!({"metadata": [], "spec": {"env": "x", "source": 5, "build": ["y"]}, "status": "z"});
-    let views = Views::of(Family::SupplyChain, &object);
+    let views = Views::of_owner(Family::SupplyChain, &object);
     for pointer in [
         "/metadata",
         "/spec/env",
