@@ -90,7 +90,7 @@ impl Line {
 
 fn hand_out(shared: &Arc<Shared>) {
     loop {
-        let taken = shared.line().pool.take(0);
+        let taken = shared.line().pool.take(0, false);
         let Some((namespace, sender)) = taken else {
             return;
         };

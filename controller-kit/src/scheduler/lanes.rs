@@ -1,5 +1,7 @@
 //! Owners that could run now: three lanes over two pools of slots.
 
+use std::time::Duration;
+
 use tokio::time::Instant;
 
 use super::pool::Pool;
@@ -8,6 +10,13 @@ use super::{Lane, OwnerKey};
 
 /// One Fresh owner is taken after this many of Progress while both wait.
 const PROGRESS_BURST: u32 = 4;
+
+/// A namespace with no more owners than this in the queue is a guest,
+const GUEST: usize = 4;
+/// and where more owners wait than so many times the slots, they yield to it:
+const CROWD: usize = 4;
+/// for so long after each run of a guest, each namespace gets one slot. A chain goes on within this time.
+const YIELD: Duration = Duration::from_millis(500);
 
 /// Lanes of the pool of events; the pool of retries has one.
 const PROGRESS: usize = 0;
@@ -18,6 +27,8 @@ pub(super) struct Lanes {
     events: Pool<OwnerKey, 2>,
     retries: Pool<OwnerKey, 1>,
     progress_in_a_row: u32,
+    crowd: usize,
+    yields_until: Option<Instant>,
 }
 
 impl Lanes {
@@ -26,6 +37,10 @@ impl Lanes {
             events: Pool::new(event_slots),
             retries: Pool::new(retry_slots),
             progress_in_a_row: 0,
+            crowd: event_slots
+                .saturating_add(retry_slots)
+                .saturating_mul(CROWD),
+            yields_until: None,
         }
     }
 
@@ -48,27 +63,53 @@ impl Lanes {
     }
 
     /// The next owner that a slot is free for; it holds the slot until [`Self::give_back`].
-    pub(super) fn take(&mut self) -> Option<(OwnerKey, Lane)> {
-        self.take_event()
-            .or_else(|| take(&mut self.retries, RETRY, Lane::Retry))
+    pub(super) fn take(&mut self, now: Instant) -> Option<(OwnerKey, Lane)> {
+        let yields = self.yields_until(now).is_some();
+        let taken = self
+            .take_event(yields)
+            .or_else(|| take(&mut self.retries, RETRY, Lane::Retry, yields));
+        if let Some((key, _)) = &taken
+            && self.is_crowded()
+            && self.is_guest(&key.namespace)
+        {
+            self.yields_until = Some(now + YIELD);
+        }
+        taken
     }
 
-    fn take_event(&mut self) -> Option<(OwnerKey, Lane)> {
+    fn take_event(&mut self, yields: bool) -> Option<(OwnerKey, Lane)> {
         if self.events.lane(FRESH).len() == 0 {
             self.progress_in_a_row = 0;
         }
         if self.progress_in_a_row < PROGRESS_BURST
-            && let Some(taken) = take(&mut self.events, PROGRESS, Lane::Progress)
+            && let Some(taken) = take(&mut self.events, PROGRESS, Lane::Progress, yields)
         {
             self.progress_in_a_row += 1;
             return Some(taken);
         }
-        if let Some(taken) = take(&mut self.events, FRESH, Lane::Fresh) {
+        if let Some(taken) = take(&mut self.events, FRESH, Lane::Fresh, yields) {
             self.progress_in_a_row = 0;
             return Some(taken);
         }
         // Fresh owners may wait whose namespaces must wait for another slot; it remains their turn.
-        take(&mut self.events, PROGRESS, Lane::Progress)
+        take(&mut self.events, PROGRESS, Lane::Progress, yields)
+    }
+
+    /// Until when the many yield to a guest, if they do. A slot at once is not enough: what all the others
+    /// send makes each of the guest's requests slow where the API server is the bottleneck.
+    pub(super) fn yields_until(&self, now: Instant) -> Option<Instant> {
+        self.yields_until
+            .filter(|until| *until > now && self.is_crowded())
+    }
+
+    fn is_crowded(&self) -> bool {
+        let waiting: usize = Lane::ALL.into_iter().map(|lane| self.len(lane)).sum();
+        waiting > self.crowd
+    }
+
+    fn is_guest(&self, namespace: &str) -> bool {
+        let backlog = self.events.backlog(namespace) + self.retries.backlog(namespace);
+        !namespace.is_empty() && backlog <= GUEST
     }
 
     /// An owner taken from this lane has ended its run.
@@ -106,6 +147,7 @@ fn take<const LANES: usize>(
     pool: &mut Pool<OwnerKey, LANES>,
     index: usize,
     lane: Lane,
+    newcomers_only: bool,
 ) -> Option<(OwnerKey, Lane)> {
-    pool.take(index).map(|(_, key)| (key, lane))
+    pool.take(index, newcomers_only).map(|(_, key)| (key, lane))
 }

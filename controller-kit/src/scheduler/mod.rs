@@ -16,6 +16,8 @@
 //!   owner by one slot (incident: #929).
 //! - The last quarter of the slots goes only to namespaces that hold none: a tenant whose reconciles hang
 //!   (a webhook that does not answer) keeps nobody else out.
+//! - While a namespace with a few owners is under way, namespaces with thousands go on in one slot each:
+//!   an API server at its limit makes everybody wait for what all of them send.
 //! - An owner never runs twice at once; what wakes it meanwhile runs it again after.
 //!
 //! Nothing here is needed for correctness: after a restart every owner is woken once by the first list.

@@ -41,12 +41,13 @@ impl<T, const LANES: usize> Pool<T, LANES> {
         self.lanes[lane].remove(ticket, namespace);
     }
 
-    /// The next one of a lane that may run now. It holds a slot from now on, until [`Self::give_back`].
-    pub(super) fn take(&mut self, lane: usize) -> Option<(Arc<str>, T)> {
+    /// The next one of a lane that may run now: of any namespace, or of those alone that hold no slot. It
+    /// holds a slot from now on, until [`Self::give_back`].
+    pub(super) fn take(&mut self, lane: usize, newcomers_only: bool) -> Option<(Arc<str>, T)> {
         let newcomers_only = match self.slots.admits() {
             Admits::Nobody => return None,
             Admits::Newcomers => true,
-            Admits::Everyone => false,
+            Admits::Everyone => newcomers_only,
         };
         let (namespace, item) = self.lanes[lane].pop(newcomers_only)?;
         self.slots.take(&namespace);
@@ -64,6 +65,12 @@ impl<T, const LANES: usize> Pool<T, LANES> {
         for lane in &mut self.lanes {
             lane.set_holds(namespace, holds);
         }
+    }
+
+    /// How many of a namespace wait or hold a slot.
+    pub(super) fn backlog(&self, namespace: &str) -> usize {
+        let waiting = self.lanes.iter().map(|lane| lane.waiting(namespace));
+        waiting.sum::<usize>() + self.slots.held(namespace)
     }
 
     pub(super) fn lane(&self, lane: usize) -> &Turns<T> {

@@ -49,7 +49,12 @@ impl Slots {
     }
 
     pub(super) fn holds(&self, namespace: &str) -> bool {
-        self.held.contains_key(namespace)
+        self.held(namespace) > 0
+    }
+
+    /// How many slots a namespace holds.
+    pub(super) fn held(&self, namespace: &str) -> usize {
+        self.held.get(namespace).copied().unwrap_or(0)
     }
 
     /// Takes a slot. What is in no namespace is nobody's tenant and stays a newcomer.

@@ -294,7 +294,7 @@ async fn a_namespace_may_take_a_kept_slot_again_when_it_holds_none() {
 #[tokio::test(start_paused = true)]
 async fn new_owners_of_a_namespace_keep_their_turn_while_only_newcomers_are_served() {
     let queue = scheduler(4);
-    for number in 0..50 {
+    for number in 0..20 {
         queue.wake(key(&format!("big/{number}")), Lane::Progress, None);
     }
     queue.wake(key("big/new"), Lane::Fresh, None);
@@ -309,6 +309,44 @@ async fn new_owners_of_a_namespace_keep_their_turn_while_only_newcomers_are_serv
         hanging.push(work);
     }
     assert!(served.contains(&"big/new".to_owned()), "{served:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn many_owners_yield_to_a_guest_and_come_back() {
+    let queue = scheduler(16);
+    for number in 0..1000 {
+        queue.wake(key(&format!("big/{number}")), Lane::Fresh, None);
+    }
+    let mut big = all_now(&queue).await;
+    assert_eq!(big.len(), 12);
+    queue.wake(key("small/1"), Lane::Fresh, None);
+    assert_eq!(names(&queue, 2).await, ["small/1"]);
+    for work in big.drain(1..) {
+        work.finish(Next::Done);
+        assert!(now(&queue).await.is_none(), "big holds a slot");
+    }
+    big.pop().unwrap().finish(Next::Done);
+    let mut big = all_now(&queue).await;
+    assert_eq!(big.len(), 1, "one slot, so that it goes on");
+    tokio::time::advance(Duration::from_millis(400)).await;
+    queue.wake(key("small/1"), Lane::Progress, None);
+    assert_eq!(names(&queue, 2).await, ["small/1"]);
+    let before = Instant::now();
+    big.push(queue.next().await);
+    assert_eq!(before.elapsed(), Duration::from_millis(500));
+    big.extend(all_now(&queue).await);
+    assert_eq!(big.len(), 12);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_yields_while_few_owners_wait() {
+    let queue = scheduler(16);
+    for number in 0..40 {
+        queue.wake(key(&format!("big/{number}")), Lane::Fresh, None);
+    }
+    queue.wake(key("small/1"), Lane::Fresh, None);
+    let names: Vec<Work> = all_now(&queue).await;
+    assert_eq!(names.len(), 12, "eleven of big beside the one of small");
 }
 
 #[tokio::test(start_paused = true)]
@@ -715,7 +753,8 @@ enum Move {
     Advance(u64),
 }
 
-const OWNERS: usize = 12;
+/// More than yield to a guest, with three slots.
+const OWNERS: usize = 24;
 
 fn moves() -> impl Strategy<Value = Vec<Move>> {
     let owner = 0..OWNERS;
@@ -736,7 +775,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
     prop::collection::vec(one, 0..200)
 }
 
-/// Whether a pool of four event slots and two retry slots may look like this.
+/// Whether two event slots and one retry slot may be taken like this.
 fn within_slots(running: &HashMap<OwnerKey, Lane>, namespace: &str, retries: bool) -> bool {
     let pool = || {
         running
@@ -746,7 +785,7 @@ fn within_slots(running: &HashMap<OwnerKey, Lane>, namespace: &str, retries: boo
     let own = pool()
         .filter(|(key, _)| &*key.namespace == namespace)
         .count();
-    let (all, one) = if retries { (2, 1) } else { (4, 3) };
+    let (all, one) = if retries { (1, 1) } else { (2, 1) };
     pool().count() <= all && own <= one
 }
 
@@ -758,10 +797,10 @@ proptest! {
         let start = std::time::Instant::now();
         let mut now = Instant::from_std(start);
         let mut state = State::new(SchedulerConfig {
-            retry_concurrency: 2,
-            ..config(4)
+            retry_concurrency: 1,
+            ..config(2)
         });
-        let owners: Vec<OwnerKey> = (0..OWNERS).map(|number| key(&format!("ns{}/{number}", number % 2))).collect();
+        let owners: Vec<OwnerKey> = (0..OWNERS).map(|number| key(&format!("ns{}/{number}", number / 18))).collect();
         let mut running: HashMap<OwnerKey, Lane> = HashMap::new();
         let mut owed: HashSet<OwnerKey> = HashSet::new();
         for step in moves {
@@ -779,6 +818,8 @@ proptest! {
                         prop_assert!(running.insert(key.clone(), lane).is_none(), "{key} runs twice");
                         prop_assert!(within_slots(&running, &key.namespace, lane == Lane::Retry), "{key}: {running:?}");
                         owed.remove(&key);
+                    } else if running.is_empty() {
+                        prop_assert_eq!(state.depth(now).ready, [0; 3], "somebody may always go on");
                     }
                 }
                 Move::Finish(owner, outcome) => {

@@ -39,6 +39,13 @@ impl<T> Turns<T> {
         self.ready_since.len()
     }
 
+    /// How many of one namespace wait.
+    pub(super) fn waiting(&self, namespace: &str) -> usize {
+        self.namespaces
+            .get(namespace)
+            .map_or(0, |namespace| namespace.waiting.len())
+    }
+
     /// Since when the longest-waiting one waits.
     pub(super) fn oldest(&self) -> Option<Instant> {
         self.ready_since.first_key_value().map(|(_, since)| *since)
