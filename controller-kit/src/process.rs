@@ -33,9 +33,15 @@ pub struct Program {
 /// Starts the watches of a controller.
 pub type Wire = fn(&CommonArgs, Environment<'_>) -> Wired;
 
-/// The whole of a controller's `main`: runs it and tells the shell how it ended. The TLS provider has to be chosen
-/// before.
+/// The whole of a controller's `main`: runs it and tells the shell how it ended.
 pub fn main(program: &Program, wire: Wire) -> ExitCode {
+    // Two providers in one process would panic at first use, so the choice is made here, once.
+    if rustls::crypto::ring::default_provider()
+        .install_default()
+        .is_err()
+    {
+        return ExitCode::FAILURE;
+    }
     let common = match CommonArgs::parse(program, std::env::args_os()) {
         Ok(common) => common,
         Err(error) => error.exit(),

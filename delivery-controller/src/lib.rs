@@ -15,9 +15,7 @@ pub const PROGRAM: Program = Program {
     about: "Realizes Deliverables through ClusterDeliveries
 
 Selects the delivery for each Deliverable, stamps its objects with the rights of the Deliverable's service account, passes \
-outputs on, keeps environments as they are while they are validated, and reports in the Deliverable's status. Needs the CRDs and the credentials of a kubeconfig or a pod, nothing \
-else. Flags of the Go controller are accepted with one dash, too. Each flag can be given by the environment variable \
-shown with it.",
+outputs on, keeps environments as they are while they are validated, and reports in the Deliverable's status.",
     version: env!("CARGO_PKG_VERSION"),
     user_agent: concat!("carto-delivery/", env!("CARGO_PKG_VERSION")),
     field_manager: "carto-delivery",

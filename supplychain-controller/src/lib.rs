@@ -15,9 +15,7 @@ pub const PROGRAM: Program = Program {
     about: "Realizes Workloads through ClusterSupplyChains
 
 Selects the supply chain for each Workload, stamps its objects with the rights of the Workload's service account, passes \
-outputs on, and reports in the Workload's status. Needs the CRDs and the credentials of a kubeconfig or a pod, nothing \
-else. Flags of the Go controller are accepted with one dash, too. Each flag can be given by the environment variable \
-shown with it.",
+outputs on, and reports in the Workload's status.",
     version: env!("CARGO_PKG_VERSION"),
     user_agent: concat!("carto-supplychain/", env!("CARGO_PKG_VERSION")),
     field_manager: "carto-supplychain",

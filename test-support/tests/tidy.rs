@@ -15,3 +15,5 @@ mod documents;
 mod sources;
 #[path = "tidy/spec_map.rs"]
 mod spec_map;
+#[path = "tidy/twins.rs"]
+mod twins;

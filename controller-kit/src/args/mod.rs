@@ -261,6 +261,10 @@ impl CommonArgs {
     }
 }
 
+/// What `--help` says of every controller, after what it says of this one.
+const ALL_CONTROLLERS: &str = "Needs the CRDs and the credentials of a kubeconfig or a pod, nothing else. Flags of the Go \
+controller are accepted with one dash, too. Each flag can be given by the environment variable shown with it.";
+
 /// The flags of one controller.
 fn command(program: &Program) -> Command {
     let summary = program.about.lines().next().unwrap_or_default();
@@ -270,7 +274,7 @@ fn command(program: &Program) -> Command {
     // What is flattened into the arguments comes with a description of its own.
     CommonArgs::augment_args(command)
         .about(summary)
-        .long_about(program.about)
+        .long_about(format!("{}\n\n{ALL_CONTROLLERS}", program.about))
 }
 
 fn or_default(count: usize) -> usize {
