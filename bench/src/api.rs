@@ -52,6 +52,8 @@ const CARTO: &str = "/apis/carto.run/v1alpha1";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 /// Workloads.
 pub(crate) const WORKLOADS: Kind = Kind::new(CARTO, "workloads");
+/// Deliverables, which the supply-chain controller leaves alone.
+pub(crate) const DELIVERABLES: Kind = Kind::new(CARTO, "deliverables");
 /// ClusterSupplyChains.
 pub(crate) const CHAINS: Kind = Kind::new(CARTO, "clustersupplychains");
 /// ClusterSourceTemplates.

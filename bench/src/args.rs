@@ -23,6 +23,15 @@ pub(crate) struct Args {
     /// Single changes of a Workload's source.
     #[arg(long, default_value_t = 50)]
     pub(crate) source_changes: usize,
+    /// Owners of one namespace that settle while single owners of another are measured; 0 leaves this phase out.
+    #[arg(long, default_value_t = 10_000)]
+    pub(crate) crowd: usize,
+    /// Single owners that are measured alone, and again beside the crowd.
+    #[arg(long, default_value_t = 50)]
+    pub(crate) singles: usize,
+    /// Measures only the single owners, alone and beside the crowd.
+    #[arg(long, conflicts_with = "floor_only")]
+    pub(crate) fairness_only: bool,
     /// Requests in flight of the bare client; without it, the best of 4, 8, 16 and 32 is found first.
     #[arg(long)]
     pub(crate) concurrency: Option<usize>,
@@ -61,6 +70,13 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn single_owners_beside_a_crowd_can_be_measured_alone() {
+        let args = Args::try_parse_from(["bench", "--fairness-only", "--crowd", "500"]).unwrap();
+        assert!(args.fairness_only && args.crowd == 500);
+        assert!(Args::try_parse_from(["bench", "--fairness-only", "--floor-only"]).is_err());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::figures::{Measured, Run};
+use crate::phases::fairness::Fairness;
 use crate::table::Table;
 
 /// Cold, against the floor.
@@ -20,6 +21,9 @@ const MEMORY_GOAL: f64 = 40.0;
 /// CPU time per Workload with the most Workloads, against that with the fewest: "independent of the number", and what the
 /// clock's resolution and noise may add.
 const GROWTH: f64 = 1.25;
+
+/// Time to Ready of one owner while thousands settle in another namespace, against that of an idle controller.
+const FAIRNESS: f64 = 2.0;
 
 /// One figure and what it may be at most.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -76,6 +80,16 @@ pub(crate) fn bars(runs: &[Run]) -> Vec<Bar> {
         .collect();
     bars.extend(growth(&measured));
     bars
+}
+
+/// The bar for an owner beside a crowd.
+pub(crate) fn of_fairness(fairness: &Fairness) -> Bar {
+    let what = format!(
+        "one Workload beside {} of another namespace, p99 to Ready, against idle",
+        fairness.crowd
+    );
+    let ratios = fairness.ratios(|latency| latency.p99_ms);
+    Bar::new(what, ratios.controller, FAIRNESS)
 }
 
 fn of_run(run: &Run, measured: &Measured) -> Vec<Bar> {

@@ -145,6 +145,11 @@ impl<T: Seen> Census<T> {
             .map(|(object, _)| object.clone())
     }
 
+    /// How many objects there are, and how many have reached the goal of the last [`Census::reach`].
+    pub(crate) fn count(&self) -> Count {
+        *self.count.borrow()
+    }
+
     /// One of the objects that have not reached the goal, to tell what is wrong.
     pub(crate) fn laggard(&self) -> Option<T> {
         let state = self.state();

@@ -1,5 +1,6 @@
 //! The controller under test, as a child process.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -14,6 +15,8 @@ use crate::exposition;
 use crate::proc_stat::{Usage, usage};
 
 const BINARY: &str = "supplychain-controller";
+/// Its queue of Workloads, in metrics.
+const QUEUE: &str = "owners";
 /// How long it may take until it serves metrics.
 const START_LIMIT: Duration = Duration::from_mins(1);
 const LOOK: Duration = Duration::from_millis(10);
@@ -118,6 +121,28 @@ impl Controller {
         }
     }
 
+    /// What its queue of Workloads holds, by metric and lane.
+    ///
+    /// # Errors
+    ///
+    /// When its metrics cannot be read.
+    pub(crate) async fn queue(&self) -> anyhow::Result<BTreeMap<String, f64>> {
+        let text = self.metrics().await?;
+        let mut queue = BTreeMap::new();
+        for metric in ["carto_queue_depth", "carto_queue_oldest_seconds"] {
+            for lane in ["progress", "fresh", "retry"] {
+                let labels = [("queue", QUEUE), ("lane", lane)];
+                let value = exposition::sum(&text, metric, &labels);
+                queue.insert(format!("{metric} {lane}"), value.unwrap_or(f64::NAN));
+            }
+        }
+        for metric in ["carto_queue_delayed", "carto_queue_running"] {
+            let value = exposition::sum(&text, metric, &[("queue", QUEUE)]);
+            queue.insert(metric.to_owned(), value.unwrap_or(f64::NAN));
+        }
+        Ok(queue)
+    }
+
     /// The end of its log.
     pub(crate) fn log_tail(&self) -> String {
         self.process.log_tail()
@@ -125,6 +150,11 @@ impl Controller {
 
     /// Kills it (SIGKILL) and waits until it is gone.
     pub(crate) fn kill(mut self) {
+        self.stop();
+    }
+
+    /// As [`Self::kill`], for one that is to be replaced.
+    pub(crate) fn stop(&mut self) {
         self.process.kill();
     }
 

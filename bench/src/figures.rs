@@ -2,12 +2,32 @@
 
 use serde::Serialize;
 
+use crate::bars::{Bar, bars, of_fairness};
 use crate::floor::Floor;
 use crate::latency::Latency;
 use crate::phases::change::{SourceChange, TemplateEdit};
 use crate::phases::cold::Cold;
 use crate::phases::end::Deletion;
+use crate::phases::fairness::Fairness;
 use crate::phases::steady::{Restart, Steady};
+
+/// All that was measured.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Figures {
+    /// By number of Workloads.
+    pub(crate) runs: Vec<Run>,
+    /// One owner beside many of another namespace.
+    pub(crate) fairness: Option<Fairness>,
+}
+
+impl Figures {
+    /// The bars for these.
+    pub(crate) fn bars(&self) -> Vec<Bar> {
+        let mut bars = bars(&self.runs);
+        bars.extend(self.fairness.as_ref().map(of_fairness));
+        bars
+    }
+}
 
 /// Everything measured for one number of Workloads.
 #[derive(Debug, Clone, Serialize)]

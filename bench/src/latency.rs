@@ -19,6 +19,17 @@ pub(crate) struct Latency {
 }
 
 impl Latency {
+    /// These percentiles, as if of 50 samples.
+    #[cfg(test)]
+    pub(crate) fn with(p50_ms: f64, p99_ms: f64) -> Self {
+        Self {
+            samples: 50,
+            p50_ms,
+            p99_ms,
+            max_ms: p99_ms,
+        }
+    }
+
     /// Sums up samples in any order; `None` when there are none.
     pub(crate) fn of(samples: &[Duration]) -> Option<Self> {
         let mut sorted = samples.to_vec();

@@ -7,6 +7,11 @@ pub(crate) const TEAM: &str = "team";
 /// Namespaces of the bare client's owners.
 pub(crate) const FLOOR: &str = "floor";
 
+/// Namespace of the many owners whose neighbours are measured.
+pub(crate) const CROWD: &str = "crowd";
+/// Namespace of those neighbours.
+pub(crate) const GUEST: &str = "guest";
+
 /// A namespaced name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key {
@@ -43,6 +48,17 @@ pub(crate) fn owners(prefix: &str, count: usize) -> Vec<Owner> {
     let owner = |index: usize| Owner {
         key: Key {
             namespace: format!("{prefix}-{}", index / OWNERS_PER_ACCOUNT),
+            name: format!("app-{index}"),
+        },
+    };
+    (0..count).map(owner).collect()
+}
+
+/// The first `count` owners of the one namespace of [`CROWD`].
+pub(crate) fn crowd(count: usize) -> Vec<Owner> {
+    let owner = |index: usize| Owner {
+        key: Key {
+            namespace: format!("{CROWD}-0"),
             name: format!("app-{index}"),
         },
     };

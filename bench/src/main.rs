@@ -5,6 +5,7 @@
 //!  run.rs ──► world.rs ──► control plane (test-support), watches (observe.rs ─► census.rs), downstream.rs
 //!    │  ├───► floor.rs     the bare client
 //!    │  └───► phases/      cold, steady, change, restart, end ──► controller.rs, the child process under test
+//!    │        phases/fairness.rs, on a control plane of its own
 //!    └──────► report.rs, bars.rs     text; audit.rs ─► tally.rs, proc_stat.rs, exposition.rs: where figures come from
 //! ```
 //!
@@ -41,7 +42,8 @@ use clap::Parser as _;
 use serde_json::json;
 
 use crate::args::Args;
-use crate::bars::{Bar, bars};
+use crate::bars::Bar;
+use crate::figures::Figures;
 use crate::run::say;
 
 #[tokio::main]
@@ -64,19 +66,35 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Bar>> {
     };
     let mut owners = args.owners.clone();
     owners.sort_unstable();
-    let mut runs = Vec::new();
-    for count in owners {
-        runs.push(run::run(args, count, binary.as_deref()).await?);
-        // Written after each run: the longest one, which comes last, may be interrupted.
-        if let Some(file) = &args.json {
-            let figures = json!({"runs": runs, "bars": bars(&runs)});
-            std::fs::write(file, serde_json::to_vec_pretty(&figures)?)
-                .with_context(|| file.display().to_string())?;
-        }
+    if args.fairness_only {
+        owners.clear();
     }
-    let bars = bars(&runs);
+    let mut figures = Figures::default();
+    for count in owners {
+        let run = run::run(args, count, binary.as_deref()).await?;
+        figures.runs.push(run);
+        // Written after each run: the longest one, which comes last, may be interrupted.
+        write(args, &figures)?;
+    }
+    if let Some(binary) = binary.filter(|_| args.crowd > 0) {
+        let fairness = phases::fairness::measure(args, &binary).await?;
+        say(&format!("fairness       {}", report::fairness(&fairness)));
+        figures.fairness = Some(fairness);
+        write(args, &figures)?;
+    }
+    let bars = figures.bars();
     if !bars.is_empty() {
         say(&format!("\n{}", bars::render(&bars)));
     }
     Ok(bars)
+}
+
+fn write(args: &Args, figures: &Figures) -> anyhow::Result<()> {
+    let Some(file) = &args.json else {
+        return Ok(());
+    };
+    let Figures { runs, fairness } = figures;
+    let text = json!({"runs": runs, "fairness": fairness, "bars": figures.bars()});
+    std::fs::write(file, serde_json::to_vec_pretty(&text)?)
+        .with_context(|| file.display().to_string())
 }

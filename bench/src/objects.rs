@@ -201,6 +201,27 @@ pub(crate) fn owner_status(owner: &Owner, done: u8, of: u8) -> Value {
     }})
 }
 
+/// The same object for a Deliverable in place of a Workload.
+///
+/// # Errors
+///
+/// None in fact: it is text in place of other text.
+pub(crate) fn for_delivery(object: &Value) -> serde_json::Result<Value> {
+    let text = [
+        ("supplyChainRef", "deliveryRef"),
+        ("SupplyChainReady", "DeliveryReady"),
+        ("ClusterSupplyChain", "ClusterDelivery"),
+        ("Workload", "Deliverable"),
+        ("carto.run/workload-", "carto.run/deliverable-"),
+        ("carto.run/supply-chain-name", "carto.run/delivery-name"),
+    ]
+    .into_iter()
+    .fold(object.to_string(), |text, (ours, theirs)| {
+        text.replace(ours, theirs)
+    });
+    serde_json::from_str(&text)
+}
+
 fn resource_status(owner: &Owner, step: u8, done: bool) -> Value {
     let Key { namespace, name } = owner.step(step);
     let conditions = ["ResourceSubmitted", "Healthy", "Ready"];
@@ -283,6 +304,30 @@ mod tests {
             chain["spec"]["resources"][2]["sources"][0]["resource"],
             "step-2"
         );
+    }
+
+    #[test]
+    fn a_deliverable_takes_the_place_of_a_workload_everywhere() {
+        let owner = &owners(TEAM, 1)[0];
+        let deliverable: api_types::Deliverable =
+            serde_json::from_value(for_delivery(&workload(owner, "v1")).unwrap()).unwrap();
+        assert_eq!(
+            deliverable.spec.service_account_name.as_deref(),
+            Some(ACCOUNT)
+        );
+        let stamped = for_delivery(&stamped(owner, "uid", 1, "v1")).unwrap();
+        assert_eq!(
+            stamped["metadata"]["ownerReferences"][0]["kind"],
+            "Deliverable"
+        );
+        assert_eq!(
+            stamped["metadata"]["labels"]["carto.run/deliverable-name"],
+            "app-0"
+        );
+        let status = for_delivery(&owner_status(owner, 5, 5)).unwrap();
+        let status: api_types::DeliverableStatus =
+            serde_json::from_value(status["status"].clone()).unwrap();
+        assert_eq!(status.resources.len(), 5);
     }
 
     #[test]

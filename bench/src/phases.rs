@@ -3,6 +3,7 @@
 pub(crate) mod change;
 pub(crate) mod cold;
 pub(crate) mod end;
+pub(crate) mod fairness;
 pub(crate) mod steady;
 
 use crate::controller::{Controller, Program};

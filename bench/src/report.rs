@@ -9,6 +9,7 @@ use crate::latency::Latency;
 use crate::phases::change::{SourceChange, TemplateEdit};
 use crate::phases::cold::Cold;
 use crate::phases::end::Deletion;
+use crate::phases::fairness::{Fairness, Singles};
 use crate::phases::steady::{Restart, Steady};
 use crate::table::Table;
 use crate::tally::Requests;
@@ -104,6 +105,66 @@ pub(crate) fn deletion(deletion: &Deletion) -> String {
         deletion.seconds,
         requests(&deletion.requests)
     )
+}
+
+/// One owner beside a crowd, against one alone.
+pub(crate) fn fairness(fairness: &Fairness) -> String {
+    let mut table = Table::new(["    milliseconds", "idle p50", "p99", "loaded p50", "p99"]);
+    let mut row = |what: &str, of: fn(&Singles) -> &Latency| {
+        let (idle, loaded) = (of(&fairness.idle), of(&fairness.loaded));
+        let figures = [idle.p50_ms, idle.p99_ms, loaded.p50_ms, loaded.p99_ms];
+        let [a, b, c, d] = figures.map(|figure| format!("{figure:.1}"));
+        table.row(&[format!("    {what}"), a, b, c, d]);
+    };
+    row("to Ready", |singles| &singles.ready);
+    row("to the first object", |singles| &singles.first_step);
+    row("bare client", |singles| &singles.bare);
+    let ratios = |of: fn(&Latency) -> f64| {
+        let ratios = fairness.ratios(of);
+        format!(
+            "controller {:.2}, bare client {:.2}, quotient {:.2}",
+            ratios.controller,
+            ratios.machine,
+            ratios.quotient()
+        )
+    };
+    let queue: Vec<String> = fairness
+        .queue
+        .iter()
+        .map(|(series, value)| format!("{series} {value:.1}"))
+        .collect();
+    format!(
+        "{} and {} samples; {} of {} others not Ready at the end\n{}    loaded against idle, p99: {}\n    loaded against idle, p50: {}\n    queue at the end: {}\n{}",
+        fairness.idle.ready.samples,
+        fairness.loaded.ready.samples,
+        fairness.unsettled,
+        fairness.crowd,
+        table.render(),
+        ratios(|latency| latency.p99_ms),
+        ratios(|latency| latency.p50_ms),
+        queue.join(", "),
+        load_table(fairness),
+    )
+}
+
+fn load_table(fairness: &Fairness) -> String {
+    let mut table = Table::new(["    CPUs in use", "idle", "loaded"]);
+    let share = |singles: &Singles, name: &String| {
+        singles
+            .cpu_seconds
+            .get(name)
+            .map_or(String::new(), |spent| {
+                format!("{:.2}", spent / singles.seconds)
+            })
+    };
+    for name in fairness.loaded.cpu_seconds.keys() {
+        table.row(&[
+            format!("    {name}"),
+            share(&fairness.idle, name),
+            share(&fairness.loaded, name),
+        ]);
+    }
+    table.render()
 }
 
 /// How far the floor moved during the run.

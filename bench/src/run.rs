@@ -70,13 +70,7 @@ async fn controller(
 ) -> anyhow::Result<Measured> {
     world.furnish(TEAM, run.owners).await?;
     world.write_blueprint(args.steps).await?;
-    let program = Program {
-        path: binary.to_owned(),
-        args: args.more.clone(),
-        metrics_port: args.metrics_port,
-        kubeconfig: world.plane().kubeconfig_path().to_owned(),
-        log: log(args, world, run.owners)?,
-    };
+    let program = program(args, world, binary, &run.owners.to_string())?;
     let controller = program.start().await?;
     let (count, steps, concurrency) = (run.owners, args.steps, run.floor.concurrency);
     let mut stage = Stage {
@@ -119,13 +113,33 @@ async fn controller(
     })
 }
 
-fn log(args: &Args, world: &World, count: usize) -> anyhow::Result<PathBuf> {
+/// How the controller is started; what it prints goes to a file with this name in it.
+///
+/// # Errors
+///
+/// When the folder for that file cannot be made.
+pub(crate) fn program(
+    args: &Args,
+    world: &World,
+    binary: &Path,
+    name: &str,
+) -> anyhow::Result<Program> {
+    Ok(Program {
+        path: binary.to_owned(),
+        args: args.more.clone(),
+        metrics_port: args.metrics_port,
+        kubeconfig: world.plane().kubeconfig_path().to_owned(),
+        log: log(args, world, name)?,
+    })
+}
+
+fn log(args: &Args, world: &World, name: &str) -> anyhow::Result<PathBuf> {
     let folder = args
         .logs
         .clone()
         .unwrap_or_else(|| world.home().path().to_owned());
     std::fs::create_dir_all(&folder)?;
-    Ok(folder.join(format!("controller-{count}.log")))
+    Ok(folder.join(format!("controller-{name}.log")))
 }
 
 /// Says something on the terminal.

@@ -6,6 +6,7 @@ use crate::latency::Latency;
 use crate::phases::change::{SourceChange, TemplateEdit};
 use crate::phases::cold::Cold;
 use crate::phases::end::Deletion;
+use crate::phases::fairness::Singles;
 use crate::phases::steady::{Restart, Steady};
 use crate::proc_stat::Usage;
 use crate::tally::Requests;
@@ -153,6 +154,28 @@ fn growth_compares_the_largest_run_with_the_smallest() {
             .iter()
             .all(|bar| !bar.what.contains("against N"))
     );
+}
+
+#[test]
+fn an_owner_beside_a_crowd_has_a_bar_of_its_own() {
+    let singles = |p99_ms| Singles {
+        ready: Latency::with(1.0, p99_ms),
+        first_step: Latency::with(1.0, 1.0),
+        bare: Latency::with(1.0, 1.0),
+        seconds: 1.0,
+        cpu_seconds: BTreeMap::new(),
+    };
+    let cleared = |loaded| {
+        let fairness = Fairness {
+            crowd: 10_000,
+            unsettled: 1,
+            idle: singles(100.0),
+            loaded: singles(loaded),
+            queue: BTreeMap::new(),
+        };
+        of_fairness(&fairness).is_cleared()
+    };
+    assert!(cleared(200.0) && !cleared(201.0));
 }
 
 #[test]

@@ -86,7 +86,7 @@ async fn create_all(stage: &Stage<'_>) -> anyhow::Result<()> {
 }
 
 /// The controller has taken up its work when it says so of the blueprint.
-async fn blueprint_ready(world: &World) -> anyhow::Result<()> {
+pub(crate) async fn blueprint_ready(world: &World) -> anyhow::Result<()> {
     let deadline = Instant::now() + LIMIT;
     loop {
         let chain = world.client.read(&CHAINS.named(CHAIN)).await?;

@@ -1,0 +1,353 @@
+//! Fairness: how long does one owner wait while another namespace has thousands to settle?
+//!
+//! The machine itself is slower then, as the API server and etcd are busy. So a bare client does the same for one owner at
+//! a time, in turn with the controller: what it waits longer is the machine's, what the controller waits beyond that is its own.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use serde::Serialize;
+
+use crate::api::{DELIVERABLES, STEPS, WORKLOADS, status_of};
+use crate::args::Args;
+use crate::controller::{Controller, Program};
+use crate::floor::spent;
+use crate::latency::Latency;
+use crate::layout::{CROWD, FLOOR, GUEST, Key, Owner, crowd};
+use crate::objects::{for_delivery, owner_status, stamped, workload};
+use crate::phases::cold::blueprint_ready;
+use crate::run::{program, say};
+use crate::seen::{Step, Workload};
+use crate::workers::each;
+use crate::world::{LIMIT, World};
+
+/// How long a single owner may take.
+const SINGLE_LIMIT: Duration = Duration::from_mins(2);
+/// Creates of the crowd in flight.
+const CREATES_IN_FLIGHT: usize = 16;
+/// So many owners of the crowd are Ready before anything is measured.
+const UNDER_WAY: usize = 20;
+/// Singles before the first that counts: the first asks for a token, and connections are made.
+const WARM_UP: usize = 3;
+/// Before each single, so that the crowd is at its full pace again: a scheduler may hold it back while another namespace
+/// is under way, and the first request of a single would profit from the single before.
+const PAUSE: Duration = Duration::from_secs(1);
+/// With fewer samples the crowd was too small for this machine.
+const FEWEST: usize = 10;
+const REVISION: &str = "v1";
+/// Names of the two situations, and of the owners in them.
+const IDLE: &str = "idle";
+const LOADED: &str = "loaded";
+
+/// What a single owner in a namespace of its own waits for.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Fairness {
+    /// Owners in the other namespace.
+    pub(crate) crowd: usize,
+    /// Of these, not Ready when the last sample was taken.
+    pub(crate) unsettled: usize,
+    /// Nobody else is there.
+    pub(crate) idle: Singles,
+    /// While the crowd settles.
+    pub(crate) loaded: Singles,
+    /// Queue of the controller at the end: series of its metrics.
+    pub(crate) queue: BTreeMap<String, f64>,
+}
+
+/// Single owners, one after the other.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Singles {
+    /// By the controller: from the create of the owner until it is seen Ready.
+    pub(crate) ready: Latency,
+    /// By the controller: from the create of the owner until its first stamped object is seen.
+    pub(crate) first_step: Latency,
+    /// The same requests by a bare client.
+    pub(crate) bare: Latency,
+    /// Seconds for all of them.
+    pub(crate) seconds: f64,
+    /// CPU seconds by process meanwhile.
+    pub(crate) cpu_seconds: BTreeMap<String, f64>,
+}
+
+/// By what the loaded p99 exceeds the idle one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Ratios {
+    /// For the controller's owners.
+    pub(crate) controller: f64,
+    /// For the bare client's: the machine.
+    pub(crate) machine: f64,
+}
+
+impl Ratios {
+    /// What the controller adds to the machine's own.
+    pub(crate) fn quotient(self) -> f64 {
+        self.controller / self.machine
+    }
+}
+
+impl Fairness {
+    /// Loaded against idle, by a percentile.
+    pub(crate) fn ratios(&self, of: impl Fn(&Latency) -> f64) -> Ratios {
+        Ratios {
+            controller: of(&self.loaded.ready) / of(&self.idle.ready),
+            machine: of(&self.loaded.bare) / of(&self.idle.bare),
+        }
+    }
+}
+
+struct Stage<'a> {
+    world: &'a mut World,
+    program: Program,
+    controller: Controller,
+    args: &'a Args,
+}
+
+/// Measures it on a control plane of its own.
+///
+/// # Errors
+///
+/// When the control plane or the controller fails, or the crowd is settled before enough samples are taken.
+pub(crate) async fn measure(args: &Args, binary: &Path) -> anyhow::Result<Fairness> {
+    say(&format!(
+        "\nfairness: one Workload beside {} × {} steps of another namespace",
+        args.crowd, args.steps
+    ));
+    let mut world = World::start().await?;
+    for prefix in [CROWD, GUEST, FLOOR] {
+        world.furnish(prefix, 1).await?;
+    }
+    world.write_blueprint(args.steps).await?;
+    let program = program(args, &world, binary, "fairness")?;
+    let controller = program.start().await?;
+    let mut stage = Stage {
+        world: &mut world,
+        program,
+        controller,
+        args,
+    };
+    let measured = phases(&mut stage).await.map_err(|error| {
+        let log = stage.controller.log_tail();
+        error.context(format!("the controller's log ends with:\n{log}"))
+    });
+    stage.controller.kill();
+    if let Some(folder) = &args.logs {
+        world.keep_audit_log(&folder.join("audit-fairness.log"))?;
+    }
+    measured
+}
+
+async fn phases(stage: &mut Stage<'_>) -> anyhow::Result<Fairness> {
+    blueprint_ready(stage.world).await?;
+    stage.world.let_control_plane_rest().await?;
+    let (idle, _) = singles(stage, IDLE).await?;
+    gather(stage).await?;
+    let (loaded, unsettled) = singles(stage, LOADED).await?;
+    let queue = stage.controller.queue().await?;
+    Ok(Fairness {
+        crowd: stage.args.crowd,
+        unsettled,
+        idle,
+        loaded,
+        queue,
+    })
+}
+
+/// Creates the crowd while the controller is away, so that all of it is to be settled when it comes back.
+async fn gather(stage: &mut Stage<'_>) -> anyhow::Result<()> {
+    let count = stage.args.crowd;
+    stage.controller.stop();
+    let client = stage.world.client.clone();
+    let start = Instant::now();
+    each(CREATES_IN_FLIGHT, crowd(count), move |owner| {
+        let client = client.clone();
+        async move {
+            let collection = WORKLOADS.within(&owner.key.namespace);
+            client
+                .create(&collection, &workload(&owner, REVISION))
+                .await
+                .map(drop)
+        }
+    })
+    .await?;
+    say(&format!(
+        "crowd          created in {:.1} s",
+        start.elapsed().as_secs_f64()
+    ));
+    stage.controller = stage.program.start().await?;
+    let of_crowd = |key: &Key, owner: &Workload| is_of_crowd(key) && owner.is_ready();
+    stage
+        .world
+        .workloads
+        .reach(
+            "the crowd is under way",
+            UNDER_WAY.min(count),
+            LIMIT,
+            of_crowd,
+        )
+        .await
+}
+
+fn is_of_crowd(key: &Key) -> bool {
+    key.namespace
+        .strip_prefix(CROWD)
+        .is_some_and(|rest| rest.starts_with('-'))
+}
+
+/// What one single and the bare client's took.
+struct Sample {
+    first_step: Duration,
+    ready: Duration,
+    bare: Duration,
+}
+
+/// Measures single owners and, in turn, the bare client's; and how many of the crowd are left. Ends early when none is.
+async fn singles(stage: &Stage<'_>, name: &str) -> anyhow::Result<(Singles, usize)> {
+    let (world, args) = (&*stage.world, stage.args);
+    let crowded = name == LOADED;
+    let pid = Some(stage.controller.pid());
+    let (mut samples, mut unsettled) = (Vec::new(), 0);
+    for number in 0..WARM_UP {
+        sample(world, name, number, args.steps).await?;
+    }
+    let (before, start) = (world.cpu_seconds(pid)?, Instant::now());
+    for number in WARM_UP..WARM_UP + args.singles {
+        let taken = sample(world, name, number, args.steps).await?;
+        if crowded {
+            let left = args.crowd.saturating_sub(world.workloads.count().reached);
+            if left == 0 {
+                break;
+            }
+            unsettled = left;
+        }
+        samples.push(taken);
+    }
+    ensure!(
+        samples.len() >= FEWEST.min(args.singles),
+        "the crowd was settled after {} samples: make it larger",
+        samples.len()
+    );
+    let seconds = start.elapsed().as_secs_f64();
+    let cpu_seconds = spent(&before, world.cpu_seconds(pid)?);
+    Ok((sum_up(&samples, seconds, cpu_seconds)?, unsettled))
+}
+
+fn sum_up(
+    samples: &[Sample],
+    seconds: f64,
+    cpu_seconds: BTreeMap<String, f64>,
+) -> anyhow::Result<Singles> {
+    let of = |figure: fn(&Sample) -> Duration| {
+        let figures: Vec<Duration> = samples.iter().map(figure).collect();
+        Latency::of(&figures).context("no samples were asked for")
+    };
+    Ok(Singles {
+        ready: of(|sample| sample.ready)?,
+        first_step: of(|sample| sample.first_step)?,
+        bare: of(|sample| sample.bare)?,
+        seconds,
+        cpu_seconds,
+    })
+}
+
+async fn sample(world: &World, name: &str, number: usize, steps: u8) -> anyhow::Result<Sample> {
+    tokio::time::sleep(PAUSE).await;
+    let (first_step, ready) = by_controller(world, &single(GUEST, name, number)).await?;
+    tokio::time::sleep(PAUSE).await;
+    let bare = by_bare_client(world, &single(FLOOR, name, number), steps).await?;
+    Ok(Sample {
+        first_step,
+        ready,
+        bare,
+    })
+}
+
+fn single(prefix: &str, name: &str, number: usize) -> Owner {
+    Owner {
+        key: Key {
+            namespace: format!("{prefix}-0"),
+            name: format!("{name}-{number}"),
+        },
+    }
+}
+
+async fn by_controller(world: &World, owner: &Owner) -> anyhow::Result<(Duration, Duration)> {
+    let first = world.steps.when(&owner.step(1), |_: &Step| true);
+    let ready = world.workloads.when(&owner.key, Workload::is_ready);
+    let start = Instant::now();
+    let collection = WORKLOADS.within(&owner.key.namespace);
+    world
+        .client
+        .create(&collection, &workload(owner, REVISION))
+        .await?;
+    let seen = async { anyhow::Ok((first.await?, ready.await?)) };
+    let (first, ready) = tokio::time::timeout(SINGLE_LIMIT, seen)
+        .await
+        .context("a single Workload does not become Ready")??;
+    Ok((first - start, ready - start))
+}
+
+/// As a controller would: by watch and apply, and with the least of statuses. The owner is a Deliverable, which the
+/// controller under test leaves alone.
+async fn by_bare_client(world: &World, owner: &Owner, steps: u8) -> anyhow::Result<Duration> {
+    let client = &world.client;
+    let start = Instant::now();
+    let collection = DELIVERABLES.within(&owner.key.namespace);
+    let uid = client
+        .create(&collection, &for_delivery(&workload(owner, REVISION))?)
+        .await?;
+    for step in 1..=steps {
+        let key = owner.step(step);
+        let settled = world.steps.when(&key, Step::is_settled);
+        let object = for_delivery(&stamped(owner, &uid, step, REVISION))?;
+        client.apply(&STEPS.at(&key), &object).await?;
+        tokio::time::timeout(SINGLE_LIMIT, settled)
+            .await
+            .context("a bare client's step gets no status")??;
+    }
+    let status = for_delivery(&owner_status(owner, steps, steps))?;
+    client
+        .merge(&status_of(&DELIVERABLES.at(&owner.key)), &status)
+        .await?;
+    Ok(start.elapsed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crowd_is_told_by_its_namespace() {
+        assert!(crowd(3).iter().all(|owner| is_of_crowd(&owner.key)));
+        assert!(!is_of_crowd(&single(GUEST, "idle", 0).key));
+        assert!(!is_of_crowd(&single("crowded", "idle", 0).key));
+    }
+
+    #[test]
+    fn what_the_machine_takes_longer_is_told_apart() {
+        let singles = |ready, bare| Singles {
+            ready,
+            first_step: ready,
+            bare,
+            seconds: 1.0,
+            cpu_seconds: BTreeMap::new(),
+        };
+        let fairness = Fairness {
+            crowd: 10_000,
+            unsettled: 5,
+            idle: singles(Latency::with(10.0, 20.0), Latency::with(8.0, 10.0)),
+            loaded: singles(Latency::with(30.0, 120.0), Latency::with(24.0, 40.0)),
+            queue: BTreeMap::new(),
+        };
+        let ratios = fairness.ratios(|latency| latency.p99_ms);
+        let expected = Ratios {
+            controller: 6.0,
+            machine: 4.0,
+        };
+        assert_eq!(ratios, expected);
+        assert!((ratios.quotient() - 1.5).abs() < 1e-9);
+    }
+}
