@@ -17,6 +17,9 @@ const GUEST: usize = 4;
 const CROWD: usize = 4;
 /// for so long after each run of a guest, each namespace gets one slot. A chain goes on within this time.
 const YIELD: Duration = Duration::from_millis(500);
+/// They have so much time to give away, which comes back at half the speed of time: a guest that never rests, by mistake or
+/// on purpose, takes no more than half of the time from them in the end.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Lanes of the pool of events; the pool of retries has one.
 const PROGRESS: usize = 0;
@@ -28,7 +31,33 @@ pub(super) struct Lanes {
     retries: Pool<OwnerKey, 1>,
     progress_in_a_row: u32,
     crowd: usize,
+    patience: Patience,
     yields_until: Option<Instant>,
+}
+
+/// How much time the many can still give away.
+#[derive(Default)]
+struct Patience {
+    /// What was given and has not come back.
+    spent: Duration,
+    at: Option<Instant>,
+}
+
+impl Patience {
+    /// Gives this much, if it is there.
+    fn give(&mut self, time: Duration, now: Instant) -> bool {
+        let rested = self
+            .at
+            .map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        self.at = Some(now);
+        self.spent = self.spent.saturating_sub(rested / 2);
+        let spent = self.spent + time;
+        let enough = spent <= PATIENCE;
+        if enough {
+            self.spent = spent;
+        }
+        enough
+    }
 }
 
 impl Lanes {
@@ -40,6 +69,7 @@ impl Lanes {
             crowd: event_slots
                 .saturating_add(retry_slots)
                 .saturating_mul(CROWD),
+            patience: Patience::default(),
             yields_until: None,
         }
     }
@@ -72,9 +102,20 @@ impl Lanes {
             && self.is_crowded()
             && self.is_guest(&key.namespace)
         {
-            self.yields_until = Some(now + YIELD);
+            self.give_way(now);
         }
         taken
+    }
+
+    fn give_way(&mut self, now: Instant) {
+        let until = now + YIELD;
+        let given = self.yields_until.map_or(now, |until| until.max(now));
+        if self
+            .patience
+            .give(until.saturating_duration_since(given), now)
+        {
+            self.yields_until = Some(until);
+        }
     }
 
     fn take_event(&mut self, yields: bool) -> Option<(OwnerKey, Lane)> {

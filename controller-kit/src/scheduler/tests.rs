@@ -338,6 +338,32 @@ async fn many_owners_yield_to_a_guest_and_come_back() {
     assert_eq!(big.len(), 12);
 }
 
+/// A guest that wakes for ever, by mistake or on purpose, must not hold thousands in one slot for ever.
+#[tokio::test(start_paused = true)]
+async fn a_guest_that_never_rests_is_given_way_for_a_while_only() {
+    let queue = scheduler(16);
+    for number in 0..1000 {
+        queue.wake(key(&format!("big/{number}")), Lane::Fresh, None);
+    }
+    let mut yielded = 0;
+    for _ in 0..600 {
+        queue.wake(key("small/1"), Lane::Progress, None);
+        let works = all_now(&queue).await;
+        let of_big = works.iter().filter(|work| &*work.key().namespace == "big");
+        yielded += u32::from(of_big.count() <= 1);
+        for work in works {
+            let again = work.key().clone();
+            work.finish(Next::Done);
+            if &*again.namespace == "big" {
+                queue.wake(again, Lane::Fresh, None);
+            }
+        }
+        tokio::time::advance(Duration::from_millis(250)).await;
+    }
+    // 150 s: 60 s until what was there is spent, and half of the rest.
+    assert!((300..450).contains(&yielded), "{yielded} of 600");
+}
+
 #[tokio::test(start_paused = true)]
 async fn nobody_yields_while_few_owners_wait() {
     let queue = scheduler(16);
