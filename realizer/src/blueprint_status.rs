@@ -50,6 +50,8 @@ pub fn blueprint_status(
         status: serde_json::to_value(&status).unwrap_or_default(),
         events,
         removals: Vec::new(),
+        again: None,
+        write_now: false,
         retry: if found.unreadable.is_empty() {
             Retry::AwaitChange
         } else {

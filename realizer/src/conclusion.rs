@@ -272,5 +272,7 @@ pub(crate) fn outcome(
         events,
         removals,
         retry,
+        again: None,
+        write_now: false,
     }
 }

@@ -196,7 +196,7 @@ fn retrieve_verdict(error: &ReadError) -> Verdict {
 }
 
 impl Verdict {
-    fn new(kind: ErrorKind, reason: Reason) -> Self {
+    pub(crate) fn new(kind: ErrorKind, reason: Reason) -> Self {
         let (status, retry) = match kind {
             ErrorKind::UserMustFix => (ConditionStatus::False, Retry::AwaitChange),
             ErrorKind::NotYet => (ConditionStatus::Unknown, Retry::AwaitChange),
@@ -210,7 +210,7 @@ impl Verdict {
         }
     }
 
-    fn but_false(self) -> Self {
+    pub(crate) fn but_false(self) -> Self {
         Self {
             status: ConditionStatus::False,
             ..self
@@ -218,7 +218,7 @@ impl Verdict {
     }
 
     /// A right is missing, or someone else has to let go: no event of ours tells when.
-    fn slowly(self) -> Self {
+    pub(crate) fn slowly(self) -> Self {
         Self {
             retry: Retry::Slow,
             ..self

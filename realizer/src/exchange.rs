@@ -216,6 +216,8 @@ pub enum RemovalReason {
     Orphan,
     /// The family keeps fewer members (spec 3.8).
     Retention,
+    /// A run of other inputs takes its place.
+    Replaced,
 }
 
 /// An object that is to be deleted with the owner's rights.
@@ -267,6 +269,11 @@ pub struct Outcome {
     pub removals: Vec<Removal>,
     /// The most urgent retry that any step asks for.
     pub retry: Retry,
+    /// When the owner is to be walked again although nothing fails and no event may come: when a validation has to have
+    /// ended; at once, when what follows had to be written to the status first.
+    pub again: Option<std::time::Duration>,
+    /// The status must not be held back: what follows waits for it.
+    pub write_now: bool,
     /// Status of `Ready`.
     pub ready: api_types::ConditionStatus,
     /// Finite label for metrics: the reason of the `Ready` condition.

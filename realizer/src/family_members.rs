@@ -33,24 +33,24 @@ pub(crate) fn age(observed: &Observed) -> (u64, &str, &str) {
 /// The newest member that is healthy and stays.
 pub(crate) fn newest_healthy<'m>(
     rule: FamilyRule<'_>,
-    members: &'m [Observed],
+    members: impl IntoIterator<Item = &'m Observed>,
 ) -> Option<&'m Observed> {
     members
-        .iter()
+        .into_iter()
         .filter(|member| !member.terminating && rule.judge(member) == ConditionStatus::True)
         .max_by(|a, b| age(a).cmp(&age(b)))
 }
 
 /// The members beyond the retention policy, oldest last. Successes and failures are counted apart; running ones are
 /// neither counted nor removed, and the one submitted last always stays.
-pub(crate) fn superseded(
+pub(crate) fn superseded<'m>(
     rule: FamilyRule<'_>,
     step: &str,
     submitted: &Observed,
-    members: &[Observed],
+    members: impl IntoIterator<Item = &'m Observed>,
 ) -> Vec<Removal> {
     let mut newest_first: Vec<&Observed> = members
-        .iter()
+        .into_iter()
         .filter(|member| !member.terminating)
         .collect();
     newest_first.sort_by(|a, b| age(b).cmp(&age(a)));

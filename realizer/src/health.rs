@@ -3,6 +3,7 @@
 use api_types::condition::ObservedCondition;
 use api_types::templates::{ConditionRequirement, HealthMatch, HealthMatchField};
 use api_types::{ConditionStatus, HealthRule, Reason, TemplateKind};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
 use crate::field_path::FieldPath;
@@ -131,6 +132,22 @@ impl CompiledRule {
                 .status
             }
         }
+    }
+
+    /// When the condition that decides got the status by which it decides; `None` when none does, or does not say.
+    pub(crate) fn decided_at(&self, object: &Value) -> Option<Time> {
+        let conditions = ObservedCondition::all_of(object);
+        let deciding = match self {
+            Self::None | Self::AlwaysHealthy => None,
+            Self::SingleCondition(type_) => conditions
+                .iter()
+                .find(|condition| condition.type_ == *type_),
+            Self::MultiMatch { healthy, unhealthy } => [unhealthy, healthy]
+                .into_iter()
+                .flat_map(|side| &side.conditions)
+                .find_map(|rule| matching_condition(rule, &conditions)),
+        };
+        deciding?.last_transition_time.clone()
     }
 
     /// Whether the conditions of the object are read.

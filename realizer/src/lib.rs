@@ -48,6 +48,7 @@ mod prepare;
 mod realization;
 mod redaction;
 mod report;
+pub mod runnable;
 mod select;
 mod stamp;
 mod step_end;

@@ -80,20 +80,13 @@ impl Owner {
     /// [`OwnerError`] when the object is not one an API server would hold. A status that cannot be read is no error:
     /// it counts as empty and is written anew.
     pub fn parse(family: Family, object: Arc<Value>) -> Result<Self, OwnerError> {
-        let required = |pointer: &str, field| {
-            text(&object, pointer)
-                .filter(|text| !text.is_empty())
-                .ok_or(OwnerError::Missing { field })
-        };
+        let head = Head::of(&object)?;
         Ok(Self {
             family,
-            namespace: required("/metadata/namespace", "metadata.namespace")?,
-            name: required("/metadata/name", "metadata.name")?,
-            uid: required("/metadata/uid", "metadata.uid")?,
-            generation: object
-                .pointer("/metadata/generation")
-                .and_then(Value::as_i64)
-                .unwrap_or(0),
+            namespace: head.namespace,
+            name: head.name,
+            uid: head.uid,
+            generation: head.generation,
             labels: optional(&object, "/metadata/labels", "metadata.labels")?,
             service_account_name: text(&object, "/spec/serviceAccountName")
                 .filter(|name| !name.is_empty()),
@@ -128,9 +121,7 @@ impl Owner {
     /// Whether it is being deleted. Nothing should be realized for it any more: what is stamped now would be stamped
     /// against the garbage collector, for ever in a foreground deletion.
     pub fn is_terminating(&self) -> bool {
-        self.object
-            .pointer("/metadata/deletionTimestamp")
-            .is_some_and(|time| !time.is_null())
+        is_terminating(&self.object)
     }
 
     /// Status of condition `Ready` in the present status; `Unknown` when there is none.
@@ -155,6 +146,40 @@ impl Owner {
     }
 }
 
+/// What every stored object has.
+pub(crate) struct Head {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) generation: i64,
+}
+
+impl Head {
+    pub(crate) fn of(object: &Value) -> Result<Self, OwnerError> {
+        let required = |pointer: &str, field| {
+            text(object, pointer)
+                .filter(|text| !text.is_empty())
+                .ok_or(OwnerError::Missing { field })
+        };
+        Ok(Self {
+            namespace: required("/metadata/namespace", "metadata.namespace")?,
+            name: required("/metadata/name", "metadata.name")?,
+            uid: required("/metadata/uid", "metadata.uid")?,
+            generation: object
+                .pointer("/metadata/generation")
+                .and_then(Value::as_i64)
+                .unwrap_or(0),
+        })
+    }
+}
+
+/// Whether an object is being deleted.
+pub(crate) fn is_terminating(object: &Value) -> bool {
+    object
+        .pointer("/metadata/deletionTimestamp")
+        .is_some_and(|time| !time.is_null())
+}
+
 impl Matched for Owner {
     fn labels(&self) -> &BTreeMap<String, String> {
         &self.labels
@@ -168,14 +193,14 @@ impl Fields for Owner {
     }
 }
 
-fn text(object: &Value, pointer: &str) -> Option<String> {
+pub(crate) fn text(object: &Value, pointer: &str) -> Option<String> {
     object
         .pointer(pointer)
         .and_then(Value::as_str)
         .map(str::to_owned)
 }
 
-fn optional<'o, T: Deserialize<'o> + Default>(
+pub(crate) fn optional<'o, T: Deserialize<'o> + Default>(
     object: &'o Value,
     pointer: &str,
     field: &'static str,

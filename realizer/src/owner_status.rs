@@ -64,7 +64,7 @@ impl OwnerStatus {
     }
 }
 
-fn part<'s, T: Deserialize<'s> + Default>(status: &'s Value, field: &str) -> T {
+pub(crate) fn part<'s, T: Deserialize<'s> + Default>(status: &'s Value, field: &str) -> T {
     status
         .get(field)
         .and_then(|part| T::deserialize(part).ok())

@@ -94,10 +94,7 @@ impl<'a> Unrealized<'a> {
             }
             Self::ServiceAccount(blueprint, cause) => {
                 let (namespace, name) = blueprint.service_account(owner);
-                let message = format!(
-                    "failed to get service account object from api server [{namespace}/{name}]: failed to get object \
-                     [{namespace}/{name}] from api server: {cause}"
-                );
+                let message = no_service_account((&namespace, &name), cause);
                 of_resources(Reason::ServiceAccountError, message)
             }
             Self::ServiceAccountToken(_, message) => {
@@ -109,6 +106,14 @@ impl<'a> Unrealized<'a> {
             ),
         }
     }
+}
+
+/// The message when there is no ServiceAccount of this namespace and name.
+pub(crate) fn no_service_account((namespace, name): (&str, &str), cause: &str) -> String {
+    format!(
+        "failed to get service account object from api server [{namespace}/{name}]: failed to get object \
+         [{namespace}/{name}] from api server: {cause}"
+    )
 }
 
 /// The outcome for an owner that is not realized. `now` is for transition times.

@@ -1,0 +1,323 @@
+//! A finished walk of a Runnable: what is to be deleted, and then what to report.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use api_types::event::EventReason;
+use api_types::runnable::RunnableStatus;
+use api_types::{Condition, ConditionStatus, ConditionType, Reason, StampedRef, labels};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::Value;
+
+use super::attempt::Attempts;
+use super::error::{NotRun, RunError, Shown};
+use super::plan::HELD_LOOK;
+use super::run::{End, STEP};
+use super::{Run, RunTemplate, Runnable, history, outputs};
+use crate::conditions::{self, Conditions};
+use crate::family_members::{newest_healthy, object_ref, superseded};
+use crate::health::Health;
+use crate::owner_status::stamped_ref;
+use crate::report::{self, Extras};
+use crate::{Observed, Outcome, OwnerEvent, Removal, Retry, Write, events};
+
+/// A finished walk of a Runnable.
+pub struct RunConclusion<'a> {
+    runnable: &'a Runnable,
+    now: Time,
+    /// The new status, conditions aside.
+    status: RunnableStatus,
+    error: Option<RunError>,
+    /// The run that was submitted last, and the verdict on it.
+    latest: Option<(Observed, Health)>,
+    events: Vec<OwnerEvent>,
+    removals: Vec<Removal>,
+    again: Option<Duration>,
+    /// What is missing to watch the kind.
+    unwatched: BTreeSet<String>,
+}
+
+impl<'a> RunConclusion<'a> {
+    pub(super) fn of(mut run: Run<'a>) -> Self {
+        let end = run.end();
+        let mut conclusion = Self::nothing(run.runnable, run.now);
+        match end {
+            End::Failed(error) => conclusion.error = Some(error),
+            End::Held {
+                going,
+                runs,
+                rendering,
+            } => conclusion.hold(&run, going, &runs, &rendering),
+            End::Submitted {
+                submitted,
+                runs,
+                write,
+                rendering,
+            } => conclusion.submitted(&run, *submitted, &runs, write, &rendering),
+        }
+        conclusion
+    }
+
+    /// What there was stays.
+    fn nothing(runnable: &'a Runnable, now: Timestamp) -> Self {
+        Self {
+            runnable,
+            now: Time(now),
+            status: RunnableStatus {
+                observed_generation: Some(runnable.generation),
+                conditions: Vec::new(),
+                ..runnable.status.clone()
+            },
+            error: None,
+            latest: None,
+            events: Vec::new(),
+            removals: Vec::new(),
+            again: None,
+            unwatched: BTreeSet::new(),
+        }
+    }
+
+    fn hold(&mut self, run: &Run<'_>, going: Vec<String>, runs: &[Observed], rendering: &str) {
+        let attempts = Attempts::of(rendering, self.runnable.rerun.as_deref());
+        let situation = run.situation(&attempts, runs);
+        let latest = situation.newest().cloned();
+        self.removals = situation.replaced();
+        self.again = Some(HELD_LOOK);
+        self.error = Some(RunError::Held { going });
+        self.observe(run, latest, runs);
+        self.read_outputs(run.template, runs);
+    }
+
+    fn submitted(
+        &mut self,
+        run: &Run<'_>,
+        submitted: Observed,
+        runs: &[Observed],
+        write: Write,
+        rendering: &str,
+    ) {
+        let attempts = Attempts::of(rendering, self.runnable.rerun.as_deref());
+        let situation = run.situation(&attempts, runs);
+        self.again = situation.retry_in();
+        self.removals = situation.replaced();
+        let rule = run.template.rule(self.runnable.retention);
+        let retired = superseded(rule, STEP, &submitted, of_template(run.template, runs));
+        self.removals.extend(retired);
+        self.status
+            .last_rerun_requested_at
+            .clone_from(&self.runnable.rerun);
+        self.applied(&submitted, write);
+        self.observe(run, Some(submitted), runs);
+        self.read_outputs(run.template, runs);
+    }
+
+    fn applied(&mut self, submitted: &Observed, write: Write) {
+        let Some(shown) = events::shown(&object_ref(submitted)) else {
+            return;
+        };
+        match write {
+            Write::Unchanged => {}
+            Write::Created => self
+                .events
+                .push(events::applied(format!("Created object [{shown}]"))),
+            Write::Patched => self
+                .events
+                .push(events::applied(format!("Patched object [{shown}]"))),
+        }
+    }
+
+    fn observe(&mut self, run: &Run<'_>, latest: Option<Observed>, runs: &[Observed]) {
+        let shown = |text: &str| run.shown(text);
+        self.status.runs = history::records(self.runnable, run.template, runs, &shown, self.now.0);
+        self.latest = latest.map(|latest| {
+            let health = mirrored(run.template, &latest);
+            let message = run.shown(&health.message);
+            self.status.stamped_ref = Some(StampedRef {
+                uid: None,
+                ..stamped_ref(&object_ref(&latest))
+            });
+            (latest, Health { message, ..health })
+        });
+    }
+
+    /// Of the newest run that succeeded. Without one, or if a path fails, the outputs stay what they were: who reads them
+    /// must not see them vanish because of an error.
+    fn read_outputs(&mut self, template: &RunTemplate, runs: &[Observed]) {
+        let rule = template.rule(self.runnable.retention);
+        let Some(run) = newest_healthy(rule, of_template(template, runs)) else {
+            return;
+        };
+        if template.outputs.is_empty() {
+            return;
+        }
+        match outputs::read(template, run) {
+            Ok(outputs) => {
+                if self.status.outputs != outputs {
+                    self.status.outputs = outputs;
+                    self.found_outputs();
+                }
+            }
+            Err(error) => self.error = self.error.take().or(Some(error)),
+        }
+    }
+
+    fn found_outputs(&mut self) {
+        let latest = self.latest.as_ref().map(|(latest, _)| object_ref(latest));
+        if let Some(shown) = latest.as_ref().and_then(events::shown) {
+            let name = &self.runnable.name;
+            let message = format!("Runnable [{name}] found a new output in [{shown}]");
+            self.events.push(events::of_status(
+                EventReason::ResourceOutputChanged,
+                message,
+            ));
+        }
+    }
+
+    /// Reports kinds whose objects the shell cannot watch, too: one text each that names the kind and what is missing.
+    #[must_use]
+    pub fn with_unwatched(self, unwatched: BTreeSet<String>) -> Self {
+        Self { unwatched, ..self }
+    }
+
+    /// What is to be deleted with the Runnable's rights, the uid being the precondition.
+    pub fn removals(&self) -> &[Removal] {
+        &self.removals
+    }
+
+    /// The outcome, given the deletions that failed (NotFound is no failure) and why.
+    pub fn report(mut self, failed: &[(Removal, String)]) -> Outcome {
+        let previous = &self.runnable.status;
+        self.status.conditions = self.conditions(failed);
+        let mut events = std::mem::take(&mut self.events);
+        events.extend(self.warning());
+        events.extend(report::unwatched_event(
+            &previous.conditions,
+            &self.status.conditions,
+        ));
+        events.extend(report::removal_events(&self.removals, failed, &|object| {
+            was_pending(&previous.conditions, object)
+        }));
+        let retry = self.error.as_ref().map(|error| error.verdict().retry);
+        let retry = retry
+            .into_iter()
+            .chain(failed.iter().map(|_| Retry::Backoff));
+        let (ready, reason) = report::ready(&self.status.conditions);
+        Outcome {
+            changed: self.status != *previous,
+            // The types have string keys and no failing serializer, so the fallback is never taken.
+            status: serde_json::to_value(&self.status).unwrap_or_default(),
+            events,
+            retry: retry.max().unwrap_or(Retry::AwaitChange),
+            removals: self.removals,
+            again: self.again,
+            write_now: false,
+            ready,
+            reason,
+        }
+    }
+
+    fn conditions(&self, failed: &[(Removal, String)]) -> Vec<Condition> {
+        let mut conditions = Conditions::new(&self.runnable.status.conditions, &self.now);
+        let template = ConditionType::RunTemplateReady;
+        match &self.error {
+            Some(error) => {
+                let verdict = error.verdict();
+                let message = error.message(self.runnable, &self.shown_run());
+                conditions.add(template, verdict.status, &verdict.reason, message);
+            }
+            None => conditions.add(template, ConditionStatus::True, &Reason::Ready, ""),
+        }
+        if let Some((_, health)) = &self.latest {
+            conditions.add(
+                ConditionType::StampedObjectCondition,
+                health.status,
+                &health.reason,
+                health.message.clone(),
+            );
+        }
+        conditions.derive_ready();
+        let extras = Extras {
+            failed,
+            contested: Vec::new(),
+            unwatched: &self.unwatched,
+        };
+        extras.add(&mut conditions);
+        conditions.finish()
+    }
+
+    fn shown_run(&self) -> Shown {
+        let Some((latest, _)) = &self.latest else {
+            return Shown::default();
+        };
+        let object = object_ref(latest);
+        Shown {
+            resource: object
+                .qualified_resource
+                .unwrap_or_else(|| api_types::status::UNKNOWN_RESOURCE.to_owned()),
+            name: object.name,
+        }
+    }
+
+    /// A warning if the failure is news and somebody has to act.
+    fn warning(&self) -> Option<OwnerEvent> {
+        self.error.as_ref().filter(|error| error.is_warning())?;
+        let type_ = ConditionType::RunTemplateReady;
+        let now = conditions::of_type(&self.status.conditions, type_)?;
+        let before = conditions::of_type(&self.runnable.status.conditions, type_);
+        if before.is_some_and(|before| before.says_the_same_as(now)) {
+            return None;
+        }
+        Some(events::of_status(
+            EventReason::ResourceFailed,
+            now.message.clone(),
+        ))
+    }
+}
+
+/// The outcome for a Runnable that did not come to a run. `now` is for transition times.
+pub fn report_not_run(runnable: &Runnable, why: NotRun, now: Timestamp) -> Outcome {
+    let conclusion = RunConclusion {
+        error: Some(RunError::NotRun(why)),
+        ..RunConclusion::nothing(runnable, now)
+    };
+    conclusion.report(&[])
+}
+
+/// What condition `StampedObjectCondition` says (spec 5.5). Without a rule of the template it mirrors the condition
+/// `Succeeded`, and says nothing as long as there is none.
+fn mirrored(template: &RunTemplate, run: &Observed) -> Health {
+    let health = history::judge(template, run);
+    let says_something = template.has_own_rule
+        || api_types::condition::ObservedCondition::all_of(&run.object)
+            .iter()
+            .any(|condition| condition.type_ == "Succeeded");
+    if says_something {
+        return health;
+    }
+    Health {
+        status: ConditionStatus::Unknown,
+        reason: Reason::Unknown,
+        message: String::new(),
+    }
+}
+
+/// The runs that were stamped from this template: outputs and retention are about these (spec 5.1).
+fn of_template<'r>(
+    template: &'r RunTemplate,
+    runs: &'r [Observed],
+) -> impl Iterator<Item = &'r Observed> {
+    runs.iter().filter(|run| {
+        let labels = run.object.get("metadata").and_then(|it| it.get("labels"));
+        let name = labels.and_then(|it| it.get(labels::RUN_TEMPLATE_NAME));
+        name.and_then(Value::as_str) == Some(&template.name)
+    })
+}
+
+/// Whether the condition named the deletion before.
+fn was_pending(previous: &[Condition], object: &crate::ObjectRef) -> bool {
+    let pending = conditions::of_type(previous, ConditionType::DeletionPending);
+    pending.is_some_and(|pending| {
+        events::shown(object).is_some_and(|shown| pending.message.contains(&format!("[{shown}]")))
+    })
+}

@@ -1,0 +1,155 @@
+//! Why a Runnable does not run, and the one place that decides what follows from it (spec 5.5).
+
+use api_types::{ConditionStatus, Reason};
+use serde_json::json;
+
+use super::{Runnable, SelectError, selection};
+use crate::error::{ErrorKind, Verdict};
+use crate::{SubmitFailureKind, go_format};
+
+/// Why nothing was asked for a Runnable at all. Its runs and outputs stay as they are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotRun {
+    /// The ServiceAccount could not be read; the inner error, for example `ServiceAccount "sa" not found`.
+    ServiceAccount(String),
+    /// No token for it; the whole message, for example `fetch token: …`.
+    ServiceAccountToken(String),
+    /// No client with the token; the inner error.
+    ClientBuilder(String),
+    /// The ClusterRunTemplate does not exist.
+    TemplateMissing,
+    /// The ClusterRunTemplate could not be read; why.
+    TemplateUnreadable(String),
+}
+
+/// Why a Runnable does not run, or its outputs are not read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum RunError {
+    /// It did not come to a run.
+    NotRun(NotRun),
+    /// No object is selected.
+    Selector(SelectError),
+    /// The template could not be rendered.
+    Stamp { cause: String },
+    /// The API server refused the run.
+    Apply {
+        kind: SubmitFailureKind,
+        object: String,
+        cause: String,
+    },
+    /// The runs could not be listed.
+    List { cause: String },
+    /// An output cannot be read.
+    Output { path: String, cause: String },
+    /// Other runs are in the way; their names.
+    Held { going: Vec<String> },
+}
+
+/// The run that a message is about.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shown {
+    /// `<plural>[.<group>]`, or `<nil>`-like when unknown.
+    pub(super) resource: String,
+    pub(super) name: String,
+}
+
+impl RunError {
+    /// The one total function from an error to condition and retry; the reason is the metric label.
+    pub(super) fn verdict(&self) -> Verdict {
+        use ErrorKind::{Infrastructure, NotYet, UserMustFix};
+        match self {
+            // Upstream sleeps after ServiceAccount errors and misses the fix; we look again slowly (spec 13).
+            Self::NotRun(NotRun::ServiceAccount(_)) => {
+                Verdict::new(UserMustFix, Reason::ServiceAccountError).slowly()
+            }
+            Self::NotRun(NotRun::ServiceAccountToken(_)) => {
+                Verdict::new(UserMustFix, Reason::ServiceAccountTokenError).slowly()
+            }
+            Self::NotRun(NotRun::ClientBuilder(_)) => {
+                Verdict::new(Infrastructure, Reason::ClientBuilderError)
+            }
+            Self::NotRun(NotRun::TemplateMissing | NotRun::TemplateUnreadable(_)) => {
+                Verdict::new(Infrastructure, Reason::RunTemplateNotFound)
+            }
+            // The selected object is watched; that a kind or a right comes is not.
+            Self::Selector(SelectError::None | SelectError::Many) | Self::Stamp { .. } => {
+                Verdict::new(UserMustFix, Reason::TemplateStampFailure)
+            }
+            Self::Selector(SelectError::Discovery(_) | SelectError::List { .. }) => {
+                Verdict::new(UserMustFix, Reason::TemplateStampFailure).slowly()
+            }
+            Self::Apply {
+                kind: SubmitFailureKind::Forbidden | SubmitFailureKind::Contested,
+                ..
+            } => Verdict::new(UserMustFix, Reason::StampedObjectRejectedByAPIServer).slowly(),
+            Self::Apply { .. } => {
+                Verdict::new(Infrastructure, Reason::StampedObjectRejectedByAPIServer)
+            }
+            Self::List { .. } => Verdict::new(Infrastructure, Reason::FailedToListCreatedObjects),
+            // Nothing but the run can make it readable, and its events come anyway.
+            Self::Output { .. } => Verdict::new(NotYet, Reason::OutputPathNotSatisfied).but_false(),
+            Self::Held { .. } => Verdict::new(NotYet, Reason::WaitingForRun),
+        }
+    }
+
+    /// The condition's message. `run` is the run that was submitted last.
+    pub(super) fn message(&self, runnable: &Runnable, run: &Shown) -> String {
+        let template = &runnable.run_template;
+        let namespace = &runnable.namespace;
+        match self {
+            Self::NotRun(why) => not_run(why, runnable),
+            Self::Selector(error) => selection::message(runnable.selector.as_ref(), error),
+            Self::Stamp { cause } => {
+                format!("unable to stamp object for run template [{template}]: {cause}")
+            }
+            Self::Apply { object, cause, .. } => {
+                format!("unable to apply object [{object}] for run template [{template}]: {cause}")
+            }
+            Self::List { cause } => format!(
+                "unable to list objects in namespace [{namespace}] with labels [{}]: {cause}",
+                go_format::display(&json!(super::run::family(runnable)))
+            ),
+            Self::Output { path, cause } => {
+                let Shown { resource, name } = run;
+                format!(
+                    "waiting to read value from resource [{resource}/{name}] in namespace [{namespace}]: unable to \
+                     retrieve outputs from stamped object [{namespace}/{name}] of type [{resource}] for run template \
+                     [{template}]: failed to evaluate path [{path}]: {cause}"
+                )
+            }
+            Self::Held { going } => format!(
+                "the run for the present inputs waits until [{}] is over, because spec.concurrency is {}",
+                going.join(", "),
+                runnable.concurrency.as_str()
+            ),
+        }
+    }
+
+    /// Whether somebody has to act.
+    pub(super) fn is_warning(&self) -> bool {
+        let verdict = self.verdict();
+        verdict.kind != ErrorKind::NotYet && verdict.status == ConditionStatus::False
+    }
+}
+
+fn not_run(why: &NotRun, runnable: &Runnable) -> String {
+    let template = &runnable.run_template;
+    let unreadable = |cause: &str| {
+        format!(
+            "unable to get run template [{template}]: failed to get run template object from api server \
+             [ClusterRunTemplate/{template}]: {cause}"
+        )
+    };
+    match why {
+        NotRun::ServiceAccount(cause) => {
+            crate::unrealized::no_service_account(runnable.service_account(), cause)
+        }
+        NotRun::ServiceAccountToken(message) => message.clone(),
+        NotRun::ClientBuilder(cause) => format!("can't build client: {cause}"),
+        NotRun::TemplateMissing => unreadable(&format!(
+            "ClusterRunTemplate.{} \"{template}\" not found",
+            api_types::GROUP
+        )),
+        NotRun::TemplateUnreadable(cause) => unreadable(cause),
+    }
+}

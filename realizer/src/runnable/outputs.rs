@@ -1,0 +1,41 @@
+//! Outputs: those of the newest run that succeeded (spec 5.4).
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::RunTemplate;
+use super::error::RunError;
+use crate::{Observed, redaction};
+
+/// Reads all outputs of a run; of several paths that fail, the last one is told.
+///
+/// Values of a Secret are not read: status is where they would end, and everyone who may read the Runnable would see them.
+pub(super) fn read(
+    template: &RunTemplate,
+    run: &Observed,
+) -> Result<BTreeMap<String, Value>, RunError> {
+    let secret = redaction::is_secret(&run.object);
+    let mut values = BTreeMap::new();
+    let mut failure = None;
+    for (name, path) in &template.outputs {
+        let read = if secret {
+            Err("the object is a Secret, whose values are not written into a status".to_owned())
+        } else {
+            path.read(&run.object)
+                .map_err(|problem| problem.to_string())
+        };
+        match read {
+            Ok(value) => {
+                values.insert(name.clone(), value.into_owned());
+            }
+            Err(cause) => {
+                failure = Some(RunError::Output {
+                    path: path.text().to_owned(),
+                    cause,
+                });
+            }
+        }
+    }
+    failure.map_or(Ok(values), Err)
+}

@@ -1,0 +1,318 @@
+//! The ask/feed machine of a Runnable.
+
+use std::collections::BTreeMap;
+
+use api_types::labels;
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::attempt::Attempts;
+use super::conclusion::RunConclusion;
+use super::error::RunError;
+use super::plan::{Plan, Situation};
+use super::{RunTemplate, Runnable, SelectError};
+use crate::context::Context;
+use crate::redaction::{self, scrub};
+use crate::stamp::{check_submittable, decorate, display_name};
+use crate::{
+    AskFeed, Lifecycle, Looked, Observation, Observed, Rendered, Step, Submission, SubmitFailure,
+    SubmitFailureKind, Write, canonical,
+};
+
+/// What stands for the name of a step, which a Runnable does not have.
+pub(super) const STEP: &str = "run";
+
+/// The object that a Runnable selects: none without a selector.
+pub type Selected = Result<Option<Value>, SelectError>;
+
+/// One walk for one Runnable: what it is rendered from is rendered, compared with the runs there are, and submitted if a
+/// run is missing.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use realizer::*;
+/// # use realizer::runnable::*;
+/// # use serde_json::json;
+/// # let template = RunTemplate::compile(&json!({"metadata": {"name": "tests"}, "spec": {"template": {
+/// #     "apiVersion": "tekton.dev/v1", "kind": "TaskRun", "metadata": {"generateName": "test-"},
+/// #     "spec": {"revision": "$(runnable.spec.inputs.revision)$"}}}})).unwrap();
+/// # let runnable = Runnable::parse(Arc::new(json!({
+/// #     "metadata": {"namespace": "dev", "name": "app", "uid": "u"},
+/// #     "spec": {"runTemplateRef": {"name": "tests"}, "inputs": {"revision": "abc"}}}))).unwrap();
+/// # let now = jiff::Timestamp::UNIX_EPOCH;
+/// let mut run = Run::new(&runnable, &template, Ok(None), now);
+/// loop {
+///     match run.next_step() {
+///         Step::Render(_) => run.record_rendered(Err("no ytt here".to_owned())),
+///         Step::Look(_) => run.record_looked(Ok(Vec::new())),
+///         Step::Submit(submission) => {
+///             assert_eq!(submission.object["spec"]["revision"], "abc");
+///             let submitted = Observed {
+///                 object: submission.object,
+///                 qualified_resource: Some("taskruns.tekton.dev".to_owned()),
+///                 namespaced: true,
+///                 sequence: 1,
+///                 digest: Some(submission.digest),
+///                 version: 0,
+///                 terminating: false,
+///             };
+///             let members = vec![submitted.clone()];
+///             run.record_observed(Observation::Family { submitted, members, write: Write::Created });
+///         }
+///         Step::Done => break,
+///     }
+/// }
+/// let outcome = run.conclude().report(&[]);
+/// assert_eq!(outcome.ready, api_types::ConditionStatus::Unknown);
+/// ```
+pub struct Run<'a> {
+    pub(super) runnable: &'a Runnable,
+    pub(super) template: &'a RunTemplate,
+    pub(super) now: Timestamp,
+    selected: Option<Value>,
+    labels: BTreeMap<String, String>,
+    state: State,
+}
+
+enum State {
+    /// Nothing was asked yet.
+    Fresh,
+    /// Something was asked, and not answered yet.
+    Asked(Step),
+    /// It is over.
+    Over(End),
+}
+
+/// How a walk ended.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum End {
+    /// The run is in the cluster; all runs, oldest first.
+    Submitted {
+        submitted: Box<Observed>,
+        runs: Vec<Observed>,
+        write: Write,
+        rendering: String,
+    },
+    /// Other runs are in the way.
+    Held {
+        going: Vec<String>,
+        runs: Vec<Observed>,
+        rendering: String,
+    },
+    /// Nothing was submitted.
+    Failed(RunError),
+}
+
+impl<'a> Run<'a> {
+    /// Starts a walk. `now` is for transition times and for when to try again.
+    pub fn new(
+        runnable: &'a Runnable,
+        template: &'a RunTemplate,
+        selected: Selected,
+        now: Timestamp,
+    ) -> Self {
+        let (selected, state) = match selected {
+            Ok(selected) => (selected, State::Fresh),
+            Err(error) => (None, State::Over(End::Failed(RunError::Selector(error)))),
+        };
+        Self {
+            runnable,
+            template,
+            now,
+            selected,
+            labels: run_labels(runnable, template),
+            state,
+        }
+    }
+
+    /// Ends the walk.
+    pub fn conclude(self) -> RunConclusion<'a> {
+        RunConclusion::of(self)
+    }
+
+    /// How it ended; one that was broken off ended with nothing.
+    pub(super) fn end(&mut self) -> End {
+        match std::mem::replace(&mut self.state, State::Fresh) {
+            State::Over(end) => end,
+            State::Fresh | State::Asked(_) => End::Failed(RunError::List {
+                cause: "the walk was broken off".to_owned(),
+            }),
+        }
+    }
+
+    /// A text without the values of a selected Secret.
+    pub(super) fn shown(&self, text: &str) -> String {
+        let secret = self.selected.iter().filter(|it| redaction::is_secret(it));
+        let values = secret.flat_map(|it| ["data", "stringData"].map(|field| &it[field]));
+        scrub(text, values)
+    }
+
+    fn begin(&mut self) {
+        let drawn = self.template.body.draw(self.context(), STEP);
+        match drawn {
+            Ok(rendered) => self.look(rendered),
+            Err(call) => self.state = State::Asked(Step::Render(call)),
+        }
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context::of_run(self.runnable.views(), self.selected.as_ref())
+    }
+
+    fn look(&mut self, rendered: Rendered) {
+        self.state = match self.submission(rendered) {
+            Ok(submission) => State::Asked(Step::Look(submission)),
+            Err(error) => State::Over(End::Failed(error)),
+        };
+    }
+
+    fn submission(&self, rendered: Rendered) -> Result<Submission, RunError> {
+        let object = rendered
+            .and_then(|rendering| {
+                decorate(rendering, self.runnable.identity(), &self.labels)
+                    .map_err(|error| error.to_string())
+            })
+            .map_err(|cause| RunError::Stamp {
+                cause: self.shown(&cause),
+            })?;
+        check_submittable(&object, Lifecycle::Immutable, &self.labels).map_err(|error| {
+            let cause = error.to_string();
+            self.refused(&object, SubmitFailureKind::Rejected, &cause)
+        })?;
+        Ok(Submission {
+            resource: STEP.to_owned(),
+            digest: canonical::digest(&object),
+            basis: self.template.body.basis(|| self.context()),
+            object,
+            lifecycle: Lifecycle::Immutable,
+            family: family(self.runnable),
+            reads: self.template.reads(),
+            precondition: None,
+        })
+    }
+
+    fn refused(&self, object: &Value, kind: SubmitFailureKind, cause: &str) -> RunError {
+        RunError::Apply {
+            kind,
+            object: self.shown(&name_or_prefix(object)),
+            cause: self.shown(cause),
+        }
+    }
+
+    fn failed(&self, submission: &Submission, failure: &SubmitFailure) -> End {
+        End::Failed(match failure.kind {
+            SubmitFailureKind::List => RunError::List {
+                cause: self.shown(&failure.message),
+            },
+            kind => self.refused(&submission.object, kind, &failure.message),
+        })
+    }
+
+    /// The runs there are, oldest first.
+    pub(super) fn situation<'s>(
+        &'s self,
+        attempts: &'s Attempts,
+        runs: &'s [Observed],
+    ) -> Situation<'s> {
+        Situation {
+            runnable: self.runnable,
+            template: self.template,
+            attempts,
+            runs,
+            now: self.now,
+        }
+    }
+
+    fn plan(&self, submission: Submission, runs: Vec<Observed>) -> State {
+        let rendering = submission.digest.clone();
+        let attempts = Attempts::of(&rendering, self.runnable.rerun.as_deref());
+        let situation = self.situation(&attempts, &runs);
+        match situation.plan() {
+            Plan::Submit(number) => State::Asked(Step::Submit(Submission {
+                digest: attempts.digest(number).to_owned(),
+                ..submission
+            })),
+            Plan::Hold(going) => State::Over(End::Held {
+                going,
+                runs,
+                rendering,
+            }),
+        }
+    }
+}
+
+impl AskFeed for Run<'_> {
+    fn next_step(&mut self) -> Step {
+        if matches!(self.state, State::Fresh) {
+            self.begin();
+        }
+        match &self.state {
+            State::Asked(step) => step.clone(),
+            State::Fresh | State::Over(_) => Step::Done,
+        }
+    }
+
+    fn record_rendered(&mut self, rendered: Rendered) {
+        if matches!(self.state, State::Asked(Step::Render(_))) {
+            self.look(rendered);
+        }
+    }
+
+    fn record_looked(&mut self, looked: Looked) {
+        let State::Asked(Step::Look(submission)) = &self.state else {
+            return;
+        };
+        let submission = submission.clone();
+        self.state = match looked {
+            Ok(runs) => self.plan(submission, runs),
+            Err(failure) => State::Over(self.failed(&submission, &failure)),
+        };
+    }
+
+    fn record_observed(&mut self, observation: Observation) {
+        let State::Asked(Step::Submit(submission)) = &self.state else {
+            return;
+        };
+        let (submitted, runs, write) = match observation {
+            Observation::Family {
+                submitted,
+                members,
+                write,
+            } => (submitted, members, write),
+            Observation::Object { observed, write } => (observed.clone(), vec![observed], write),
+            Observation::Failed(failure) => {
+                self.state = State::Over(self.failed(submission, &failure));
+                return;
+            }
+        };
+        self.state = State::Over(End::Submitted {
+            submitted: Box::new(submitted),
+            runs,
+            write,
+            rendering: canonical::digest(&submission.object),
+        });
+    }
+}
+
+/// The labels of a run (spec 3.6).
+fn run_labels(runnable: &Runnable, template: &RunTemplate) -> BTreeMap<String, String> {
+    let mut labels = family(runnable);
+    labels.insert(labels::RUN_TEMPLATE_NAME.to_owned(), template.name.clone());
+    labels
+}
+
+/// The label that all runs of a Runnable have, whatever they were stamped from (spec 5.1).
+pub(super) fn family(runnable: &Runnable) -> BTreeMap<String, String> {
+    BTreeMap::from([(labels::RUNNABLE_NAME.to_owned(), runnable.name.clone())])
+}
+
+/// `<ns>/<name>`, or the prefix of a name that is generated.
+fn name_or_prefix(object: &Value) -> String {
+    let prefix = object.pointer("/metadata/generateName");
+    match prefix.and_then(Value::as_str) {
+        Some(prefix) if object.pointer("/metadata/name").is_none() => {
+            format!("{}{prefix}", display_name(object))
+        }
+        _ => display_name(object),
+    }
+}

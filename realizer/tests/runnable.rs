@@ -1,0 +1,27 @@
+//! Runnables (spec 5), walked against a cluster that is a list of objects.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test says what went wrong by panicking"
+)]
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "fixtures are written where they are used"
+)]
+
+#[path = "runnable/concurrency.rs"]
+mod concurrency;
+#[path = "runnable/conditions.rs"]
+mod conditions;
+#[path = "runnable/outputs.rs"]
+mod outputs;
+#[path = "runnable/properties.rs"]
+mod properties;
+#[path = "runnable/rendering.rs"]
+mod rendering;
+#[path = "runnable/retries.rs"]
+mod retries;
+#[path = "runnable/runs.rs"]
+mod runs;
+#[path = "runnable/stage.rs"]
+mod stage;

@@ -1,0 +1,246 @@
+//! Conditions, retries and messages (spec 5.5).
+
+use std::sync::Arc;
+
+use realizer::runnable::{NotRun, Runnable, SelectError, report_not_run};
+use realizer::{Retry, SubmitFailure, SubmitFailureKind};
+use serde_json::{Value, json};
+
+use crate::stage::Stage;
+
+fn types(status: &Value) -> Vec<&str> {
+    let conditions = status["conditions"].as_array().unwrap();
+    conditions
+        .iter()
+        .map(|it| it["type"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_runnable_that_does_not_come_to_a_run_says_why() {
+    let stage = Stage::new(json!({}));
+    let runnable = Runnable::parse(Arc::new(stage.runnable.clone())).unwrap();
+    let not_found = "unable to get run template [tests]: failed to get run template object from api server \
+                     [ClusterRunTemplate/tests]: ";
+    let cases = [
+        (
+            NotRun::ServiceAccount("ServiceAccount \"default\" not found".to_owned()),
+            "ServiceAccountError",
+            "failed to get service account object from api server [dev/default]: failed to get object [dev/default] \
+             from api server: ServiceAccount \"default\" not found"
+                .to_owned(),
+            Retry::Slow,
+        ),
+        (
+            NotRun::ServiceAccountToken("fetch token: no".to_owned()),
+            "ServiceAccountTokenError",
+            "fetch token: no".to_owned(),
+            Retry::Slow,
+        ),
+        (
+            NotRun::ClientBuilder("no".to_owned()),
+            "ClientBuilderError",
+            "can't build client: no".to_owned(),
+            Retry::Backoff,
+        ),
+        (
+            NotRun::TemplateMissing,
+            "RunTemplateNotFound",
+            format!("{not_found}ClusterRunTemplate.carto.run \"tests\" not found"),
+            Retry::Backoff,
+        ),
+        (
+            NotRun::TemplateUnreadable("no".to_owned()),
+            "RunTemplateNotFound",
+            format!("{not_found}no"),
+            Retry::Backoff,
+        ),
+    ];
+    for (why, reason, message, retry) in cases {
+        let outcome = report_not_run(&runnable, why, stage.now);
+        assert_eq!(types(&outcome.status), ["RunTemplateReady", "Ready"]);
+        for condition in outcome.status["conditions"].as_array().unwrap() {
+            assert_eq!(condition["status"], "False");
+            assert_eq!(condition["reason"], reason);
+            assert_eq!(condition["message"], message);
+        }
+        assert_eq!(outcome.retry, retry, "{reason}");
+        assert_eq!(outcome.reason, reason);
+        assert_eq!(outcome.events.len(), 1, "{reason}");
+        assert_eq!(outcome.events[0].reason, "ResourceFailed");
+    }
+}
+
+#[test]
+fn a_selector_that_is_not_resolved_says_why() {
+    let map = "map[app:x]";
+    let list = |namespaced| SelectError::List {
+        namespaced,
+        labels: [("app".to_owned(), "x".to_owned())].into(),
+        cause: "no".to_owned(),
+    };
+    let cases = [
+        (
+            SelectError::Discovery("no".to_owned()),
+            "failed to list server api resources: no".to_owned(),
+            Retry::Slow,
+        ),
+        (
+            list(true),
+            format!("failed to list objects in namespace matching selector [{map}]: no"),
+            Retry::Slow,
+        ),
+        (
+            list(false),
+            format!("failed to list objects at cluster scope matching selector [{map}]: no"),
+            Retry::Slow,
+        ),
+        (
+            SelectError::None,
+            "selector did not match any objects".to_owned(),
+            Retry::AwaitChange,
+        ),
+        (
+            SelectError::Many,
+            "selector matched multiple objects".to_owned(),
+            Retry::AwaitChange,
+        ),
+    ];
+    for (error, inner, retry) in cases {
+        let mut stage = Stage::new(json!({"selector": {
+            "resource": {"apiVersion": "v1", "kind": "ConfigMap"}, "matchingLabels": {"app": "x"}}}));
+        stage.selected = Err(error);
+        let outcome = stage.outcome();
+        let message = format!(
+            "unable to resolve selector [{map}], apiVersion [v1], kind [ConfigMap]: {inner}"
+        );
+        assert_eq!(
+            stage.condition("RunTemplateReady").unwrap(),
+            ["False", "TemplateStampFailure", &message]
+        );
+        assert_eq!(types(&outcome.status), ["RunTemplateReady", "Ready"]);
+        assert_eq!(outcome.retry, retry);
+    }
+}
+
+#[test]
+fn a_run_that_cannot_be_submitted_says_why() {
+    use SubmitFailureKind::{Forbidden, List, Rejected};
+    let cases = [
+        (
+            Rejected,
+            "StampedObjectRejectedByAPIServer",
+            "unable to apply object [dev/test-] for run template [tests]: no",
+            Retry::Backoff,
+        ),
+        (
+            Forbidden,
+            "StampedObjectRejectedByAPIServer",
+            "unable to apply object [dev/test-] for run template [tests]: no",
+            Retry::Slow,
+        ),
+        (
+            List,
+            "FailedToListCreatedObjects",
+            "unable to list objects in namespace [dev] with labels [map[carto.run/runnable-name:app]]: no",
+            Retry::Backoff,
+        ),
+    ];
+    for (kind, reason, message, retry) in cases {
+        let mut stage = Stage::new(json!({}));
+        stage.fails = Some(SubmitFailure {
+            kind,
+            message: "no".to_owned(),
+        });
+        let outcome = stage.outcome();
+        assert_eq!(
+            stage.condition("RunTemplateReady").unwrap(),
+            ["False", reason, message]
+        );
+        assert_eq!(types(&outcome.status), ["RunTemplateReady", "Ready"]);
+        assert_eq!(outcome.retry, retry);
+        // Told once.
+        assert_eq!(outcome.events.len(), 1);
+        assert!(stage.outcome().events.is_empty());
+    }
+}
+
+#[test]
+fn the_condition_of_the_run_is_mirrored() {
+    let cases = [
+        (json!({}), ["Unknown", "Unknown", ""]),
+        (
+            json!({"conditions": [{"type": "Ready", "status": "True"}]}),
+            ["Unknown", "Unknown", ""],
+        ),
+        (
+            json!({"conditions": [{"type": "Succeeded", "status": "Unknown", "message": "going"}]}),
+            ["Unknown", "SucceededCondition", "going"],
+        ),
+        (
+            json!({"conditions": [{"type": "Succeeded", "status": "True", "message": "good"}]}),
+            ["True", "SucceededCondition", "good"],
+        ),
+        (
+            json!({"conditions": [{"type": "Succeeded", "status": "False", "message": "bad"}]}),
+            ["False", "SucceededCondition", "bad"],
+        ),
+    ];
+    for (status, expected) in cases {
+        let mut stage = Stage::new(json!({}));
+        stage.template["spec"]["outputs"] = json!({});
+        stage.walk();
+        stage.runs[0].object["status"] = status;
+        let outcome = stage.outcome();
+        assert_eq!(
+            types(&outcome.status),
+            ["RunTemplateReady", "StampedObjectCondition", "Ready"]
+        );
+        assert_eq!(stage.condition("StampedObjectCondition").unwrap(), expected);
+        let [status, reason, message] = stage.condition("Ready").unwrap();
+        assert_eq!(status, expected[0]);
+        let ready = if status == "True" {
+            ["Ready", ""]
+        } else {
+            [expected[1], expected[2]]
+        };
+        assert_eq!([reason.as_str(), message.as_str()], ready);
+    }
+}
+
+#[test]
+fn jobs_and_workflows_end_by_the_rule_of_the_template() {
+    let job = json!({"multiMatch": {
+        "healthy": {"matchConditions": [{"type": "Complete", "status": "True"}]},
+        "unhealthy": {"matchConditions": [{"type": "Failed", "status": "True"}]}}});
+    let workflow = json!({"multiMatch": {
+        "healthy": {"matchFields": [{"key": "status.phase", "operator": "In", "values": ["Succeeded"]}]},
+        "unhealthy": {"matchFields": [{"key": "status.phase", "operator": "In", "values": ["Failed", "Error"]}]}}});
+    let condition =
+        |type_: &str| json!({"conditions": [{"type": type_, "status": "True", "message": "m"}]});
+    let cases = [
+        (&job, json!({}), "Unknown", "Running"),
+        (&job, condition("Complete"), "True", "Succeeded"),
+        (&job, condition("Failed"), "False", "Failed"),
+        (&workflow, json!({"phase": "Running"}), "Unknown", "Running"),
+        (
+            &workflow,
+            json!({"phase": "Succeeded"}),
+            "True",
+            "Succeeded",
+        ),
+        (&workflow, json!({"phase": "Error"}), "False", "Failed"),
+    ];
+    for (rule, status, ready, result) in cases {
+        let mut stage = Stage::new(json!({}));
+        stage.template["spec"]["outputs"] = json!({"name": ".metadata.name"});
+        stage.template["spec"]["healthRule"] = rule.clone();
+        stage.walk();
+        stage.runs[0].object["status"] = status;
+        stage.walk();
+        assert_eq!(stage.condition("Ready").unwrap()[0], ready);
+        assert_eq!(stage.runnable["status"]["runs"][0]["result"], result);
+        let has_outputs = stage.runnable["status"].get("outputs").is_some();
+        assert_eq!(has_outputs, ready == "True");
+    }
+}

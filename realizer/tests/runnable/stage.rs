@@ -1,0 +1,190 @@
+//! A Runnable, its template, and a cluster that does with a submission what the controller does.
+
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use realizer::runnable::{Run, RunTemplate, Runnable, SelectError, Selected};
+use realizer::{
+    AskFeed, Observation, Observed, Outcome, Removal, Step, Submission, SubmitFailure,
+    SubmitFailureKind, Write,
+};
+use serde_json::{Value, json};
+
+pub(crate) struct Stage {
+    pub(crate) runnable: Value,
+    pub(crate) template: Value,
+    pub(crate) selected: Result<Option<Value>, SelectError>,
+    /// Oldest first.
+    pub(crate) runs: Vec<Observed>,
+    pub(crate) now: Timestamp,
+    /// How many runs were ever created.
+    pub(crate) created: usize,
+    /// The most runs there ever were at the same time that had not ended.
+    pub(crate) most_going: usize,
+    pub(crate) fails: Option<SubmitFailure>,
+    /// Deleted objects stay, terminating.
+    pub(crate) has_finalizers: bool,
+    pub(crate) rendered: Result<Value, String>,
+}
+
+impl Stage {
+    /// `spec` of the Runnable, beside the reference to the template `tests`.
+    pub(crate) fn new(spec: Value) -> Self {
+        let mut runnable = json!({
+            "apiVersion": "carto.run/v1alpha1", "kind": "Runnable",
+            "metadata": {"namespace": "dev", "name": "app", "uid": "u-1", "generation": 1},
+            "spec": {"runTemplateRef": {"name": "tests"},
+                     "inputs": {"revision": "a"},
+                     "retentionPolicy": {"maxFailedRuns": 10, "maxSuccessfulRuns": 10}},
+        });
+        for (key, value) in spec.as_object().unwrap() {
+            runnable["spec"][key] = value.clone();
+        }
+        Self {
+            runnable,
+            template: template(json!({"out": ".status.result"})),
+            selected: Ok(None),
+            runs: Vec::new(),
+            now: Timestamp::from_second(1_700_000_000).unwrap(),
+            created: 0,
+            most_going: 0,
+            fails: None,
+            has_finalizers: false,
+            rendered: Err("no ytt".to_owned()),
+        }
+    }
+
+    pub(crate) fn input(&mut self, revision: &str) {
+        self.runnable["spec"]["inputs"]["revision"] = json!(revision);
+        let generation = self.runnable["metadata"]["generation"].as_i64().unwrap();
+        self.runnable["metadata"]["generation"] = json!(generation + 1);
+    }
+
+    pub(crate) fn pass(&mut self, seconds: i64) {
+        self.now += SignedDuration::from_secs(seconds);
+    }
+
+    /// One reconcile, whatever comes of it.
+    pub(crate) fn walk(&mut self) {
+        let _ = self.outcome();
+    }
+
+    /// One reconcile; the status is kept.
+    pub(crate) fn outcome(&mut self) -> Outcome {
+        let runnable = Runnable::parse(Arc::new(self.runnable.clone())).unwrap();
+        let template = RunTemplate::compile(&self.template).unwrap();
+        let selected: Selected = self.selected.clone();
+        let mut run = Run::new(&runnable, &template, selected, self.now);
+        loop {
+            match run.next_step() {
+                Step::Render(_) => run.record_rendered(self.rendered.clone()),
+                Step::Look(submission) => {
+                    assert_eq!(submission.family.len(), 1, "listed by the Runnable alone");
+                    run.record_looked(match &self.fails {
+                        Some(failure) if failure.kind == SubmitFailureKind::List => {
+                            Err(failure.clone())
+                        }
+                        _ => Ok(self.runs.clone()),
+                    });
+                }
+                Step::Submit(submission) => {
+                    let observation = self.submit(&submission);
+                    run.record_observed(observation);
+                }
+                Step::Done => break,
+            }
+        }
+        let conclusion = run.conclude();
+        self.remove(conclusion.removals());
+        let outcome = conclusion.report(&[]);
+        assert_eq!(
+            outcome.changed,
+            self.runnable.get("status") != Some(&outcome.status)
+        );
+        self.runnable["status"] = outcome.status.clone();
+        outcome
+    }
+
+    fn submit(&mut self, submission: &Submission) -> Observation {
+        if let Some(failure) = &self.fails {
+            return Observation::Failed(failure.clone());
+        }
+        let newest = self.runs.iter().rev().find(|run| !run.terminating);
+        let newest = newest.filter(|run| run.digest.as_ref() == Some(&submission.digest));
+        let (submitted, write) = match newest {
+            Some(newest) => (newest.clone(), Write::Unchanged),
+            None => (self.create(submission), Write::Created),
+        };
+        Observation::Family {
+            submitted,
+            members: self.runs.clone(),
+            write,
+        }
+    }
+
+    fn create(&mut self, submission: &Submission) -> Observed {
+        self.created += 1;
+        let mut object = submission.object.clone();
+        object["metadata"]["name"] = json!(format!("run-{}", self.created));
+        object["metadata"]["uid"] = json!(format!("run-uid-{}", self.created));
+        object["metadata"]["creationTimestamp"] = json!(self.now.to_string());
+        let created = Observed {
+            object,
+            qualified_resource: Some("taskruns.tekton.dev".to_owned()),
+            namespaced: true,
+            sequence: self.created as u64,
+            digest: Some(submission.digest.clone()),
+            version: 0,
+            terminating: false,
+        };
+        self.runs.push(created.clone());
+        let going = |run: &&Observed| run.object.pointer("/status/conditions/0/status").is_none();
+        self.most_going = self.most_going.max(self.runs.iter().filter(going).count());
+        created
+    }
+
+    fn remove(&mut self, removals: &[Removal]) {
+        for removal in removals {
+            if self.has_finalizers {
+                let run = self
+                    .runs
+                    .iter_mut()
+                    .find(|run| name(run) == removal.object.name);
+                run.unwrap().terminating = true;
+            } else {
+                self.runs.retain(|run| name(run) != removal.object.name);
+            }
+        }
+    }
+
+    /// A run says how it ended, at the present time.
+    pub(crate) fn end(&mut self, name_: &str, status: &str, result: &str) {
+        let now = self.now.to_string();
+        let run = self.runs.iter_mut().find(|run| name(run) == name_).unwrap();
+        run.object["status"] = json!({"result": result, "conditions": [
+            {"type": "Succeeded", "status": status, "message": format!("{name_} says {status}"), "lastTransitionTime": now},
+        ]});
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.runs.iter().map(name).collect()
+    }
+
+    /// Status, reason and message of a condition.
+    pub(crate) fn condition(&self, type_: &str) -> Option<[String; 3]> {
+        let conditions = self.runnable["status"]["conditions"].as_array()?;
+        let condition = conditions.iter().find(|it| it["type"] == type_)?;
+        Some(["status", "reason", "message"].map(|it| condition[it].as_str().unwrap().to_owned()))
+    }
+}
+
+pub(crate) fn name(run: &Observed) -> String {
+    run.object["metadata"]["name"].as_str().unwrap().to_owned()
+}
+
+pub(crate) fn template(outputs: Value) -> Value {
+    json!({"apiVersion": "carto.run/v1alpha1", "kind": "ClusterRunTemplate", "metadata": {"name": "tests"},
+        "spec": {"outputs": outputs, "template": {
+            "apiVersion": "tekton.dev/v1", "kind": "TaskRun", "metadata": {"generateName": "test-"},
+            "spec": {"revision": "$(runnable.spec.inputs.revision)$"}}}})
+}
