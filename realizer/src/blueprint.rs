@@ -31,6 +31,9 @@ pub struct Blueprint {
     pub(crate) steps: Vec<BlueprintStep>,
     /// Indexes of `steps` in the order in which they are submitted.
     pub(crate) order: Vec<usize>,
+    /// By index of the step: for an environment, the deployment and validation steps behind it, in submission order; empty
+    /// for every other step.
+    pub(crate) downstream: Vec<Vec<usize>>,
     /// The condition `Ready` as read.
     pub(crate) ready: Option<Condition>,
     service_account: Option<ServiceAccountRef>,
@@ -98,6 +101,7 @@ impl Blueprint {
         };
         let matcher = Matcher::new(&spec.owner_selector());
         let steps = steps::compile(&spec.resources);
+        let order = graph::order(&steps);
         let mut warnings: Vec<GraphWarning> = matcher
             .broken()
             .as_ref()
@@ -112,7 +116,8 @@ impl Blueprint {
                 .unwrap_or_default()
                 .to_owned(),
             generation: metadata("generation").and_then(Value::as_i64).unwrap_or(0),
-            order: graph::order(&steps),
+            downstream: graph::downstream(&steps, &order),
+            order,
             ready: read_ready(object),
             params: spec.params,
             service_account: spec
@@ -173,6 +178,14 @@ impl Blueprint {
         self.order
             .iter()
             .map(|&step| self.steps[step].name.as_str())
+    }
+
+    /// The validation steps behind an environment, in submission order; empty for every other step.
+    pub(crate) fn validations(&self, step: usize) -> impl Iterator<Item = usize> {
+        self.downstream[step]
+            .iter()
+            .copied()
+            .filter(|&step| self.steps[step].validates())
     }
 
     /// Whether its own `Ready` is True, without which nothing is realized.

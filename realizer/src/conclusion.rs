@@ -12,6 +12,7 @@ use crate::orphans::{CurrentStep, Orphans, is_same};
 use crate::owner_status::{OwnerStatus, stamped_ref};
 use crate::report::{self, Extras};
 use crate::step_end::{StepEnd, StepResult};
+use crate::survey::{Findings, Survey};
 use crate::{Blueprint, ObjectRef, Outcome, Owner, Realization, Removal, Retry};
 
 /// An object of the owner in the shell's caches.
@@ -35,6 +36,7 @@ pub struct Conclusion<'a> {
     /// In blueprint order, of the steps that failed.
     errors: Vec<StepError>,
     removals: Vec<Removal>,
+    survey: Survey,
     /// What is missing to watch the kinds of some steps.
     unwatched: BTreeSet<String>,
 }
@@ -47,6 +49,9 @@ impl<'a> Conclusion<'a> {
             templates,
             now,
             results,
+            flows,
+            sites,
+            trials,
             ..
         } = realization;
         let results: Vec<StepResult> = blueprint
@@ -63,19 +68,35 @@ impl<'a> Conclusion<'a> {
                 })
             })
             .collect();
+        let survey = Survey::of(&Findings {
+            blueprint,
+            results: &results,
+            flows: &flows,
+            sites: &sites,
+            trials: &trials,
+            previous: &owner.status,
+            now: &now,
+        });
         let entries: Vec<Entry> = blueprint
             .steps
             .iter()
             .zip(&results)
-            .map(|(step, result)| {
+            .enumerate()
+            .map(|(index, (step, result))| {
                 let previous = owner.status.resource(&step.name);
-                EntryMaker {
+                let mut entry = EntryMaker {
                     step,
                     previous,
                     owner_uid: &owner.uid,
                     now: &now,
                 }
-                .make(result)
+                .make(result);
+                let told = previous.map_or(&[][..], |previous| &previous.conditions);
+                entry
+                    .status
+                    .conditions
+                    .extend(survey.condition(index, told, &now));
+                entry
             })
             .collect();
         let orphans = Orphans {
@@ -106,6 +127,7 @@ impl<'a> Conclusion<'a> {
             entries,
             errors,
             removals,
+            survey,
             unwatched: BTreeSet::new(),
         }
     }
@@ -135,6 +157,7 @@ impl<'a> Conclusion<'a> {
                 self.blueprint.family.blueprint_kind(),
                 self.blueprint.name.as_str(),
             ),
+            environments: self.survey.environments.clone(),
             pending_removals: failed
                 .iter()
                 .map(|(removal, _)| stamped_ref(&removal.object))
@@ -155,9 +178,15 @@ impl<'a> Conclusion<'a> {
             .into_iter()
             .flat_map(|entry| entry.events)
             .collect();
+        let write_now = self.survey.is_urgent();
+        events.extend(self.survey.events);
         events.extend(unwatched);
         events.extend(removal_events(&self.removals, failed, &self.owner.status));
-        outcome(self.owner, &status, events, self.removals, retry)
+        Outcome {
+            again: self.survey.again,
+            write_now,
+            ..outcome(self.owner, &status, events, self.removals, retry)
+        }
     }
 
     fn conditions(&self, failed: &[(Removal, String)]) -> Vec<Condition> {

@@ -29,8 +29,9 @@ struct Completion {
     failed: Option<Expected>,
 }
 
+/// A path and the string expected there.
 #[derive(Clone, Debug)]
-struct Expected {
+pub(crate) struct Expected {
     path: FieldPath,
     value: String,
 }
@@ -60,14 +61,36 @@ impl Readiness {
         }
     }
 
+    /// Whether any rule is given.
+    pub(crate) fn is_given(&self) -> bool {
+        !self.matches.is_empty() || self.completion.is_some()
+    }
+
     /// Whether the object is done. With `secret`, messages show no values.
     pub(crate) fn check(&self, object: &Value, secret: bool) -> Result<(), NotDone> {
-        for pair in &self.matches {
-            pair.check(object, secret)?;
-        }
-        self.completion
-            .as_ref()
-            .map_or(Ok(()), |completion| completion.check(object, secret))
+        self.check_matches(object, secret)?;
+        self.completion.as_ref().map_or(Ok(()), |completion| {
+            completion.check_generation(object)?;
+            completion.check(object, secret)
+        })
+    }
+
+    /// As [`Readiness::check`], for an object that is never changed: there is only one generation of it, so that one that
+    /// does not say which it has observed is not waited for.
+    pub(crate) fn check_run(&self, object: &Value, secret: bool) -> Result<(), NotDone> {
+        self.check_matches(object, secret)?;
+        self.completion.as_ref().map_or(Ok(()), |completion| {
+            if completion.observed_generation.read(object).is_ok() {
+                completion.check_generation(object)?;
+            }
+            completion.check(object, secret)
+        })
+    }
+
+    fn check_matches(&self, object: &Value, secret: bool) -> Result<(), NotDone> {
+        self.matches
+            .iter()
+            .try_for_each(|pair| pair.check(object, secret))
     }
 
     pub(crate) fn paths(&self) -> Vec<&FieldPath> {
@@ -133,7 +156,6 @@ impl Completion {
     }
 
     fn check(&self, object: &Value, secret: bool) -> Result<(), NotDone> {
-        self.check_generation(object)?;
         if let Some(failed) = &self.failed {
             failed.check_failed(object)?;
         }
@@ -164,7 +186,11 @@ impl Completion {
 }
 
 impl Expected {
-    fn new(condition: &CompletionCondition) -> Self {
+    pub(crate) fn path(&self) -> &FieldPath {
+        &self.path
+    }
+
+    pub(crate) fn new(condition: &CompletionCondition) -> Self {
         Self {
             path: FieldPath::new(&condition.key),
             value: condition.value.clone(),
@@ -172,7 +198,7 @@ impl Expected {
     }
 
     /// The value shown is the one the template asks for, so it is no secret.
-    fn check_failed(&self, object: &Value) -> Result<(), NotDone> {
+    pub(crate) fn check_failed(&self, object: &Value) -> Result<(), NotDone> {
         match self.path.read(object) {
             Ok(value) if value.as_str() == Some(&self.value) => Err(NotDone::Failed(format!(
                 "deployment failure condition [{}] was: {}",

@@ -182,7 +182,9 @@ impl EntryMaker<'_> {
         }
         conditions.derive_ready();
         status.conditions = conditions.finish();
+        let told_elsewhere = error.is_some_and(StepError::is_told_of_environment);
         let events = verdict
+            .filter(|_| !told_elsewhere)
             .and_then(|verdict| self.warning(&verdict, &status))
             .into_iter()
             .collect();
@@ -205,6 +207,7 @@ impl EntryMaker<'_> {
         }
         let reason = match verdict.reason {
             Reason::ObjectContested => EventReason::ObjectContested,
+            Reason::ValidationFailed => EventReason::ValidationFailed,
             _ => EventReason::ResourceFailed,
         };
         Some(events::of_status(

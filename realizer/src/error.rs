@@ -112,12 +112,64 @@ pub(crate) enum StepError {
     #[error("{message}")]
     Retrieve { error: ReadError, message: String },
 
+    /// A validation has not succeeded for what is deployed.
+    #[error("{}", error.message(resource, revision, environment, cause))]
+    Validation {
+        error: TrialError,
+        resource: String,
+        revision: String,
+        environment: String,
+        cause: String,
+        /// Whether an event about the environment tells of it.
+        is_told_of_environment: bool,
+    },
+
     #[error("unable to find passthrough [{input}] in []")]
     PassThrough { input: String, declared: bool },
 
     /// The walk ended before its end.
     #[error("resource [{resource}] was not reached")]
     NotReached { resource: String },
+}
+
+/// Why a validation has not succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TrialError {
+    /// It begins with the next walk: first status has to say that the environment is kept for it.
+    Begins,
+    Running,
+    Failed,
+    /// Not ended in time; it may still succeed.
+    TimedOut,
+}
+
+impl TrialError {
+    fn message(self, resource: &str, revision: &str, environment: &str, cause: &str) -> String {
+        let place = if environment.is_empty() {
+            String::new()
+        } else {
+            format!(" in environment [{environment}]")
+        };
+        let cause = if cause.is_empty() {
+            String::new()
+        } else {
+            format!(": {cause}")
+        };
+        match self {
+            Self::Begins => {
+                format!("validation [{resource}] of revision [{revision}]{place} is about to begin")
+            }
+            Self::Running => format!(
+                "validation [{resource}] of revision [{revision}]{place} has not ended{cause}"
+            ),
+            Self::Failed => {
+                format!("validation [{resource}] failed for revision [{revision}]{place}{cause}")
+            }
+            Self::TimedOut => format!(
+                "validation [{resource}] of revision [{revision}]{place} did not end in time{cause}"
+            ),
+        }
+    }
 }
 
 fn listed(names: &[String]) -> String {
@@ -138,6 +190,17 @@ pub(crate) struct Verdict {
 }
 
 impl StepError {
+    /// Whether an event about the environment tells of it, so that no other one needs to.
+    pub(crate) fn is_told_of_environment(&self) -> bool {
+        matches!(
+            self,
+            Self::Validation {
+                is_told_of_environment: true,
+                ..
+            }
+        )
+    }
+
     /// The one total function from an error to condition and retry (spec 4.4); the reason is the metric label.
     pub(crate) fn verdict(&self) -> Verdict {
         use ErrorKind::{Infrastructure, NotYet, UserMustFix};
@@ -166,6 +229,11 @@ impl StepError {
                 return Verdict::new(UserMustFix, Reason::ObjectContested).slowly();
             }
             Self::Retrieve { error, .. } => return retrieve_verdict(error),
+            Self::Validation { error, .. } => match error {
+                TrialError::Begins | TrialError::Running => (NotYet, Reason::ValidationRunning),
+                TrialError::Failed => (UserMustFix, Reason::ValidationFailed),
+                TrialError::TimedOut => (UserMustFix, Reason::ValidationTimedOut),
+            },
             Self::PassThrough { declared: true, .. } => (NotYet, Reason::PassThrough),
             Self::PassThrough {
                 declared: false, ..

@@ -98,6 +98,7 @@ impl Family {
             &[
                 "ClusterSourceTemplate",
                 "ClusterDeploymentTemplate",
+                "ClusterDeploymentValidationTemplate",
                 "ClusterTemplate",
                 "ClusterConfigTemplate",
             ],

@@ -66,6 +66,42 @@ pub(crate) fn order(steps: &[BlueprintStep]) -> Vec<usize> {
     order
 }
 
+/// For each deployment step with validations behind it, the deployment and validation steps behind it in submission order:
+/// those that are reached through such steps alone, because they hand on the revision that goes in.
+pub(crate) fn downstream(steps: &[BlueprintStep], order: &[usize]) -> Vec<Vec<usize>> {
+    let behind = |environment: usize| {
+        let mut reached: BTreeSet<usize> = [environment].into();
+        // In submission order providers come first, but for cycles, in which nothing is ever submitted.
+        for &step in order {
+            let echoes = steps[step].deploys() || steps[step].validates();
+            if echoes
+                && steps[step]
+                    .deployment_providers()
+                    .any(|provider| reached.contains(&provider))
+            {
+                reached.insert(step);
+            }
+        }
+        reached.remove(&environment);
+        let behind: Vec<usize> = order
+            .iter()
+            .copied()
+            .filter(|step| reached.contains(step))
+            .collect();
+        let validated = behind.iter().any(|&step| steps[step].validates());
+        if validated { behind } else { Vec::new() }
+    };
+    (0..steps.len())
+        .map(|step| {
+            if steps[step].deploys() {
+                behind(step)
+            } else {
+                Vec::new()
+            }
+        })
+        .collect()
+}
+
 /// What cannot work, in blueprint order, cycles last.
 pub(crate) fn warnings(steps: &[BlueprintStep]) -> Vec<GraphWarning> {
     let mut warnings = Vec::new();

@@ -26,10 +26,21 @@ pub(crate) struct Observing<'r> {
 
 impl Observing<'_> {
     pub(crate) fn observe(&self, submission: &Submission, observation: Observation) -> StepEnd {
+        self.observe_as(submission, observation, None)
+    }
+
+    /// As [`Observing::observe`]; an `environment` is what the submitted object holds, which is not what goes into the
+    /// step while that waits, and it is done by that object alone.
+    pub(crate) fn observe_as(
+        &self,
+        submission: &Submission,
+        observation: Observation,
+        environment: Option<&Output>,
+    ) -> StepEnd {
         match observation {
             Observation::Failed(failure) => StepEnd::Failed(self.failed(submission, &failure)),
             Observation::Object { observed, write } => {
-                let output = self.read(Some(&observed));
+                let output = self.read(Some(&observed), environment);
                 self.submitted(observed, write, output, Vec::new())
             }
             Observation::Family {
@@ -37,8 +48,11 @@ impl Observing<'_> {
                 members,
                 write,
             } => {
-                let healthy = newest_healthy(self.template.family_rule(), &members);
-                let output = self.read(healthy);
+                let healthy = match environment {
+                    Some(_) => Some(&submitted),
+                    None => newest_healthy(self.template.family_rule(), &members),
+                };
+                let output = self.read(healthy, environment);
                 let superseded =
                     superseded(self.template.family_rule(), self.step, &submitted, &members);
                 self.submitted(submitted, write, output, superseded)
@@ -46,12 +60,49 @@ impl Observing<'_> {
         }
     }
 
-    fn read(&self, observed: Option<&Observed>) -> Result<Output, ReadError> {
+    /// An environment that is kept as it is.
+    pub(crate) fn held(&self, observed: Observed, environment: &Output) -> StepEnd {
+        let output = self.read(Some(&observed), Some(environment));
+        self.submitted(observed, Write::Unchanged, output, Vec::new())
+    }
+
+    /// A validation whose output was decided by its arrival.
+    pub(crate) fn judged(
+        &self,
+        observed: Observed,
+        members: &[Observed],
+        write: Write,
+        output: Result<Output, StepError>,
+    ) -> StepEnd {
+        let superseded = superseded(self.template.family_rule(), self.step, &observed, members);
+        StepEnd::Submitted(Box::new(Submitted {
+            health: self.health(&observed, output.is_ok()),
+            observed,
+            write,
+            output,
+            superseded,
+        }))
+    }
+
+    fn read(
+        &self,
+        observed: Option<&Observed>,
+        environment: Option<&Output>,
+    ) -> Result<Output, ReadError> {
         Output::read(
             self.template,
             observed.map(|observed| &observed.object),
-            self.inputs.deployment(),
+            environment.or(self.inputs.deployment()),
         )
+    }
+
+    fn health(&self, observed: &Observed, has_outputs: bool) -> Health {
+        self.template.health.judge(Subject {
+            object: Some(&observed.object),
+            kind: self.template.output_kind,
+            has_outputs,
+            secret: redaction::is_secret(&observed.object),
+        })
     }
 
     fn submitted(
@@ -61,14 +112,10 @@ impl Observing<'_> {
         output: Result<Output, ReadError>,
         superseded: Vec<crate::Removal>,
     ) -> StepEnd {
-        let health = self.template.health.judge(Subject {
-            object: Some(&observed.object),
-            kind: self.template.output_kind,
-            has_outputs: output
-                .as_ref()
-                .is_ok_and(|output| !output.named().is_empty()),
-            secret: redaction::is_secret(&observed.object),
-        });
+        let has_outputs = output
+            .as_ref()
+            .is_ok_and(|output| !output.named().is_empty());
+        let health = self.health(&observed, has_outputs);
         let output = output.map_err(|error| {
             let message = self.unreadable(&error, &observed, &health);
             StepError::Retrieve { error, message }

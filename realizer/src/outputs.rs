@@ -63,6 +63,10 @@ impl Output {
                 readiness.check(object, redaction::is_secret(object))?;
                 return deployment.cloned().ok_or(ReadError::NoDeployment);
             }
+            // Judged by arrival, not read: see `Judgement`.
+            OutputPaths::Validation(_) => {
+                return deployment.cloned().ok_or(ReadError::NoDeployment);
+            }
             OutputPaths::Source { url, revision } => OutputValues::Source {
                 url: read(url, object, &|path| format!("the url path [{path}]"))?,
                 revision: read(revision, object, &|path| {

@@ -1,6 +1,6 @@
 //! The status of an owner, read leniently and written completely.
 
-use api_types::{BlueprintRef, Condition, ResourceStatus, StampedRef};
+use api_types::{BlueprintRef, Condition, EnvironmentStatus, ResourceStatus, StampedRef};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -13,6 +13,8 @@ pub(crate) struct OwnerStatus {
     pub(crate) conditions: Vec<Condition>,
     pub(crate) blueprint_ref: BlueprintRef,
     pub(crate) resources: Vec<ResourceStatus>,
+    /// Deliverables only.
+    pub(crate) environments: Vec<EnvironmentStatus>,
     pub(crate) pending_removals: Vec<StampedRef>,
 }
 
@@ -27,6 +29,7 @@ impl OwnerStatus {
             conditions: part(status, "conditions"),
             blueprint_ref: part(status, family.status_ref_field()),
             resources: part(status, "resources"),
+            environments: part(status, "environments"),
             pending_removals: part(status, "pendingRemovals"),
         }
     }
@@ -42,6 +45,9 @@ impl OwnerStatus {
         if !self.resources.is_empty() {
             insert("resources", json(&self.resources));
         }
+        if !self.environments.is_empty() {
+            insert("environments", json(&self.environments));
+        }
         if !self.pending_removals.is_empty() {
             insert("pendingRemovals", json(&self.pending_removals));
         }
@@ -50,6 +56,13 @@ impl OwnerStatus {
 
     pub(crate) fn resource(&self, name: &str) -> Option<&ResourceStatus> {
         self.resources.iter().find(|resource| resource.name == name)
+    }
+
+    /// What is known of the environment of this step.
+    pub(crate) fn environment(&self, step: &str) -> Option<&EnvironmentStatus> {
+        self.environments
+            .iter()
+            .find(|environment| environment.resource == step)
     }
 
     /// Entries that stamped an object, with the object.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::blueprint::{BlueprintStep, InputSlot, OptionTarget, TemplateChoice};
 use crate::context::{Context, ResolvedInputs};
 use crate::error::StepError;
+use crate::guarding::Stage;
 use crate::outputs::Output;
 use crate::redaction::scrub;
 use crate::{
@@ -48,6 +49,7 @@ pub(crate) struct Asked {
     pub(crate) template: Arc<Template>,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) ask: Step,
+    pub(crate) stage: Stage,
 }
 
 impl Preparing<'_> {
@@ -144,6 +146,7 @@ impl Preparing<'_> {
                     template,
                     labels,
                     ask: Step::Render(call),
+                    stage: Stage::Plain,
                 });
             }
         };
@@ -152,6 +155,7 @@ impl Preparing<'_> {
                 template,
                 labels,
                 ask: Step::Submit(submission),
+                stage: Stage::Plain,
             }),
             Err(withheld) => Begun::Withheld(template, withheld),
         }
@@ -221,7 +225,7 @@ impl Preparing<'_> {
         }
     }
 
-    fn held(&self) -> StepError {
+    pub(crate) fn held(&self) -> StepError {
         let name = |slot, local_name: &str| match slot {
             InputSlot::Deployment => "deployment".to_owned(),
             InputSlot::Source | InputSlot::Image | InputSlot::Config => local_name.to_owned(),

@@ -7,12 +7,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::conclusion::Conclusion;
 use crate::context::ResolvedInputs;
-use crate::observe::Observing;
+use crate::guarding::{Flow, Site, Stage};
+use crate::judgement::Trial;
 use crate::outputs::Output;
 use crate::prepare::{Asked, Begun, Preparing, Withheld};
 use crate::step_end::{StepEnd, StepResult};
 use crate::{
-    Blueprint, KnownObject, Looked, Observation, Owner, Rendered, Step, Template, TemplateSource, stamp,
+    Blueprint, KnownObject, Looked, Observation, Owner, Rendered, Step, Template, TemplateSource,
+    stamp,
 };
 
 /// One walk over the steps of a blueprint for one owner.
@@ -73,11 +75,19 @@ pub struct Realization<'a> {
     /// By index of the step.
     pub(crate) results: Vec<Option<StepResult>>,
     /// By index of the step; what later steps take.
-    outputs: Vec<Option<Output>>,
+    pub(crate) outputs: Vec<Option<Output>>,
+    /// By index of the step; what validations would take if every deployment before them was done and validated.
+    pub(crate) prospects: Vec<Option<Output>>,
+    /// By index of the step; deployment and validation steps only.
+    pub(crate) flows: Vec<Option<Flow>>,
+    /// By index of the step; environments only.
+    pub(crate) sites: Vec<Option<Site>>,
+    /// By index of the step; validations only.
+    pub(crate) trials: Vec<Option<Trial>>,
     /// Position in `blueprint.order`.
     position: usize,
     /// What was asked and not answered yet, with the index of the step.
-    outstanding: Option<(usize, Asked)>,
+    pub(crate) outstanding: Option<(usize, Asked)>,
 }
 
 impl<'a> Realization<'a> {
@@ -96,6 +106,10 @@ impl<'a> Realization<'a> {
             now: Time(now),
             results: (0..steps).map(|_| None).collect(),
             outputs: vec![None; steps],
+            prospects: vec![None; steps],
+            flows: vec![None; steps],
+            sites: vec![None; steps],
+            trials: vec![None; steps],
             position: 0,
             outstanding: None,
         }
@@ -111,10 +125,13 @@ impl<'a> Realization<'a> {
                 return Step::Done;
             };
             self.position += 1;
+            self.begin_flow(step);
             match self.preparing(step).begin() {
-                Begun::Asked(asked) => self.outstanding = Some((step, asked)),
+                Begun::Asked(asked) => self.outstanding = Some((step, self.guarded(step, asked))),
                 Begun::PassedThrough(output) => {
                     self.outputs[step] = Some(output.clone());
+                    self.prospects[step] = Some(output.clone());
+                    self.flows[step] = Some(self.inbound(step));
                     self.finish_step(step, None, StepEnd::PassedThrough(output));
                 }
                 Begun::Failed(template, error) => {
@@ -140,21 +157,14 @@ impl<'a> Realization<'a> {
             .submit(&asked.template, &asked.labels, rendered)
         {
             Ok(submission) => {
-                self.outstanding = Some((
-                    step,
-                    Asked {
-                        ask: Step::Submit(submission),
-                        ..asked
-                    },
-                ));
+                let asked = Asked {
+                    ask: Step::Submit(submission),
+                    ..asked
+                };
+                self.outstanding = Some((step, self.guarded(step, asked)));
             }
             Err(withheld) => self.withhold_step(step, asked.template, withheld),
         }
-    }
-
-    /// Answers [`Step::Look`]; without one outstanding, nothing happens.
-    pub fn record_looked(&mut self, looked: Looked) {
-        drop(looked);
     }
 
     /// Answers [`Step::Submit`]; without one outstanding, nothing happens.
@@ -168,15 +178,20 @@ impl<'a> Realization<'a> {
         let Step::Submit(submission) = &asked.ask else {
             return;
         };
-        let spec = &self.blueprint.steps[step];
-        let observing = Observing {
-            blueprint: &self.blueprint.name,
-            step: &spec.name,
-            template: &asked.template,
-            inputs: ResolvedInputs::of(spec, &self.outputs),
+        let template = &asked.template;
+        let end = match &asked.stage {
+            Stage::Deploying(record) => {
+                self.deployed(step, template, submission, (**record).clone(), observation)
+            }
+            Stage::Validating => self.validated(step, template, submission, observation),
+            Stage::Plain | Stage::Searching { .. } => self
+                .observing(step, template)
+                .observe(submission, observation),
         };
-        let end = observing.observe(submission, observation);
         self.outputs[step] = end.output().cloned();
+        if asked.stage.is_plain() {
+            self.prospects[step].clone_from(&self.outputs[step]);
+        }
         let wanted = stamp::reference(&submission.object);
         self.results[step] = Some(StepResult {
             template: Some(asked.template),
@@ -193,15 +208,42 @@ impl<'a> Realization<'a> {
         Conclusion::of(self, known)
     }
 
+    /// A validation takes what it would have if all before it succeeded: so its object is found, and judged, even while
+    /// its input is not there any more.
     fn preparing(&self, step: usize) -> Preparing<'_> {
         let spec = &self.blueprint.steps[step];
+        let outputs = if spec.validates() {
+            &self.prospects
+        } else {
+            &self.outputs
+        };
+        self.preparing_with(step, ResolvedInputs::of(spec, outputs))
+    }
+
+    pub(crate) fn preparing_with<'s>(
+        &'s self,
+        step: usize,
+        inputs: ResolvedInputs<'s>,
+    ) -> Preparing<'s> {
         Preparing {
             owner: self.owner,
             blueprint: self.blueprint,
             templates: self.templates,
-            step: spec,
-            inputs: ResolvedInputs::of(spec, &self.outputs),
+            step: &self.blueprint.steps[step],
+            inputs,
         }
+    }
+
+    /// What a validation, or a deployment that stamps nothing, hands on of what goes in.
+    fn begin_flow(&mut self, step: usize) {
+        let spec = &self.blueprint.steps[step];
+        if !spec.validates() {
+            return;
+        }
+        self.flows[step] = Some(self.inbound(step));
+        self.prospects[step] = ResolvedInputs::of(spec, &self.prospects)
+            .deployment()
+            .cloned();
     }
 
     fn finish_step(&mut self, step: usize, template: Option<Arc<Template>>, end: StepEnd) {
@@ -212,7 +254,12 @@ impl<'a> Realization<'a> {
         });
     }
 
-    fn withhold_step(&mut self, step: usize, template: Arc<Template>, withheld: Box<Withheld>) {
+    pub(crate) fn withhold_step(
+        &mut self,
+        step: usize,
+        template: Arc<Template>,
+        withheld: Box<Withheld>,
+    ) {
         let Withheld { error, wanted } = *withheld;
         self.results[step] = Some(StepResult {
             template: Some(template),

@@ -11,6 +11,7 @@ use crate::deployment::Readiness;
 use crate::family_members::FamilyRule;
 use crate::field_path::FieldPath;
 use crate::health::CompiledRule;
+use crate::judgement::Judgement;
 
 /// A compiled template.
 #[derive(Clone, Debug)]
@@ -39,12 +40,13 @@ pub(crate) enum OutputPaths {
     Config(FieldPath),
     Plain,
     Deployment(Box<Readiness>),
+    Validation(Box<Judgement>),
 }
 
 /// An object that cannot be a template; the API server holds no such object.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
-    /// The kind is not one of the five.
+    /// The kind is not one of the six.
     #[error(transparent)]
     Kind(#[from] api_types::templates::UnknownTemplateKind),
     /// `metadata.name` is missing.
@@ -178,7 +180,7 @@ impl OutputPaths {
                 Self::Deployment(Box::new(Readiness::new(&template.spec)))
             }
             api_types::Template::Validation(template) => {
-                Self::Deployment(Box::new(Readiness::new(&template.spec.deployment)))
+                Self::Validation(Box::new(Judgement::new(&template.spec)))
             }
         }
     }
@@ -189,6 +191,7 @@ impl OutputPaths {
             Self::Image(path) | Self::Config(path) => vec![path],
             Self::Plain => Vec::new(),
             Self::Deployment(readiness) => readiness.paths(),
+            Self::Validation(judgement) => judgement.paths(),
         }
     }
 }

@@ -30,6 +30,8 @@ mod secrets;
 mod selection;
 #[path = "engine/status_writes.rs"]
 mod status_writes;
+#[path = "engine/validation.rs"]
+mod validation;
 #[path = "engine/worked_examples.rs"]
 mod worked_examples;
 #[path = "engine/ytt.rs"]

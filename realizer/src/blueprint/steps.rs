@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use api_types::{BlueprintParam, BlueprintResource, InputReference, TemplateReference};
+use api_types::{
+    BlueprintParam, BlueprintResource, InputReference, TemplateKind, TemplateReference,
+};
 
 use crate::matching::Matcher;
 
@@ -71,6 +73,24 @@ pub(crate) enum InputSlot {
 }
 
 impl BlueprintStep {
+    /// Whether it deploys: what it writes to is an environment if validations are behind it.
+    pub(crate) fn deploys(&self) -> bool {
+        self.template_kind == TemplateKind::Deployment.as_str()
+    }
+
+    /// Whether it validates what is deployed.
+    pub(crate) fn validates(&self) -> bool {
+        self.template_kind == TemplateKind::Validation.as_str()
+    }
+
+    /// The steps whose deployment it takes, as deployment or cast into a source.
+    pub(crate) fn deployment_providers(&self) -> impl Iterator<Item = usize> {
+        self.inputs
+            .iter()
+            .filter(|input| matches!(input.slot, InputSlot::Deployment | InputSlot::Source))
+            .filter_map(|input| input.provider)
+    }
+
     /// The templates it may use; pass-through options name none.
     pub(crate) fn template_names(&self) -> impl Iterator<Item = &str> {
         let (named, options): (Option<&str>, &[CompiledOption]) = match &self.choice {

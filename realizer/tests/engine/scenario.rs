@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use jiff::{Span, Timestamp};
 use realizer::{
-    Blueprint, Family, KnownObject, ObjectRef, Observation, Observed, Outcome, Owner, Realization,
-    Removal, Selection, Step, Submission, SubmitFailure, Template, TemplateSource, TemplateState,
-    Unrealized, Write, blueprint_status, report_unrealized, select_blueprint,
+    Blueprint, Family, KnownObject, Looked, ObjectRef, Observation, Observed, Outcome, Owner,
+    Realization, Removal, Selection, Step, Submission, SubmitFailure, Template, TemplateSource,
+    TemplateState, Unrealized, Write, blueprint_status, report_unrealized, select_blueprint,
 };
 use serde_json::{Value, json};
 
@@ -161,7 +161,9 @@ impl Scenario {
                         rendered.unwrap_or_else(|| Err("no rendering scripted".to_owned())),
                     );
                 }
-                Step::Look(_) => realization.record_looked(Ok(Vec::new())),
+                Step::Look(submission) => {
+                    realization.record_looked(self.cluster.look(&submission));
+                }
                 Step::Submit(submission) => {
                     realization.record_observed(self.cluster.submit(&submission, self.now));
                 }
@@ -222,6 +224,18 @@ impl Cluster {
         observation
     }
 
+    fn look(&mut self, submission: &Submission) -> Looked {
+        self.log.push(format!("{}: look", submission.resource));
+        if submission.lifecycle.is_immutable() {
+            return Ok(self.family(&submission.family));
+        }
+        let live = self
+            .objects
+            .iter()
+            .find(|live| same_object(live, &submission.object));
+        Ok(live.cloned().map(observed).into_iter().collect())
+    }
+
     fn submit_mutable(&mut self, submission: &Submission, now: Timestamp) -> (Observation, Write) {
         let rendered = &submission.object;
         let live = self
@@ -234,8 +248,12 @@ impl Cluster {
             }
             Some(live) => {
                 let kept = (live["metadata"]["uid"].clone(), live.get("status").cloned());
+                let before = (live["spec"].clone(), live["metadata"]["generation"].clone());
                 *live = stored(rendered, &submission.digest, &now);
                 live["metadata"]["uid"] = kept.0;
+                let generation =
+                    before.1.as_u64().unwrap_or(1) + u64::from(before.0 != live["spec"]);
+                live["metadata"]["generation"] = json!(generation);
                 if let Some(status) = kept.1 {
                     live["status"] = status;
                 }
@@ -375,7 +393,10 @@ fn stored(rendered: &Value, digest: &str, now: &Timestamp) -> Value {
     let mut object = rendered.clone();
     object["metadata"]["creationTimestamp"] = json!(now.to_string());
     object["metadata"]["generation"] = json!(1);
-    object["metadata"]["annotations"] = json!({"digest": digest});
+    if !object["metadata"]["annotations"].is_object() {
+        object["metadata"]["annotations"] = json!({});
+    }
+    object["metadata"]["annotations"]["digest"] = json!(digest);
     object
 }
 
@@ -403,8 +424,10 @@ pub(crate) fn observed(object: Value) -> Observed {
         sequence: object["metadata"]["annotations"]["sequence"]
             .as_u64()
             .unwrap_or(0),
-        digest: None,
-        version: 0,
+        digest: object["metadata"]["annotations"]["digest"]
+            .as_str()
+            .map(str::to_owned),
+        version: 1,
         terminating: object["metadata"].get("deletionTimestamp").is_some(),
         object,
     }

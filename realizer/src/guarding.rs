@@ -1,0 +1,546 @@
+//! The part of a walk that is about environments: looking before writing, and judging validations by arrival.
+//!
+//! ```text
+//!  deployment step   rendering ─▶ Look ─▶ decide ─┬─▶ Submit, with the record of the arrival in it
+//!                                                 └─▶ hold: what is deployed is read, nothing is written
+//!  validation step   rendering ─▶ Look ─┬─▶ Submit, when its deployment is there
+//!                                       └─▶ judged as it is, or not begun
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api_types::labels;
+use serde_json::json;
+
+use crate::context::ResolvedInputs;
+use crate::deployment::NotDone;
+use crate::environment::{
+    self, Decision, Incoming, Known, Live, Record, annotate, annotation_path,
+};
+use crate::error::{StepError, TrialError};
+use crate::judgement::Trial;
+use crate::observe::Observing;
+use crate::outputs::{Output, ReadError};
+use crate::owner_status::object_ref;
+use crate::prepare::{Asked, Withheld};
+use crate::realization::Realization;
+use crate::step_end::{StepEnd, StepResult};
+use crate::template::OutputPaths;
+use crate::{
+    Lifecycle, Looked, Observation, Observed, Step, Submission, Template, canonical, stamp,
+};
+
+/// What is being asked about a step, as far as environments are concerned.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Stage {
+    /// Nothing in particular.
+    #[default]
+    Plain,
+    /// Where the environment is, for this rendering; with the other places to look.
+    Searching {
+        wanted: Box<Submission>,
+        elsewhere: Vec<Submission>,
+    },
+    /// The environment is written with this arrival.
+    Deploying(Box<Record>),
+    /// A validation.
+    Validating,
+}
+
+impl Stage {
+    pub(crate) fn is_plain(&self) -> bool {
+        matches!(self, Self::Plain)
+    }
+}
+
+/// What a deployment or validation step is about, beside its output: known before the output is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flow {
+    /// The arrivals that are validated, by index of the environment's step: those reached through no other environment.
+    pub(crate) nearest: BTreeMap<usize, Record>,
+    /// All arrivals whose revision this is, by index of the environment's step.
+    pub(crate) lineage: BTreeMap<usize, Record>,
+}
+
+/// What a walk found in an environment.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    pub(crate) record: Record,
+    /// What waits for it.
+    pub(crate) waiting: Option<Incoming>,
+    /// Whether it is locked, as opposed to: the write did not take place for another reason.
+    pub(crate) held: bool,
+    /// Whether the deployment failed.
+    pub(crate) failed: bool,
+}
+
+impl Realization<'_> {
+    /// Looks first, where a write depends on what is there.
+    pub(crate) fn guarded(&self, step: usize, asked: Asked) -> Asked {
+        let Step::Submit(mut submission) = asked.ask else {
+            return asked;
+        };
+        if self.is_environment(step) {
+            // What is there counts, with whatever arrival.
+            let mut reads = submission.reads.to_vec();
+            reads.push(annotation_path());
+            submission.reads = reads.into();
+            return Asked {
+                ask: Step::Look(submission.clone()),
+                stage: Stage::Searching {
+                    elsewhere: self.other_places(step, &submission),
+                    wanted: Box::new(submission),
+                },
+                ..asked
+            };
+        }
+        if self.blueprint.steps[step].validates() {
+            self.tie(step, &mut submission);
+            return Asked {
+                ask: Step::Look(submission),
+                stage: Stage::Validating,
+                ..asked
+            };
+        }
+        Asked {
+            ask: Step::Submit(submission),
+            ..asked
+        }
+    }
+
+    pub(crate) fn is_environment(&self, step: usize) -> bool {
+        !self.blueprint.downstream[step].is_empty()
+    }
+
+    /// A template may render another name, or another kind, for each revision; the environment is then where the step
+    /// wrote last.
+    fn other_places(&self, step: usize, submission: &Submission) -> Vec<Submission> {
+        let mut places = Vec::new();
+        if submission.lifecycle == Lifecycle::Mutable {
+            places.push(Submission {
+                lifecycle: Lifecycle::Immutable,
+                ..submission.clone()
+            });
+        }
+        let name = &self.blueprint.steps[step].name;
+        let told = self.owner.status.resource(name);
+        let told = told.and_then(|entry| object_ref(entry.stamped_ref.as_ref()?));
+        let here = stamp::reference(&submission.object);
+        let is_elsewhere = |told: &crate::ObjectRef| {
+            here.as_ref().is_some_and(|here| {
+                (&here.api_version, &here.kind, &here.name)
+                    != (&told.api_version, &told.kind, &told.name)
+            })
+        };
+        if let Some(told) = told.filter(is_elsewhere) {
+            places.push(Submission {
+                object: json!({
+                    "apiVersion": told.api_version,
+                    "kind": told.kind,
+                    "metadata": {"namespace": self.owner.namespace, "name": told.name},
+                }),
+                lifecycle: Lifecycle::Mutable,
+                ..submission.clone()
+            });
+        }
+        places
+    }
+
+    /// Ties the rendering of a validation to the arrivals it validates: an environment that is written anew has a new run,
+    /// even if the template reads nothing of the deployment.
+    fn tie(&self, step: usize, submission: &mut Submission) {
+        let Some(flow) = self.flows[step]
+            .as_ref()
+            .filter(|flow| !flow.nearest.is_empty())
+        else {
+            return;
+        };
+        if submission.lifecycle == Lifecycle::Mutable {
+            let arrivals: Vec<String> = flow
+                .nearest
+                .values()
+                .map(|record| record.arrival.arrival.to_string())
+                .collect();
+            annotate(submission, labels::VALIDATES, &arrivals.join(","));
+        }
+        let tokens: Vec<&str> = flow
+            .nearest
+            .values()
+            .map(|record| record.text.as_str())
+            .collect();
+        submission.digest =
+            canonical::digest(&json!([canonical::digest(&submission.object), tokens]));
+    }
+
+    /// What goes into a step from the environments before it.
+    pub(crate) fn inbound(&self, step: usize) -> Flow {
+        let mut inbound = Flow::default();
+        for provider in self.blueprint.steps[step].deployment_providers() {
+            if let Some(flow) = &self.flows[provider] {
+                inbound.nearest.extend(flow.nearest.clone());
+                inbound.lineage.extend(flow.lineage.clone());
+            }
+        }
+        inbound
+    }
+
+    /// Answers [`Step::Look`]; without one outstanding, nothing happens.
+    pub fn record_looked(&mut self, looked: Looked) {
+        let Some((step, asked)) = self
+            .outstanding
+            .take_if(|(_, asked)| matches!(asked.ask, Step::Look(_)))
+        else {
+            return;
+        };
+        let Step::Look(submission) = &asked.ask else {
+            return;
+        };
+        match (looked, asked.stage.clone()) {
+            (Err(failure), _) => {
+                let end = self
+                    .observing(step, &asked.template)
+                    .observe(submission, Observation::Failed(failure));
+                self.end_step(step, &asked, end);
+            }
+            (Ok(found), Stage::Searching { wanted, elsewhere }) => {
+                self.found_environment(step, asked, *wanted, elsewhere, &found);
+            }
+            (Ok(found), _) => {
+                let submission = submission.clone();
+                self.found_run(step, asked, submission, &found);
+            }
+        }
+    }
+
+    fn found_environment(
+        &mut self,
+        step: usize,
+        asked: Asked,
+        mut wanted: Submission,
+        mut elsewhere: Vec<Submission>,
+        found: &[Observed],
+    ) {
+        let in_place = matches!(&asked.ask, Step::Look(looked) if *looked == wanted);
+        let live = environment_among(found, in_place).map(|observed| Live { observed, in_place });
+        if live.is_none() && !elsewhere.is_empty() {
+            let next = elsewhere.remove(0);
+            let stage = Stage::Searching {
+                wanted: Box::new(wanted),
+                elsewhere,
+            };
+            self.outstanding = Some((
+                step,
+                Asked {
+                    ask: Step::Look(next),
+                    stage,
+                    ..asked
+                },
+            ));
+            return;
+        }
+        let name = &self.blueprint.steps[step].name;
+        let validations: Vec<&str> = self
+            .blueprint
+            .validations(step)
+            .map(|validation| self.blueprint.steps[validation].name.as_str())
+            .collect();
+        let known = Known {
+            status: self.owner.status.environment(name),
+            validations: &validations,
+        };
+        let incoming = self.incoming(step);
+        match environment::decide(&wanted.digest, &incoming, live.as_ref(), known, self.now.0) {
+            Decision::Submit {
+                record,
+                precondition,
+            } => {
+                annotate(&mut wanted, labels::ENVIRONMENT, &record.text);
+                wanted.digest = canonical::digest(&wanted.object);
+                wanted.precondition = precondition;
+                self.outstanding = Some((
+                    step,
+                    Asked {
+                        ask: Step::Submit(wanted),
+                        stage: Stage::Deploying(Box::new(record)),
+                        ..asked
+                    },
+                ));
+            }
+            Decision::Hold(record) => {
+                let Some(live) = live else {
+                    return;
+                };
+                let end = self
+                    .observing(step, &asked.template)
+                    .held(live.observed.clone(), &record.output());
+                self.found_site(
+                    step,
+                    Site {
+                        record,
+                        waiting: Some(incoming),
+                        held: true,
+                        failed: has_failed(&end),
+                    },
+                );
+                self.end_step(step, &asked, end);
+            }
+        }
+    }
+
+    /// Reads an environment that was written, by what it says of itself: another writer may have been in the way.
+    pub(crate) fn deployed(
+        &mut self,
+        step: usize,
+        template: &Arc<Template>,
+        submission: &Submission,
+        record: Record,
+        observation: Observation,
+    ) -> StepEnd {
+        let (Observation::Object { observed, .. }
+        | Observation::Family {
+            submitted: observed,
+            ..
+        }) = &observation
+        else {
+            return self
+                .observing(step, template)
+                .observe(submission, observation);
+        };
+        let present = Record::of(&observed.object).unwrap_or_else(|| record.clone());
+        let waiting = (present.text != record.text).then(|| self.incoming(step));
+        let end = self.observing(step, template).observe_as(
+            submission,
+            observation,
+            Some(&present.output()),
+        );
+        self.found_site(
+            step,
+            Site {
+                record: present,
+                waiting,
+                held: false,
+                failed: has_failed(&end),
+            },
+        );
+        end
+    }
+
+    fn incoming(&self, step: usize) -> Incoming {
+        let inputs = ResolvedInputs::of(&self.blueprint.steps[step], &self.outputs);
+        Incoming::of(inputs.deployment())
+    }
+
+    fn found_site(&mut self, step: usize, site: Site) {
+        let own = BTreeMap::from([(step, site.record.clone())]);
+        let mut lineage = own.clone();
+        if site.waiting.is_none() {
+            lineage.extend(self.inbound(step).lineage);
+        }
+        self.prospects[step] = Some(site.record.output());
+        self.flows[step] = Some(Flow {
+            nearest: own,
+            lineage,
+        });
+        self.sites[step] = Some(site);
+    }
+
+    fn found_run(&mut self, step: usize, asked: Asked, submission: Submission, found: &[Observed]) {
+        let newest = found.iter().rev().find(|member| !member.terminating);
+        let run = newest.filter(|run| run.digest.as_deref() == Some(&submission.digest));
+        let inputs = ResolvedInputs::of(&self.blueprint.steps[step], &self.outputs);
+        if !inputs.missing.is_empty() {
+            let withheld = Withheld {
+                error: self.preparing_with(step, inputs).held(),
+                wanted: stamp::reference(&submission.object),
+            };
+            self.trials[step] = Some(match run {
+                Some(run) => judge(&asked.template, run),
+                None => Trial::NotBegun { first_told: false },
+            });
+            self.withhold_step(step, asked.template, Box::new(withheld));
+            return;
+        }
+        if run.is_none() && self.is_told_ended(step) {
+            let withheld = Withheld {
+                error: self.trial_error(step, TrialError::Begins, ""),
+                wanted: stamp::reference(&submission.object),
+            };
+            self.trials[step] = Some(Trial::NotBegun { first_told: true });
+            self.withhold_step(step, asked.template, Box::new(withheld));
+            return;
+        }
+        self.outstanding = Some((
+            step,
+            Asked {
+                ask: Step::Submit(submission),
+                ..asked
+            },
+        ));
+    }
+
+    /// Whether status says that this validation need not be waited for. To begin it now would let the next process, which
+    /// knows no more than status, change the environment under it. One that timed out is not waited for anyhow.
+    fn is_told_ended(&self, step: usize) -> bool {
+        let name = &self.blueprint.steps[step].name;
+        let flow = self.flows[step].iter();
+        flow.flat_map(|flow| &flow.lineage)
+            .any(|(&environment, record)| {
+                let environment = &self.blueprint.steps[environment].name;
+                let status = self.owner.status.environment(environment);
+                let mut told = status.into_iter().flat_map(|status| &status.validations);
+                told.any(|told| {
+                    told.resource == *name
+                        && told.arrival == record.arrival.arrival
+                        && told.verdict.releases()
+                        && told.verdict != api_types::ValidationVerdict::TimedOut
+                })
+            })
+    }
+
+    /// Judges a validation that was submitted.
+    pub(crate) fn validated(
+        &mut self,
+        step: usize,
+        template: &Arc<Template>,
+        submission: &Submission,
+        observation: Observation,
+    ) -> StepEnd {
+        let (observed, members, write) = match observation {
+            Observation::Failed(_) => {
+                return self
+                    .observing(step, template)
+                    .observe(submission, observation);
+            }
+            Observation::Object { observed, write } => (observed, Vec::new(), write),
+            Observation::Family {
+                submitted,
+                members,
+                write,
+            } => (submitted, members, write),
+        };
+        let trial = if observed.digest.as_deref() == Some(&submission.digest) {
+            judge(template, &observed)
+        } else {
+            Trial::Running("the object belongs to another version of the owner".to_owned())
+        };
+        let output = match &trial {
+            Trial::Succeeded => Ok(self.validated_output(step)),
+            Trial::Failed(cause) => Err(self.trial_error(step, TrialError::Failed, cause)),
+            Trial::Running(cause) => {
+                let error = if self.is_late(step, template) {
+                    TrialError::TimedOut
+                } else {
+                    TrialError::Running
+                };
+                Err(self.trial_error(step, error, cause))
+            }
+            Trial::NotBegun { .. } => Err(self.trial_error(step, TrialError::Begins, "")),
+        };
+        self.trials[step] = Some(trial);
+        self.observing(step, template)
+            .judged(observed, &members, write, output)
+    }
+
+    fn validated_output(&self, step: usize) -> Output {
+        let inputs = ResolvedInputs::of(&self.blueprint.steps[step], &self.outputs);
+        inputs.deployment().cloned().unwrap_or(Output::NOTHING)
+    }
+
+    fn is_late(&self, step: usize, template: &Template) -> bool {
+        let flow = self.flows[step].iter();
+        flow.flat_map(|flow| flow.nearest.values()).any(|record| {
+            time_left(template, record, &self.now.0).is_some_and(|left| left.is_zero())
+        })
+    }
+
+    fn trial_error(&self, step: usize, error: TrialError, cause: &str) -> StepError {
+        let nearest = self.flows[step].as_ref().map(|flow| &flow.nearest);
+        let environments: Vec<&str> = nearest
+            .into_iter()
+            .flatten()
+            .map(|(&environment, _)| self.blueprint.steps[environment].name.as_str())
+            .collect();
+        let inputs = ResolvedInputs::of(&self.blueprint.steps[step], &self.outputs);
+        let incoming = Incoming::of(inputs.deployment());
+        StepError::Validation {
+            error,
+            resource: self.blueprint.steps[step].name.clone(),
+            revision: environment::shown(&incoming.revision, incoming.secret),
+            is_told_of_environment: !environments.is_empty(),
+            environment: environments.join(", "),
+            cause: cause.to_owned(),
+        }
+    }
+
+    pub(crate) fn observing<'s>(&'s self, step: usize, template: &'s Template) -> Observing<'s> {
+        let spec = &self.blueprint.steps[step];
+        Observing {
+            blueprint: &self.blueprint.name,
+            step: &spec.name,
+            template,
+            inputs: ResolvedInputs::of(spec, &self.outputs),
+        }
+    }
+
+    fn end_step(&mut self, step: usize, asked: &Asked, end: StepEnd) {
+        self.outputs[step] = end.output().cloned();
+        let (Step::Look(submission) | Step::Submit(submission)) = &asked.ask else {
+            return;
+        };
+        self.results[step] = Some(StepResult {
+            template: Some(Arc::clone(&asked.template)),
+            end,
+            wanted: stamp::reference(&submission.object),
+        });
+    }
+}
+
+/// The object that is the environment: the only one, or the newest of those that say so. Elsewhere, one without a record
+/// is none: it was written before there were validations, and nothing keeps it.
+fn environment_among(found: &[Observed], in_place: bool) -> Option<&Observed> {
+    if in_place {
+        let newest = found.iter().rev().find(|member| !member.terminating);
+        return newest.or(found.last());
+    }
+    found
+        .iter()
+        .filter_map(|observed| Some((Record::of(&observed.object)?.arrival.arrival, observed)))
+        .max_by_key(|(arrival, _)| *arrival)
+        .map(|(_, observed)| observed)
+}
+
+fn judge(template: &Template, run: &Observed) -> Trial {
+    match &template.outputs {
+        OutputPaths::Validation(judgement) => judgement.judge(template, &run.object),
+        // Only templates of the step's kind are found for it.
+        _ => Trial::Running(String::new()),
+    }
+}
+
+fn has_failed(end: &StepEnd) -> bool {
+    match end {
+        StepEnd::Submitted(submitted) => matches!(
+            &submitted.output,
+            Err(StepError::Retrieve {
+                error: ReadError::NotDone(NotDone::Failed(_)),
+                ..
+            })
+        ),
+        StepEnd::PassedThrough(_) | StepEnd::Failed(_) => false,
+    }
+}
+
+/// How much longer the environment is kept for a validation; `None` for ever.
+pub(crate) fn time_left(
+    template: &Template,
+    record: &Record,
+    now: &jiff::Timestamp,
+) -> Option<std::time::Duration> {
+    let OutputPaths::Validation(judgement) = &template.outputs else {
+        return None;
+    };
+    let past = now.duration_since(record.arrival.started.0);
+    let past = std::time::Duration::try_from(past).unwrap_or_default();
+    Some(judgement.limit?.saturating_sub(past))
+}
