@@ -125,7 +125,10 @@ impl OwnerShell {
                 Err(error) => return self.write_failed(&error),
             },
         };
-        let due = [later, again, missed].into_iter().flatten().min();
+        let due = [later, again, missed, outcome.again]
+            .into_iter()
+            .flatten()
+            .min();
         next(outcome.retry, due)
     }
 
@@ -145,7 +148,8 @@ impl OwnerShell {
         let settles = outcome.ready != ConditionStatus::Unknown && outcome.ready != present;
         let window = window(pending.len());
         // Before a back-off, or the report of a failure would come as late as its next try.
-        if settles || waited >= window || outcome.retry == Retry::Backoff {
+        let urgent = outcome.write_now || outcome.retry == Retry::Backoff;
+        if settles || urgent || waited >= window {
             pending.remove(key);
             return Due::Now;
         }
