@@ -104,11 +104,13 @@ copy_flux_crds() {
     return
   fi
   require_tools
-  local module
-  module=$(cd modules/source-controller && go list -m -f '{{.Dir}}' github.com/fluxcd/source-controller)
+  local part module
   rm -rf "$assets/.flux-crds.partial"
   mkdir "$assets/.flux-crds.partial"
-  cp "$module"/config/crd/bases/*.yaml "$assets/.flux-crds.partial/"
+  for part in source-controller kustomize-controller; do
+    module=$(cd "modules/$part" && go list -m -f '{{.Dir}}' "github.com/fluxcd/$part")
+    cp "$module"/config/crd/bases/*.yaml "$assets/.flux-crds.partial/"
+  done
   chmod u+w "$assets"/.flux-crds.partial/*
   mv "$assets/.flux-crds.partial" "$assets/flux-crds"
   say "flux-crds: copied"

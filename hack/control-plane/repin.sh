@@ -78,7 +78,17 @@ source_controller() {
   complete source-controller github.com/fluxcd/source-controller
 }
 
-for part in "${@:-etcd kubernetes ytt crane source_controller}"; do
+kustomize_controller() {
+  wrap kustomize-controller github.com/fluxcd/kustomize-controller v1.9.5 github.com/fluxcd/kustomize-controller
+  replace kustomize-controller \
+    github.com/opencontainers/go-digest=github.com/opencontainers/go-digest@v1.0.1-0.20220411205349-bde1400a84be \
+    sigs.k8s.io/kustomize/api=sigs.k8s.io/kustomize/api@v0.21.1 \
+    sigs.k8s.io/kustomize/kyaml=sigs.k8s.io/kustomize/kyaml@v0.21.1 \
+    gopkg.in/yaml.v3=gopkg.in/yaml.v3@v3.0.1
+  complete kustomize-controller github.com/fluxcd/kustomize-controller
+}
+
+for part in "${@:-etcd kubernetes ytt crane source_controller kustomize_controller}"; do
   for name in $part; do
     echo "control-plane: pinning $name"
     "$name"

@@ -54,7 +54,7 @@ impl Assets {
         self.find(name, Path::is_file)
     }
 
-    /// The folder with the CRDs of Flux's source-controller.
+    /// The folder with the CRDs of Flux's source-controller and kustomize-controller.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The real Flux source-controller, outside a cluster.
+//! The real Flux source-controller and kustomize-controller, outside a cluster.
 
 use std::fs;
 use std::path::Path;
@@ -19,10 +19,7 @@ const PORT_ATTEMPTS: u32 = 5;
 /// Flux source-controller, with the administrator's rights on one control plane. It serves GitRepository, OCIRepository and
 /// the other sources of all namespaces; artifacts have URLs on loopback. Dropping it stops it, the CRDs stay.
 #[derive(Debug)]
-pub struct FluxSourceController {
-    _process: Process,
-    _home: Scratch,
-}
+pub struct FluxSourceController(#[expect(dead_code, reason = "held until it is dropped")] Part);
 
 impl FluxSourceController {
     /// Installs Flux's CRDs, starts the controller and waits until it is ready.
@@ -31,20 +28,70 @@ impl FluxSourceController {
     ///
     /// When a binary is missing (run `make control-plane`) or the controller ends early; the message has the end of its log.
     pub async fn start(control_plane: &ControlPlane) -> anyhow::Result<Self> {
+        let arguments = |home: &Path, artifacts: u16| {
+            let storage = home.join("artifacts");
+            vec![
+                format!("--storage-path={}", storage.display()),
+                format!("--storage-addr=127.0.0.1:{artifacts}"),
+                format!("--storage-adv-addr=127.0.0.1:{artifacts}"),
+            ]
+        };
+        let part = Part::start(control_plane, "source-controller", arguments).await?;
+        Ok(Self(part))
+    }
+}
+
+/// Flux kustomize-controller, with the administrator's rights on one control plane: it applies the manifests of a source as
+/// the service account that a Kustomization names. The sources are those of a [`FluxSourceController`]. Dropping it stops
+/// it, the CRDs stay.
+#[derive(Debug)]
+pub struct FluxKustomizeController(#[expect(dead_code, reason = "held until it is dropped")] Part);
+
+impl FluxKustomizeController {
+    /// Installs Flux's CRDs, starts the controller and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// As [`FluxSourceController::start`].
+    pub async fn start(control_plane: &ControlPlane) -> anyhow::Result<Self> {
+        let arguments = |_: &Path, _: u16| Vec::new();
+        let part = Part::start(control_plane, "kustomize-controller", arguments).await?;
+        Ok(Self(part))
+    }
+}
+
+/// One of Flux's controllers, and the folder that it works in.
+#[derive(Debug)]
+struct Part {
+    _process: Process,
+    _home: Scratch,
+}
+
+impl Part {
+    /// `arguments` are the ones that only this controller has, made of its folder and a free port.
+    async fn start(
+        control_plane: &ControlPlane,
+        name: &str,
+        arguments: impl Fn(&Path, u16) -> Vec<String>,
+    ) -> anyhow::Result<Self> {
         let assets = assets()?;
         control_plane.install_crds(assets.flux_crds()?).await?;
         let home = Scratch::new("carto-flux-")?;
-        fs::create_dir(home.path().join("artifacts"))?;
+        for folder in ["artifacts", "tmp"] {
+            fs::create_dir(home.path().join(folder))?;
+        }
         for attempt in 1.. {
-            let [artifacts, health] = free_ports()?;
-            let mut process = start(
+            let [own, health] = free_ports()?;
+            let own_arguments = arguments(home.path(), own);
+            let mut process = spawn(
                 &assets,
-                control_plane.kubeconfig_path(),
+                name,
+                control_plane,
                 home.path(),
-                artifacts,
                 health,
+                own_arguments,
             )?;
-            let Err(error) = wait_until_ready(&mut process, health).await else {
+            let Err(error) = wait_until_ready(&mut process, name, health).await else {
                 return Ok(Self {
                     _process: process,
                     _home: home,
@@ -60,23 +107,21 @@ impl FluxSourceController {
     }
 }
 
-fn start(
+fn spawn(
     assets: &Assets,
-    kubeconfig: &Path,
+    name: &str,
+    control_plane: &ControlPlane,
     home: &Path,
-    artifacts: u16,
     health: u16,
+    own_arguments: Vec<String>,
 ) -> anyhow::Result<Process> {
-    Process::builder(assets.binary("source-controller")?)
-        .env("KUBECONFIG", kubeconfig)
+    Process::builder(assets.binary(name)?)
+        .env("KUBECONFIG", control_plane.kubeconfig_path())
         // Where it would look for its own secrets; it must be set.
         .env("RUNTIME_NAMESPACE", "default")
-        .arg(format!(
-            "--storage-path={}",
-            home.join("artifacts").display()
-        ))
-        .arg(format!("--storage-addr=127.0.0.1:{artifacts}"))
-        .arg(format!("--storage-adv-addr=127.0.0.1:{artifacts}"))
+        // What it unpacks goes with its folder, whenever it is killed.
+        .env("TMPDIR", home.join("tmp"))
+        .args(own_arguments)
         .arg(format!("--health-addr=127.0.0.1:{health}"))
         .args(["--metrics-addr=0", "--enable-leader-election=false"])
         // A test waits for a retry; production spares the server.
@@ -85,10 +130,10 @@ fn start(
             "--kube-api-qps=500",
             "--kube-api-burst=1000",
         ])
-        .start(home.join("source-controller.log"))
+        .start(home.join(format!("{name}.log")))
 }
 
-async fn wait_until_ready(process: &mut Process, health: u16) -> anyhow::Result<()> {
+async fn wait_until_ready(process: &mut Process, name: &str, health: u16) -> anyhow::Result<()> {
     let client = kube::Client::try_from(kube::Config::new(
         format!("http://127.0.0.1:{health}").parse()?,
     ))?;
@@ -102,14 +147,13 @@ async fn wait_until_ready(process: &mut Process, health: u16) -> anyhow::Result<
         };
         if !process.is_running() {
             bail!(
-                "source-controller ended early; the end of its log:\n{}",
+                "{name} ended early; the end of its log:\n{}",
                 process.log_tail()
             );
         }
         if Instant::now() > deadline {
-            return Err(error).with_context(|| {
-                format!("source-controller is not ready:\n{}", process.log_tail())
-            });
+            return Err(error)
+                .with_context(|| format!("{name} is not ready:\n{}", process.log_tail()));
         }
         sleep(Duration::from_millis(50)).await;
     }

@@ -3,7 +3,7 @@
 //! ```text
 //!  test ──► ControlPlane ──► etcd, kube-apiserver, (kube-controller-manager)   real binaries, own folder, own ports
 //!    │          ▲  ▲
-//!    │          │  └─ FluxSourceController ──► GitServer (git http-backend), OciRegistry (crane)
+//!    │          │  └─ FluxSourceController ──► GitServer (git http-backend), OciRegistry (crane); FluxKustomizeController
 //!    │          └──── shared_control_plane(): one for a whole test binary
 //!    └──► eventually("what is awaited", limit, probe)
 //! ```
@@ -31,7 +31,7 @@ pub use assets::{Assets, AssetsError, assets};
 pub use audit::AuditEvent;
 pub use control_plane::{ControlPlane, ControlPlaneBuilder};
 pub use eventually::{Observation, eventually};
-pub use flux::FluxSourceController;
+pub use flux::{FluxKustomizeController, FluxSourceController};
 pub use git_server::GitServer;
 pub use node::Node;
 pub use oci_registry::OciRegistry;
