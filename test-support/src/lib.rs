@@ -23,6 +23,7 @@ pub mod oci_registry;
 mod pki;
 mod ports;
 pub mod process;
+mod scrape;
 mod scratch;
 mod shared;
 pub mod stage;

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
+use crate::scrape::{idle, metric};
 use crate::{AuditEvent, ControlPlane, Process, assets, eventually};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 /// Long enough for a loaded machine; tests wait for states, so a fast machine never waits this long.
 pub const PATIENCE: Duration = Duration::from_mins(1);
@@ -27,6 +27,12 @@ pub struct Cast {
     pub user_agent: &'static str,
     /// The kind it reconciles, of `carto.run/v1alpha1`.
     pub owner_kind: &'static str,
+}
+
+/// A second process of the controller.
+pub struct Another {
+    _process: Process,
+    metrics_port: u16,
 }
 
 /// One test's API server and controller.
@@ -104,9 +110,13 @@ impl Stage {
     }
 
     /// One more process, which the caller ends by dropping it.
-    pub fn another_controller(&mut self) -> Process {
+    pub fn another_controller(&mut self) -> Another {
         let kubeconfig = self.plane.kubeconfig_path().to_owned();
-        self.spawn(&kubeconfig, free_port())
+        let metrics_port = free_port();
+        Another {
+            _process: self.spawn(&kubeconfig, metrics_port),
+            metrics_port,
+        }
     }
 
     fn spawn(&mut self, kubeconfig: &Path, metrics_port: u16) -> Process {
@@ -250,28 +260,17 @@ impl Stage {
 
     /// The sum over a metric's series whose line contains all of `parts`.
     pub async fn metric(&self, name: &str, parts: &[&str]) -> Option<f64> {
-        let text = http_get(self.metrics_port, "/metrics").await.ok()?;
-        let series = text
-            .lines()
-            .filter(|line| line.starts_with(&format!("{name}{{")))
-            .filter(|line| parts.iter().all(|part| line.contains(part)));
-        series
-            .map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
-            .sum()
+        metric(self.metrics_port, name, parts).await
     }
 
     /// Waits until no owner is being reconciled or about to be.
     pub async fn idle(&self) {
-        eventually("the controller is idle", PATIENCE, async || {
-            let running = self
-                .metric("carto_queue_running", &["queue=\"owners\""])
-                .await?;
-            let waiting = self
-                .metric("carto_queue_depth", &["queue=\"owners\""])
-                .await?;
-            (running + waiting < 0.5).then_some(())
-        })
-        .await;
+        idle(self.metrics_port).await;
+    }
+
+    /// The same of another process.
+    pub async fn idle_of(&self, another: &Another) {
+        idle(another.metrics_port).await;
     }
 
     /// Has the owner reconciled once more, and waits for the end of it.
@@ -457,15 +456,6 @@ impl Drop for Stage {
 fn free_port() -> u16 {
     let listener = std::net::TcpListener::bind("[::]:0").unwrap();
     listener.local_addr().unwrap().port()
-}
-
-async fn http_get(port: u16, path: &str) -> std::io::Result<String> {
-    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
-    let request = format!("GET {path} HTTP/1.0\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    Ok(answer)
 }
 
 /// The entry of a step in an owner's status, or null.

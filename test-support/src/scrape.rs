@@ -1,0 +1,37 @@
+//! What a controller says of itself on its metrics port.
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::eventually;
+use crate::stage::PATIENCE;
+
+/// The sum over a metric's series whose line contains all of `parts`.
+pub(crate) async fn metric(port: u16, name: &str, parts: &[&str]) -> Option<f64> {
+    let text = http_get(port, "/metrics").await.ok()?;
+    let series = text
+        .lines()
+        .filter(|line| line.starts_with(&format!("{name}{{")))
+        .filter(|line| parts.iter().all(|part| line.contains(part)));
+    series
+        .map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
+        .sum()
+}
+
+/// Waits until no owner is being reconciled or about to be.
+pub(crate) async fn idle(port: u16) {
+    eventually("the controller is idle", PATIENCE, async || {
+        let running = metric(port, "carto_queue_running", &["queue=\"owners\""]).await?;
+        let waiting = metric(port, "carto_queue_depth", &["queue=\"owners\""]).await?;
+        (running + waiting < 0.5).then_some(())
+    })
+    .await;
+}
+
+async fn http_get(port: u16, path: &str) -> std::io::Result<String> {
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
+    let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await?;
+    Ok(answer)
+}
