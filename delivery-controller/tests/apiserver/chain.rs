@@ -1,0 +1,173 @@
+//! The smallest delivery, end to end: its exact status, labels, rights and events.
+
+use serde_json::json;
+use test_support::eventually;
+
+use crate::stage::{DELIVERABLE, PATIENCE, SOURCE, delivery, open, sink, strip_times, sunk};
+
+pub(crate) fn smallest() -> String {
+    let steps = "    - {name: fetch, templateRef: {kind: ClusterSourceTemplate, name: src}}
+    - name: publish
+      templateRef: {kind: ClusterTemplate, name: sink}
+      sources: [{resource: fetch, name: code}]";
+    [SOURCE, &sink("$(source.url)$"), &delivery(steps)].concat()
+}
+
+#[tokio::test]
+async fn the_smallest_delivery_settles_with_the_words_of_deliveries() {
+    let stage = open().await;
+    stage.apply(&smallest()).await;
+    stage.apply(DELIVERABLE).await;
+    let mut status = stage.ready("app", "True", "Ready").await["status"].clone();
+    strip_times(&mut status);
+    let submitted = json!({"type": "ResourceSubmitted", "status": "True", "reason": "ResourceSubmissionComplete", "message": ""});
+    let ready = json!({"type": "Ready", "status": "True", "reason": "Ready", "message": ""});
+    let namespace = &stage.namespace;
+    assert_eq!(
+        status,
+        json!({
+            "observedGeneration": 1,
+            "deliveryRef": {"kind": "ClusterDelivery", "name": "delivery"},
+            "conditions": [
+                {"type": "DeliveryReady", "status": "True", "reason": "Ready", "message": ""},
+                {"type": "ResourcesSubmitted", "status": "True", "reason": "ResourceSubmissionComplete", "message": ""},
+                {"type": "ResourcesHealthy", "status": "True", "reason": "HealthyConditionRule", "message": ""},
+                ready,
+            ],
+            "resources": [
+                {
+                    "name": "fetch",
+                    "stampedRef": {"apiVersion": "test.run/v1alpha1", "kind": "Test", "name": "app-src", "namespace": namespace, "resource": "tests.test.run"},
+                    "templateRef": {"apiVersion": "carto.run/v1alpha1", "kind": "ClusterSourceTemplate", "name": "src"},
+                    "outputs": [
+                        {"name": "url", "preview": "https://git.example/app\n", "digest": status["resources"][0]["outputs"][0]["digest"]},
+                        {"name": "revision", "preview": "main\n", "digest": status["resources"][0]["outputs"][1]["digest"]},
+                    ],
+                    "conditions": [submitted, {"type": "Healthy", "status": "True", "reason": "OutputsAvailable", "message": ""}, ready],
+                },
+                {
+                    "name": "publish",
+                    "stampedRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "app-sink", "namespace": namespace, "resource": "configmaps"},
+                    "templateRef": {"apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate", "name": "sink"},
+                    "inputs": [{"name": "fetch"}],
+                    "conditions": [submitted, {"type": "Healthy", "status": "True", "reason": "AlwaysHealthy", "message": ""}, ready],
+                },
+            ],
+        })
+    );
+    let stamped = stage
+        .get("test.run/v1alpha1", "Test", "app-src")
+        .await
+        .unwrap();
+    assert_eq!(
+        stamped["metadata"]["labels"],
+        json!({
+            "carto.run/deliverable-name": "app", "carto.run/deliverable-namespace": namespace, "carto.run/delivery-name": "delivery",
+            "carto.run/resource-name": "fetch", "carto.run/template-kind": "ClusterSourceTemplate",
+            "carto.run/cluster-template-name": "src", "carto.run/template-lifecycle": "mutable",
+        })
+    );
+    let owner = &stamped["metadata"]["ownerReferences"][0];
+    assert_eq!(
+        (&owner["kind"], &owner["name"]),
+        (&json!("Deliverable"), &json!("app"))
+    );
+}
+
+#[tokio::test]
+async fn objects_are_written_with_the_rights_of_the_deliverables_service_account() {
+    let stage = open().await;
+    stage.apply(&smallest()).await;
+    stage.apply(DELIVERABLE).await;
+    stage.ready("app", "True", "Ready").await;
+    stage.idle().await;
+    let requests = stage.audited();
+    let mut writers: Vec<&str> = requests
+        .iter()
+        .filter(|event| event.is_write())
+        .filter(|event| {
+            let object = event.object_ref.as_ref();
+            object.is_some_and(|object| ["tests", "configmaps"].contains(&object.resource.as_str()))
+        })
+        .map(|event| event.user.username.as_str())
+        .collect();
+    writers.dedup();
+    let account = format!("system:serviceaccount:{}:sa", stage.namespace);
+    assert_eq!(writers, [account]);
+
+    stage
+        .edit_owner("app", json!({"spec": {"serviceAccountName": "nobody"}}))
+        .await;
+    let namespace = &stage.namespace;
+    let refused = stage.ready("app", "False", "ServiceAccountError").await;
+    let message = refused["status"]["conditions"][1]["message"]
+        .as_str()
+        .unwrap();
+    let expected =
+        format!("failed to get service account object from api server [{namespace}/nobody]");
+    assert!(message.starts_with(&expected), "{message}");
+    stage
+        .edit_owner("app", json!({"spec": {"serviceAccountName": "sa"}}))
+        .await;
+    stage.ready("app", "True", "Ready").await;
+}
+
+#[tokio::test]
+async fn events_are_of_the_component_deliverable() {
+    let stage = open().await;
+    stage.apply(&smallest()).await;
+    stage.apply(DELIVERABLE).await;
+    stage.ready("app", "True", "Ready").await;
+    let other = json!({"spec": {"source": {"git": {"url": "https://git.example/other"}}}});
+    stage.edit_owner("app", other).await;
+    let expected = [
+        "Normal ResourceHealthyStatusChanged: [fetch] found healthy status in [tests.test.run/app-src] changed to [True]",
+        "Normal ResourceHealthyStatusChanged: [publish] found healthy status in [configmaps/app-sink] changed to [True]",
+        "Normal ResourceOutputChanged: [fetch] found a new output in [tests.test.run/app-src]",
+        "Normal StampedObjectApplied: Created object [configmaps/app-sink]",
+        "Normal StampedObjectApplied: Created object [tests.test.run/app-src]",
+        "Normal StampedObjectApplied: Patched object [configmaps/app-sink]",
+        "Normal StampedObjectApplied: Patched object [tests.test.run/app-src]",
+    ];
+    eventually("the events are there", PATIENCE, async || {
+        let mut seen = stage.events().await;
+        seen.sort();
+        seen.dedup();
+        if seen == expected { Ok(()) } else { Err(seen) }
+    })
+    .await;
+    let uid = stage.owner("app").await["metadata"]["uid"].clone();
+    for event in stage.all("v1", "Event").await {
+        assert_eq!(event["involvedObject"]["kind"], "Deliverable");
+        assert_eq!(event["involvedObject"]["uid"], uid);
+        assert_eq!(event["source"]["component"], "Deliverable");
+    }
+}
+
+#[tokio::test]
+async fn what_no_step_stands_for_any_more_is_deleted() {
+    let stage = open().await;
+    stage.apply(&smallest()).await;
+    stage.apply(DELIVERABLE).await;
+    stage.ready("app", "True", "Ready").await;
+    sunk(&stage, "app", "https://git.example/app").await;
+    let only_source =
+        delivery("    - {name: fetch, templateRef: {kind: ClusterSourceTemplate, name: src}}");
+    stage.apply(&only_source).await;
+    eventually("the sink is gone", PATIENCE, async || {
+        stage.get("v1", "ConfigMap", "app-sink").await.is_none()
+    })
+    .await;
+    assert_eq!(
+        stage.tests().await.len(),
+        1,
+        "the other step's object stays"
+    );
+    stage
+        .until("app", "its status has one step", |owner| {
+            let entries = owner["status"]["resources"].as_array();
+            entries.is_some_and(|entries| entries.len() == 1)
+        })
+        .await;
+    stage.ready("app", "True", "Ready").await;
+}
