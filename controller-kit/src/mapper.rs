@@ -81,6 +81,19 @@ impl Served {
         }
     }
 
+    /// As kube's clients name it.
+    pub(crate) fn resource(&self) -> kube::api::ApiResource {
+        let api_version = &self.kind.api_version;
+        let version = api_version.split_once('/').map(|(_, version)| version);
+        kube::api::ApiResource {
+            group: self.kind.group().to_owned(),
+            version: version.unwrap_or(api_version).to_owned(),
+            api_version: api_version.clone(),
+            kind: self.kind.kind.clone(),
+            plural: self.plural.clone(),
+        }
+    }
+
     /// Path of the collection, in a namespace if the kind is namespaced and one is given.
     pub fn collection(&self, namespace: Option<&str>) -> String {
         let root = root(&self.kind.api_version);

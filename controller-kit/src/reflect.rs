@@ -17,6 +17,7 @@ use tokio::sync::watch as signal;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use crate::mapper::Served;
 use crate::raw_object::RawObject;
 use crate::stamped::ObjectKey;
 
@@ -272,7 +273,28 @@ pub(crate) fn watched<const METADATA_ONLY: bool>(
     resource: &ApiResource,
     config: watcher::Config,
 ) -> Events {
-    let api: kube::Api<RawObject<METADATA_ONLY>> = kube::Api::all_with(client, resource);
+    events_of::<METADATA_ONLY>(kube::Api::all_with(client, resource), config)
+}
+
+/// Metadata of the objects of a kind with these labels, in one namespace or in all; label selector as in URLs.
+pub fn selected_metadata(
+    client: kube::Client,
+    served: &Served,
+    namespace: Option<&str>,
+    labels: &str,
+) -> Events {
+    let resource = served.resource();
+    let api = match namespace.filter(|_| served.namespaced) {
+        Some(namespace) => kube::Api::namespaced_with(client, namespace, &resource),
+        None => kube::Api::all_with(client, &resource),
+    };
+    events_of::<true>(api, page().labels(labels))
+}
+
+fn events_of<const METADATA_ONLY: bool>(
+    api: kube::Api<RawObject<METADATA_ONLY>>,
+    config: watcher::Config,
+) -> Events {
     watcher::watcher(api, config)
         .map_ok(as_value)
         .default_backoff()

@@ -204,7 +204,7 @@ fn lifecycle(lifecycle: api_types::Lifecycle) -> Lifecycle {
     }
 }
 
-fn literal_kind(template: &Value) -> Option<(String, String)> {
+pub(crate) fn literal_kind(template: &Value) -> Option<(String, String)> {
     let literal = |field: &str| {
         let text = template.get(field)?.as_str()?;
         (!text.is_empty() && !text.contains("$(")).then(|| text.to_owned())

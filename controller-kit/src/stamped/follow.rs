@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use kube::api::ApiResource;
 use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
 use tracing::{debug, warn};
@@ -23,18 +22,7 @@ const REFUSED_PAUSE: Duration = Duration::from_secs(10);
 /// Full objects where a path is read, metadata otherwise: the API server then sends a fraction of the bytes.
 pub(super) fn events(client: kube::Client, watch: &KindWatch, label: &str) -> Events {
     let served = watch.served();
-    let (group, version) = served
-        .kind
-        .api_version
-        .split_once('/')
-        .unwrap_or(("", &served.kind.api_version));
-    let resource = ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version: served.kind.api_version.clone(),
-        kind: served.kind.kind.clone(),
-        plural: served.plural.clone(),
-    };
+    let resource = served.resource();
     let config = watcher::Config::default().labels(label).page_size(PAGE);
     if watch.projection().is_metadata_only() {
         watched::<true>(client, &resource, config)

@@ -91,7 +91,7 @@ fn step(error: &RequestError, failure: SubmitFailure) -> Failure {
 }
 
 /// RBAC, quota and admission all answer 403; which it was does not matter, something outside must change.
-fn kind_of(error: &RequestError) -> SubmitFailureKind {
+pub(super) fn kind_of(error: &RequestError) -> SubmitFailureKind {
     if error.is(StatusCode::FORBIDDEN) {
         SubmitFailureKind::Forbidden
     } else {

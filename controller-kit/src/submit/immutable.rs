@@ -313,7 +313,7 @@ fn is_member(held: &BTreeMap<String, String>, family: &BTreeMap<String, String>)
 }
 
 /// The template name is left out: the Go controller leaves it empty for options.
-fn selector_of(family: &BTreeMap<String, String>) -> String {
+pub(super) fn selector_of(family: &BTreeMap<String, String>) -> String {
     let pairs: Vec<String> = family
         .iter()
         .filter(|(key, _)| *key != labels::CLUSTER_TEMPLATE_NAME)

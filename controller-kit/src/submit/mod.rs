@@ -19,6 +19,7 @@ mod ownership;
 mod pace;
 mod remove;
 mod requests;
+mod select;
 mod shapes;
 mod takeover;
 mod unsteady;

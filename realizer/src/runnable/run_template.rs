@@ -9,7 +9,7 @@ use crate::body::Body;
 use crate::family_members::FamilyRule;
 use crate::field_path::FieldPath;
 use crate::health::CompiledRule;
-use crate::template::prefixes;
+use crate::template::{literal_kind, prefixes};
 
 /// A compiled ClusterRunTemplate.
 #[derive(Clone, Debug)]
@@ -24,6 +24,7 @@ pub struct RunTemplate {
     /// By name.
     pub(super) outputs: Vec<(String, FieldPath)>,
     reads: Arc<[Vec<String>]>,
+    stamped_kind: Option<(String, String)>,
 }
 
 /// An object that cannot be a ClusterRunTemplate; the API server holds no such object.
@@ -72,10 +73,17 @@ impl RunTemplate {
             name: name.ok_or(RunTemplateError::NameMissing)?,
             body: Body::new(spec.template.as_ref(), spec.ytt.as_ref()),
             reads: prefixes(&health, paths),
+            stamped_kind: spec.template.as_ref().and_then(literal_kind),
             has_own_rule: spec.health_rule.as_ref().is_some_and(is_given),
             health,
             outputs,
         })
+    }
+
+    /// `apiVersion` and `kind` of the run, when they stand literally in a simple template.
+    pub fn stamped_kind(&self) -> Option<(&str, &str)> {
+        let (api_version, kind) = self.stamped_kind.as_ref()?;
+        Some((api_version, kind))
     }
 
     /// The leading field names of every path that is read on a run; an empty one means all of it.

@@ -1,0 +1,44 @@
+//! Objects that an owner selects by labels, read with its own rights.
+
+use std::collections::BTreeMap;
+
+use realizer::SubmitFailure;
+use serde_json::Value;
+
+use super::Submitter;
+use super::failure::{OwnerRequestError, SubmitError, kind_of};
+use super::immutable::selector_of;
+use crate::mapper::Served;
+use crate::tokens::Account;
+
+impl Submitter {
+    /// The objects of a kind with these labels, in the namespace if the kind has them.
+    ///
+    /// # Errors
+    /// The outer error ends the reconcile (no token); the inner one holds the API server's text as it is.
+    pub async fn select(
+        &self,
+        account: &Account,
+        served: &Served,
+        namespace: &str,
+        labels: &BTreeMap<String, String>,
+    ) -> Result<Result<Vec<Value>, SubmitFailure>, SubmitError> {
+        let selector = selector_of(labels);
+        let listed = self.requests.list(account, served, namespace, &selector);
+        match listed.await {
+            Ok(mut objects) => {
+                // The items of a list do not say what they are.
+                for object in &mut objects {
+                    object["apiVersion"] = Value::from(served.kind.api_version.as_str());
+                    object["kind"] = Value::from(served.kind.kind.as_str());
+                }
+                Ok(Ok(objects))
+            }
+            Err(OwnerRequestError::Token(error)) => Err(SubmitError::Token(error)),
+            Err(OwnerRequestError::Request(error)) => Ok(Err(SubmitFailure {
+                kind: kind_of(&error),
+                message: error.to_string(),
+            })),
+        }
+    }
+}

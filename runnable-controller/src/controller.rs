@@ -1,0 +1,52 @@
+//! What the controller is made of, and whom a template wakes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use controller_kit::owner::OwnerShell;
+use controller_kit::scheduler::{Lane, OwnerKey};
+use controller_kit::stamped::ObjectKey;
+use controller_kit::ytt::Ytt;
+use tokio_util::sync::CancellationToken;
+
+use crate::selections::Selections;
+use crate::templates::RunTemplates;
+
+/// One edit of a template may arrive as several events; its Runnables are woken once.
+const DEBOUNCE: Duration = Duration::from_millis(20);
+
+/// How often watches of selected objects are looked through for ones that nobody uses.
+const SWEEP: Duration = Duration::from_secs(10);
+
+/// Reconciles Runnables.
+pub(crate) struct RunnableController {
+    pub(crate) shell: Arc<OwnerShell>,
+    pub(crate) templates: RunTemplates,
+    pub(crate) selections: Selections,
+    pub(crate) ytt: Arc<Ytt>,
+}
+
+impl RunnableController {
+    /// A template appeared, changed or went: wakes the Runnables that name it.
+    pub(crate) fn template_changed(&self, name: &str) {
+        for (key, runnable) in self.shell.owners.all() {
+            if runnable.object()["spec"]["runTemplateRef"]["name"] == name {
+                let key = OwnerKey::new(&*key.namespace, &*key.name);
+                self.shell.scheduler.wake(key, Lane::Fresh, Some(DEBOUNCE));
+            }
+        }
+    }
+
+    /// Stops watches of selected objects whose Runnables are gone.
+    pub(crate) async fn sweep_selections(self: Arc<Self>, cancel: CancellationToken) {
+        let mut interval = tokio::time::interval(SWEEP);
+        loop {
+            tokio::select! {
+                () = cancel.cancelled() => return,
+                _ = interval.tick() => {}
+            }
+            self.selections
+                .sweep(&|runnable: &ObjectKey| self.shell.owners.get(runnable).is_some());
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! The reconcile of one Runnable (spec 5.1).
+
+use std::sync::Arc;
+
+use controller_kit::cluster::chain;
+use controller_kit::mapper::Kind;
+use controller_kit::owner::{Awaited, Claims, Realized, Subject, Walk};
+use controller_kit::scheduler::{Next, OwnerKey};
+use controller_kit::stamped::ObjectKey;
+use controller_kit::submit::{Applicant, SLOW_READ, SubmitError};
+use controller_kit::tokens::Account;
+use jiff::Timestamp;
+use realizer::Outcome;
+use realizer::runnable::{KIND, NotRun, Run, RunTemplate, Runnable, Selected, report_not_run};
+use serde_json::Value;
+use tracing::{Instrument as _, info_span, warn};
+
+use crate::controller::RunnableController;
+
+impl RunnableController {
+    /// Reconciles one Runnable. Nothing is sent when nothing changed.
+    pub(crate) async fn reconcile(&self, key: &OwnerKey) -> Next {
+        let span =
+            info_span!("reconcile", owner = KIND, namespace = %key.namespace, name = %key.name);
+        async {
+            let Some(runnable) = self.dereference(key) else {
+                self.shell.forget(key);
+                self.selections
+                    .release(&ObjectKey::new(&key.namespace, &key.name));
+                return Next::Done;
+            };
+            let now = (self.shell.clock)();
+            let rights_changes = self.shell.waiters.rights_changes();
+            let realized = self.realize(&runnable, now).await;
+            let next = self
+                .shell
+                .report(key, subject(&runnable), realized, rights_changes)
+                .await;
+            self.shell.forget_if_gone(key, &runnable.uid);
+            next
+        }
+        .instrument(span)
+        .await
+    }
+
+    fn dereference(&self, key: &OwnerKey) -> Option<Runnable> {
+        let key = ObjectKey::new(&key.namespace, &key.name);
+        let entry = self.shell.owners.get(&key)?;
+        match Runnable::parse(Arc::new(entry.object())) {
+            // Its runs go with it; starting more would fight the garbage collector.
+            Ok(runnable) => (!runnable.is_terminating()).then_some(runnable),
+            Err(error) => {
+                warn!(error = %chain(&error), "this object cannot be read and is left alone; correct or delete it");
+                None
+            }
+        }
+    }
+
+    async fn realize(&self, runnable: &Runnable, now: Timestamp) -> Realized {
+        let key = ObjectKey::new(&runnable.namespace, &runnable.name);
+        let (namespace, name) = runnable.service_account();
+        let not_run =
+            |why, awaited| Realized::unrealized(report_not_run(runnable, why, now), awaited);
+        let account = match self.shell.account(&key, namespace, name) {
+            Ok(account) => account,
+            Err(awaited) => {
+                let cause = format!("ServiceAccount \"{name}\" not found");
+                return not_run(NotRun::ServiceAccount(cause), vec![awaited]);
+            }
+        };
+        let template = match self.templates.get(&runnable.run_template) {
+            Ok(template) => template,
+            Err(why) => return not_run(why, Vec::new()),
+        };
+        match self.run(runnable, &template, &account, now).await {
+            Ok(realized) => realized,
+            Err(SubmitError::Token(error)) => {
+                let awaited = Awaited::Account(ObjectKey::new(&account.namespace, &account.name));
+                let why = NotRun::ServiceAccountToken(chain(&error));
+                // The account may be fine and the API server not: looked at again, slowly.
+                Realized {
+                    again: Some(SLOW_READ),
+                    ..not_run(why, vec![awaited])
+                }
+            }
+        }
+    }
+
+    async fn run(
+        &self,
+        runnable: &Runnable,
+        template: &RunTemplate,
+        account: &Account,
+        now: Timestamp,
+    ) -> Result<Realized, SubmitError> {
+        let look = self.select(runnable, account).await?;
+        let is_live_owner =
+            |namespace: &str, name: &str, uid: &str| self.shell.is_live_owner(namespace, name, uid);
+        let applicant = Applicant {
+            kind: KIND,
+            namespace: &runnable.namespace,
+            name: &runnable.name,
+            uid: &runnable.uid,
+            generation: runnable.generation,
+            account: account.clone(),
+            is_live_owner: &is_live_owner,
+            wanted_by_step: &|_: &str, _: &Value| true,
+        };
+        let claims = Claims::of(runnable.object());
+        let reads = |kind: &Kind| self.templates.reads(kind);
+        let mut walk = Walk::new(&self.shell, &applicant, &claims, &reads);
+        let outcome = self
+            .walk(runnable, template, look.selected, now, &mut walk)
+            .await?;
+        let again = outcome.again;
+        let mut realized = walk.realized(outcome);
+        realized.again = [realized.again, again, look.again]
+            .into_iter()
+            .flatten()
+            .min();
+        realized.awaited.extend(look.awaited);
+        Ok(realized)
+    }
+
+    async fn walk(
+        &self,
+        runnable: &Runnable,
+        template: &RunTemplate,
+        selected: Selected,
+        now: Timestamp,
+        walk: &mut Walk<'_>,
+    ) -> Result<Outcome, SubmitError> {
+        let mut run = Run::new(runnable, template, selected, now);
+        walk.drive(&mut run, &self.ytt).await?;
+        walk.watch_remembered(runnable.previous_refs()).await;
+        // From here on these kinds are watched for it, and no others.
+        let _ = walk.known_objects();
+        let conclusion = run.conclude().with_unwatched(walk.unwatched());
+        let failed = walk.remove(conclusion.removals()).await?;
+        Ok(conclusion.report(&failed))
+    }
+}
+
+fn subject(runnable: &Runnable) -> Subject<'_> {
+    Subject {
+        namespace: &runnable.namespace,
+        name: &runnable.name,
+        uid: &runnable.uid,
+        object: runnable.object(),
+        ready: runnable.status_ready(),
+    }
+}

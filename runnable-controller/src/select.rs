@@ -1,0 +1,149 @@
+//! The object that a Runnable selects, read with its own rights (spec 5.3).
+
+use std::time::Duration;
+
+use controller_kit::mapper::{Kind, MapError, Served};
+use controller_kit::owner::Awaited;
+use controller_kit::stamped::ObjectKey;
+use controller_kit::submit::{SLOW_READ, SubmitError};
+use controller_kit::tokens::Account;
+use realizer::SubmitFailureKind;
+use realizer::runnable::{Runnable, SelectError, Selected, select_one};
+use serde_json::Value;
+
+use crate::controller::RunnableController;
+use crate::selections::{Read, Selection};
+
+/// What selecting came to, and what the Runnable waits for besides.
+pub(crate) struct Look {
+    pub(crate) selected: Selected,
+    /// Look again after this time: the object is not watched.
+    pub(crate) again: Option<Duration>,
+    pub(crate) awaited: Vec<Awaited>,
+}
+
+impl Look {
+    fn at(selected: Selected) -> Self {
+        Self {
+            selected,
+            again: None,
+            awaited: Vec::new(),
+        }
+    }
+
+    fn failed(error: SelectError, awaited: Awaited) -> Self {
+        Self {
+            selected: Err(error),
+            again: Some(SLOW_READ),
+            awaited: vec![awaited],
+        }
+    }
+}
+
+impl RunnableController {
+    /// Sends nothing as long as the objects that match are those of the last time.
+    pub(crate) async fn select(
+        &self,
+        runnable: &Runnable,
+        account: &Account,
+    ) -> Result<Look, SubmitError> {
+        let key = ObjectKey::new(&runnable.namespace, &runnable.name);
+        let Some(selector) = &runnable.selector else {
+            self.selections.release(&key);
+            return Ok(Look::at(Ok(None)));
+        };
+        let resource = &selector.resource;
+        let kind = Kind::new(
+            resource.api_version.clone().unwrap_or_default(),
+            resource.kind.clone().unwrap_or_default(),
+        );
+        let served = match self.shell.submitter.mapper().served(&kind).await {
+            Ok(served) => served,
+            Err(error) => return Ok(unmapped(selector.matching_labels.clone(), &kind, &error)),
+        };
+        let selection = Selection {
+            namespace: served.namespaced.then(|| runnable.namespace.clone()),
+            labels: selector.matching_labels.clone(),
+            kind,
+        };
+        self.read(&key, selection, &served, account).await
+    }
+
+    async fn read(
+        &self,
+        runnable: &ObjectKey,
+        selection: Selection,
+        served: &Served,
+        account: &Account,
+    ) -> Result<Look, SubmitError> {
+        let matches = self.selections.follow(runnable, &selection, served);
+        if let Some(matches) = &matches
+            && let Some(read) = self
+                .selections
+                .read(runnable, &selection, &account.uid, matches)
+        {
+            return Ok(Look::at(read.map(Some)));
+        }
+        let namespace = &runnable.namespace;
+        let submitter = &self.shell.submitter;
+        let listed = submitter.select(account, served, namespace, &selection.labels);
+        let object = match listed.await? {
+            Ok(objects) => select_one(objects),
+            Err(failure) => {
+                let awaited = match failure.kind {
+                    SubmitFailureKind::Forbidden => Awaited::Rights(namespace.clone()),
+                    _ => Awaited::Group(selection.kind.group().into()),
+                };
+                let error = SelectError::List {
+                    namespaced: served.namespaced,
+                    labels: selection.labels,
+                    cause: failure.message,
+                };
+                return Ok(Look::failed(error, awaited));
+            }
+        };
+        let again = matches.is_none().then_some(SLOW_READ);
+        if let Some(matches) = matches {
+            self.keep(runnable, selection, account, matches, object.clone());
+        }
+        Ok(Look {
+            again,
+            ..Look::at(object.map(Some))
+        })
+    }
+
+    fn keep(
+        &self,
+        runnable: &ObjectKey,
+        selection: Selection,
+        account: &Account,
+        matches: crate::selections::Matches,
+        object: Result<Value, SelectError>,
+    ) {
+        let read = Read {
+            selection,
+            account: account.uid.clone(),
+            matches,
+            object,
+        };
+        self.selections.keep(runnable, read);
+    }
+}
+
+/// A kind that is not served counts as one of the cluster, whose objects then cannot be listed, as upstream.
+fn unmapped(
+    labels: std::collections::BTreeMap<String, String>,
+    kind: &Kind,
+    error: &MapError,
+) -> Look {
+    let cause = error.to_string();
+    let error = match error {
+        MapError::NotServed(_) => SelectError::List {
+            namespaced: false,
+            labels,
+            cause,
+        },
+        MapError::Discovery(error) => SelectError::Discovery(error.to_string()),
+    };
+    Look::failed(error, Awaited::Group(kind.group().into()))
+}

@@ -1,0 +1,11 @@
+//! The controller's binary on a real API server.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test that cannot set its stage has failed"
+)]
+
+mod changes;
+mod completion;
+mod runs;
+mod selected;
+mod stage;
