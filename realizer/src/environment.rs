@@ -19,7 +19,8 @@ use crate::{Observed, Submission, go_format};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Arrival {
     /// Position in the order in which the environment received revisions; from 1 on.
-    pub(crate) arrival: u64,
+    #[serde(rename = "arrival")]
+    pub(crate) number: u64,
     pub(crate) revision: Value,
     pub(crate) url: Value,
     /// Digest of the rendering without this annotation.
@@ -191,14 +192,14 @@ pub(crate) fn decide(
                 precondition: version,
             };
         }
-        if !known.is_free(record.arrival.arrival) {
+        if !known.is_free(record.arrival.number) {
             return Decision::Hold(record.clone());
         }
     }
-    let before = record.map_or(0, |record| record.arrival.arrival);
+    let before = record.map_or(0, |record| record.arrival.number);
     Decision::Submit {
         record: Record::new(Arrival {
-            arrival: before.max(known.highest()) + 1,
+            number: before.max(known.highest()) + 1,
             revision: incoming.revision.clone(),
             url: incoming.url.clone(),
             rendered: rendered.to_owned(),
@@ -226,3 +227,6 @@ pub(crate) fn annotate(submission: &mut Submission, key: &str, text: &str) {
         annotations.insert(key.to_owned(), json!(text));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -111,3 +111,6 @@ fn by_health(template: &Template, object: &Value, secret: bool) -> Trial {
         ConditionStatus::True | ConditionStatus::Unknown => Trial::Running(health.message),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,8 @@
 //! ```text
 //!  Owner ──┐  select_blueprint                     ┌─▶ Step::Render ─▶ record_rendered ─┐
 //!          ├─────────────────▶ Realization ────────┤                                    ├─▶ …
-//!  Blueprint┘                  next_step()         └─▶ Step::Submit ─▶ record_observed ─┘
+//!  Blueprint┘                  next_step()         ├─▶ Step::Look ───▶ record_looked ───┤
+//!                                   │              └─▶ Step::Submit ─▶ record_observed ─┘
 //!                                   │ Done
 //!                                   ▼
 //!                  conclude(known) ─▶ Conclusion ─▶ removals() ─▶ report(failed) ─▶ Outcome
@@ -12,6 +13,8 @@
 //! - [`Owner`], [`Blueprint`] and [`Template`] are compiled once per resourceVersion; a walk only borrows them.
 //! - There is one algorithm. In what Workload and Deliverable differ is in [`Family`], and nowhere else.
 //! - The engine holds nothing between walks: what it must remember is in the owner's status and on the objects.
+//! - A deployment with validations behind it is looked at before it is written, and written only when a status that was
+//!   stored says that all of them have ended for what is there.
 //! - An error in one step never stops the others. What a failing step once made stays as it is, in the cluster and in
 //!   status.
 
@@ -57,6 +60,7 @@ mod stamp;
 mod step_end;
 mod survey;
 mod template;
+mod trials;
 mod typed_view;
 mod unrealized;
 pub mod yaml_digest;

@@ -92,7 +92,7 @@ impl Observing<'_> {
         Output::read(
             self.template,
             observed.map(|observed| &observed.object),
-            environment.or(self.inputs.deployment()),
+            environment.or_else(|| self.inputs.deployment()),
         )
     }
 

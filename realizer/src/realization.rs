@@ -131,7 +131,9 @@ impl<'a> Realization<'a> {
                 Begun::PassedThrough(output) => {
                     self.outputs[step] = Some(output.clone());
                     self.prospects[step] = Some(output.clone());
-                    self.flows[step] = Some(self.inbound(step));
+                    if self.blueprint.steps[step].deploys() {
+                        self.flows[step] = Some(self.inbound(step));
+                    }
                     self.finish_step(step, None, StepEnd::PassedThrough(output));
                 }
                 Begun::Failed(template, error) => {
@@ -181,7 +183,7 @@ impl<'a> Realization<'a> {
         let template = &asked.template;
         let end = match &asked.stage {
             Stage::Deploying(record) => {
-                self.deployed(step, template, submission, (**record).clone(), observation)
+                self.deployed(step, template, submission, record, observation)
             }
             Stage::Validating => self.validated(step, template, submission, observation),
             Stage::Plain | Stage::Searching { .. } => self

@@ -13,10 +13,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::conditions::Conditions;
 use crate::environment::{Record, shown};
-use crate::guarding::{Flow, Site, time_left};
+use crate::guarding::{Flow, Site};
 use crate::judgement::Trial;
 use crate::owner_status::OwnerStatus;
 use crate::step_end::{StepEnd, StepResult};
+use crate::trials::time_left;
 use crate::{Blueprint, OwnerEvent, Template, events};
 
 /// What a walk left behind, by index of the step.
@@ -227,7 +228,7 @@ impl Findings<'_> {
             deployed: Some(DeployedRevision {
                 revision: record.revision(),
                 url: record.url(),
-                arrival: record.arrival.arrival,
+                arrival: record.arrival.number,
                 since: record.arrival.started.clone(),
             }),
             waiting,
@@ -312,7 +313,7 @@ impl Findings<'_> {
         ValidationStatus {
             resource: self.blueprint.steps[step].name.clone(),
             verdict: finding.verdict,
-            arrival: record.arrival.arrival,
+            arrival: record.arrival.number,
             message: finding.message,
             since: before.map_or_else(|| whole_seconds(self.now), |before| before.since.clone()),
         }
@@ -327,7 +328,7 @@ impl Findings<'_> {
         let name = &self.blueprint.steps[step].name;
         let told = self.told(environment)?.validations.iter();
         told.into_iter()
-            .find(|told| told.resource == *name && told.arrival == record.arrival.arrival)
+            .find(|told| told.resource == *name && told.arrival == record.arrival.number)
     }
 
     /// Whether what went into a step is this arrival.

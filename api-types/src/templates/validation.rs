@@ -43,7 +43,7 @@ pub struct ClusterDeploymentValidationTemplateSpec {
 
 impl ClusterDeploymentValidationTemplateSpec {
     /// The limit that holds where the template gives none.
-    pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_secs(3600);
+    pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_hours(1);
 
     /// How long the environment is kept for the validation; `None` is for ever. A text that is no duration, which is not
     /// admitted, counts as none given.

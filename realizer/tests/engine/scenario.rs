@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use jiff::{Span, Timestamp};
 use realizer::{
-    Blueprint, Family, KnownObject, Looked, ObjectRef, Observation, Observed, Outcome, Owner,
-    Realization, Removal, Selection, Step, Submission, SubmitFailure, Template, TemplateSource,
-    TemplateState, Unrealized, Write, blueprint_status, report_unrealized, select_blueprint,
+    Blueprint, Family, KnownObject, ObjectRef, Observation, Observed, Outcome, Owner, Realization,
+    Removal, Selection, Step, Submission, SubmitFailure, Template, TemplateSource, TemplateState,
+    Unrealized, Write, blueprint_status, report_unrealized, select_blueprint,
 };
 use serde_json::{Value, json};
 
@@ -162,7 +162,7 @@ impl Scenario {
                     );
                 }
                 Step::Look(submission) => {
-                    realization.record_looked(self.cluster.look(&submission));
+                    realization.record_looked(Ok(self.cluster.look(&submission)));
                 }
                 Step::Submit(submission) => {
                     realization.record_observed(self.cluster.submit(&submission, self.now));
@@ -224,16 +224,16 @@ impl Cluster {
         observation
     }
 
-    fn look(&mut self, submission: &Submission) -> Looked {
+    fn look(&mut self, submission: &Submission) -> Vec<Observed> {
         self.log.push(format!("{}: look", submission.resource));
         if submission.lifecycle.is_immutable() {
-            return Ok(self.family(&submission.family));
+            return self.family(&submission.family);
         }
         let live = self
             .objects
             .iter()
             .find(|live| same_object(live, &submission.object));
-        Ok(live.cloned().map(observed).into_iter().collect())
+        live.cloned().map(observed).into_iter().collect()
     }
 
     fn submit_mutable(&mut self, submission: &Submission, now: Timestamp) -> (Observation, Write) {

@@ -1,0 +1,201 @@
+//! The part of a walk that is about validations: tied to arrivals, begun, and judged.
+
+use std::sync::Arc;
+
+use api_types::labels;
+use serde_json::json;
+
+use crate::context::ResolvedInputs;
+use crate::environment::{self, Incoming, Record, annotate};
+use crate::error::{StepError, TrialError};
+use crate::judgement::Trial;
+use crate::outputs::Output;
+use crate::prepare::{Asked, Withheld};
+use crate::realization::Realization;
+use crate::step_end::StepEnd;
+use crate::template::OutputPaths;
+use crate::{Lifecycle, Observation, Observed, Step, Submission, Template, canonical, stamp};
+
+impl Realization<'_> {
+    /// Ties the rendering of a validation to the arrivals it validates: an environment that is written anew has a new run,
+    /// even if the template reads nothing of the deployment.
+    pub(crate) fn tie(&self, step: usize, submission: &mut Submission) {
+        let Some(flow) = self.flows[step]
+            .as_ref()
+            .filter(|flow| !flow.nearest.is_empty())
+        else {
+            return;
+        };
+        if submission.lifecycle == Lifecycle::Mutable {
+            let arrivals: Vec<String> = flow
+                .nearest
+                .values()
+                .map(|record| record.arrival.number.to_string())
+                .collect();
+            annotate(submission, labels::VALIDATES, &arrivals.join(","));
+        }
+        let tokens: Vec<&str> = flow
+            .nearest
+            .values()
+            .map(|record| record.text.as_str())
+            .collect();
+        submission.digest =
+            canonical::digest(&json!([canonical::digest(&submission.object), tokens]));
+    }
+
+    pub(crate) fn found_run(
+        &mut self,
+        step: usize,
+        asked: Asked,
+        submission: Submission,
+        found: &[Observed],
+    ) {
+        let newest = found.iter().rev().find(|member| !member.terminating);
+        let run = newest.filter(|run| run.digest.as_deref() == Some(&submission.digest));
+        let inputs = ResolvedInputs::of(&self.blueprint.steps[step], &self.outputs);
+        if !inputs.missing.is_empty() {
+            let withheld = Withheld {
+                error: self.preparing_with(step, inputs).held(),
+                wanted: stamp::reference(&submission.object),
+            };
+            self.trials[step] = Some(match run {
+                Some(run) => judge(&asked.template, run),
+                None => Trial::NotBegun { first_told: false },
+            });
+            self.withhold_step(step, asked.template, Box::new(withheld));
+            return;
+        }
+        if run.is_none() && self.is_told_ended(step) {
+            let withheld = Withheld {
+                error: self.trial_error(step, TrialError::Begins, ""),
+                wanted: stamp::reference(&submission.object),
+            };
+            self.trials[step] = Some(Trial::NotBegun { first_told: true });
+            self.withhold_step(step, asked.template, Box::new(withheld));
+            return;
+        }
+        self.outstanding = Some((
+            step,
+            Asked {
+                ask: Step::Submit(submission),
+                ..asked
+            },
+        ));
+    }
+
+    /// Whether status says that this validation need not be waited for. To begin it now would let the next process, which
+    /// knows no more than status, change the environment under it. One that timed out is not waited for anyhow.
+    fn is_told_ended(&self, step: usize) -> bool {
+        let name = &self.blueprint.steps[step].name;
+        let flow = self.flows[step].iter();
+        flow.flat_map(|flow| &flow.lineage)
+            .any(|(&environment, record)| {
+                let environment = &self.blueprint.steps[environment].name;
+                let status = self.owner.status.environment(environment);
+                let mut told = status.into_iter().flat_map(|status| &status.validations);
+                told.any(|told| {
+                    told.resource == *name
+                        && told.arrival == record.arrival.number
+                        && told.verdict.releases()
+                        && told.verdict != api_types::ValidationVerdict::TimedOut
+                })
+            })
+    }
+
+    /// Judges a validation that was submitted.
+    pub(crate) fn validated(
+        &mut self,
+        step: usize,
+        template: &Arc<Template>,
+        submission: &Submission,
+        observation: Observation,
+    ) -> StepEnd {
+        let (observed, members, write) = match observation {
+            Observation::Failed(_) => {
+                return self
+                    .observing(step, template)
+                    .observe(submission, observation);
+            }
+            Observation::Object { observed, write } => (observed, Vec::new(), write),
+            Observation::Family {
+                submitted,
+                members,
+                write,
+            } => (submitted, members, write),
+        };
+        let trial = if observed.digest.as_deref() == Some(&submission.digest) {
+            judge(template, &observed)
+        } else {
+            Trial::Running("the object belongs to another version of the owner".to_owned())
+        };
+        let output = match &trial {
+            Trial::Succeeded => Ok(self.validated_output(step)),
+            Trial::Failed(cause) => Err(self.trial_error(step, TrialError::Failed, cause)),
+            Trial::Running(cause) => {
+                let error = if self.is_late(step, template) {
+                    TrialError::TimedOut
+                } else {
+                    TrialError::Running
+                };
+                Err(self.trial_error(step, error, cause))
+            }
+            Trial::NotBegun { .. } => Err(self.trial_error(step, TrialError::Begins, "")),
+        };
+        self.trials[step] = Some(trial);
+        self.observing(step, template)
+            .judged(observed, &members, write, output)
+    }
+
+    fn validated_output(&self, step: usize) -> Output {
+        let inputs = ResolvedInputs::of(&self.blueprint.steps[step], &self.outputs);
+        inputs.deployment().cloned().unwrap_or(Output::NOTHING)
+    }
+
+    fn is_late(&self, step: usize, template: &Template) -> bool {
+        let flow = self.flows[step].iter();
+        flow.flat_map(|flow| flow.nearest.values()).any(|record| {
+            time_left(template, record, &self.now.0).is_some_and(|left| left.is_zero())
+        })
+    }
+
+    fn trial_error(&self, step: usize, error: TrialError, cause: &str) -> StepError {
+        let nearest = self.flows[step].as_ref().map(|flow| &flow.nearest);
+        let environments: Vec<&str> = nearest
+            .into_iter()
+            .flatten()
+            .map(|(&environment, _)| self.blueprint.steps[environment].name.as_str())
+            .collect();
+        let inputs = ResolvedInputs::of(&self.blueprint.steps[step], &self.outputs);
+        let incoming = Incoming::of(inputs.deployment());
+        StepError::Validation {
+            error,
+            resource: self.blueprint.steps[step].name.clone(),
+            revision: environment::shown(&incoming.revision, incoming.secret),
+            is_told_of_environment: !environments.is_empty(),
+            environment: environments.join(", "),
+            cause: cause.to_owned(),
+        }
+    }
+}
+
+fn judge(template: &Template, run: &Observed) -> Trial {
+    match &template.outputs {
+        OutputPaths::Validation(judgement) => judgement.judge(template, &run.object),
+        // Only templates of the step's kind are found for it.
+        _ => Trial::Running(String::new()),
+    }
+}
+
+/// How much longer the environment is kept for a validation; `None` for ever.
+pub(crate) fn time_left(
+    template: &Template,
+    record: &Record,
+    now: &jiff::Timestamp,
+) -> Option<std::time::Duration> {
+    let OutputPaths::Validation(judgement) = &template.outputs else {
+        return None;
+    };
+    let past = now.duration_since(record.arrival.started.0);
+    let past = std::time::Duration::try_from(past).unwrap_or_default();
+    Some(judgement.limit?.saturating_sub(past))
+}

@@ -1,0 +1,88 @@
+//! The environment lock, proven by trying everything: all interleavings of arriving revisions, deployments and validations
+//! that end well or badly, time that passes, walks that are cut off by a crash after any of their actions, and status
+//! writes that are lost.
+//!
+//! ```text
+//!  world.rs     the state of a small cluster, and what can happen to it
+//!  shell.rs     one walk of the real engine over it; every state in between
+//!  checker.rs   breadth-first over all states; the four properties
+//! ```
+//!
+//! What the engine decides by is the persisted part of a state and nothing else, as after kill -9.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test says what went wrong by panicking"
+)]
+
+#[path = "environment_lock/checker.rs"]
+mod checker;
+#[path = "environment_lock/shell.rs"]
+mod shell;
+#[path = "environment_lock/world.rs"]
+mod world;
+
+use checker::{Checker, Explored};
+use shell::{Fault, Topology};
+
+fn explored(checker: Checker) -> Explored {
+    let explored = checker
+        .explore()
+        .unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(
+        explored.states > 500 && explored.promotions > 0 && explored.releases_by_time > 0,
+        "{explored:?}"
+    );
+    explored
+}
+
+#[test]
+fn the_lock_holds_for_validations_in_sequence() {
+    explored(Checker::new(Topology::Sequence, 4));
+}
+
+#[test]
+fn the_lock_holds_for_validations_in_parallel() {
+    explored(Checker::new(Topology::Parallel, 4));
+}
+
+/// Things happen between the actions of one walk, too.
+#[test]
+fn the_lock_holds_when_the_world_moves_during_a_walk() {
+    for topology in [Topology::Sequence, Topology::Parallel] {
+        explored(Checker::new(topology, 2).with_moves_during_walks());
+    }
+}
+
+/// That walks are the same whatever the numbers of the revisions are is not taken for granted.
+#[test]
+fn nothing_depends_on_the_numbers_of_revisions() {
+    let renumbered = explored(Checker::new(Topology::Sequence, 2));
+    let exact = explored(Checker::new(Topology::Sequence, 2).without_renumbering());
+    assert_eq!(renumbered, exact);
+}
+
+/// The checker is worth something only if it finds what is wrong.
+#[test]
+fn the_checker_finds_every_planted_fault() {
+    let faults = [
+        (Fault::LockIgnored, "changed"),
+        (Fault::StatusTooNew, "changed"),
+        (Fault::RunsSucceedAtOnce, "promoted unvalidated"),
+        (Fault::OldRunsCount, "changed"),
+        (Fault::WaitingIsHandedOn, "promoted unvalidated"),
+        (Fault::NeverAgain, "no progress"),
+    ];
+    for (fault, expected) in faults {
+        let mut checker = Checker::new(Topology::Sequence, 3).with_fault(fault);
+        if fault != Fault::NeverAgain {
+            checker = checker.without_futures();
+        }
+        let violation = checker
+            .explore()
+            .err()
+            .unwrap_or_else(|| panic!("{fault:?} was not found"));
+        assert!(violation.starts_with(expected), "{fault:?}: {violation}");
+    }
+}
