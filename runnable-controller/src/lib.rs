@@ -56,7 +56,7 @@ pub fn wire_up(args: &CommonArgs, environment: Environment<'_>) -> Wired {
     };
     let shell = shell(settings, environment);
     let controller = Arc::new(RunnableController {
-        selections: Selections::new(&shell, environment.tasks),
+        selections: Selections::new(environment.cluster, &shell.scheduler, environment.tasks),
         templates: RunTemplates::default(),
         ytt: ytt(environment),
         shell,

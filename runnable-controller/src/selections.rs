@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use controller_kit::cluster::Cluster;
 use controller_kit::mapper::{Kind, Served};
-use controller_kit::owner::OwnerShell;
 use controller_kit::reflect::{Change, Entry, Reflector, selected_metadata, version_of};
 use controller_kit::scheduler::{Lane, OwnerKey, Scheduler};
 use controller_kit::shutdown::Tasks;
@@ -82,10 +81,10 @@ pub(crate) struct Selections {
 }
 
 impl Selections {
-    pub(crate) fn new(shell: &OwnerShell, tasks: &Tasks) -> Self {
+    pub(crate) fn new(cluster: &Cluster, scheduler: &Arc<Scheduler>, tasks: &Tasks) -> Self {
         Self {
-            cluster: shell.cluster.clone(),
-            scheduler: shell.scheduler.clone(),
+            cluster: cluster.clone(),
+            scheduler: scheduler.clone(),
             tasks: tasks.clone(),
             known: Mutex::default(),
         }
@@ -215,3 +214,6 @@ impl Known {
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,12 @@
 //! Runs, and what starts none (spec 5.1, 5.4; #587).
 
 use serde_json::json;
-use test_support::eventually;
 use test_support::stage::PATIENCE;
+use test_support::{Stage, eventually};
 
-use crate::stage::{TEMPLATE, delete_template, end, open, outputs, revision, runnable, runs, says};
+use crate::stage::{
+    CAST, TEMPLATE, delete_template, end, open, outputs, revision, runnable, runs, says,
+};
 
 const NOTHING: [String; 0] = [];
 
@@ -189,4 +191,33 @@ async fn events_tell_of_runs() {
         }
     })
     .await;
+}
+
+/// What the Go controller left: labels and an owner reference, and neither digest nor sequence.
+#[tokio::test]
+async fn a_takeover_runs_nothing_again() {
+    let mut stage = Stage::set(CAST).await;
+    stage.apply(TEMPLATE).await;
+    stage.apply(&runnable("app", "")).await;
+    let uid = stage.owner("app").await["metadata"]["uid"].clone();
+    let left = json!({"apiVersion": "test.run/v1alpha1", "kind": "Test",
+        "metadata": {"name": "app-x7k2p", "namespace": stage.namespace,
+            "labels": {"carto.run/runnable-name": "app", "carto.run/run-template-name": "tests"},
+            "ownerReferences": [{"apiVersion": "carto.run/v1alpha1", "kind": "Runnable", "name": "app", "uid": uid,
+                "controller": true, "blockOwnerDeletion": true}]},
+        "spec": {"value": {"revision": "a"}}});
+    stage.create_as("cartographer", left).await;
+    end(&stage, "app-x7k2p", "True", "of the Go controller").await;
+    stage.start_controller();
+    stage.ready("app", "True", "Ready").await;
+    outputs(&stage, json!({"result": "of the Go controller"})).await;
+    assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
+    assert_eq!(stage.tests().await.len(), 1);
+    stage.edit_owner("app", revision("b")).await;
+    stage
+        .until("app", "the new run is named", |runnable| {
+            runnable["status"]["stampedRef"]["name"] != "app-x7k2p"
+        })
+        .await;
+    assert_eq!(stage.tests().await.len(), 2);
 }
