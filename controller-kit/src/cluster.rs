@@ -11,8 +11,10 @@ use kube::client::Body;
 use kube::core::Status;
 use serde_json::Value;
 use thiserror::Error;
+use tokio::time::Instant;
 
 use crate::metrics::Metrics;
+use crate::pulse::Pulse;
 
 /// A request that takes longer than this is given up: a hung connection must not hold a worker for ever.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
@@ -85,6 +87,7 @@ pub struct Cluster {
     controller: kube::Client,
     tenant: kube::Client,
     metrics: Arc<Metrics>,
+    pulse: Arc<Pulse>,
 }
 
 impl Cluster {
@@ -103,6 +106,7 @@ impl Cluster {
             controller: kube::Client::try_from(config)?,
             tenant: kube::Client::try_from(anonymous)?,
             metrics,
+            pulse: Arc::default(),
         })
     }
 
@@ -112,12 +116,18 @@ impl Cluster {
             controller,
             tenant,
             metrics,
+            pulse: Arc::default(),
         }
     }
 
     /// The client with the controller's identity.
     pub fn controller(&self) -> &kube::Client {
         &self.controller
+    }
+
+    /// How fast the API server answers.
+    pub fn pulse(&self) -> &Arc<Pulse> {
+        &self.pulse
     }
 
     /// The metrics that requests are counted in.
@@ -140,8 +150,12 @@ impl Cluster {
             Identity::Controller => &self.controller,
             Identity::Bearer(_) => &self.tenant,
         };
+        let sent = Instant::now();
         match tokio::time::timeout(REQUEST_TIMEOUT, receive(client, request)).await {
-            Ok(answer) => answer,
+            Ok(answer) => {
+                self.pulse.record(sent.elapsed(), Instant::now());
+                answer
+            }
             Err(_) => Err(RequestError::Transport(format!(
                 "no answer within {} s",
                 REQUEST_TIMEOUT.as_secs()

@@ -21,6 +21,7 @@ pub mod openapi;
 pub mod owner;
 pub mod probes;
 pub mod process;
+pub mod pulse;
 mod raw_object;
 pub mod reflect;
 pub mod scheduler;

@@ -142,7 +142,7 @@ pub fn shell(settings: Settings, environment: Environment<'_>) -> Arc<OwnerShell
         metrics.clone(),
         tasks,
     );
-    let scheduler = queue("owners", settings.concurrency, metrics);
+    let scheduler = queue("owners", settings.concurrency, environment);
     let mapper = Arc::new(Mapper::new(cluster.clone()));
     let waking = scheduler.clone();
     let watch_settings = WatchSettings {
@@ -184,12 +184,18 @@ pub fn shell(settings: Settings, environment: Environment<'_>) -> Arc<OwnerShell
 }
 
 /// A queue whose depth is a metric.
-pub fn queue(name: &'static str, concurrency: usize, metrics: &Arc<Metrics>) -> Arc<Scheduler> {
+pub fn queue(
+    name: &'static str,
+    concurrency: usize,
+    environment: Environment<'_>,
+) -> Arc<Scheduler> {
+    let pulse = environment.cluster.pulse().clone();
     let scheduler = Arc::new(Scheduler::new(SchedulerConfig {
         concurrency,
+        congested: Arc::new(move || pulse.is_congested()),
         ..SchedulerConfig::default()
     }));
-    scheduler.observe(metrics, name);
+    scheduler.observe(environment.metrics, name);
     scheduler
 }
 
@@ -218,7 +224,7 @@ pub fn wire<F: BlueprintFamily>(
         blueprints: Arc::default(),
         templates: Arc::new(Templates::new(F::FAMILY.template_kinds())),
         ytt: ytt(environment),
-        blueprint_scheduler: queue("blueprints", 1, environment.metrics),
+        blueprint_scheduler: queue("blueprints", 1, environment),
     });
     let mut synced = Synced::default();
     follow_blueprints(&controller, environment, &mut synced);

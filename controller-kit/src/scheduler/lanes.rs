@@ -17,6 +17,9 @@ const GUEST: usize = 4;
 const CROWD: usize = 4;
 /// for so long after each run of a guest, each namespace gets one slot. A chain goes on within this time.
 const YIELD: Duration = Duration::from_millis(500);
+/// After that they keep three quarters of the slots free for so long, so that the next guest does not wait for what they have
+/// under way.
+const WARY: Duration = Duration::from_secs(10);
 /// They have so much time to give away, which comes back at half the speed of time: a guest that never rests, by mistake or
 /// on purpose, takes no more than half of the time from them in the end.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -33,6 +36,7 @@ pub(super) struct Lanes {
     crowd: usize,
     patience: Patience,
     yields_until: Option<Instant>,
+    wary_until: Option<Instant>,
 }
 
 /// How much time the many can still give away.
@@ -71,6 +75,7 @@ impl Lanes {
                 .saturating_mul(CROWD),
             patience: Patience::default(),
             yields_until: None,
+            wary_until: None,
         }
     }
 
@@ -93,8 +98,13 @@ impl Lanes {
     }
 
     /// The next owner that a slot is free for; it holds the slot until [`Self::give_back`].
-    pub(super) fn take(&mut self, now: Instant) -> Option<(OwnerKey, Lane)> {
-        let yields = self.yields_until(now).is_some();
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        congested: impl FnOnce() -> bool,
+    ) -> Option<(OwnerKey, Lane)> {
+        let wary = self.wary_until(now).is_some();
+        let yields = self.yields_until(now).is_some() || (wary && self.events.is_quarter_taken());
         let taken = self
             .take_event(yields)
             .or_else(|| take(&mut self.retries, RETRY, Lane::Retry, yields));
@@ -102,7 +112,11 @@ impl Lanes {
             && self.is_crowded()
             && self.is_guest(&key.namespace)
         {
-            self.give_way(now);
+            // What they give makes the server fast again, which is no reason to stop.
+            if wary || congested() {
+                self.wary_until = Some(now + WARY);
+                self.give_way(now);
+            }
         }
         taken
     }
@@ -140,6 +154,12 @@ impl Lanes {
     /// send makes each of the guest's requests slow where the API server is the bottleneck.
     pub(super) fn yields_until(&self, now: Instant) -> Option<Instant> {
         self.yields_until
+            .filter(|until| *until > now && self.is_crowded())
+    }
+
+    /// Until when they are wary of the next guest.
+    pub(super) fn wary_until(&self, now: Instant) -> Option<Instant> {
+        self.wary_until
             .filter(|until| *until > now && self.is_crowded())
     }
 

@@ -16,8 +16,9 @@
 //!   owner by one slot (incident: #929).
 //! - The last quarter of the slots goes only to namespaces that hold none: a tenant whose reconciles hang
 //!   (a webhook that does not answer) keeps nobody else out.
-//! - While a namespace with a few owners is under way, namespaces with thousands go on in one slot each:
-//!   an API server at its limit makes everybody wait for what all of them send.
+//! - Where the API server is congested, namespaces with thousands of owners go on in one slot each while one
+//!   with a few is under way, and in a quarter of the slots for some time after: everybody waits for what all
+//!   of them send.
 //! - An owner never runs twice at once; what wakes it meanwhile runs it again after.
 //!
 //! Nothing here is needed for correctness: after a restart every owner is woken once by the first list.
@@ -133,6 +134,8 @@ pub struct SchedulerConfig {
     pub backoff_max: Duration,
     /// The longest wait of [`Next::Slow`].
     pub slow: Duration,
+    /// Whether what is sent at once makes everybody wait: then large namespaces step back for small ones.
+    pub congested: Arc<dyn Fn() -> bool + Send + Sync>,
     /// Randomness in 0.0..1.0, taken once per wait so that owners which failed together come back apart.
     pub jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
 }
@@ -147,6 +150,7 @@ impl Default for SchedulerConfig {
             backoff_min: Duration::from_millis(500),
             backoff_max: Duration::from_mins(5),
             slow: Duration::from_secs(55),
+            congested: Arc::new(|| true),
             jitter: Arc::new(crate::jitter::random),
         }
     }

@@ -67,6 +67,11 @@ impl<T, const LANES: usize> Pool<T, LANES> {
         }
     }
 
+    /// Whether a quarter of the slots is taken.
+    pub(super) fn is_quarter_taken(&self) -> bool {
+        self.slots.is_quarter_taken()
+    }
+
     /// How many of a namespace wait or hold a slot.
     pub(super) fn backlog(&self, namespace: &str) -> usize {
         let waiting = self.lanes.iter().map(|lane| lane.waiting(namespace));

@@ -229,9 +229,10 @@ impl State {
             // Timers go on, or a long pause would leave all of them to the moment it ends.
             return Pick::Wait(due);
         }
-        let Some((key, lane)) = self.lanes.take(now) else {
+        let Some((key, lane)) = self.lanes.take(now, &*self.config.congested) else {
             let yields = self.lanes.yields_until(now);
-            return Pick::Wait(due.into_iter().chain(yields).min());
+            let wary = self.lanes.wary_until(now);
+            return Pick::Wait(due.into_iter().chain(yields).chain(wary).min());
         };
         let Some(entry) = self.entries.get_mut(&key) else {
             self.lanes.give_back(lane, &key.namespace);

@@ -25,6 +25,7 @@ fn config(concurrency: usize) -> SchedulerConfig {
         backoff_max: Duration::from_mins(1),
         slow: Duration::from_secs(55),
         // The top of every range.
+        congested: Arc::new(|| true),
         jitter: Arc::new(|| 1.0),
     }
 }
@@ -335,7 +336,23 @@ async fn many_owners_yield_to_a_guest_and_come_back() {
     big.push(queue.next().await);
     assert_eq!(before.elapsed(), Duration::from_millis(500));
     big.extend(all_now(&queue).await);
+    assert_eq!(big.len(), 4, "a quarter, as the next guest may come soon");
+    tokio::time::advance(Duration::from_secs(10)).await;
+    big.extend(all_now(&queue).await);
     assert_eq!(big.len(), 12);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_yields_while_the_server_is_fast() {
+    let queue = Scheduler::new(SchedulerConfig {
+        congested: Arc::new(|| false),
+        ..config(16)
+    });
+    for number in 0..1000 {
+        queue.wake(key(&format!("big/{number}")), Lane::Fresh, None);
+    }
+    queue.wake(key("small/1"), Lane::Fresh, None);
+    assert_eq!(all_now(&queue).await.len(), 12, "eleven of big");
 }
 
 /// A guest that wakes for ever, by mistake or on purpose, must not hold thousands in one slot for ever.
@@ -426,7 +443,7 @@ async fn ten_thousand_slow_owners_do_not_delay_another_namespace_at_all() {
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(*began.lock().unwrap(), woken);
     let ended = runs.load(Ordering::SeqCst);
-    assert!(ended > 500 && ended < OWNERS, "{ended} of big have run");
+    assert!(ended > 200 && ended < OWNERS, "{ended} of big have run");
     shutdown.cancel();
     serving.join_next().await.unwrap().unwrap();
 }
