@@ -22,7 +22,7 @@ use crate::error::StepError;
 use crate::observe::Observing;
 use crate::outputs::ReadError;
 use crate::owner_status::object_ref;
-use crate::prepare::Asked;
+use crate::prepare::{Asked, Withheld};
 use crate::realization::Realization;
 use crate::step_end::{StepEnd, StepResult};
 use crate::{
@@ -40,6 +40,8 @@ pub(crate) enum Stage {
         wanted: Box<Submission>,
         elsewhere: Vec<Submission>,
     },
+    /// What is in the environment, though nothing can be put into it now, and why not.
+    Staying(Box<Withheld>),
     /// The environment is written with this arrival.
     Deploying(Box<Record>),
     /// A validation.
@@ -133,11 +135,7 @@ impl Realization<'_> {
         };
         if let Some(told) = told.filter(is_elsewhere) {
             places.push(Submission {
-                object: json!({
-                    "apiVersion": told.api_version,
-                    "kind": told.kind,
-                    "metadata": {"namespace": self.owner.namespace, "name": told.name},
-                }),
+                object: self.stand_in(&told),
                 lifecycle: Lifecycle::Mutable,
                 ..submission.clone()
             });
@@ -169,11 +167,9 @@ impl Realization<'_> {
             return;
         };
         match (looked, asked.stage.clone()) {
-            (Err(failure), _) => {
-                let end = self
-                    .observing(step, &asked.template)
-                    .observe(submission, Observation::Failed(failure));
-                self.end_step(step, &asked, end);
+            (looked, Stage::Staying(withheld)) => {
+                self.stays(step, &asked.template, &looked.unwrap_or_default());
+                self.withhold_step(step, asked.template, withheld);
             }
             (Ok(found), Stage::Searching { wanted, elsewhere }) => {
                 self.found_environment(step, asked, *wanted, elsewhere, &found);
@@ -182,7 +178,85 @@ impl Realization<'_> {
                 let submission = submission.clone();
                 self.found_run(step, asked, submission, &found);
             }
+            (Err(failure), _) => {
+                let end = self
+                    .observing(step, &asked.template)
+                    .observe(submission, Observation::Failed(failure));
+                self.end_step(step, &asked, end);
+            }
         }
+    }
+
+    /// Ends a step that submits nothing. What is in an environment is looked at all the same: its validations go on, and
+    /// what they say must not wait for the next revision.
+    pub(crate) fn leave_step(
+        &mut self,
+        step: usize,
+        template: Arc<Template>,
+        withheld: Box<Withheld>,
+    ) {
+        let told = self.owner.status.resource(&self.blueprint.steps[step].name);
+        let told = told.and_then(|entry| object_ref(entry.stamped_ref.as_ref()?));
+        let Some(told) = told.filter(|_| self.is_environment(step)) else {
+            self.withhold_step(step, template, withheld);
+            return;
+        };
+        let mut reads = template.reads().to_vec();
+        reads.push(annotation_path());
+        let object = self.stand_in(&told);
+        let ask = Step::Look(Submission {
+            resource: self.blueprint.steps[step].name.clone(),
+            digest: canonical::digest(&object),
+            basis: None,
+            object,
+            lifecycle: Lifecycle::Mutable,
+            family: BTreeMap::new(),
+            reads: reads.into(),
+            precondition: None,
+        });
+        let asked = Asked {
+            template,
+            labels: BTreeMap::new(),
+            ask,
+            stage: Stage::Staying(withheld),
+        };
+        self.outstanding = Some((step, asked));
+    }
+
+    /// Enough of an object to look at it.
+    fn stand_in(&self, told: &crate::ObjectRef) -> serde_json::Value {
+        json!({
+            "apiVersion": told.api_version,
+            "kind": told.kind,
+            "metadata": {"namespace": self.owner.namespace, "name": told.name},
+        })
+    }
+
+    /// An environment that nothing is put into now: it hands on what is in it.
+    fn stays(&mut self, step: usize, template: &Arc<Template>, found: &[Observed]) {
+        let Some((observed, record)) = found
+            .first()
+            .and_then(|observed| Some((observed, Record::of(&observed.object)?)))
+        else {
+            return;
+        };
+        let end = self
+            .observing(step, template)
+            .held(observed.clone(), &record.output());
+        self.outputs[step] = end.output().cloned();
+        let failed = has_failed(&end);
+        let own = BTreeMap::from([(step, record.clone())]);
+        self.prospects[step] = Some(record.output());
+        self.flows[step] = Some(Flow {
+            nearest: own.clone(),
+            lineage: own,
+        });
+        self.sites[step] = Some(Site {
+            record,
+            waiting: None,
+            held: false,
+            failed,
+        });
     }
 
     fn found_environment(

@@ -38,6 +38,7 @@ pub(crate) enum Begun {
 }
 
 /// Why a step is not submitted.
+#[derive(Clone, Debug)]
 pub(crate) struct Withheld {
     pub(crate) error: StepError,
     /// The object that it would have written to.

@@ -139,9 +139,7 @@ impl<'a> Realization<'a> {
                 Begun::Failed(template, error) => {
                     self.finish_step(step, template, StepEnd::Failed(error));
                 }
-                Begun::Withheld(template, withheld) => {
-                    self.withhold_step(step, template, withheld);
-                }
+                Begun::Withheld(template, withheld) => self.leave_step(step, template, withheld),
             }
         }
     }
@@ -165,7 +163,7 @@ impl<'a> Realization<'a> {
                 };
                 self.outstanding = Some((step, self.guarded(step, asked)));
             }
-            Err(withheld) => self.withhold_step(step, asked.template, withheld),
+            Err(withheld) => self.leave_step(step, asked.template, withheld),
         }
     }
 
@@ -186,7 +184,7 @@ impl<'a> Realization<'a> {
                 self.deployed(step, template, submission, record, observation)
             }
             Stage::Validating => self.validated(step, template, submission, observation),
-            Stage::Plain | Stage::Searching { .. } => self
+            Stage::Plain | Stage::Searching { .. } | Stage::Staying(_) => self
                 .observing(step, template)
                 .observe(submission, observation),
         };

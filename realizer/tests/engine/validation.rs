@@ -1,6 +1,6 @@
 //! Validations of what is deployed, and the lock on the environment.
 
-use realizer::Outcome;
+use realizer::{Outcome, SubmitFailure, SubmitFailureKind};
 use serde_json::{Value, json};
 
 use crate::scenario::Scenario;
@@ -488,6 +488,36 @@ spec:
         ["src", "app-B"],
         "released: the new one is made and the old one goes"
     );
+}
+
+#[test]
+fn what_is_deployed_is_promoted_even_while_nothing_can_be_deployed() {
+    let mut scenario = sequence();
+    scenario.advance();
+    deployment(&mut scenario, "Ready");
+    scenario.advance();
+    scenario.cluster.failing.insert(
+        "fetch".to_owned(),
+        SubmitFailure {
+            kind: SubmitFailureKind::Rejected,
+            message: "no".to_owned(),
+        },
+    );
+    run(&mut scenario, "run-1", "True");
+    scenario.advance();
+    assert!(
+        scenario
+            .step_condition("deployer", "ResourceSubmitted")
+            .starts_with("False/TemplateStampFailure/")
+    );
+    assert_eq!(
+        verdicts(&scenario),
+        ["tester=Succeeded@1", "checker=Running@1"]
+    );
+    check(&mut scenario);
+    scenario.advance();
+    assert_eq!(scenario.cluster.object("promoted")["data"]["revision"], "A");
+    assert_eq!(deployed(&mut scenario), "A");
 }
 
 #[test]

@@ -45,6 +45,10 @@ enum Future {
     NothingEnds,
 }
 
+/// Before which actions of a walk something else happens: writing the environment, looking at the run, looking at the
+/// check, promoting. Between a look and the submission that follows it, a validation has moved as before the look.
+const DURING: [usize; 4] = [2, 3, 5, 7];
+
 const FUTURES: [Future; 4] = [
     Future::AllSucceed,
     Future::RunsFail,
@@ -127,7 +131,8 @@ impl Checker {
         if self.moves_during_walks {
             // The owner was read before: a push does not reach the walk.
             for &during in moves.iter().filter(|&&during| during != Move::Push) {
-                walked.extend((2..8).map(|action| self.walk(world, Some((action, during)))));
+                let actions = DURING.into_iter();
+                walked.extend(actions.map(|action| self.walk(world, Some((action, during)))));
             }
         }
         for walked in walked {
