@@ -28,12 +28,22 @@ impl FluxSourceController {
     ///
     /// When a binary is missing (run `make control-plane`) or the controller ends early; the message has the end of its log.
     pub async fn start(control_plane: &ControlPlane) -> anyhow::Result<Self> {
+        Self::start_at(control_plane, "127.0.0.1").await
+    }
+
+    /// As [`FluxSourceController::start`], with artifacts at another address of this machine: at [`crate::Node::MACHINE`],
+    /// Pods can download them, too.
+    ///
+    /// # Errors
+    ///
+    /// As [`FluxSourceController::start`].
+    pub async fn start_at(control_plane: &ControlPlane, address: &str) -> anyhow::Result<Self> {
         let arguments = |home: &Path, artifacts: u16| {
             let storage = home.join("artifacts");
             vec![
                 format!("--storage-path={}", storage.display()),
-                format!("--storage-addr=127.0.0.1:{artifacts}"),
-                format!("--storage-adv-addr=127.0.0.1:{artifacts}"),
+                format!("--storage-addr={address}:{artifacts}"),
+                format!("--storage-adv-addr={address}:{artifacts}"),
             ]
         };
         let part = Part::start(control_plane, "source-controller", arguments).await?;

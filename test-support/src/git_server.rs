@@ -73,7 +73,7 @@ impl GitServer {
         })
     }
 
-    /// Creates an empty repository with the branch `main` and returns its URL.
+    /// Creates an empty repository with the branch `main` and returns its URL. Everybody may push to it.
     ///
     /// # Errors
     ///
@@ -85,7 +85,44 @@ impl GitServer {
         run(git()
             .args(["init", "--quiet", "--bare", "--initial-branch=main"])
             .arg(&folder))?;
+        // Without a user, pushes over http are refused unless a repository takes them.
+        run(git()
+            .arg("--git-dir")
+            .arg(&folder)
+            .args(["config", "http.receivepack", "true"]))?;
         Ok(self.url(name))
+    }
+
+    /// The commits on `main`, newest first: sha and subject. Empty when there are none.
+    ///
+    /// # Errors
+    ///
+    /// When the repository does not exist or git fails.
+    pub fn log(&self, repo: &str) -> anyhow::Result<Vec<(String, String)>> {
+        let output = run(git().arg("--git-dir").arg(self.repository(repo)).args([
+            "log",
+            "--format=%H %s",
+            "--all",
+            "--topo-order",
+        ]))?;
+        let commits = String::from_utf8(output.stdout)?;
+        let pairs = commits.lines().filter_map(|line| line.split_once(' '));
+        Ok(pairs
+            .map(|(sha, subject)| (sha.to_owned(), subject.to_owned()))
+            .collect())
+    }
+
+    /// What a file holds in a commit.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such repository, commit or file.
+    pub fn file(&self, repo: &str, commit: &str, path: &str) -> anyhow::Result<String> {
+        let output = run(git()
+            .arg("--git-dir")
+            .arg(self.repository(repo))
+            .args(["show", &format!("{commit}:{path}")]))?;
+        Ok(String::from_utf8(output.stdout)?)
     }
 
     /// Writes files (path and content), commits all on `main` and returns the commit's sha. A commit without a change is
@@ -332,6 +369,32 @@ mod tests {
             String::from_utf8(log).unwrap(),
             format!("{second} second\n{first} first\n")
         );
+    }
+
+    #[test]
+    fn what_is_pushed_over_http_is_in_the_log() {
+        let server = GitServer::start().unwrap();
+        let url = server.create_repo("app").unwrap();
+        assert_eq!(server.log("app").unwrap(), []);
+        let first = server.commit("app", &[("a", "1")], "first one").unwrap();
+
+        let clone = tempfile::tempdir().unwrap();
+        let in_clone = || {
+            let mut git = git();
+            git.current_dir(clone.path());
+            git
+        };
+        run(in_clone().args(["clone", "--quiet", &url, "."])).unwrap();
+        fs::write(clone.path().join("a"), "2").unwrap();
+        run(in_clone().args(["commit", "--quiet", "--all", "--message", "second"])).unwrap();
+        run(in_clone().args(["push", "--quiet", "origin", "main"])).unwrap();
+
+        let log = server.log("app").unwrap();
+        let subjects: Vec<&str> = log.iter().map(|(_, subject)| subject.as_str()).collect();
+        assert_eq!(subjects, ["second", "first one"]);
+        assert_eq!(log[1].0, first);
+        assert_eq!(server.file("app", &log[0].0, "a").unwrap(), "2");
+        assert_eq!(server.file("app", &first, "a").unwrap(), "1");
     }
 
     #[test]

@@ -26,8 +26,6 @@ use crate::scratch::Scratch;
 
 /// Long enough for another node on this machine to end first.
 const START_LIMIT: Duration = Duration::from_mins(4);
-/// `HOST_IP` of hack/node/addresses.sh: this machine as Pods see it.
-const MACHINE: &str = "10.245.0.1";
 
 /// A running node. One at a time runs on a machine; a second waits for the end of the first, for a minute.
 ///
@@ -50,6 +48,9 @@ pub struct Reachable {
 impl Node {
     /// An image that is always there: busybox, and git for http. With nothing else to do, it waits.
     pub const TOOLS_IMAGE: &'static str = "carto-test/tools:1";
+    /// This machine as Pods see it (`HOST_IP` of hack/node/addresses.sh): what listens here they can reach. The address is
+    /// there as long as the node is.
+    pub const MACHINE: &'static str = "10.245.0.1";
 
     /// Flags for [`crate::control_plane::ControlPlaneBuilder::extra_apiserver_args`]: without them the node does not reach
     /// the API server, nor the API server the node.
@@ -169,9 +170,9 @@ impl Node {
     ///
     /// When no port can be taken on the node's side.
     pub async fn reach(&self, port: u16) -> anyhow::Result<Reachable> {
-        let listener = TcpListener::bind((MACHINE, 0))
+        let listener = TcpListener::bind((Self::MACHINE, 0))
             .await
-            .with_context(|| format!("a port at {MACHINE}"))?;
+            .with_context(|| format!("a port at {}", Self::MACHINE))?;
         let address = listener.local_addr()?;
         let mut forwarder = JoinSet::new();
         forwarder.spawn(forward(listener, port));
@@ -245,14 +246,14 @@ mod tests {
     #[test]
     fn the_address_of_the_machine_is_that_of_the_scripts() {
         let addresses = fs::read_to_string(script("addresses.sh")).unwrap();
-        let wanted = format!("HOST_IP={MACHINE}");
+        let wanted = format!("HOST_IP={}", Node::MACHINE);
         assert!(addresses.lines().any(|line| line == wanted), "{addresses}");
     }
 
     #[test]
     fn the_api_server_is_told_to_listen_where_pods_are() {
         let flags = Node::apiserver_flags().unwrap();
-        let wanted = format!("--advertise-address={MACHINE}");
+        let wanted = format!("--advertise-address={}", Node::MACHINE);
         assert!(flags.contains(&wanted), "{flags:?}");
     }
 }
