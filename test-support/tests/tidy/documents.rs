@@ -164,6 +164,22 @@ fn one_version_of_the_toolchain_is_named_everywhere() {
     }
 }
 
+#[test]
+fn images_of_controllers_differ_in_their_names_only() {
+    let shapes: std::collections::BTreeSet<String> = files(&[])
+        .into_iter()
+        .filter_map(|(path, text)| {
+            let controller = path.strip_prefix("deploy/Dockerfile.")?;
+            let words = controller.strip_suffix("-controller")?;
+            // A person writes `supply-chain`, a file name has no dash there.
+            let title = words.replace("supplychain", "supply-chain");
+            let text = text.replace(controller, "NAME");
+            Some(text.replace(&format!("The {title} controller"), "The NAME"))
+        })
+        .collect();
+    assert_eq!(shapes.len(), 1, "{shapes:#?}");
+}
+
 /// What stands between a text and a delimiter.
 fn after<'t>(text: &'t str, start: &str, end: char) -> &'t str {
     let (_, rest) = text.split_once(start).unwrap();
