@@ -12,6 +12,8 @@
 
 #[path = "engine/delivery.rs"]
 mod delivery;
+#[path = "engine/environments.rs"]
+mod environments;
 #[path = "engine/failures.rs"]
 mod failures;
 #[path = "engine/golden.rs"]

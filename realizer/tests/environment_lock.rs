@@ -47,6 +47,13 @@ fn the_lock_holds_for_validations_in_parallel() {
     explored(Checker::new(Topology::Parallel, 4));
 }
 
+#[test]
+fn the_lock_holds_when_the_source_cannot_be_read_now_and_then() {
+    for topology in [Topology::Sequence, Topology::Parallel] {
+        explored(Checker::new(topology, 3).with_failing_source());
+    }
+}
+
 /// Things happen between the actions of one walk, too.
 #[test]
 fn the_lock_in_sequence_holds_when_the_world_moves_during_a_walk() {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::scenario::Scenario;
 
-const TEMPLATES: &str = "
+pub(crate) const TEMPLATES: &str = "
 kind: ClusterSourceTemplate
 apiVersion: carto.run/v1alpha1
 metadata: {name: src}
@@ -99,7 +99,7 @@ fn sequence() -> Scenario {
     Scenario::new(&format!("{TEMPLATES}{SEQUENCE}"))
 }
 
-fn push(scenario: &mut Scenario, revision: &str) {
+pub(crate) fn push(scenario: &mut Scenario, revision: &str) {
     scenario.owner["spec"]["source"]["git"]["ref"]["branch"] = json!(revision);
 }
 
@@ -110,11 +110,11 @@ fn deployment(scenario: &mut Scenario, phase: &str) {
         json!({"observedGeneration": generation, "phase": phase});
 }
 
-fn run(scenario: &mut Scenario, name: &str, status: &str) {
+pub(crate) fn run(scenario: &mut Scenario, name: &str, status: &str) {
     scenario.cluster.object(name)["status"] = json!({"conditions": [{"type": "Succeeded", "status": status, "message": "told by the run"}]});
 }
 
-fn check(scenario: &mut Scenario) {
+pub(crate) fn check(scenario: &mut Scenario) {
     let revision = scenario.cluster.object("check")["spec"]["revision"].clone();
     scenario.cluster.object("check")["status"] = json!({"revision": revision});
 }
@@ -143,7 +143,7 @@ fn verdicts(scenario: &Scenario) -> Vec<String> {
         .collect()
 }
 
-fn events(outcome: &Outcome) -> Vec<String> {
+pub(crate) fn events(outcome: &Outcome) -> Vec<String> {
     outcome
         .events
         .iter()

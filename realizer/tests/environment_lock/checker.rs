@@ -17,6 +17,7 @@ pub(crate) struct Checker {
     shell: Shell,
     revisions: u8,
     moves_during_walks: bool,
+    source_fails: bool,
     /// Whether worlds that differ only in the numbers of their revisions are walked once.
     renumbers: bool,
     futures: &'static [Future],
@@ -62,6 +63,7 @@ impl Checker {
             shell: Shell::new(topology),
             revisions,
             moves_during_walks: false,
+            source_fails: false,
             renumbers: true,
             futures: &FUTURES,
             walks: HashMap::new(),
@@ -71,6 +73,14 @@ impl Checker {
     pub(crate) fn with_moves_during_walks(self) -> Self {
         Self {
             moves_during_walks: true,
+            ..self
+        }
+    }
+
+    /// The source cannot be read now and then.
+    pub(crate) fn with_failing_source(self) -> Self {
+        Self {
+            source_fails: true,
             ..self
         }
     }
@@ -125,7 +135,10 @@ impl Checker {
     }
 
     fn successors(&mut self, world: &World, explored: &mut Explored) -> Result<Vec<World>, String> {
-        let moves = world.moves(self.revisions);
+        let mut moves = world.moves(self.revisions);
+        if self.source_fails {
+            moves.push(Move::Source(!world.readable));
+        }
         let mut next: Vec<World> = moves.iter().map(|&next| world.after(next)).collect();
         let mut walked = vec![self.walk(world, None)];
         if self.moves_during_walks {
@@ -205,6 +218,7 @@ impl Checker {
     /// The event, or the passing of time, that makes the next walk.
     fn go_on(end: &Walked, future: Future) -> Option<World> {
         let world = &end.end;
+        let readable = || (!world.readable).then(|| world.after(Move::Source(true)));
         let wanted = match future {
             Future::DeploymentsFail => Move::Deployment(Phase::Failed),
             _ => Move::Deployment(Phase::Done),
@@ -232,7 +246,9 @@ impl Checker {
             .environment
             .as_ref()
             .is_some_and(|environment| !environment.late);
-        end.again.filter(|_| waits).map(|_| world.after(Move::Hour))
+        // Last of all: a source that cannot be read must not keep what is deployed from being judged.
+        let hour = end.again.filter(|_| waits).map(|_| world.after(Move::Hour));
+        hour.or_else(readable)
     }
 }
 

@@ -205,7 +205,7 @@ impl Shell {
         assert!(conclusion.removals().is_empty());
         let outcome = conclusion.report(&[]);
         let mut end = world;
-        end.told = self.told(&outcome.status, end.environment.as_ref());
+        end.told = self.told(&outcome.status, &end);
         Walked {
             cuts,
             end,
@@ -226,16 +226,22 @@ impl Shell {
         let owner = json!({
             "metadata": {"namespace": "ns", "name": "app", "uid": "u", "labels": {"a": "b"}},
             "spec": {"params": [{"name": "revision", "value": world.pushed}]},
-            "status": {"environments": environments},
+            "status": {"environments": environments, "resources": world.told.map(|_| json!([{"name": "deploy",
+                "stampedRef": {"apiVersion": "test.run/v1", "kind": "App", "namespace": "ns", "name": "app"}}]))},
         });
         Owner::parse(Family::Delivery, Arc::new(owner)).unwrap()
     }
 
     /// What a status says of the arrival that is in the environment: 2 if this walk put it there, else 1.
-    fn told(&self, status: &Value, live: Option<&Environment>) -> Option<[Told; 2]> {
+    fn told(&self, status: &Value, world: &World) -> Option<[Told; 2]> {
         let told = &status["environments"][0];
         let deployed = told["deployed"]["revision"].as_str()?;
-        if deployed != live?.revision.to_string() && self.fault.is_none() {
+        if deployed == "any" {
+            // As it was read: nothing was learned about the environment.
+            return world.told;
+        }
+        let live = world.environment.as_ref()?;
+        if deployed != live.revision.to_string() && self.fault.is_none() {
             return None;
         }
         let verdict = |name: &str| {
@@ -284,7 +290,15 @@ impl Shell {
 
     fn submit(&self, world: &mut World, submission: &Submission) -> Observation {
         match submission.resource.as_str() {
-            "fetch" => object(submission, Write::Unchanged),
+            "fetch" if world.readable => object(submission, Write::Unchanged),
+            "fetch" => Observation::Object {
+                observed: observed(
+                    json!({"apiVersion": "test.run/v1", "kind": "Source"}),
+                    "any",
+                    1,
+                ),
+                write: Write::Unchanged,
+            },
             "deploy" => self.submit_environment(world, submission),
             "run" => self.submit_run(world, submission),
             "check" => self.submit_check(world, submission),

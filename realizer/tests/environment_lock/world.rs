@@ -8,6 +8,8 @@
 pub(crate) struct World {
     /// The newest revision of the source.
     pub(crate) pushed: u8,
+    /// Whether the source can be read.
+    pub(crate) readable: bool,
     pub(crate) environment: Option<Environment>,
     /// The newest run of the immutable validation.
     pub(crate) run: Option<Run>,
@@ -84,6 +86,7 @@ impl Told {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Move {
     Push,
+    Source(bool),
     Deployment(Phase),
     Run(Phase),
     Check(Phase),
@@ -93,6 +96,7 @@ pub(crate) enum Move {
 impl World {
     pub(crate) const NEW: Self = Self {
         pushed: 1,
+        readable: true,
         environment: None,
         run: None,
         check: None,
@@ -135,6 +139,7 @@ impl World {
             &mut world.check,
         ) {
             (Move::Push, ..) => world.pushed += 1,
+            (Move::Source(readable), ..) => world.readable = readable,
             (Move::Hour, Some(environment), ..) => environment.late = true,
             (Move::Deployment(phase), Some(environment), ..) => environment.phase = phase,
             (Move::Run(phase), _, Some(run), _) => run.phase = phase,
