@@ -1,21 +1,26 @@
 //! The binaries under test.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
 use anyhow::{Context, anyhow, ensure};
 
-/// The controller's binary, built when it is missing or older than its sources.
+/// The supply-chain controller: its package, its binary, and what is named after it in deploy/install.yaml.
+pub const SUPPLY_CHAIN_CONTROLLER: &str = "supplychain-controller";
+/// The delivery controller, likewise.
+pub const DELIVERY_CONTROLLER: &str = "delivery-controller";
+
+/// The binary of a controller, built when it is missing or older than its sources.
 ///
 /// # Errors
 ///
 /// When it cannot be built; the text has the compiler's words.
-pub fn controller() -> anyhow::Result<PathBuf> {
-    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    binary(&BUILT, "supplychain-controller", "supplychain-controller")
+pub fn controller(name: &'static str) -> anyhow::Result<PathBuf> {
+    binary(name, name)
 }
 
 /// The command line tool's binary, built when it is missing or older than its sources.
@@ -24,17 +29,17 @@ pub fn controller() -> anyhow::Result<PathBuf> {
 ///
 /// When it cannot be built; the text has the compiler's words.
 pub fn carto() -> anyhow::Result<PathBuf> {
-    static BUILT: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    binary(&BUILT, "carto", "cli")
+    binary("carto", "cli")
 }
 
-fn binary(
-    built: &OnceLock<Result<PathBuf, String>>,
-    name: &str,
-    package: &str,
-) -> anyhow::Result<PathBuf> {
-    let found =
-        built.get_or_init(|| up_to_date(name, package).map_err(|error| format!("{error:#}")));
+/// Looks once per process: a source that is edited meanwhile must not exchange the binary under running tests.
+fn binary(name: &'static str, package: &str) -> anyhow::Result<PathBuf> {
+    static BUILT: Mutex<BTreeMap<&'static str, Result<PathBuf, String>>> =
+        Mutex::new(BTreeMap::new());
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = built
+        .entry(name)
+        .or_insert_with(|| up_to_date(name, package).map_err(|error| format!("{error:#}")));
     found.clone().map_err(|error| anyhow!(error))
 }
 

@@ -1,4 +1,4 @@
-//! The controller as a process of its own.
+//! A controller as a process of its own.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::binaries;
 /// How long it may take until it has listed everything, on a busy machine.
 const START_LIMIT: Duration = Duration::from_mins(1);
 
-/// A running supplychain-controller. Dropping it kills it.
+/// A running controller. Dropping it kills it.
 pub struct Controller {
     /// The process.
     pub process: Process,
@@ -26,21 +26,25 @@ pub struct Controller {
 }
 
 impl Controller {
-    /// Starts the binary with this kubeconfig, and arguments besides, and waits until it is ready.
+    /// Starts the binary of a controller with this kubeconfig, and arguments besides, and waits until it is ready.
     ///
     /// # Errors
     ///
     /// When it ends or does not become ready; the text has the end of its log.
-    pub async fn start(kubeconfig: &Path, arguments: &[String]) -> anyhow::Result<Self> {
+    pub async fn start(
+        name: &'static str,
+        kubeconfig: &Path,
+        arguments: &[String],
+    ) -> anyhow::Result<Self> {
         let home = tempfile::tempdir()?;
         let port = free_port()?;
-        let mut process = Process::builder(binaries::controller()?)
+        let mut process = Process::builder(binaries::controller(name)?)
             .env("KUBECONFIG", kubeconfig)
             .env("PATH", path_with_ytt()?)
             .arg(format!("--health-port={port}"))
             .args(arguments)
-            .start(home.path().join("supplychain-controller.log"))?;
-        wait_until_ready(&mut process, port).await?;
+            .start(home.path().join(format!("{name}.log")))?;
+        wait_until_ready(name, &mut process, port).await?;
         Ok(Self {
             process,
             _home: home,
@@ -67,7 +71,7 @@ fn path_with_ytt() -> anyhow::Result<std::ffi::OsString> {
     )?)
 }
 
-async fn wait_until_ready(process: &mut Process, port: u16) -> anyhow::Result<()> {
+async fn wait_until_ready(name: &str, process: &mut Process, port: u16) -> anyhow::Result<()> {
     let client = kube::Client::try_from(kube::Config::new(
         format!("http://127.0.0.1:{port}").parse()?,
     ))?;
@@ -78,13 +82,13 @@ async fn wait_until_ready(process: &mut Process, port: u16) -> anyhow::Result<()
         };
         if !process.is_running() {
             bail!(
-                "supplychain-controller ended early; the end of its log:\n{}",
+                "{name} ended early; the end of its log:\n{}",
                 process.log_tail()
             );
         }
         if Instant::now() > deadline {
             bail!(
-                "supplychain-controller is not ready ({error}); the end of its log:\n{}",
+                "{name} is not ready ({error}); the end of its log:\n{}",
                 process.log_tail()
             );
         }

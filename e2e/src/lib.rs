@@ -5,15 +5,20 @@
 //!         ├─▶ test_support::FluxSourceController, GitServer, OciRegistry
 //!         └─▶ Controller: the supplychain-controller binary as its own process, with the identity and exactly the
 //!             rights of deploy/install.yaml
-//!  WebApp ──▶ examples/web-app on a Stack: a repository, an image, a developer's namespace
+//!  Delivery ──▶ FluxKustomizeController and the delivery-controller binary, likewise, on a Stack
+//!  WebApp ────▶ examples/web-app on a Stack: a repository, an image, a developer's namespace
+//!  DeliverApp ▶ examples/deliver-app on a Stack with a Delivery
 //! ```
 
 pub mod binaries;
 pub mod controller;
+pub mod deliver_app;
+pub mod example;
 pub mod manifests;
 pub mod stack;
 pub mod web_app;
 
 pub use controller::Controller;
-pub use stack::Stack;
+pub use deliver_app::DeliverApp;
+pub use stack::{Delivery, Stack};
 pub use web_app::WebApp;

@@ -8,26 +8,28 @@ use kube::Api;
 use kube::runtime::wait::await_condition;
 use serde::Deserialize as _;
 use serde_json::json;
-use test_support::{ControlPlane, FluxSourceController, GitServer, OciRegistry};
+use test_support::{
+    ControlPlane, FluxKustomizeController, FluxSourceController, GitServer, OciRegistry,
+};
 
 use crate::Controller;
-use crate::binaries::workspace;
+use crate::binaries::{DELIVERY_CONTROLLER, SUPPLY_CHAIN_CONTROLLER, workspace};
 use crate::controller::{free_port, kubeconfig_of_service_account};
 use crate::manifests::{documents, text};
 
-/// What is applied to a cluster to install the controller.
+/// What is applied to a cluster to install the controllers.
 const MANIFEST: &str = "deploy/install.yaml";
+/// The flag that says under which name the API server calls a webhook.
+const WEBHOOK_SERVICE: &str = "--webhook-service=";
 /// How long the controller may take for its first certificate.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Where the controller lives.
+/// Where the controllers live, each with a service account of its name.
 pub const NAMESPACE: &str = "carto-system";
-/// The service account it has there.
-pub const SERVICE_ACCOUNT: &str = "supplychain-controller";
 
-/// All parts, running. Dropping it stops them.
+/// All parts of a supply chain, running. Dropping it stops them.
 pub struct Stack {
-    /// Our controller.
+    /// Our supply-chain controller.
     pub controller: Controller,
     /// Flux, which follows repositories and images.
     pub flux: FluxSourceController,
@@ -52,15 +54,15 @@ impl Stack {
             .audit()
             .start()
             .await?;
-        progress("CRDs, and the controller's service account and rights (deploy/install.yaml)");
+        progress("CRDs, and the controllers' service accounts and rights (deploy/install.yaml)");
         install(&control_plane).await?;
         progress("Flux source-controller");
         let flux = FluxSourceController::start(&control_plane).await?;
         progress("git server and image registry");
         let git = GitServer::start()?;
         let registry = OciRegistry::start().await?;
-        progress("supplychain-controller");
-        let controller = installed_controller(&control_plane).await?;
+        progress(SUPPLY_CHAIN_CONTROLLER);
+        let controller = installed_controller(&control_plane, SUPPLY_CHAIN_CONTROLLER).await?;
         Ok(Self {
             controller,
             flux,
@@ -91,43 +93,72 @@ pub async fn install(control_plane: &ControlPlane) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts the controller as [`install`]ed: with a token of its service account and the arguments of its Deployment, leader
-/// election and webhook included.
+/// What a delivery needs besides: the delivery controller, as [`install`]ed, and Flux kustomize-controller. Dropping it stops
+/// both.
+pub struct Delivery {
+    /// Our delivery controller.
+    pub controller: Controller,
+    /// Applies the manifests of a source.
+    pub flux: FluxKustomizeController,
+}
+
+impl Delivery {
+    /// Starts both on a stack and waits until they are ready.
+    ///
+    /// # Errors
+    ///
+    /// When one does not start; the text has the end of its log.
+    pub async fn start(stack: &Stack) -> anyhow::Result<Self> {
+        let flux = FluxKustomizeController::start(&stack.control_plane).await?;
+        let controller = installed_controller(&stack.control_plane, DELIVERY_CONTROLLER).await?;
+        Ok(Self { controller, flux })
+    }
+}
+
+/// Starts a controller as [`install`]ed: with a token of its service account and the arguments of its Deployment, leader
+/// election included, and the webhook of the one that serves it.
 ///
 /// What differs outside a cluster: the ports, and that the API server calls the webhook at `localhost`.
 ///
 /// # Errors
 ///
 /// When it does not become ready, or does not tell the API server about its certificate authority.
-pub async fn installed_controller(control_plane: &ControlPlane) -> anyhow::Result<Controller> {
-    let kubeconfig =
-        kubeconfig_of_service_account(control_plane, NAMESPACE, SERVICE_ACCOUNT).await?;
-    let port = free_port()?;
-    let mut arguments = deployment_arguments()?;
-    arguments.retain(|argument| {
-        !argument.contains("-port=") && !argument.starts_with("--webhook-service=")
-    });
-    // A service name is a DNS name in the certificate; this one is that of this machine.
-    arguments.extend([
-        "--webhook-service=localhost".to_owned(),
-        format!("--port={port}"),
-    ]);
+pub async fn installed_controller(
+    control_plane: &ControlPlane,
+    name: &'static str,
+) -> anyhow::Result<Controller> {
+    let kubeconfig = kubeconfig_of_service_account(control_plane, NAMESPACE, name).await?;
+    let mut arguments = deployment_arguments(name)?;
+    let serves_webhook = arguments
+        .iter()
+        .any(|argument| argument.starts_with(WEBHOOK_SERVICE));
+    arguments
+        .retain(|argument| !argument.contains("-port=") && !argument.starts_with(WEBHOOK_SERVICE));
     arguments.extend([
         format!("--own-namespace={NAMESPACE}"),
         "--lease-identity=e2e".to_owned(),
     ]);
-    let controller = Controller::start(&kubeconfig, &arguments).await?;
+    if !serves_webhook {
+        return Controller::start(name, &kubeconfig, &arguments).await;
+    }
+    let port = free_port()?;
+    // A service name is a DNS name in the certificate; this one is that of this machine.
+    arguments.extend([
+        format!("{WEBHOOK_SERVICE}localhost"),
+        format!("--port={port}"),
+    ]);
+    let controller = Controller::start(name, &kubeconfig, &arguments).await?;
     register_webhook(control_plane, port).await?;
     Ok(controller)
 }
 
-/// The arguments of the container in deploy/install.yaml.
-fn deployment_arguments() -> anyhow::Result<Vec<String>> {
+/// The arguments of a controller's container in deploy/install.yaml.
+fn deployment_arguments(name: &str) -> anyhow::Result<Vec<String>> {
     let documents = documents(MANIFEST)?;
     let deployment = documents
         .iter()
-        .find(|document| document["kind"] == "Deployment")
-        .context("no Deployment")?;
+        .find(|document| document["kind"] == "Deployment" && document["metadata"]["name"] == name)
+        .with_context(|| format!("no Deployment {name}"))?;
     let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
     Ok(Vec::deserialize(arguments)?)
 }

@@ -2,16 +2,15 @@
 
 use anyhow::Context;
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
-use kube::api::{ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 
 use crate::Stack;
-use crate::manifests::{documents, text};
+pub use crate::example::NAMESPACE;
+use crate::example::{self, param};
 
-/// The developer's namespace, as the example has it.
-pub const NAMESPACE: &str = "dev";
+const EXAMPLE: &str = "examples/web-app";
 /// Name of the Workload, and of most objects stamped for it.
 pub const NAME: &str = "web-app";
 /// The annotation that says which revision a Deployment runs.
@@ -49,12 +48,7 @@ impl<'a> WebApp<'a> {
             repository,
             image,
         };
-        let platform = documents("examples/web-app/platform")?;
-        stack
-            .control_plane
-            .apply_yaml(&text(&platform))
-            .await
-            .context("examples/web-app/platform")?;
+        example::apply_platform(&stack.control_plane, EXAMPLE).await?;
         Ok((app, commit))
     }
 
@@ -68,39 +62,20 @@ impl<'a> WebApp<'a> {
     ///
     /// When the API server refuses.
     pub async fn hand_in(&self) -> anyhow::Result<()> {
-        let namespaces: Api<Namespace> = Api::all(self.stack.control_plane.client()?);
-        let namespace = Namespace {
-            metadata: ObjectMeta {
-                name: Some(NAMESPACE.into()),
-                ..ObjectMeta::default()
-            },
-            ..Namespace::default()
-        };
-        namespaces
-            .create(&PostParams::default(), &namespace)
-            .await
-            .context("namespace")?;
-        let mut developer = documents("examples/web-app/developer")?;
-        let workload = developer
-            .iter_mut()
-            .find(|object| object["kind"] == "Workload")
-            .context("the example has no Workload")?;
-        workload["spec"]["source"]["git"]["url"] = json!(self.repository);
-        workload["spec"]["image"] = json!(self.image);
-        let params = workload["spec"]["params"]
-            .as_array_mut()
-            .context("the Workload has no params")?;
-        params.extend([
-            param("insecure", true),
-            param("interval", "1s"),
-            param("replicas", 0),
-        ]);
-        self.stack
-            .control_plane
-            .apply_yaml_in(NAMESPACE, &text(&developer))
-            .await
-            .context("examples/web-app/developer")?;
-        Ok(())
+        example::hand_in(&self.stack.control_plane, EXAMPLE, |workload| {
+            workload["spec"]["source"]["git"]["url"] = json!(self.repository);
+            workload["spec"]["image"] = json!(self.image);
+            let params = workload["spec"]["params"]
+                .as_array_mut()
+                .context("the Workload has no params")?;
+            params.extend([
+                param("insecure", true),
+                param("interval", "1s"),
+                param("replicas", 0),
+            ]);
+            Ok(())
+        })
+        .await
     }
 
     /// Commits a change and returns the commit.
@@ -156,10 +131,6 @@ impl<'a> WebApp<'a> {
             .await?;
         Ok(())
     }
-}
-
-fn param(name: &str, value: impl Into<Value>) -> Value {
-    json!({"name": name, "value": value.into()})
 }
 
 /// How the API server serves Workloads.

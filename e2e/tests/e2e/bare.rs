@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use e2e::Controller;
-use e2e::binaries::{self, workspace};
+use e2e::binaries::{self, SUPPLY_CHAIN_CONTROLLER, workspace};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use test_support::{ControlPlane, eventually};
@@ -18,9 +18,13 @@ async fn a_kubeconfig_and_the_crds_are_all_the_binary_needs() {
         .install_crds(workspace().join("deploy/crds"))
         .await
         .unwrap();
-    let _controller = Controller::start(control_plane.kubeconfig_path(), &[])
-        .await
-        .unwrap();
+    let _controller = Controller::start(
+        SUPPLY_CHAIN_CONTROLLER,
+        control_plane.kubeconfig_path(),
+        &[],
+    )
+    .await
+    .unwrap();
     control_plane.apply_yaml(SMALLEST).await.unwrap();
 
     let maps: Api<ConfigMap> = Api::namespaced(control_plane.client().unwrap(), "default");
@@ -90,7 +94,7 @@ spec: {serviceAccountName: app}
 
 #[test]
 fn help_lists_every_flag_and_no_others() {
-    let output = Command::new(binaries::controller().unwrap())
+    let output = Command::new(binaries::controller(SUPPLY_CHAIN_CONTROLLER).unwrap())
         .arg("--help")
         .output()
         .unwrap();

@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use anyhow::ensure;
 use e2e::Controller;
-use e2e::binaries::{self, workspace};
+use e2e::binaries::{self, SUPPLY_CHAIN_CONTROLLER, workspace};
 use k8s_openapi::api::core::v1::ConfigMap;
 use test_support::{ControlPlane, Process, eventually};
 
@@ -267,9 +267,13 @@ async fn a_revoked_right_is_named_and_granting_it_again_is_all_that_is_needed() 
         .install_crds(workspace().join("deploy/crds"))
         .await
         .unwrap();
-    let _controller = Controller::start(control_plane.kubeconfig_path(), &[])
-        .await
-        .unwrap();
+    let _controller = Controller::start(
+        SUPPLY_CHAIN_CONTROLLER,
+        control_plane.kubeconfig_path(),
+        &[],
+    )
+    .await
+    .unwrap();
     control_plane
         .apply_yaml(crate::bare::SMALLEST)
         .await

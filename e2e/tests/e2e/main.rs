@@ -4,7 +4,9 @@
 
 mod bare;
 mod carto;
+mod deliver_app;
 mod rights;
+mod side_by_side;
 mod web_app;
 mod webhook;
 

@@ -1,12 +1,14 @@
 //! examples/web-app, from the repository to the Deployment.
 
 use anyhow::ensure;
+use e2e::binaries::SUPPLY_CHAIN_CONTROLLER;
 use e2e::{Stack, WebApp, web_app};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use test_support::eventually;
 
 use crate::LIMIT;
+use crate::rights::nothing_was_forbidden;
 
 #[tokio::test]
 async fn the_example_follows_commits_and_releases_under_exactly_the_rights_of_install_yaml() {
@@ -29,7 +31,7 @@ async fn the_example_follows_commits_and_releases_under_exactly_the_rights_of_in
     await_image(&app, &format!("{}:1.1.0@{digest}", app.image)).await;
 
     crate::carto::wait_until_ready(&stack.control_plane, web_app::NAMESPACE, web_app::NAME).await;
-    nothing_was_forbidden(&stack);
+    nothing_was_forbidden(&stack.control_plane, SUPPLY_CHAIN_CONTROLLER);
 }
 
 async fn await_revision(app: &WebApp<'_>, commit: &str) {
@@ -76,36 +78,4 @@ async fn await_settings(stack: &Stack, expected: &str) {
         anyhow::Ok(())
     })
     .await;
-}
-
-/// The controller asked for nothing that install.yaml does not grant it. What owners' service accounts ask is another matter.
-fn nothing_was_forbidden(stack: &Stack) {
-    let own = format!(
-        "system:serviceaccount:{}:{}",
-        e2e::stack::NAMESPACE,
-        e2e::stack::SERVICE_ACCOUNT
-    );
-    let requests = stack.control_plane.audit_events().unwrap();
-    let requests: Vec<_> = requests
-        .iter()
-        .filter(|request| request.user.username == own)
-        .collect();
-    assert!(
-        !requests.is_empty(),
-        "the controller is not in the audit log"
-    );
-    let refused: Vec<String> = requests
-        .iter()
-        .filter(|request| {
-            request
-                .response_status
-                .as_ref()
-                .is_some_and(|status| status.code == 403)
-        })
-        .map(|request| format!("{} {}", request.verb, request.request_uri))
-        .collect();
-    assert!(
-        refused.is_empty(),
-        "deploy/install.yaml lacks rights for: {refused:#?}"
-    );
 }
