@@ -82,13 +82,20 @@ fn write_of(owner: &str, submission: &Submission) -> Option<Repeatable> {
 }
 
 fn warning(owner: &str, submission: &Submission) -> String {
-    let label = |key: &str| submission.family.get(key).map_or("", String::as_str);
+    let held = &submission.object["metadata"]["labels"];
+    let label = |key: &str| held[key].as_str().unwrap_or_default();
+    let template = match label(labels::RUN_TEMPLATE_NAME) {
+        "" => [
+            label(labels::TEMPLATE_KIND),
+            label(labels::CLUSTER_TEMPLATE_NAME),
+        ],
+        name => ["ClusterRunTemplate", name],
+    };
     format!(
-        "[{}] template [{}/{}] renders something else after each status of ours, because it reads the status or the \
+        "[{}] template [{}] renders something else after each status of ours, because it reads the status or the \
          resourceVersion of the {owner}; its object is written ever less often; read the value from an input instead",
         submission.resource,
-        label(labels::TEMPLATE_KIND),
-        label(labels::CLUSTER_TEMPLATE_NAME),
+        template.join("/"),
     )
 }
 
@@ -96,21 +103,23 @@ fn warning(owner: &str, submission: &Submission) -> String {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::collections::BTreeMap;
 
     fn submission(basis: Option<&str>, digest: &str) -> Submission {
-        let labels = [
-            (labels::TEMPLATE_KIND, "ClusterTemplate"),
-            (labels::CLUSTER_TEMPLATE_NAME, "t"),
-        ];
+        let labels = BTreeMap::from(
+            [
+                (labels::TEMPLATE_KIND, "ClusterTemplate"),
+                (labels::CLUSTER_TEMPLATE_NAME, "t"),
+            ]
+            .map(|(key, value)| (key.to_owned(), value.to_owned())),
+        );
         Submission {
             resource: "step".to_owned(),
-            object: json!({}),
+            object: json!({"metadata": {"labels": labels}}),
             digest: digest.to_owned(),
             basis: basis.map(str::to_owned),
             lifecycle: realizer::Lifecycle::Mutable,
-            family: labels
-                .map(|(key, value)| (key.to_owned(), value.to_owned()))
-                .into(),
+            family: labels,
             reads: Vec::new().into(),
             precondition: None,
         }

@@ -230,6 +230,8 @@ impl<'a> Run<'a> {
         match situation.plan() {
             Plan::Submit(number) => State::Asked(Step::Submit(Submission {
                 digest: attempts.digest(number).to_owned(),
+                // Another attempt at the same is not caused by a status of ours.
+                basis: submission.basis.map(|basis| format!("{basis} {number}")),
                 ..submission
             })),
             Plan::Hold(going) => State::Over(End::Held {

@@ -136,3 +136,22 @@ fn without_a_time_it_is_ten_seconds_and_never_more_than_an_hour() {
     assert_eq!(waits[..4], [10, 20, 40, 80]);
     assert_eq!(waits[18], 3600);
 }
+
+#[test]
+fn another_attempt_is_not_taken_for_a_rendering_that_our_status_changed() {
+    let mut stage = retrying(2);
+    stage.template["spec"]["template"]["spec"] =
+        json!({"before": "$(runnable.status.observedGeneration)$"});
+    stage.walk();
+    stage.walk();
+    assert_eq!(
+        stage.bases[0], stage.bases[1],
+        "the rendering differs by our status only"
+    );
+    stage.end("run-2", "False", "x");
+    stage.walk();
+    stage.pass(30);
+    stage.walk();
+    assert_eq!(stage.created, 3);
+    assert_ne!(stage.bases.last(), stage.bases.first());
+}

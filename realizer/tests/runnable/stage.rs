@@ -25,6 +25,8 @@ pub(crate) struct Stage {
     /// Deleted objects stay, terminating.
     pub(crate) has_finalizers: bool,
     pub(crate) rendered: Result<Value, String>,
+    /// Of each submission.
+    pub(crate) bases: Vec<Option<String>>,
 }
 
 impl Stage {
@@ -51,6 +53,7 @@ impl Stage {
             fails: None,
             has_finalizers: false,
             rendered: Err("no ytt".to_owned()),
+            bases: Vec::new(),
         }
     }
 
@@ -88,6 +91,7 @@ impl Stage {
                     });
                 }
                 Step::Submit(submission) => {
+                    self.bases.push(submission.basis.clone());
                     let observation = self.submit(&submission);
                     run.record_observed(observation);
                 }

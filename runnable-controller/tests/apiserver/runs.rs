@@ -1,5 +1,7 @@
 //! Runs, and what starts none (spec 5.1, 5.4; #587).
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use serde_json::json;
 use test_support::stage::PATIENCE;
 use test_support::{Stage, eventually};
@@ -220,4 +222,31 @@ async fn a_takeover_runs_nothing_again() {
         })
         .await;
     assert_eq!(stage.tests().await.len(), 2);
+}
+
+/// The status changes the version, the version the rendering, and each rendering is a run: without a brake, whatever
+/// wakes the Runnable starts another one.
+#[tokio::test]
+async fn a_template_that_reads_the_version_of_the_runnable_is_slowed_down() {
+    let stage = Stage::open(CAST).await;
+    let circle = TEMPLATE.replace(
+        "runnable.spec.inputs.revision",
+        "runnable.metadata.resourceVersion",
+    );
+    stage.apply(&circle).await;
+    stage.apply(&runnable("app", "")).await;
+    let told = "Warning RenderingUnstable: [run] template [ClusterRunTemplate/tests] renders something else";
+    let results = AtomicU32::new(0);
+    eventually("somebody is told", PATIENCE, async || {
+        let newest = stage.tests().await.pop()?;
+        // Another output each time: it changes the status, and the Runnable is woken.
+        let result = results.fetch_add(1, Ordering::Relaxed).to_string();
+        let name = newest["metadata"]["name"].as_str().unwrap();
+        end(&stage, name, "True", &result).await;
+        let events = stage.events().await;
+        let is_told = events.iter().any(|event| event.starts_with(told));
+        is_told.then_some(())
+    })
+    .await;
+    assert!(stage.tests().await.len() <= 5);
 }
