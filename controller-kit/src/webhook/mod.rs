@@ -57,8 +57,8 @@ pub struct Route {
     pub kind: &'static str,
 }
 
-/// The routes of spec 7. Existing ValidatingWebhookConfigurations name these paths.
-pub const ROUTES: [Route; 8] = [
+/// The routes of spec 7, which existing ValidatingWebhookConfigurations name, and that of the kind that is ours alone.
+pub const ROUTES: [Route; 9] = [
     Route {
         path: "/validate-carto-run-v1alpha1-clustersupplychain",
         kind: "ClusterSupplyChain",
@@ -86,6 +86,10 @@ pub const ROUTES: [Route; 8] = [
     Route {
         path: "/validate-carto-run-v1alpha1-clusterdeploymenttemplate",
         kind: "ClusterDeploymentTemplate",
+    },
+    Route {
+        path: "/validate-carto-run-v1alpha1-clusterdeploymentvalidationtemplate",
+        kind: "ClusterDeploymentValidationTemplate",
     },
     Route {
         path: "/validate-carto-run-v1alpha1-clusterruntemplate",
