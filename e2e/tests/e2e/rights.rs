@@ -336,6 +336,20 @@ async fn may(control_plane: &ControlPlane, user: &str, request: Request) -> anyh
     Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
+/// Waits until the controller manager has summed up the kinds to watch; a controller that asks earlier is refused once.
+pub(crate) async fn kinds_may_be_watched(control_plane: &ControlPlane, controller: &str) {
+    let deliverables = ("watch", "carto.run", "deliverables", "", "");
+    let configmaps = ("watch", "", "configmaps", "", "");
+    eventually("the kinds to watch are granted", LIMIT, async || {
+        let controller = user(controller);
+        anyhow::Ok(
+            may(control_plane, &controller, deliverables).await?
+                && may(control_plane, &controller, configmaps).await?,
+        )
+    })
+    .await;
+}
+
 /// A controller asked for nothing that install.yaml does not grant it. What owners' service accounts ask is another matter.
 pub(crate) fn nothing_was_forbidden(control_plane: &ControlPlane, controller: &str) {
     let own = user(controller);

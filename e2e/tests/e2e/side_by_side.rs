@@ -8,7 +8,7 @@ use kube::Api;
 use test_support::{ControlPlane, eventually};
 
 use crate::LIMIT;
-use crate::rights::nothing_was_forbidden;
+use crate::rights::{kinds_may_be_watched, nothing_was_forbidden};
 
 const BLUEPRINTS: &str = r"
 apiVersion: carto.run/v1alpha1
@@ -88,6 +88,9 @@ async fn a_workload_hands_over_to_a_deliverable_and_sees_how_it_does() {
     let deliveries = installed_controller(&control_plane, DELIVERY_CONTROLLER)
         .await
         .unwrap();
+    for controller in [SUPPLY_CHAIN_CONTROLLER, DELIVERY_CONTROLLER] {
+        kinds_may_be_watched(&control_plane, controller).await;
+    }
     control_plane.apply_yaml(BLUEPRINTS).await.unwrap();
     control_plane.apply_yaml(WORKLOAD).await.unwrap();
     await_greeting(&control_plane, "Hello").await;
