@@ -13,6 +13,8 @@ use anyhow::{Context, anyhow, ensure};
 pub const SUPPLY_CHAIN_CONTROLLER: &str = "supplychain-controller";
 /// The delivery controller, likewise.
 pub const DELIVERY_CONTROLLER: &str = "delivery-controller";
+/// The runnable controller, likewise.
+pub const RUNNABLE_CONTROLLER: &str = "runnable-controller";
 
 /// The binary of a controller, built when it is missing or older than its sources.
 ///

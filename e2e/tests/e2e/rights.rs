@@ -1,7 +1,7 @@
 //! What deploy/install.yaml grants, to whom, and what it does not.
 
 use anyhow::ensure;
-use e2e::binaries::{DELIVERY_CONTROLLER, SUPPLY_CHAIN_CONTROLLER};
+use e2e::binaries::{DELIVERY_CONTROLLER, RUNNABLE_CONTROLLER, SUPPLY_CHAIN_CONTROLLER};
 use e2e::stack::{NAMESPACE, install};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
@@ -206,6 +206,41 @@ const DENIED_TO_DELIVERIES: &[Request] = &[
     ),
 ];
 
+const GRANTED_FOR_RUNNABLES: &[Request] = &[
+    ("watch", "carto.run", "runnables", "", ""),
+    ("list", "carto.run", "clusterruntemplates", "", ""),
+    ("patch", "carto.run", "runnables/status", "dev", "app"),
+    ("create", "", "serviceaccounts/token", "dev", "app"),
+    ("create", "", "events", "dev", ""),
+    ("watch", "batch", "jobs", "", ""),
+    (
+        "update",
+        "coordination.k8s.io",
+        "leases",
+        NAMESPACE,
+        RUNNABLE_CONTROLLER,
+    ),
+];
+
+const DENIED_TO_RUNNABLES: &[Request] = &[
+    ("create", "batch", "jobs", "dev", ""),
+    ("patch", "carto.run", "runnables", "dev", "app"),
+    ("patch", "carto.run", "clusterruntemplates", "", "app"),
+    ("list", "carto.run", "workloads", "", ""),
+    ("patch", "carto.run", "deliverables/status", "dev", "app"),
+    ("watch", "carto.run", "clustertemplates", "", ""),
+    ("list", "", "secrets", "", ""),
+    ("create", "", "secrets", NAMESPACE, ""),
+    ("impersonate", "", "serviceaccounts", "dev", "app"),
+    (
+        "update",
+        "coordination.k8s.io",
+        "leases",
+        NAMESPACE,
+        DELIVERY_CONTROLLER,
+    ),
+];
+
 #[tokio::test]
 async fn the_controllers_have_the_rights_they_need_and_no_others() {
     let control_plane = ControlPlane::builder()
@@ -220,7 +255,12 @@ async fn the_controllers_have_the_rights_they_need_and_no_others() {
         GRANTED_FOR_DELIVERIES,
         DENIED_TO_DELIVERIES,
     );
-    for (controller, granted, denied) in [of_chains, of_deliveries] {
+    let of_runnables = (
+        RUNNABLE_CONTROLLER,
+        GRANTED_FOR_RUNNABLES,
+        DENIED_TO_RUNNABLES,
+    );
+    for (controller, granted, denied) in [of_chains, of_deliveries, of_runnables] {
         let controller = user(controller);
         for &request in granted {
             // The kinds to watch are summed up by the controller manager, a moment later.
@@ -241,7 +281,7 @@ async fn the_controllers_have_the_rights_they_need_and_no_others() {
         }
     }
 
-    let controllers = [SUPPLY_CHAIN_CONTROLLER, DELIVERY_CONTROLLER].map(user);
+    let controllers = [SUPPLY_CHAIN_CONTROLLER, DELIVERY_CONTROLLER, RUNNABLE_CONTROLLER].map(user);
     let kpack = ("watch", "kpack.io", "images", "", "");
     for controller in &controllers {
         assert!(!may(&control_plane, controller, kpack).await.unwrap());
