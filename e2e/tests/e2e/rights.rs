@@ -281,7 +281,12 @@ async fn the_controllers_have_the_rights_they_need_and_no_others() {
         }
     }
 
-    let controllers = [SUPPLY_CHAIN_CONTROLLER, DELIVERY_CONTROLLER, RUNNABLE_CONTROLLER].map(user);
+    let controllers = [
+        SUPPLY_CHAIN_CONTROLLER,
+        DELIVERY_CONTROLLER,
+        RUNNABLE_CONTROLLER,
+    ]
+    .map(user);
     let kpack = ("watch", "kpack.io", "images", "", "");
     for controller in &controllers {
         assert!(!may(&control_plane, controller, kpack).await.unwrap());
