@@ -8,17 +8,24 @@
 //!  Delivery ──▶ FluxKustomizeController and the delivery-controller binary, likewise, on a Stack
 //!  WebApp ────▶ examples/web-app on a Stack: a repository, an image, a developer's namespace
 //!  DeliverApp ▶ examples/deliver-app on a Stack with a Delivery
+//!
+//!  PathStack ──▶ all of these, all three controllers of ours, and if wanted test_support::Node
+//!  FullPath ───▶ examples/full-path on a PathStack
 //! ```
 
 pub mod binaries;
 pub mod controller;
 pub mod deliver_app;
 pub mod example;
+pub mod full_path;
 pub mod manifests;
+pub mod path_stack;
 pub mod stack;
 pub mod web_app;
 
 pub use controller::Controller;
 pub use deliver_app::DeliverApp;
+pub use full_path::FullPath;
+pub use path_stack::PathStack;
 pub use stack::{Delivery, Stack};
 pub use web_app::WebApp;

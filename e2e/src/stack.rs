@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, ensure};
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::Api;
 use kube::runtime::wait::await_condition;
@@ -150,6 +150,32 @@ pub async fn installed_controller(
     let controller = Controller::start(name, &kubeconfig, &arguments).await?;
     register_webhook(control_plane, port).await?;
     Ok(controller)
+}
+
+/// The user that a controller is for the API server.
+pub fn user(controller: &str) -> String {
+    format!("system:serviceaccount:{NAMESPACE}:{controller}")
+}
+
+/// What a controller asked for in its own name and was refused: verb and URI. Needs an audit log.
+///
+/// # Errors
+///
+/// When there is no audit log, or the controller is not in it.
+pub fn forbidden_requests(
+    control_plane: &ControlPlane,
+    controller: &str,
+) -> anyhow::Result<Vec<String>> {
+    let user = user(controller);
+    let mut requests = control_plane.audit_events()?;
+    requests.retain(|request| request.user.username == user);
+    ensure!(!requests.is_empty(), "{controller} is not in the audit log");
+    let refused = requests.iter().filter(|request| {
+        let status = request.response_status.as_ref();
+        status.is_some_and(|status| status.code == 403)
+    });
+    let asked = refused.map(|request| format!("{} {}", request.verb, request.request_uri));
+    Ok(asked.collect())
 }
 
 /// The arguments of a controller's container in deploy/install.yaml.

@@ -155,6 +155,11 @@ impl GitServer {
         Ok(String::from_utf8(output.stdout)?.trim().to_owned())
     }
 
+    /// The port of 127.0.0.1 that it listens on.
+    pub fn port(&self) -> u16 {
+        self.address.port()
+    }
+
     /// Where clients clone a repository from.
     pub fn url(&self, repo: &str) -> String {
         format!("http://{}/{repo}.git", self.address)

@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use e2e::binaries::{DELIVERY_CONTROLLER, RUNNABLE_CONTROLLER, SUPPLY_CHAIN_CONTROLLER};
-use e2e::stack::{NAMESPACE, install};
+use e2e::stack::{NAMESPACE, forbidden_requests, install, user};
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
@@ -397,30 +397,9 @@ pub(crate) async fn kinds_may_be_watched(control_plane: &ControlPlane, controlle
 
 /// A controller asked for nothing that install.yaml does not grant it. What owners' service accounts ask is another matter.
 pub(crate) fn nothing_was_forbidden(control_plane: &ControlPlane, controller: &str) {
-    let own = user(controller);
-    let requests = control_plane.audit_events().unwrap();
-    let requests: Vec<_> = requests
-        .iter()
-        .filter(|request| request.user.username == own)
-        .collect();
-    assert!(!requests.is_empty(), "{controller} is not in the audit log");
-    let refused: Vec<String> = requests
-        .iter()
-        .filter(|request| {
-            request
-                .response_status
-                .as_ref()
-                .is_some_and(|status| status.code == 403)
-        })
-        .map(|request| format!("{} {}", request.verb, request.request_uri))
-        .collect();
+    let refused = forbidden_requests(control_plane, controller).unwrap();
     assert!(
         refused.is_empty(),
         "deploy/install.yaml lacks rights of {controller} for: {refused:#?}"
     );
-}
-
-/// What the API server calls a controller.
-fn user(controller: &str) -> String {
-    format!("system:serviceaccount:{NAMESPACE}:{controller}")
 }

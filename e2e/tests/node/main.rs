@@ -1,5 +1,6 @@
 //! What needs Pods that run: a real node on this machine. Needs root; `make test-node` runs it.
 
+mod full_path;
 mod killed;
 mod traces;
 mod workloads;

@@ -1,0 +1,130 @@
+//! Everything from a commit to the cluster: three controllers of ours, two of Flux, a git server, and a node if wanted.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use test_support::node::Reachable;
+use test_support::{ControlPlane, FluxKustomizeController, FluxSourceController, GitServer, Node};
+
+use crate::Controller;
+use crate::binaries::{DELIVERY_CONTROLLER, RUNNABLE_CONTROLLER, SUPPLY_CHAIN_CONTROLLER};
+use crate::stack::{install, installed_controller};
+
+/// Our controllers.
+pub const CONTROLLERS: [&str; 3] = [
+    SUPPLY_CHAIN_CONTROLLER,
+    DELIVERY_CONTROLLER,
+    RUNNABLE_CONTROLLER,
+];
+
+/// All parts, running. Dropping it stops them, in the order of the fields.
+pub struct PathStack {
+    controllers: BTreeMap<&'static str, Controller>,
+    _kustomize_controller: FluxKustomizeController,
+    _source_controller: FluxSourceController,
+    node: Option<NodeAndGit>,
+    /// Serves git repositories.
+    pub git: GitServer,
+    /// The API server and what belongs to it.
+    pub control_plane: ControlPlane,
+}
+
+/// A node, and the git server as its Pods see it.
+struct NodeAndGit {
+    git: Reachable,
+    _node: Node,
+}
+
+impl PathStack {
+    /// Starts everything but a node: no Pod runs, and a Deployment becomes available only when it wants no replicas.
+    /// `progress` hears, part by part, what is started next.
+    ///
+    /// # Errors
+    ///
+    /// When a part does not start; the text has the end of its log.
+    pub async fn start(mut progress: impl FnMut(&str)) -> anyhow::Result<Self> {
+        progress("API server, etcd and controller manager");
+        let control_plane = ControlPlane::builder()
+            .deployments()
+            .audit()
+            .start()
+            .await?;
+        let git = GitServer::start()?;
+        Self::launch(control_plane, git, None, progress).await
+    }
+
+    /// As [`PathStack::start`], with a node: Pods run, and reach the git server and Flux's artifacts.
+    ///
+    /// # Errors
+    ///
+    /// As [`PathStack::start`], and as [`Node::start`].
+    pub async fn start_with_node(mut progress: impl FnMut(&str)) -> anyhow::Result<Self> {
+        progress("API server, etcd and controller manager");
+        let control_plane = ControlPlane::builder()
+            .controller_manager(true)
+            .extra_apiserver_args(Node::apiserver_flags()?)
+            .audit()
+            .start()
+            .await?;
+        progress("a node: containerd, kubelet, kube-proxy, scheduler");
+        let node = Node::start(&control_plane).await?;
+        let git = GitServer::start()?;
+        let reachable = NodeAndGit {
+            git: node.reach(git.port()).await?,
+            _node: node,
+        };
+        Self::launch(control_plane, git, Some(reachable), progress).await
+    }
+
+    async fn launch(
+        control_plane: ControlPlane,
+        git: GitServer,
+        node: Option<NodeAndGit>,
+        mut progress: impl FnMut(&str),
+    ) -> anyhow::Result<Self> {
+        progress("CRDs, and the controllers' service accounts and rights (deploy/install.yaml)");
+        install(&control_plane).await?;
+        progress("Flux source-controller and kustomize-controller");
+        let address = node.as_ref().map_or("127.0.0.1", |_| Node::MACHINE);
+        let source_controller = FluxSourceController::start_at(&control_plane, address).await?;
+        let kustomize_controller = FluxKustomizeController::start(&control_plane).await?;
+        let mut stack = Self {
+            controllers: BTreeMap::new(),
+            _kustomize_controller: kustomize_controller,
+            _source_controller: source_controller,
+            node,
+            git,
+            control_plane,
+        };
+        for name in CONTROLLERS {
+            progress(name);
+            stack.start_controller(name).await?;
+        }
+        Ok(stack)
+    }
+
+    /// Where Flux, and Pods if there are any, clone a repository from and push to.
+    pub fn git_url(&self, repository: &str) -> String {
+        self.node.as_ref().map_or_else(
+            || self.git.url(repository),
+            |node| format!("http://{}/{repository}.git", node.git.address()),
+        )
+    }
+
+    /// Starts one of our controllers, as installed, and waits until it is ready.
+    ///
+    /// # Errors
+    ///
+    /// When it does not become ready; the text has the end of its log.
+    pub async fn start_controller(&mut self, name: &'static str) -> anyhow::Result<()> {
+        let controller = installed_controller(&self.control_plane, name).await;
+        self.controllers
+            .insert(name, controller.with_context(|| name)?);
+        Ok(())
+    }
+
+    /// Kills one of our controllers with SIGKILL. Nothing happens when it does not run.
+    pub fn kill_controller(&mut self, name: &str) {
+        drop(self.controllers.remove(name));
+    }
+}
