@@ -76,7 +76,7 @@ pub struct EventSettings {
     pub queue: usize,
     /// The same event within this time is counted up instead of sent anew.
     pub window: Duration,
-    /// Events that an owner may send at once.
+    /// Events of each type, Normal and Warning, that an owner may send at once.
     pub burst: u32,
     /// Time in which an owner gains one more.
     pub refill: Duration,

@@ -121,7 +121,9 @@ impl Series {
 
     fn spend(&mut self, happening: &Happening) -> bool {
         let (burst, refill) = (self.burst, self.refill_seconds);
-        let allowance = match self.owners.touch(&happening.involved.uid) {
+        // An owner that moves a lot spends its allowance on good news; the bad ones must not be missing then.
+        let account = format!("{} {}", kind_of(happening), happening.involved.uid);
+        let allowance = match self.owners.touch(&account) {
             Some(allowance) => {
                 let passed = happening
                     .at
@@ -133,7 +135,7 @@ impl Series {
                 allowance
             }
             None => self.owners.insert(
-                happening.involved.uid.clone(),
+                account,
                 Allowance {
                     left: burst,
                     at: happening.at,

@@ -144,6 +144,21 @@ fn an_owner_that_sends_too_many_is_limited_and_others_are_not() {
 }
 
 #[test]
+fn good_news_take_nothing_from_the_bad_ones() {
+    let mut series = series();
+    for number in 0..100 {
+        series.admit(&happening("app", &number.to_string(), 0));
+    }
+    let good = happening("app", "one more", 0);
+    let bad = Happening {
+        warning: true,
+        ..good.clone()
+    };
+    assert_eq!(series.admit(&good), Decision::RateLimited);
+    assert_eq!(created(series.admit(&bad))["type"], "Warning");
+}
+
+#[test]
 fn what_is_remembered_is_bounded() {
     let mut series = series();
     for number in 0..10_000 {
