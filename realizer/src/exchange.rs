@@ -187,6 +187,9 @@ pub enum SubmitFailureKind {
     List,
     /// The live object belongs to another live owner or step; it was not written.
     Contested,
+    /// The live object is not the one of [`Submission::precondition`]; it was not written. What it is now is found by the
+    /// next [`Step::Look`].
+    Stale,
 }
 
 /// The reply to [`Step::Render`].

@@ -39,14 +39,24 @@ pub(crate) enum Stage {
     Searching {
         wanted: Box<Submission>,
         elsewhere: Vec<Submission>,
+        /// How often the write was refused, because the environment had changed.
+        refused: u8,
     },
     /// What is in the environment, though nothing can be put into it now, and why not.
     Staying(Box<Withheld>),
     /// The environment is written with this arrival.
-    Deploying(Box<Record>),
+    Deploying {
+        record: Box<Record>,
+        /// The rendering without the record.
+        wanted: Box<Submission>,
+        refused: u8,
+    },
     /// A validation.
     Validating,
 }
+
+/// Whoever keeps changing an environment between a look and the write after it is not answered for ever.
+const REFUSALS: u8 = 3;
 
 impl Stage {
     pub(crate) fn is_plain(&self) -> bool {
@@ -91,6 +101,7 @@ impl Realization<'_> {
                 stage: Stage::Searching {
                     elsewhere: self.other_places(step, &submission),
                     wanted: Box::new(submission),
+                    refused: 0,
                 },
                 ..asked
             };
@@ -171,9 +182,7 @@ impl Realization<'_> {
                 self.stays(step, &asked.template, &looked.unwrap_or_default());
                 self.withhold_step(step, asked.template, withheld);
             }
-            (Ok(found), Stage::Searching { wanted, elsewhere }) => {
-                self.found_environment(step, asked, *wanted, elsewhere, &found);
-            }
+            (Ok(found), Stage::Searching { .. }) => self.found_environment(step, asked, &found),
             (Ok(found), _) => {
                 let submission = submission.clone();
                 self.found_run(step, asked, submission, &found);
@@ -259,14 +268,16 @@ impl Realization<'_> {
         });
     }
 
-    fn found_environment(
-        &mut self,
-        step: usize,
-        asked: Asked,
-        mut wanted: Submission,
-        mut elsewhere: Vec<Submission>,
-        found: &[Observed],
-    ) {
+    fn found_environment(&mut self, step: usize, asked: Asked, found: &[Observed]) {
+        let Stage::Searching {
+            wanted,
+            mut elsewhere,
+            refused,
+        } = asked.stage.clone()
+        else {
+            return;
+        };
+        let mut wanted = *wanted;
         let in_place = matches!(&asked.ask, Step::Look(looked) if *looked == wanted);
         let live = environment_among(found, in_place).map(|observed| Live { observed, in_place });
         if live.is_none() && !elsewhere.is_empty() {
@@ -274,6 +285,7 @@ impl Realization<'_> {
             let stage = Stage::Searching {
                 wanted: Box::new(wanted),
                 elsewhere,
+                refused,
             };
             self.outstanding = Some((
                 step,
@@ -301,6 +313,11 @@ impl Realization<'_> {
                 record,
                 precondition,
             } => {
+                let stage = Stage::Deploying {
+                    record: Box::new(record.clone()),
+                    wanted: Box::new(wanted.clone()),
+                    refused,
+                };
                 annotate(&mut wanted, labels::ENVIRONMENT, &record.text);
                 wanted.digest = canonical::digest(&wanted.object);
                 wanted.precondition = precondition;
@@ -308,7 +325,7 @@ impl Realization<'_> {
                     step,
                     Asked {
                         ask: Step::Submit(wanted),
-                        stage: Stage::Deploying(Box::new(record)),
+                        stage,
                         ..asked
                     },
                 ));
@@ -332,6 +349,35 @@ impl Realization<'_> {
                 self.end_step(step, &asked, end);
             }
         }
+    }
+
+    /// Somebody changed the environment after it was looked at, another process or a person: nothing is wrong, but what was
+    /// decided no longer holds. Decides again; gives the question back when that was done often enough.
+    pub(crate) fn decide_again(&mut self, step: usize, asked: Asked) -> Option<Asked> {
+        let Stage::Deploying {
+            wanted, refused, ..
+        } = &asked.stage
+        else {
+            return Some(asked);
+        };
+        if *refused >= REFUSALS {
+            return Some(asked);
+        }
+        let stage = Stage::Searching {
+            wanted: wanted.clone(),
+            elsewhere: self.other_places(step, wanted),
+            refused: refused + 1,
+        };
+        let ask = Step::Look((**wanted).clone());
+        self.outstanding = Some((
+            step,
+            Asked {
+                ask,
+                stage,
+                ..asked
+            },
+        ));
+        None
     }
 
     /// Reads an environment that was written, by what it says of itself: another writer may have been in the way.

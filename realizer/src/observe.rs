@@ -149,15 +149,15 @@ impl Observing<'_> {
                 labels: go_format::display(&json!(submission.family)),
                 cause,
             },
-            kind @ (SubmitFailureKind::Forbidden | SubmitFailureKind::Rejected) => {
-                StepError::Apply {
-                    kind,
-                    object,
-                    resource,
-                    blueprint,
-                    cause,
-                }
-            }
+            kind @ (SubmitFailureKind::Forbidden
+            | SubmitFailureKind::Rejected
+            | SubmitFailureKind::Stale) => StepError::Apply {
+                kind,
+                object,
+                resource,
+                blueprint,
+                cause,
+            },
         }
     }
 

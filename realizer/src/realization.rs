@@ -13,8 +13,8 @@ use crate::outputs::Output;
 use crate::prepare::{Asked, Begun, Preparing, Withheld};
 use crate::step_end::{StepEnd, StepResult};
 use crate::{
-    Blueprint, KnownObject, Looked, Observation, Owner, Rendered, Step, Template, TemplateSource,
-    stamp,
+    Blueprint, KnownObject, Looked, Observation, Owner, Rendered, Step, SubmitFailureKind,
+    Template, TemplateSource, stamp,
 };
 
 /// One walk over the steps of a blueprint for one owner.
@@ -169,18 +169,24 @@ impl<'a> Realization<'a> {
 
     /// Answers [`Step::Submit`]; without one outstanding, nothing happens.
     pub fn record_observed(&mut self, observation: Observation) {
-        let Some((step, asked)) = self
+        let Some((step, mut asked)) = self
             .outstanding
             .take_if(|(_, asked)| matches!(asked.ask, Step::Submit(_)))
         else {
             return;
         };
+        if is_stale(&observation) {
+            let Some(refused) = self.decide_again(step, asked) else {
+                return;
+            };
+            asked = refused;
+        }
         let Step::Submit(submission) = &asked.ask else {
             return;
         };
         let template = &asked.template;
         let end = match &asked.stage {
-            Stage::Deploying(record) => {
+            Stage::Deploying { record, .. } => {
                 self.deployed(step, template, submission, record, observation)
             }
             Stage::Validating => self.validated(step, template, submission, observation),
@@ -267,6 +273,10 @@ impl<'a> Realization<'a> {
             wanted,
         });
     }
+}
+
+fn is_stale(observation: &Observation) -> bool {
+    matches!(observation, Observation::Failed(failure) if failure.kind == SubmitFailureKind::Stale)
 }
 
 impl crate::AskFeed for Realization<'_> {

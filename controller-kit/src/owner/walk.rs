@@ -95,6 +95,8 @@ impl<'w> Walk<'w> {
                     );
                 }
                 SubmitFailureKind::Contested => self.look_again(crate::submit::SLOW_READ),
+                // The machine looks again; what is there now is known.
+                SubmitFailureKind::Stale => {}
             }
         }
         if let Some(text) = submitted.unwatched {

@@ -113,6 +113,14 @@ pub(super) fn contested(message: String) -> Failure {
     })
 }
 
+/// What a write was bound to is not there any more.
+pub(super) fn stale(error: &RequestError) -> Failure {
+    Failure::Step(SubmitFailure {
+        kind: SubmitFailureKind::Stale,
+        message: format!("patch: {error}"),
+    })
+}
+
 pub(super) fn unmapped(submission: &Submission, error: &MapError) -> Failure {
     rejected(format!(
         "failed to get unstructured [{}] from api server: {error}",

@@ -13,6 +13,9 @@ use super::{Applicant, Source, Submitted, Submitter, now, ownership, takeover};
 use crate::mapper::Served;
 use crate::stamped::{ObjectKey, Stamped};
 
+/// A version that no object has. An apply that is bound to it creates the object, and is refused when there is one.
+const NOTHING_THERE: u64 = 1;
+
 impl Submitter {
     pub(super) async fn submit_mutable(
         &self,
@@ -107,7 +110,7 @@ impl Submitter {
                 submission,
                 source,
                 tolerated.as_deref(),
-                submission.precondition,
+                precondition(submission, held.as_deref()),
                 held.is_some(),
             )
             .await?;
@@ -129,7 +132,7 @@ impl Submitter {
                     submission,
                     source,
                     unowned.as_deref(),
-                    None,
+                    still_ours(submission, &stamped),
                     true,
                 )
                 .await?;
@@ -192,10 +195,47 @@ impl Submitter {
             .await
         {
             Ok(applied) => Ok(applied),
+            Err(OwnerRequestError::Request(error))
+                if precondition.is_some() && error.is(StatusCode::CONFLICT) =>
+            {
+                self.learn_anew(applicant, submission, source).await?;
+                Err(failure::stale(&error))
+            }
             Err(error) => Err(self
                 .explain(applicant, submission, source, exists, error)
                 .await),
         }
+    }
+
+    /// The server knows a later version than the watch has shown: reads it, so that the next look does not find the same.
+    async fn learn_anew(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        source: &Source,
+    ) -> Result<(), Failure> {
+        let key = key_of(applicant, submission, source.served());
+        let live = self
+            .requests
+            .get(
+                &applicant.account,
+                source.served(),
+                &key.namespace,
+                &key.name,
+            )
+            .await
+            .map_err(|error| during("patch", error))?;
+        match (live, source.watch().get(&key)) {
+            (Some(live), _) => {
+                self.learn(source, &live);
+            }
+            (None, Some(held)) => {
+                let kind = &source.served().kind;
+                self.watches.deleted(kind, &key, &held.uid);
+            }
+            (None, None) => {}
+        }
+        Ok(())
     }
 
     /// An unknown object in the way: the server refuses a second controller. Say whose it is.
@@ -271,6 +311,23 @@ impl Submitter {
         Self::note_unwatched(source, &mut submitted);
         submitted
     }
+}
+
+/// The version that the first write is bound to, where it depends on what is there.
+fn precondition(submission: &Submission, held: Option<&Stamped>) -> Option<u64> {
+    let nothing_there = || (is_environment(submission) && held.is_none()).then_some(NOTHING_THERE);
+    submission.precondition.or_else(nothing_there)
+}
+
+/// The version that a write upon our own is bound to: another process may have come in between.
+fn still_ours(submission: &Submission, written: &Stamped) -> Option<u64> {
+    is_environment(submission).then_some(written.resource_version)
+}
+
+fn is_environment(submission: &Submission) -> bool {
+    submission.object["metadata"]["annotations"]
+        .get(labels::ENVIRONMENT)
+        .is_some()
 }
 
 /// What the step stamped before; a rendering that changes may change its name, too.

@@ -7,3 +7,4 @@ mod blueprints;
 mod chain;
 mod deployment;
 mod unchanged;
+mod validation;

@@ -520,6 +520,28 @@ fn what_is_deployed_is_promoted_even_while_nothing_can_be_deployed() {
     assert_eq!(deployed(&mut scenario), "A");
 }
 
+/// Another process wrote it meanwhile; but whoever writes all the time must not keep the walk from its end.
+#[test]
+fn an_environment_that_changes_between_look_and_write_is_looked_at_again_and_not_for_ever() {
+    let mut scenario = sequence();
+    scenario.cluster.failing.insert(
+        "deployer".to_owned(),
+        SubmitFailure {
+            kind: SubmitFailureKind::Stale,
+            message: "patch: the object has been modified".to_owned(),
+        },
+    );
+    scenario.advance();
+    assert_eq!(
+        scenario.step_condition("deployer", "ResourceSubmitted"),
+        "False/TemplateRejectedByAPIServer/unable to apply object [ns/app] for resource [deployer] in supply chain \
+         [delivery]: patch: the object has been modified"
+    );
+    scenario.cluster.failing.clear();
+    scenario.advance();
+    assert_eq!(deployed(&mut scenario), "A");
+}
+
 #[test]
 fn a_deployment_without_validations_is_written_without_looking() {
     let mut scenario = sequence();

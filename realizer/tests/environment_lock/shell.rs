@@ -340,7 +340,7 @@ impl Shell {
                 if submission.precondition != Some(version_of(live)) && self.fault.is_none() =>
             {
                 return Observation::Failed(SubmitFailure {
-                    kind: SubmitFailureKind::Rejected,
+                    kind: SubmitFailureKind::Stale,
                     message: "patch: the object has been modified".to_owned(),
                 });
             }
