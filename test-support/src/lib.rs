@@ -27,6 +27,7 @@ mod scrape;
 mod scratch;
 mod shared;
 pub mod stage;
+pub mod worked_example;
 
 pub use assets::{Assets, AssetsError, assets};
 pub use audit::AuditEvent;

@@ -1,57 +1,15 @@
 //! Manifests written for the Go controller apply unchanged.
 
 use serde_json::json;
+use test_support::worked_example::{CHAIN, WORKLOAD};
 
 use crate::schemas::server;
 use crate::server::{collection, crd, documents};
 
-/// Appendix A.1 of the specification.
-const SMALLEST_CHAIN: &str = r"
-apiVersion: carto.run/v1alpha1
-kind: ClusterSourceTemplate
-metadata: {name: src}
-spec:
-  urlPath: .spec.value.url
-  revisionPath: .spec.value.rev
-  params: [{name: rev, default: main}]
-  template:
-    apiVersion: test.run/v1alpha1
-    kind: Test
-    metadata: {name: $(workload.metadata.name)$-src}
-    spec:
-      value: {url: $(workload.spec.source.git.url)$, rev: $(params.rev)$}
----
-apiVersion: carto.run/v1alpha1
-kind: ClusterTemplate
-metadata: {name: sink}
-spec:
-  template:
-    apiVersion: v1
-    kind: ConfigMap
-    metadata: {name: $(workload.metadata.name)$-sink}
-    data: {url: $(source.url)$}
----
-apiVersion: carto.run/v1alpha1
-kind: ClusterSupplyChain
-metadata: {name: chain}
-spec:
-  selector: {type: web}
-  resources:
-    - {name: fetch, templateRef: {kind: ClusterSourceTemplate, name: src}}
-    - name: publish
-      templateRef: {kind: ClusterTemplate, name: sink}
-      sources: [{resource: fetch, name: code}]
----
-apiVersion: carto.run/v1alpha1
-kind: Workload
-metadata: {name: app, labels: {type: web}}
-spec: {serviceAccountName: sa, source: {git: {url: https://git.example/app}}}
-";
-
 #[tokio::test]
 async fn the_smallest_chain_applies_unchanged() {
     let server = server().await;
-    let documents = documents(SMALLEST_CHAIN);
+    let documents = documents(&[CHAIN, "---\n", WORKLOAD].concat());
     assert_eq!(documents.len(), 4);
     for document in documents {
         let kind = document["kind"].as_str().unwrap();

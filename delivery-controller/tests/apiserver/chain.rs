@@ -2,15 +2,20 @@
 
 use serde_json::json;
 use test_support::eventually;
+use test_support::worked_example::{CHAIN, Words, for_delivery, settled, strip_times};
 
-use crate::stage::{DELIVERABLE, PATIENCE, SOURCE, delivery, open, sink, strip_times, sunk};
+use crate::stage::{DELIVERABLE, PATIENCE, delivery, open, sunk};
+
+const WORDS: Words = Words {
+    reference: "deliveryRef",
+    kind: "ClusterDelivery",
+    name: "delivery",
+    ready: "DeliveryReady",
+};
 
 pub(crate) fn smallest() -> String {
-    let steps = "    - {name: fetch, templateRef: {kind: ClusterSourceTemplate, name: src}}
-    - name: publish
-      templateRef: {kind: ClusterTemplate, name: sink}
-      sources: [{resource: fetch, name: code}]";
-    [SOURCE, &sink("$(source.url)$"), &delivery(steps)].concat()
+    // What the sinks of all tests here hold.
+    for_delivery(CHAIN).replace("data: {url:", "data: {value:")
 }
 
 #[tokio::test]
@@ -20,41 +25,8 @@ async fn the_smallest_delivery_settles_with_the_words_of_deliveries() {
     stage.apply(DELIVERABLE).await;
     let mut status = stage.ready("app", "True", "Ready").await["status"].clone();
     strip_times(&mut status);
-    let submitted = json!({"type": "ResourceSubmitted", "status": "True", "reason": "ResourceSubmissionComplete", "message": ""});
-    let ready = json!({"type": "Ready", "status": "True", "reason": "Ready", "message": ""});
     let namespace = &stage.namespace;
-    assert_eq!(
-        status,
-        json!({
-            "observedGeneration": 1,
-            "deliveryRef": {"kind": "ClusterDelivery", "name": "delivery"},
-            "conditions": [
-                {"type": "DeliveryReady", "status": "True", "reason": "Ready", "message": ""},
-                {"type": "ResourcesSubmitted", "status": "True", "reason": "ResourceSubmissionComplete", "message": ""},
-                {"type": "ResourcesHealthy", "status": "True", "reason": "HealthyConditionRule", "message": ""},
-                ready,
-            ],
-            "resources": [
-                {
-                    "name": "fetch",
-                    "stampedRef": {"apiVersion": "test.run/v1alpha1", "kind": "Test", "name": "app-src", "namespace": namespace, "resource": "tests.test.run"},
-                    "templateRef": {"apiVersion": "carto.run/v1alpha1", "kind": "ClusterSourceTemplate", "name": "src"},
-                    "outputs": [
-                        {"name": "url", "preview": "https://git.example/app\n", "digest": status["resources"][0]["outputs"][0]["digest"]},
-                        {"name": "revision", "preview": "main\n", "digest": status["resources"][0]["outputs"][1]["digest"]},
-                    ],
-                    "conditions": [submitted, {"type": "Healthy", "status": "True", "reason": "OutputsAvailable", "message": ""}, ready],
-                },
-                {
-                    "name": "publish",
-                    "stampedRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "app-sink", "namespace": namespace, "resource": "configmaps"},
-                    "templateRef": {"apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate", "name": "sink"},
-                    "inputs": [{"name": "fetch"}],
-                    "conditions": [submitted, {"type": "Healthy", "status": "True", "reason": "AlwaysHealthy", "message": ""}, ready],
-                },
-            ],
-        })
-    );
+    assert_eq!(status, settled(WORDS, namespace, &status));
     let stamped = stage
         .get("test.run/v1alpha1", "Test", "app-src")
         .await

@@ -113,14 +113,3 @@ pub(crate) async fn says(
         )
         .await
 }
-
-pub(crate) fn strip_times(value: &mut Value) {
-    match value {
-        Value::Object(fields) => {
-            fields.remove("lastTransitionTime");
-            fields.values_mut().for_each(strip_times);
-        }
-        Value::Array(items) => items.iter_mut().for_each(strip_times),
-        _ => {}
-    }
-}

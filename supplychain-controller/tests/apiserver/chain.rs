@@ -5,49 +5,15 @@ use test_support::eventually;
 
 use crate::stage::{PATIENCE, Stage, condition};
 
-pub(crate) const CHAIN: &str = r"
-apiVersion: carto.run/v1alpha1
-kind: ClusterSourceTemplate
-metadata: {name: src}
-spec:
-  urlPath: .spec.value.url
-  revisionPath: .spec.value.rev
-  params: [{name: rev, default: main}]
-  template:
-    apiVersion: test.run/v1alpha1
-    kind: Test
-    metadata: {name: $(workload.metadata.name)$-src}
-    spec:
-      value: {url: $(workload.spec.source.git.url)$, rev: $(params.rev)$}
----
-apiVersion: carto.run/v1alpha1
-kind: ClusterTemplate
-metadata: {name: sink}
-spec:
-  template:
-    apiVersion: v1
-    kind: ConfigMap
-    metadata: {name: $(workload.metadata.name)$-sink}
-    data: {url: $(source.url)$}
----
-apiVersion: carto.run/v1alpha1
-kind: ClusterSupplyChain
-metadata: {name: chain}
-spec:
-  selector: {type: web}
-  resources:
-    - {name: fetch, templateRef: {kind: ClusterSourceTemplate, name: src}}
-    - name: publish
-      templateRef: {kind: ClusterTemplate, name: sink}
-      sources: [{resource: fetch, name: code}]
-";
+pub(crate) use test_support::worked_example::{CHAIN, WORKLOAD, strip_times};
+use test_support::worked_example::{Words, settled};
 
-pub(crate) const WORKLOAD: &str = r"
-apiVersion: carto.run/v1alpha1
-kind: Workload
-metadata: {name: app, labels: {type: web}}
-spec: {serviceAccountName: sa, source: {git: {url: https://git.example/app}}}
-";
+const WORDS: Words = Words {
+    reference: "supplyChainRef",
+    kind: "ClusterSupplyChain",
+    name: "chain",
+    ready: "SupplyChainReady",
+};
 
 #[tokio::test]
 async fn the_smallest_chain_settles_as_the_worked_example_says() {
@@ -56,41 +22,8 @@ async fn the_smallest_chain_settles_as_the_worked_example_says() {
     stage.apply(WORKLOAD).await;
     let mut status = stage.ready("app", "True", "Ready").await["status"].clone();
     strip_times(&mut status);
-    let submitted = json!({"type": "ResourceSubmitted", "status": "True", "reason": "ResourceSubmissionComplete", "message": ""});
-    let ready = json!({"type": "Ready", "status": "True", "reason": "Ready", "message": ""});
     let namespace = &stage.namespace;
-    assert_eq!(
-        status,
-        json!({
-            "observedGeneration": 1,
-            "supplyChainRef": {"kind": "ClusterSupplyChain", "name": "chain"},
-            "conditions": [
-                {"type": "SupplyChainReady", "status": "True", "reason": "Ready", "message": ""},
-                {"type": "ResourcesSubmitted", "status": "True", "reason": "ResourceSubmissionComplete", "message": ""},
-                {"type": "ResourcesHealthy", "status": "True", "reason": "HealthyConditionRule", "message": ""},
-                ready,
-            ],
-            "resources": [
-                {
-                    "name": "fetch",
-                    "stampedRef": {"apiVersion": "test.run/v1alpha1", "kind": "Test", "name": "app-src", "namespace": namespace, "resource": "tests.test.run"},
-                    "templateRef": {"apiVersion": "carto.run/v1alpha1", "kind": "ClusterSourceTemplate", "name": "src"},
-                    "outputs": [
-                        {"name": "url", "preview": "https://git.example/app\n", "digest": status["resources"][0]["outputs"][0]["digest"]},
-                        {"name": "revision", "preview": "main\n", "digest": status["resources"][0]["outputs"][1]["digest"]},
-                    ],
-                    "conditions": [submitted, {"type": "Healthy", "status": "True", "reason": "OutputsAvailable", "message": ""}, ready],
-                },
-                {
-                    "name": "publish",
-                    "stampedRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "app-sink", "namespace": namespace, "resource": "configmaps"},
-                    "templateRef": {"apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate", "name": "sink"},
-                    "inputs": [{"name": "fetch"}],
-                    "conditions": [submitted, {"type": "Healthy", "status": "True", "reason": "AlwaysHealthy", "message": ""}, ready],
-                },
-            ],
-        })
-    );
+    assert_eq!(status, settled(WORDS, namespace, &status));
     let labels = stage
         .get("test.run/v1alpha1", "Test", "app-src")
         .await
@@ -202,15 +135,4 @@ async fn a_path_that_cannot_be_read_yet_is_waited_for() {
         stage.get("v1", "ConfigMap", "app-sink").await
     })
     .await;
-}
-
-pub(crate) fn strip_times(value: &mut serde_json::Value) {
-    match value {
-        serde_json::Value::Object(fields) => {
-            fields.remove("lastTransitionTime");
-            fields.values_mut().for_each(strip_times);
-        }
-        serde_json::Value::Array(items) => items.iter_mut().for_each(strip_times),
-        _ => {}
-    }
 }

@@ -1,0 +1,84 @@
+//! The worked example of the specification (appendix A.1), which tests of several crates go through.
+
+use serde_json::{Value, json};
+
+/// The blueprint and its templates: a source, and a sink that takes its url.
+pub const CHAIN: &str = include_str!("../fixtures/smallest-chain.yaml");
+
+/// The owner.
+pub const WORKLOAD: &str = include_str!("../fixtures/smallest-workload.yaml");
+
+/// The same manifests in the words of deliveries.
+#[must_use]
+pub fn for_delivery(manifests: &str) -> String {
+    [
+        ("workload", "deliverable"),
+        ("Workload", "Deliverable"),
+        ("ClusterSupplyChain", "ClusterDelivery"),
+        ("{name: chain}", "{name: delivery}"),
+    ]
+    .iter()
+    .fold(manifests.to_owned(), |text, (word, other)| {
+        text.replace(word, other)
+    })
+}
+
+/// What differs in the status of the two families.
+#[derive(Debug, Clone, Copy)]
+pub struct Words {
+    /// Field that names the blueprint.
+    pub reference: &'static str,
+    /// Kind of the blueprint.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: &'static str,
+    /// Condition type that speaks of it.
+    pub ready: &'static str,
+}
+
+/// The status in which the example settles, without times; digests are those in `seen`.
+#[must_use]
+pub fn settled(words: Words, namespace: &str, seen: &Value) -> Value {
+    let condition = |kind: &str, reason: &str| json!({"type": kind, "status": "True", "reason": reason, "message": ""});
+    let submitted = condition("ResourceSubmitted", "ResourceSubmissionComplete");
+    let ready = condition("Ready", "Ready");
+    let output = |index: usize, name: &str, preview: &str| json!({"name": name, "preview": preview, "digest": seen["resources"][0]["outputs"][index]["digest"]});
+    json!({
+        "observedGeneration": 1,
+        words.reference: {"kind": words.kind, "name": words.name},
+        "conditions": [
+            condition(words.ready, "Ready"),
+            condition("ResourcesSubmitted", "ResourceSubmissionComplete"),
+            condition("ResourcesHealthy", "HealthyConditionRule"),
+            ready,
+        ],
+        "resources": [
+            {
+                "name": "fetch",
+                "stampedRef": {"apiVersion": "test.run/v1alpha1", "kind": "Test", "name": "app-src", "namespace": namespace, "resource": "tests.test.run"},
+                "templateRef": {"apiVersion": "carto.run/v1alpha1", "kind": "ClusterSourceTemplate", "name": "src"},
+                "outputs": [output(0, "url", "https://git.example/app\n"), output(1, "revision", "main\n")],
+                "conditions": [submitted, condition("Healthy", "OutputsAvailable"), ready],
+            },
+            {
+                "name": "publish",
+                "stampedRef": {"apiVersion": "v1", "kind": "ConfigMap", "name": "app-sink", "namespace": namespace, "resource": "configmaps"},
+                "templateRef": {"apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate", "name": "sink"},
+                "inputs": [{"name": "fetch"}],
+                "conditions": [submitted, condition("Healthy", "AlwaysHealthy"), ready],
+            },
+        ],
+    })
+}
+
+/// Takes all transition times out.
+pub fn strip_times(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.remove("lastTransitionTime");
+            fields.values_mut().for_each(strip_times);
+        }
+        Value::Array(items) => items.iter_mut().for_each(strip_times),
+        _ => {}
+    }
+}
