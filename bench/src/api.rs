@@ -52,10 +52,16 @@ const CARTO: &str = "/apis/carto.run/v1alpha1";
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 /// Workloads.
 pub(crate) const WORKLOADS: Kind = Kind::new(CARTO, "workloads");
-/// Deliverables, which the supply-chain controller leaves alone.
+/// Deliverables.
 pub(crate) const DELIVERABLES: Kind = Kind::new(CARTO, "deliverables");
+/// Runnables.
+pub(crate) const RUNNABLES: Kind = Kind::new(CARTO, "runnables");
 /// ClusterSupplyChains.
-pub(crate) const CHAINS: Kind = Kind::new(CARTO, "clustersupplychains");
+pub(crate) const SUPPLY_CHAINS: Kind = Kind::new(CARTO, "clustersupplychains");
+/// ClusterDeliveries.
+pub(crate) const DELIVERIES: Kind = Kind::new(CARTO, "clusterdeliveries");
+/// ClusterRunTemplates.
+pub(crate) const RUN_TEMPLATES: Kind = Kind::new(CARTO, "clusterruntemplates");
 /// ClusterSourceTemplates.
 pub(crate) const TEMPLATES: Kind = Kind::new(CARTO, "clustersourcetemplates");
 /// The stamped kind.
@@ -157,6 +163,16 @@ impl Api {
         self.send(Method::DELETE, &path, JSON, String::new())
             .await?;
         Ok(())
+    }
+
+    /// Deletes an object.
+    ///
+    /// # Errors
+    ///
+    /// As [`Api::create`].
+    pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<()> {
+        // A single object is deleted as a collection is, and what it owns too.
+        self.delete_all(path).await
     }
 
     /// Reads an object or a collection.

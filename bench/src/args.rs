@@ -4,23 +4,42 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// Measures the supply-chain controller against a bare client on a real API server.
+use crate::family::Family;
+
+/// Measures the controllers against a bare client on a real API server.
 ///
 /// Everything is measured in one run on one machine, and given as a ratio: seconds alone say more about the machine than
-/// about the controller. See docs/benchmarks.md.
+/// about a controller. See docs/benchmarks.md.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "bench")]
 pub(crate) struct Args {
+    /// Which controllers are measured: supply-chain (and fairness), delivery, runnable.
+    #[arg(
+        long = "family",
+        value_delimiter = ',',
+        default_value = "supply-chain,delivery,runnable",
+        value_parser = Family::named,
+    )]
+    pub(crate) families: Vec<&'static Family>,
     /// Numbers of Workloads; each is measured on a control plane of its own.
     #[arg(long, value_delimiter = ',', default_value = "300,1000")]
     pub(crate) owners: Vec<usize>,
-    /// Steps of the supply chain.
+    /// Numbers of Deliverables, likewise.
+    #[arg(long, value_delimiter = ',', default_value = "300")]
+    pub(crate) deliverables: Vec<usize>,
+    /// Number of Runnables.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) runnables: usize,
+    /// How often each Runnable is run again.
+    #[arg(long, default_value_t = 5)]
+    pub(crate) reruns: usize,
+    /// Steps of the supply chain and of the delivery.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=50))]
     pub(crate) steps: u8,
     /// Reconciles forced in the steady state.
     #[arg(long, default_value_t = 10_000)]
     pub(crate) reconciles: u64,
-    /// Single changes of a Workload's source.
+    /// Single changes of an owner's source.
     #[arg(long, default_value_t = 50)]
     pub(crate) source_changes: usize,
     /// Owners of one namespace that settle while single owners of another are measured; 0 leaves this phase out.
@@ -29,13 +48,13 @@ pub(crate) struct Args {
     /// Single owners that are measured alone, and again beside the crowd.
     #[arg(long, default_value_t = 50)]
     pub(crate) singles: usize,
-    /// Measures only the single owners, alone and beside the crowd.
+    /// Measures only the single Workloads, alone and beside the crowd.
     #[arg(long, conflicts_with = "floor_only")]
     pub(crate) fairness_only: bool,
     /// Requests in flight of the bare client; without it, the best of 4, 8, 16 and 32 is found first.
     #[arg(long)]
     pub(crate) concurrency: Option<usize>,
-    /// The controller's binary; without it, the one beside this program, built if it is not there.
+    /// The binary of the one controller named by --family; without it, the one beside this program, built if it is not there.
     #[arg(long, value_name = "PATH")]
     pub(crate) controller: Option<PathBuf>,
     /// A further argument of the controller; may be repeated.
@@ -84,5 +103,24 @@ mod tests {
         let args = Args::try_parse_from(["bench", "--owners", "30,300"]).unwrap();
         assert_eq!(args.owners, [30, 300]);
         assert_eq!(Args::try_parse_from(["bench"]).unwrap().owners, [300, 1000]);
+    }
+
+    #[test]
+    fn families_are_named() {
+        let families = |line: &[&str]| -> Vec<&str> {
+            let args = Args::try_parse_from(line).unwrap();
+            args.families.iter().map(|family| family.kind).collect()
+        };
+        assert_eq!(
+            families(&["bench"]),
+            ["Workload", "Deliverable", "Runnable"]
+        );
+        assert_eq!(families(&["bench", "--family", "runnable"]), ["Runnable"]);
+        let unknown = Args::try_parse_from(["bench", "--family", "pod"]).unwrap_err();
+        assert!(
+            unknown
+                .to_string()
+                .contains("one of: supply-chain, delivery, runnable")
+        );
     }
 }

@@ -4,26 +4,36 @@ use serde::Serialize;
 
 use crate::figures::{Measured, Run};
 use crate::phases::fairness::Fairness;
+use crate::phases::steady::{Restart, Steady};
+use crate::reruns::Reruns;
 use crate::table::Table;
 
 /// Cold, against the floor.
 const COLD: f64 = 1.5;
 /// The goal beyond the bar.
 const COLD_GOAL: f64 = 1.2;
-/// Requests per Workload beyond its steps.
+/// Requests per owner beyond its steps.
 const REQUESTS_BEYOND_STEPS: f64 = 4.0;
-/// A source change, against the same chain by a bare client.
+/// A source change or a single run, against the same by a bare client.
 const CHANGE: f64 = 2.0;
 /// Resident memory, in MiB.
 const MEMORY: f64 = 60.0;
 /// The goal beyond the bar.
 const MEMORY_GOAL: f64 = 40.0;
-/// CPU time per Workload with the most Workloads, against that with the fewest: "independent of the number", and what the
+/// CPU time per owner with the most owners, against that with the fewest: "independent of the number", and what the
 /// clock's resolution and noise may add.
 const GROWTH: f64 = 1.25;
 
 /// Time to Ready of one owner while thousands settle in another namespace, against that of an idle controller.
 const FAIRNESS: f64 = 2.0;
+
+/// Requests per run. Create, status and the deletion of the run that goes are three; a run that takes longer has another
+/// status when it starts, and what cannot be helped now and then may come twice.
+const REQUESTS_PER_RUN: f64 = 6.0;
+/// Runs beyond those that are kept, per Runnable: the one under way, and one that is on its way out.
+const RUNS_BEYOND_KEPT: usize = 2;
+/// The goal beyond the bar.
+const RUNS_BEYOND_KEPT_GOAL: usize = 1;
 
 /// One figure and what it may be at most.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -70,7 +80,7 @@ impl Bar {
     }
 }
 
-/// All bars for these runs, ordered by number of owners.
+/// All bars for these runs, which are ordered by kind and number of owners.
 pub(crate) fn bars(runs: &[Run]) -> Vec<Bar> {
     let measured = |run: &Run| run.measured.clone().map(|measured| (run.clone(), measured));
     let measured: Vec<(Run, Measured)> = runs.iter().filter_map(measured).collect();
@@ -78,7 +88,9 @@ pub(crate) fn bars(runs: &[Run]) -> Vec<Bar> {
         .iter()
         .flat_map(|(run, measured)| of_run(run, measured))
         .collect();
-    bars.extend(growth(&measured));
+    for of_kind in measured.chunk_by(|(one, _), (next, _)| one.kind == next.kind) {
+        bars.extend(growth(of_kind));
+    }
     bars
 }
 
@@ -93,11 +105,9 @@ pub(crate) fn of_fairness(fairness: &Fairness) -> Bar {
 }
 
 fn of_run(run: &Run, measured: &Measured) -> Vec<Bar> {
-    let n = run.owners;
-    let bar = |what: &str, figure: f64, bar: f64| Bar::new(format!("N={n}: {what}"), figure, bar);
-    let requests = |count: u64, what: &str| bar(what, number(count), 0.0);
-    let per_owner = number(measured.cold.requests.sum()) / count(n);
-    let restart = &measured.restart.requests;
+    let of = format!("{} {}s", run.owners, run.kind);
+    let bar = |what: &str, figure: f64, bar: f64| Bar::new(format!("{of}: {what}"), figure, bar);
+    let per_owner = number(measured.cold.requests.sum()) / count(run.owners);
     let mut bars = vec![
         bar(
             "cold, ratio to the floor",
@@ -106,21 +116,77 @@ fn of_run(run: &Run, measured: &Measured) -> Vec<Bar> {
         )
         .with_goal(COLD_GOAL),
         bar(
-            "cold, requests per Workload (events aside)",
+            "cold, requests per owner (events aside)",
             per_owner,
             f64::from(run.steps) + REQUESTS_BEYOND_STEPS,
         ),
-        requests(measured.steady.requests.writes, "steady, writes"),
-        requests(measured.steady.requests.reads(), "steady, reads"),
-        requests(restart.writes, "restart, writes"),
-        requests(restart.gets, "restart, reads but LIST, WATCH and discovery"),
     ];
+    bars.extend(of_rest(&of, &measured.steady, &measured.restart));
     if let Some(floor) = &run.chains {
         let ratio = measured.source_change.latency.p50_ms / floor.p50_ms;
         bars.push(bar("source change, p50, ratio to the floor", ratio, CHANGE));
     }
     let peak = measured
         .cold
+        .usage
+        .peak_rss_mib
+        .max(measured.restart.usage.peak_rss_mib);
+    bars.push(bar("peak memory, MiB", peak, MEMORY).with_goal(MEMORY_GOAL));
+    bars
+}
+
+/// What asks nothing of the API server.
+fn of_rest(of: &str, steady: &Steady, restart: &Restart) -> [Bar; 4] {
+    let restarted = &restart.requests;
+    [
+        ("steady, writes", steady.requests.writes),
+        ("steady, reads", steady.requests.reads()),
+        ("restart, writes", restarted.writes),
+        (
+            "restart, reads but LIST, WATCH and discovery",
+            restarted.gets,
+        ),
+    ]
+    .map(|(what, requests)| Bar::new(format!("{of}: {what}"), number(requests), 0.0))
+}
+
+/// The bars for Runnables.
+pub(crate) fn of_reruns(reruns: &Reruns) -> Vec<Bar> {
+    let Some(measured) = &reruns.measured else {
+        return Vec::new();
+    };
+    let of = format!("{} Runnables", reruns.runnables);
+    let bar = |what: &str, figure: f64, bar: f64| Bar::new(format!("{of}: {what}"), figure, bar);
+    let runs = &measured.runs;
+    let per_runnable = |objects: usize| count(objects) / count(reruns.runnables);
+    let per_run = number(runs.requests.sum()) / count(reruns.runs());
+    let may_be = |beyond: usize| count(reruns.kept + beyond);
+    let mut bars = vec![
+        bar(
+            "all rounds, ratio to the floor",
+            runs.rounds.seconds() / reruns.floor.seconds(),
+            COLD,
+        )
+        .with_goal(COLD_GOAL),
+        bar("requests per run (events aside)", per_run, REQUESTS_PER_RUN),
+        bar(
+            "runs at a time, per Runnable",
+            per_runnable(runs.rounds.most),
+            may_be(RUNS_BEYOND_KEPT),
+        )
+        .with_goal(may_be(RUNS_BEYOND_KEPT_GOAL)),
+        bar(
+            "runs in the end, per Runnable",
+            per_runnable(runs.rounds.left),
+            may_be(0),
+        ),
+    ];
+    if let Some((single, floor)) = measured.single.zip(reruns.single) {
+        let ratio = single.p50_ms / floor.p50_ms;
+        bars.push(bar("one run again, p50, ratio to the floor", ratio, CHANGE));
+    }
+    bars.extend(of_rest(&of, &measured.steady, &measured.restart));
+    let peak = runs
         .usage
         .peak_rss_mib
         .max(measured.restart.usage.peak_rss_mib);
@@ -140,7 +206,8 @@ fn growth(runs: &[(Run, Measured)]) -> Option<Bar> {
     };
     let (fewest, least) = runs.first().map(cost)?;
     let (most, at_most) = runs.last().map(cost)?;
-    let what = format!("cold, CPU per Workload, N={most} against N={fewest}");
+    let kind = runs.first()?.0.kind;
+    let what = format!("cold, CPU per {kind}, N={most} against N={fewest}");
     (most > fewest).then(|| Bar::new(what, at_most / least, GROWTH))
 }
 

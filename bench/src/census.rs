@@ -43,6 +43,8 @@ struct State<T> {
     objects: HashMap<Key, (T, bool)>,
     goal: Goal<T>,
     reached: usize,
+    /// The most objects there were since [`Census::forget_most`].
+    most: usize,
     waiters: HashMap<Key, Waiter<T>>,
 }
 
@@ -57,6 +59,7 @@ impl<T: Seen> Default for Census<T> {
             objects: HashMap::new(),
             goal: Box::new(|_, _| true),
             reached: 0,
+            most: 0,
             waiters: HashMap::new(),
         };
         Self {
@@ -81,6 +84,7 @@ impl<T: Seen> Census<T> {
             Change::Changed(object) => state.put(object),
             Change::Gone(key) => state.remove(&key),
         }
+        state.most = state.most.max(state.objects.len());
         self.count.send_replace(state.count());
     }
 
@@ -148,6 +152,17 @@ impl<T: Seen> Census<T> {
     /// How many objects there are, and how many have reached the goal of the last [`Census::reach`].
     pub(crate) fn count(&self) -> Count {
         *self.count.borrow()
+    }
+
+    /// The most objects seen at a time since [`Census::forget_most`].
+    pub(crate) fn most(&self) -> usize {
+        self.state().most
+    }
+
+    /// Counts the most objects anew, from those that are there.
+    pub(crate) fn forget_most(&self) {
+        let mut state = self.state();
+        state.most = state.objects.len();
     }
 
     /// One of the objects that have not reached the goal, to tell what is wrong.
@@ -281,6 +296,16 @@ mod tests {
         census.record(Change::Listed(vec![]));
         assert_eq!(count(), Count::default());
         census.emptied("nothing", SHORT).await.unwrap();
+    }
+
+    #[test]
+    fn the_most_objects_at_a_time_are_remembered_when_they_are_gone() {
+        let census = Census::default();
+        census.record(Change::Listed(vec![step("a", 1), step("b", 1)]));
+        census.record(Change::Gone(key("a")));
+        assert_eq!(census.most(), 2);
+        census.forget_most();
+        assert_eq!(census.most(), 1);
     }
 
     #[tokio::test]

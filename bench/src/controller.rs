@@ -12,10 +12,10 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::args::Args;
 use crate::exposition;
+use crate::family::Family;
 use crate::proc_stat::{Usage, usage};
 
-const BINARY: &str = "supplychain-controller";
-/// Its queue of Workloads, in metrics.
+/// Its queue of owners, in metrics.
 const QUEUE: &str = "owners";
 /// How long it may take until it serves metrics.
 const START_LIMIT: Duration = Duration::from_mins(1);
@@ -24,6 +24,8 @@ const LOOK: Duration = Duration::from_millis(10);
 /// How to start it, again and again.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
+    /// Which controller it is.
+    pub(crate) family: &'static Family,
     /// The binary.
     pub(crate) path: PathBuf,
     /// Further arguments.
@@ -39,6 +41,7 @@ pub(crate) struct Program {
 /// The running controller.
 #[derive(Debug)]
 pub(crate) struct Controller {
+    family: &'static Family,
     process: Process,
     port: u16,
 }
@@ -62,7 +65,11 @@ impl Program {
             .args(&self.args)
             .env("KUBECONFIG", &self.kubeconfig)
             .start(&self.log)?;
-        let mut controller = Controller { process, port };
+        let mut controller = Controller {
+            family: self.family,
+            process,
+            port,
+        };
         controller.serves().await?;
         Ok(controller)
     }
@@ -84,15 +91,15 @@ impl Controller {
         self.process.pid()
     }
 
-    /// Workloads reconciled since it started.
+    /// Owners reconciled since it started.
     ///
     /// # Errors
     ///
     /// When its metrics cannot be read.
     pub(crate) async fn reconciles(&self) -> anyhow::Result<u64> {
         let text = self.metrics().await?;
-        let sum =
-            exposition::sum(&text, "carto_reconcile_total", &[("kind", "Workload")]).unwrap_or(0.0);
+        let labels = [("kind", self.family.kind)];
+        let sum = exposition::sum(&text, "carto_reconcile_total", &labels).unwrap_or(0.0);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -101,7 +108,7 @@ impl Controller {
         Ok(sum as u64)
     }
 
-    /// Waits until it has reconciled so many Workloads since it started.
+    /// Waits until it has reconciled so many owners since it started.
     ///
     /// # Errors
     ///
@@ -121,7 +128,7 @@ impl Controller {
         }
     }
 
-    /// What its queue of Workloads holds, by metric and lane.
+    /// What its queue of owners holds, by metric and lane.
     ///
     /// # Errors
     ///
@@ -163,7 +170,8 @@ impl Controller {
         while let Err(error) = self.metrics().await {
             if !self.process.is_running() {
                 bail!(
-                    "{BINARY} ended early; the end of its log:\n{}",
+                    "{} ended early; the end of its log:\n{}",
+                    self.family.binary,
                     self.log_tail()
                 );
             }
@@ -212,7 +220,8 @@ async fn free_port() -> anyhow::Result<u16> {
 /// # Errors
 ///
 /// When it cannot be built.
-pub(crate) fn binary(args: &Args) -> anyhow::Result<PathBuf> {
+pub(crate) fn binary(args: &Args, family: &Family) -> anyhow::Result<PathBuf> {
+    let name = family.binary;
     if let Some(path) = &args.controller {
         ensure!(path.is_file(), "{} is not there", path.display());
         return Ok(path.clone());
@@ -220,21 +229,21 @@ pub(crate) fn binary(args: &Args) -> anyhow::Result<PathBuf> {
     let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     if workspace.join("Cargo.toml").is_file() {
         let built = Command::new("cargo")
-            .args(["build", "--release", "-p", BINARY])
+            .args(["build", "--release", "-p", name])
             .current_dir(&workspace)
             .status()
             .context("cargo")?;
-        ensure!(built.success(), "{BINARY} cannot be built");
+        ensure!(built.success(), "{name} cannot be built");
     }
     let own = std::env::current_exe()?;
-    let beside = own.with_file_name(BINARY);
-    let of_workspace = workspace.join("target/release").join(BINARY);
+    let beside = own.with_file_name(name);
+    let of_workspace = workspace.join("target/release").join(name);
     let found = [of_workspace, beside]
         .into_iter()
         .find(|path| path.is_file());
     found.with_context(|| {
         format!(
-            "no {BINARY} beside {}; name one with --controller",
+            "no {name} beside {}; name one with --controller",
             own.display()
         )
     })

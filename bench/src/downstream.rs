@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
+use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::api::{Api, STEPS, status_of};
 use crate::census::Change;
 use crate::layout::Key;
-use crate::objects::step_status;
 use crate::seen::{Seen as _, Step};
 
 /// Status writes in flight.
@@ -71,8 +71,15 @@ impl Line {
     }
 }
 
+/// The status for a value, a revision and a generation.
+pub(crate) type StatusOf = fn(&str, &str, i64) -> Value;
+
 /// Writes the status of every step that comes in.
-pub(crate) async fn answer(api: Api, mut steps: mpsc::UnboundedReceiver<Step>) {
+pub(crate) async fn answer(
+    api: Api,
+    status_of: StatusOf,
+    mut steps: mpsc::UnboundedReceiver<Step>,
+) {
     let mut line = Line::default();
     let mut writes = JoinSet::new();
     loop {
@@ -88,16 +95,16 @@ pub(crate) async fn answer(api: Api, mut steps: mpsc::UnboundedReceiver<Step>) {
         while let Some(step) = line.next() {
             let api = api.clone();
             writes.spawn(async move {
-                write(&api, &step).await;
+                write(&api, status_of, &step).await;
                 step.key()
             });
         }
     }
 }
 
-async fn write(api: &Api, step: &Step) {
+async fn write(api: &Api, status: StatusOf, step: &Step) {
     let path = status_of(&STEPS.at(&step.key()));
-    let status = step_status(
+    let status = status(
         &step.spec.value,
         &step.spec.revision,
         step.metadata.generation,

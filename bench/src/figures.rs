@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::bars::{Bar, bars, of_fairness};
+use crate::bars::{Bar, bars, of_fairness, of_reruns};
 use crate::floor::Floor;
 use crate::latency::Latency;
 use crate::phases::change::{SourceChange, TemplateEdit};
@@ -10,30 +10,36 @@ use crate::phases::cold::Cold;
 use crate::phases::end::Deletion;
 use crate::phases::fairness::Fairness;
 use crate::phases::steady::{Restart, Steady};
+use crate::reruns::Reruns;
 
 /// All that was measured.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Figures {
-    /// By number of Workloads.
+    /// By family and number of owners.
     pub(crate) runs: Vec<Run>,
     /// One owner beside many of another namespace.
     pub(crate) fairness: Option<Fairness>,
+    /// Runnables.
+    pub(crate) reruns: Option<Reruns>,
 }
 
 impl Figures {
     /// The bars for these.
     pub(crate) fn bars(&self) -> Vec<Bar> {
         let mut bars = bars(&self.runs);
+        bars.extend(self.reruns.iter().flat_map(of_reruns));
         bars.extend(self.fairness.as_ref().map(of_fairness));
         bars
     }
 }
 
-/// Everything measured for one number of Workloads.
+/// Everything measured for one family and number of owners.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Run {
-    /// Number of Workloads.
+    /// Kind of the owners.
+    pub(crate) kind: &'static str,
+    /// Number of owners.
     pub(crate) owners: usize,
     /// Steps of the chain.
     pub(crate) steps: u8,
@@ -51,7 +57,7 @@ pub(crate) struct Run {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Measured {
-    /// All Workloads at once.
+    /// All owners at once.
     pub(crate) cold: Cold,
     /// Reconciles that change nothing.
     pub(crate) steady: Steady,
@@ -61,6 +67,6 @@ pub(crate) struct Measured {
     pub(crate) template_edit: TemplateEdit,
     /// Killed and started again.
     pub(crate) restart: Restart,
-    /// All Workloads deleted.
+    /// All owners deleted.
     pub(crate) deletion: Deletion,
 }

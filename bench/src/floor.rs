@@ -6,11 +6,13 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use serde::Serialize;
 
-use crate::api::{Api, STEPS, WORKLOADS, status_of};
+use crate::api::{Api, STEPS, status_of};
+use crate::args::Args;
+use crate::family::Family;
 use crate::latency::Latency;
 use crate::layout::{FLOOR, Owner, owners};
-use crate::objects::{new_revision, owner_status, stamped, workload};
-use crate::seen::{Step, Workload};
+use crate::objects::{chain_owner, new_revision, owner_status, stamped};
+use crate::seen::{OwnerSeen, Step};
 use crate::workers::each;
 use crate::world::{LIMIT, World};
 
@@ -34,21 +36,26 @@ pub(crate) struct Floor {
     pub(crate) cpu_seconds: BTreeMap<String, f64>,
 }
 
-/// Finds the number of requests in flight with which the bare client is fastest, and warms the API server by doing so.
+/// The number of requests in flight with which the bare client is fastest, if none is asked for; finding it also warms the API server.
+/// `write` takes a number of owners and the requests in flight.
 ///
 /// # Errors
 ///
 /// When the API server refuses.
 pub(crate) async fn best_concurrency(
+    args: &Args,
     world: &World,
     count: usize,
-    steps: u8,
+    write: impl AsyncFn(usize, usize) -> anyhow::Result<Duration>,
 ) -> anyhow::Result<usize> {
+    if let Some(asked) = args.concurrency {
+        return Ok(asked);
+    }
     let sample = count.min(SAMPLE);
     let mut fastest = BTreeMap::new();
     for round in 0..ROUNDS {
         for concurrency in CANDIDATES {
-            let taken = write_all(world, sample, steps, concurrency).await?;
+            let taken = write(sample, concurrency).await?;
             world.clear(FLOOR, sample).await?;
             if round > 0 {
                 let best = fastest.entry(concurrency).or_insert(taken);
@@ -94,17 +101,22 @@ pub(crate) fn spent(
         .collect()
 }
 
-async fn write_all(
+/// Writes everything for so many owners; returns the time until the last child status is seen.
+///
+/// # Errors
+///
+/// When the API server refuses.
+pub(crate) async fn write_all(
     world: &World,
     count: usize,
     steps: u8,
     concurrency: usize,
 ) -> anyhow::Result<Duration> {
-    let client = world.client.clone();
+    let (client, family) = (world.client.clone(), world.family);
     let start = Instant::now();
     each(concurrency, owners(FLOOR, count), move |owner| {
         let client = client.clone();
-        async move { write_one(&client, &owner, steps).await }
+        async move { write_one(&client, family, &owner, steps).await }
     })
     .await?;
     let objects = count * usize::from(steps);
@@ -122,29 +134,32 @@ async fn write_all(
 
 /// All writes of one owner, in the order a controller would send them. Nothing is waited for: the same bytes as fast as
 /// the API server takes them.
-async fn write_one(client: &Api, owner: &Owner, steps: u8) -> anyhow::Result<()> {
-    let path = WORKLOADS.at(&owner.key);
+async fn write_one(client: &Api, family: &Family, owner: &Owner, steps: u8) -> anyhow::Result<()> {
+    let path = family.owners.at(&owner.key);
     let uid = client
         .create(
-            &WORKLOADS.within(&owner.key.namespace),
-            &workload(owner, FIRST_REVISION),
+            &family.owners.within(&owner.key.namespace),
+            &chain_owner(family, owner, FIRST_REVISION),
         )
         .await?;
     for step in 1..=steps {
         client
             .apply(
                 &STEPS.at(&owner.step(step)),
-                &stamped(owner, &uid, step, FIRST_REVISION),
+                &stamped(family, owner, &uid, step, FIRST_REVISION),
             )
             .await?;
         if step == 1 {
             client
-                .merge(&status_of(&path), &owner_status(owner, 1, steps))
+                .merge(&status_of(&path), &owner_status(family, owner, 1, steps))
                 .await?;
         }
     }
     client
-        .merge(&status_of(&path), &owner_status(owner, steps, steps))
+        .merge(
+            &status_of(&path),
+            &owner_status(family, owner, steps, steps),
+        )
         .await
 }
 
@@ -180,17 +195,20 @@ async fn chain(
     revision: String,
 ) -> anyhow::Result<Duration> {
     let before = world
-        .workloads
+        .owners
         .get(&owner.key)
-        .context("a Workload is missing")?;
+        .context("an owner is missing")?;
     let (uid, generation) = (before.metadata.uid, before.metadata.generation);
-    let changed = world.workloads.when(&owner.key, move |now: &Workload| {
+    let changed = world.owners.when(&owner.key, move |now: &OwnerSeen| {
         now.metadata.generation > generation
     });
     let start = Instant::now();
     world
         .client
-        .merge(&WORKLOADS.at(&owner.key), &new_revision(&revision))
+        .merge(
+            &world.family.owners.at(&owner.key),
+            &new_revision(&revision),
+        )
         .await?;
     changed.await?;
     for step in 1..=steps {
@@ -201,7 +219,7 @@ async fn chain(
             .client
             .apply(
                 &STEPS.at(&owner.step(step)),
-                &stamped(owner, &uid, step, &revision),
+                &stamped(world.family, owner, &uid, step, &revision),
             )
             .await?;
         let seen = tokio::time::timeout(LIMIT, seen)

@@ -21,7 +21,7 @@ pub(crate) struct Key {
     pub(crate) name: String,
 }
 
-/// A Workload to be.
+/// An owner to be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Owner {
     /// Where it lives and what it is called.

@@ -1,4 +1,4 @@
-//! Measures the supply-chain controller against the floor: the writes that nobody can avoid, sent by a client that does
+//! Measures the controllers against the floor: the writes that nobody can avoid, sent by a client that does
 //! nothing else, on the same API server in the same run.
 //!
 //! ```text
@@ -6,6 +6,7 @@
 //!    │  ├───► floor.rs     the bare client
 //!    │  └───► phases/      cold, steady, change, restart, end ──► controller.rs, the child process under test
 //!    │        phases/fairness.rs, on a control plane of its own
+//!    │        reruns.rs ─► reruns/: Runnables, beside the same bare client, steady and restart
 //!    └──────► report.rs, bars.rs     text; audit.rs ─► tally.rs, proc_stat.rs, exposition.rs: where figures come from
 //! ```
 //!
@@ -19,6 +20,7 @@ mod census;
 mod controller;
 mod downstream;
 mod exposition;
+mod family;
 mod figures;
 mod floor;
 mod latency;
@@ -28,6 +30,7 @@ mod observe;
 mod phases;
 mod proc_stat;
 mod report;
+mod reruns;
 mod run;
 mod seen;
 mod table;
@@ -35,14 +38,16 @@ mod tally;
 mod workers;
 mod world;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use clap::Parser as _;
 use serde_json::json;
 
 use crate::args::Args;
 use crate::bars::Bar;
+use crate::family::{DELIVERY, Family, RUNNABLE, SUPPLY_CHAIN};
 use crate::figures::Figures;
 use crate::run::say;
 
@@ -58,29 +63,31 @@ async fn main() -> anyhow::Result<ExitCode> {
     })
 }
 
+/// A family and its controller; without one, only the floor is measured.
+type Measured = (&'static Family, Option<PathBuf>);
+
 async fn measure(args: &Args) -> anyhow::Result<Vec<Bar>> {
-    let binary = if args.floor_only {
-        None
-    } else {
-        Some(controller::binary(args)?)
-    };
-    let mut owners = args.owners.clone();
-    owners.sort_unstable();
-    if args.fairness_only {
-        owners.clear();
-    }
     let mut figures = Figures::default();
-    for count in owners {
-        let run = run::run(args, count, binary.as_deref()).await?;
-        figures.runs.push(run);
-        // Written after each run: the longest one, which comes last, may be interrupted.
-        write(args, &figures)?;
-    }
-    if let Some(binary) = binary.filter(|_| args.crowd > 0) {
-        let fairness = phases::fairness::measure(args, &binary).await?;
-        say(&format!("fairness       {}", report::fairness(&fairness)));
-        figures.fairness = Some(fairness);
-        write(args, &figures)?;
+    for (family, binary) in controllers(args)? {
+        let binary = binary.as_deref();
+        if family.is(&RUNNABLE) {
+            figures.reruns = Some(reruns::measure(args, binary).await?);
+            write(args, &figures)?;
+            continue;
+        }
+        for count in counts(args, family) {
+            let run = run::run(args, family, count, binary).await?;
+            figures.runs.push(run);
+            // Written after each run: a later one may be interrupted.
+            write(args, &figures)?;
+        }
+        let crowded = family.is(&SUPPLY_CHAIN) && args.crowd > 0;
+        if let Some(binary) = binary.filter(|_| crowded) {
+            let fairness = phases::fairness::measure(args, binary).await?;
+            say(&format!("fairness       {}", report::fairness(&fairness)));
+            figures.fairness = Some(fairness);
+            write(args, &figures)?;
+        }
     }
     let bars = figures.bars();
     if !bars.is_empty() {
@@ -89,12 +96,45 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Bar>> {
     Ok(bars)
 }
 
+/// What is measured, each with its binary: all are built before the first is started.
+fn controllers(args: &Args) -> anyhow::Result<Vec<Measured>> {
+    let mut families = args.families.clone();
+    if args.fairness_only {
+        families = vec![&SUPPLY_CHAIN];
+    }
+    ensure!(
+        args.controller.is_none() || families.len() == 1,
+        "--controller is one binary: name its --family"
+    );
+    let with_binary = |family: &'static Family| {
+        let binary = (!args.floor_only).then(|| controller::binary(args, family));
+        Ok((family, binary.transpose()?))
+    };
+    families.into_iter().map(with_binary).collect()
+}
+
+/// Numbers of owners, the smallest first.
+fn counts(args: &Args, family: &Family) -> Vec<usize> {
+    let mut counts = match family {
+        _ if args.fairness_only => Vec::new(),
+        family if family.is(&DELIVERY) => args.deliverables.clone(),
+        _ => args.owners.clone(),
+    };
+    counts.sort_unstable();
+    counts
+}
+
 fn write(args: &Args, figures: &Figures) -> anyhow::Result<()> {
     let Some(file) = &args.json else {
         return Ok(());
     };
-    let Figures { runs, fairness } = figures;
-    let text = json!({"runs": runs, "fairness": fairness, "bars": figures.bars()});
+    let Figures {
+        runs,
+        fairness,
+        reruns,
+    } = figures;
+    let text =
+        json!({"runs": runs, "fairness": fairness, "reruns": reruns, "bars": figures.bars()});
     std::fs::write(file, serde_json::to_vec_pretty(&text)?)
         .with_context(|| file.display().to_string())
 }

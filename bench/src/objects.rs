@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::family::Family;
 use crate::layout::{Key, Owner};
 
 /// Group of the stamped kind.
@@ -15,7 +16,7 @@ pub(crate) const ACCOUNT: &str = "builder";
 /// ClusterRole with the rights on the stamped kind.
 pub(crate) const ROLE: &str = "bench-steps";
 
-const CARTO_API: &str = "carto.run/v1alpha1";
+pub(crate) const CARTO_API: &str = "carto.run/v1alpha1";
 const SELECTOR: &str = "bench.carto.run/chain";
 
 /// The stamped kind: a spec that is passed on, and a status that says so.
@@ -40,6 +41,9 @@ pub(crate) fn step_crd() -> Value {
                         "url": text,
                         "revision": text,
                         "observedGeneration": {"type": "integer", "format": "int64"},
+                        "conditions": {"type": "array", "items": {"type": "object", "properties": {
+                            "type": text, "status": text, "message": text,
+                        }}},
                     }},
                 }}},
             }],
@@ -77,15 +81,18 @@ pub(crate) fn role_binding(namespace: &str) -> Value {
     })
 }
 
-/// The template of a step: the first reads the Workload's source, each other one the output of the step before.
-pub(crate) fn template(step: u8) -> Value {
+/// The template of a step: the first reads the owner's source, each other one the output of the step before.
+pub(crate) fn template(family: &Family, step: u8) -> Value {
     let (value, revision) = if step == 1 {
         (
-            "$(workload.spec.source.git.url)$",
-            "$(workload.spec.source.git.ref.tag)$",
+            format!("$({}.spec.source.git.url)$", family.word),
+            format!("$({}.spec.source.git.ref.tag)$", family.word),
         )
     } else {
-        ("$(source.url)$", "$(source.revision)$")
+        (
+            "$(source.url)$".to_owned(),
+            "$(source.revision)$".to_owned(),
+        )
     };
     json!({
         "apiVersion": CARTO_API,
@@ -97,7 +104,7 @@ pub(crate) fn template(step: u8) -> Value {
             "template": {
                 "apiVersion": STEP_API,
                 "kind": "Step",
-                "metadata": {"name": format!("$(workload.metadata.name)$-{step}")},
+                "metadata": {"name": format!("$({}.metadata.name)$-{step}", family.word)},
                 "spec": {"value": value, "revision": revision},
             },
         },
@@ -110,7 +117,7 @@ pub(crate) fn template_name(step: u8) -> String {
 }
 
 /// The chain of so many steps.
-pub(crate) fn chain(steps: u8) -> Value {
+pub(crate) fn chain(family: &Family, steps: u8) -> Value {
     let resource = |step: u8| {
         let mut resource = json!({
             "name": template_name(step),
@@ -123,17 +130,17 @@ pub(crate) fn chain(steps: u8) -> Value {
     };
     json!({
         "apiVersion": CARTO_API,
-        "kind": "ClusterSupplyChain",
+        "kind": family.blueprint_kind,
         "metadata": {"name": CHAIN},
         "spec": {"selector": {SELECTOR: CHAIN}, "resources": (1..=steps).map(resource).collect::<Vec<_>>()},
     })
 }
 
-/// A developer's Workload.
-pub(crate) fn workload(owner: &Owner, revision: &str) -> Value {
+/// What a developer or operator writes: the owner of a chain.
+pub(crate) fn chain_owner(family: &Family, owner: &Owner, revision: &str) -> Value {
     json!({
         "apiVersion": CARTO_API,
-        "kind": "Workload",
+        "kind": family.kind,
         "metadata": {"name": owner.key.name, "namespace": owner.key.namespace, "labels": {SELECTOR: CHAIN}},
         "spec": {
             "serviceAccountName": ACCOUNT,
@@ -142,7 +149,7 @@ pub(crate) fn workload(owner: &Owner, revision: &str) -> Value {
     })
 }
 
-/// A change of the source, as a merge patch of a Workload.
+/// A change of the source, as a merge patch of an owner.
 pub(crate) fn new_revision(revision: &str) -> Value {
     json!({"spec": {"source": {"git": {"ref": {"tag": revision}}}}})
 }
@@ -152,8 +159,23 @@ pub(crate) fn step_status(url: &str, revision: &str, generation: i64) -> Value {
     json!({"status": {"url": url, "revision": revision, "observedGeneration": generation}})
 }
 
+/// What a controller downstream reports of a step that is a run: it has succeeded, too.
+pub(crate) fn run_status(url: &str, revision: &str, generation: i64) -> Value {
+    let mut status = step_status(url, revision, generation);
+    status["status"]["conditions"] =
+        json!([{"type": "Succeeded", "status": "True", "message": "done"}]);
+    status
+}
+
 /// The object that the bare client applies in the controller's place: of the same shape and size.
-pub(crate) fn stamped(owner: &Owner, uid: &str, step: u8, revision: &str) -> Value {
+pub(crate) fn stamped(
+    family: &Family,
+    owner: &Owner,
+    uid: &str,
+    step: u8,
+    revision: &str,
+) -> Value {
+    let label = |part: &str| format!("carto.run/{}-{part}", family.word);
     let Key { namespace, name } = owner.step(step);
     json!({
         "apiVersion": STEP_API,
@@ -162,9 +184,9 @@ pub(crate) fn stamped(owner: &Owner, uid: &str, step: u8, revision: &str) -> Val
             "name": name,
             "namespace": namespace,
             "labels": {
-                "carto.run/workload-name": owner.key.name,
-                "carto.run/workload-namespace": owner.key.namespace,
-                "carto.run/supply-chain-name": CHAIN,
+                (label("name")): owner.key.name,
+                (label("namespace")): owner.key.namespace,
+                (family.blueprint_label): CHAIN,
                 "carto.run/resource-name": template_name(step),
                 "carto.run/template-kind": "ClusterSourceTemplate",
                 "carto.run/cluster-template-name": template_name(step),
@@ -173,7 +195,7 @@ pub(crate) fn stamped(owner: &Owner, uid: &str, step: u8, revision: &str) -> Val
             "annotations": {"carto.run/rendered-digest": format!("sha256:{}", "0".repeat(64))},
             "ownerReferences": [{
                 "apiVersion": CARTO_API,
-                "kind": "Workload",
+                "kind": family.kind,
                 "name": owner.key.name,
                 "uid": uid,
                 "controller": true,
@@ -185,41 +207,20 @@ pub(crate) fn stamped(owner: &Owner, uid: &str, step: u8, revision: &str) -> Val
 }
 
 /// The status that the bare client writes in the controller's place when so many steps are done.
-pub(crate) fn owner_status(owner: &Owner, done: u8, of: u8) -> Value {
+pub(crate) fn owner_status(family: &Family, owner: &Owner, done: u8, of: u8) -> Value {
     let ready = if done == of { "True" } else { "Unknown" };
     let conditions = [
-        "SupplyChainReady",
+        family.blueprint_condition,
         "ResourcesSubmitted",
         "ResourcesHealthy",
         "Ready",
     ];
     json!({"status": {
         "observedGeneration": 1,
-        "supplyChainRef": {"kind": "ClusterSupplyChain", "name": CHAIN},
+        (family.blueprint_ref): {"kind": family.blueprint_kind, "name": CHAIN},
         "conditions": conditions.map(|of_type| condition(of_type, ready)),
         "resources": (1..=of).map(|step| resource_status(owner, step, step <= done)).collect::<Vec<_>>(),
     }})
-}
-
-/// The same object for a Deliverable in place of a Workload.
-///
-/// # Errors
-///
-/// None in fact: it is text in place of other text.
-pub(crate) fn for_delivery(object: &Value) -> serde_json::Result<Value> {
-    let text = [
-        ("supplyChainRef", "deliveryRef"),
-        ("SupplyChainReady", "DeliveryReady"),
-        ("ClusterSupplyChain", "ClusterDelivery"),
-        ("Workload", "Deliverable"),
-        ("carto.run/workload-", "carto.run/deliverable-"),
-        ("carto.run/supply-chain-name", "carto.run/delivery-name"),
-    ]
-    .into_iter()
-    .fold(object.to_string(), |text, (ours, theirs)| {
-        text.replace(ours, theirs)
-    });
-    serde_json::from_str(&text)
 }
 
 fn resource_status(owner: &Owner, step: u8, done: bool) -> Value {
@@ -246,7 +247,8 @@ fn resource_status(owner: &Owner, step: u8, done: bool) -> Value {
     status
 }
 
-fn condition(of_type: &str, status: &str) -> Value {
+/// A condition of an owner.
+pub(crate) fn condition(of_type: &str, status: &str) -> Value {
     json!({
         "type": of_type,
         "status": status,
@@ -266,7 +268,7 @@ fn output(name: &str, preview: &str) -> Value {
 }
 
 /// Some time: the API server only checks its form.
-const MOMENT: &str = "2026-01-01T00:00:00Z";
+pub(crate) const MOMENT: &str = "2026-01-01T00:00:00Z";
 
 /// The source of an owner, which all objects of its chain carry.
 pub(crate) fn url(owner: &Owner) -> String {
@@ -279,14 +281,16 @@ pub(crate) fn url(owner: &Owner) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::family::{DELIVERY, SUPPLY_CHAIN};
     use crate::layout::{TEAM, owners};
     use api_types::validation::{AnyPath, validate};
 
     #[test]
     fn the_chain_and_its_templates_are_valid() {
-        let mut objects = vec![chain(5)];
-        objects.extend((1..=5).map(template));
-        for object in objects {
+        for object in [&SUPPLY_CHAIN, &DELIVERY].into_iter().flat_map(|family| {
+            let templates = (1..=5).map(move |step| template(family, step));
+            templates.chain([chain(family, 5)])
+        }) {
             let kind = object["kind"].as_str().unwrap().to_owned();
             let verdict = validate(&kind, &object, &AnyPath);
             assert!(
@@ -298,7 +302,7 @@ mod tests {
 
     #[test]
     fn each_step_takes_the_output_of_the_one_before() {
-        let chain = chain(3);
+        let chain = chain(&SUPPLY_CHAIN, 3);
         assert_eq!(chain["spec"]["resources"][0]["sources"], Value::Null);
         assert_eq!(
             chain["spec"]["resources"][2]["sources"][0]["resource"],
@@ -307,15 +311,15 @@ mod tests {
     }
 
     #[test]
-    fn a_deliverable_takes_the_place_of_a_workload_everywhere() {
+    fn a_deliverable_is_read_by_its_own_types_and_leaves_its_own_labels() {
         let owner = &owners(TEAM, 1)[0];
         let deliverable: api_types::Deliverable =
-            serde_json::from_value(for_delivery(&workload(owner, "v1")).unwrap()).unwrap();
+            serde_json::from_value(chain_owner(&DELIVERY, owner, "v1")).unwrap();
         assert_eq!(
             deliverable.spec.service_account_name.as_deref(),
             Some(ACCOUNT)
         );
-        let stamped = for_delivery(&stamped(owner, "uid", 1, "v1")).unwrap();
+        let stamped = stamped(&DELIVERY, owner, "uid", 1, "v1");
         assert_eq!(
             stamped["metadata"]["ownerReferences"][0]["kind"],
             "Deliverable"
@@ -324,17 +328,18 @@ mod tests {
             stamped["metadata"]["labels"]["carto.run/deliverable-name"],
             "app-0"
         );
-        let status = for_delivery(&owner_status(owner, 5, 5)).unwrap();
+        let mut status = owner_status(&DELIVERY, owner, 5, 5);
         let status: api_types::DeliverableStatus =
-            serde_json::from_value(status["status"].clone()).unwrap();
-        assert_eq!(status.resources.len(), 5);
+            serde_json::from_value(status["status"].take()).unwrap();
+        assert!(status.resources.len() == 5 && status.delivery_ref.name.is_some());
     }
 
     #[test]
     fn the_floors_status_is_one_a_controller_could_write() {
         let owner = &owners(TEAM, 1)[0];
         let of = |done| -> api_types::WorkloadStatus {
-            serde_json::from_value(owner_status(owner, done, 5)["status"].take()).unwrap()
+            serde_json::from_value(owner_status(&SUPPLY_CHAIN, owner, done, 5)["status"].take())
+                .unwrap()
         };
         let (progress, ready) = (of(2), of(5));
         assert_eq!(

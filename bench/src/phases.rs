@@ -18,7 +18,7 @@ pub(crate) struct Stage<'a> {
     pub(crate) program: &'a Program,
     /// The controller, as long as it runs.
     pub(crate) controller: Controller,
-    /// Number of Workloads.
+    /// Number of owners.
     pub(crate) count: usize,
     /// Steps of the chain.
     pub(crate) steps: u8,
@@ -34,13 +34,14 @@ impl Stage<'_> {
 
     /// Adds what one would look at first when a wait was in vain.
     pub(crate) fn explain(&self, error: anyhow::Error) -> anyhow::Error {
-        let owner = self.world.workloads.laggard();
+        let owner = self.world.owners.laggard();
         let ready = owner.as_ref().and_then(|owner| owner.ready());
         let who = owner
             .as_ref()
             .map_or("none", |owner| owner.metadata.name.as_str());
         error.context(format!(
-            "a Workload that lags: {who}, Ready: {ready:?}\nthe controller's log ends with:\n{}",
+            "a {} that lags: {who}, Ready: {ready:?}\nthe controller's log ends with:\n{}",
+            self.world.family.kind,
             self.controller.log_tail()
         ))
     }

@@ -11,6 +11,7 @@ use crate::phases::cold::Cold;
 use crate::phases::end::Deletion;
 use crate::phases::fairness::{Fairness, Singles};
 use crate::phases::steady::{Restart, Steady};
+use crate::reruns::{Reruns, Rounds, Runs};
 use crate::table::Table;
 use crate::tally::Requests;
 
@@ -44,13 +45,56 @@ pub(crate) fn cold(cold: &Cold, against: &Floor, owners: usize) -> String {
         .copied()
         .unwrap_or(f64::NAN);
     format!(
-        "{:.2} s, {:.2} × floor; {per_owner:.2} requests per Workload and {events:.2} events; controller {cpu:.2} s CPU for {} reconciles, {:.1} MiB peak\n{}{}",
+        "{:.2} s, {:.2} × floor; {per_owner:.2} requests per owner and {events:.2} events; controller {cpu:.2} s CPU for {} reconciles, {:.1} MiB peak\n{}{}",
         cold.seconds,
         cold.seconds / against.seconds,
         cold.reconciles,
         cold.usage.peak_rss_mib,
         requests(&cold.requests),
         cpu_table(&against.cpu_seconds, &cold.cpu_seconds),
+    )
+}
+
+/// All rounds of runs, and what they cost the controller.
+#[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
+pub(crate) fn runs(runs: &Runs, reruns: &Reruns) -> String {
+    let floor = &reruns.floor;
+    let count = reruns.runs() as f64;
+    format!(
+        "{}; {:.2} × floor; {:.2} requests per run and {:.2} events; {:.1} MiB peak\n{}{}",
+        rounds(&runs.rounds),
+        runs.rounds.seconds() / floor.seconds(),
+        runs.requests.sum() as f64 / count,
+        runs.requests.events as f64 / count,
+        runs.usage.peak_rss_mib,
+        requests(&runs.requests),
+        cpu_table(&floor.cpu_seconds, &runs.rounds.cpu_seconds),
+    )
+}
+
+/// Single runs, against those of the bare client.
+pub(crate) fn single(single: Option<&Latency>, against: Option<&Latency>) -> String {
+    let Some((single, floor)) = single.zip(against) else {
+        return "not asked for".to_owned();
+    };
+    let ratio = single.p50_ms / floor.p50_ms;
+    format!("{}; p50 {ratio:.2} × floor", latency(single))
+}
+
+/// Rounds of runs.
+pub(crate) fn rounds(rounds: &Rounds) -> String {
+    let each: Vec<String> = rounds
+        .each
+        .iter()
+        .map(|seconds| format!("{seconds:.2}"))
+        .collect();
+    format!(
+        "{:.2} s ({}) with {} requests in flight; at most {} runs at a time, {} in the end",
+        rounds.seconds(),
+        each.join(" + "),
+        rounds.concurrency,
+        rounds.most,
+        rounds.left,
     )
 }
 

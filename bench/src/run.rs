@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::args::Args;
 use crate::controller::Program;
+use crate::family::Family;
 use crate::figures::{Measured, Run};
 use crate::floor;
 use crate::layout::{FLOOR, TEAM};
@@ -11,17 +12,25 @@ use crate::phases::{Stage, change, cold, end, steady};
 use crate::report;
 use crate::world::World;
 
-/// Measures everything for one number of Workloads. `binary` is the controller's; without it, only the floor is measured.
+/// Measures everything for one number of owners. `binary` is the controller's; without it, only the floor is measured.
 ///
 /// # Errors
 ///
 /// When the control plane or the controller fails, or a phase does not come to its end.
-pub(crate) async fn run(args: &Args, count: usize, binary: Option<&Path>) -> anyhow::Result<Run> {
-    say(&format!("\nN = {count} Workloads × {} steps", args.steps));
-    let mut world = World::start().await?;
+pub(crate) async fn run(
+    args: &Args,
+    family: &'static Family,
+    count: usize,
+    binary: Option<&Path>,
+) -> anyhow::Result<Run> {
+    say(&format!(
+        "\nN = {count} {}s × {} steps",
+        family.kind, args.steps
+    ));
+    let mut world = World::start(family).await?;
     let run = phases(args, &mut world, count, binary).await;
     if let Some(folder) = &args.logs {
-        world.keep_audit_log(&folder.join(format!("audit-{count}.log")))?;
+        world.keep_audit_log(&folder.join(format!("audit-{}-{count}.log", family.name)))?;
     }
     run
 }
@@ -33,10 +42,9 @@ async fn phases(
     binary: Option<&Path>,
 ) -> anyhow::Result<Run> {
     world.furnish(FLOOR, count).await?;
-    let concurrency = match args.concurrency {
-        Some(concurrency) => concurrency,
-        None => floor::best_concurrency(world, count, args.steps).await?,
-    };
+    let write =
+        async |owners, in_flight| floor::write_all(world, owners, args.steps, in_flight).await;
+    let concurrency = floor::best_concurrency(args, world, count, write).await?;
     world.let_control_plane_rest().await?;
     let floor = floor::measure(world, count, args.steps, concurrency).await?;
     say(&format!("floor          {}", report::floor(&floor)));
@@ -46,6 +54,7 @@ async fn phases(
     }
     world.clear(FLOOR, count).await?;
     let mut run = Run {
+        kind: world.family.kind,
         owners: count,
         steps: args.steps,
         floor_again: floor.clone(),
@@ -70,7 +79,8 @@ async fn controller(
 ) -> anyhow::Result<Measured> {
     world.furnish(TEAM, run.owners).await?;
     world.write_blueprint(args.steps).await?;
-    let program = program(args, world, binary, &run.owners.to_string())?;
+    let name = format!("{}-{}", world.family.name, run.owners);
+    let program = program(args, world, binary, &name)?;
     let controller = program.start().await?;
     let (count, steps, concurrency) = (run.owners, args.steps, run.floor.concurrency);
     let mut stage = Stage {
@@ -125,6 +135,7 @@ pub(crate) fn program(
     name: &str,
 ) -> anyhow::Result<Program> {
     Ok(Program {
+        family: world.family,
         path: binary.to_owned(),
         args: args.more.clone(),
         metrics_port: args.metrics_port,

@@ -79,24 +79,34 @@ impl Step {
     }
 }
 
-/// A Workload.
+/// An owner: a Workload, a Deliverable or a Runnable.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Workload {
+pub(crate) struct OwnerSeen {
     /// Metadata.
     pub(crate) metadata: Metadata,
     /// What the controller reported.
-    pub(crate) status: WorkloadStatus,
+    pub(crate) status: OwnerStatus,
 }
 
-/// The status of a Workload.
+/// The status of an owner.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct WorkloadStatus {
+pub(crate) struct OwnerStatus {
     /// The generation it speaks of.
     pub(crate) observed_generation: i64,
     /// Conditions.
     pub(crate) conditions: Vec<Condition>,
+    /// Of a Runnable: what its last good run gave.
+    pub(crate) outputs: Outputs,
+}
+
+/// What a run gave.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Outputs {
+    /// The revision it was made for.
+    pub(crate) revision: String,
 }
 
 /// A condition.
@@ -113,7 +123,7 @@ pub(crate) struct Condition {
     pub(crate) message: String,
 }
 
-impl Workload {
+impl OwnerSeen {
     /// Whether it is Ready, for its present spec.
     pub(crate) fn is_ready(&self) -> bool {
         let current = self.status.observed_generation == self.metadata.generation;
@@ -135,7 +145,7 @@ impl Seen for Step {
     }
 }
 
-impl Seen for Workload {
+impl Seen for OwnerSeen {
     fn metadata(&self) -> &Metadata {
         &self.metadata
     }
@@ -148,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_workload_is_ready_only_for_the_generation_its_status_speaks_of() {
-        let workload = |observed: i64, status: &str| -> Workload {
+        let workload = |observed: i64, status: &str| -> OwnerSeen {
             serde_json::from_value(json!({
                 "metadata": {"name": "a", "namespace": "n", "generation": 2, "managedFields": [{"manager": "x"}]},
                 "status": {"observedGeneration": observed, "conditions": [

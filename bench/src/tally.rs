@@ -10,8 +10,8 @@ pub(crate) const CLIENT_AGENT: &str = "bench-client";
 pub(crate) const DOWNSTREAM_AGENT: &str = "bench-downstream";
 /// The User-Agent of the bench's watches.
 pub(crate) const OBSERVER_AGENT: &str = "bench-observer";
-/// How the User-Agent of the controller under test starts.
-const CONTROLLER_AGENT: &str = "carto-supplychain";
+/// How the User-Agent of each of the controllers starts; only the one under test runs.
+const CONTROLLER_AGENT: &str = "carto-";
 
 /// Who sent a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -12,17 +12,20 @@ use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::api::{
-    ACCOUNTS, Api, CHAINS, CLUSTER_ROLES, CONFIG_MAPS, DEFINITIONS, NAMESPACES, ROLE_BINDINGS,
-    STEPS, TEMPLATES, WORKLOADS, step_definition,
+    ACCOUNTS, Api, CLUSTER_ROLES, CONFIG_MAPS, DEFINITIONS, NAMESPACES, ROLE_BINDINGS, STEPS,
+    TEMPLATES, step_definition,
 };
 use crate::audit::AuditLog;
 use crate::census::Census;
 use crate::downstream::{Pending, answer};
+use crate::family::{Family, RUNNABLE};
 use crate::layout::namespaces;
-use crate::objects::{account, chain, role, role_binding, step_crd, template};
+use crate::objects::{
+    account, chain, role, role_binding, run_status, step_crd, step_status, template,
+};
 use crate::observe::observe;
 use crate::proc_stat::{processes_naming, usage};
-use crate::seen::{Step, Workload};
+use crate::seen::{OwnerSeen, Step};
 use crate::tally::{Agent, CLIENT_AGENT, DOWNSTREAM_AGENT, OBSERVER_AGENT, Tally};
 use crate::workers::each;
 
@@ -40,8 +43,10 @@ pub(crate) struct World {
     _tasks: JoinSet<()>,
     /// Stamped objects.
     pub(crate) steps: Arc<Census<Step>>,
-    /// Workloads.
-    pub(crate) workloads: Arc<Census<Workload>>,
+    /// Owners of the family.
+    pub(crate) owners: Arc<Census<OwnerSeen>>,
+    /// What is measured here.
+    pub(crate) family: &'static Family,
     /// The bench as a user, and as the bare client.
     pub(crate) client: Api,
     audit: AuditLog,
@@ -55,7 +60,7 @@ impl World {
     /// # Errors
     ///
     /// When the control plane does not start.
-    pub(crate) async fn start() -> anyhow::Result<Self> {
+    pub(crate) async fn start(family: &'static Family) -> anyhow::Result<Self> {
         let home = Scratch::new("carto-bench-")?;
         let data = home.path().join("plane");
         // Garbage collection learns of kinds when it starts, and then only every 30 s; so they are there before it.
@@ -70,12 +75,13 @@ impl World {
             .await?;
         let client = Api::connect(&plane, CLIENT_AGENT)?;
         let mut tasks = JoinSet::new();
-        let (steps, workloads) = watch_all(&plane, &mut tasks)?;
+        let (steps, owners) = watch_all(family, &plane, &mut tasks)?;
         let audit = AuditLog::new(plane.folder().join("audit.log"));
         Ok(Self {
             _tasks: tasks,
             steps,
-            workloads,
+            owners,
+            family,
             client,
             audit,
             plane,
@@ -147,22 +153,25 @@ impl World {
     pub(crate) async fn write_blueprint(&self, steps: u8) -> anyhow::Result<()> {
         for step in 1..=steps {
             self.client
-                .create(&TEMPLATES.everywhere(), &template(step))
+                .create(&TEMPLATES.everywhere(), &template(self.family, step))
                 .await?;
         }
         self.client
-            .create(&CHAINS.everywhere(), &chain(steps))
+            .create(
+                &self.family.blueprints.everywhere(),
+                &chain(self.family, steps),
+            )
             .await?;
         Ok(())
     }
 
-    /// Removes all Workloads and stamped objects of so many owners; nothing is left to garbage collection.
+    /// Removes all owners and stamped objects of so many owners; nothing is left to garbage collection.
     ///
     /// # Errors
     ///
     /// When they do not go.
     pub(crate) async fn clear(&self, prefix: &str, owners: usize) -> anyhow::Result<()> {
-        for kind in [STEPS, WORKLOADS] {
+        for kind in [STEPS, self.family.owners] {
             let client = self.client.clone();
             each(
                 SETUP_IN_FLIGHT,
@@ -177,9 +186,7 @@ impl World {
         self.steps
             .emptied("all stamped objects are gone", LIMIT)
             .await?;
-        self.workloads
-            .emptied("all Workloads are gone", LIMIT)
-            .await
+        self.owners.emptied("all owners are gone", LIMIT).await
     }
 
     /// Forgets the requests so far.
@@ -312,12 +319,22 @@ fn is_established(definition: &Value) -> bool {
         .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
-type Watched = (Arc<Census<Step>>, Arc<Census<Workload>>);
+type Watched = (Arc<Census<Step>>, Arc<Census<OwnerSeen>>);
 
-fn watch_all(plane: &ControlPlane, tasks: &mut JoinSet<()>) -> anyhow::Result<Watched> {
-    let (steps, workloads) = (Arc::new(Census::default()), Arc::new(Census::default()));
+fn watch_all(
+    family: &'static Family,
+    plane: &ControlPlane,
+    tasks: &mut JoinSet<()>,
+) -> anyhow::Result<Watched> {
+    let (steps, owners) = (Arc::new(Census::default()), Arc::new(Census::default()));
     let (due, to_answer) = mpsc::unbounded_channel();
-    tasks.spawn(answer(Api::connect(plane, DOWNSTREAM_AGENT)?, to_answer));
+    let status = if family.is(&RUNNABLE) {
+        run_status
+    } else {
+        step_status
+    };
+    let downstream = Api::connect(plane, DOWNSTREAM_AGENT)?;
+    tasks.spawn(answer(downstream, status, to_answer));
     let (observer, census) = (Api::connect(plane, OBSERVER_AGENT)?, steps.clone());
     tasks.spawn(async move {
         let mut pending = Pending::default();
@@ -330,9 +347,11 @@ fn watch_all(plane: &ControlPlane, tasks: &mut JoinSet<()>) -> anyhow::Result<Wa
         };
         observe(&observer, STEPS, told).await;
     });
-    let (observer, census) = (Api::connect(plane, OBSERVER_AGENT)?, workloads.clone());
-    tasks.spawn(async move { observe(&observer, WORKLOADS, |change| census.record(change)).await });
-    Ok((steps, workloads))
+    let (observer, census) = (Api::connect(plane, OBSERVER_AGENT)?, owners.clone());
+    tasks.spawn(
+        async move { observe(&observer, family.owners, |change| census.record(change)).await },
+    );
+    Ok((steps, owners))
 }
 
 #[cfg(test)]

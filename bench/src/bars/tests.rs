@@ -9,6 +9,7 @@ use crate::phases::end::Deletion;
 use crate::phases::fairness::Singles;
 use crate::phases::steady::{Restart, Steady};
 use crate::proc_stat::Usage;
+use crate::reruns::{Rounds, Runs};
 use crate::tally::Requests;
 
 fn floor(seconds: f64) -> Floor {
@@ -85,6 +86,7 @@ fn good_run(owners: usize) -> Run {
         },
     };
     Run {
+        kind: "Workload",
         owners,
         steps: 5,
         floor: floor(10.0),
@@ -115,7 +117,7 @@ fn each_bar_is_missed_by_the_figure_it_is_for() {
     type Change = fn(&mut Measured);
     let cases: [(&str, Change); 8] = [
         ("cold, ratio to the floor", |run| run.cold.seconds = 15.1),
-        ("cold, requests per Workload (events aside)", |run| {
+        ("cold, requests per owner (events aside)", |run| {
             run.cold.requests.gets = 1;
         }),
         ("steady, writes", |run| run.steady.requests.writes = 1),
@@ -132,7 +134,7 @@ fn each_bar_is_missed_by_the_figure_it_is_for() {
         }),
     ];
     for (what, change) in cases {
-        assert_eq!(missed(change), [format!("N=300: {what}")]);
+        assert_eq!(missed(change), [format!("300 Workloads: {what}")]);
     }
 }
 
@@ -154,6 +156,82 @@ fn growth_compares_the_largest_run_with_the_smallest() {
             .iter()
             .all(|bar| !bar.what.contains("against N"))
     );
+}
+
+/// Runs that clear every bar by a little.
+fn good_reruns() -> Reruns {
+    let of_owners = good_run(100).measured.unwrap();
+    let rounds = |seconds, most| Rounds {
+        each: vec![seconds / 2.0; 2],
+        concurrency: 8,
+        most,
+        left: 100,
+        cpu_seconds: BTreeMap::new(),
+    };
+    let measured = crate::reruns::Measured {
+        runs: Runs {
+            rounds: rounds(14.9, 300),
+            reconciles: 1,
+            requests: Requests {
+                writes: 1200,
+                ..Requests::default()
+            },
+            usage: of_owners.cold.usage,
+        },
+        single: Some(latency(39.0)),
+        steady: of_owners.steady,
+        restart: of_owners.restart,
+        deletion: of_owners.deletion,
+    };
+    Reruns {
+        runnables: 100,
+        again: 1,
+        kept: 1,
+        floor: rounds(10.0, 100),
+        floor_again: rounds(10.0, 100),
+        single: Some(latency(20.0)),
+        measured: Some(measured),
+    }
+}
+
+#[test]
+fn each_bar_of_runnables_is_missed_by_the_figure_it_is_for() {
+    type Change = fn(&mut crate::reruns::Measured);
+    let missed = |change: Change| {
+        let mut reruns = good_reruns();
+        change(reruns.measured.as_mut().unwrap());
+        let bars = of_reruns(&reruns).into_iter();
+        bars.filter(|bar| !bar.is_cleared())
+            .map(|bar| bar.what)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(missed(|_| ()), Vec::<String>::new());
+    let cases: [(&str, Change); 7] = [
+        ("all rounds, ratio to the floor", |reruns| {
+            reruns.runs.rounds.each.push(0.2);
+        }),
+        ("requests per run (events aside)", |reruns| {
+            reruns.runs.requests.gets = 1;
+        }),
+        ("runs at a time, per Runnable", |reruns| {
+            reruns.runs.rounds.most = 301;
+        }),
+        ("runs in the end, per Runnable", |reruns| {
+            reruns.runs.rounds.left = 101;
+        }),
+        ("one run again, p50, ratio to the floor", |reruns| {
+            reruns.single = Some(latency(41.0));
+        }),
+        ("restart, writes", |reruns| {
+            reruns.restart.requests.writes = 1;
+        }),
+        ("peak memory, MiB", |reruns| {
+            reruns.runs.usage.peak_rss_mib = 61.0;
+        }),
+    ];
+    for (what, change) in cases {
+        assert_eq!(missed(change), [format!("100 Runnables: {what}")]);
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Changes: one Workload's source, and one template of all Workloads.
+//! Changes: one owner's source, and one template of all owners.
 
 use std::time::{Duration, Instant};
 
@@ -6,13 +6,13 @@ use anyhow::Context as _;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::api::{TEMPLATES, WORKLOADS};
+use crate::api::TEMPLATES;
 use crate::floor::spread;
 use crate::latency::Latency;
 use crate::layout::{Owner, step_of};
 use crate::objects::{new_revision, template_name};
 use crate::phases::Stage;
-use crate::seen::{Step, Workload};
+use crate::seen::{OwnerSeen, Step};
 use crate::tally::{Agent, Requests};
 use crate::world::LIMIT;
 
@@ -24,7 +24,7 @@ const NOTE: &str = "edited";
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SourceChange {
-    /// From the change of the Workload until the last object of its chain carries it.
+    /// From the change of the owner until the last object of its chain carries it.
     pub(crate) latency: Latency,
     /// Requests of the controller for all changes.
     pub(crate) requests: Requests,
@@ -34,13 +34,13 @@ pub(crate) struct SourceChange {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct TemplateEdit {
-    /// From the edit until each Workload's object carries it.
+    /// From the edit until each owner's object carries it.
     pub(crate) seconds: f64,
     /// Requests of the controller, until it came to rest.
     pub(crate) requests: Requests,
 }
 
-/// Changes single sources, one after the other, on different Workloads.
+/// Changes single sources, one after the other, on different owners.
 ///
 /// # Errors
 ///
@@ -65,9 +65,9 @@ pub(crate) async fn sources(stage: &mut Stage<'_>, changes: usize) -> anyhow::Re
 async fn source(stage: &Stage<'_>, owner: &Owner, revision: String) -> anyhow::Result<Duration> {
     let world = &*stage.world;
     let generation = world
-        .workloads
+        .owners
         .get(&owner.key)
-        .context("a Workload is missing")?
+        .context("an owner is missing")?
         .metadata
         .generation;
     let patch = new_revision(&revision);
@@ -79,22 +79,22 @@ async fn source(stage: &Stage<'_>, owner: &Owner, revision: String) -> anyhow::R
     let start = Instant::now();
     world
         .client
-        .merge(&WORKLOADS.at(&owner.key), &patch)
+        .merge(&world.family.owners.at(&owner.key), &patch)
         .await?;
     let seen = tokio::time::timeout(CHANGE_LIMIT, carried)
         .await
         .context("a change does not come through")??;
     // The next change starts from rest, or it would wait for this one's status.
     let at_rest =
-        move |owner: &Workload| owner.metadata.generation > generation && owner.is_ready();
-    let ready = world.workloads.when(&owner.key, at_rest);
+        move |owner: &OwnerSeen| owner.metadata.generation > generation && owner.is_ready();
+    let ready = world.owners.when(&owner.key, at_rest);
     tokio::time::timeout(CHANGE_LIMIT, ready)
         .await
-        .context("a Workload is not Ready again")??;
+        .context("an owner is not Ready again")??;
     Ok(seen - start)
 }
 
-/// Edits the template of the last step, which concerns one object of each Workload.
+/// Edits the template of the last step, which concerns one object of each owner.
 ///
 /// # Errors
 ///
@@ -116,7 +116,7 @@ pub(crate) async fn template(stage: &mut Stage<'_>) -> anyhow::Result<TemplateEd
         .world
         .steps
         .reach(
-            "each Workload's object carries the edit",
+            "each owner's object carries the edit",
             stage.count,
             LIMIT,
             carries_it,

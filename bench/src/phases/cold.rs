@@ -1,4 +1,4 @@
-//! Cold: all Workloads are created at once; how long until all are Ready, and at what cost?
+//! Cold: all owners are created at once; how long until all are Ready, and at what cost?
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use serde::Serialize;
 
-use crate::api::{CHAINS, WORKLOADS};
 use crate::floor::spent;
-use crate::objects::{CHAIN, workload};
+use crate::objects::{CHAIN, chain_owner};
 use crate::phases::Stage;
 use crate::proc_stat::Usage;
 use crate::tally::{Agent, Requests};
@@ -23,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(20);
 pub(crate) struct Cold {
     /// From the first create to the last Ready.
     pub(crate) seconds: f64,
-    /// Workloads reconciled, by the controller's own count.
+    /// Owners reconciled, by the controller's own count.
     pub(crate) reconciles: u64,
     /// Requests of the controller, until it came to rest.
     pub(crate) requests: Requests,
@@ -39,7 +38,7 @@ pub(crate) struct Cold {
 ///
 /// # Errors
 ///
-/// When not all Workloads become Ready.
+/// When not all owners become Ready.
 pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
     blueprint_ready(stage.world).await?;
     stage.world.let_control_plane_rest().await?;
@@ -49,13 +48,12 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
     let before = stage.world.cpu_seconds(pid)?;
     let start = Instant::now();
     create_all(stage).await?;
-    let ready =
-        stage
-            .world
-            .workloads
-            .reach("all Workloads are Ready", stage.count, LIMIT, |_, owner| {
-                owner.is_ready()
-            });
+    let ready = stage
+        .world
+        .owners
+        .reach("all owners are Ready", stage.count, LIMIT, |_, owner| {
+            owner.is_ready()
+        });
     ready.await.map_err(|error| stage.explain(error))?;
     let seconds = start.elapsed().as_secs_f64();
     let cpu_seconds = spent(&before, stage.world.cpu_seconds(pid)?);
@@ -71,13 +69,13 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
 }
 
 async fn create_all(stage: &Stage<'_>) -> anyhow::Result<()> {
-    let client = stage.world.client.clone();
+    let (client, family) = (stage.world.client.clone(), stage.world.family);
     each(stage.concurrency, stage.owners(), move |owner| {
         let client = client.clone();
         async move {
-            let collection = WORKLOADS.within(&owner.key.namespace);
+            let collection = family.owners.within(&owner.key.namespace);
             client
-                .create(&collection, &workload(&owner, "v1"))
+                .create(&collection, &chain_owner(family, &owner, "v1"))
                 .await
                 .map(drop)
         }
@@ -88,8 +86,9 @@ async fn create_all(stage: &Stage<'_>) -> anyhow::Result<()> {
 /// The controller has taken up its work when it says so of the blueprint.
 pub(crate) async fn blueprint_ready(world: &World) -> anyhow::Result<()> {
     let deadline = Instant::now() + LIMIT;
+    let blueprint = world.family.blueprints.named(CHAIN);
     loop {
-        let chain = world.client.read(&CHAINS.named(CHAIN)).await?;
+        let chain = world.client.read(&blueprint).await?;
         let conditions = chain["status"]["conditions"].as_array();
         let is_ready = |condition: &&serde_json::Value| {
             condition["type"] == "Ready" && condition["status"] == "True"
@@ -103,7 +102,8 @@ pub(crate) async fn blueprint_ready(world: &World) -> anyhow::Result<()> {
         }
         ensure!(
             Instant::now() < deadline,
-            "the ClusterSupplyChain does not become Ready: {}",
+            "the {} does not become Ready: {}",
+            world.family.blueprint_kind,
             chain["status"]
         );
         tokio::time::sleep(LOOK).await;

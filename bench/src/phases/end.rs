@@ -1,17 +1,16 @@
-//! The end: all Workloads are deleted.
+//! The end: all owners are deleted.
 
 use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::api::WORKLOADS;
 use crate::layout::{TEAM, namespaces};
 use crate::phases::Stage;
 use crate::tally::{Agent, Requests};
 use crate::workers::each;
 use crate::world::LIMIT;
 
-/// The deletion of all Workloads.
+/// The deletion of all owners.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Deletion {
@@ -28,14 +27,14 @@ pub(crate) struct Deletion {
 /// When the objects do not go.
 pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Deletion> {
     stage.world.forget_requests()?;
-    let client = stage.world.client.clone();
+    let (client, family) = (stage.world.client.clone(), stage.world.family);
     let start = Instant::now();
     each(
         stage.concurrency,
         namespaces(TEAM, stage.count),
         move |namespace| {
             let client = client.clone();
-            async move { client.delete_all(&WORKLOADS.within(&namespace)).await }
+            async move { client.delete_all(&family.owners.within(&namespace)).await }
         },
     )
     .await?;

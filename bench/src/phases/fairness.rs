@@ -10,16 +10,17 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use serde::Serialize;
 
-use crate::api::{DELIVERABLES, STEPS, WORKLOADS, status_of};
+use crate::api::{STEPS, status_of};
 use crate::args::Args;
 use crate::controller::{Controller, Program};
+use crate::family::{DELIVERY, SUPPLY_CHAIN};
 use crate::floor::spent;
 use crate::latency::Latency;
 use crate::layout::{CROWD, FLOOR, GUEST, Key, Owner, crowd};
-use crate::objects::{for_delivery, owner_status, stamped, workload};
+use crate::objects::{chain_owner, owner_status, stamped};
 use crate::phases::cold::blueprint_ready;
 use crate::run::{program, say};
-use crate::seen::{Step, Workload};
+use crate::seen::{OwnerSeen, Step};
 use crate::workers::each;
 use crate::world::{LIMIT, World};
 
@@ -116,7 +117,7 @@ pub(crate) async fn measure(args: &Args, binary: &Path) -> anyhow::Result<Fairne
         "\nfairness: one Workload beside {} × {} steps of another namespace",
         args.crowd, args.steps
     ));
-    let mut world = World::start().await?;
+    let mut world = World::start(&SUPPLY_CHAIN).await?;
     for prefix in [CROWD, GUEST, FLOOR] {
         world.furnish(prefix, 1).await?;
     }
@@ -165,9 +166,9 @@ async fn gather(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     each(CREATES_IN_FLIGHT, crowd(count), move |owner| {
         let client = client.clone();
         async move {
-            let collection = WORKLOADS.within(&owner.key.namespace);
+            let collection = SUPPLY_CHAIN.owners.within(&owner.key.namespace);
             client
-                .create(&collection, &workload(&owner, REVISION))
+                .create(&collection, &chain_owner(&SUPPLY_CHAIN, &owner, REVISION))
                 .await
                 .map(drop)
         }
@@ -178,10 +179,10 @@ async fn gather(stage: &mut Stage<'_>) -> anyhow::Result<()> {
         start.elapsed().as_secs_f64()
     ));
     stage.controller = stage.program.start().await?;
-    let of_crowd = |key: &Key, owner: &Workload| is_of_crowd(key) && owner.is_ready();
+    let of_crowd = |key: &Key, owner: &OwnerSeen| is_of_crowd(key) && owner.is_ready();
     stage
         .world
-        .workloads
+        .owners
         .reach(
             "the crowd is under way",
             UNDER_WAY.min(count),
@@ -217,7 +218,7 @@ async fn singles(stage: &Stage<'_>, name: &str) -> anyhow::Result<(Singles, usiz
     for number in WARM_UP..WARM_UP + args.singles {
         let taken = sample(world, name, number, args.steps).await?;
         if crowded {
-            let left = args.crowd.saturating_sub(world.workloads.count().reached);
+            let left = args.crowd.saturating_sub(world.owners.count().reached);
             if left == 0 {
                 break;
             }
@@ -276,12 +277,12 @@ fn single(prefix: &str, name: &str, number: usize) -> Owner {
 
 async fn by_controller(world: &World, owner: &Owner) -> anyhow::Result<(Duration, Duration)> {
     let first = world.steps.when(&owner.step(1), |_: &Step| true);
-    let ready = world.workloads.when(&owner.key, Workload::is_ready);
+    let ready = world.owners.when(&owner.key, OwnerSeen::is_ready);
     let start = Instant::now();
-    let collection = WORKLOADS.within(&owner.key.namespace);
+    let collection = SUPPLY_CHAIN.owners.within(&owner.key.namespace);
     world
         .client
-        .create(&collection, &workload(owner, REVISION))
+        .create(&collection, &chain_owner(&SUPPLY_CHAIN, owner, REVISION))
         .await?;
     let seen = async { anyhow::Ok((first.await?, ready.await?)) };
     let (first, ready) = tokio::time::timeout(SINGLE_LIMIT, seen)
@@ -295,22 +296,22 @@ async fn by_controller(world: &World, owner: &Owner) -> anyhow::Result<(Duration
 async fn by_bare_client(world: &World, owner: &Owner, steps: u8) -> anyhow::Result<Duration> {
     let client = &world.client;
     let start = Instant::now();
-    let collection = DELIVERABLES.within(&owner.key.namespace);
+    let collection = DELIVERY.owners.within(&owner.key.namespace);
     let uid = client
-        .create(&collection, &for_delivery(&workload(owner, REVISION))?)
+        .create(&collection, &chain_owner(&DELIVERY, owner, REVISION))
         .await?;
     for step in 1..=steps {
         let key = owner.step(step);
         let settled = world.steps.when(&key, Step::is_settled);
-        let object = for_delivery(&stamped(owner, &uid, step, REVISION))?;
+        let object = stamped(&DELIVERY, owner, &uid, step, REVISION);
         client.apply(&STEPS.at(&key), &object).await?;
         tokio::time::timeout(SINGLE_LIMIT, settled)
             .await
             .context("a bare client's step gets no status")??;
     }
-    let status = for_delivery(&owner_status(owner, steps, steps))?;
+    let status = owner_status(&DELIVERY, owner, steps, steps);
     client
-        .merge(&status_of(&DELIVERABLES.at(&owner.key)), &status)
+        .merge(&status_of(&DELIVERY.owners.at(&owner.key)), &status)
         .await?;
     Ok(start.elapsed())
 }

@@ -6,7 +6,6 @@ use anyhow::ensure;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::api::WORKLOADS;
 use crate::phases::Stage;
 use crate::proc_stat::Usage;
 use crate::tally::{Agent, Requests};
@@ -42,7 +41,7 @@ pub(crate) struct Restart {
     pub(crate) usage: Usage,
 }
 
-/// Forces reconciles by changing annotations of the Workloads.
+/// Forces reconciles by changing annotations of the owners.
 ///
 /// # Errors
 ///
@@ -78,11 +77,11 @@ pub(crate) async fn measure(stage: &mut Stage<'_>, wanted: u64) -> anyhow::Resul
 }
 
 async fn touch_all(stage: &Stage<'_>, round: u64) -> anyhow::Result<()> {
-    let client = stage.world.client.clone();
+    let (client, family) = (stage.world.client.clone(), stage.world.family);
     let touch = json!({"metadata": {"annotations": {"bench.carto.run/touch": round.to_string()}}});
     each(stage.concurrency, stage.owners(), move |owner| {
         let (client, touch) = (client.clone(), touch.clone());
-        async move { client.merge(&WORKLOADS.at(&owner.key), &touch).await }
+        async move { client.merge(&family.owners.at(&owner.key), &touch).await }
     })
     .await
 }

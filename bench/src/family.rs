@@ -1,0 +1,91 @@
+//! Which controller is measured, and what its kinds are called.
+
+use crate::api::{
+    DELIVERABLES, DELIVERIES, Kind, RUN_TEMPLATES, RUNNABLES, SUPPLY_CHAINS, WORKLOADS,
+};
+
+/// A controller, the kind of its owners and the kind of its blueprints.
+#[derive(Debug)]
+pub(crate) struct Family {
+    /// How the command line calls it.
+    pub(crate) name: &'static str,
+    /// The controller's crate and binary.
+    pub(crate) binary: &'static str,
+    /// Kind of the owners; also the label `kind` in the controller's metrics.
+    pub(crate) kind: &'static str,
+    /// The owners.
+    pub(crate) owners: Kind,
+    /// What templates and labels call an owner.
+    pub(crate) word: &'static str,
+    /// Kind of the blueprints.
+    pub(crate) blueprint_kind: &'static str,
+    /// The blueprints.
+    pub(crate) blueprints: Kind,
+    /// Label of a stamped object that names the blueprint.
+    pub(crate) blueprint_label: &'static str,
+    /// Field of the owner that names the blueprint: in the status, but of a Runnable in the spec.
+    pub(crate) blueprint_ref: &'static str,
+    /// Condition of the owner that speaks of the blueprint.
+    pub(crate) blueprint_condition: &'static str,
+}
+
+/// Workloads and their ClusterSupplyChain.
+pub(crate) static SUPPLY_CHAIN: Family = Family {
+    name: "supply-chain",
+    binary: "supplychain-controller",
+    kind: "Workload",
+    owners: WORKLOADS,
+    word: "workload",
+    blueprint_kind: "ClusterSupplyChain",
+    blueprints: SUPPLY_CHAINS,
+    blueprint_label: "carto.run/supply-chain-name",
+    blueprint_ref: "supplyChainRef",
+    blueprint_condition: "SupplyChainReady",
+};
+
+/// Deliverables and their ClusterDelivery.
+pub(crate) static DELIVERY: Family = Family {
+    name: "delivery",
+    binary: "delivery-controller",
+    kind: "Deliverable",
+    owners: DELIVERABLES,
+    word: "deliverable",
+    blueprint_kind: "ClusterDelivery",
+    blueprints: DELIVERIES,
+    blueprint_label: "carto.run/delivery-name",
+    blueprint_ref: "deliveryRef",
+    blueprint_condition: "DeliveryReady",
+};
+
+/// Runnables and their ClusterRunTemplate.
+pub(crate) static RUNNABLE: Family = Family {
+    name: "runnable",
+    binary: "runnable-controller",
+    kind: "Runnable",
+    owners: RUNNABLES,
+    word: "runnable",
+    blueprint_kind: "ClusterRunTemplate",
+    blueprints: RUN_TEMPLATES,
+    blueprint_label: "carto.run/run-template-name",
+    blueprint_ref: "runTemplateRef",
+    blueprint_condition: "RunTemplateReady",
+};
+
+impl Family {
+    /// The one of this name.
+    ///
+    /// # Errors
+    ///
+    /// When there is none; the text says which there are.
+    pub(crate) fn named(name: &str) -> Result<&'static Self, String> {
+        let all = [&SUPPLY_CHAIN, &DELIVERY, &RUNNABLE];
+        let names = all.map(|family| family.name).join(", ");
+        let found = all.into_iter().find(|family| family.name == name);
+        found.ok_or_else(|| format!("one of: {names}"))
+    }
+
+    /// Whether it is this one.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
