@@ -36,9 +36,9 @@ pub struct Connection {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show an owner, its blueprint and every step: what went in, what came out, and what holds it back
+    /// Show an owner, its blueprint and every step (of a Runnable: every run): what went in, what came out, and what holds it back
     #[command(
-        after_help = "Examples:\n  carto tree web-app\n  carto tree -n dev --watch workload/web-app\n  carto tree deliverable/web-app --output json\n  carto tree web-app --until-ready --timeout 5m"
+        after_help = "Examples:\n  carto tree web-app\n  carto tree -n dev --watch workload/web-app\n  carto tree deliverable/web-app --output json\n  carto tree runnable/unit-tests\n  carto tree web-app --until-ready --timeout 5m"
     )]
     Tree(TreeArgs),
 }
@@ -46,7 +46,7 @@ pub enum Command {
 /// What to show, and for how long.
 #[derive(Debug, Clone, clap::Args)]
 pub struct TreeArgs {
-    /// `workload/NAME` (wld), `deliverable/NAME` (dlv), or NAME for a workload
+    /// `workload/NAME` (wld), `deliverable/NAME` (dlv), `runnable/NAME`, or NAME for a workload
     #[arg(value_name = "KIND/NAME")]
     pub target: Target,
     /// Show it again at every change, until interrupted

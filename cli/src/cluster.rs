@@ -5,6 +5,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
 use crate::args::Connection;
+use crate::target::TargetKind;
 use crate::trouble;
 use realizer::Family;
 
@@ -40,12 +41,12 @@ impl Cluster {
         })
     }
 
-    /// The owners of a family in the namespace.
-    pub fn owners(&self, family: Family) -> Api<DynamicObject> {
+    /// The objects of a kind in the namespace.
+    pub fn owners(&self, kind: TargetKind) -> Api<DynamicObject> {
         Api::namespaced_with(
             self.client.clone(),
             &self.namespace,
-            &resource(family.owner_kind(), family.owner_plural()),
+            &resource(kind.kind(), kind.plural()),
         )
     }
 

@@ -9,7 +9,7 @@ use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
 
 use crate::cluster::Cluster;
-use crate::target::Target;
+use crate::target::{Target, TargetKind};
 use crate::tree::Tree;
 use crate::trouble;
 
@@ -38,7 +38,7 @@ impl<'a> Follower<'a> {
         Self {
             cluster,
             target,
-            owner: Watched::named(cluster.owners(target.family), &target.name),
+            owner: Watched::named(cluster.owners(target.kind), &target.name),
             blueprint: Watched::nothing(),
             blueprint_name: String::new(),
         }
@@ -86,25 +86,30 @@ impl<'a> Follower<'a> {
         if name == self.blueprint_name {
             return;
         }
-        self.blueprint = match name.as_str() {
-            "" => Watched::nothing(),
-            name => Watched::named(self.cluster.blueprints(self.target.family), name),
+        self.blueprint = match self.target.kind {
+            TargetKind::Owner(family) if !name.is_empty() => {
+                Watched::named(self.cluster.blueprints(family), &name)
+            }
+            _ => Watched::nothing(),
         };
         self.blueprint_name = name;
     }
 
     fn tree(&self) -> anyhow::Result<Tree> {
         let owner = self.owner.object().context("the owner is gone")?;
-        Ok(Tree::read(
-            self.target.family,
-            owner,
-            self.blueprint.object(),
-        )?)
+        let tree = match self.target.kind {
+            TargetKind::Owner(family) => Tree::read(family, owner, self.blueprint.object()),
+            TargetKind::Runnable => Tree::read_runnable(owner),
+        };
+        Ok(tree?)
     }
 }
 
 fn chosen_blueprint(target: &Target, owner: &Value) -> String {
-    owner["status"][target.family.status_ref_field()]["name"]
+    let TargetKind::Owner(family) = target.kind else {
+        return String::new();
+    };
+    owner["status"][family.status_ref_field()]["name"]
         .as_str()
         .unwrap_or_default()
         .to_owned()

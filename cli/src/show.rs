@@ -30,7 +30,7 @@ pub async fn tree(connection: &Connection, args: &TreeArgs) -> anyhow::Result<bo
     let screen = Screen::new(args);
     let name = format!(
         "{} {}/{}",
-        args.target.family.owner_word(),
+        args.target.kind.word(),
         cluster.namespace,
         args.target.name
     );

@@ -4,28 +4,65 @@ use std::str::FromStr;
 
 use realizer::Family;
 
-/// The controller that works on the owners of a family.
-pub(crate) fn controller(family: Family) -> &'static str {
-    match family {
-        Family::SupplyChain => "supplychain-controller",
-        Family::Delivery => "delivery-controller",
+/// What has a tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TargetKind {
+    /// A Workload or a Deliverable.
+    Owner(Family),
+    /// A Runnable.
+    Runnable,
+}
+
+impl TargetKind {
+    /// The controller that works on it.
+    pub fn controller(self) -> &'static str {
+        match self {
+            Self::Owner(Family::SupplyChain) => "supplychain-controller",
+            Self::Owner(Family::Delivery) => "delivery-controller",
+            Self::Runnable => "runnable-controller",
+        }
+    }
+
+    /// Its kind.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Owner(family) => family.owner_kind(),
+            Self::Runnable => realizer::runnable::KIND,
+        }
+    }
+
+    /// Its plural, as in URLs.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Owner(family) => family.owner_plural(),
+            Self::Runnable => "runnables",
+        }
+    }
+
+    /// The word for it in messages.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Owner(family) => family.owner_word(),
+            Self::Runnable => "runnable",
+        }
+    }
+
+    fn of(word: &str) -> Option<Self> {
+        let word = word.to_ascii_lowercase();
+        match word.strip_suffix(".carto.run").unwrap_or(&word) {
+            "workload" | "workloads" | "wld" => Some(Self::Owner(Family::SupplyChain)),
+            "deliverable" | "deliverables" | "dlv" => Some(Self::Owner(Family::Delivery)),
+            "runnable" | "runnables" => Some(Self::Runnable),
+            _ => None,
+        }
     }
 }
 
-fn family(word: &str) -> Option<Family> {
-    let word = word.to_ascii_lowercase();
-    match word.strip_suffix(".carto.run").unwrap_or(&word) {
-        "workload" | "workloads" | "wld" => Some(Family::SupplyChain),
-        "deliverable" | "deliverables" | "dlv" => Some(Family::Delivery),
-        _ => None,
-    }
-}
-
-/// One owner, as named on the command line: `workload/web-app`, `dlv/web-app`, or `web-app` for a Workload.
+/// One object, as named on the command line: `workload/web-app`, `dlv/web-app`, `runnable/test`, or `web-app` for a Workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// Which kind of owner.
-    pub family: Family,
+    /// What it is.
+    pub kind: TargetKind,
     /// Its name.
     pub name: String,
 }
@@ -34,7 +71,7 @@ pub struct Target {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// A kind that has no tree.
-    #[error("kind {0:?} has no tree; known: workload (wld), deliverable (dlv)")]
+    #[error("kind {0:?} has no tree; known: workload (wld), deliverable (dlv), runnable")]
     Kind(String),
     /// Nothing behind the slash.
     #[error("a name is missing; write it as workload/NAME")]
@@ -45,10 +82,10 @@ impl FromStr for Target {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
-        let (family, name) = match text.split_once('/') {
-            None => (Family::SupplyChain, text),
+        let (kind, name) = match text.split_once('/') {
+            None => (TargetKind::Owner(Family::SupplyChain), text),
             Some((word, name)) => (
-                family(word).ok_or_else(|| TargetError::Kind(word.to_owned()))?,
+                TargetKind::of(word).ok_or_else(|| TargetError::Kind(word.to_owned()))?,
                 name,
             ),
         };
@@ -56,7 +93,7 @@ impl FromStr for Target {
             return Err(TargetError::NameMissing);
         }
         Ok(Self {
-            family,
+            kind,
             name: name.to_owned(),
         })
     }
@@ -70,10 +107,10 @@ mod tests {
     fn a_target_is_written_as_kubectl_writes_it() {
         let parsed = |text: &str| {
             text.parse::<Target>()
-                .map(|target| (target.family, target.name))
+                .map(|target| (target.kind, target.name))
         };
-        let workload = Ok((Family::SupplyChain, "app".to_owned()));
-        let deliverable = Ok((Family::Delivery, "app".to_owned()));
+        let workload = Ok((TargetKind::Owner(Family::SupplyChain), "app".to_owned()));
+        let deliverable = Ok((TargetKind::Owner(Family::Delivery), "app".to_owned()));
         for text in [
             "app",
             "workload/app",
@@ -87,6 +124,8 @@ mod tests {
         for text in ["deliverable/app", "deliverables/app", "dlv/app"] {
             assert_eq!(parsed(text), deliverable, "{text}");
         }
+        let runnable = Ok((TargetKind::Runnable, "app".to_owned()));
+        assert_eq!(parsed("runnable/app"), runnable);
         assert_eq!(parsed("pod/app"), Err(TargetError::Kind("pod".to_owned())));
         assert_eq!(parsed("workload/"), Err(TargetError::NameMissing));
         assert_eq!(parsed(""), Err(TargetError::NameMissing));

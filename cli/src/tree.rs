@@ -11,6 +11,7 @@ mod advice;
 mod cause;
 mod outputs;
 mod render;
+mod runnable;
 mod step;
 
 use api_types::status::StampedRef;
@@ -83,6 +84,15 @@ pub enum TreeError {
 }
 
 impl Tree {
+    /// Reads the tree of a Runnable.
+    ///
+    /// # Errors
+    ///
+    /// [`TreeError`] when the object is no Runnable.
+    pub fn read_runnable(object: &Value) -> Result<Self, TreeError> {
+        runnable::read(object)
+    }
+
     /// Reads the tree from the owner and, if at hand, its blueprint.
     ///
     /// # Errors

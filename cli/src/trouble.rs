@@ -23,7 +23,7 @@ pub fn kubeconfig(error: &(dyn std::error::Error + 'static)) -> anyhow::Error {
 
 /// The API server did not hand out the owner.
 pub fn asking(cluster: &Cluster, target: &Target, error: &anyhow::Error) -> anyhow::Error {
-    let plural = target.family.owner_plural();
+    let plural = target.kind.plural();
     match refusal(error) {
         Some(status) if status.code == 404 => anyhow!(
             "the cluster at {} does not know {plural}.carto.run\n  next: install the CRDs: kubectl apply --server-side -f deploy/crds",
@@ -54,7 +54,7 @@ pub fn asking(cluster: &Cluster, target: &Target, error: &anyhow::Error) -> anyh
 
 /// The owner is not there: says what is.
 pub async fn no_such_owner(cluster: &Cluster, target: &Target) -> anyhow::Error {
-    let (word, plural) = (target.family.owner_word(), target.family.owner_plural());
+    let (word, plural) = (target.kind.word(), target.kind.plural());
     let missing = format!(
         "{word} {} does not exist in namespace {}",
         target.name, cluster.namespace
@@ -81,7 +81,7 @@ pub async fn no_such_owner(cluster: &Cluster, target: &Target) -> anyhow::Error 
 async fn names(cluster: &Cluster, target: &Target) -> Vec<String> {
     // Only to help: when it fails, there is nothing to compare with.
     let listed = cluster
-        .owners(target.family)
+        .owners(target.kind)
         .list_metadata(&ListParams::default())
         .await;
     let mut names: Vec<String> = listed.map_or_else(

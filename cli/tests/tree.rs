@@ -32,6 +32,9 @@ fn cases() -> Vec<PathBuf> {
 
 fn tree(case: &Path) -> Tree {
     let objects: Value = serde_saphyr::from_str(&fs::read_to_string(case).unwrap()).unwrap();
+    if objects["owner"]["kind"] == "Runnable" {
+        return Tree::read_runnable(&objects["owner"]).unwrap();
+    }
     let family = if objects["owner"]["kind"] == "Deliverable" {
         Family::Delivery
     } else {

@@ -4,8 +4,11 @@ use std::fmt;
 
 use api_types::{BlueprintSpec, Condition, ConditionStatus, ConditionType, Reason};
 
-use super::{OwnerView, Step};
+use api_types::status::StampedRef;
 use realizer::Family;
+
+use super::{OwnerView, Step};
+use crate::target::TargetKind;
 
 /// The owner that advice is about; displays as `workload dev/web-app`.
 pub(super) struct Subject<'a> {
@@ -66,14 +69,11 @@ impl<'a> Subject<'a> {
 
     /// Nothing was written: the controller does not run, or is behind.
     pub(super) fn check_controller(&self) -> String {
-        let controller = crate::target::controller(self.family);
-        format!(
-            "if this stays, see whether {controller} runs: kubectl get pods -A -l app.kubernetes.io/name={controller}"
-        )
+        check_controller(TargetKind::Owner(self.family).controller())
     }
 
     fn look_at_controller_log(&self) -> String {
-        let controller = crate::target::controller(self.family);
+        let controller = TargetKind::Owner(self.family).controller();
         format!(
             "it is tried again by itself; if it stays, read the log: kubectl logs -n carto-system deployment/{controller}"
         )
@@ -232,9 +232,21 @@ fn examine_object(subject: &Subject<'_>, step: &Step) -> String {
     let Some(object) = &step.object else {
         return subject.look_at_controller_log();
     };
+    examine(object, subject.namespace)
+}
+
+/// Nothing was written: the controller does not run, or is behind.
+pub(super) fn check_controller(controller: &str) -> String {
+    format!(
+        "if this stays, see whether {controller} runs: kubectl get pods -A -l app.kubernetes.io/name={controller}"
+    )
+}
+
+/// An object says more of itself than what is mirrored.
+pub(super) fn examine(object: &StampedRef, namespace: &str) -> String {
     format!(
         "look at the object: kubectl describe -n {} {}/{}",
-        object.namespace.as_deref().unwrap_or(subject.namespace),
+        object.namespace.as_deref().unwrap_or(namespace),
         object
             .resource
             .as_deref()

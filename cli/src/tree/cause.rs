@@ -185,7 +185,7 @@ fn deciding(step: &Step) -> Option<&Condition> {
         .or_else(|| step.condition(ConditionType::Ready))
 }
 
-fn verb(status: ConditionStatus) -> &'static str {
+pub(super) fn verb(status: ConditionStatus) -> &'static str {
     if status == ConditionStatus::False {
         "is held back"
     } else {
@@ -202,7 +202,7 @@ fn verb_with_step(status: ConditionStatus) -> &'static str {
 }
 
 /// Reason and message on one line.
-fn said(condition: &Condition) -> String {
+pub(super) fn said(condition: &Condition) -> String {
     match condition
         .message
         .lines()

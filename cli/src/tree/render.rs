@@ -166,16 +166,13 @@ fn step_lines(step: &Step, last: bool, colors: Colors) -> Vec<String> {
         below("waits for", &plain(&step.waiting_for.join(", ")));
     }
     for (index, output) in step.outputs.iter().enumerate() {
-        let digest = colors.paint(Style::Faint, &short_digest(&output.digest));
         let key = if index == 0 { "outputs" } else { "" };
-        below(
-            key,
-            &format!(
-                "{} = {} {digest}",
-                plain(&output.name),
-                plain(&output.first_line())
-            ),
-        );
+        let mut text = format!("{} = {}", plain(&output.name), plain(&output.first_line()));
+        if !output.digest.is_empty() {
+            let digest = colors.paint(Style::Faint, &short_digest(&output.digest));
+            text = format!("{text} {digest}");
+        }
+        below(key, &text);
     }
     if step.conditions.is_empty() {
         below("state", "not tried yet");

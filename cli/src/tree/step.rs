@@ -59,7 +59,8 @@ pub struct Output {
     pub name: String,
     /// The first bytes of the value, as YAML; `<redacted>` when it comes from a Secret.
     pub preview: String,
-    /// Digest of the whole value.
+    /// Digest of the whole value; empty, and absent in JSON, for the outputs of a Runnable, which are whole.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub digest: String,
     /// When the value last changed.
     pub last_transition_time: Time,

@@ -19,7 +19,6 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::core::GroupVersionKind;
 use kube::runtime::wait::await_condition;
-use realizer::Family;
 use story::Story;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
@@ -109,10 +108,7 @@ async fn ready_tree(story: &Story, stack: &Stack) -> anyhow::Result<Box<Tree>> {
         ..Connection::default()
     };
     let cluster = Cluster::connect(&connection).await?;
-    let target = Target {
-        family: Family::SupplyChain,
-        name: web_app::NAME.into(),
-    };
+    let target: Target = web_app::NAME.parse()?;
     let mut follower = Follower::new(&cluster, &target);
     let mut last = None;
     let follow = async {
