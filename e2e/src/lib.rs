@@ -11,6 +11,7 @@
 //!
 //!  PathStack ──▶ all of these, all three controllers of ours, and if wanted test_support::Node
 //!  FullPath ───▶ examples/full-path on a PathStack
+//!  StagingDelivery ▶ examples/staging-delivery on a PathStack
 //! ```
 
 pub mod binaries;
@@ -21,6 +22,7 @@ pub mod full_path;
 pub mod manifests;
 pub mod path_stack;
 pub mod stack;
+pub mod staging;
 pub mod web_app;
 
 pub use controller::Controller;
@@ -28,4 +30,5 @@ pub use deliver_app::DeliverApp;
 pub use full_path::FullPath;
 pub use path_stack::PathStack;
 pub use stack::{Delivery, Stack};
+pub use staging::StagingDelivery;
 pub use web_app::WebApp;

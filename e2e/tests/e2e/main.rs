@@ -7,6 +7,7 @@ mod carto;
 mod deliver_app;
 mod rights;
 mod side_by_side;
+mod staging;
 mod web_app;
 mod webhook;
 
