@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use api_types::event::EventReason;
-use api_types::runnable::RunnableStatus;
+use api_types::runnable::{RunRecord, RunnableStatus};
 use api_types::{Condition, ConditionStatus, ConditionType, Reason, StampedRef, labels};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -211,7 +211,7 @@ impl<'a> RunConclusion<'a> {
             retry: retry.max().unwrap_or(Retry::AwaitChange),
             removals: self.removals,
             again: self.again,
-            write_now: false,
+            write_now: tells_of_an_end(&self.status, previous),
             ready,
             reason,
         }
@@ -273,6 +273,13 @@ impl<'a> RunConclusion<'a> {
             now.message.clone(),
         ))
     }
+}
+
+/// Whether a run is over that was not when the status was last written. Ready is often what it was, so a queue that
+/// holds back what changes nothing there would make each run again a quarter of a second longer.
+fn tells_of_an_end(status: &RunnableStatus, previous: &RunnableStatus) -> bool {
+    let ended = |run: &RunRecord| run.finished.is_some() && !previous.runs.contains(run);
+    status.runs.iter().any(ended)
 }
 
 /// The outcome for a Runnable that did not come to a run. `now` is for transition times.

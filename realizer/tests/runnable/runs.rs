@@ -21,6 +21,19 @@ fn a_settled_runnable_submits_nothing_and_writes_nothing() {
 }
 
 #[test]
+fn the_end_of_a_run_is_told_at_once_and_its_start_is_not() {
+    let mut stage = Stage::new(json!({}));
+    for (input, run) in [("a", "run-1"), ("b", "run-2")] {
+        stage.input(input);
+        assert!(!stage.outcome().write_now, "{run} has only started");
+        stage.end(run, "True", "x");
+        assert!(stage.outcome().write_now, "{run} is over");
+        assert!(!stage.outcome().write_now, "{run} has been told of");
+        stage.pass(60);
+    }
+}
+
+#[test]
 fn inputs_that_go_and_come_back_start_three_runs() {
     let mut stage = Stage::new(json!({}));
     for revision in ["a", "a", "b", "b", "a", "a"] {
