@@ -514,3 +514,34 @@ async fn of_two_processes_one_writes_the_environment_and_the_other_looks_again()
         "{events:?}"
     );
 }
+
+/// The watch shows only what has our label: what is there all the same is found by the refusal.
+#[tokio::test]
+async fn an_object_that_was_there_before_is_looked_at_before_it_becomes_the_environment() {
+    let mut stage = set().await;
+    stage.apply(&staging(INTEGRATION)).await;
+    let before = json!({"apiVersion": "test.run/v1alpha1", "kind": "Test", "metadata": {"name": "app-environment"},
+        "spec": {"value": {"rev": "older", "kept": true}}});
+    stage.create_as("somebody", before).await;
+    stage.apply(DELIVERABLE).await;
+    stage.start_controller();
+    deploy(&stage, "main").await;
+    until_told(&stage, "main@1 <-: Running Pending").await;
+    let environment = test(&stage, "app-environment").await.unwrap();
+    assert_eq!(environment["spec"]["value"]["kept"], true);
+    stage.idle().await;
+    let mut writes = stage.writes();
+    writes.retain(|write| write.contains("app-environment"));
+    assert_eq!(
+        writes,
+        [
+            "patch tests/app-environment 409",
+            "patch tests/app-environment 200"
+        ]
+    );
+    let events = stage.events().await;
+    assert!(
+        !events.iter().any(|event| event.starts_with("Warning")),
+        "{events:?}"
+    );
+}
