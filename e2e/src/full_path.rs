@@ -1,15 +1,19 @@
 //! examples/full-path on a [`PathStack`]: what a developer and a platform team do there, and how far a commit has come.
 
 mod hops;
+pub mod killing;
+mod runs;
+pub mod stand_in;
 
 use anyhow::Context;
 use serde_json::{Value, json};
+use test_support::Node;
 
 use crate::example::{NAMESPACE, param};
 use crate::manifests::{documents, text};
 use crate::path_stack::PathStack;
 
-pub use hops::Hop;
+pub use hops::{Hop, Kind};
 
 /// What the platform team applies: files and folders.
 const PLATFORM: [&str; 3] = [
@@ -33,6 +37,8 @@ pub const PASSING_TEST: &str = "test -s greeting\n";
 /// The example with repositories of its own.
 pub struct FullPath<'a> {
     stack: &'a PathStack,
+    client: kube::Client,
+    runs: Kind,
 }
 
 /// How the example is changed to fit this machine: where repositories are and that Flux looks every second is always
@@ -43,11 +49,22 @@ pub struct Adaptation {
     pub image: &'static str,
     /// Pods of the application.
     pub replicas: u32,
+    /// What the ClusterRunTemplates stamp: API group, version and kind.
+    pub runs: Kind,
     /// Changes the objects of the platform team.
     pub platform: fn(&mut Value),
     /// Kinds besides that the developer may stamp: API group and plural.
     pub more_kinds: &'static [(&'static str, &'static str)],
 }
+
+/// The example as it is, with an image that is on every node of the tests.
+pub const WITH_PODS: Adaptation = Adaptation {
+    image: Node::TOOLS_IMAGE,
+    replicas: 1,
+    runs: ("batch", "v1", "Job"),
+    platform: |_| {},
+    more_kinds: &[],
+};
 
 impl<'a> FullPath<'a> {
     /// Creates both repositories, one with a first commit of the application, applies what the platform team and then what
@@ -68,7 +85,11 @@ impl<'a> FullPath<'a> {
             &[("README.md", "Written by a supply chain.\n")],
             "Begin",
         )?;
-        let path = Self { stack };
+        let path = Self {
+            stack,
+            client: stack.control_plane.client()?,
+            runs: adaptation.runs,
+        };
         let first = path.commit("Hello", PASSING_TEST)?;
         for folder in PLATFORM {
             let mut objects = documents(folder)?;
@@ -135,7 +156,8 @@ fn look_every_second(object: &mut Value) {
     if object["kind"] != "ClusterSourceTemplate" {
         return;
     }
-    let params = object["spec"]["params"].as_array_mut();
+    let params = object.pointer_mut("/spec/params");
+    let params = params.and_then(Value::as_array_mut);
     for param in params.into_iter().flatten() {
         if param["name"] == "interval" {
             param["default"] = json!("1s");

@@ -1,10 +1,12 @@
 //! Everything from a commit to the cluster: three controllers of ours, two of Flux, a git server, and a node if wanted.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use anyhow::Context;
 use test_support::node::Reachable;
 use test_support::{ControlPlane, FluxKustomizeController, FluxSourceController, GitServer, Node};
+use tokio::sync::Mutex;
 
 use crate::Controller;
 use crate::binaries::{DELIVERY_CONTROLLER, RUNNABLE_CONTROLLER, SUPPLY_CHAIN_CONTROLLER};
@@ -19,7 +21,7 @@ pub const CONTROLLERS: [&str; 3] = [
 
 /// All parts, running. Dropping it stops them, in the order of the fields.
 pub struct PathStack {
-    controllers: BTreeMap<&'static str, Controller>,
+    controllers: Mutex<BTreeMap<&'static str, Controller>>,
     _kustomize_controller: FluxKustomizeController,
     _source_controller: FluxSourceController,
     node: Option<NodeAndGit>,
@@ -88,8 +90,8 @@ impl PathStack {
         let address = node.as_ref().map_or("127.0.0.1", |_| Node::MACHINE);
         let source_controller = FluxSourceController::start_at(&control_plane, address).await?;
         let kustomize_controller = FluxKustomizeController::start(&control_plane).await?;
-        let mut stack = Self {
-            controllers: BTreeMap::new(),
+        let stack = Self {
+            controllers: Mutex::default(),
             _kustomize_controller: kustomize_controller,
             _source_controller: source_controller,
             node,
@@ -111,20 +113,30 @@ impl PathStack {
         )
     }
 
-    /// Starts one of our controllers, as installed, and waits until it is ready.
+    /// Starts those of our controllers that do not run, as installed, and waits until they are ready.
     ///
     /// # Errors
     ///
-    /// When it does not become ready; the text has the end of its log.
-    pub async fn start_controller(&mut self, name: &'static str) -> anyhow::Result<()> {
-        let controller = installed_controller(&self.control_plane, name).await;
-        self.controllers
-            .insert(name, controller.with_context(|| name)?);
+    /// When one does not become ready; the text has the end of its log.
+    pub async fn start_missing_controllers(&self) -> anyhow::Result<()> {
+        for name in CONTROLLERS {
+            self.start_controller(name).await?;
+        }
         Ok(())
     }
 
-    /// Kills one of our controllers with SIGKILL. Nothing happens when it does not run.
-    pub fn kill_controller(&mut self, name: &str) {
-        drop(self.controllers.remove(name));
+    async fn start_controller(&self, name: &'static str) -> anyhow::Result<()> {
+        let mut running = self.controllers.lock().await;
+        if let Entry::Vacant(missing) = running.entry(name) {
+            let controller = installed_controller(&self.control_plane, name).await;
+            missing.insert(controller.with_context(|| name)?);
+        }
+        Ok(())
+    }
+
+    /// Kills one of our controllers with SIGKILL. Returns whether it ran.
+    pub async fn kill_controller(&self, name: &str) -> bool {
+        let mut running = self.controllers.lock().await;
+        running.remove(name).is_some()
     }
 }

@@ -1,5 +1,6 @@
 //! Everything a supply chain needs, on this machine.
 
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
@@ -21,6 +22,9 @@ use crate::manifests::{documents, text};
 const MANIFEST: &str = "deploy/install.yaml";
 /// The flag that says under which name the API server calls a webhook.
 const WEBHOOK_SERVICE: &str = "--webhook-service=";
+/// Somebody else may take a port between our look and the controller's bind; its log then says this.
+const PORT_TAKEN: &str = "Address already in use";
+const PORT_ATTEMPTS: u32 = 5;
 /// How long the controller may take for its first certificate.
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -128,6 +132,20 @@ pub async fn installed_controller(
     name: &'static str,
 ) -> anyhow::Result<Controller> {
     let kubeconfig = kubeconfig_of_service_account(control_plane, NAMESPACE, name).await?;
+    for _ in 1..PORT_ATTEMPTS {
+        match start_installed(control_plane, name, &kubeconfig).await {
+            Err(error) if format!("{error:#}").contains(PORT_TAKEN) => {}
+            started => return started,
+        }
+    }
+    start_installed(control_plane, name, &kubeconfig).await
+}
+
+async fn start_installed(
+    control_plane: &ControlPlane,
+    name: &'static str,
+    kubeconfig: &Path,
+) -> anyhow::Result<Controller> {
     let mut arguments = deployment_arguments(name)?;
     let serves_webhook = arguments
         .iter()
@@ -139,7 +157,7 @@ pub async fn installed_controller(
         "--lease-identity=e2e".to_owned(),
     ]);
     if !serves_webhook {
-        return Controller::start(name, &kubeconfig, &arguments).await;
+        return Controller::start(name, kubeconfig, &arguments).await;
     }
     let port = free_port()?;
     // A service name is a DNS name in the certificate; this one is that of this machine.
@@ -147,7 +165,7 @@ pub async fn installed_controller(
         format!("{WEBHOOK_SERVICE}localhost"),
         format!("--port={port}"),
     ]);
-    let controller = Controller::start(name, &kubeconfig, &arguments).await?;
+    let controller = Controller::start(name, kubeconfig, &arguments).await?;
     register_webhook(control_plane, port).await?;
     Ok(controller)
 }

@@ -1,16 +1,20 @@
 //! How far a commit has come: the revision of the application at each place it passes.
 
+use std::time::Duration;
+
+use anyhow::ensure;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::core::GroupVersionKind;
 use serde_json::Value;
+use test_support::eventually;
 
 use super::{CONFIG_REPOSITORY, FullPath, NAME, TEST, WRITE};
 use crate::example::NAMESPACE;
 
 /// API group, version and kind.
-type Kind = (&'static str, &'static str, &'static str);
+pub type Kind = (&'static str, &'static str, &'static str);
 
 const WORKLOAD: Kind = ("carto.run", "v1alpha1", "Workload");
 const DELIVERABLE: Kind = ("carto.run", "v1alpha1", "Deliverable");
@@ -88,7 +92,7 @@ impl FullPath<'_> {
                 self.text(CONFIG_MAP, NAME, "/data/revision").await?,
             ),
             ("Deployment full-path", self.deployed().await?),
-            ("Pods of full-path", self.running().await?),
+            ("Pod of full-path", self.running().await?),
             (
                 "ConfigMap full-path-delivered",
                 origin(
@@ -102,6 +106,25 @@ impl FullPath<'_> {
             .into_iter()
             .map(|(place, revision)| Hop { place, revision })
             .collect())
+    }
+
+    /// Waits until the revision is at every hop, and everything says that it is ready.
+    ///
+    /// # Panics
+    ///
+    /// When that takes longer than `limit`; the message says what is behind.
+    pub async fn arrives(&self, revision: &str, limit: Duration) {
+        eventually(&format!("{revision} arrives"), limit, async || {
+            let hops = self.hops().await?;
+            let behind = hops.iter().find(|hop| hop.revision != revision);
+            let conditions = self.conditions("Ready").await?;
+            ensure!(behind.is_none(), "{behind:?}; {conditions:#?}");
+            let mut all = conditions.iter();
+            let unready = all.find(|(_, condition)| condition["status"] != "True");
+            ensure!(unready.is_none(), "{unready:?}");
+            anyhow::Ok(())
+        })
+        .await;
     }
 
     /// The conditions of this type of the objects that report on the path, by kind and name. Null where there is none, or none
@@ -147,12 +170,79 @@ impl FullPath<'_> {
             .collect())
     }
 
+    /// The manifests in the config repository, commit by commit, and the revision that each commit names.
+    pub(super) fn written_manifests(&self) -> anyhow::Result<Vec<(String, String)>> {
+        let git = &self.stack.git;
+        let log = git.log(CONFIG_REPOSITORY)?;
+        let ours = log.iter().filter(|(_, subject)| subject.starts_with(NAME));
+        ours.map(|(sha, subject)| {
+            let manifests = git.file(CONFIG_REPOSITORY, sha, "manifests.yaml")?;
+            Ok((manifests, revision_in(subject)))
+        })
+        .collect()
+    }
+
+    /// The manifests as they are; empty before the first were written.
+    pub(super) fn newest_manifests(&self) -> anyhow::Result<String> {
+        let newest = self.written_manifests()?.into_iter().next();
+        Ok(newest.map(|(manifests, _)| manifests).unwrap_or_default())
+    }
+
+    /// The runs of the developer's namespace.
+    pub(super) fn runs_api(&self) -> Api<DynamicObject> {
+        self.objects(self.runs)
+    }
+
+    /// Every object that the path makes is there once, and nothing else of these kinds but the runs that are kept.
+    pub(super) async fn nothing_is_left(&self) -> anyhow::Result<()> {
+        let expected: [(Kind, &[&str]); 7] = [
+            (GIT_REPOSITORY, &["full-path", "full-path-delivery"]),
+            (RUNNABLE, &[TEST, WRITE]),
+            (KUSTOMIZATION, &[NAME]),
+            (DEPLOYMENT, &[NAME]),
+            (WORKLOAD, &[NAME]),
+            (DELIVERABLE, &[NAME]),
+            (
+                CONFIG_MAP,
+                &["full-path", "full-path-delivered", "full-path-manifests"],
+            ),
+        ];
+        for (kind, names) in expected {
+            let mut found = self.names(kind).await?;
+            found.retain(|name| name.starts_with(NAME));
+            ensure!(found == names, "{}: {found:?}", kind.2);
+        }
+        // Of each Runnable three that succeeded and three that failed: Flux removes old artifacts, and a test that comes
+        // too late for its own fails.
+        let kept = self.names(self.runs).await?;
+        for runnable in [TEST, WRITE] {
+            let own = kept.iter().filter(|name| name.starts_with(runnable));
+            ensure!(own.count() <= 6, "runs that are kept: {kept:?}");
+        }
+        Ok(())
+    }
+
+    async fn names(&self, kind: Kind) -> anyhow::Result<Vec<String>> {
+        let objects = self.objects(kind).list(&ListParams::default()).await?;
+        let mut names: Vec<String> = objects
+            .items
+            .into_iter()
+            .filter_map(|object| object.metadata.name)
+            .collect();
+        names.sort();
+        Ok(names)
+    }
+
+    fn objects(&self, kind: Kind) -> Api<DynamicObject> {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(kind.0, kind.1, kind.2));
+        Api::namespaced_with(self.client.clone(), NAMESPACE, &resource)
+    }
+
     /// An object in the developer's namespace; null when it is not there.
     pub(crate) async fn object(&self, kind: Kind, name: &str) -> anyhow::Result<Value> {
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(kind.0, kind.1, kind.2));
-        let client = self.stack.control_plane.client()?;
-        let objects: Api<DynamicObject> = Api::namespaced_with(client, NAMESPACE, &resource);
-        Ok(serde_json::to_value(objects.get_opt(name).await?)?)
+        Ok(serde_json::to_value(
+            self.objects(kind).get_opt(name).await?,
+        )?)
     }
 
     /// A text in an object; empty when the object or the text is not there.
@@ -186,7 +276,7 @@ impl FullPath<'_> {
 
     /// The revision that all Pods of the application have in their environment; when there are none, that of the Deployment.
     async fn running(&self) -> anyhow::Result<String> {
-        let pods: Api<Pod> = Api::namespaced(self.stack.control_plane.client()?, NAMESPACE);
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), NAMESPACE);
         let ours = ListParams::default().labels("app.kubernetes.io/name=full-path");
         let mut found: Vec<String> = Vec::new();
         for pod in pods.list(&ours).await?.items {

@@ -3,38 +3,30 @@
 use std::time::Duration;
 
 use anyhow::ensure;
-use e2e::full_path::{Adaptation, FullPath, PASSING_TEST};
+use e2e::full_path::{FullPath, PASSING_TEST, WITH_PODS};
 use e2e::path_stack::{CONTROLLERS, PathStack};
 use e2e::stack::forbidden_requests;
-use test_support::{Node, eventually};
+use test_support::eventually;
 
 /// From a commit to a running Pod: two Jobs, and Flux looks every second. It takes ten seconds; this is for a busy machine.
 const LIMIT: Duration = Duration::from_mins(2);
 /// What a Job says of itself when its container failed and is not to be tried again.
 const JOB_FAILED: &str = "Job has reached the specified backoff limit";
 
-/// The example as it is: Jobs, and a Pod of the application.
-const REAL_JOBS: Adaptation = Adaptation {
-    image: Node::TOOLS_IMAGE,
-    replicas: 1,
-    platform: |_| {},
-    more_kinds: &[],
-};
-
 #[tokio::test]
 async fn a_commit_ends_as_a_running_pod_unless_it_fails_its_test() -> anyhow::Result<()> {
     let stack = PathStack::start_with_node(|_| {}).await?;
-    let (path, first) = FullPath::hand_in(&stack, REAL_JOBS).await?;
-    arrives(&path, &first).await;
+    let (path, first) = FullPath::hand_in(&stack, WITH_PODS).await?;
+    path.arrives(&first, LIMIT).await;
 
     let second = path.commit("Moin", PASSING_TEST)?;
-    arrives(&path, &second).await;
+    path.arrives(&second, LIMIT).await;
 
     let rude = path.commit("Oops", "echo how rude >&2; exit 1\n")?;
     is_held_up(&path, &rude, &second).await?;
 
     let third = path.commit("Servus", PASSING_TEST)?;
-    arrives(&path, &third).await;
+    path.arrives(&third, LIMIT).await;
     let written = path.written()?;
     ensure!(
         written == [first, second, third],
@@ -45,23 +37,6 @@ async fn a_commit_ends_as_a_running_pod_unless_it_fails_its_test() -> anyhow::Re
         ensure!(refused.is_empty(), "{controller} may not: {refused:#?}");
     }
     Ok(())
-}
-
-/// Waits until the revision is at every hop, and everything says that it is ready.
-async fn arrives(path: &FullPath<'_>, revision: &str) {
-    eventually(&format!("{revision} arrives"), LIMIT, async || {
-        let hops = path.hops().await?;
-        let behind = hops.iter().find(|hop| hop.revision != revision);
-        let conditions = path.conditions("Ready").await?;
-        ensure!(behind.is_none(), "{behind:?}; {conditions:#?}");
-        let mut others = conditions
-            .iter()
-            .filter(|(_, condition)| condition["status"] != "True");
-        let unready = others.next();
-        ensure!(unready.is_none(), "{unready:?}");
-        anyhow::Ok(())
-    })
-    .await;
 }
 
 /// Waits until the Runnable and the Workload say why a revision goes no further, and sees that all else stays as it is.

@@ -2,6 +2,7 @@
 
 mod full_path;
 mod killed;
+mod killing;
 mod traces;
 mod workloads;
 
