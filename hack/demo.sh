@@ -12,8 +12,8 @@ command -v cargo >/dev/null || {
 }
 
 hack/control-plane/build.sh
-echo "demo: building the controller, carto and the demo (some minutes the first time)" >&2
-cargo build --bins -p supplychain-controller -p cli -p e2e
+echo "demo: building the controllers, carto and the demo (some minutes the first time)" >&2
+cargo build --bins -p supplychain-controller -p delivery-controller -p runnable-controller -p cli -p e2e
 
 arguments=()
 [[ -z ${1:-} ]] || arguments+=(--keep)

@@ -5,6 +5,7 @@
 #   up.sh KUBECONFIG FOLDER [CONTROLLERS]   run a node; images, keys and logs lie in FOLDER. Prints "node: ready"
 #   up.sh --down                            end a node and what an earlier one, killed with SIGKILL, left behind
 #   up.sh --apiserver-flags                 print the flags that kube-apiserver needs for a node
+#   up.sh --check                           say what is missing, if a node cannot run here
 #
 # CONTROLLERS are those of kube-controller-manager that run here: leave out what the control plane runs itself.
 #
@@ -123,6 +124,10 @@ case ${1:-} in
     say "nothing is left"
     ;;
   --apiserver-flags) apiserver_flags ;;
-  -* | '') die "usage: up.sh KUBECONFIG FOLDER [CONTROLLERS] | --down | --apiserver-flags" ;;
+  --check)
+    require_root
+    require_binaries
+    ;;
+  -* | '') die "usage: up.sh KUBECONFIG FOLDER [CONTROLLERS] | --down | --apiserver-flags | --check" ;;
   *) run "$1" "${2:?the folder of the node}" "${3:-$DEFAULT_CONTROLLERS}" ;;
 esac

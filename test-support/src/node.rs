@@ -52,6 +52,21 @@ impl Node {
     /// there as long as the node is.
     pub const MACHINE: &'static str = "10.245.0.1";
 
+    /// Why no node can run here: a line for people; none when it can.
+    ///
+    /// # Errors
+    ///
+    /// When the script cannot be run.
+    pub fn missing() -> anyhow::Result<Option<String>> {
+        let output = up().arg("--check").output().context("hack/node/up.sh")?;
+        if output.status.success() {
+            return Ok(None);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        let line = said.lines().last().unwrap_or_default();
+        Ok(Some(line.trim_start_matches("node: ").to_owned()))
+    }
+
     /// Flags for [`crate::control_plane::ControlPlaneBuilder::extra_apiserver_args`]: without them the node does not reach
     /// the API server, nor the API server the node.
     ///

@@ -1,8 +1,10 @@
 //! `make demo`: the whole product on this machine, told step by step.
 //!
-//! Real API server, real Flux, a real repository and a real image; the controller runs as its own process with the rights
-//! of deploy/install.yaml and no more. Everything ends with this process, whatever ends it.
+//! Real API server, real Flux, a real repository and a real image; the controllers run as their own processes with the rights
+//! of deploy/install.yaml and no more. With a node, for which it needs root, Jobs and Pods run, too. Everything ends with this
+//! process, whatever ends it.
 
+mod full_path;
 mod story;
 
 use std::process::ExitCode;
@@ -94,6 +96,8 @@ async fn demo(story: &Story, keep: bool) -> anyhow::Result<()> {
         look_around(story, &stack)?;
         std::future::pending::<()>().await;
     }
+    drop(stack);
+    full_path::show(story).await?;
     story.chapter(
         "That was all; everything is cleaned up. KEEP=1 make demo leaves it running to look around",
     );
