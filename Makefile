@@ -79,7 +79,7 @@ clean-cache: ## Remove all cached control planes and parts of nodes
 ##@ Measurements and cross-checks
 
 .PHONY: bench
-bench: control-plane ## Measure against the bars of the design, on a real API server
+bench: control-plane ## Measure all three controllers against the bars of the design, on a real API server (half an hour)
 	$(WITH_ASSETS) cargo run --release -p bench
 
 .PHONY: test-oracle
