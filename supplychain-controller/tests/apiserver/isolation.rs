@@ -26,7 +26,7 @@ async fn an_owner_in_another_namespace_does_not_wait_for_three_hundred() {
         .map(|number| crate::chain::WORKLOAD.replace("name: app", &format!("name: app{number}")))
         .collect();
     for part in many.chunks(50) {
-        stage.apply(&part.join("---")).await;
+        stage.apply(&part.join("---\n")).await;
     }
     stage
         .ready(&format!("app{}", CROWD - 1), "False", "SupplyChainNotFound")
