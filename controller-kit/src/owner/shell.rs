@@ -173,11 +173,6 @@ impl OwnerShell {
         }
     }
 
-    /// Wakes every owner: changes may have been missed.
-    pub fn wake_everyone(&self) {
-        self.wake_all(self.owners.all().into_iter().map(|(key, _)| key), None);
-    }
-
     /// An owner that went while it was reconciled was cleaned up before the reconcile took its notes.
     pub fn forget_if_gone(&self, key: &OwnerKey, uid: &str) {
         let object_key = ObjectKey::new(&key.namespace, &key.name);
