@@ -112,12 +112,8 @@ impl RunnableController {
         let outcome = self
             .walk(runnable, template, look.selected, now, &mut walk)
             .await?;
-        let again = outcome.again;
         let mut realized = walk.realized(outcome);
-        realized.again = [realized.again, again, look.again]
-            .into_iter()
-            .flatten()
-            .min();
+        realized.again = [realized.again, look.again].into_iter().flatten().min();
         realized.awaited.extend(look.awaited);
         Ok(realized)
     }
