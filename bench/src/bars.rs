@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::figures::{Measured, Run};
+use crate::phases::end::Deletion;
 use crate::phases::fairness::Fairness;
 use crate::phases::steady::{Restart, Steady};
 use crate::reruns::Reruns;
@@ -126,13 +127,19 @@ fn of_run(run: &Run, measured: &Measured) -> Vec<Bar> {
         let ratio = measured.source_change.latency.p50_ms / floor.p50_ms;
         bars.push(bar("source change, p50, ratio to the floor", ratio, CHANGE));
     }
-    let peak = measured
-        .cold
-        .usage
-        .peak_rss_mib
-        .max(measured.restart.usage.peak_rss_mib);
-    bars.push(bar("peak memory, MiB", peak, MEMORY).with_goal(MEMORY_GOAL));
+    bars.push(memory(&of, &measured.restart, &measured.deletion));
     bars
+}
+
+/// Of both processes, each at its end: a peak that is read earlier tells nothing of the phases that follow.
+fn memory(of: &str, restart: &Restart, deletion: &Deletion) -> Bar {
+    let (killed, restarted) = (restart.killed.peak_rss_mib, deletion.usage.peak_rss_mib);
+    Bar::new(
+        format!("{of}: peak memory, MiB"),
+        killed.max(restarted),
+        MEMORY,
+    )
+    .with_goal(MEMORY_GOAL)
 }
 
 /// What asks nothing of the API server.
@@ -186,11 +193,7 @@ pub(crate) fn of_reruns(reruns: &Reruns) -> Vec<Bar> {
         bars.push(bar("one run again, p50, ratio to the floor", ratio, CHANGE));
     }
     bars.extend(of_rest(&of, &measured.steady, &measured.restart));
-    let peak = runs
-        .usage
-        .peak_rss_mib
-        .max(measured.restart.usage.peak_rss_mib);
-    bars.push(bar("peak memory, MiB", peak, MEMORY).with_goal(MEMORY_GOAL));
+    bars.push(memory(&of, &measured.restart, &measured.deletion));
     bars
 }
 

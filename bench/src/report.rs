@@ -131,13 +131,14 @@ pub(crate) fn template_edit(edit: &TemplateEdit) -> String {
 /// A restart.
 pub(crate) fn restart(restart: &Restart) -> String {
     format!(
-        "settled in {:.2} s: {} writes, {} reads, {} watches; {:.2} s CPU, {:.1} MiB peak\n{}",
+        "settled in {:.2} s: {} writes, {} reads, {} watches; {:.2} s CPU, {:.1} MiB peak ({:.1} before)\n{}",
         restart.seconds,
         restart.requests.writes,
         restart.requests.reads(),
         restart.requests.watches,
         restart.usage.cpu_seconds,
         restart.usage.peak_rss_mib,
+        restart.killed.peak_rss_mib,
         requests(&restart.requests),
     )
 }

@@ -76,6 +76,7 @@ fn good_run(owners: usize) -> Run {
             requests: Requests::default(),
         },
         restart: Restart {
+            killed: usage,
             seconds: 1.0,
             requests: listed,
             usage,
@@ -83,6 +84,7 @@ fn good_run(owners: usize) -> Run {
         deletion: Deletion {
             seconds: 1.0,
             requests: Requests::default(),
+            usage,
         },
     };
     Run {
@@ -115,7 +117,7 @@ fn a_run_within_all_bars_clears_them() {
 #[test]
 fn each_bar_is_missed_by_the_figure_it_is_for() {
     type Change = fn(&mut Measured);
-    let cases: [(&str, Change); 8] = [
+    let cases: [(&str, Change); 9] = [
         ("cold, ratio to the floor", |run| run.cold.seconds = 15.1),
         ("cold, requests per owner (events aside)", |run| {
             run.cold.requests.gets = 1;
@@ -129,8 +131,12 @@ fn each_bar_is_missed_by_the_figure_it_is_for() {
         ("source change, p50, ratio to the floor", |run| {
             run.source_change.latency.p50_ms = 81.0;
         }),
+        // What grew in the steady phase or with changes, and what grew after the restart.
         ("peak memory, MiB", |run| {
-            run.restart.usage.peak_rss_mib = 61.0;
+            run.restart.killed.peak_rss_mib = 61.0;
+        }),
+        ("peak memory, MiB", |run| {
+            run.deletion.usage.peak_rss_mib = 61.0;
         }),
     ];
     for (what, change) in cases {
@@ -206,7 +212,7 @@ fn each_bar_of_runnables_is_missed_by_the_figure_it_is_for() {
             .collect::<Vec<_>>()
     };
     assert_eq!(missed(|_| ()), Vec::<String>::new());
-    let cases: [(&str, Change); 7] = [
+    let cases: [(&str, Change); 8] = [
         ("all rounds, ratio to the floor", |reruns| {
             reruns.runs.rounds.each.push(0.2);
         }),
@@ -226,7 +232,10 @@ fn each_bar_of_runnables_is_missed_by_the_figure_it_is_for() {
             reruns.restart.requests.writes = 1;
         }),
         ("peak memory, MiB", |reruns| {
-            reruns.runs.usage.peak_rss_mib = 61.0;
+            reruns.restart.killed.peak_rss_mib = 61.0;
+        }),
+        ("peak memory, MiB", |reruns| {
+            reruns.deletion.usage.peak_rss_mib = 61.0;
         }),
     ];
     for (what, change) in cases {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::layout::{TEAM, namespaces};
 use crate::phases::Stage;
+use crate::proc_stat::Usage;
 use crate::tally::{Agent, Requests};
 use crate::workers::each;
 use crate::world::LIMIT;
@@ -18,6 +19,8 @@ pub(crate) struct Deletion {
     pub(crate) seconds: f64,
     /// Requests of the controller; the objects go by garbage collection.
     pub(crate) requests: Requests,
+    /// What the controller used since its restart.
+    pub(crate) usage: Usage,
 }
 
 /// Measures it.
@@ -50,5 +53,9 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Deletion> {
         .requests_until_rest(Agent::Controller)
         .await?
         .of(Agent::Controller);
-    Ok(Deletion { seconds, requests })
+    Ok(Deletion {
+        seconds,
+        requests,
+        usage: stage.controller.usage()?,
+    })
 }

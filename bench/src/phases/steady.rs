@@ -33,6 +33,8 @@ pub(crate) struct Steady {
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Restart {
+    /// What the killed process used since it started, in all phases before this one.
+    pub(crate) killed: Usage,
     /// From the start of the new process until it has reconciled as many owners as there are.
     pub(crate) seconds: f64,
     /// Requests of the new process until it came to rest.
@@ -92,6 +94,7 @@ async fn touch_all(stage: &Stage<'_>, round: u64) -> anyhow::Result<()> {
 ///
 /// When it does not reconcile all owners again.
 pub(crate) async fn restart(mut stage: Stage<'_>) -> anyhow::Result<(Stage<'_>, Restart)> {
+    let killed = stage.controller.usage()?;
     stage.controller.kill();
     stage.world.requests_until_rest(Agent::Controller).await?;
     let start = Instant::now();
@@ -108,6 +111,7 @@ pub(crate) async fn restart(mut stage: Stage<'_>) -> anyhow::Result<(Stage<'_>, 
         .await?
         .of(Agent::Controller);
     let restart = Restart {
+        killed,
         seconds,
         requests,
         usage: stage.controller.usage()?,
