@@ -13,7 +13,7 @@ use crate::phases::fairness::{Fairness, Singles};
 use crate::phases::steady::{Restart, Steady};
 use crate::reruns::{Reruns, Rounds, Runs};
 use crate::table::Table;
-use crate::tally::Requests;
+use crate::tally::{Agent, ByAgent, Requests};
 
 /// The floor.
 pub(crate) fn floor(floor: &Floor) -> String {
@@ -45,12 +45,13 @@ pub(crate) fn cold(cold: &Cold, against: &Floor, owners: usize) -> String {
         .copied()
         .unwrap_or(f64::NAN);
     format!(
-        "{:.2} s, {:.2} × floor; {per_owner:.2} requests per owner and {events:.2} events; controller {cpu:.2} s CPU for {} reconciles, {:.1} MiB peak\n{}{}",
+        "{:.2} s, {:.2} × floor; {per_owner:.2} requests per owner and {events:.2} events; controller {cpu:.2} s CPU for {} reconciles, {:.1} MiB peak\n{}{}{}",
         cold.seconds,
         cold.seconds / against.seconds,
         cold.reconciles,
         cold.usage.peak_rss_mib,
         requests(&cold.requests),
+        agents_table(&cold.by_agent),
         cpu_table(&against.cpu_seconds, &cold.cpu_seconds),
     )
 }
@@ -61,13 +62,14 @@ pub(crate) fn runs(runs: &Runs, reruns: &Reruns) -> String {
     let floor = &reruns.floor;
     let count = reruns.runs() as f64;
     format!(
-        "{}; {:.2} × floor; {:.2} requests per run and {:.2} events; {:.1} MiB peak\n{}{}",
+        "{}; {:.2} × floor; {:.2} requests per run and {:.2} events; {:.1} MiB peak\n{}{}{}",
         rounds(&runs.rounds),
         runs.rounds.seconds() / floor.seconds(),
         runs.requests.sum() as f64 / count,
         runs.requests.events as f64 / count,
         runs.usage.peak_rss_mib,
         requests(&runs.requests),
+        agents_table(&runs.by_agent),
         cpu_table(&floor.cpu_seconds, &runs.rounds.cpu_seconds),
     )
 }
@@ -229,6 +231,39 @@ fn requests(requests: &Requests) -> String {
     text
 }
 
+/// How many requests of each verb came with each `User-Agent`, events and the lease among them.
+fn agents_table(by_agent: &ByAgent) -> String {
+    let mut table = Table::new([
+        "    requests",
+        "carto-*",
+        "bench-client",
+        "bench-downstream",
+        "bench-observer",
+        "others",
+    ]);
+    let mut row = |name: &str, count: &dyn Fn(&BTreeMap<String, u64>) -> u64| {
+        let of = |agent| by_agent.get(&agent).map_or(0, count).to_string();
+        let [ours, client, downstream, observer, others] = Agent::ALL.map(of);
+        table.row(&[
+            format!("    {name}"),
+            ours,
+            client,
+            downstream,
+            observer,
+            others,
+        ]);
+    };
+    for verb in by_agent
+        .values()
+        .flat_map(BTreeMap::keys)
+        .collect::<BTreeSet<_>>()
+    {
+        row(verb, &|verbs| verbs.get(verb).copied().unwrap_or(0));
+    }
+    row("all", &|verbs| verbs.values().sum());
+    table.render()
+}
+
 fn cpu_table(floor: &BTreeMap<String, f64>, cold: &BTreeMap<String, f64>) -> String {
     let mut table = Table::new(["    CPU seconds", "floor", "cold"]);
     let of = |side: &BTreeMap<String, f64>, name: &str| {
@@ -261,6 +296,27 @@ mod tests {
             requests(&seen),
             "       1500  patch y\n          1  get x\n          1  list z\n"
         );
+    }
+
+    #[test]
+    fn requests_of_all_senders_stand_side_by_side_by_verb() {
+        let verbs = |verbs: &[(&str, u64)]| -> BTreeMap<String, u64> {
+            let owned = |&(verb, count): &(&str, u64)| (verb.to_owned(), count);
+            verbs.iter().map(owned).collect()
+        };
+        let by_agent = ByAgent::from([
+            (Agent::Controller, verbs(&[("patch", 1500), ("create", 7)])),
+            (Agent::Other, verbs(&[("get", 12)])),
+        ]);
+        let expected = "
+    requests  carto-*  bench-client  bench-downstream  bench-observer  others
+------------  -------  ------------  ----------------  --------------  ------
+    create          7             0                 0               0       0
+    get             0             0                 0               0      12
+    patch        1500             0                 0               0       0
+    all          1507             0                 0               0      12
+";
+        assert_eq!(format!("\n{}", agents_table(&by_agent)), expected);
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::phases::steady::{self, Restart, Steady};
 use crate::proc_stat::Usage;
 use crate::report;
 use crate::run::{program, say};
-use crate::tally::Requests;
+use crate::tally::{ByAgent, Requests};
 use crate::world::World;
 
 use objects::{KEPT, run_template};
@@ -93,6 +93,8 @@ pub(crate) struct Runs {
     pub(crate) reconciles: u64,
     /// Requests of the controller for all rounds, until it came to rest.
     pub(crate) requests: Requests,
+    /// Requests of everybody meanwhile.
+    pub(crate) by_agent: ByAgent,
     /// What the controller used since it started, at rest.
     pub(crate) usage: Usage,
 }

@@ -30,6 +30,15 @@ pub(crate) enum Agent {
 }
 
 impl Agent {
+    /// All there are, in the order of a report.
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Controller,
+        Self::Client,
+        Self::Downstream,
+        Self::Observer,
+        Self::Other,
+    ];
+
     /// By the `User-Agent` header.
     pub(crate) fn of(user_agent: &str) -> Self {
         match user_agent {
@@ -80,6 +89,9 @@ pub(crate) struct Request {
 /// How many requests of each sort there were.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Tally(BTreeMap<Request, u64>);
+
+/// Requests by sender and verb, events and the lease among them.
+pub(crate) type ByAgent = BTreeMap<Agent, BTreeMap<String, u64>>;
 
 /// The requests of one sender, by what they cost. Events and the lease stand apart.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -137,6 +149,16 @@ impl Tally {
             *requests.by_sort.entry(sort).or_default() += count;
         }
         requests
+    }
+
+    /// All requests: who sent how many of each verb.
+    pub(crate) fn by_agent(&self) -> ByAgent {
+        let mut agents = ByAgent::new();
+        for (request, &count) in &self.0 {
+            let verbs = agents.entry(request.agent).or_default();
+            *verbs.entry(request.verb.clone()).or_default() += count;
+        }
+        agents
     }
 }
 
@@ -200,6 +222,28 @@ mod tests {
         assert_eq!(parts, (3, 1, 1, 1, 1, 1, 2));
         assert_eq!((seen.sum(), seen.reads()), (7, 3));
         assert_eq!(seen.by_sort["patch steps.bench.carto.run"], 2);
+    }
+
+    #[test]
+    fn all_senders_are_counted_by_verb_whatever_they_asked_for() {
+        let seen = tally(&[
+            (Agent::Controller, "patch", steps()),
+            (Agent::Controller, "create", Topic::Event),
+            (Agent::Controller, "create", steps()),
+            (Agent::Other, "get", Topic::Lease),
+        ])
+        .by_agent();
+        let verbs = |verbs: &[(&str, u64)]| -> BTreeMap<String, u64> {
+            let owned = |&(verb, count): &(&str, u64)| (verb.to_owned(), count);
+            verbs.iter().map(owned).collect()
+        };
+        let expected = ByAgent::from([
+            (Agent::Controller, verbs(&[("create", 2), ("patch", 1)])),
+            (Agent::Other, verbs(&[("get", 1)])),
+        ]);
+        assert_eq!(seen, expected);
+        let json = serde_json::to_value(&seen).unwrap();
+        assert_eq!(json["controller"]["create"], 2, "{json}");
     }
 
     #[test]

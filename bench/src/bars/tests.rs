@@ -53,6 +53,7 @@ fn good_run(owners: usize) -> Run {
                 events: writes,
                 ..Requests::default()
             },
+            by_agent: BTreeMap::new(),
             child_statuses: 0,
             cpu_seconds,
             usage,
@@ -182,6 +183,7 @@ fn good_reruns() -> Reruns {
                 writes: 1200,
                 ..Requests::default()
             },
+            by_agent: BTreeMap::new(),
             usage: of_owners.cold.usage,
         },
         single: Some(latency(39.0)),

@@ -10,7 +10,7 @@ use crate::floor::spent;
 use crate::objects::{CHAIN, chain_owner};
 use crate::phases::Stage;
 use crate::proc_stat::Usage;
-use crate::tally::{Agent, Requests};
+use crate::tally::{Agent, ByAgent, Requests};
 use crate::workers::each;
 use crate::world::{LIMIT, World};
 
@@ -26,6 +26,8 @@ pub(crate) struct Cold {
     pub(crate) reconciles: u64,
     /// Requests of the controller, until it came to rest.
     pub(crate) requests: Requests,
+    /// Requests of everybody meanwhile.
+    pub(crate) by_agent: ByAgent,
     /// Statuses the bench wrote in place of controllers downstream.
     pub(crate) child_statuses: u64,
     /// CPU seconds by process, from the first create to the last Ready.
@@ -62,6 +64,7 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
         seconds,
         reconciles: stage.controller.reconciles().await? - reconciled,
         requests: requests.of(Agent::Controller),
+        by_agent: requests.by_agent(),
         child_statuses: requests.of(Agent::Downstream).writes,
         cpu_seconds,
         usage: stage.controller.usage()?,

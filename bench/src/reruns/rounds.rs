@@ -43,6 +43,7 @@ pub(crate) async fn measure(stage: &mut Stage<'_>, reruns: usize) -> anyhow::Res
         rounds,
         reconciles: stage.controller.reconciles().await? - reconciled,
         requests: requests.of(Agent::Controller),
+        by_agent: requests.by_agent(),
         usage: stage.controller.usage()?,
     })
 }
