@@ -1,47 +1,22 @@
 //! The admission rules against the corpus.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test fails by panicking"
-)]
-
-mod corpus;
-
 use std::collections::BTreeMap;
 
-use api_types::validation::{AnyPath, PathCheck, Verdict, validate};
+use api_types::validation::{AnyPath, Verdict, validate};
 use proptest::prelude::*;
+use realizer::jsonpath::Paths;
 use serde_json::{Value, json};
-
-/// Says what the engine's parser says about the few broken paths of the corpus; the parser itself is tested there.
-struct CorpusPaths;
-
-impl PathCheck for CorpusPaths {
-    fn check_unwrapped(&self, expression: &str) -> Result<(), String> {
-        if expression.contains("{{") {
-            return Err("unrecognized character in action: U+007B '{'".to_owned());
-        }
-        Ok(())
-    }
-
-    fn check_wrapped(&self, expression: &str) -> Result<(), String> {
-        if expression.ends_with('[') {
-            return Err("unterminated array".to_owned());
-        }
-        Ok(())
-    }
-}
+use test_support::admission_corpus::cases;
 
 #[test]
 fn every_case_of_the_corpus_gets_its_verdict() {
-    for case in corpus::cases() {
+    for case in cases() {
         let expected = Verdict {
             error: case.error,
             warnings: case.warnings,
         };
         assert_eq!(
-            validate(&case.kind, &case.object, &CorpusPaths),
+            validate(&case.kind, &case.object, &Paths),
             expected,
             "{}: {}",
             case.rule,
@@ -53,7 +28,7 @@ fn every_case_of_the_corpus_gets_its_verdict() {
 #[test]
 fn every_rule_has_an_admitted_and_a_refused_case() {
     let mut rules: BTreeMap<String, [usize; 2]> = BTreeMap::new();
-    for case in corpus::cases() {
+    for case in cases() {
         rules.entry(case.rule).or_default()[usize::from(case.error.is_some())] += 1;
     }
     assert!(rules.len() >= 36, "{}", rules.len());
@@ -64,10 +39,7 @@ fn every_rule_has_an_admitted_and_a_refused_case() {
 
 #[test]
 fn neither_policies_nor_schemas_refuse_what_is_admitted() {
-    for case in corpus::cases()
-        .into_iter()
-        .filter(|case| case.error.is_none())
-    {
+    for case in cases().into_iter().filter(|case| case.error.is_none()) {
         assert!(
             case.policy.is_none() && !case.refused_by_schema,
             "{}: {}",

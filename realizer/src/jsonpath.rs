@@ -186,7 +186,11 @@ impl PathCheck for Paths {
     }
 
     fn check_wrapped(&self, expression: &str) -> Result<(), String> {
-        Path::check(expression).map_err(|error| error.to_string())
+        // A warning names the field and the path already; what evaluation puts around the cause would say both again.
+        Path::check(expression).map_err(|error| match error {
+            PathError::Parse { cause, .. } => cause,
+            other => other.to_string(),
+        })
     }
 }
 

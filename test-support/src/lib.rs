@@ -11,6 +11,7 @@
 //! The binaries come from `make control-plane`. A test that needs one **fails** when it is missing; it never skips.
 //! Every process is held by a [`Process`], which ends it on drop, after a panic, and when the test itself is killed.
 
+pub mod admission_corpus;
 pub mod assets;
 pub mod audit;
 pub mod control_plane;

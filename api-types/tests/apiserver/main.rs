@@ -6,8 +6,6 @@
     reason = "a test fails by panicking"
 )]
 
-#[path = "../corpus/mod.rs"]
-mod corpus;
 mod examples;
 mod policies;
 #[path = "../crds/sample.rs"]

@@ -20,7 +20,7 @@ use crate::shutdown::Tasks;
 use crate::wiring::wall_clock;
 
 /// The rules that the engine, the webhook and the CLI share.
-struct Rules;
+pub(super) struct Rules;
 
 impl Validate for Rules {
     fn validate(&self, kind: &str, object: &Value, _: Operation) -> Verdict {

@@ -1,3 +1,4 @@
 mod pki;
 mod review;
 mod tls;
+mod verdicts;

@@ -258,7 +258,11 @@ fn without_wrapping_only_braces_can_be_wrong() {
     );
     assert_eq!(
         Paths.check_wrapped("a{"),
-        Err("evaluate: failed to parse jsonpath '{.a{}': unrecognized character in action: U+007B '{'".to_owned())
+        Err("unrecognized character in action: U+007B '{'".to_owned())
+    );
+    assert_eq!(
+        Paths.check_wrapped(""),
+        Err("empty jsonpath not allowed".to_owned())
     );
     assert_eq!(Paths.check_wrapped("a.b"), Ok(()));
 }

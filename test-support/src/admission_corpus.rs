@@ -1,4 +1,6 @@
-//! Reads the corpus; see `README.md`.
+//! Objects and what admission says about them, for everything that decides: the rules, the policies and the webhook.
+//!
+//! The objects are in `api-types/tests/corpus`; its README says how to write one.
 
 use std::path::Path;
 
@@ -29,23 +31,37 @@ struct RawCase {
 }
 
 /// An object and what is said about it.
-#[derive(Debug)]
-pub(crate) struct Case {
+#[derive(Clone, Debug)]
+pub struct Case {
     /// Section of the specification, and what it is about.
-    pub(crate) rule: String,
-    pub(crate) kind: String,
-    pub(crate) object: Value,
+    pub rule: String,
+    /// Kind of the object.
+    pub kind: String,
+    /// The object, as a user writes it.
+    pub object: Value,
     /// With the prefix of the kind.
-    pub(crate) error: Option<String>,
-    pub(crate) warnings: Vec<String>,
+    pub error: Option<String>,
+    /// In order, none twice.
+    pub warnings: Vec<String>,
     /// Whether the schema refuses the object before anything else.
-    pub(crate) refused_by_schema: bool,
+    pub refused_by_schema: bool,
     /// What the end of the policy's message is; `None` if it admits the object.
-    pub(crate) policy: Option<String>,
+    pub policy: Option<String>,
 }
 
-pub(crate) fn cases() -> Vec<Case> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+/// The whole corpus.
+///
+/// # Panics
+///
+/// When a file of it is missing or not as its README says: the tests that need it have nothing to go by.
+#[must_use]
+#[expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "only tests read it; a test fails by panicking"
+)]
+pub fn cases() -> Vec<Case> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../api-types/tests/corpus");
     let mut files: Vec<_> = std::fs::read_dir(directory)
         .unwrap()
         .map(|entry| entry.unwrap().path())
