@@ -1,9 +1,14 @@
 //! AdmissionReview, v1 and v1beta1, in and out. Pure.
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use thiserror::Error;
 
 use super::Verdict;
+
+/// How deep the parser goes.
+const DEPTH: u8 = 127;
 
 /// What is about to happen to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,21 +46,40 @@ pub(super) struct Review {
     api_version: String,
     uid: String,
     pub(super) operation: Operation,
-    pub(super) object: Value,
+    /// What is created or changed; the text says why it cannot be read.
+    pub(super) object: Result<Value, String>,
+}
+
+/// The fields that are read. All else is skipped, however deep: an update that repairs an object which nobody can read
+/// carries it as `oldObject`.
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    api_version: Option<&'a RawValue>,
+    #[serde(borrow)]
+    kind: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Request<'a> {
+    #[serde(borrow)]
+    uid: Option<&'a RawValue>,
+    #[serde(borrow)]
+    operation: Option<&'a RawValue>,
+    #[serde(borrow)]
+    object: Option<&'a RawValue>,
 }
 
 impl Review {
     pub(super) fn parse(body: &[u8]) -> Result<Self, ReviewError> {
-        let mut review: Value =
-            serde_json::from_slice(body).map_err(|error| ReviewError::Json(error.to_string()))?;
-        let text = |field: &str| {
-            review
-                .get(field)
-                .and_then(Value::as_str)
-                .unwrap_or("(nothing)")
-                .to_owned()
-        };
-        let (api_version, kind) = (text("apiVersion"), text("kind"));
+        let json = |error: serde_json::Error| ReviewError::Json(error.to_string());
+        let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(json)?;
+        let api_version = text(envelope.api_version).unwrap_or_else(|| "(nothing)".to_owned());
+        let kind = text(envelope.kind).unwrap_or_else(|| "(nothing)".to_owned());
         if kind != "AdmissionReview"
             || !matches!(
                 &*api_version,
@@ -64,35 +88,22 @@ impl Review {
         {
             return Err(ReviewError::Kind { api_version, kind });
         }
-        let Some(request) = review
-            .get_mut("request")
-            .filter(|request| request.is_object())
-        else {
-            return Err(ReviewError::NoRequest);
-        };
-        let uid = request
-            .get("uid")
-            .and_then(Value::as_str)
-            .filter(|uid| !uid.is_empty());
-        let uid = uid.ok_or(ReviewError::Missing("uid"))?.to_owned();
-        let operation = operation(
-            request
-                .get("operation")
-                .and_then(Value::as_str)
-                .ok_or(ReviewError::Missing("operation"))?,
-        )?;
-        let object = request
-            .get_mut("object")
-            .map(Value::take)
-            .unwrap_or_default();
-        if object.is_null() && matches!(operation, Operation::Create | Operation::Update) {
+        let request = envelope.request.map(RawValue::get);
+        let request = request.filter(|request| request.starts_with('{'));
+        let request: Request<'_> =
+            serde_json::from_str(request.ok_or(ReviewError::NoRequest)?).map_err(json)?;
+        let uid = text(request.uid).filter(|uid| !uid.is_empty());
+        let uid = uid.ok_or(ReviewError::Missing("uid"))?;
+        let operation = text(request.operation).ok_or(ReviewError::Missing("operation"))?;
+        let operation = operation_of(&operation)?;
+        if request.object.is_none() && matches!(operation, Operation::Create | Operation::Update) {
             return Err(ReviewError::Missing("object"));
         }
         Ok(Self {
             api_version,
             uid,
             operation,
-            object,
+            object: request.object.map_or(Ok(Value::Null), object),
         })
     }
 
@@ -109,7 +120,23 @@ impl Review {
     }
 }
 
-fn operation(text: &str) -> Result<Operation, ReviewError> {
+fn text(field: Option<&RawValue>) -> Option<String> {
+    serde_json::from_str(field?.get()).ok()
+}
+
+/// The API server takes objects of any depth. The watches of the controllers read them with the same limit as this one
+/// (`raw_object`), so that what is refused here is what none of them could read.
+fn object(text: &RawValue) -> Result<Value, String> {
+    serde_json::from_str(text.get()).map_err(|error| {
+        let text = error.to_string();
+        if text.starts_with("recursion limit exceeded") {
+            return format!("invalid object: it is nested more than {DEPTH} levels deep");
+        }
+        format!("invalid object: {text}")
+    })
+}
+
+fn operation_of(text: &str) -> Result<Operation, ReviewError> {
     match text {
         "CREATE" => Ok(Operation::Create),
         "UPDATE" => Ok(Operation::Update),

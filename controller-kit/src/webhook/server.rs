@@ -215,7 +215,16 @@ fn decide(
     if !matches!(review.operation, Operation::Create | Operation::Update) {
         return Ok(Verdict::default());
     }
-    let judge = AssertUnwindSafe(|| validator.validate(kind, &review.object, review.operation));
+    let object = match &review.object {
+        Ok(object) => object,
+        Err(text) => {
+            return Ok(Verdict {
+                error: Some(text.clone()),
+                warnings: Vec::new(),
+            });
+        }
+    };
+    let judge = AssertUnwindSafe(|| validator.validate(kind, object, review.operation));
     std::panic::catch_unwind(judge).map_err(|panic| {
         error!(kind, panic = panic_text(&*panic), "validation panicked");
         "validation failed unexpectedly; see the log of the controller\n".to_owned()

@@ -200,3 +200,42 @@ async fn users_read_the_verdicts_and_warnings_of_the_whole_corpus() {
         assert_eq!(answer, expected(case, 200), "{case:?}");
     }
 }
+
+/// The API server takes what no JSON parser here reads; with the Go controller such an object was admitted.
+#[tokio::test]
+async fn an_object_too_deep_to_be_read_is_refused_with_that_reason_and_can_be_repaired() {
+    let control_plane = ControlPlane::start().await.unwrap();
+    install(&control_plane).await.unwrap();
+    let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
+    let template = |name: &str| {
+        json!({"apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate", "metadata": {"name": name},
+            "spec": {"template": {"kind": "ConfigMap", "data": deep}}})
+    };
+    let create = || {
+        Request::post("/apis/carto.run/v1alpha1/clustertemplates")
+            .header("content-type", "application/json")
+    };
+    let client = control_plane.client().unwrap();
+    let before = send(&client, create(), &template("before")).await;
+    assert_eq!(before.status, 201, "{before:?}");
+
+    let _controller = installed_controller(&control_plane, SUPPLY_CHAIN_CONTROLLER)
+        .await
+        .unwrap();
+    let expected = "admission webhook \"template-validator.cartographer.com\" denied the request: invalid object: it is nested \
+        more than 127 levels deep";
+    let refused = send(&client, create(), &template("after")).await;
+    assert_eq!((refused.status, &*refused.message), (403, expected));
+
+    let patch = |change: Value| {
+        let request = Request::patch("/apis/carto.run/v1alpha1/clustertemplates/before")
+            .header("content-type", "application/json-patch+json");
+        let client = &client;
+        async move { send(client, request, &change).await }
+    };
+    let label = json!([{"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}]);
+    assert_eq!(patch(label).await.message, expected);
+    let repair = json!([{"op": "remove", "path": "/spec/template/data"}]);
+    let repaired = patch(repair).await;
+    assert_eq!(repaired.status, 200, "{repaired:?}");
+}

@@ -20,7 +20,7 @@ fn both_versions_are_answered_in_the_version_they_were_asked_in() {
         let review = parse(&asked(version, "CREATE", &json!({"spec": {}}))).unwrap();
         assert_eq!(
             (review.operation, &review.object),
-            (Operation::Create, &json!({"spec": {}}))
+            (Operation::Create, &Ok(json!({"spec": {}})))
         );
         assert_eq!(
             review.answer(&Verdict::default()),
@@ -57,6 +57,33 @@ fn a_deletion_has_no_object() {
             .operation,
         Operation::Connect
     );
+}
+
+/// An object that many containers deep.
+fn nested(depth: usize) -> String {
+    let spec = format!("{}1{}", "[".repeat(depth - 1), "]".repeat(depth - 1));
+    format!(r#"{{"spec":{spec}}}"#)
+}
+
+/// A review of an update, as text: a value that deep cannot even be made.
+fn updated(old: &str, new: &str) -> Result<Review, String> {
+    let body = asked("v1", "UPDATE", &json!("new")).to_string();
+    let body = body.replace(r#""object":"new""#, &format!(r#""object":{new}"#));
+    let body = body.replace(r#""oldObject":null"#, &format!(r#""oldObject":{old}"#));
+    Review::parse(body.as_bytes()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn an_object_too_deep_to_be_read_is_refused_and_its_repair_is_not() {
+    let review = updated(&nested(1), &nested(127)).unwrap();
+    assert!(review.object.is_ok(), "{:?}", review.object);
+    let review = updated(&nested(1), &nested(128)).unwrap();
+    assert_eq!(
+        review.object,
+        Err("invalid object: it is nested more than 127 levels deep".to_owned())
+    );
+    let review = updated(&nested(9_000), &nested(2)).unwrap();
+    assert_eq!(review.object, Ok(json!({"spec": [1]})));
 }
 
 #[test]
@@ -147,7 +174,7 @@ proptest! {
     fn no_review_makes_it_panic(request in anything(), operation in "CREATE|UPDATE|DELETE|[A-Z]*", object in anything()) {
         let _ = parse(&json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}));
         if let Ok(review) = parse(&asked("v1", &operation, &object)) {
-            prop_assert_eq!(&review.object, &object);
+            prop_assert_eq!(&review.object, &Ok(object));
             prop_assert_eq!(&review.answer(&Verdict::default())["response"]["uid"], "u-1");
         }
     }
