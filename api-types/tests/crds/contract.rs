@@ -2,9 +2,11 @@
 
 use std::path::Path;
 
-use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, JSONSchemaProps,
+};
 
-use crate::facts::{Facts, Fields, fields_of};
+use crate::facts::{Facts, Fields, fields_of, unread};
 use crate::sample::{self, schema_of};
 use crate::upstream;
 
@@ -170,6 +172,10 @@ fn narrowed(theirs: &Facts, ours: &Facts) -> Vec<String> {
     };
     must(enum_fits, "enum");
     must(at_most(ours.min, theirs.min), "minimum");
+    must(
+        at_most(ours.max.map(|max| -max), theirs.max.map(|max| -max)),
+        "maximum",
+    );
     must(at_most(ours.min_length, theirs.min_length), "minLength");
     must(at_most(ours.min_items, theirs.min_items), "minItems");
     must(
@@ -287,6 +293,10 @@ fn the_comparison_notices_every_kind_of_narrowing() {
             ..facts.clone()
         },
         Facts {
+            max: Some(1.0),
+            ..facts.clone()
+        },
+        Facts {
             min_length: Some(1),
             ..facts.clone()
         },
@@ -345,6 +355,50 @@ fn the_comparison_notices_every_kind_of_narrowing() {
 }
 
 #[test]
+fn a_rule_without_a_word_is_noticed() {
+    let schema = |text: &str| serde_json::from_str::<JSONSchemaProps>(text).unwrap();
+    for (said, rules) in [
+        (r#"{"type": "array", "maxItems": 3, "items": {}}"#, 1),
+        (
+            r#"{"type": "object", "maxProperties": 3, "minProperties": 1}"#,
+            2,
+        ),
+        (
+            r#"{"type": "integer", "format": "int64", "multipleOf": 2}"#,
+            1,
+        ),
+        (
+            r#"{"type": "integer", "minimum": 1, "exclusiveMinimum": true}"#,
+            1,
+        ),
+        (r#"{"type": "array", "uniqueItems": true, "items": {}}"#, 1),
+        (
+            r#"{"type": "array", "x-kubernetes-list-type": "set", "items": {}}"#,
+            1,
+        ),
+        (r#"{"type": "string", "not": {"enum": ["x"]}}"#, 1),
+        (r#"{"type": "string", "oneOf": [], "allOf": []}"#, 2),
+        (r#"{"type": "string", "anyOf": [{"minLength": 1}]}"#, 1),
+        (
+            r#"{"type": "string", "x-kubernetes-validations": [{"rule": "false"}]}"#,
+            1,
+        ),
+        (
+            r#"{"type": "object", "x-kubernetes-embedded-resource": true}"#,
+            1,
+        ),
+        (r#"{"type": "object", "additionalProperties": false}"#, 1),
+        (r#"{"type": "string", "enum": ["a", 1]}"#, 1),
+        (
+            r#"{"type": "array", "x-kubernetes-list-type": "atomic", "items": {}}"#,
+            0,
+        ),
+    ] {
+        assert_eq!(unread(&schema(said)).len(), rules, "{said}");
+    }
+}
+
+#[test]
 fn samples_break_every_rule_once() {
     check_every(|crd, ours| {
         let schema = schema_of(crd);
@@ -360,7 +414,10 @@ fn samples_break_every_rule_once() {
             );
             assert_eq!(!facts.one_of.is_empty(), has("enum"), "{path}");
             assert_eq!(facts.min.is_some(), has("minimum"), "{path}");
+            assert_eq!(facts.max.is_some(), has("maximum"), "{path}");
             assert_eq!(facts.min_length.is_some(), has("minLength"), "{path}");
+            assert_eq!(facts.max_length.is_some(), has("maxLength"), "{path}");
+            assert_eq!(facts.pattern.is_some(), has("pattern"), "{path}");
             assert_eq!(facts.min_items.is_some(), has("minItems"), "{path}");
             if let Some((parent, name)) = path.rsplit_once('.').filter(|_| facts.required) {
                 assert!(

@@ -18,6 +18,7 @@ pub(crate) struct Facts {
     pub(crate) required: bool,
     pub(crate) one_of: BTreeSet<String>,
     pub(crate) min: Option<f64>,
+    pub(crate) max: Option<f64>,
     pub(crate) min_length: Option<i64>,
     pub(crate) max_length: Option<i64>,
     pub(crate) min_items: Option<i64>,
@@ -70,7 +71,58 @@ fn collect(path: &str, schema: &JSONSchemaProps, required: bool, fields: &mut Fi
     }
 }
 
+/// What a schema may say: all that the facts hold, and what refuses nothing.
+const READ: [&str; 20] = [
+    "additionalProperties",
+    "default",
+    "description",
+    "enum",
+    "format",
+    "items",
+    "maxLength",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minimum",
+    "nullable",
+    "pattern",
+    "properties",
+    "required",
+    "type",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-list-type",
+    "x-kubernetes-map-type",
+    "x-kubernetes-preserve-unknown-fields",
+];
+
+/// What the schema of a field says beyond the facts: a comparison that skipped it would prove nothing.
+pub(crate) fn unread(schema: &JSONSchemaProps) -> Vec<String> {
+    let said = serde_json::to_value(schema).unwrap();
+    let words = said.as_object().unwrap().iter();
+    let unread = words.filter(|(word, value)| match word.as_str() {
+        // Belong to quantities, which are one kind here.
+        "x-kubernetes-int-or-string" | "anyOf" => kind(schema) != "quantity",
+        "x-kubernetes-list-type" => *value == "set",
+        "x-kubernetes-map-type" => *value != "atomic" && *value != "granular",
+        "additionalProperties" | "items" => !value.is_object(),
+        "enum" => value
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|text| !text.is_string()),
+        word => !READ.contains(&word),
+    });
+    unread
+        .map(|(word, value)| format!("{word}: {value}"))
+        .collect()
+}
+
 fn facts(schema: &JSONSchemaProps, required: bool) -> Facts {
+    assert_eq!(
+        unread(schema),
+        Vec::<String>::new(),
+        "rules that the short form has no word for"
+    );
     Facts {
         kind: kind(schema).to_owned(),
         required,
@@ -81,6 +133,7 @@ fn facts(schema: &JSONSchemaProps, required: bool) -> Facts {
             .filter_map(|text| text.0.as_str().map(str::to_owned))
             .collect(),
         min: schema.minimum,
+        max: schema.maximum,
         min_length: schema.min_length,
         max_length: schema.max_length,
         min_items: schema.min_items,

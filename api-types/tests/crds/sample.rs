@@ -117,6 +117,11 @@ pub(crate) fn violations(schema: &JSONSchemaProps) -> Vec<Violation> {
     found
 }
 
+/// A number as users write it: `21.0` might be refused for its point.
+fn whole(number: f64) -> Value {
+    json!(format!("{number:.0}").parse::<i64>().unwrap())
+}
+
 /// The rules about the value itself, not about what is in it.
 fn own_violations(schema: &JSONSchemaProps) -> Vec<Violation> {
     let mut found = Vec::new();
@@ -155,7 +160,10 @@ fn own_violations(schema: &JSONSchemaProps) -> Vec<Violation> {
         break_rule("pattern", json!("no, not this!"));
     }
     if let Some(minimum) = schema.minimum {
-        break_rule("minimum", json!(minimum - 1.0));
+        break_rule("minimum", whole(minimum - 1.0));
+    }
+    if let Some(maximum) = schema.maximum {
+        break_rule("maximum", whole(maximum + 1.0));
     }
     if let Some(least) = schema.min_items {
         let fewer = usize::try_from(least).unwrap() - 1;

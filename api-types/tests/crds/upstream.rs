@@ -79,6 +79,7 @@ fn fact(word: &str, facts: &mut Facts) {
         None if word == "atomic" => facts.atomic = true,
         Some(("enum", texts)) => facts.one_of = texts.split('|').map(str::to_owned).collect(),
         Some(("min", text)) => facts.min = Some(text.parse().expect("a number")),
+        Some(("max", text)) => facts.max = Some(text.parse().expect("a number")),
         Some(("minLength", text)) => facts.min_length = number(text),
         Some(("maxLength", text)) => facts.max_length = number(text),
         Some(("minItems", text)) => facts.min_items = number(text),
