@@ -32,6 +32,7 @@ const GRANTED: &[Request] = &[
         "",
         "chain",
     ),
+    ("watch", "", "serviceaccounts", "", ""),
     ("create", "", "serviceaccounts/token", "dev", "app"),
     ("watch", "rbac.authorization.k8s.io", "rolebindings", "", ""),
     ("create", "", "events", "dev", ""),
@@ -51,7 +52,14 @@ const GRANTED: &[Request] = &[
         "supplychain-controller",
     ),
     (
-        "get",
+        "watch",
+        "",
+        "secrets",
+        NAMESPACE,
+        "supplychain-controller-webhook",
+    ),
+    (
+        "update",
         "",
         "secrets",
         NAMESPACE,
@@ -82,10 +90,17 @@ const DENIED: &[Request] = &[
     ("patch", "carto.run", "workloads", "dev", "app"),
     ("delete", "carto.run", "workloads", "dev", "app"),
     ("create", "carto.run", "clustersupplychains", "", ""),
-    // Secrets: its own certificate, by name, and nothing else.
+    // Secrets: its own certificate, by name and by watch, and nothing else.
     ("list", "", "secrets", "", ""),
     ("get", "", "secrets", "dev", "app"),
     ("get", "", "secrets", NAMESPACE, "other"),
+    (
+        "get",
+        "",
+        "secrets",
+        NAMESPACE,
+        "supplychain-controller-webhook",
+    ),
     ("list", "", "secrets", NAMESPACE, ""),
     (
         "delete",
@@ -109,6 +124,7 @@ const DENIED: &[Request] = &[
         "",
         "",
     ),
+    ("get", "", "serviceaccounts", "dev", "app"),
     ("impersonate", "", "serviceaccounts", "dev", "app"),
     (
         "patch",
@@ -116,6 +132,13 @@ const DENIED: &[Request] = &[
         "validatingwebhookconfigurations",
         "",
         "other",
+    ),
+    (
+        "get",
+        "admissionregistration.k8s.io",
+        "validatingwebhookconfigurations",
+        "",
+        "carto-supplychain-controller",
     ),
     (
         "update",
@@ -134,6 +157,7 @@ const GRANTED_FOR_DELIVERIES: &[Request] = &[
     ("watch", "carto.run", "clusterdeploymenttemplates", "", ""),
     ("patch", "carto.run", "deliverables/status", "dev", "app"),
     ("patch", "carto.run", "clusterdeliveries/status", "", "app"),
+    ("watch", "", "serviceaccounts", "", ""),
     ("create", "", "serviceaccounts/token", "dev", "app"),
     ("create", "", "events", "dev", ""),
     (
@@ -196,6 +220,7 @@ const DENIED_TO_DELIVERIES: &[Request] = &[
         "",
         "carto-supplychain-controller",
     ),
+    ("get", "", "serviceaccounts", "dev", "app"),
     ("impersonate", "", "serviceaccounts", "dev", "app"),
     (
         "escalate",
@@ -210,6 +235,7 @@ const GRANTED_FOR_RUNNABLES: &[Request] = &[
     ("watch", "carto.run", "runnables", "", ""),
     ("list", "carto.run", "clusterruntemplates", "", ""),
     ("patch", "carto.run", "runnables/status", "dev", "app"),
+    ("watch", "", "serviceaccounts", "", ""),
     ("create", "", "serviceaccounts/token", "dev", "app"),
     ("create", "", "events", "dev", ""),
     ("watch", "batch", "jobs", "", ""),
@@ -231,6 +257,7 @@ const DENIED_TO_RUNNABLES: &[Request] = &[
     ("watch", "carto.run", "clustertemplates", "", ""),
     ("list", "", "secrets", "", ""),
     ("create", "", "secrets", NAMESPACE, ""),
+    ("get", "", "serviceaccounts", "dev", "app"),
     ("impersonate", "", "serviceaccounts", "dev", "app"),
     (
         "update",
