@@ -339,6 +339,9 @@ async fn whoever_may_edit_a_namespace_may_hand_in_workloads_there_and_viewers_ma
     let hand_in = ("create", "carto.run", "workloads", "dev", "");
     let look = ("watch", "carto.run", "deliverables", "dev", "");
     let elsewhere = ("create", "carto.run", "workloads", "default", "");
+    // As with the Go controller, whose roles have these names: bindings made for it grant nothing new.
+    let run = ("create", "carto.run", "runnables", "dev", "");
+    let look_at_runs = ("get", "carto.run", "runnables", "dev", "");
 
     eventually("an editor may hand in", LIMIT, async || {
         may(&control_plane, "ed", hand_in).await
@@ -350,6 +353,8 @@ async fn whoever_may_edit_a_namespace_may_hand_in_workloads_there_and_viewers_ma
     .await;
     assert!(!may(&control_plane, "vi", hand_in).await.unwrap());
     assert!(!may(&control_plane, "ed", elsewhere).await.unwrap());
+    assert!(!may(&control_plane, "ed", run).await.unwrap());
+    assert!(!may(&control_plane, "vi", look_at_runs).await.unwrap());
 }
 
 const WATCH_KPACK: &str = r#"
