@@ -28,7 +28,7 @@ demo: control-plane ## Run the whole product on a real API server and show what 
 	$(WITH_ASSETS) hack/demo.sh "$(KEEP)"
 
 .PHONY: test
-test: control-plane ## Run all tests; builds the real API server first (about 6 minutes, once)
+test: control-plane ## Run all tests; builds the real API server first (about 10 minutes, once)
 	$(WITH_ASSETS) cargo test --workspace --no-fail-fast
 
 .PHONY: test-node
