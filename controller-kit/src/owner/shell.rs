@@ -140,7 +140,7 @@ impl OwnerShell {
             self.waiters.take(&Awaited::Rights(namespace.into()))
         } else {
             // Ours, too: watches are over the whole cluster.
-            self.submitter.watches().forget_refused();
+            self.submitter.watches().rights_changed();
             self.waiters.take_all_rights()
         };
         self.wake_all(concerned, Some(RIGHTS_SETTLE));

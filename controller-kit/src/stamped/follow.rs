@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::watch::{KindWatch, Readiness, WatchSettings};
@@ -18,6 +19,13 @@ const PAGE: u32 = 100;
 /// A watch that was refused after it had been listed starts anew after this pause: the refusal may have been a moment's
 /// (an API server that starts answers 403 and 404 for a while), and nothing but a new listing says that it is over.
 const REFUSED_PAUSE: Duration = Duration::from_secs(10);
+
+/// Refusals for less than this are believed to be a moment's. Shorter than the pause: the next one is not.
+const MOMENT: Duration = Duration::from_secs(5);
+
+/// A changed right or definition takes effect a moment after its event. Shorter than the pause after which the owners look
+/// again, so that they find the new listing under way.
+const CHANGE_SETTLE: Duration = Duration::from_millis(150);
 
 /// Full objects where a path is read, metadata otherwise: the API server then sends a fraction of the bytes.
 pub(super) fn events(client: kube::Client, watch: &KindWatch, label: &str) -> Events {
@@ -37,6 +45,15 @@ pub(super) struct Follower {
     pub(super) settings: WatchSettings,
     /// The owners that need a first listing wait for it; nobody else has to be woken by it.
     pub(super) quiet: bool,
+    /// Since it was listed last.
+    pub(super) refused: Option<Refused>,
+}
+
+/// Refusals in a row.
+pub(super) struct Refused {
+    since: Instant,
+    /// Whether the owners of what is held have been told.
+    told: bool,
 }
 
 impl Follower {
@@ -44,23 +61,34 @@ impl Follower {
         let cancel = self.watch.cancel.clone();
         let mut events = open();
         loop {
-            let event = tokio::select! {
+            let pause = tokio::select! {
                 () = cancel.cancelled() => return,
-                event = events.next() => event,
-            };
-            match event {
-                Some(Ok(event)) => self.follow(event),
-                Some(Err(error)) => {
-                    if self.fail(&error) {
-                        tokio::select! {
-                            () = cancel.cancelled() => return,
-                            () = tokio::time::sleep(REFUSED_PAUSE) => events = open(),
-                        }
+                () = self.watch.again.notified() => Some(CHANGE_SETTLE),
+                event = events.next() => match event {
+                    Some(Ok(event)) => {
+                        self.follow(event);
+                        None
                     }
+                    Some(Err(error)) => self.fail(&error).then_some(REFUSED_PAUSE),
+                    None => return,
+                },
+            };
+            if let Some(pause) = pause {
+                tokio::select! {
+                    () = cancel.cancelled() => return,
+                    () = self.rest(pause) => events = open(),
                 }
-                None => return,
             }
         }
+    }
+
+    /// Waits, not longer than until something changes; what was refused is then not known to be refused any more.
+    async fn rest(&self, pause: Duration) {
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = self.watch.again.notified() => tokio::time::sleep(CHANGE_SETTLE).await,
+        }
+        self.watch.is_tried_again();
     }
 
     fn follow(&mut self, event: Event<Value>) {
@@ -83,6 +111,7 @@ impl Follower {
         }
         if *self.watch.readiness.borrow() == Readiness::Synced {
             self.quiet = false;
+            self.refused = None;
         }
     }
 
@@ -131,7 +160,7 @@ impl Follower {
 
     /// Errors heal by the watcher's own back-off; what a user can mend is made known. Returns whether the watch has to
     /// start anew: when it was refused after its listing, nothing else would tell that it goes on.
-    fn fail(&self, error: &watcher::Error) -> bool {
+    fn fail(&mut self, error: &watcher::Error) -> bool {
         let kind = &self.watch.served().kind;
         match refusal(error) {
             Some(status) if status.code == 403 || status.code == 404 || status.code == 405 => {
@@ -139,12 +168,24 @@ impl Follower {
                 self.watch
                     .readiness
                     .send_replace(Readiness::Unavailable(status.message.clone()));
+                self.tell();
                 !matches!(error, watcher::Error::InitialListFailed(_))
             }
             _ => {
                 debug!(%kind, error = %crate::cluster::chain(error), "watch interrupted");
                 false
             }
+        }
+    }
+
+    /// The owners of what was listed before no longer hear of changes: they have to say so, and to read slowly from now on.
+    /// Not at once: a server that was just starting would be asked by all of them.
+    fn tell(&mut self) {
+        let since = Instant::now();
+        let refused = self.refused.get_or_insert(Refused { since, told: false });
+        if !refused.told && refused.since.elapsed() >= MOMENT {
+            refused.told = true;
+            self.wake(&self.watch.held());
         }
     }
 }

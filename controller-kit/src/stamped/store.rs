@@ -38,6 +38,11 @@ impl Store {
             .collect()
     }
 
+    /// All objects, in no particular order.
+    pub fn all(&self) -> Touched {
+        self.objects.values().cloned().collect()
+    }
+
     /// What is here and not in `later`.
     pub fn missing_in(&self, later: &Self) -> Touched {
         self.objects

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
-use tokio::sync::watch as signal;
+use tokio::sync::{Notify, watch as signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -52,6 +52,8 @@ pub struct KindWatch {
     pub(super) store: RwLock<Store>,
     pub(super) readiness: signal::Sender<Readiness>,
     pub(super) cancel: CancellationToken,
+    /// What a refusal was due to may have changed: another listing is worth a try.
+    pub(super) again: Notify,
     /// The watch that this one replaces, until this one is listed: what is gone since then was never seen here.
     predecessor: Mutex<Option<Arc<Self>>>,
 }
@@ -111,6 +113,29 @@ impl KindWatch {
     /// Whether another watch has taken its place, or it has stopped.
     pub fn is_replaced(&self) -> bool {
         self.cancel.is_cancelled()
+    }
+
+    /// After a refusal: nobody can tell any more, until it is listed anew or refused once more.
+    pub(super) fn is_tried_again(&self) -> bool {
+        self.readiness.send_if_modified(|readiness| {
+            let refused = matches!(readiness, Readiness::Unavailable(_));
+            if refused {
+                *readiness = Readiness::Starting;
+            }
+            refused
+        })
+    }
+
+    /// What it holds, and what the watches held that it replaces and that it has not listed yet.
+    pub(super) fn held(&self) -> Vec<Arc<Stamped>> {
+        let mut held = self.read().all();
+        let predecessor = self
+            .predecessor
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        held.extend(predecessor.iter().flat_map(|replaced| replaced.held()));
+        held
     }
 
     pub(super) fn take_predecessor(&self) -> Option<Arc<Self>> {
@@ -282,29 +307,28 @@ impl StampedWatches {
     /// A kind's definition changed: what is known of it is read anew on next use.
     pub fn forget_group(&self, group: &str) {
         self.mapper.forget_group(group);
-        self.forget_unavailable(|kind| kind.group() == group);
+        self.try_refused(|kind| kind.group() == group);
     }
 
     /// Definitions may have changed unseen.
     pub fn forget_definitions(&self) {
         self.mapper.forget_all();
-        self.forget_unavailable(|_| true);
+        self.try_refused(|_| true);
     }
 
-    /// Rights changed: watches that were refused start anew on next use.
-    pub fn forget_refused(&self) {
-        self.forget_unavailable(|_| true);
+    /// Rights changed: watches that were refused are tried again.
+    pub fn rights_changed(&self) {
+        self.try_refused(|_| true);
     }
 
-    fn forget_unavailable(&self, concerns: impl Fn(&Kind) -> bool) {
-        self.lock().kinds.retain(|kind, watch| {
-            let unavailable = matches!(*watch.readiness.borrow(), Readiness::Unavailable(_));
-            let forgotten = unavailable && concerns(kind);
-            if forgotten {
-                watch.cancel.cancel();
+    /// A refused watch goes on in its place, with what it has seen: one that started empty would not know what changed
+    /// meanwhile, and one that waited for its next use would not exist for the owners that are done.
+    fn try_refused(&self, concerns: impl Fn(&Kind) -> bool) {
+        for (kind, watch) in &self.lock().kinds {
+            if concerns(kind) && watch.is_tried_again() {
+                watch.again.notify_one();
             }
-            !forgotten
-        });
+        }
     }
 
     fn start(
@@ -320,12 +344,14 @@ impl StampedWatches {
             store: RwLock::default(),
             readiness: signal::Sender::new(Readiness::Starting),
             cancel: self.tasks.token().child_token(),
+            again: Notify::new(),
             predecessor: Mutex::new(predecessor),
         });
         let follower = Follower {
             watch: watch.clone(),
             settings: self.settings.clone(),
             quiet,
+            refused: None,
         };
         let (client, watched) = (self.cluster.controller().clone(), watch.clone());
         let label = self.settings.label;
@@ -438,6 +464,57 @@ mod tests {
             .wait_for(|now| *now == Readiness::Synced)
             .await
             .unwrap();
+        tasks.token().cancel();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refused_watch_says_so_and_misses_nothing_once_it_is_granted() {
+        let tasks = Tasks::new();
+        let granted = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let listings = Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let grant = granted.clone();
+        let answer = move |uri: &str| {
+            let granted = granted.load(std::sync::atomic::Ordering::Relaxed);
+            let refusal = serde_json::json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "no"});
+            if uri.contains("watch=true") {
+                return (!granted).then(|| json_answer(403, &refusal));
+            }
+            let first = listings.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == 0;
+            Some(match (first, granted) {
+                (true, _) => json_answer(200, &listing(&["stays", "goes"])),
+                (false, false) => json_answer(403, &refusal),
+                (false, true) => json_answer(200, &listing(&["stays", "comes"])),
+            })
+        };
+        let woken = Arc::new(Mutex::new(BTreeSet::new()));
+        let heard = woken.clone();
+        let wake: Wake = Arc::new(move |_, name| {
+            heard.lock().unwrap().insert(name.to_owned());
+        });
+        let watches = scripted(&tasks, answer, wake);
+        let watch = watches.ensure(&served("Test"), &path("status"));
+        let told = async |expected: &[&str]| {
+            let expected: BTreeSet<String> =
+                expected.iter().map(|name| (*name).to_owned()).collect();
+            test_support::eventually("owners are woken", Duration::from_mins(1), async || {
+                let seen = woken.lock().unwrap().clone();
+                if seen == expected { Ok(()) } else { Err(seen) }
+            })
+            .await;
+            woken.lock().unwrap().clear();
+        };
+        told(&["of-stays", "of-goes"]).await;
+        assert!(matches!(
+            watch.ready(Duration::ZERO).await,
+            Readiness::Unavailable(_)
+        ));
+
+        grant.store(true, std::sync::atomic::Ordering::Relaxed);
+        watches.rights_changed();
+        assert_eq!(watch.ready(Duration::from_mins(1)).await, Readiness::Synced);
+        told(&["of-goes", "of-comes"]).await;
+        assert!(!watch.is_replaced());
+        assert_eq!(watches.kinds(), [watch.served().kind.clone()]);
         tasks.token().cancel();
     }
 

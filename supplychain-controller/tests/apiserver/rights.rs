@@ -330,20 +330,93 @@ async fn a_kind_that_the_controller_may_not_watch_is_read_with_the_owners_rights
         .await;
 
     // Granted: watched from then on, so that nothing is read any more.
-    stage
-        .apply(
-            &CONTROLLER
-                .replace("name: controller", "name: watched")
-                .replace(
-                    "- {apiGroups: [carto.run], resources: ['*']",
-                    "- {apiGroups: ['', test.run], resources: [configmaps, tests]",
-                ),
-        )
-        .await;
+    stage.apply(&watching()).await;
     stage
         .until("app", "nothing is forbidden any more", |workload| {
             condition(&workload["status"], "WatchForbidden").is_null()
         })
         .await;
     assert_eq!(stage.requests_of_reconciles("app", 3).await, NOTHING);
+}
+
+/// The right to watch what the templates stamp.
+fn watching() -> String {
+    CONTROLLER
+        .replace("name: controller", "name: watched")
+        .replace(
+            "- {apiGroups: [carto.run], resources: ['*']",
+            "- {apiGroups: ['', test.run], resources: [configmaps, tests]",
+        )
+}
+
+#[tokio::test]
+async fn a_watch_that_is_revoked_under_way_is_missed_and_comes_back() {
+    let mut stage = Stage::set().await;
+    for manifest in [CONTROLLER, &watching(), crate::immutable::RUNS] {
+        stage.apply(manifest).await;
+    }
+    let names = ["app", "other"];
+    for name in names {
+        stage
+            .apply(&crate::immutable::WORKLOAD.replace("name: app", &format!("name: {name}")))
+            .await;
+    }
+    let kubeconfig = stage.plane.kubeconfig_as_user("carto", &[]).unwrap();
+    stage.start_controller_as(&kubeconfig);
+    for name in names {
+        finish_run(&stage, name, "before").await;
+        let ready = stage.ready(name, "True", "Ready").await;
+        assert!(condition(&ready["status"], "WatchForbidden").is_null());
+    }
+
+    // A watch is only refused when it starts anew. Nothing else happens to the workloads.
+    let bindings: kube::Api<k8s_openapi::api::rbac::v1::ClusterRoleBinding> =
+        kube::Api::all(stage.client.clone());
+    let by_default = kube::api::DeleteParams::default();
+    bindings.delete("watched", &by_default).await.unwrap();
+    stage.plane.restart_apiserver().await.unwrap();
+    for name in names {
+        stage
+            .until(name, "it says that its kinds are not watched", |workload| {
+                let forbidden = condition(&workload["status"], "WatchForbidden");
+                let message = forbidden["message"].as_str().unwrap_or_default();
+                message.contains("tests.test.run") && message.contains("configmaps")
+            })
+            .await;
+    }
+
+    stage.apply(&watching()).await;
+    for name in names {
+        stage
+            .until(name, "nothing is forbidden any more", |workload| {
+                condition(&workload["status"], "WatchForbidden").is_null()
+            })
+            .await;
+    }
+    // Who says so reads no more: only the watch brings this.
+    for name in names {
+        finish_run(&stage, name, "after").await;
+    }
+    assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
+}
+
+/// Reports on the workload's run, and waits until the next step has the output.
+async fn finish_run(stage: &Stage, workload: &str, url: &str) {
+    let run = eventually("the run is there", PATIENCE, async || {
+        let runs = stage.tests().await;
+        runs.into_iter()
+            .find(|run| run["metadata"]["labels"]["carto.run/workload-name"] == workload)
+    })
+    .await;
+    let done = json!({"url": url, "rev": "1", "conditions": [{"type": "Ready", "status": "True"}]});
+    stage
+        .report(run["metadata"]["name"].as_str().unwrap(), done)
+        .await;
+    eventually(&format!("{workload} has {url}"), PATIENCE, async || {
+        let sink = stage
+            .get("v1", "ConfigMap", &format!("{workload}-sink"))
+            .await?;
+        (sink["data"]["url"] == url).then_some(())
+    })
+    .await;
 }
