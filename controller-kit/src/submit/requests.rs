@@ -268,7 +268,7 @@ impl Requests {
             .await
         {
             Err(error) if error.is(StatusCode::UNAUTHORIZED) => {
-                self.tokens.invalidate(account);
+                self.tokens.refused(account, &token);
                 let token = self.tokens.token(account).await?;
                 Ok(self
                     .cluster

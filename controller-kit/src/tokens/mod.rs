@@ -157,9 +157,18 @@ impl TokenCache {
         }
     }
 
-    /// Drops the token: the API server no longer takes it.
+    /// Drops the token of an account that is gone.
     pub fn invalidate(&self, account: &Account) {
         locked(&self.accounts).slots.remove(account);
+    }
+
+    /// Drops this token: the API server no longer takes it. One that was fetched meanwhile stays: where many used the old
+    /// one, each is told of it by its own refusal, and the first of them has fetched the next.
+    pub fn refused(&self, account: &Account, token: &Token) {
+        let slot = locked(&self.accounts).slots.get(account).cloned();
+        if let Some(slot) = slot {
+            locked(&slot.issued).take_if(|issued| issued.token == *token);
+        }
     }
 
     /// Replaces a token that is still valid. Who finds a refresh under way does not wait for it.
@@ -176,7 +185,11 @@ impl TokenCache {
                 warn!(account = %account, error = %refusal, "token not refreshed; the old one stays in use");
                 self.metrics.token_request(TokenOutcome::KeptOld);
                 let token = old.token.clone();
-                *locked(&slot.issued) = Some(old.postponed((self.sources.clock)(), REFRESH_PAUSE));
+                let now = (self.sources.clock)();
+                // Refused meanwhile, it is of no use any more.
+                if let Some(issued) = &mut *locked(&slot.issued) {
+                    *issued = old.postponed(now, REFRESH_PAUSE);
+                }
                 *flight = Some(refusal);
                 token
             }

@@ -353,6 +353,41 @@ async fn an_invalidated_token_is_not_used_again() {
 }
 
 #[tokio::test]
+async fn however_many_are_refused_with_a_token_one_more_is_fetched() {
+    let mut scene = Scene::new();
+    let answer = granted("t1", scene.now(), 7200);
+    let old = scene.ask(&account("a"), answer).await.unwrap();
+    scene.cache.refused(&account("a"), &old);
+    let answer = granted("t2", scene.now(), 7200);
+    let new = scene.ask(&account("a"), answer).await.unwrap();
+    for _ in 0..15 {
+        // Whoever sent a request with the old one hears of it only now.
+        scene.cache.refused(&account("a"), &old);
+        assert!(scene.held(&account("a")).await == new);
+    }
+    scene.cache.refused(&account("b"), &new);
+    assert!(scene.held(&account("a")).await == new);
+}
+
+#[tokio::test]
+async fn a_token_that_is_refused_while_it_is_refreshed_does_not_come_back() {
+    let mut scene = Scene::new();
+    let answer = granted("t1", scene.now(), 7200);
+    let old = scene.ask(&account("a"), answer).await.unwrap();
+    scene.pass(3600);
+    let cache = scene.cache.clone();
+    let mut refreshing = JoinSet::new();
+    refreshing.spawn(async move { cache.token(&account("a")).await });
+    let (_, send) = scene.server.next_request().await.unwrap();
+    scene.cache.refused(&account("a"), &old);
+    send.send_response(refused(StatusCode::INTERNAL_SERVER_ERROR, "etcd is away"));
+    refreshing.join_next().await.unwrap().unwrap().unwrap();
+    let answer = granted("t2", scene.now(), 7200);
+    let new = scene.ask(&account("a"), answer).await.unwrap();
+    assert_eq!(new.expose(), "t2");
+}
+
+#[tokio::test]
 async fn an_account_made_again_under_its_name_gets_its_own_token() {
     let mut scene = Scene::new();
     let answer = granted("t1", scene.now(), 7200);
