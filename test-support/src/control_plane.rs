@@ -196,6 +196,18 @@ impl ControlPlane {
         self.start_apiserver().await
     }
 
+    /// Stops the API server and starts it with another key for service account tokens: those issued before are refused with
+    /// 401. A controller manager is not told; do without.
+    ///
+    /// # Errors
+    ///
+    /// As [`ControlPlane::start_apiserver`], or when the keys cannot be written.
+    pub async fn refuse_issued_tokens(&self) -> anyhow::Result<()> {
+        self.stop_apiserver();
+        self.launch.pki().replace_token_keys()?;
+        self.start_apiserver().await
+    }
+
     /// Every request so far, in order of arrival, answered or not. Needs [`ControlPlaneBuilder::audit`].
     ///
     /// A record is written about when the answer is sent: await what you expect with [`crate::eventually`] first, then

@@ -65,6 +65,15 @@ impl Pki {
         )
     }
 
+    /// Makes another key for service account tokens: an API server started from now on knows none that were issued before.
+    pub(crate) fn replace_token_keys(&self) -> anyhow::Result<()> {
+        let tokens = KeyPair::generate()?;
+        let (private, public) = self.token_keys();
+        fs::write(private, tokens.serialize_pem())?;
+        fs::write(public, tokens.public_key_pem())?;
+        Ok(())
+    }
+
     /// What the API server shows to its clients.
     pub(crate) fn server(&self) -> Identity {
         self.identity("apiserver")

@@ -6,6 +6,7 @@
 
 mod events;
 mod lease;
+mod removal;
 mod stage;
 mod tokens;
 mod typed_patch;

@@ -19,6 +19,13 @@ metadata: {name: $(workload.metadata.name)$}
 spec: {ports: [{port: 80}], selector: {url: $(workload.spec.source.git.ref.branch)$}}
 ";
 
+const CONFIG: &str = "
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: $(workload.metadata.name)$}
+data: {branch: $(workload.spec.source.git.ref.branch)$}
+";
+
 fn refusal(stage: &Stage, verb: &str) -> String {
     let namespace = &stage.namespace;
     format!(
@@ -419,4 +426,76 @@ async fn finish_run(stage: &Stage, workload: &str, url: &str) {
         (sink["data"]["url"] == url).then_some(())
     })
     .await;
+}
+
+/// Requests for a token so far, and how many requests were refused with 401.
+fn token_requests(stage: &Stage) -> (usize, usize) {
+    let (mut tokens, mut refused) = (0, 0);
+    for event in stage.audited() {
+        let subresource = event.object_ref.map(|object| object.subresource);
+        tokens += usize::from(subresource.as_deref() == Some("token"));
+        refused += usize::from(
+            event
+                .response_status
+                .is_some_and(|status| status.code == 401),
+        );
+    }
+    (tokens, refused)
+}
+
+#[tokio::test]
+async fn tokens_that_are_refused_are_fetched_anew_once_per_account() {
+    const OWNERS: usize = 10;
+    let stage = Stage::open().await;
+    let namespace = stage.namespace.clone();
+    stage.apply(&blueprint_of(&[("config", CONFIG)])).await;
+    account(&stage, "second").await;
+    stage
+        .apply(&format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {{name: of-second, namespace: {namespace}}}\n\
+             roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: stamps}}\n\
+             subjects: [{{kind: ServiceAccount, name: second, namespace: {namespace}}}]\n"
+        ))
+        .await;
+    let name = |number: usize| format!("app{number}");
+    for number in 0..OWNERS {
+        let account = ["sa", "second"][number % 2];
+        stage
+            .apply(
+                &crate::immutable::WORKLOAD
+                    .replace("name: app", &format!("name: {}", name(number)))
+                    .replace(
+                        "serviceAccountName: sa",
+                        &format!("serviceAccountName: {account}"),
+                    ),
+            )
+            .await;
+    }
+    for number in 0..OWNERS {
+        stage.ready(&name(number), "True", "Ready").await;
+    }
+    stage.idle().await;
+    assert_eq!(token_requests(&stage), (2, 0));
+
+    stage.plane.refuse_issued_tokens().await.unwrap();
+    for number in 0..OWNERS {
+        stage
+            .edit_workload(&name(number), crate::immutable::branch("b"))
+            .await;
+    }
+    for number in 0..OWNERS {
+        eventually("the change arrives", PATIENCE, async || {
+            let config = stage.get("v1", "ConfigMap", &name(number)).await?;
+            (config["data"]["branch"] == "b").then_some(())
+        })
+        .await;
+        stage.ready(&name(number), "True", "Ready").await;
+    }
+    stage.idle().await;
+    let (tokens, refused) = token_requests(&stage);
+    assert_eq!(tokens, 4, "one more for each account");
+    assert!(refused >= 2, "both were refused: {refused}");
+    let mut told = stage.events().await;
+    told.retain(|event| event.contains("token") || event.contains("nauthorized"));
+    assert_eq!(told, NOTHING);
 }

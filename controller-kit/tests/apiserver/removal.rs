@@ -1,0 +1,145 @@
+//! Deletions: exactly the object that was meant, and what it owns goes with it.
+
+use std::sync::Arc;
+
+use controller_kit::cluster::Cluster;
+use controller_kit::mapper::Mapper;
+use controller_kit::metrics::Metrics;
+use controller_kit::openapi::SchemaCache;
+use controller_kit::shutdown::Tasks;
+use controller_kit::stamped::{StampedWatches, WatchSettings};
+use controller_kit::submit::{Applicant, Submitter};
+use controller_kit::tokens::{Account, TokenCache, TokenSources};
+use kube::Api;
+use kube::api::{DynamicObject, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use realizer::{ObjectRef, Removal, RemovalReason};
+use serde_json::{Value, json};
+use test_support::{ControlPlane, shared_control_plane};
+
+use crate::stage::clock;
+
+fn submitter(plane: &ControlPlane) -> Submitter {
+    let metrics = Arc::new(Metrics::new());
+    let cluster = Cluster::connect(plane.config().unwrap(), metrics.clone()).unwrap();
+    let mapper = Arc::new(Mapper::new(cluster.clone()));
+    let settings = WatchSettings {
+        label: "carto.run/workload-name",
+        field_manager: "test",
+        owner_kind: "Workload",
+        wake: Arc::new(|_, _| {}),
+    };
+    let watches = StampedWatches::new(cluster.clone(), mapper.clone(), settings, Tasks::new());
+    let sources = TokenSources {
+        clock: clock(),
+        jitter: Arc::new(|| 0.0),
+    };
+    let tokens = Arc::new(TokenCache::new(plane.client().unwrap(), sources, metrics));
+    Submitter::new(cluster, mapper, watches, tokens, SchemaCache::default())
+}
+
+/// An account in the namespace that may do everything there.
+async fn account(plane: &ControlPlane, namespace: &str) -> Account {
+    plane
+        .apply_yaml_in(
+            namespace,
+            &format!(
+                "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {{name: all, namespace: {namespace}}}\n\
+                 roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}}\n\
+                 subjects: [{{kind: ServiceAccount, name: default, namespace: {namespace}}}]\n"
+            ),
+        )
+        .await
+        .unwrap();
+    let account = api(plane, namespace, "v1", "ServiceAccount")
+        .get("default")
+        .await
+        .unwrap();
+    Account {
+        namespace: namespace.to_owned(),
+        name: "default".to_owned(),
+        uid: account.metadata.uid.unwrap(),
+    }
+}
+
+fn api(plane: &ControlPlane, namespace: &str, api_version: &str, kind: &str) -> Api<DynamicObject> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+    Api::namespaced_with(plane.client().unwrap(), namespace, &resource)
+}
+
+async fn create(api: &Api<DynamicObject>, object: Value) -> String {
+    let object = serde_json::from_value(object).unwrap();
+    let created = api.create(&PostParams::default(), &object).await.unwrap();
+    created.metadata.uid.unwrap()
+}
+
+async fn remove(
+    submitter: &Submitter,
+    account: &Account,
+    (api_version, kind): (&str, &str),
+    uid: &str,
+) {
+    let applicant = Applicant {
+        kind: "Workload",
+        namespace: &account.namespace,
+        name: "app",
+        uid: "of-app",
+        generation: 1,
+        account: account.clone(),
+        is_live_owner: &|_, _, _| true,
+        wanted_by_step: &|_, _| false,
+    };
+    let removal = Removal {
+        resource: "step".to_owned(),
+        reason: RemovalReason::Orphan,
+        object: ObjectRef {
+            api_version: api_version.to_owned(),
+            kind: kind.to_owned(),
+            namespace: account.namespace.clone(),
+            name: "a".to_owned(),
+            qualified_resource: None,
+            uid: Some(uid.to_owned()),
+        },
+    };
+    let removed = submitter.remove(&applicant, &removal).await.unwrap();
+    assert_eq!(removed, Ok(()));
+}
+
+#[tokio::test]
+async fn a_namesake_of_the_object_is_not_deleted() {
+    let plane = shared_control_plane().await.unwrap();
+    let namespace = plane.create_namespace("removal").await.unwrap();
+    let submitter = submitter(plane);
+    let account = account(plane, &namespace).await;
+    let configs = api(plane, &namespace, "v1", "ConfigMap");
+    let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    let uid = create(&configs, config).await;
+
+    // What was seen last is gone already; somebody else took the name.
+    let former = "00000000-0000-4000-8000-000000000000";
+    remove(&submitter, &account, ("v1", "ConfigMap"), former).await;
+    let kept = configs.get("a").await.unwrap();
+    assert_eq!(
+        (kept.metadata.uid, kept.metadata.deletion_timestamp),
+        (Some(uid.clone()), None)
+    );
+    remove(&submitter, &account, ("v1", "ConfigMap"), &uid).await;
+    assert_eq!(configs.get_opt("a").await.unwrap(), None);
+}
+
+/// There is no garbage collector here. The server holds a Job back for it, to orphan its pods or to delete them first,
+/// unless the request says that they go in the background; nothing said means orphans.
+#[tokio::test]
+async fn what_a_deleted_object_owns_goes_in_the_background() {
+    let plane = shared_control_plane().await.unwrap();
+    let namespace = plane.create_namespace("removal").await.unwrap();
+    let submitter = submitter(plane);
+    let account = account(plane, &namespace).await;
+    let jobs = api(plane, &namespace, "batch/v1", "Job");
+    let pod = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "registry.example/app"}]}});
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}, "spec": {"template": pod}});
+    let uid = create(&jobs, job).await;
+    remove(&submitter, &account, ("batch/v1", "Job"), &uid).await;
+    assert_eq!(jobs.get_opt("a").await.unwrap(), None);
+}
