@@ -19,6 +19,9 @@ use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
 /// A negative answer is believed this long.
 const ABSENT_FOR: Duration = Duration::from_secs(2);
 
+/// A question is asked this often if definitions change under the answers; whoever wanted to know is retried.
+const QUESTIONS: u32 = 4;
+
 /// A kind in a version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Kind {
@@ -132,6 +135,23 @@ pub enum MapError {
 struct Known {
     served: HashMap<Kind, Arc<Served>>,
     absent_until: HashMap<Kind, Instant>,
+    /// How often anything was forgotten. An answer to a question asked before may be out of date.
+    forgotten: u64,
+}
+
+impl Known {
+    /// The answer to a question about `kind`.
+    fn keep(&mut self, kind: &Kind, found: Vec<Arc<Served>>) {
+        for served in found {
+            self.served.insert(served.kind.clone(), served);
+        }
+        if !self.served.contains_key(kind) {
+            // Kinds may be named by owners: what is not believed any more is not kept either.
+            let now = Instant::now();
+            self.absent_until.retain(|_, until| now < *until);
+            self.absent_until.insert(kind.clone(), now + ABSENT_FOR);
+        }
+    }
 }
 
 /// The mapping, shared by all owners.
@@ -158,21 +178,22 @@ impl Mapper {
         if let Some(served) = self.lookup(kind)? {
             return Ok(served);
         }
-        let found = self
-            .discover(&kind.api_version)
-            .await
-            .map_err(MapError::Discovery)?;
-        let mut known = self.lock();
-        for served in found {
-            known.served.insert(served.kind.clone(), Arc::new(served));
+        let mut answer = None;
+        for _ in 0..QUESTIONS {
+            let asked = self.lock().forgotten;
+            let found = self
+                .discover(&kind.api_version)
+                .await
+                .map_err(MapError::Discovery)?;
+            answer = found.iter().find(|served| served.kind == *kind).cloned();
+            let mut known = self.lock();
+            // Otherwise a definition changed while the question was under way, and the answer may be of before.
+            if known.forgotten == asked {
+                known.keep(kind, found);
+                break;
+            }
         }
-        known.served.get(kind).cloned().ok_or_else(|| {
-            // Kinds may be named by owners: what is not believed any more is not kept either.
-            let now = Instant::now();
-            known.absent_until.retain(|_, until| now < *until);
-            known.absent_until.insert(kind.clone(), now + ABSENT_FOR);
-            MapError::NotServed(kind.clone())
-        })
+        answer.ok_or_else(|| MapError::NotServed(kind.clone()))
     }
 
     /// What is known without asking.
@@ -183,6 +204,7 @@ impl Mapper {
     /// Forgets a group: one of its definitions changed. Returns whether anything was known or missed.
     pub fn forget_group(&self, group: &str) -> bool {
         let mut known = self.lock();
+        known.forgotten += 1;
         let before = known.served.len() + known.absent_until.len();
         known.served.retain(|kind, _| kind.group() != group);
         known.absent_until.retain(|kind, _| kind.group() != group);
@@ -191,7 +213,11 @@ impl Mapper {
 
     /// Forgets everything: definitions may have changed unseen.
     pub fn forget_all(&self) {
-        *self.lock() = Known::default();
+        let mut known = self.lock();
+        *known = Known {
+            forgotten: known.forgotten + 1,
+            ..Known::default()
+        };
     }
 
     fn lookup(&self, kind: &Kind) -> Result<Option<Arc<Served>>, MapError> {
@@ -209,7 +235,7 @@ impl Mapper {
         }
     }
 
-    async fn discover(&self, api_version: &str) -> Result<Vec<Served>, RequestError> {
+    async fn discover(&self, api_version: &str) -> Result<Vec<Arc<Served>>, RequestError> {
         let uri = match api_version.split_once('/') {
             Some((group, version)) => format!("/apis/{}/{}", encode(group), encode(version)),
             None => format!("/api/{}", encode(api_version)),
@@ -221,7 +247,10 @@ impl Mapper {
             body: None,
         };
         match self.cluster.send(Identity::Controller, call).await {
-            Ok(answer) => Ok(parse(api_version, &answer.body)),
+            Ok(answer) => Ok(parse(api_version, &answer.body)
+                .into_iter()
+                .map(Arc::new)
+                .collect()),
             Err(error) if error.is(StatusCode::NOT_FOUND) => Ok(Vec::new()),
             Err(error) => Err(error),
         }
@@ -283,6 +312,64 @@ mod tests {
         assert_eq!(served[0].qualified(), "deployments.apps");
         assert!(served[0].status_subresource && served[0].namespaced);
         assert!(!served[1].status_subresource && !served[1].namespaced);
+    }
+
+    type Request = http::Request<kube::client::Body>;
+    type Response = http::Response<kube::client::Body>;
+
+    fn answer(resources: &Value) -> Response {
+        let list = json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "g/v1", "resources": resources});
+        http::Response::new(kube::client::Body::from(list.to_string().into_bytes()))
+    }
+
+    /// Asks while the first of the two answers is overtaken by a change of definitions.
+    async fn overtaken(
+        mapper: &Mapper,
+        server: &mut tower_test::mock::Handle<Request, Response>,
+        forget: impl Fn(&Mapper),
+        answers: [Value; 2],
+    ) -> Result<Arc<Served>, MapError> {
+        let [before, after] = answers;
+        let kind = Kind::new("g/v1", "Thing");
+        let both = async {
+            tokio::join!(mapper.served(&kind), async {
+                let (_, first) = server.next_request().await.unwrap();
+                forget(mapper);
+                first.send_response(answer(&before));
+                let (_, second) = server.next_request().await.unwrap();
+                second.send_response(answer(&after));
+            })
+        };
+        let (served, ()) = tokio::time::timeout(Duration::from_mins(1), both)
+            .await
+            .expect("it is asked twice");
+        served
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_from_before_a_definition_changed_is_not_believed() {
+        let (service, mut server) = tower_test::mock::pair::<Request, Response>();
+        let client = kube::Client::new(service, "default");
+        let metrics = Arc::new(crate::metrics::Metrics::new());
+        let mapper = Mapper::new(Cluster::new(client.clone(), client, metrics));
+        let (nothing, things) = (
+            json!([]),
+            json!([{"name": "things", "kind": "Thing", "namespaced": true}]),
+        );
+
+        let comes = [nothing.clone(), things.clone()];
+        let forget_group = |mapper: &Mapper| {
+            mapper.forget_group("g");
+        };
+        let served = overtaken(&mapper, &mut server, forget_group, comes).await;
+        let served = served.unwrap();
+        assert_eq!(mapper.known(&served.kind), Some(served.clone()));
+
+        mapper.forget_all();
+        let goes = [things, nothing];
+        let refused = overtaken(&mapper, &mut server, Mapper::forget_all, goes).await;
+        assert!(matches!(refused, Err(MapError::NotServed(_))));
+        assert_eq!(mapper.known(&served.kind), None);
     }
 
     #[test]
