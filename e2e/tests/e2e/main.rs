@@ -5,6 +5,7 @@
 mod bare;
 mod carto;
 mod deliver_app;
+mod demo;
 mod killing;
 mod rights;
 mod side_by_side;
