@@ -8,7 +8,7 @@
 //!  workload.rs ───────▶ supply_chain.rs ┐               templates.rs ──▶ ClusterRunTemplate runnable.rs
 //!  deliverable.rs ────▶ delivery.rs     ┴▶ blueprint.rs (six kinds, one TemplateSpec)
 //!
-//!  shared: params.rs source.rs selector.rs status.rs condition.rs event.rs labels.rs
+//!  shared: params.rs source.rs selector.rs status.rs condition.rs event.rs labels.rs names.rs
 //!  what the API server is told: schema.rs (CRDs), validation.rs (admission)
 //! ```
 //!
@@ -16,6 +16,7 @@
 //!   ignored (the API server prunes them). A JSON `null` in a field that takes any JSON is a value, never "absent".
 //! - Condition types and reasons exist only in [`condition`], event reasons only in [`event`], label and annotation
 //!   keys only in [`labels`].
+//! - Typed kinds hold names as plain texts, since etcd may hold anything; the checked types are in [`names`].
 //!
 //! ```
 //! use api_types::Workload;
@@ -38,6 +39,7 @@ pub mod event;
 mod go_text;
 mod json_any;
 pub mod labels;
+pub mod names;
 pub mod params;
 pub mod runnable;
 pub mod schema;
@@ -57,6 +59,7 @@ pub use condition::{Condition, ConditionStatus, ConditionType, Reason};
 pub use deliverable::{Deliverable, DeliverableSpec, DeliverableStatus};
 pub use delivery::{ClusterDelivery, ClusterDeliverySpec};
 pub use event::EventReason;
+pub use names::{LabelValue, NameError, NamespaceName, ObjectName, ResourceName};
 pub use params::{BlueprintParam, OwnerParam, ParamSetting, TemplateParam};
 pub use runnable::{
     ClusterRunTemplate, ClusterRunTemplateSpec, Runnable, RunnableSpec, RunnableStatus,

@@ -1,7 +1,7 @@
 //! Requirements on the labels and fields of an owner.
 
 mod compiled;
-mod label_syntax;
+pub(crate) mod label_syntax;
 
 use std::collections::BTreeMap;
 use std::fmt;

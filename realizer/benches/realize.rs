@@ -85,7 +85,7 @@ fn walk(
             Step::Look(_) => realization.record_looked(Ok(Vec::new())),
             Step::Submit(submission) => {
                 let observed = cluster
-                    .entry(submission.resource.clone())
+                    .entry(submission.resource.to_string())
                     .or_insert_with(|| Observed {
                         object: live(submission.object),
                         qualified_resource: Some(

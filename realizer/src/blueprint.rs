@@ -5,6 +5,7 @@ mod steps;
 use std::collections::BTreeMap;
 
 use api_types::blueprint::ServiceAccountRef;
+use api_types::names::{NameError, ObjectName, ResourceName};
 use api_types::{BlueprintParam, BlueprintSpec, Condition, ConditionStatus, ConditionType};
 use serde::Deserialize;
 use serde_json::Value;
@@ -21,7 +22,7 @@ pub struct Blueprint {
     /// ClusterSupplyChain or ClusterDelivery.
     pub family: Family,
     /// `metadata.name`.
-    pub name: String,
+    pub name: ObjectName,
     /// `metadata.uid`; empty when absent.
     pub uid: String,
     /// `metadata.generation`; 0 when absent.
@@ -46,11 +47,14 @@ pub enum BlueprintError {
     /// `metadata.name` is missing.
     #[error("object has no metadata.name")]
     NameMissing,
+    /// `metadata.name` is none.
+    #[error("metadata.name: {0}")]
+    Name(#[from] NameError),
     /// The spec does not have the shape of the kind.
     #[error("spec of blueprint [{name}] cannot be read: {source}")]
     Shape {
         /// Name of the blueprint.
-        name: String,
+        name: ObjectName,
         /// What does not fit.
         source: serde_json::Error,
     },
@@ -90,6 +94,7 @@ impl Blueprint {
         if name.is_empty() {
             return Err(BlueprintError::NameMissing);
         }
+        let name = ObjectName::try_from(name)?;
         let spec = match object.get("spec") {
             None | Some(Value::Null) => BlueprintSpec::default(),
             Some(spec) => {
@@ -148,7 +153,7 @@ impl Blueprint {
     /// The owner's own choice always wins and is always in its own namespace.
     pub fn service_account(&self, owner: &Owner) -> (String, String) {
         if let Some(name) = &owner.service_account_name {
-            return (owner.namespace.clone(), name.clone());
+            return (owner.namespace.clone().into(), name.clone());
         }
         match &self.service_account {
             Some(account) => {
@@ -157,11 +162,11 @@ impl Blueprint {
                     .clone()
                     .filter(|namespace| !namespace.is_empty());
                 (
-                    namespace.unwrap_or_else(|| owner.namespace.clone()),
+                    namespace.unwrap_or_else(|| owner.namespace.clone().into()),
                     account.name.clone(),
                 )
             }
-            None => (owner.namespace.clone(), "default".to_owned()),
+            None => (owner.namespace.clone().into(), "default".to_owned()),
         }
     }
 
@@ -174,10 +179,8 @@ impl Blueprint {
 
     /// Names of the resources (steps) in the order in which they are submitted: providers before consumers, ties in
     /// blueprint order.
-    pub fn submission_order(&self) -> impl Iterator<Item = &str> {
-        self.order
-            .iter()
-            .map(|&step| self.steps[step].name.as_str())
+    pub fn submission_order(&self) -> impl Iterator<Item = &ResourceName> {
+        self.order.iter().map(|&step| &self.steps[step].name)
     }
 
     /// The validation steps behind an environment, in submission order; empty for every other step.

@@ -77,7 +77,7 @@ fn look_up(blueprint: &Blueprint, templates: &dyn TemplateSource) -> Found {
         for name in step.template_names() {
             match templates.template(&step.template_kind, name) {
                 TemplateState::Found(_) => {}
-                TemplateState::Missing => found.missing.push(step.name.clone()),
+                TemplateState::Missing => found.missing.push(step.name.to_string()),
                 TemplateState::Unreadable(cause) => found.unreadable.push(format!(
                     "template [{}/{name}] of resource [{}] cannot be used: {cause}",
                     step.template_kind, step.name

@@ -1,5 +1,6 @@
 //! What a template renders: a document with tags, or a ytt document.
 
+use api_types::names::ResourceName;
 use serde_json::Value;
 
 use crate::context::Context;
@@ -61,7 +62,11 @@ impl Body {
     }
 
     /// Renders, or says which ytt run renders; `resource` is whose run that is.
-    pub(crate) fn draw(&self, context: Context<'_>, resource: &str) -> Result<Rendered, YttCall> {
+    pub(crate) fn draw(
+        &self,
+        context: Context<'_>,
+        resource: &ResourceName,
+    ) -> Result<Rendered, YttCall> {
         match self {
             Self::Simple { compiled, .. } => Ok(context.render(compiled)),
             Self::Absent => Ok(Err(
@@ -74,7 +79,7 @@ impl Body {
             } => {
                 let values = context.into_values();
                 Err(YttCall {
-                    resource: resource.to_owned(),
+                    resource: resource.clone(),
                     template: text.clone(),
                     template_digest: digest.clone(),
                     values_digest: ytt::values_digest(&values, *sees_status_writes),

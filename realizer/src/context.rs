@@ -9,6 +9,7 @@ use crate::interpolate::Compiled;
 use crate::jsonpath::Root;
 use crate::numbers;
 use crate::outputs::{Output, OutputValues};
+use crate::stamp::WantedLabels;
 use crate::typed_view::{Views, settled};
 
 /// The inputs of a step, resolved as far as their providers have outputs.
@@ -106,14 +107,14 @@ impl<'c> Context<'c> {
         step: &BlueprintStep,
         params: &BTreeMap<&str, &Value>,
         inputs: &ResolvedInputs<'_>,
-        labels: &BTreeMap<String, String>,
+        labels: &WantedLabels,
     ) -> Self {
         let params = params
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).clone()));
         let labels = labels
             .iter()
-            .map(|(key, value)| (key.clone(), json!(value)));
+            .map(|(key, value)| ((*key).to_owned(), json!(value)));
         let deployment = inputs
             .deployment()
             .map_or(Value::Null, |output| entry(output, ""));

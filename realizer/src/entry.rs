@@ -237,10 +237,10 @@ impl EntryMaker<'_> {
 
     fn bare(&self) -> ResourceStatus {
         let inputs = self.step.inputs.iter().map(|input| InputStatus {
-            name: input.resource.clone(),
+            name: input.resource.to_string(),
         });
         ResourceStatus {
-            name: self.step.name.clone(),
+            name: self.step.name.to_string(),
             inputs: inputs.collect(),
             ..ResourceStatus::default()
         }

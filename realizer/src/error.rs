@@ -1,5 +1,6 @@
 //! Why a step is not realized, and the one place that decides what follows from it.
 
+use api_types::names::{ObjectName, ResourceName};
 use api_types::{ConditionStatus, Reason};
 
 use crate::deployment::NotDone;
@@ -26,8 +27,8 @@ pub(crate) enum StepError {
     )]
     ResolveOption {
         option: String,
-        resource: String,
-        blueprint: String,
+        resource: ResourceName,
+        blueprint: ObjectName,
         cause: String,
     },
 
@@ -39,8 +40,8 @@ pub(crate) enum StepError {
     )]
     OptionsMatch {
         matching: Vec<String>,
-        resource: String,
-        blueprint: String,
+        resource: ResourceName,
+        blueprint: ObjectName,
     },
 
     #[error(
@@ -48,8 +49,8 @@ pub(crate) enum StepError {
     )]
     GetTemplate {
         template: String,
-        resource: String,
-        blueprint: String,
+        resource: ResourceName,
+        blueprint: ObjectName,
         cause: String,
     },
 
@@ -65,18 +66,18 @@ pub(crate) enum StepError {
     )]
     Stamp {
         template: String,
-        resource: String,
-        blueprint: String,
+        resource: ResourceName,
+        blueprint: ObjectName,
         cause: String,
         waits: bool,
     },
 
     #[error("waiting for input(s) [{}] of resource [{resource}]: not available from resource(s) [{}]",
-        inputs.join(", "), providers.join(", "))]
+        inputs.join(", "), joined(providers, ", "))]
     InputsMissing {
-        resource: String,
+        resource: ResourceName,
         inputs: Vec<String>,
-        providers: Vec<String>,
+        providers: Vec<ResourceName>,
     },
 
     #[error(
@@ -85,8 +86,8 @@ pub(crate) enum StepError {
     Apply {
         kind: SubmitFailureKind,
         object: String,
-        resource: String,
-        blueprint: String,
+        resource: ResourceName,
+        blueprint: ObjectName,
         cause: String,
     },
 
@@ -103,8 +104,8 @@ pub(crate) enum StepError {
     )]
     Contested {
         object: String,
-        resource: String,
-        blueprint: String,
+        resource: ResourceName,
+        blueprint: ObjectName,
         cause: String,
     },
 
@@ -116,7 +117,7 @@ pub(crate) enum StepError {
     #[error("{}", error.message(resource, revision, environment, cause))]
     Validation {
         error: TrialError,
-        resource: String,
+        resource: ResourceName,
         revision: String,
         environment: String,
         cause: String,
@@ -129,7 +130,7 @@ pub(crate) enum StepError {
 
     /// The walk ended before its end.
     #[error("resource [{resource}] was not reached")]
-    NotReached { resource: String },
+    NotReached { resource: ResourceName },
 }
 
 /// Why a validation has not succeeded.
@@ -144,7 +145,13 @@ pub(crate) enum TrialError {
 }
 
 impl TrialError {
-    fn message(self, resource: &str, revision: &str, environment: &str, cause: &str) -> String {
+    fn message(
+        self,
+        resource: &ResourceName,
+        revision: &str,
+        environment: &str,
+        cause: &str,
+    ) -> String {
         let place = if environment.is_empty() {
             String::new()
         } else {
@@ -170,6 +177,12 @@ impl TrialError {
             ),
         }
     }
+}
+
+/// Names of steps with something between them.
+pub(crate) fn joined(steps: &[ResourceName], between: &str) -> String {
+    let names: Vec<&str> = steps.iter().map(ResourceName::as_str).collect();
+    names.join(between)
 }
 
 fn listed(names: &[String]) -> String {

@@ -10,7 +10,10 @@
 
 use std::collections::BTreeMap;
 
+use api_types::names::ResourceName;
 use serde_json::Value;
+
+use crate::stamp::Labels;
 
 /// What the engine needs next. Exactly one is outstanding at any time: the objects of one owner are
 /// submitted one after the other, because one may stamp what the next one's object uses.
@@ -45,7 +48,7 @@ pub trait AskFeed {
 #[derive(Debug, Clone, PartialEq)]
 pub struct YttCall {
     /// Name of the blueprint resource (step) that renders.
-    pub resource: String,
+    pub resource: ResourceName,
     /// The template text, passed on stdin.
     pub template: String,
     /// Digest of the template's text, for the shell's cache.
@@ -88,7 +91,7 @@ impl Lifecycle {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Submission {
     /// Name of the blueprint resource (step).
-    pub resource: String,
+    pub resource: ResourceName,
     /// The rendered object; has `apiVersion` and `kind`, and `metadata.name` or `metadata.generateName`.
     pub object: Value,
     /// `sha256:` digest of [`Self::object`] in canonical JSON.
@@ -99,7 +102,7 @@ pub struct Submission {
     /// How to hold it.
     pub lifecycle: Lifecycle,
     /// The labels that make up the family of an immutable object (all step labels of spec 3.6).
-    pub family: BTreeMap<String, String>,
+    pub family: Labels,
     /// The leading field names of every path that will be read on the object
     /// (`Template::observed_prefixes`); an empty one means all of it.
     pub reads: std::sync::Arc<[Vec<String>]>,
@@ -227,7 +230,7 @@ pub enum RemovalReason {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removal {
     /// The step it belonged to.
-    pub resource: String,
+    pub resource: ResourceName,
     /// Which object.
     pub object: ObjectRef,
     /// Why.

@@ -1,5 +1,6 @@
 //! The members of an immutable family: which one outputs are read from, and which ones go (spec 3.8).
 
+use api_types::names::ResourceName;
 use api_types::{ConditionStatus, RetentionPolicy, TemplateKind};
 use serde_json::Value;
 
@@ -45,7 +46,7 @@ pub(crate) fn newest_healthy<'m>(
 /// neither counted nor removed, and the one submitted last always stays.
 pub(crate) fn superseded<'m>(
     rule: FamilyRule<'_>,
-    step: &str,
+    step: &ResourceName,
     submitted: &Observed,
     members: impl IntoIterator<Item = &'m Observed>,
 ) -> Vec<Removal> {
@@ -65,7 +66,7 @@ pub(crate) fn superseded<'m>(
         *count += 1;
         if *count > limit && !is_same(member, submitted) {
             removals.push(Removal {
-                resource: step.to_owned(),
+                resource: step.clone(),
                 object: object_ref(member),
                 reason: RemovalReason::Retention,
             });

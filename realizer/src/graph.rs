@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::blueprint::{BlueprintStep, InputSlot};
+use crate::error::joined;
+use api_types::names::ResourceName;
 
 /// Something about a blueprint that cannot work; reported as a Warning event, never in `Ready`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -11,13 +13,16 @@ pub enum GraphWarning {
     #[error("resource [{resource}] takes its own output; the input will never be there")]
     SelfReference {
         /// The step.
-        resource: String,
+        resource: ResourceName,
     },
     /// Steps wait for one another.
-    #[error("resources [{}] wait for one another; none of them will ever have its inputs", path.join(" -> "))]
+    #[error(
+        "resources [{}] wait for one another; none of them will ever have its inputs",
+        joined(path, " -> ")
+    )]
     Cycle {
         /// The steps, each taking an output of the next; the first one is repeated at the end.
-        path: Vec<String>,
+        path: Vec<ResourceName>,
     },
     /// A step takes the output of a step that does not exist.
     #[error(
@@ -25,11 +30,11 @@ pub enum GraphWarning {
     )]
     UnknownInput {
         /// The step.
-        resource: String,
+        resource: ResourceName,
         /// Local name of the input.
         input: String,
         /// The step that does not exist.
-        provider: String,
+        provider: ResourceName,
     },
     /// The selector can never be evaluated; the blueprint is skipped for owners it cannot match by labels.
     #[error("selector cannot be evaluated: {message}")]

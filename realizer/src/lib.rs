@@ -75,5 +75,6 @@ pub use graph::GraphWarning;
 pub use owner::{Owner, OwnerError};
 pub use realization::Realization;
 pub use select::{Selection, select_blueprint};
+pub use stamp::Labels;
 pub use template::{Template, TemplateError, TemplateSource, TemplateState};
 pub use unrealized::{Unrealized, report_unrealized};

@@ -1,6 +1,7 @@
 //! From what the cluster holds to health, outputs and retention (spec 3.8, 3.10).
 
 use api_types::ConditionStatus;
+use api_types::names::{ObjectName, ResourceName};
 use serde_json::{Value, json};
 
 use crate::context::ResolvedInputs;
@@ -18,8 +19,8 @@ use crate::{
 
 /// One step whose submission was answered.
 pub(crate) struct Observing<'r> {
-    pub(crate) blueprint: &'r str,
-    pub(crate) step: &'r str,
+    pub(crate) blueprint: &'r ObjectName,
+    pub(crate) step: &'r ResourceName,
     pub(crate) template: &'r Template,
     pub(crate) inputs: ResolvedInputs<'r>,
 }
@@ -135,7 +136,7 @@ impl Observing<'_> {
             &stamp::display_name(&submission.object),
             self.inputs.secrets(),
         );
-        let (resource, blueprint) = (self.step.to_owned(), self.blueprint.to_owned());
+        let (resource, blueprint) = (self.step.clone(), self.blueprint.clone());
         let cause = scrub(&failure.message, self.inputs.secrets());
         match failure.kind {
             SubmitFailureKind::Contested => StepError::Contested {

@@ -5,6 +5,7 @@
 //! an orphan: nothing is known of what the step stands for now. Nor is what a failing step would write to: a step that was
 //! renamed while the API server had a bad moment must not cost the object that it goes on with.
 
+use api_types::names::ResourceName;
 use api_types::{ResourceStatus, TemplateRef, labels};
 
 use crate::owner_status::{OwnerStatus, object_ref};
@@ -40,7 +41,7 @@ impl Orphans<'_> {
                 .any(|removal| is_same(&removal.object, &object))
             {
                 removals.push(Removal {
-                    resource: resource.to_owned(),
+                    resource: ResourceName::from(resource),
                     object,
                     reason: RemovalReason::Orphan,
                 });

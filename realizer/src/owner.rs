@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
+use api_types::names::{NameError, NamespaceName, ObjectName};
 use api_types::{ConditionStatus, ConditionType, OwnerParam};
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,9 +23,9 @@ pub struct Owner {
     /// Workload or Deliverable.
     pub family: Family,
     /// `metadata.namespace`.
-    pub namespace: String,
+    pub namespace: NamespaceName,
     /// `metadata.name`.
-    pub name: String,
+    pub name: ObjectName,
     /// `metadata.uid`.
     pub uid: String,
     /// `metadata.generation`; 0 when absent.
@@ -55,6 +56,14 @@ pub enum OwnerError {
         field: &'static str,
         /// What does not fit.
         cause: String,
+    },
+    /// A name is none.
+    #[error("{field}: {cause}")]
+    Name {
+        /// Path of the field.
+        field: &'static str,
+        /// What is wrong with it.
+        cause: NameError,
     },
 }
 
@@ -148,8 +157,8 @@ impl Owner {
 
 /// What every stored object has.
 pub(crate) struct Head {
-    pub(crate) namespace: String,
-    pub(crate) name: String,
+    pub(crate) namespace: NamespaceName,
+    pub(crate) name: ObjectName,
     pub(crate) uid: String,
     pub(crate) generation: i64,
 }
@@ -162,8 +171,14 @@ impl Head {
                 .ok_or(OwnerError::Missing { field })
         };
         Ok(Self {
-            namespace: required("/metadata/namespace", "metadata.namespace")?,
-            name: required("/metadata/name", "metadata.name")?,
+            namespace: name(
+                "metadata.namespace",
+                required("/metadata/namespace", "metadata.namespace")?,
+            )?,
+            name: name(
+                "metadata.name",
+                required("/metadata/name", "metadata.name")?,
+            )?,
             uid: required("/metadata/uid", "metadata.uid")?,
             generation: object
                 .pointer("/metadata/generation")
@@ -171,6 +186,13 @@ impl Head {
                 .unwrap_or(0),
         })
     }
+}
+
+fn name<N: TryFrom<String, Error = NameError>>(
+    field: &'static str,
+    text: String,
+) -> Result<N, OwnerError> {
+    N::try_from(text).map_err(|cause| OwnerError::Name { field, cause })
 }
 
 /// Whether an object is being deleted.

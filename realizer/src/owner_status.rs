@@ -1,5 +1,6 @@
 //! The status of an owner, read leniently and written completely.
 
+use api_types::names::ResourceName;
 use api_types::{BlueprintRef, Condition, EnvironmentStatus, ResourceStatus, StampedRef};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -54,15 +55,17 @@ impl OwnerStatus {
         Value::Object(status)
     }
 
-    pub(crate) fn resource(&self, name: &str) -> Option<&ResourceStatus> {
-        self.resources.iter().find(|resource| resource.name == name)
+    pub(crate) fn resource(&self, name: &ResourceName) -> Option<&ResourceStatus> {
+        self.resources
+            .iter()
+            .find(|resource| *name == *resource.name)
     }
 
     /// What is known of the environment of this step.
-    pub(crate) fn environment(&self, step: &str) -> Option<&EnvironmentStatus> {
+    pub(crate) fn environment(&self, step: &ResourceName) -> Option<&EnvironmentStatus> {
         self.environments
             .iter()
-            .find(|environment| environment.resource == step)
+            .find(|environment| *step == *environment.resource)
     }
 
     /// Entries that stamped an object, with the object.

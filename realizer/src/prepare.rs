@@ -1,6 +1,5 @@
 //! From a step to what is submitted for it: template, parameters, rendering, decoration.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -11,6 +10,7 @@ use crate::error::StepError;
 use crate::guarding::Stage;
 use crate::outputs::Output;
 use crate::redaction::scrub;
+use crate::stamp::WantedLabels;
 use crate::{
     Blueprint, ObjectRef, Owner, Rendered, Step, Submission, SubmitFailureKind, Template,
     TemplateSource, TemplateState, canonical, matching, params, stamp,
@@ -48,7 +48,7 @@ pub(crate) struct Withheld {
 /// What the shell is asked, and what is needed when it answers.
 pub(crate) struct Asked {
     pub(crate) template: Arc<Template>,
-    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) labels: WantedLabels,
     pub(crate) ask: Step,
     pub(crate) stage: Stage,
 }
@@ -162,7 +162,7 @@ impl Preparing<'_> {
         }
     }
 
-    fn context(&self, template: &Template, labels: &BTreeMap<String, String>) -> Context<'_> {
+    fn context(&self, template: &Template, labels: &WantedLabels) -> Context<'_> {
         let params = params::merge(
             &template.params,
             &self.blueprint.params,
@@ -179,7 +179,7 @@ impl Preparing<'_> {
     pub(crate) fn submit(
         &self,
         template: &Template,
-        labels: &BTreeMap<String, String>,
+        labels: &WantedLabels,
         rendered: Rendered,
     ) -> Result<Submission, Box<Withheld>> {
         let object = rendered
@@ -202,7 +202,7 @@ impl Preparing<'_> {
         if !self.inputs.missing.is_empty() {
             return Err(withheld(self.held()));
         }
-        stamp::check_submittable(&object, template.lifecycle, labels)
+        let family = stamp::check_submittable(&object, template.lifecycle, labels)
             .map_err(|error| withheld(self.apply_error(&object, error.to_string())))?;
         Ok(Submission {
             resource: self.step.name.clone(),
@@ -210,7 +210,7 @@ impl Preparing<'_> {
             basis: template.body.basis(|| self.context(template, labels)),
             object,
             lifecycle: template.lifecycle,
-            family: labels.clone(),
+            family,
             reads: template.reads(),
             precondition: None,
         })

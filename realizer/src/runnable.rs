@@ -26,6 +26,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use api_types::duration::parse_duration;
+use api_types::names::{NamespaceName, ObjectName};
 use api_types::runnable::{
     Concurrency, MOST_ATTEMPTS, ResourceSelector, RetryPolicy, RunTemplateReference, RunnableStatus,
 };
@@ -55,9 +56,9 @@ const DEFAULT_BACKOFF: Duration = Duration::from_secs(10);
 #[derive(Clone, Debug)]
 pub struct Runnable {
     /// `metadata.namespace`.
-    pub namespace: String,
+    pub namespace: NamespaceName,
     /// `metadata.name`.
-    pub name: String,
+    pub name: ObjectName,
     /// `metadata.uid`.
     pub uid: String,
     /// `metadata.generation`; 0 when absent.
@@ -148,7 +149,7 @@ impl Runnable {
     /// Namespace and name of the ServiceAccount whose rights are used (spec 3.9).
     pub fn service_account(&self) -> (&str, &str) {
         let name = self.service_account_name.as_deref().unwrap_or("default");
-        (&self.namespace, name)
+        (self.namespace.as_str(), name)
     }
 
     /// The object `status.stampedRef` names.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::matching::{Best, MatchError};
 use crate::{Blueprint, Owner};
+use api_types::names::ObjectName;
 
 /// Which blueprint an owner is for.
 #[derive(Clone, Debug)]
@@ -35,7 +36,7 @@ pub fn select_blueprint<'a>(
     }
     let blueprints: Vec<&Arc<Blueprint>> = blueprints.into_iter().collect();
     let mut best = Best::default();
-    let mut broken: Option<(&str, MatchError)> = None;
+    let mut broken: Option<(&ObjectName, MatchError)> = None;
     for (index, blueprint) in blueprints.iter().enumerate() {
         match blueprint.matcher.matches(owner) {
             Ok(matched) => best.consider(index, &matched),
@@ -43,7 +44,7 @@ pub fn select_blueprint<'a>(
                 // The smallest name, so that the text does not depend on the order of the cache.
                 if broken
                     .as_ref()
-                    .is_none_or(|(name, _)| blueprint.name.as_str() < *name)
+                    .is_none_or(|(name, _)| blueprint.name < **name)
                 {
                     broken = Some((&blueprint.name, error));
                 }
@@ -60,7 +61,7 @@ pub fn select_blueprint<'a>(
         ref several => {
             let mut names: Vec<String> = several
                 .iter()
-                .map(|&index| blueprints[index].name.clone())
+                .map(|&index| blueprints[index].name.to_string())
                 .collect();
             names.sort();
             Selection::Multiple(names)
@@ -74,7 +75,7 @@ fn concerns(blueprint: &Blueprint, owner: &Owner) -> bool {
 }
 
 /// The inner text says "supply chain" for both families, as upstream does.
-fn broken_text(owner: &Owner, blueprint: &str, error: &MatchError) -> String {
+fn broken_text(owner: &Owner, blueprint: &ObjectName, error: &MatchError) -> String {
     let family = owner.family;
     let (word, plural, kind) = (
         family.owner_word(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use api_types::labels;
+use api_types::names::{LabelValue, NameError, NamespaceName, ObjectName, ResourceName};
 use serde_json::{Map, Value, json};
 
 use crate::{Blueprint, Lifecycle, ObjectRef, Owner, Template};
@@ -10,12 +11,19 @@ use crate::{Blueprint, Lifecycle, ObjectRef, Owner, Template};
 /// The most characters the API server allows in a label's value.
 const MAX_LABEL_VALUE: usize = 63;
 
+/// The labels of a stamped object as they are wanted: values come from names, and not every name can be one. Templates see
+/// them, and render before anybody is told.
+pub(crate) type WantedLabels = BTreeMap<&'static str, String>;
+
+/// The labels of a stamped object, by key.
+pub type Labels = BTreeMap<&'static str, LabelValue>;
+
 /// Whose object it is: what its owner reference says, and where it is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Identity<'o> {
     pub(crate) kind: &'static str,
-    pub(crate) namespace: &'o str,
-    pub(crate) name: &'o str,
+    pub(crate) namespace: &'o NamespaceName,
+    pub(crate) name: &'o ObjectName,
     pub(crate) uid: &'o str,
 }
 
@@ -48,8 +56,16 @@ pub(crate) enum Unsubmittable {
          Kubernetes allows; give {subject} a shorter name"
     )]
     LabelTooLong {
-        key: String,
+        key: &'static str,
         value: String,
+        subject: &'static str,
+    },
+    #[error(
+        "label [{key}] would have value [{}], which {}; rename {subject}", cause.value, cause.rule
+    )]
+    LabelNotValid {
+        key: &'static str,
+        cause: NameError,
         subject: &'static str,
     },
 }
@@ -60,21 +76,21 @@ pub(crate) enum Unsubmittable {
 pub(crate) fn step_labels(
     owner: &Owner,
     blueprint: &Blueprint,
-    step: &str,
+    step: &ResourceName,
     template: &Template,
-) -> BTreeMap<String, String> {
+) -> WantedLabels {
     let family = owner.family;
     [
         (family.owner_name_label(), owner.name.as_str()),
         (family.owner_namespace_label(), owner.namespace.as_str()),
         (family.blueprint_name_label(), blueprint.name.as_str()),
-        (labels::RESOURCE_NAME, step),
+        (labels::RESOURCE_NAME, step.as_str()),
         (labels::TEMPLATE_KIND, template.kind.as_str()),
         (labels::CLUSTER_TEMPLATE_NAME, template.name.as_str()),
         (labels::TEMPLATE_LIFECYCLE, template.lifecycle.as_str()),
     ]
     .into_iter()
-    .map(|(key, value)| (key.to_owned(), value.to_owned()))
+    .map(|(key, value)| (key, value.to_owned()))
     .collect()
 }
 
@@ -82,7 +98,7 @@ pub(crate) fn step_labels(
 pub(crate) fn decorate(
     rendering: Value,
     owner: Identity<'_>,
-    labels: &BTreeMap<String, String>,
+    labels: &WantedLabels,
 ) -> Result<Value, StampError> {
     let mut object = match rendering {
         Value::Object(object) => object,
@@ -104,14 +120,15 @@ pub(crate) fn decorate(
     let metadata = object_at(&mut object, "metadata", "metadata")?;
     match metadata.get("namespace") {
         None | Some(Value::Null) => {}
-        Some(Value::String(namespace)) if namespace.is_empty() || namespace == owner.namespace => {}
+        Some(Value::String(namespace))
+            if namespace.is_empty() || *owner.namespace == **namespace => {}
         Some(_) => return Err(StampError::Namespace),
     }
     metadata.insert("namespace".to_owned(), json!(owner.namespace));
     metadata.insert("ownerReferences".to_owned(), json!([owner.reference()]));
     let merged = object_at(metadata, "labels", "metadata.labels")?;
     for (key, value) in labels {
-        merged.insert(key.clone(), json!(value));
+        merged.insert((*key).to_owned(), json!(value));
     }
     Ok(Value::Object(object))
 }
@@ -153,12 +170,12 @@ fn type_word(value: &Value) -> &'static str {
     }
 }
 
-/// Whether the API server could take the decorated object at all.
+/// Whether the API server could take the decorated object at all; if so, its labels, checked.
 pub(crate) fn check_submittable(
     object: &Value,
     lifecycle: Lifecycle,
-    labels: &BTreeMap<String, String>,
-) -> Result<(), Unsubmittable> {
+    labels: &WantedLabels,
+) -> Result<Labels, Unsubmittable> {
     let has_text = |pointer: &str| {
         object
             .pointer(pointer)
@@ -180,16 +197,33 @@ pub(crate) fn check_submittable(
             namespace: namespace(object).to_owned(),
         });
     }
-    match labels
+    checked(labels)
+}
+
+/// The labels, if each value can be one.
+pub(crate) fn checked(labels: &WantedLabels) -> Result<Labels, Unsubmittable> {
+    labels
         .iter()
-        .find(|(_, value)| value.len() > MAX_LABEL_VALUE)
-    {
-        Some((key, value)) => Err(Unsubmittable::LabelTooLong {
-            key: key.clone(),
-            value: value.clone(),
-            subject: label_subject(key),
-        }),
-        None => Ok(()),
+        .map(|(&key, value)| match LabelValue::try_from(value.as_str()) {
+            Ok(value) => Ok((key, value)),
+            Err(cause) => Err(not_a_label(key, cause)),
+        })
+        .collect()
+}
+
+fn not_a_label(key: &'static str, cause: NameError) -> Unsubmittable {
+    let subject = label_subject(key);
+    if cause.value.len() > MAX_LABEL_VALUE {
+        return Unsubmittable::LabelTooLong {
+            key,
+            value: cause.value,
+            subject,
+        };
+    }
+    Unsubmittable::LabelNotValid {
+        key,
+        cause,
+        subject,
     }
 }
 

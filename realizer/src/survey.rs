@@ -224,7 +224,7 @@ impl Findings<'_> {
             }
         });
         EnvironmentStatus {
-            resource: self.blueprint.steps[environment].name.clone(),
+            resource: self.blueprint.steps[environment].name.to_string(),
             deployed: Some(DeployedRevision {
                 revision: record.revision(),
                 url: record.url(),
@@ -311,7 +311,7 @@ impl Findings<'_> {
             .told_of(environment, record, step)
             .filter(|before| before.verdict == finding.verdict);
         ValidationStatus {
-            resource: self.blueprint.steps[step].name.clone(),
+            resource: self.blueprint.steps[step].name.to_string(),
             verdict: finding.verdict,
             arrival: record.arrival.number,
             message: finding.message,
@@ -328,7 +328,7 @@ impl Findings<'_> {
         let name = &self.blueprint.steps[step].name;
         let told = self.told(environment)?.validations.iter();
         told.into_iter()
-            .find(|told| told.resource == *name && told.arrival == record.arrival.number)
+            .find(|told| *name == *told.resource && told.arrival == record.arrival.number)
     }
 
     /// Whether what went into a step is this arrival.

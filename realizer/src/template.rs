@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api_types::names::{NameError, ObjectName};
 use api_types::{RetentionPolicy, TemplateKind, TemplateParam};
 use serde_json::Value;
 
@@ -19,7 +20,7 @@ pub struct Template {
     /// Kind, for example `ClusterSourceTemplate`.
     pub kind: String,
     /// `metadata.name`.
-    pub name: String,
+    pub name: ObjectName,
     /// The same as [`Template::kind`], typed.
     pub(crate) output_kind: TemplateKind,
     pub(crate) params: Vec<TemplateParam>,
@@ -52,6 +53,9 @@ pub enum TemplateError {
     /// `metadata.name` is missing.
     #[error("object has no metadata.name")]
     NameMissing,
+    /// `metadata.name` is none.
+    #[error("metadata.name: {0}")]
+    Name(#[from] NameError),
     /// The object does not have the shape of its kind.
     #[error("{kind} cannot be read: {source}")]
     Shape {
@@ -116,6 +120,7 @@ impl Template {
         if name.is_empty() {
             return Err(TemplateError::NameMissing);
         }
+        let name = ObjectName::try_from(name)?;
         let spec = typed.spec();
         let lifecycle = lifecycle(spec.lifecycle);
         let health = CompiledRule::new(spec.health_rule.as_ref(), lifecycle == Lifecycle::Tekton);

@@ -94,7 +94,7 @@ impl Realization<'_> {
                 let status = self.owner.status.environment(environment);
                 let mut told = status.into_iter().flat_map(|status| &status.validations);
                 told.any(|told| {
-                    told.resource == *name
+                    *name == *told.resource
                         && told.arrival == record.arrival.number
                         && told.verdict.releases()
                         && told.verdict != api_types::ValidationVerdict::TimedOut

@@ -57,7 +57,7 @@ impl RunnableController {
     }
 
     async fn realize(&self, runnable: &Runnable, now: Timestamp) -> Realized {
-        let key = ObjectKey::new(&runnable.namespace, &runnable.name);
+        let key = ObjectKey::of_owner(&runnable.namespace, &runnable.name);
         let (namespace, name) = runnable.service_account();
         let not_run =
             |why, awaited| Realized::unrealized(report_not_run(runnable, why, now), awaited);

@@ -47,7 +47,7 @@ impl RunnableController {
         runnable: &Runnable,
         account: &Account,
     ) -> Result<Look, SubmitError> {
-        let key = ObjectKey::new(&runnable.namespace, &runnable.name);
+        let key = ObjectKey::of_owner(&runnable.namespace, &runnable.name);
         let Some(selector) = &runnable.selector else {
             self.selections.release(&key);
             return Ok(Look::at(Ok(None)));
@@ -62,7 +62,7 @@ impl RunnableController {
             Err(error) => return Ok(unmapped(selector.matching_labels.clone(), &kind, &error)),
         };
         let selection = Selection {
-            namespace: served.namespaced.then(|| runnable.namespace.clone()),
+            namespace: served.namespaced.then(|| runnable.namespace.to_string()),
             labels: selector.matching_labels.clone(),
             kind,
         };

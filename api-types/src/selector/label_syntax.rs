@@ -52,14 +52,14 @@ fn prefix_errors(prefix: &str) -> Vec<String> {
             "prefix part must be no more than {MAX_PREFIX} characters"
         ));
     }
-    if !prefix.split('.').all(is_dns_label) {
+    if !is_subdomain(prefix) {
         errors.push(format!("prefix part {SUBDOMAIN_RULE}"));
     }
     errors
 }
 
 /// What is wrong with a label value; empty when nothing is.
-pub(super) fn value_errors(value: &str) -> Vec<String> {
+pub(crate) fn value_errors(value: &str) -> Vec<String> {
     let mut errors = Vec::new();
     if value.len() > MAX_NAME {
         errors.push(format!("must be no more than {MAX_NAME} characters"));
@@ -80,8 +80,13 @@ fn is_name(text: &str) -> bool {
             .all(|c| edge(c) || matches!(c, '-' | '_' | '.'))
 }
 
+/// `[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*`
+pub(crate) fn is_subdomain(text: &str) -> bool {
+    text.split('.').all(is_dns_label)
+}
+
 /// `[a-z0-9]([-a-z0-9]*[a-z0-9])?`
-fn is_dns_label(text: &str) -> bool {
+pub(crate) fn is_dns_label(text: &str) -> bool {
     let edge = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     text.starts_with(edge) && text.ends_with(edge) && text.chars().all(|c| edge(c) || c == '-')
 }

@@ -109,7 +109,10 @@ pub(super) struct Declared {
 impl Declared {
     pub(super) fn read(family: Family, object: &Value) -> Result<Self, TreeError> {
         let compiled = realizer::Blueprint::compile(family, object)?;
-        let order = compiled.submission_order().map(str::to_owned).collect();
+        let order = compiled
+            .submission_order()
+            .map(ToString::to_string)
+            .collect();
         let spec = BlueprintSpec::deserialize(&object["spec"]).map_err(|source| {
             realizer::BlueprintError::Shape {
                 name: compiled.name.clone(),

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
+use api_types::ResourceName;
 use serde_json::Value;
 
 use crate::mapper::Kind;
@@ -32,10 +33,10 @@ impl<'o> Claims<'o> {
     }
 
     /// A step renders this object.
-    pub fn walk(&self, step: &str, object: &Value) {
+    pub fn walk(&self, step: &ResourceName, object: &Value) {
         if let Some(place) = place_of(object) {
             let mut walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
-            walked.insert(step.into(), place);
+            walked.insert(step.as_str().into(), place);
         }
     }
 
@@ -93,7 +94,7 @@ mod tests {
     fn a_step_that_was_walked_wants_what_it_rendered() {
         let owner = owner();
         let claims = Claims::of(&owner);
-        claims.walk("a", &object("two"));
+        claims.walk(&"a".into(), &object("two"));
         assert!(!claims.wants("a", &object("one")));
         assert!(claims.wants("a", &object("two")));
     }

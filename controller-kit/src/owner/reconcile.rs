@@ -109,7 +109,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
             return unrealized(Unrealized::BlueprintNotReady(&blueprint), Vec::new());
         }
         let (namespace, name) = blueprint.service_account(owner);
-        let key = ObjectKey::new(&owner.namespace, &owner.name);
+        let key = ObjectKey::of_owner(&owner.namespace, &owner.name);
         match self.shell.account(&key, &namespace, &name) {
             Ok(account) => Ok(Validated { blueprint, account }),
             Err(awaited) => unrealized(

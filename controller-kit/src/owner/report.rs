@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use api_types::{ConditionStatus, EventReason};
+use api_types::{ConditionStatus, EventReason, NamespaceName, ObjectName};
 use http::Method;
 use realizer::{Outcome, Owner, OwnerEvent, Retry};
 use serde_json::{Value, json};
@@ -54,9 +54,9 @@ impl Realized {
 #[derive(Clone, Copy)]
 pub struct Subject<'o> {
     /// Namespace.
-    pub namespace: &'o str,
+    pub namespace: &'o NamespaceName,
     /// Name.
-    pub name: &'o str,
+    pub name: &'o ObjectName,
     /// uid.
     pub uid: &'o str,
     /// The object that was reconciled.
@@ -160,9 +160,9 @@ impl OwnerShell {
         let path = format!(
             "/apis/{}/namespaces/{}/{}/{}",
             api_types::API_VERSION,
-            encode(owner.namespace),
+            encode(owner.namespace.as_str()),
             self.kind.plural,
-            encode(owner.name)
+            encode(owner.name.as_str())
         );
         let written = write_status(
             &self.cluster,
@@ -203,8 +203,12 @@ impl OwnerShell {
         owner: Subject<'_>,
         events: impl IntoIterator<Item = &'e OwnerEvent>,
     ) {
-        let involved =
-            InvolvedObject::of_ours(self.kind.kind, owner.namespace, owner.name, owner.uid);
+        let involved = InvolvedObject::of_ours(
+            self.kind.kind,
+            owner.namespace.as_str(),
+            owner.name.as_str(),
+            owner.uid,
+        );
         self.emit(&involved, events);
     }
 

@@ -65,7 +65,9 @@ impl<'w> Walk<'w> {
         loop {
             match machine.next_step() {
                 Step::Render(call) => {
-                    machine.record_rendered(ytt.render(self.applicant.namespace, &call).await);
+                    machine.record_rendered(
+                        ytt.render(self.applicant.namespace.as_str(), &call).await,
+                    );
                 }
                 Step::Look(submission) => machine.record_looked(self.look(&submission).await?),
                 Step::Submit(submission) => {
@@ -210,7 +212,7 @@ impl<'w> Walk<'w> {
     fn await_rights(&mut self) {
         let applicant = self.applicant;
         // The binding is where the objects are, which is not where a lent account is; a role may be in either.
-        for namespace in [applicant.namespace, &applicant.account.namespace] {
+        for namespace in [applicant.namespace.as_str(), &applicant.account.namespace] {
             let rights = Awaited::Rights(namespace.into());
             if !self.awaited.contains(&rights) {
                 self.awaited.push(rights);

@@ -7,7 +7,7 @@ use kube::api::DynamicObject;
 use realizer::{ObjectRef, Observed};
 use serde_json::{Map, Value, json};
 
-use api_types::labels;
+use api_types::{NamespaceName, ObjectName, labels};
 
 use crate::mapper::{Kind, Served};
 use crate::stamped::managed::{is_legacy, is_ours};
@@ -29,6 +29,11 @@ impl ObjectKey {
             namespace: namespace.into(),
             name: name.into(),
         }
+    }
+
+    /// The key of an owner.
+    pub fn of_owner(namespace: &NamespaceName, name: &ObjectName) -> Self {
+        Self::new(namespace.as_str(), name.as_str())
     }
 }
 

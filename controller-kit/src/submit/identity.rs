@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 
+use api_types::ResourceName;
 use sha2::{Digest as _, Sha256};
 
 /// Longest name that the API server generates itself; longer prefixes are cut as it does.
@@ -15,12 +16,12 @@ const HASH_LENGTH: usize = 10;
 pub(super) fn derived_name(
     generate_name: &str,
     owner_uid: &str,
-    resource: &str,
+    resource: &ResourceName,
     digest: &str,
     sequence: u64,
 ) -> String {
     let mut hasher = Sha256::new();
-    for part in [owner_uid, resource, digest, &sequence.to_string()] {
+    for part in [owner_uid, resource.as_str(), digest, &sequence.to_string()] {
         // The length keeps ("ab", "c") and ("a", "bc") apart.
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part.as_bytes());
@@ -85,20 +86,25 @@ mod tests {
 
     #[test]
     fn the_same_submission_has_the_same_name_and_the_next_one_another() {
-        let first = derived_name("app-", "uid", "build", "sha256:a", 1);
-        assert_eq!(first, derived_name("app-", "uid", "build", "sha256:a", 1));
-        assert_ne!(first, derived_name("app-", "uid", "build", "sha256:a", 2));
-        assert_ne!(first, derived_name("app-", "uid", "buil", "dsha256:a", 1));
+        let named = |step: &str, digest, sequence| {
+            derived_name("app-", "uid", &step.into(), digest, sequence)
+        };
+        let first = named("build", "sha256:a", 1);
+        assert_eq!(first, named("build", "sha256:a", 1));
+        assert_ne!(first, named("build", "sha256:a", 2));
+        assert_ne!(first, named("buil", "dsha256:a", 1));
         assert!(first.starts_with("app-") && first.len() == 4 + HASH_LENGTH);
     }
 
     #[test]
     fn long_prefixes_are_cut_on_a_character() {
         assert_eq!(
-            derived_name(&"x".repeat(200), "u", "r", "d", 1).len(),
+            derived_name(&"x".repeat(200), "u", &"r".into(), "d", 1).len(),
             LONGEST_GENERATED
         );
-        assert!(derived_name(&"é".repeat(100), "u", "r", "d", 1).len() <= LONGEST_GENERATED);
+        assert!(
+            derived_name(&"é".repeat(100), "u", &"r".into(), "d", 1).len() <= LONGEST_GENERATED
+        );
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Immutable objects: one object per rendering, found again by digest and sequence, never by memory.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 
 use api_types::labels;
 use http::StatusCode;
-use realizer::{Observation, Submission, Write};
+use realizer::{Labels, Observation, Submission, Write};
 use serde_json::{Value, json};
 
 use super::failure::{self, Failure, OwnerRequestError, address, during, listing};
@@ -59,13 +60,13 @@ impl Submitter {
         let mut members = match source {
             Source::Watch(watch) => watch.owned_by(applicant.uid),
             Source::Live(watch, _) => {
-                let selector = selector_of(&submission.family);
+                let selector = family_selector(&submission.family);
                 let listed = self
                     .requests
                     .list(
                         &applicant.account,
                         watch.served(),
-                        applicant.namespace,
+                        applicant.namespace.as_str(),
                         &selector,
                     )
                     .await
@@ -190,7 +191,7 @@ impl Submitter {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let live = self
             .requests
-            .get(account, served, applicant.namespace, name)
+            .get(account, served, applicant.namespace.as_str(), name)
             .await;
         let Some(live) = live.map_err(|error| during("create", error))? else {
             return Ok(None);
@@ -209,7 +210,7 @@ impl Submitter {
         };
         let answer = self
             .requests
-            .json_patch(account, served, applicant.namespace, name, &patch)
+            .json_patch(account, served, applicant.namespace.as_str(), name, &patch)
             .await
             .map_err(|error| during("patch", error))?;
         Ok(Some((self.learn(source, &answer.body), Write::Patched)))
@@ -303,20 +304,30 @@ fn relabelling(live: &Value, rendered: &Value) -> Option<Value> {
     Some(Value::from(patch))
 }
 
-fn is_member(held: &BTreeMap<String, String>, family: &BTreeMap<String, String>) -> bool {
-    family.iter().all(|(key, value)| match held.get(key) {
+fn is_member(held: &BTreeMap<String, String>, family: &Labels) -> bool {
+    family.iter().all(|(key, value)| match held.get(*key) {
         Some(present) => {
-            present == value || (key == labels::CLUSTER_TEMPLATE_NAME && present.is_empty())
+            *value == **present || (*key == labels::CLUSTER_TEMPLATE_NAME && present.is_empty())
         }
         None => false,
     })
 }
 
 /// The template name is left out: the Go controller leaves it empty for options.
-pub(super) fn selector_of(family: &BTreeMap<String, String>) -> String {
-    let pairs: Vec<String> = family
-        .iter()
-        .filter(|(key, _)| *key != labels::CLUSTER_TEMPLATE_NAME)
+fn family_selector(family: &Labels) -> String {
+    selector_of(
+        family
+            .iter()
+            .filter(|(key, _)| **key != labels::CLUSTER_TEMPLATE_NAME),
+    )
+}
+
+/// A label selector in the words of a request.
+pub(super) fn selector_of(
+    labels: impl IntoIterator<Item = (impl Display, impl Display)>,
+) -> String {
+    let pairs: Vec<String> = labels
+        .into_iter()
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
     pairs.join(",")

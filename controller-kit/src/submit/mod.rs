@@ -27,7 +27,7 @@ mod unsteady;
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_types::EventReason;
+use api_types::{EventReason, NamespaceName, ObjectName};
 use realizer::{Observation, Submission};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -58,9 +58,9 @@ pub struct Applicant<'a> {
     /// Kind of the owner.
     pub kind: &'static str,
     /// Namespace of the owner.
-    pub namespace: &'a str,
+    pub namespace: &'a NamespaceName,
     /// Name of the owner.
-    pub name: &'a str,
+    pub name: &'a ObjectName,
     /// uid of the owner.
     pub uid: &'a str,
     /// Generation of the owner.

@@ -258,7 +258,7 @@ impl Submitter {
                 .get(
                     &applicant.account,
                     source.served(),
-                    applicant.namespace,
+                    applicant.namespace.as_str(),
                     name,
                 )
                 .await
@@ -342,14 +342,14 @@ fn renamed(
     let mut owned = watch.owned_by(applicant.uid);
     owned.retain(|held| {
         let step = held.labels().remove(labels::RESOURCE_NAME);
-        !held.terminating && step.as_deref() == Some(&submission.resource)
+        !held.terminating && step.as_deref() == Some(submission.resource.as_str())
     });
     owned.pop()
 }
 
 fn key_of(applicant: &Applicant<'_>, submission: &Submission, served: &Served) -> ObjectKey {
     let namespace = if served.namespaced {
-        applicant.namespace
+        applicant.namespace.as_str()
     } else {
         ""
     };
@@ -432,7 +432,7 @@ fn refuse_contested(
         .remove(labels::RESOURCE_NAME)
         .unwrap_or_default();
     if !step.is_empty()
-        && step != submission.resource
+        && submission.resource != *step
         && (applicant.wanted_by_step)(&step, &submission.object)
     {
         return Err(contested(format!(

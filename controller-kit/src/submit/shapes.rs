@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use api_types::labels;
+use api_types::{LabelValue, labels};
 use realizer::Submission;
 
 use crate::mapper::Kind;
@@ -42,7 +42,13 @@ impl Shapes {
 }
 
 fn template(kind: &Kind, submission: &Submission) -> Template {
-    let label = |key: &str| submission.family.get(key).map_or("", String::as_str).into();
+    let label = |key: &str| {
+        submission
+            .family
+            .get(key)
+            .map_or("", LabelValue::as_str)
+            .into()
+    };
     let name = [
         label(labels::TEMPLATE_KIND),
         label(labels::CLUSTER_TEMPLATE_NAME),

@@ -111,10 +111,10 @@ mod tests {
                 (labels::TEMPLATE_KIND, "ClusterTemplate"),
                 (labels::CLUSTER_TEMPLATE_NAME, "t"),
             ]
-            .map(|(key, value)| (key.to_owned(), value.to_owned())),
+            .map(|(key, value)| (key, value.parse().unwrap())),
         );
         Submission {
-            resource: "step".to_owned(),
+            resource: "step".into(),
             object: json!({"metadata": {"labels": labels}}),
             digest: digest.to_owned(),
             basis: basis.map(str::to_owned),
@@ -227,7 +227,7 @@ mod tests {
         assert!(unsteady.held_back("uid", &next, now).is_some());
         assert_eq!(unsteady.held_back("other", &next, now), None);
         let other = Submission {
-            resource: "other".to_owned(),
+            resource: "other".into(),
             ..next
         };
         assert_eq!(unsteady.held_back("uid", &other, now), None);

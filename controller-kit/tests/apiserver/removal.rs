@@ -82,8 +82,8 @@ async fn remove(
 ) {
     let applicant = Applicant {
         kind: "Workload",
-        namespace: &account.namespace,
-        name: "app",
+        namespace: &account.namespace.parse().unwrap(),
+        name: &"app".parse().unwrap(),
         uid: "of-app",
         generation: 1,
         account: account.clone(),
@@ -91,7 +91,7 @@ async fn remove(
         wanted_by_step: &|_, _| false,
     };
     let removal = Removal {
-        resource: "step".to_owned(),
+        resource: "step".into(),
         reason: RemovalReason::Orphan,
         object: ObjectRef {
             api_version: api_version.to_owned(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use api_types::names::ResourceName;
 use api_types::{
     BlueprintParam, BlueprintResource, InputReference, TemplateKind, TemplateReference,
 };
@@ -11,7 +12,7 @@ use crate::matching::Matcher;
 /// One resource (step).
 #[derive(Clone, Debug)]
 pub(crate) struct BlueprintStep {
-    pub(crate) name: String,
+    pub(crate) name: ResourceName,
     pub(crate) template_kind: String,
     pub(crate) choice: TemplateChoice,
     pub(crate) params: Vec<BlueprintParam>,
@@ -58,7 +59,7 @@ pub(crate) struct Input {
     /// The name templates use; empty for the deployment.
     pub(crate) local_name: String,
     /// The step that provides it.
-    pub(crate) resource: String,
+    pub(crate) resource: ResourceName,
     /// Index of that step, if it exists.
     pub(crate) provider: Option<usize>,
 }
@@ -117,7 +118,7 @@ pub(super) fn compile(resources: &[BlueprintResource]) -> Vec<BlueprintStep> {
     resources
         .iter()
         .map(|resource| BlueprintStep {
-            name: resource.name.clone(),
+            name: resource.name.as_str().into(),
             template_kind: resource.template_ref.kind.clone(),
             choice: compile_choice(&resource.template_ref),
             params: resource.params.clone(),
@@ -147,7 +148,7 @@ fn compile_inputs(resource: &BlueprintResource, index: &BTreeMap<&str, usize>) -
     let input = |slot, local_name: &str, provider: &str| Input {
         slot,
         local_name: local_name.to_owned(),
-        resource: provider.to_owned(),
+        resource: provider.into(),
         provider: index.get(provider).copied(),
     };
     let listed = |slot, references: &[InputReference]| -> Vec<Input> {

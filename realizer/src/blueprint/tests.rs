@@ -157,6 +157,10 @@ fn objects_of_another_shape_are_errors() {
         error(json!({"metadata": {"name": 5}})),
         "object has no metadata.name"
     );
+    assert!(
+        error(json!({"metadata": {"name": "B"}}))
+            .starts_with("metadata.name: [B] is no name of an object: ")
+    );
     let text = error(json!({"metadata": {"name": "b"}, "spec": {"resources": "x"}}));
     assert!(
         text.starts_with("spec of blueprint [b] cannot be read: "),

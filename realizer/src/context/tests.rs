@@ -67,7 +67,7 @@ impl Case {
         let (one, big) = (json!(1), json!(1_000_000));
         let object = json!({"sub": [true, {"a": null}]});
         let params = BTreeMap::from([("a-b", &one), ("big", &big), ("o", &object)]);
-        let labels = BTreeMap::from([("carto.run/workload-name".to_owned(), "app".to_owned())]);
+        let labels = BTreeMap::from([("carto.run/workload-name", "app".to_owned())]);
         Context::new(self.owner.views(), &self.step, &params, &inputs, &labels)
     }
 

@@ -16,8 +16,8 @@ fn apply(kind: SubmitFailureKind) -> StepError {
     StepError::Apply {
         kind,
         object: text("ns/x"),
-        resource: text("r"),
-        blueprint: text("b"),
+        resource: "r".into(),
+        blueprint: "b".parse().unwrap(),
         cause: text("c"),
     }
 }
@@ -25,8 +25,8 @@ fn apply(kind: SubmitFailureKind) -> StepError {
 fn stamp(waits: bool) -> StepError {
     StepError::Stamp {
         template: text("K/t"),
-        resource: text("r"),
-        blueprint: text("b"),
+        resource: "r".into(),
+        blueprint: "b".parse().unwrap(),
         cause: text("c"),
         waits,
     }
@@ -45,8 +45,8 @@ fn every_error_has_its_row_in_the_table() {
         (
             StepError::ResolveOption {
                 option: text("o"),
-                resource: text("r"),
-                blueprint: text("b"),
+                resource: "r".into(),
+                blueprint: "b".parse().unwrap(),
                 cause: text("c"),
             },
             "error matching against template option [o] for resource [r] in supply chain [b]: c",
@@ -55,8 +55,8 @@ fn every_error_has_its_row_in_the_table() {
         (
             StepError::OptionsMatch {
                 matching: vec![],
-                resource: text("r"),
-                blueprint: text("b"),
+                resource: "r".into(),
+                blueprint: "b".parse().unwrap(),
             },
             "expected exactly 1 option to match, found [0] matching options for resource [r] in supply chain [b]",
             (False, "TemplateOptionsMatchError", AwaitChange),
@@ -64,8 +64,8 @@ fn every_error_has_its_row_in_the_table() {
         (
             StepError::OptionsMatch {
                 matching: vec![text("x"), text("y")],
-                resource: text("r"),
-                blueprint: text("b"),
+                resource: "r".into(),
+                blueprint: "b".parse().unwrap(),
             },
             "expected exactly 1 option to match, found [2] matching options [x, y] for resource [r] in supply chain [b]",
             (False, "TemplateOptionsMatchError", AwaitChange),
@@ -73,8 +73,8 @@ fn every_error_has_its_row_in_the_table() {
         (
             StepError::GetTemplate {
                 template: text("t"),
-                resource: text("r"),
-                blueprint: text("b"),
+                resource: "r".into(),
+                blueprint: "b".parse().unwrap(),
                 cause: text("c"),
             },
             "unable to get template [t] for resource [r] in supply chain [b]: c",
@@ -100,9 +100,9 @@ fn every_error_has_its_row_in_the_table() {
         ),
         (
             StepError::InputsMissing {
-                resource: text("r"),
+                resource: "r".into(),
                 inputs: vec![text("i"), text("j")],
-                providers: vec![text("a"), text("b")],
+                providers: vec!["a".into(), "b".into()],
             },
             "waiting for input(s) [i, j] of resource [r]: not available from resource(s) [a, b]",
             (Unknown, "InputsNotReady", AwaitChange),
@@ -129,8 +129,8 @@ fn every_error_has_its_row_in_the_table() {
         (
             StepError::Contested {
                 object: text("ns/x"),
-                resource: text("r"),
-                blueprint: text("b"),
+                resource: "r".into(),
+                blueprint: "b".parse().unwrap(),
                 cause: text("belongs to Workload [ns/other]"),
             },
             "unable to apply object [ns/x] for resource [r] in supply chain [b]: belongs to Workload [ns/other]",
@@ -194,7 +194,7 @@ fn every_error_has_its_row_in_the_table() {
         ),
         (
             StepError::NotReached {
-                resource: text("r"),
+                resource: "r".into(),
             },
             "resource [r] was not reached",
             (False, "UnknownError", Backoff),

@@ -63,7 +63,12 @@ fn removed(limits: &str, texts: &str, submitted: &str) -> String {
         .find(|member| text(member, "/metadata/name") == submitted)
         .unwrap()
         .clone();
-    let removals = superseded(template(limits).family_rule(), "run", &submitted, &members);
+    let removals = superseded(
+        template(limits).family_rule(),
+        &"run".into(),
+        &submitted,
+        &members,
+    );
     removals
         .into_iter()
         .map(|removal| removal.object.name)
@@ -113,7 +118,7 @@ fn removals_carry_the_uid() {
     let members = members("aT bT");
     let removals = superseded(
         template("{maxFailedRuns: 1, maxSuccessfulRuns: 1}").family_rule(),
-        "run",
+        &"run".into(),
         &members[1],
         &members,
     );

@@ -34,16 +34,12 @@ fn observed(object: Value, namespaced: bool) -> Observed {
 
 fn submission(object: Value) -> Submission {
     Submission {
-        resource: "build".to_owned(),
+        resource: "build".into(),
         object,
         digest: String::new(),
         basis: None,
         lifecycle: Lifecycle::Mutable,
-        family: [
-            ("a".to_owned(), "b".to_owned()),
-            ("c".to_owned(), "d".to_owned()),
-        ]
-        .into(),
+        family: [("a", "b".parse().unwrap()), ("c", "d".parse().unwrap())].into(),
         reads: Vec::new().into(),
         precondition: None,
     }
@@ -53,8 +49,8 @@ fn observe(template: &Template, observation: Observation) -> StepEnd {
     let step = step();
     let inputs = ResolvedInputs::of(&step, &[]);
     let observing = Observing {
-        blueprint: "chain",
-        step: "build",
+        blueprint: &"chain".parse().unwrap(),
+        step: &"build".into(),
         template,
         inputs,
     };

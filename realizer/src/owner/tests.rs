@@ -45,6 +45,16 @@ fn objects_no_api_server_would_hold_are_errors() {
             "object has no metadata.name",
         ),
         (
+            json!({"metadata": {"namespace": "a.b", "name": "app", "uid": "u"}}),
+            "metadata.namespace: [a.b] is no name of a namespace: it must be 1 to 63 lower case letters, digits and '-', \
+             with a letter or digit at both ends; give the namespace such a name",
+        ),
+        (
+            json!({"metadata": {"namespace": "ns", "name": "a/b", "uid": "u"}}),
+            "metadata.name: [a/b] is no name of an object: it must be 1 to 253 lower case letters, digits, '-' and '.', \
+             with a letter or digit at both ends and around each '.'; give the object such a name",
+        ),
+        (
             json!({"metadata": {"namespace": "ns", "name": "app", "uid": "u", "labels": {"a": 1}}}),
             "metadata.labels cannot be read: invalid type: integer `1`, expected a string",
         ),

@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::attempt::Attempts;
 use super::error::{NotRun, RunError, Shown};
 use super::plan::HELD_LOOK;
-use super::run::{End, STEP};
+use super::run::{End, step};
 use super::{Run, RunTemplate, Runnable, history, outputs};
 use crate::conditions::{self, Conditions};
 use crate::family_members::{newest_healthy, object_ref, superseded};
@@ -102,7 +102,7 @@ impl<'a> RunConclusion<'a> {
         self.again = situation.retry_in();
         self.removals = situation.replaced();
         let rule = run.template.rule(self.runnable.retention);
-        let retired = superseded(rule, STEP, &submitted, of_template(run.template, runs));
+        let retired = superseded(rule, &step(), &submitted, of_template(run.template, runs));
         self.removals.extend(retired);
         self.status
             .last_rerun_requested_at
@@ -317,7 +317,7 @@ fn of_template<'r>(
     runs.iter().filter(|run| {
         let labels = run.object.get("metadata").and_then(|it| it.get("labels"));
         let name = labels.and_then(|it| it.get(labels::RUN_TEMPLATE_NAME));
-        name.and_then(Value::as_str) == Some(&template.name)
+        name.and_then(Value::as_str) == Some(template.name.as_str())
     })
 }
 

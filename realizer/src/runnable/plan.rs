@@ -58,7 +58,7 @@ impl Situation<'_> {
         }
         let going = self.going().filter(|run| !run.terminating);
         let removals = going.map(|run| Removal {
-            resource: super::run::STEP.to_owned(),
+            resource: super::run::step(),
             object: family_members::object_ref(run),
             reason: RemovalReason::Replaced,
         });

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use api_types::labels;
+use api_types::names::ResourceName;
 use jiff::Timestamp;
 use serde_json::Value;
 
@@ -13,14 +14,16 @@ use super::plan::{Plan, Situation};
 use super::{RunTemplate, Runnable, SelectError};
 use crate::context::Context;
 use crate::redaction::{self, scrub};
-use crate::stamp::{check_submittable, decorate, display_name};
+use crate::stamp::{WantedLabels, check_submittable, decorate, display_name};
 use crate::{
     AskFeed, Lifecycle, Looked, Observation, Observed, Rendered, Step, Submission, SubmitFailure,
     SubmitFailureKind, Write, canonical,
 };
 
 /// What stands for the name of a step, which a Runnable does not have.
-pub(super) const STEP: &str = "run";
+pub(super) fn step() -> ResourceName {
+    "run".into()
+}
 
 /// The object that a Runnable selects: none without a selector.
 pub type Selected = Result<Option<Value>, SelectError>;
@@ -70,7 +73,7 @@ pub struct Run<'a> {
     pub(super) template: &'a RunTemplate,
     pub(super) now: Timestamp,
     selected: Option<Value>,
-    labels: BTreeMap<String, String>,
+    labels: WantedLabels,
     state: State,
 }
 
@@ -148,7 +151,7 @@ impl<'a> Run<'a> {
     }
 
     fn begin(&mut self) {
-        let drawn = self.template.body.draw(self.context(), STEP);
+        let drawn = self.template.body.draw(self.context(), &step());
         match drawn {
             Ok(rendered) => self.look(rendered),
             Err(call) => self.state = State::Asked(Step::Render(call)),
@@ -175,17 +178,19 @@ impl<'a> Run<'a> {
             .map_err(|cause| RunError::Stamp {
                 cause: self.shown(&cause),
             })?;
-        check_submittable(&object, Lifecycle::Immutable, &self.labels).map_err(|error| {
-            let cause = error.to_string();
-            self.refused(&object, SubmitFailureKind::Rejected, &cause)
-        })?;
+        let mut labels =
+            check_submittable(&object, Lifecycle::Immutable, &self.labels).map_err(|error| {
+                let cause = error.to_string();
+                self.refused(&object, SubmitFailureKind::Rejected, &cause)
+            })?;
+        labels.retain(|key, _| *key == labels::RUNNABLE_NAME);
         Ok(Submission {
-            resource: STEP.to_owned(),
+            resource: step(),
             digest: canonical::digest(&object),
             basis: self.template.body.basis(|| self.context()),
             object,
             lifecycle: Lifecycle::Immutable,
-            family: family(self.runnable),
+            family: labels,
             reads: self.template.reads(),
             precondition: None,
         })
@@ -297,15 +302,15 @@ impl AskFeed for Run<'_> {
 }
 
 /// The labels of a run (spec 3.6).
-fn run_labels(runnable: &Runnable, template: &RunTemplate) -> BTreeMap<String, String> {
+fn run_labels(runnable: &Runnable, template: &RunTemplate) -> WantedLabels {
     let mut labels = family(runnable);
-    labels.insert(labels::RUN_TEMPLATE_NAME.to_owned(), template.name.clone());
+    labels.insert(labels::RUN_TEMPLATE_NAME, template.name.to_string());
     labels
 }
 
 /// The label that all runs of a Runnable have, whatever they were stamped from (spec 5.1).
-pub(super) fn family(runnable: &Runnable) -> BTreeMap<String, String> {
-    BTreeMap::from([(labels::RUNNABLE_NAME.to_owned(), runnable.name.clone())])
+pub(super) fn family(runnable: &Runnable) -> WantedLabels {
+    BTreeMap::from([(labels::RUNNABLE_NAME, runnable.name.to_string())])
 }
 
 /// `<ns>/<name>`, or the prefix of a name that is generated.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api_types::names::{NameError, ObjectName};
 use api_types::{ClusterRunTemplate, HealthRule, RetentionPolicy, TemplateKind};
 use serde_json::Value;
 
@@ -15,7 +16,7 @@ use crate::template::{literal_kind, prefixes};
 #[derive(Clone, Debug)]
 pub struct RunTemplate {
     /// `metadata.name`.
-    pub name: String,
+    pub name: ObjectName,
     pub(super) body: Body,
     /// When a run has succeeded.
     pub(super) health: CompiledRule,
@@ -33,6 +34,9 @@ pub enum RunTemplateError {
     /// `metadata.name` is missing.
     #[error("object has no metadata.name")]
     NameMissing,
+    /// `metadata.name` is none.
+    #[error("metadata.name: {0}")]
+    Name(#[from] NameError),
     /// The object does not have the shape of its kind.
     #[error("ClusterRunTemplate cannot be read: {0}")]
     Shape(#[from] serde_json::Error),
@@ -70,7 +74,7 @@ impl RunTemplate {
         let health = CompiledRule::new(spec.health_rule.as_ref(), true);
         let paths = outputs.iter().map(|(_, path)| path).collect();
         Ok(Self {
-            name: name.ok_or(RunTemplateError::NameMissing)?,
+            name: ObjectName::try_from(name.ok_or(RunTemplateError::NameMissing)?)?,
             body: Body::new(spec.template.as_ref(), spec.ytt.as_ref()),
             reads: prefixes(&health, paths),
             stamped_kind: spec.template.as_ref().and_then(literal_kind),

@@ -25,7 +25,7 @@ fn chain(name: &str, yaml: &str) -> Arc<Blueprint> {
 
 fn chosen(owner: &Owner, blueprints: &[Arc<Blueprint>]) -> String {
     match select_blueprint(owner, blueprints) {
-        Selection::One(blueprint) => blueprint.name.clone(),
+        Selection::One(blueprint) => blueprint.name.to_string(),
         Selection::LabelsMissing => "labels missing".to_owned(),
         Selection::NotFound => "not found".to_owned(),
         Selection::Multiple(names) => format!("multiple {}", names.join(",")),

@@ -8,10 +8,10 @@ fn owner(family: Family) -> Owner {
     Owner::parse(family, Arc::new(object)).unwrap()
 }
 
-fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+fn labels(pairs: &[(&'static str, &str)]) -> WantedLabels {
     pairs
         .iter()
-        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .map(|(key, value)| (*key, (*value).to_owned()))
         .collect()
 }
 
@@ -25,7 +25,7 @@ fn labels_are_those_of_the_family() {
     let of = |family| {
         let blueprint =
             Blueprint::compile(family, &json!({"metadata": {"name": "chain"}})).unwrap();
-        step_labels(&owner(family), &blueprint, "fetch", &template)
+        step_labels(&owner(family), &blueprint, &"fetch".into(), &template)
     };
     let common = [
         ("carto.run/resource-name", "fetch"),
@@ -167,21 +167,23 @@ fn metadata_and_labels_are_created_where_absent_or_null() {
 fn objects_the_api_server_must_refuse_are_found_before() {
     use Lifecycle::{Immutable, Mutable, Tekton};
     let object = |name: Value, generate: Value| json!({"apiVersion": "v1", "kind": "A", "metadata": {"namespace": "ns", "name": name, "generateName": generate}});
-    let check = |object: Value, lifecycle, labels: &BTreeMap<String, String>| {
-        check_submittable(&object, lifecycle, labels).map_err(|error| error.to_string())
+    let check = |object: Value, lifecycle, labels: &WantedLabels| {
+        check_submittable(&object, lifecycle, labels)
+            .map(|labels| labels.len())
+            .map_err(|error| error.to_string())
     };
     let none = labels(&[]);
     assert_eq!(
         check(object(json!("x"), json!(null)), Mutable, &none),
-        Ok(())
+        Ok(0)
     );
     assert_eq!(
         check(object(json!("x"), json!(null)), Immutable, &none),
-        Ok(())
+        Ok(0)
     );
     assert_eq!(
         check(object(json!(null), json!("x-")), Tekton, &none),
-        Ok(())
+        Ok(0)
     );
     assert_eq!(
         check(object(json!(null), json!("x-")), Mutable, &none),
@@ -231,6 +233,27 @@ fn labels_that_are_too_long_are_explained() {
     let fits = labels(&[("carto.run/workload-name", &long[1..])]);
     assert_eq!(
         check_submittable(&object, Lifecycle::Mutable, &fits),
-        Ok(())
+        Ok(BTreeMap::from([(
+            "carto.run/workload-name",
+            long[1..].parse().unwrap()
+        )]))
     );
+}
+
+/// The API server refuses such an object too, if it understands the question: in a label selector, a comma asks for
+/// something else.
+#[test]
+fn labels_that_cannot_be_are_explained() {
+    let object = json!({"apiVersion": "v1", "kind": "A", "metadata": {"name": "x"}});
+    for value in ["build image", "a,b!=c", "-a", "é"] {
+        let labels = labels(&[("carto.run/resource-name", value)]);
+        let error = check_submittable(&object, Lifecycle::Immutable, &labels).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "label [carto.run/resource-name] would have value [{value}], which must be at most 63 letters, digits, \
+                 '-', '_' and '.', with a letter or digit at both ends; rename the resource of the blueprint"
+            )
+        );
+    }
 }

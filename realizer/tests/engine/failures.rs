@@ -304,6 +304,34 @@ fn a_name_that_makes_a_label_too_long_is_explained() {
     );
 }
 
+/// The schema asks nothing of the names of steps, so only the one whose name can be no label fails.
+#[test]
+fn a_step_whose_name_can_be_no_label_fails_alone() {
+    let chain = CHAIN
+        .replace("name: one", "name: 'step,one!=two'")
+        .replace(
+            "name: $(labels['carto\\.run/resource-name'])$",
+            "generateName: x-",
+        )
+        .replace(
+            "spec:\n  template:",
+            "spec:\n  lifecycle: immutable\n  template:",
+        );
+    let mut scenario = Scenario::new(&chain);
+    scenario.advance();
+    assert_eq!(
+        scenario.step_condition("step,one!=two", "ResourceSubmitted"),
+        "False/TemplateRejectedByAPIServer/unable to apply object [ns/] for resource [step,one!=two] in supply chain \
+         [chain]: label [carto.run/resource-name] would have value [step,one!=two], which must be at most 63 letters, \
+         digits, '-', '_' and '.', with a letter or digit at both ends; rename the resource of the blueprint"
+    );
+    assert_eq!(
+        scenario.step_condition("two", "ResourceSubmitted"),
+        "True/ResourceSubmissionComplete/"
+    );
+    assert_eq!(scenario.cluster.log, ["two: Created"]);
+}
+
 #[test]
 fn a_walk_that_ends_early_keeps_what_the_other_steps_have() {
     let mut scenario = Scenario::new(CHAIN);

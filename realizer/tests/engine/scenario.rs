@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use jiff::{Span, Timestamp};
 use realizer::{
-    Blueprint, Family, KnownObject, ObjectRef, Observation, Observed, Outcome, Owner, Realization,
-    Removal, Selection, Step, Submission, SubmitFailure, Template, TemplateSource, TemplateState,
-    Unrealized, Write, blueprint_status, report_unrealized, select_blueprint,
+    Blueprint, Family, KnownObject, Labels, ObjectRef, Observation, Observed, Outcome, Owner,
+    Realization, Removal, Selection, Step, Submission, SubmitFailure, Template, TemplateSource,
+    TemplateState, Unrealized, Write, blueprint_status, report_unrealized, select_blueprint,
 };
 use serde_json::{Value, json};
 
@@ -156,7 +156,7 @@ impl Scenario {
         loop {
             match realization.next_step() {
                 Step::Render(call) => {
-                    let rendered = self.cluster.ytt.get(&call.resource).cloned();
+                    let rendered = self.cluster.ytt.get(call.resource.as_str()).cloned();
                     realization.record_rendered(
                         rendered.unwrap_or_else(|| Err("no rendering scripted".to_owned())),
                     );
@@ -210,7 +210,7 @@ impl Scenario {
 
 impl Cluster {
     pub(crate) fn submit(&mut self, submission: &Submission, now: Timestamp) -> Observation {
-        if let Some(failure) = self.failing.get(&submission.resource) {
+        if let Some(failure) = self.failing.get(submission.resource.as_str()) {
             self.log.push(format!("{}: failed", submission.resource));
             return Observation::Failed(failure.clone());
         }
@@ -308,7 +308,7 @@ impl Cluster {
         )
     }
 
-    fn family(&self, labels: &BTreeMap<String, String>) -> Vec<Observed> {
+    fn family(&self, labels: &Labels) -> Vec<Observed> {
         let mut members: Vec<Observed> = self
             .objects
             .iter()

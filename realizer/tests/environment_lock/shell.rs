@@ -375,7 +375,7 @@ impl Shell {
     /// What was submitted for what is in the environment has one digest, and nothing else has it.
     fn digest(&self, world: &World, submission: &Submission) -> String {
         let revision = world.environment.as_ref().unwrap().revision;
-        let key = (submission.resource.clone(), revision);
+        let key = (submission.resource.to_string(), revision);
         let mut digests = self.digests.borrow_mut();
         let others = |(known, digest): (&(String, u8), &String)| {
             *known != key && known.0 == key.0 && *digest == submission.digest
