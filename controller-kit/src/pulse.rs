@@ -1,4 +1,4 @@
-//! How long the API server takes to answer now, and how long it takes at its best.
+//! How long the API server takes to answer writes of our status now, and how long it takes at its best.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +10,7 @@ const WEIGHT: f64 = 0.1;
 /// How long the best answer counts: two of these at the most, as the way to the server may become longer.
 const WINDOW: Duration = Duration::from_mins(2);
 /// An average of so many times the best answer means that requests wait for one another.
-const CONGESTED: f64 = 4.0;
+const CONGESTED: f64 = 2.5;
 
 /// The answers of an API server, measured.
 #[derive(Debug, Default)]
@@ -55,7 +55,7 @@ impl Answers {
 }
 
 impl Pulse {
-    /// One request was answered.
+    /// One write of a status was answered.
     pub fn record(&self, took: Duration, now: Instant) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.record(took, now);
@@ -91,7 +91,7 @@ mod tests {
     async fn answers_that_take_many_times_the_best_are() {
         let pulse = Pulse::default();
         assert!(!after(&pulse, &[5, 4, 6, 5]));
-        assert!(!after(&pulse, &[80]), "one slow answer is none");
+        assert!(!after(&pulse, &[40]), "one slow answer is none");
         assert!(after(&pulse, &[40; 20]));
         assert!(!after(&pulse, &[5; 40]), "and it ends");
     }

@@ -90,7 +90,7 @@ impl Line {
 
 fn hand_out(shared: &Arc<Shared>) {
     loop {
-        let taken = shared.line().pool.take(0, false);
+        let taken = shared.line().pool.take(0, |_| usize::MAX);
         let Some((namespace, sender)) = taken else {
             return;
         };

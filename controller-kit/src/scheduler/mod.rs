@@ -16,13 +16,13 @@
 //!   owner by one slot (incident: #929).
 //! - The last quarter of the slots goes only to namespaces that hold none: a tenant whose reconciles hang
 //!   (a webhook that does not answer) keeps nobody else out.
-//! - Where the API server is congested, namespaces with thousands of owners go on in one slot each while one
-//!   with a few is under way, and in a quarter of the slots for some time after: everybody waits for what all
-//!   of them send.
+//! - Where the API server is congested, a slot is not enough: what namespaces with thousands of owners have under way is cut
+//!   down, and stops while one with a few goes on (`courtesy`).
 //! - An owner never runs twice at once; what wakes it meanwhile runs it again after.
 //!
 //! Nothing here is needed for correctness: after a restart every owner is woken once by the first list.
 
+mod courtesy;
 mod gate;
 mod lanes;
 mod pool;
@@ -134,7 +134,7 @@ pub struct SchedulerConfig {
     pub backoff_max: Duration,
     /// The longest wait of [`Next::Slow`].
     pub slow: Duration,
-    /// Whether what is sent at once makes everybody wait: then large namespaces step back for small ones.
+    /// Whether requests wait for one another at the API server: then large namespaces step back for small ones.
     pub congested: Arc<dyn Fn() -> bool + Send + Sync>,
     /// Randomness in 0.0..1.0, taken once per wait so that owners which failed together come back apart.
     pub jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
@@ -150,7 +150,7 @@ impl Default for SchedulerConfig {
             backoff_min: Duration::from_millis(500),
             backoff_max: Duration::from_mins(5),
             slow: Duration::from_secs(55),
-            congested: Arc::new(|| true),
+            congested: Arc::new(|| false),
             jitter: Arc::new(crate::jitter::random),
         }
     }

@@ -41,15 +41,21 @@ impl<T, const LANES: usize> Pool<T, LANES> {
         self.lanes[lane].remove(ticket, namespace);
     }
 
-    /// The next one of a lane that may run now: of any namespace, or of those alone that hold no slot. It
+    /// The next one of a lane that may run now: of a namespace that holds less than its share of slots. It
     /// holds a slot from now on, until [`Self::give_back`].
-    pub(super) fn take(&mut self, lane: usize, newcomers_only: bool) -> Option<(Arc<str>, T)> {
-        let newcomers_only = match self.slots.admits() {
+    pub(super) fn take(
+        &mut self,
+        lane: usize,
+        share: impl Fn(&str) -> usize,
+    ) -> Option<(Arc<str>, T)> {
+        let most = match self.slots.admits() {
             Admits::Nobody => return None,
-            Admits::Newcomers => true,
-            Admits::Everyone => newcomers_only,
+            Admits::Newcomers => 1,
+            Admits::Everyone => usize::MAX,
         };
-        let (namespace, item) = self.lanes[lane].pop(newcomers_only)?;
+        let slots = &self.slots;
+        let may = |name: &str| slots.held(name) < share(name).min(most);
+        let (namespace, item) = self.lanes[lane].pop(may)?;
         self.slots.take(&namespace);
         self.tell(&namespace);
         Some((namespace, item))
@@ -65,17 +71,6 @@ impl<T, const LANES: usize> Pool<T, LANES> {
         for lane in &mut self.lanes {
             lane.set_holds(namespace, holds);
         }
-    }
-
-    /// Whether a quarter of the slots is taken.
-    pub(super) fn is_quarter_taken(&self) -> bool {
-        self.slots.is_quarter_taken()
-    }
-
-    /// How many of a namespace wait or hold a slot.
-    pub(super) fn backlog(&self, namespace: &str) -> usize {
-        let waiting = self.lanes.iter().map(|lane| lane.waiting(namespace));
-        waiting.sum::<usize>() + self.slots.held(namespace)
     }
 
     pub(super) fn lane(&self, lane: usize) -> &Turns<T> {

@@ -48,10 +48,6 @@ impl Slots {
         }
     }
 
-    pub(super) fn is_quarter_taken(&self) -> bool {
-        self.taken * 4 >= self.limit
-    }
-
     pub(super) fn holds(&self, namespace: &str) -> bool {
         self.held(namespace) > 0
     }

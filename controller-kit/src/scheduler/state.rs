@@ -15,6 +15,9 @@ use tokio::time::Instant;
 use super::lanes::Lanes;
 use super::{Lane, Next, OwnerKey, QueueDepth, SchedulerConfig};
 
+/// Longer than events are gathered anywhere.
+const SOON: Duration = Duration::from_secs(1);
+
 pub(super) struct State {
     config: SchedulerConfig,
     entries: HashMap<OwnerKey, Entry>,
@@ -152,9 +155,13 @@ impl State {
                 lane: before,
                 ticket,
             } => {
-                if lane < before && due.is_none_or(|due| due <= now) {
+                let due = due.unwrap_or(now);
+                // Retries may wait for long for a slot (each of theirs may hang): what wakes an owner in a moment, as it
+                // gathers events, is sooner.
+                let soon = before == Lane::Retry && due <= now + SOON;
+                if lane < before && (due <= now || soon) {
                     self.lanes.remove(before, ticket, &key.namespace);
-                    self.queue(key, lane, now, now);
+                    self.queue(key, lane, due, now);
                 }
             }
             Phase::Resting { until, ticket } => {
@@ -231,8 +238,7 @@ impl State {
         }
         let Some((key, lane)) = self.lanes.take(now, &*self.config.congested) else {
             let yields = self.lanes.yields_until(now);
-            let wary = self.lanes.wary_until(now);
-            return Pick::Wait(due.into_iter().chain(yields).chain(wary).min());
+            return Pick::Wait(due.into_iter().chain(yields).min());
         };
         let Some(entry) = self.entries.get_mut(&key) else {
             self.lanes.give_back(lane, &key.namespace);

@@ -1,4 +1,4 @@
-//! What waits, by namespace: namespaces are served in turn, and those that hold no slot can be served alone.
+//! What waits, by namespace: namespaces are served in turn, and those that hold their share of slots are passed over.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -39,13 +39,6 @@ impl<T> Turns<T> {
         self.ready_since.len()
     }
 
-    /// How many of one namespace wait.
-    pub(super) fn waiting(&self, namespace: &str) -> usize {
-        self.namespaces
-            .get(namespace)
-            .map_or(0, |namespace| namespace.waiting.len())
-    }
-
     /// Since when the longest-waiting one waits.
     pub(super) fn oldest(&self) -> Option<Instant> {
         self.ready_since.first_key_value().map(|(_, since)| *since)
@@ -77,14 +70,17 @@ impl<T> Turns<T> {
         );
     }
 
-    /// The next one, of all namespaces or of newcomers alone.
-    pub(super) fn pop(&mut self, newcomers_only: bool) -> Option<(Arc<str>, T)> {
-        let first =
-            |turns: &BTreeMap<u64, Arc<str>>| turns.first_key_value().map(|(turn, _)| *turn);
+    /// The next one of a namespace that `may` hold another slot. Looks at those that may not: of holders there are no more than
+    /// slots, and among newcomers only crowds may not.
+    pub(super) fn pop(&mut self, may: impl Fn(&str) -> bool) -> Option<(Arc<str>, T)> {
+        let first = |turns: &BTreeMap<u64, Arc<str>>| {
+            let admitted = turns.iter().find(|(_, name)| may(name));
+            admitted.map(|(turn, _)| *turn)
+        };
         let (newcomer, holder) = (first(&self.newcomers), first(&self.holders));
-        let takes_holder =
-            !newcomers_only && holder.is_some_and(|turn| newcomer.is_none_or(|other| turn < other));
-        let (_, name) = self.turns(takes_holder).pop_first()?;
+        let takes_holder = holder.is_some_and(|turn| newcomer.is_none_or(|other| turn < other));
+        let turn = if takes_holder { holder } else { newcomer }?;
+        let name = self.turns(takes_holder).remove(&turn)?;
         let namespace = self.namespaces.get_mut(&name)?;
         let (ticket, item) = namespace.waiting.pop_first()?;
         self.ready_since.remove(&ticket);

@@ -1,0 +1,323 @@
+//! What the many give up for the few where the API server is congested.
+//!
+//! A slot of its own is not enough for a small tenant: everything that a namespace with thousands of owners
+//! has under way makes each request of the small one wait at the server. So, while many owners wait:
+//!
+//! - **Window**: other namespaces are there and the server is congested: the slots of each namespace go down
+//!   to one, step by step, and come back when the server is fast again. What was in flight beyond
+//!   that only waited at the server: a fifth of the pace is lost (docs/benchmarks.md), and the first request of the
+//!   next guest finds the server free.
+//! - **Yield**: while a guest is under way, a crowd gets no slot at all, for as long as it has patience.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// A namespace with no more owners in the queue than this is a guest.
+const GUEST: usize = 4;
+/// Where more owners wait than so many times the slots, courtesy is asked for; a namespace with more is a crowd.
+const CROWD: usize = 4;
+/// So long after the start of each run of a guest. A chain whose objects are good at once goes on within this time.
+const YIELD: Duration = Duration::from_millis(150);
+/// A crowd has so much time to give away, which comes back at a quarter of the speed of time: a guest that never
+/// rests, by mistake or on purpose, takes no more than a fifth of the time from it in the end.
+const PATIENCE: Duration = Duration::from_secs(15);
+const COMES_BACK: u32 = 4;
+/// How often the window may be closed further: what is in flight must have ended before the next answers tell anything.
+const CLOSE: Duration = Duration::from_millis(200);
+/// How long the server must have been fast before the window opens by one more: there is nothing to gain in a hurry, and the
+/// next guest would meet what is in flight.
+const OPEN: Duration = Duration::from_secs(1);
+/// A namespace that asked for nothing for so long is no neighbour any more. At the start all owners are looked at, so
+/// whoever is there has been seen.
+const NEIGHBOUR: Duration = Duration::from_mins(10);
+
+/// The rule for one queue.
+pub(super) struct Courtesy {
+    crowd: usize,
+    window: Window,
+    patience: Patience,
+    yields_until: Option<Instant>,
+    neighbours_until: Option<Instant>,
+}
+
+/// How many slots a namespace may hold now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Share {
+    /// More than so many owners are a crowd.
+    above: usize,
+    crowd: usize,
+    others: usize,
+}
+
+impl Share {
+    const ALL: Self = Self {
+        above: usize::MAX,
+        crowd: usize::MAX,
+        others: usize::MAX,
+    };
+
+    /// For a namespace of which so many owners wait or run.
+    pub(super) fn of(self, backlog: usize) -> usize {
+        if backlog <= GUEST {
+            usize::MAX
+        } else if backlog > self.above {
+            self.crowd
+        } else {
+            self.others
+        }
+    }
+}
+
+impl Courtesy {
+    /// For a pool with so many slots, and so many in all.
+    pub(super) fn new(slots: usize, all: usize) -> Self {
+        Self {
+            crowd: all.saturating_mul(CROWD),
+            window: Window::new(slots),
+            patience: Patience::default(),
+            yields_until: None,
+            neighbours_until: None,
+        }
+    }
+
+    /// What each namespace may hold while so many owners wait.
+    pub(super) fn share(
+        &mut self,
+        waiting: usize,
+        now: Instant,
+        congested: impl FnOnce() -> bool,
+    ) -> Share {
+        if waiting <= self.crowd {
+            self.window.open();
+            self.yields_until = None;
+            return Share::ALL;
+        }
+        let window = self.window.look(now, congested);
+        let (crowd, others) = if self.yields_until(now).is_some() {
+            (0, 1)
+        } else if self.has_neighbours(now) {
+            (window, window)
+        } else {
+            (usize::MAX, usize::MAX)
+        };
+        Share {
+            above: self.crowd,
+            crowd,
+            others,
+        }
+    }
+
+    /// An owner was taken whose namespace has so many in the queue, itself included.
+    pub(super) fn taken(&mut self, backlog: usize, waiting: usize, now: Instant) {
+        if backlog <= self.crowd {
+            self.neighbours_until = Some(now + NEIGHBOUR);
+        }
+        // The window tells of congestion a while after it has ended: what is given makes the server fast again,
+        // which is no reason to stop.
+        if backlog <= GUEST && waiting > self.crowd && self.window.is_narrow() {
+            self.give_way(now);
+        }
+    }
+
+    /// Until when a crowd yields to a guest, if it does.
+    pub(super) fn yields_until(&self, now: Instant) -> Option<Instant> {
+        self.yields_until.filter(|until| *until > now)
+    }
+
+    fn has_neighbours(&self, now: Instant) -> bool {
+        self.neighbours_until.is_some_and(|until| until > now)
+    }
+
+    fn give_way(&mut self, now: Instant) {
+        let until = now + YIELD;
+        let given = self.yields_until.map_or(now, |until| until.max(now));
+        let more = until.saturating_duration_since(given);
+        if self.patience.give(more, now) {
+            self.yields_until = Some(until);
+        }
+    }
+}
+
+/// How many slots a namespace holds at most: closed by a quarter while the server is congested, opened by one while it is not.
+struct Window {
+    slots: usize,
+    now: usize,
+    changed: Option<Instant>,
+}
+
+impl Window {
+    fn new(slots: usize) -> Self {
+        let slots = slots.max(1);
+        Self {
+            slots,
+            now: slots,
+            changed: None,
+        }
+    }
+
+    fn open(&mut self) {
+        self.now = self.slots;
+    }
+
+    fn is_narrow(&self) -> bool {
+        self.now < self.slots
+    }
+
+    fn look(&mut self, now: Instant, congested: impl FnOnce() -> bool) -> usize {
+        let stands = |at| now.saturating_duration_since(at);
+        let stands = self.changed.map_or(Duration::MAX, stands);
+        if stands >= CLOSE && congested() {
+            self.changed = Some(now);
+            self.now = (self.now - self.now.div_ceil(4)).max(1);
+        } else if stands >= OPEN {
+            self.changed = Some(now);
+            self.now = (self.now + 1).min(self.slots);
+        }
+        self.now
+    }
+}
+
+/// How much time the many can still give away.
+#[derive(Default)]
+struct Patience {
+    /// What was given and has not come back.
+    spent: Duration,
+    at: Option<Instant>,
+}
+
+impl Patience {
+    /// Gives this much, if it is there.
+    fn give(&mut self, time: Duration, now: Instant) -> bool {
+        let rested = self
+            .at
+            .map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        self.at = Some(now);
+        self.spent = self.spent.saturating_sub(rested / COMES_BACK);
+        let spent = self.spent + time;
+        let enough = spent <= PATIENCE;
+        if enough {
+            self.spent = spent;
+        }
+        enough
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MANY: usize = 1000;
+
+    /// A queue with 12 slots of 16 and, where `neighbours`, another namespace in it.
+    struct Scene {
+        courtesy: Courtesy,
+        now: Instant,
+    }
+
+    impl Scene {
+        fn new(neighbours: bool) -> Self {
+            let (mut courtesy, now) = (Courtesy::new(12, 16), Instant::now());
+            if neighbours {
+                courtesy.taken(10, 0, now);
+            }
+            Self { courtesy, now }
+        }
+
+        /// The crowd's slots after it was looked at so many times, as far apart as the window may change.
+        fn after(&mut self, looks: usize, congested: bool) -> usize {
+            let mut share = Share::ALL;
+            for _ in 0..looks {
+                self.now += if congested { CLOSE } else { OPEN };
+                share = self.courtesy.share(MANY, self.now, || congested);
+            }
+            share.of(MANY)
+        }
+
+        fn now(&mut self, backlog: usize) -> usize {
+            self.courtesy.share(MANY, self.now, || true).of(backlog)
+        }
+    }
+
+    #[test]
+    fn the_window_closes_step_by_step_to_one_slot_and_opens_again() {
+        let mut scene = Scene::new(true);
+        let closing: Vec<_> = (0..8).map(|_| scene.after(1, true)).collect();
+        assert_eq!(closing, [9, 6, 4, 3, 2, 1, 1, 1]);
+        assert_eq!(scene.after(3, false), 4);
+        assert_eq!(scene.after(20, false), 12);
+    }
+
+    #[test]
+    fn a_namespace_alone_keeps_its_slots() {
+        let mut scene = Scene::new(false);
+        assert_eq!(scene.after(10, true), usize::MAX);
+        let mut scene = Scene::new(true);
+        scene.now += NEIGHBOUR;
+        assert_eq!(scene.after(10, true), usize::MAX, "its neighbours left");
+    }
+
+    #[test]
+    fn few_owners_hold_nobody_back() {
+        let mut scene = Scene::new(true);
+        scene.after(10, true);
+        let share = scene.courtesy.share(64, scene.now, || true);
+        assert_eq!(share, Share::ALL);
+        assert_eq!(scene.now(MANY), 12, "and the window is open again");
+    }
+
+    #[test]
+    fn a_crowd_gets_nothing_while_a_guest_is_under_way_and_others_one_slot() {
+        let mut scene = Scene::new(true);
+        scene.after(10, true);
+        scene.courtesy.taken(1, MANY, scene.now);
+        assert_eq!([MANY, 64, 5].map(|backlog| scene.now(backlog)), [0, 1, 1]);
+        assert_eq!(
+            [GUEST, 1].map(|backlog| scene.now(backlog)),
+            [usize::MAX; 2]
+        );
+        assert_eq!(
+            scene.courtesy.yields_until(scene.now),
+            Some(scene.now + YIELD)
+        );
+        scene.now += YIELD;
+        assert_eq!(scene.now(MANY), 1);
+    }
+
+    #[test]
+    fn nobody_yields_where_the_server_is_fast() {
+        let mut scene = Scene::new(true);
+        scene.after(10, false);
+        scene.courtesy.taken(1, MANY, scene.now);
+        assert_eq!(scene.courtesy.yields_until(scene.now), None);
+        assert_eq!(scene.after(1, false), 12);
+    }
+
+    #[test]
+    fn what_makes_the_server_fast_again_is_no_reason_to_stop() {
+        let mut scene = Scene::new(true);
+        scene.after(10, true);
+        scene.after(3, false);
+        scene.courtesy.taken(1, MANY, scene.now);
+        assert_eq!(scene.now(MANY), 0);
+    }
+
+    #[test]
+    fn a_guest_that_never_rests_takes_a_fifth_of_the_time() {
+        let mut scene = Scene::new(true);
+        scene.after(10, true);
+        let mut yielded = Vec::new();
+        for _ in 0..40_000 {
+            scene.now += Duration::from_millis(10);
+            scene.courtesy.taken(1, MANY, scene.now);
+            yielded.push(scene.now(MANY) == 0);
+        }
+        let share = |run: &[bool]| run.iter().filter(|yields| **yields).count() * 100 / run.len();
+        assert!(
+            yielded[..1500].iter().all(|yields| *yields),
+            "15 s are given"
+        );
+        let in_the_end = share(&yielded[20_000..]);
+        assert!((15..=26).contains(&in_the_end), "{in_the_end} %");
+    }
+}
