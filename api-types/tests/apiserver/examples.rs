@@ -1,36 +1,72 @@
 //! Manifests written for the Go controller apply unchanged.
 
-use serde_json::json;
+use api_types::validation::{Verdict, validate};
+use realizer::jsonpath::Paths;
+use serde_json::{Value, json};
 use test_support::worked_example::{CHAIN, WORKLOAD};
 
 use crate::schemas::server;
 use crate::server::{collection, crd, documents};
 
-#[tokio::test]
-async fn the_smallest_chain_applies_unchanged() {
+/// A spec with the defaults that the API server fills in.
+fn with_defaults(kind: &str, spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    let mut default = |field: &str, value: Value| {
+        spec.as_object_mut().unwrap().entry(field).or_insert(value);
+    };
+    match kind {
+        "Runnable" => default(
+            "retentionPolicy",
+            json!({"maxFailedRuns": 10, "maxSuccessfulRuns": 10}),
+        ),
+        "ClusterRunTemplate" => {}
+        template if template.ends_with("Template") => default("lifecycle", json!("mutable")),
+        _ => {}
+    }
+    spec
+}
+
+/// Every document is taken as it stands: by the API server, which warns about nothing and keeps each field, and by the
+/// rules of admission, which the webhook serves.
+async fn apply_unchanged(text: &str, count: usize) {
     let server = server().await;
-    let documents = documents(&[CHAIN, "---\n", WORKLOAD].concat());
-    assert_eq!(documents.len(), 4);
+    let documents = documents(text);
+    assert_eq!(documents.len(), count);
     for document in documents {
         let kind = document["kind"].as_str().unwrap();
+        let collection = collection(&crd(kind));
         let reply = server
-            .create(
-                &format!("{}?fieldValidation=Strict", collection(&crd(kind))),
-                &document,
-            )
+            .create(&format!("{collection}?fieldValidation=Strict"), &document)
             .await;
         assert!(reply.is_success(), "{kind}: {reply:?}");
         assert_eq!(reply.warnings, Vec::<String>::new());
-        let mut expected = document["spec"].clone();
-        if kind.ends_with("Template") {
-            expected["lifecycle"] = json!("mutable");
-        }
         let name = document["metadata"]["name"].as_str().unwrap();
-        let stored = server
-            .get(&format!("{}/{name}", collection(&crd(kind))))
-            .await;
-        assert_eq!(stored.body["spec"], expected, "{kind}");
+        let stored = server.get(&format!("{collection}/{name}")).await.body;
+        let expected = with_defaults(kind, &document["spec"]);
+        assert_eq!(stored["spec"], expected, "{kind} {name}");
+        let verdict = validate(kind, &stored, &Paths);
+        assert_eq!(verdict, Verdict::default(), "{kind} {name}");
     }
+}
+
+#[tokio::test]
+async fn the_smallest_chain_applies_unchanged() {
+    apply_unchanged(&[CHAIN, "---\n", WORKLOAD].concat(), 4).await;
+}
+
+#[tokio::test]
+async fn runs_and_their_retention_apply_unchanged() {
+    apply_unchanged(include_str!("examples/runs.yaml"), 3).await;
+}
+
+#[tokio::test]
+async fn selectors_by_fields_and_options_apply_unchanged() {
+    apply_unchanged(include_str!("examples/selectors.yaml"), 5).await;
+}
+
+#[tokio::test]
+async fn templates_of_other_projects_kinds_apply_unchanged() {
+    apply_unchanged(include_str!("examples/other-projects.yaml"), 12).await;
 }
 
 /// The steady state of Appendix A.1, as our types write it.
