@@ -8,8 +8,9 @@ CONTROL_PLANE := hack/control-plane/build.sh
 # The folder of real binaries. KUBEBUILDER_ASSETS from the outside wins for the Kubernetes ones.
 ASSETS = $(shell $(CONTROL_PLANE) --path)
 WITH_ASSETS = CARTO_ASSETS="$(ASSETS)" KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(ASSETS)}"
-# Crates whose tests compare with files in tests/golden/.
-GOLDEN_CRATES := -p api-types -p realizer -p cli
+# What `make generate` writes: the CRDs, and what these tests compare with.
+GENERATED := deploy/crds '*/golden/*'
+GOLDEN_TESTS := --test engine --test tree
 
 ##@ Everyday
 
@@ -19,6 +20,8 @@ help: ## Show this list
 	  /^##@/ {printf "\n%s\n", substr($$0, 5)} \
 	  /^[a-z-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# Cargo unites the features of the crates that one command builds. So every command is for the whole workspace, targets
+# that are tests or examples among them, or tokio, kube and all above them would be compiled once for each command.
 .PHONY: build
 build: ## Compile every crate
 	cargo build --workspace --all-targets
@@ -33,7 +36,7 @@ test: control-plane ## Run all tests; builds the real API server first (about 10
 
 .PHONY: test-node
 test-node: control-plane node ## Run the tests in which Pods run, on a real node; needs root
-	$(WITH_ASSETS) cargo test -p e2e --features node --test node -- --test-threads=1
+	$(WITH_ASSETS) cargo test --workspace --features e2e/node --test node -- --test-threads=1
 
 .PHONY: lint
 lint: ## Formatting, clippy, licences and bans of dependencies, shell scripts, charts
@@ -47,14 +50,15 @@ doc: ## Build the API documentation; a broken link is an error
 
 .PHONY: generate
 generate: ## Write the CRDs and the golden files anew
-	cargo run -q -p api-types --example generate-crds -- deploy/crds
-	UPDATE_GOLDEN=1 cargo test -q $(GOLDEN_CRATES) golden
+	cargo build -q --workspace --example generate-crds
+	"$${CARGO_TARGET_DIR:-target}/debug/examples/generate-crds" deploy/crds
+	UPDATE_GOLDEN=1 cargo test -q --workspace $(GOLDEN_TESTS)
 
 .PHONY: verify
 verify: generate ## Fail when a generated file is not what `make generate` writes, or the Go controller's schemas do not fit into ours
-	cargo test -q -p api-types --test crds
-	git diff --exit-code
-	@new=$$(git ls-files --others --exclude-standard -- deploy '*/golden/*'); \
+	cargo test -q --workspace --test crds
+	@git diff --exit-code -- $(GENERATED) || { echo "not what 'make generate' writes: commit what it wrote"; exit 1; }
+	@new=$$(git ls-files --others --exclude-standard -- $(GENERATED)); \
 	  [[ -z $$new ]] || { echo "generated, but not committed:"; echo "$$new"; exit 1; }
 
 ##@ Real parts

@@ -13,7 +13,8 @@ command -v cargo >/dev/null || {
 
 hack/control-plane/build.sh
 echo "demo: building the controllers, carto and the demo (some minutes the first time)" >&2
-cargo build --bins -p supplychain-controller -p delivery-controller -p runnable-controller -p cli -p e2e
+# Of the whole workspace, with the examples: the features are then those of the tests, and `make test` compiles nothing twice.
+cargo build --workspace --bins --examples
 
 arguments=()
 [[ -z ${1:-} ]] || arguments+=(--keep)

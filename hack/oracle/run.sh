@@ -7,5 +7,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 (cd "$here" && go build -o "$scratch/oracle" .)
 "$scratch/oracle" generate -seed "${1:-1}" -count "${2:-40000}" >"$scratch/cases"
-cargo run --quiet --manifest-path "$here/../../Cargo.toml" -p realizer --example oracle <"$scratch/cases" >"$scratch/ours"
+cd "$here/../.."
+cargo build --quiet --workspace --example oracle
+"${CARGO_TARGET_DIR:-target}/debug/examples/oracle" <"$scratch/cases" >"$scratch/ours"
 "$scratch/oracle" compare "$scratch/cases" "$scratch/ours"

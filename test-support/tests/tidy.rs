@@ -9,6 +9,8 @@
 #[path = "tidy/repository.rs"]
 mod repository;
 
+#[path = "tidy/commands.rs"]
+mod commands;
 #[path = "tidy/documents.rs"]
 mod documents;
 #[path = "tidy/sources.rs"]
