@@ -5,7 +5,7 @@
 //! must not stop the watch, and whoever needs it can say what is wrong with it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -53,6 +53,8 @@ pub fn version_of(object: &Value) -> u64 {
 /// A store fed by a watch.
 pub struct Reflector<E> {
     entries: RwLock<HashMap<ObjectKey, Arc<E>>>,
+    /// While a listing is under way, the keys of the replies that came since it began.
+    overlaid: Mutex<Option<HashSet<ObjectKey>>>,
     synced: signal::Sender<bool>,
 }
 
@@ -60,6 +62,7 @@ impl<E: Entry> Default for Reflector<E> {
     fn default() -> Self {
         Self {
             entries: RwLock::default(),
+            overlaid: Mutex::default(),
             synced: signal::Sender::new(false),
         }
     }
@@ -108,6 +111,9 @@ impl<E: Entry> Reflector<E> {
         };
         if held.version() < version_of(&object) {
             let entry = Arc::new(E::build(object, Some(held)));
+            if let Some(overlaid) = &mut *self.overlaid() {
+                overlaid.insert(key.clone());
+            }
             entries.insert(key, entry);
         }
     }
@@ -129,27 +135,36 @@ impl<E: Entry> Reflector<E> {
             match event {
                 None => return,
                 Some(Err(error)) => log(&error),
-                Some(Ok(Event::Init)) => listed.clear(),
+                Some(Ok(Event::Init)) => {
+                    listed.clear();
+                    *self.overlaid() = Some(HashSet::new());
+                }
                 Some(Ok(Event::InitApply(object))) => {
-                    listed.insert(key_of(&object));
-                    self.keep(object, self.is_synced(), &changed);
+                    let key = key_of(&object);
+                    // A listing shows what there is, whatever was kept before it: versions go back when etcd is restored.
+                    let newest = !self.is_overlaid(&key);
+                    listed.insert(key);
+                    self.keep(object, newest, self.is_synced(), &changed);
                 }
                 Some(Ok(Event::InitDone)) => {
                     self.end_listing(&std::mem::take(&mut listed), &changed);
                 }
-                Some(Ok(Event::Apply(object))) => self.keep(object, true, &changed),
+                Some(Ok(Event::Apply(object))) => self.keep(object, false, true, &changed),
                 Some(Ok(Event::Delete(object))) => self.drop_key(&key_of(&object), &changed),
             }
         }
     }
 
-    fn keep(&self, object: Value, tell: bool, changed: &impl Fn(Change<'_, E>)) {
+    /// Keeps what a watch or a listing shows; `newest` if it is known to be newer than what is kept.
+    fn keep(&self, object: Value, newest: bool, tell: bool, changed: &impl Fn(Change<'_, E>)) {
         let key = key_of(&object);
         let before = self.get(&key);
+        let version = version_of(&object);
         // The echo of our own write, already overlaid.
+        let is_passed = |before: u64| before == version || (before > version && !newest);
         if before
             .as_ref()
-            .is_some_and(|before| before.version() != 0 && before.version() >= version_of(&object))
+            .is_some_and(|before| before.version() != 0 && is_passed(before.version()))
         {
             return;
         }
@@ -180,6 +195,7 @@ impl<E: Entry> Reflector<E> {
             .filter(|key| !listed.contains(*key))
             .cloned()
             .collect();
+        *self.overlaid() = None;
         for key in gone {
             self.drop_key(&key, changed);
         }
@@ -193,6 +209,17 @@ impl<E: Entry> Reflector<E> {
                 after: Some(&entry),
             });
         }
+    }
+
+    fn is_overlaid(&self, key: &ObjectKey) -> bool {
+        let overlaid = self.overlaid();
+        overlaid
+            .as_ref()
+            .is_some_and(|overlaid| overlaid.contains(key))
+    }
+
+    fn overlaid(&self) -> MutexGuard<'_, Option<HashSet<ObjectKey>>> {
+        self.overlaid.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn read(&self) -> std::sync::RwLockReadGuard<'_, HashMap<ObjectKey, Arc<E>>> {
@@ -354,7 +381,6 @@ fn log(error: &watcher::Error) {
 mod tests {
     use super::*;
     use serde_json::json;
-    use std::sync::Mutex;
 
     struct Kept(u64, String);
 
@@ -460,5 +486,62 @@ mod tests {
             .await,
             ["a ours>theirs"]
         );
+    }
+
+    #[tokio::test]
+    async fn a_listing_after_a_restore_takes_back_what_was_lost() {
+        let reflector = Arc::new(Reflector::<Kept>::default());
+        let first = vec![
+            Event::Init,
+            Event::InitApply(object("a", 80, json!("lost"))),
+            Event::InitApply(object("b", 81, json!("b"))),
+            Event::InitDone,
+        ];
+        changes(first, &reflector).await;
+        let second = vec![
+            Event::Init,
+            Event::InitApply(object("a", 5, json!("restored"))),
+            Event::InitApply(object("b", 81, json!("b"))),
+            Event::InitDone,
+        ];
+        assert_eq!(changes(second, &reflector).await, ["a lost>restored"]);
+        let late = vec![Event::Apply(object("a", 4, json!("late")))];
+        assert!(changes(late, &reflector).await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_listing_does_not_undo_what_was_written_while_it_was_under_way() {
+        let reflector = Arc::new(Reflector::<Kept>::default());
+        let first = vec![
+            Event::Init,
+            Event::InitApply(object("a", 5, json!("x"))),
+            Event::InitDone,
+        ];
+        changes(first, &reflector).await;
+        let (events, listing) = futures::channel::mpsc::unbounded();
+        let mut following = tokio::task::JoinSet::new();
+        following.spawn(reflector.clone().follow(
+            listing.map(Ok).boxed(),
+            CancellationToken::new(),
+            |_| {},
+        ));
+        events.unbounded_send(Event::Init).unwrap();
+        let begun = async || reflector.overlaid().is_some();
+        test_support::eventually(
+            "the listing begins",
+            std::time::Duration::from_mins(1),
+            begun,
+        )
+        .await;
+        reflector.overlay(object("a", 6, json!("ours")));
+        for event in [
+            Event::InitApply(object("a", 5, json!("x"))),
+            Event::InitDone,
+        ] {
+            events.unbounded_send(event).unwrap();
+        }
+        drop(events);
+        following.join_next().await.unwrap().unwrap();
+        assert_eq!(reflector.get(&ObjectKey::new("", "a")).unwrap().1, "ours");
     }
 }
