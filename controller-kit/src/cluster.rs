@@ -48,6 +48,19 @@ impl RequestError {
     pub fn is(&self, expected: StatusCode) -> bool {
         self.code() == Some(expected)
     }
+
+    /// Whether the server knows the kind but no object of that name. A 404 that names no object means that nothing is served
+    /// at the path: a version was withdrawn, or the server is just starting.
+    pub fn is_missing_object(&self) -> bool {
+        match self {
+            Self::Refused { code, status } => {
+                let details = status.details.as_ref();
+                *code == StatusCode::NOT_FOUND
+                    && details.is_some_and(|named| !named.name.is_empty())
+            }
+            Self::Transport(_) => false,
+        }
+    }
 }
 
 /// Who sends a request.

@@ -4,6 +4,8 @@
 //! again when a CustomResourceDefinition changes, or after a pause: a definition that is installed
 //! late heals by itself.
 
+mod any_version;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,8 +18,8 @@ use tokio::time::Instant;
 
 use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
 
-/// A negative answer is believed this long.
-const ABSENT_FOR: Duration = Duration::from_secs(2);
+/// A negative answer is believed this long; what the server says of itself may be as much behind.
+pub(crate) const ABSENT_FOR: Duration = Duration::from_secs(2);
 
 /// A question is asked this often if definitions change under the answers; whoever wanted to know is retried.
 const QUESTIONS: u32 = 4;
@@ -135,6 +137,8 @@ pub enum MapError {
 struct Known {
     served: HashMap<Kind, Arc<Served>>,
     absent_until: HashMap<Kind, Instant>,
+    /// First and last time that a kind was found in no version of its group.
+    missing: HashMap<Kind, (Instant, Instant)>,
     /// How often anything was forgotten. An answer to a question asked before may be out of date.
     forgotten: u64,
 }
@@ -208,6 +212,7 @@ impl Mapper {
         let before = known.served.len() + known.absent_until.len();
         known.served.retain(|kind, _| kind.group() != group);
         known.absent_until.retain(|kind, _| kind.group() != group);
+        known.missing.retain(|kind, _| kind.group() != group);
         before != known.served.len() + known.absent_until.len()
     }
 
@@ -240,6 +245,13 @@ impl Mapper {
             Some((group, version)) => format!("/apis/{}/{}", encode(group), encode(version)),
             None => format!("/api/{}", encode(api_version)),
         };
+        let list = self.read(uri).await?.unwrap_or_default();
+        let served = parse(api_version, &list).into_iter();
+        Ok(served.map(Arc::new).collect())
+    }
+
+    /// A document of discovery, if there is one.
+    async fn read(&self, uri: String) -> Result<Option<Value>, RequestError> {
         let call = Call {
             method: Method::GET,
             uri,
@@ -247,11 +259,8 @@ impl Mapper {
             body: None,
         };
         match self.cluster.send(Identity::Controller, call).await {
-            Ok(answer) => Ok(parse(api_version, &answer.body)
-                .into_iter()
-                .map(Arc::new)
-                .collect()),
-            Err(error) if error.is(StatusCode::NOT_FOUND) => Ok(Vec::new()),
+            Ok(answer) => Ok(Some(answer.body)),
+            Err(error) if error.is(StatusCode::NOT_FOUND) => Ok(None),
             Err(error) => Err(error),
         }
     }

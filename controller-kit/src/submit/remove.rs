@@ -1,10 +1,11 @@
 //! Deleting what is no longer wanted, with the owner's rights.
 
-use realizer::Removal;
+use http::StatusCode;
+use realizer::{ObjectRef, Removal};
 
 use super::failure::{OwnerRequestError, SubmitError};
 use super::{Applicant, Submitter};
-use crate::mapper::Kind;
+use crate::mapper::{ABSENT_FOR, Kind};
 use crate::stamped::ObjectKey;
 
 impl Submitter {
@@ -31,39 +32,52 @@ impl Submitter {
     ) -> Result<(), OwnerRequestError> {
         let reference = &removal.object;
         let kind = Kind::new(&reference.api_version, &reference.kind);
-        let served = match self.mapper.served(&kind).await {
-            Ok(served) => served,
-            // With its definition, all objects of a kind are gone.
-            Err(crate::mapper::MapError::NotServed(_)) => return Ok(()),
-            Err(crate::mapper::MapError::Discovery(error)) => return Err(error.into()),
+        match self.remove_as_served(applicant, reference, &kind).await {
+            Err(OwnerRequestError::Request(error)) if error.is(StatusCode::NOT_FOUND) => {
+                // Discovery shows a version for a moment longer than the server serves it.
+                tokio::time::sleep(ABSENT_FOR).await;
+                self.watches.forget_group(kind.group());
+                self.remove_as_served(applicant, reference, &kind).await
+            }
+            outcome => outcome,
+        }
+    }
+
+    /// Objects outlive the version they were made in: their kind may be served in another one. A 404 is told of the path.
+    async fn remove_as_served(
+        &self,
+        applicant: &Applicant<'_>,
+        reference: &ObjectRef,
+        kind: &Kind,
+    ) -> Result<(), OwnerRequestError> {
+        let Some(served) = self.mapper.served_in_any_version(kind).await? else {
+            // With its definition, all objects of a kind are gone. A watch that ended with it may not have seen them go.
+            if let Some(uid) = &reference.uid {
+                let key = ObjectKey::new(&reference.namespace, &reference.name);
+                self.watches.deleted(kind, &key, uid);
+            }
+            return Ok(());
         };
+        let (account, namespace, name) =
+            (&applicant.account, &reference.namespace, &reference.name);
         let uid = if let Some(uid) = &reference.uid {
             Some(uid.clone())
         } else {
-            let live = self
-                .requests
-                .get(
-                    &applicant.account,
-                    &served,
-                    &reference.namespace,
-                    &reference.name,
-                )
-                .await?;
+            let live = self.requests.get(account, &served, namespace, name).await?;
             live.filter(|live| is_controlled_by(live, applicant.uid))
                 .and_then(|live| live["metadata"]["uid"].as_str().map(str::to_owned))
         };
         let Some(uid) = uid else {
             return Ok(());
         };
-        let (namespace, name) = (&reference.namespace, &reference.name);
         let gone = self
             .requests
-            .delete(&applicant.account, &served, namespace, name, &uid)
+            .delete(account, &served, namespace, name, &uid)
             .await?;
         if gone {
             // Otherwise a reconcile before the watch tells would delete it, and say so, again.
             self.watches
-                .deleted(&kind, &ObjectKey::new(namespace, name), &uid);
+                .deleted(kind, &ObjectKey::new(namespace, name), &uid);
         }
         Ok(())
     }

@@ -149,7 +149,7 @@ impl Requests {
         .await
     }
 
-    /// The object, or `None` when there is none.
+    /// The object, or `None` when there is none. A kind that is not served (any more) is an error.
     pub(super) async fn get(
         &self,
         account: &Account,
@@ -165,7 +165,7 @@ impl Requests {
         };
         match self.send(account, call).await {
             Ok(answer) => Ok(Some(answer.body)),
-            Err(OwnerRequestError::Request(error)) if error.is(StatusCode::NOT_FOUND) => Ok(None),
+            Err(OwnerRequestError::Request(error)) if error.is_missing_object() => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -245,7 +245,7 @@ impl Requests {
         };
         match self.send(account, call).await {
             Ok(answer) => Ok(answer.body["kind"] == "Status"),
-            Err(OwnerRequestError::Request(error)) if error.is(StatusCode::NOT_FOUND) => Ok(true),
+            Err(OwnerRequestError::Request(error)) if error.is_missing_object() => Ok(true),
             // Replaced by an object that is not ours, or refused for another reason: only a look tells.
             Err(OwnerRequestError::Request(error)) if error.is(StatusCode::CONFLICT) => {
                 let live = self.get(account, served, namespace, name).await?;

@@ -296,3 +296,97 @@ async fn a_lifecycle_that_changes_replaces_the_object() {
     stage.ready("app", "True", "Ready").await;
     assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
 }
+
+type Definition =
+    k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+
+/// A kind in two versions, of which the older one is served or not.
+fn moving(old_is_served: bool) -> String {
+    let version = |name: &str, served: bool, storage: bool| {
+        format!(
+            "    - name: {name}\n      served: {served}\n      storage: {storage}\n      \
+             schema: {{openAPIV3Schema: {{type: object, x-kubernetes-preserve-unknown-fields: true}}}}\n"
+        )
+    };
+    format!(
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {{name: movings.moving.run}}\nspec:\n  \
+         group: moving.run\n  scope: Namespaced\n  \
+         names: {{kind: Moving, plural: movings, singular: moving, listKind: MovingList}}\n  versions:\n{}{}",
+        version("v1alpha1", old_is_served, false),
+        version("v1", true, true),
+    )
+}
+
+fn of_version(version: &str) -> String {
+    format!(
+        "\napiVersion: moving.run/{version}\nkind: Moving\nmetadata: {{name: moving}}\nspec: {{a: b}}\n"
+    )
+}
+
+/// Waits until the workload has no other steps than these, and nothing is left to be deleted.
+async fn settled(stage: &Stage, steps: &[&str]) {
+    stage
+        .until("app", &format!("its steps are {steps:?}"), |workload| {
+            let status = &workload["status"];
+            let entries = status["resources"].as_array().cloned().unwrap_or_default();
+            entries.iter().map(|entry| &entry["name"]).eq(steps)
+                && condition(status, "Ready")["status"] == "True"
+                && status["pendingRemovals"].is_null()
+        })
+        .await;
+}
+
+#[tokio::test]
+async fn an_object_outlives_the_version_it_was_made_in_but_not_its_kind() {
+    let stage = Stage::open().await;
+    stage.grant("moving", "[{apiGroups: [moving.run], resources: [movings], verbs: [get, list, create, patch, delete]}]").await;
+    stage.apply(&moving(true)).await;
+    let one = config("one");
+    let alone = blueprint_of(&[("a", &one)]);
+    let with = |version| blueprint_of(&[("a", &one), ("b", &of_version(version))]);
+    stage.apply(&with("v1alpha1")).await;
+    stage.apply(crate::chain::WORKLOAD).await;
+    stage.ready("app", "True", "Ready").await;
+    settled(&stage, &["a", "b"]).await;
+
+    // The version goes, the object stays until its step goes.
+    stage.apply(&moving(false)).await;
+    eventually("the old version is not served", PATIENCE, async || {
+        let resources = stage.client.list_api_group_resources("moving.run/v1alpha1");
+        resources.await.is_err()
+    })
+    .await;
+    assert!(
+        stage
+            .get("moving.run/v1", "Moving", "moving")
+            .await
+            .is_some()
+    );
+    stage.apply(&alone).await;
+    eventually("the object is deleted", PATIENCE, async || {
+        stage
+            .get("moving.run/v1", "Moving", "moving")
+            .await
+            .is_none()
+    })
+    .await;
+    settled(&stage, &["a"]).await;
+
+    // With the kind, its objects go: nothing is left to be deleted.
+    stage.apply(&with("v1")).await;
+    settled(&stage, &["a", "b"]).await;
+    let definitions: kube::Api<Definition> = kube::Api::all(stage.client.clone());
+    let now = kube::api::DeleteParams::default();
+    definitions
+        .delete("movings.moving.run", &now)
+        .await
+        .unwrap();
+    eventually("the kind is gone", PATIENCE, async || {
+        let definition = definitions.get_opt("movings.moving.run").await.unwrap();
+        definition.is_none()
+    })
+    .await;
+    stage.apply(&alone).await;
+    settled(&stage, &["a"]).await;
+    assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
+}
