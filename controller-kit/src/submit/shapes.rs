@@ -10,6 +10,9 @@ use crate::mapper::Kind;
 
 type Template = (Kind, [Box<str>; 2]);
 
+/// Templates remembered. Kinds may be named by owners, and templates come and go.
+const REMEMBERED: usize = 4096;
+
 /// Annotation `carto.run/unowned` per template, as the last apply left it.
 ///
 /// With the right value in the first apply there is no second one to write it down. Only a guess: a wrong one costs the
@@ -37,7 +40,13 @@ impl Shapes {
     /// Takes note of what an apply came to.
     pub(super) fn learn(&self, kind: &Kind, submission: &Submission, annotation: Option<&str>) {
         let mut unowned = self.unowned.lock().unwrap_or_else(PoisonError::into_inner);
-        unowned.insert(template(kind, submission), annotation.map(Box::from));
+        let template = template(kind, submission);
+        if unowned.len() >= REMEMBERED && !unowned.contains_key(&template) {
+            // Whichever: whoever has to guess anew sends one more apply, once.
+            let dropped = unowned.keys().next().cloned();
+            dropped.and_then(|dropped| unowned.remove(&dropped));
+        }
+        unowned.insert(template, annotation.map(Box::from));
     }
 }
 
@@ -54,4 +63,35 @@ fn template(kind: &Kind, submission: &Submission) -> Template {
         label(labels::CLUSTER_TEMPLATE_NAME),
     ];
     (kind.clone(), name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use realizer::Lifecycle;
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_the_newest_is_in_it() {
+        let shapes = Shapes::default();
+        let submission = Submission {
+            resource: "step".into(),
+            object: Value::Null,
+            digest: String::new(),
+            basis: None,
+            lifecycle: Lifecycle::Mutable,
+            family: BTreeMap::new(),
+            reads: [].into(),
+            precondition: None,
+        };
+        for number in 0..REMEMBERED + 100 {
+            let kind = Kind::new("g/v1", format!("K{number}"));
+            shapes.learn(&kind, &submission, Some("[]"));
+            assert!(shapes.expected(&kind, &submission).is_some());
+        }
+        assert_eq!(shapes.unowned.lock().unwrap().len(), REMEMBERED);
+    }
 }
