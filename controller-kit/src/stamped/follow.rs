@@ -151,7 +151,7 @@ impl Follower {
             if let Some(controller) = object
                 .controller
                 .as_ref()
-                .filter(|controller| *controller.kind == *self.settings.owner_kind)
+                .filter(|controller| controller.is_ours(self.settings.owner_kind))
             {
                 (self.settings.wake)(&object.owner_namespace(), &controller.name);
             }

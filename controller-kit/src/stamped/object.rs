@@ -40,6 +40,8 @@ impl ObjectKey {
 /// The controller owner reference of an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControllerRef {
+    /// API group of the owner; any version of it.
+    pub group: Box<str>,
     /// Kind of the owner.
     pub kind: Box<str>,
     /// Name of the owner.
@@ -89,6 +91,13 @@ impl PartialEq for Stamped {
             && self.managed == other.managed
             && self.legacy == other.legacy
             && self.content == other.content
+    }
+}
+
+impl ControllerRef {
+    /// Whether the owner is of this kind of ours. Other groups have kinds of these names, too.
+    pub fn is_ours(&self, kind: &str) -> bool {
+        *self.group == *api_types::GROUP && *self.kind == *kind
     }
 }
 
@@ -211,7 +220,9 @@ fn controller_of(metadata: &Value) -> Option<ControllerRef> {
     let reference = references
         .iter()
         .find(|reference| reference["controller"] == Value::Bool(true))?;
+    let api_version = reference["apiVersion"].as_str().unwrap_or_default();
     Some(ControllerRef {
+        group: Kind::new(api_version, "").group().into(),
         kind: reference["kind"].as_str()?.into(),
         name: reference["name"].as_str()?.into(),
         uid: reference["uid"].as_str()?.into(),

@@ -434,7 +434,7 @@ mod tests {
             .iter()
             .map(|name| {
                 serde_json::json!({"metadata": {"name": name, "namespace": "n", "uid": name, "resourceVersion": "5",
-                    "ownerReferences": [{"kind": "Workload", "name": format!("of-{name}"), "uid": "o", "controller": true}]}})
+                    "ownerReferences": [{"apiVersion": "carto.run/v1alpha1", "kind": "Workload", "name": format!("of-{name}"), "uid": "o", "controller": true}]}})
             })
             .collect();
         serde_json::json!({"metadata": {"resourceVersion": "9"}, "items": items})

@@ -411,7 +411,7 @@ fn refuse_contested(
         return Ok(());
     };
     if *controller.uid != *applicant.uid {
-        if *controller.kind == *applicant.kind
+        if controller.is_ours(applicant.kind)
             && !(applicant.is_live_owner)(
                 &held.owner_namespace(),
                 &controller.name,

@@ -260,6 +260,26 @@ async fn an_object_of_a_stranger_is_not_taken() {
 }
 
 #[tokio::test]
+async fn a_workload_of_another_group_is_a_stranger_too() {
+    let stage = Stage::open().await;
+    let theirs = json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "theirs"},
+        "metadata": {"name": "shared", "labels": {"carto.run/workload-name": "other"}, "ownerReferences": [{
+            "apiVersion": "jobs.example.com/v1", "kind": "Workload", "name": "other", "uid": "5d2a8c9e-0000-4000-8000-000000000001", "controller": true}]},
+    });
+    stage.create_as("somebody", theirs).await;
+    stage.apply(&blueprint_of(&[("shared", SHARED)])).await;
+    stage.apply(crate::chain::WORKLOAD).await;
+    stage.ready("app", "False", "ObjectContested").await;
+    // It is not one of ours that is gone: nothing is tried.
+    assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
+    assert_eq!(
+        shared(&stage).await.unwrap()["data"],
+        json!({"a": "theirs"})
+    );
+}
+
+#[tokio::test]
 async fn a_writer_that_keeps_undoing_the_rendering_is_answered_ever_less_often() {
     let stage = Stage::open().await;
     stage.apply(&blueprint_of(&[("shared", SHARED)])).await;
