@@ -120,12 +120,9 @@ impl EntryMaker<'_> {
         entry
     }
 
-    /// What was there before stays in the entry, as it stays in the cluster.
+    /// What was there before stays in the entry as it was, as it stays in the cluster (spec 3.12).
     fn failed(&self, template: Option<&Template>, error: &StepError) -> Entry {
-        let kept = self
-            .previous
-            .filter(|entry| entry.stamped_ref.is_some() || !entry.outputs.is_empty());
-        if let Some(previous) = kept {
+        if let Some(previous) = self.previous {
             let healthy =
                 conditions::of_type(&previous.conditions, ConditionType::Healthy).cloned();
             return self.entry(previous.clone(), healthy, Some(error));

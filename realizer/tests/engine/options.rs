@@ -114,6 +114,32 @@ fn no_matching_option_is_reported_without_a_list() {
     );
 }
 
+/// As the Go controller's: nothing was stamped, and the entry is what it was all the same.
+#[test]
+fn an_entry_that_names_a_template_keeps_it_when_no_option_matches_any_more() {
+    let mut scenario = Scenario::new(CHAIN);
+    scenario.owner["metadata"]["labels"]["check"] = json!("test");
+    scenario.owner["spec"]["source"] = json!({});
+    scenario.advance();
+    let before = scenario.entry("check").clone();
+    assert_eq!(before["templateRef"]["name"], "test");
+    assert_eq!(before.get("stampedRef"), None, "its input is not there");
+    scenario.owner["metadata"]["labels"]["check"] = json!("other");
+    scenario.advance();
+    assert!(
+        scenario
+            .step_condition("check", "ResourceSubmitted")
+            .starts_with("False/TemplateOptionsMatchError/")
+    );
+    for field in ["templateRef", "inputs"] {
+        assert_eq!(scenario.entry("check")[field], before[field], "{field}");
+    }
+    assert_eq!(
+        scenario.step_condition("check", "Healthy"),
+        "Unknown/OutputNotAvailable/"
+    );
+}
+
 #[test]
 fn an_option_that_cannot_be_evaluated_is_named() {
     let mut scenario = Scenario::new(&CHAIN.replace(
