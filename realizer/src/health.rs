@@ -79,7 +79,7 @@ impl CompiledRule {
             Some(HealthRule {
                 single_condition_type: Some(type_),
                 ..
-            }) => Self::SingleCondition(type_.clone()),
+            }) if !type_.is_empty() => Self::SingleCondition(type_.clone()),
             Some(HealthRule {
                 multi_match: Some(rules),
                 ..

@@ -72,6 +72,27 @@ fn without_rule_outputs_or_the_object_decide() {
     }
 }
 
+/// Admission takes the empty text for an absent field, as Go does.
+#[test]
+fn an_empty_condition_type_is_no_rule() {
+    let ready = with_conditions(&[("Ready", "True", "")]);
+    let beside = rule(
+        "{singleConditionType: '', multiMatch: {healthy: {matchConditions: [{type: Ready, status: 'True'}]}, \
+         unhealthy: {matchConditions: [{type: Ready, status: 'False'}]}}}",
+    );
+    assert_eq!(
+        judged(&beside, Some(&ready)),
+        "True/MatchedCondition/condition status: True, message: "
+    );
+    let alone = rule("{singleConditionType: ''}");
+    assert_eq!(judged(&alone, Some(&ready)), "Unknown/OutputNotAvailable/");
+    let tekton: HealthRule = serde_saphyr::from_str("{singleConditionType: ''}").unwrap();
+    assert!(matches!(
+        CompiledRule::new(Some(&tekton), true),
+        CompiledRule::SingleCondition(type_) if type_ == "Succeeded"
+    ));
+}
+
 #[test]
 fn always_healthy_needs_an_object() {
     let rule = rule("{alwaysHealthy: {}}");

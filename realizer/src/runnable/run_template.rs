@@ -105,7 +105,8 @@ impl RunTemplate {
     }
 }
 
-/// Admission asks for exactly one field; past it, an empty rule is none.
+/// Admission asks for exactly one field; past it, an empty rule is none, and an empty type of a condition is no field.
 fn is_given(rule: &HealthRule) -> bool {
-    *rule != HealthRule::default()
+    let type_ = rule.single_condition_type.as_deref().unwrap_or_default();
+    !type_.is_empty() || rule.always_healthy.is_some() || rule.multi_match.is_some()
 }
