@@ -59,6 +59,26 @@ fn precedence_is_that_of_the_truth_table() {
     }
 }
 
+/// The last row of the truth table.
+#[test]
+fn an_owner_param_that_is_an_object_passes_through_whole() {
+    let object = json!({"a": {"b": [1, null, {"c": "d"}]}, "e": {}});
+    let template = [TemplateParam {
+        name: "p".to_owned(),
+        default: json!({"a": "T", "t": 1}),
+    }];
+    let chain = [BlueprintParam {
+        name: "p".to_owned(),
+        value: None,
+        default: Some(json!({"a": {"b": "S"}, "s": 1})),
+    }];
+    let owner = [OwnerParam {
+        name: "p".to_owned(),
+        value: object.clone(),
+    }];
+    assert_eq!(merge(&template, &chain, &[], &owner)["p"], &object);
+}
+
 #[test]
 fn owner_params_nobody_declares_are_added() {
     assert_eq!(merged(&["W"]), Some(json!("W")));
