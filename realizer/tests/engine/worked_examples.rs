@@ -119,11 +119,8 @@ fn an_output_that_is_not_there_yet_holds_what_needs_it() {
     assert!(!scenario.reconcile().changed);
 }
 
-#[test]
-fn what_was_stamped_before_an_output_vanished_is_left_as_it_is() {
-    let mut scenario = Scenario::new(SMALLEST);
-    scenario.advance();
-    let sink = scenario.entry("publish").clone();
+/// The steady state of A.1, and then the object does not say its revision any more.
+fn revision_vanishes(scenario: &mut Scenario) {
     scenario.apply(
         "kind: ClusterSourceTemplate
 apiVersion: carto.run/v1alpha1
@@ -137,6 +134,35 @@ spec:
     metadata: {name: $(workload.metadata.name)$-src}
     spec: {value: {url: $(workload.spec.source.git.url)$}}",
     );
+}
+
+/// Spec 4.6.
+#[test]
+fn outputs_that_disappear_are_told_as_changed() {
+    let mut scenario = Scenario::new(SMALLEST);
+    scenario.advance();
+    revision_vanishes(&mut scenario);
+    let outcome = scenario.reconcile();
+    assert_eq!(scenario.entry("fetch").get("outputs"), None);
+    let told = events(&outcome);
+    let of_fetch: Vec<&String> = told
+        .iter()
+        .filter(|event| event.contains("output"))
+        .collect();
+    assert_eq!(
+        of_fetch,
+        ["ResourceOutputChanged [fetch] found a new output in [tests.test.run/app-src]"]
+    );
+    let again = events(&scenario.reconcile());
+    assert_eq!(again, [""; 0], "told once");
+}
+
+#[test]
+fn what_was_stamped_before_an_output_vanished_is_left_as_it_is() {
+    let mut scenario = Scenario::new(SMALLEST);
+    scenario.advance();
+    let sink = scenario.entry("publish").clone();
+    revision_vanishes(&mut scenario);
     scenario.advance();
     assert_eq!(
         scenario.entry("fetch").get("outputs"),
