@@ -63,8 +63,8 @@ pub enum BlueprintError {
 impl Blueprint {
     /// Compiles a blueprint.
     ///
-    /// Selectors and options that cannot be evaluated are no error here: they concern only some owners, and are in
-    /// [`Blueprint::warnings`].
+    /// Selectors that cannot be evaluated are no error here, since they concern only some owners: the blueprint's own is in
+    /// [`Blueprint::warnings`], an option's is told by the step of the owner for which it is evaluated.
     ///
     /// ```
     /// use realizer::{Blueprint, Family};
