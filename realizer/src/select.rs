@@ -13,8 +13,9 @@ pub enum Selection<'a> {
     One(&'a Arc<Blueprint>),
     /// The owner has no labels.
     LabelsMissing,
-    /// None.
-    NotFound,
+    /// None. One that requires nothing of labels may have been skipped because the owner's data made it impossible to
+    /// evaluate; the text is for a warning.
+    NotFound(Option<String>),
     /// These are equally specific, sorted by name.
     Multiple(Vec<String>),
     /// A blueprint that may well be meant cannot be evaluated; the text is for `Unrealized::BlueprintUnreadable`.
@@ -23,10 +24,14 @@ pub enum Selection<'a> {
 
 /// Chooses the blueprint.
 ///
-/// A blueprint that cannot be evaluated whatever the owner is skipped for owners it cannot match by labels, so that it
-/// stalls no others (upstream, one broken blueprint stalls every owner, spec 2.3); what is wrong with it is in
+/// A blueprint that cannot be evaluated is skipped for owners whose labels do not speak for it, so that it stalls no
+/// others (upstream, one broken blueprint stalls every owner, spec 2.3); what is wrong with it whatever the owner is in
 /// [`Blueprint::warnings`]. An owner whose labels it does match is not handed to the next best blueprint instead:
 /// that would delete what the right one has stamped.
+///
+/// A selector that requires nothing of labels says nothing of whom it is for before its fields are read. With
+/// `spec.env[0].name` it would stall every owner in the cluster that has no `spec.env`, so an owner it cannot be evaluated
+/// for is one that it does not match.
 pub fn select_blueprint<'a>(
     owner: &Owner,
     blueprints: impl IntoIterator<Item = &'a Arc<Blueprint>>,
@@ -36,11 +41,12 @@ pub fn select_blueprint<'a>(
     }
     let blueprints: Vec<&Arc<Blueprint>> = blueprints.into_iter().collect();
     let mut best = Best::default();
+    let mut skipped = None;
     let mut broken: Option<(&ObjectName, MatchError)> = None;
     for (index, blueprint) in blueprints.iter().enumerate() {
         match blueprint.matcher.matches(owner) {
             Ok(matched) => best.consider(index, &matched),
-            Err(error) if concerns(blueprint, owner) => {
+            Err(error) if blueprint.matcher.is_chosen_by_labels(&owner.labels) => {
                 // The smallest name, so that the text does not depend on the order of the cache.
                 if broken
                     .as_ref()
@@ -49,6 +55,9 @@ pub fn select_blueprint<'a>(
                     broken = Some((&blueprint.name, error));
                 }
             }
+            Err(error) if blueprint.matcher.broken().is_none() => {
+                skipped.get_or_insert_with(|| broken_text(owner, &blueprint.name, &error));
+            }
             Err(_) => {}
         }
     }
@@ -56,7 +65,7 @@ pub fn select_blueprint<'a>(
         return Selection::Broken(broken_text(owner, name, &error));
     }
     match best.indexes[..] {
-        [] => Selection::NotFound,
+        [] => Selection::NotFound(skipped),
         [index] => Selection::One(blueprints[index]),
         ref several => {
             let mut names: Vec<String> = several
@@ -67,11 +76,6 @@ pub fn select_blueprint<'a>(
             Selection::Multiple(names)
         }
     }
-}
-
-/// Whether an error of this blueprint is this owner's: its labels speak for it, or its own data made the error.
-fn concerns(blueprint: &Blueprint, owner: &Owner) -> bool {
-    blueprint.matcher.is_chosen_by_labels(&owner.labels) || blueprint.matcher.broken().is_none()
 }
 
 /// The inner text says "supply chain" for both families, as upstream does.

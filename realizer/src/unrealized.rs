@@ -16,8 +16,8 @@ use crate::{Blueprint, Outcome, Owner, OwnerEvent, Retry, events};
 pub enum Unrealized<'a> {
     /// It has no labels.
     LabelsMissing,
-    /// No blueprint selects it.
-    NotFound,
+    /// No blueprint selects it. One that might have could not be evaluated with what is in the owner; why, for a warning.
+    NotFound(Option<String>),
     /// Several select it equally.
     Multiple(Vec<String>),
     /// The blueprints could not be evaluated or read; why.
@@ -37,7 +37,7 @@ impl<'a> Unrealized<'a> {
     fn blueprint(&self) -> Option<&'a Blueprint> {
         match self {
             Self::LabelsMissing
-            | Self::NotFound
+            | Self::NotFound(_)
             | Self::Multiple(_)
             | Self::BlueprintUnreadable(_) => None,
             Self::BlueprintNotReady(blueprint)
@@ -51,7 +51,7 @@ impl<'a> Unrealized<'a> {
     fn retry(&self) -> Retry {
         match self {
             Self::LabelsMissing
-            | Self::NotFound
+            | Self::NotFound(_)
             | Self::Multiple(_)
             | Self::BlueprintNotReady(_) => Retry::AwaitChange,
             Self::ServiceAccount(..) | Self::ServiceAccountToken(..) => Retry::Slow,
@@ -74,7 +74,7 @@ impl<'a> Unrealized<'a> {
                 family.labels_missing(),
                 format!("{word} has no labels to match to {blueprint}"),
             ),
-            Self::NotFound => of_blueprint(
+            Self::NotFound(_) => of_blueprint(
                 family.not_found(),
                 format!(
                     "no {blueprint} found where full selector is satisfied by labels: {}",
@@ -171,10 +171,10 @@ fn warning(owner: &Owner, why: &Unrealized<'_>, conditions: &[Condition]) -> Opt
         return None;
     }
     let message = match why {
-        Unrealized::LabelsMissing | Unrealized::NotFound | Unrealized::BlueprintNotReady(_) => {
-            return None;
-        }
-        Unrealized::BlueprintUnreadable(cause) => cause.clone(),
+        Unrealized::LabelsMissing
+        | Unrealized::NotFound(None)
+        | Unrealized::BlueprintNotReady(_) => return None,
+        Unrealized::BlueprintUnreadable(cause) | Unrealized::NotFound(Some(cause)) => cause.clone(),
         Unrealized::Multiple(names) => format!("{}: {}", ready.message, names.join(", ")),
         Unrealized::ServiceAccount(..)
         | Unrealized::ServiceAccountToken(..)

@@ -97,7 +97,9 @@ impl<F: BlueprintFamily> OwnerController<F> {
         let blueprint = match select_blueprint(owner, &dereferenced.blueprints) {
             Selection::One(blueprint) => blueprint.clone(),
             Selection::LabelsMissing => return unrealized(Unrealized::LabelsMissing, Vec::new()),
-            Selection::NotFound => return unrealized(Unrealized::NotFound, Vec::new()),
+            Selection::NotFound(skipped) => {
+                return unrealized(Unrealized::NotFound(skipped), Vec::new());
+            }
             Selection::Multiple(names) => {
                 return unrealized(Unrealized::Multiple(names), Vec::new());
             }

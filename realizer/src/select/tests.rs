@@ -27,7 +27,8 @@ fn chosen(owner: &Owner, blueprints: &[Arc<Blueprint>]) -> String {
     match select_blueprint(owner, blueprints) {
         Selection::One(blueprint) => blueprint.name.to_string(),
         Selection::LabelsMissing => "labels missing".to_owned(),
-        Selection::NotFound => "not found".to_owned(),
+        Selection::NotFound(None) => "not found".to_owned(),
+        Selection::NotFound(Some(cause)) => format!("not found, skipped {cause}"),
         Selection::Multiple(names) => format!("multiple {}", names.join(",")),
         Selection::Broken(cause) => format!("broken {cause}"),
     }
@@ -192,20 +193,45 @@ fn a_broken_blueprint_stalls_only_owners_its_labels_match() {
     );
 }
 
+/// Every labelled owner without that item would be stalled by a blueprint that is not meant for it.
 #[test]
-fn an_error_made_by_the_owners_own_data_is_the_owners() {
+fn a_selector_by_fields_alone_stalls_nobody_whose_data_it_does_not_fit() {
     let indexing = chain(
         "indexing",
         "{selectorMatchFields: [{key: 'spec.env[0].name', operator: Exists}]}",
     );
     assert!(indexing.warnings().is_empty());
+    let good = chain("good", "{selector: {a: b}}");
+    let without = owner(json!({"a": "b"}), json!({"env": []}));
+    let with = owner(json!({"c": "d"}), json!({"env": [{"name": "x"}]}));
+    let both = [Arc::clone(&indexing), good];
+    assert_eq!(chosen(&without, &both), "good");
+    assert_eq!(chosen(&with, &both), "indexing");
     assert_eq!(
-        chosen(&owner(json!({"a": "b"}), json!({"env": []})), &[indexing]),
-        "broken failed to get supply chains for workload [ns/app]: evaluating supply chain selectors against workload \
-         [ns/app] failed: error handling selectors, selectorMatchExpressions or selectorMatchFields of \
+        chosen(&without, &[indexing]),
+        "not found, skipped failed to get supply chains for workload [ns/app]: evaluating supply chain selectors against \
+         workload [ns/app] failed: error handling selectors, selectorMatchExpressions or selectorMatchFields of \
          [ClusterSupplyChain/indexing]: failed to evaluate selector matchFields: unable to match field requirement \
          with key [spec.env[0].name] operator [Exists] values [[]]: evaluate: failed to find results: array index out \
          of bounds: index 0, length 0"
+    );
+}
+
+#[test]
+fn an_error_made_by_the_data_of_an_owner_that_the_labels_choose_is_the_owners() {
+    let indexing = chain(
+        "indexing",
+        "{selector: {a: b}, selectorMatchFields: [{key: 'spec.env[0].name', operator: Exists}]}",
+    );
+    let good = chain("good", "{selector: {a: b}}");
+    let text = chosen(
+        &owner(json!({"a": "b"}), json!({"env": []})),
+        &[indexing, good],
+    );
+    assert!(
+        text.starts_with("broken failed to get supply chains for workload [ns/app]: ")
+            && text.ends_with("array index out of bounds: index 0, length 0"),
+        "{text}"
     );
 }
 

@@ -84,7 +84,7 @@ fn every_early_exit_has_its_conditions() {
         ),
         (
             SupplyChain,
-            Unrealized::NotFound,
+            Unrealized::NotFound(None),
             vec![
                 "SupplyChainReady False SupplyChainNotFound no supply chain found where full selector is satisfied by \
                  labels: map[a:1 b:2]",
@@ -93,7 +93,7 @@ fn every_early_exit_has_its_conditions() {
         ),
         (
             Delivery,
-            Unrealized::NotFound,
+            Unrealized::NotFound(None),
             vec![
                 "DeliveryReady False DeliveryNotFound no delivery found where full selector is satisfied by labels: map[a:1 b:2]",
             ],
@@ -188,7 +188,7 @@ fn what_was_realized_before_stays_in_status() {
             "lastTransitionTime": "2024-01-01T00:00:00Z"}],
     });
     let owner = owner(Family::SupplyChain, status);
-    let outcome = report_unrealized(&owner, Unrealized::NotFound, now());
+    let outcome = report_unrealized(&owner, Unrealized::NotFound(None), now());
     assert_eq!(outcome.status["supplyChainRef"]["name"], "old");
     assert_eq!(outcome.status["resources"], resources);
     assert_eq!(outcome.status["pendingRemovals"], pending);
@@ -233,7 +233,8 @@ fn warnings_are_for_what_somebody_has_to_fix() {
     let chain = blueprint(Family::SupplyChain, None);
     let cases = [
         (Unrealized::LabelsMissing, None),
-        (Unrealized::NotFound, None),
+        (Unrealized::NotFound(None), None),
+        (Unrealized::NotFound(Some("why".to_owned())), Some("why")),
         (Unrealized::BlueprintNotReady(&chain), None),
         (
             Unrealized::Multiple(vec!["x".to_owned(), "y".to_owned()]),

@@ -138,7 +138,7 @@ impl Scenario {
                 let why = match selection {
                     Selection::One(blueprint) => Unrealized::BlueprintNotReady(blueprint),
                     Selection::LabelsMissing => Unrealized::LabelsMissing,
-                    Selection::NotFound => Unrealized::NotFound,
+                    Selection::NotFound(skipped) => Unrealized::NotFound(skipped),
                     Selection::Multiple(names) => Unrealized::Multiple(names),
                     Selection::Broken(cause) => Unrealized::BlueprintUnreadable(cause),
                 };
