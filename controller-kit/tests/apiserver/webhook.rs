@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 
 use controller_kit::metrics::Metrics;
@@ -190,73 +192,106 @@ async fn without_cert_manager_the_api_server_asks_us_and_users_read_our_text() {
     }
 }
 
+/// What deploy/install.yaml grants, to whom, and the configuration that it installs. Deployments and Services make no sense
+/// without a node.
+fn installed() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/install.yaml");
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    documents.retain(|document| {
+        [
+            "Namespace",
+            "ServiceAccount",
+            "Role",
+            "RoleBinding",
+            "ClusterRole",
+            "ClusterRoleBinding",
+            "ValidatingWebhookConfiguration",
+        ]
+        .iter()
+        .any(|kind| document["kind"] == *kind)
+    });
+    let documents: Vec<String> = documents.iter().map(Value::to_string).collect();
+    documents.join("\n---\n")
+}
+
 #[tokio::test]
 async fn the_rights_of_the_install_manifest_suffice() {
-    let plane = ControlPlane::start().await.unwrap();
-    let namespace = plane.create_namespace("webhook").await.unwrap();
-    let rights = format!(
-        r#"
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {{name: webhook, namespace: {namespace}}}
-rules:
-  - {{apiGroups: [""], resources: [secrets], verbs: [create]}}
-  - {{apiGroups: [""], resources: [secrets], resourceNames: [webhook], verbs: [get, list, watch, update, patch]}}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {{name: webhook, namespace: {namespace}}}
-roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: webhook}}
-subjects: [{{kind: User, name: carto, apiGroup: rbac.authorization.k8s.io}}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {{name: webhook}}
-rules:
-  - {{apiGroups: [admissionregistration.k8s.io], resources: [validatingwebhookconfigurations], resourceNames: [carto], verbs: [get, list, watch, patch]}}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {{name: webhook}}
-roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: webhook}}
-subjects: [{{kind: User, name: carto, apiGroup: rbac.authorization.k8s.io}}]
-"#
-    );
-    plane.apply_yaml(&rights).await.unwrap();
+    const NAMESPACE: &str = "carto-system";
+    const ACCOUNT: &str = "supplychain-controller";
+    const CONFIGURATION: &str = "carto-supplychain-controller";
+    const SECRET: &str = "supplychain-controller-webhook";
+    let plane = ControlPlane::builder().audit().start().await.unwrap();
+    plane.apply_yaml(&installed()).await.unwrap();
     let (certificate, metrics, tasks) = (
         Arc::new(ServingCertificate::new()),
         Arc::new(Metrics::new()),
         Tasks::new(),
     );
-    let configuration = Replica {
-        port: 1,
-        certificate: certificate.clone(),
-        tasks: tasks.clone(),
-    }
-    .configuration("carto");
-    plane.apply_yaml(&configuration).await.unwrap();
     let managed = SelfManaged {
-        namespace: namespace.clone(),
-        secret: "webhook".into(),
+        namespace: NAMESPACE.to_owned(),
+        secret: SECRET.to_owned(),
         names: vec!["localhost".into()],
-        configuration: Some("carto".into()),
+        configuration: Some(CONFIGURATION.to_owned()),
         clock: clock(),
     };
-    managed.start(
-        &plane.client_as_user("carto", &[]).unwrap(),
-        certificate.clone(),
-        metrics,
-        &tasks,
-    );
+    let account = plane.client_as_service_account(NAMESPACE, ACCOUNT).await;
+    managed.start(&account.unwrap(), certificate.clone(), metrics, &tasks);
     eventually("a certificate", PATIENCE, async || certificate.is_loaded()).await;
     let configurations: Api<ValidatingWebhookConfiguration> = Api::all(plane.client().unwrap());
     eventually("every bundle is written", PATIENCE, async || {
-        let webhooks = configurations.get("carto").await.unwrap().webhooks.unwrap();
+        let configuration = configurations.get(CONFIGURATION).await.unwrap();
+        let webhooks = configuration.webhooks.unwrap();
+        assert_eq!(webhooks.len(), ROUTES.len());
         webhooks
             .iter()
             .all(|webhook| webhook.client_config.ca_bundle.is_some())
     })
     .await;
+
+    // A damaged Secret is replaced as one that is about to expire is.
+    let secrets: Api<Secret> = Api::namespaced(plane.client().unwrap(), NAMESPACE);
+    let damage: Patch<Value> = Patch::Merge(json!({"data": {"tls.crt": null}}));
+    secrets
+        .patch(SECRET, &PatchParams::default(), &damage)
+        .await
+        .unwrap();
+    eventually("the secret is whole again", PATIENCE, async || {
+        let data = secrets.get(SECRET).await.unwrap().data.unwrap();
+        data.contains_key("tls.crt")
+    })
+    .await;
+
+    let user = format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}");
+    eventually("everything was asked and allowed", PATIENCE, async || {
+        // A right that was granted a moment ago may be refused at first; what is never allowed is missing.
+        let (refused, allowed) = (asked(&plane, &user, true), asked(&plane, &user, false));
+        let used = [
+            ("create", "secrets"),
+            ("update", "secrets"),
+            ("patch", "validatingwebhookconfigurations"),
+        ];
+        let used = used.map(|(verb, resource)| (verb.to_owned(), resource.to_owned()));
+        if refused.is_subset(&allowed) && used.iter().all(|used| allowed.contains(used)) {
+            return Ok(());
+        }
+        Err(format!("refused: {refused:?}, allowed: {allowed:?}"))
+    })
+    .await;
     tasks.token().cancel();
     tasks.join(PATIENCE).await.unwrap();
+}
+
+/// Verb and resource of what a user asked for and was refused, or was not.
+fn asked(plane: &ControlPlane, user: &str, refused: bool) -> BTreeSet<(String, String)> {
+    let mut requests = plane.audit_events().unwrap();
+    requests.retain(|request| {
+        let status = request.response_status.as_ref();
+        request.user.username == user
+            && status.is_some_and(|status| (status.code == 403) == refused)
+    });
+    requests
+        .into_iter()
+        .filter_map(|request| Some((request.verb, request.object_ref?.resource)))
+        .collect()
 }
