@@ -10,6 +10,7 @@ use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::ca_bundle::keep_ca_bundle;
@@ -96,7 +97,7 @@ impl Keeper {
             watcher::watch_object(self.secrets.clone(), &self.settings.secret).default_backoff();
         tokio::pin!(stream);
         let mut latest = None;
-        let mut wait = CHECK;
+        let mut due = Instant::now() + CHECK;
         loop {
             tokio::select! {
                 event = stream.next() => match event {
@@ -108,16 +109,19 @@ impl Keeper {
                     // The stream never ends.
                     None => return,
                 },
-                () = tokio::time::sleep(wait) => {}
+                // A point in time: a watch that fails every half minute must not put the look off for ever.
+                () = tokio::time::sleep_until(due) => {}
             }
+            due = Instant::now() + CHECK;
             let Some(secret) = &latest else { continue };
-            wait = match self.reconcile(secret.as_ref()).await {
+            let wait = match self.reconcile(secret.as_ref()).await {
                 Ok(()) => CHECK,
                 Err(error) => {
                     warn!(secret = %self.settings.secret, error, "webhook certificate not kept");
                     RETRY
                 }
             };
+            due = Instant::now() + wait;
         }
     }
 

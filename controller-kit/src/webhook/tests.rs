@@ -1,4 +1,5 @@
 mod pki;
 mod review;
+mod self_managed;
 mod tls;
 mod verdicts;
