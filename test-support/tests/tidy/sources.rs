@@ -1,9 +1,13 @@
 //! What must not be in the sources.
 
+use std::collections::BTreeSet;
+
 use crate::repository::files;
 
 /// Longer files, tests aside, say at their top why they are one thing.
 const MOST_LINES: usize = 500;
+/// Crates that look at conditions from outside, as users do.
+const NOT_THE_PRODUCT: [&str; 3] = ["test-support/", "e2e/", "bench/"];
 const REASON: &str = "//! One thing: ";
 
 /// Written in pieces, so that this file does not hold what it forbids.
@@ -52,15 +56,75 @@ fn no_registry_and_no_machine_is_named() {
     assert_eq!(wrong, Vec::<String>::new());
 }
 
+/// The module of conditions and their reasons.
+const CONDITIONS: &str = "api-types/src/condition";
+/// Where the same words stand for something else: the reasons of events, the columns of tables, the statuses of a condition.
+const OTHER_WORDS: [&str; 3] = ["api-types/src/event.rs", "printcolumn = ", ".one_of(&["];
+
+/// The texts that a file turns variants of an enum into: `Self::Variant => "Text",`.
+fn texts_of_variants(text: &str) -> impl Iterator<Item = String> + '_ {
+    let arms = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("Self::"));
+    arms.filter_map(|arm| {
+        let (_, text) = arm.split_once(" => \"")?;
+        Some(text.split('"').next()?.to_owned())
+    })
+}
+
+/// Where a file, tests and comments aside, has one of these words as a whole literal.
+fn literals(path: &str, text: &str, words: &BTreeSet<String>) -> Vec<String> {
+    let lines = text.lines().take(own_lines(text)).filter(|line| {
+        let is_comment = line.trim_start().starts_with("//");
+        !is_comment && !OTHER_WORDS.iter().any(|other| line.contains(other))
+    });
+    let literals = lines.flat_map(|line| line.split('"').skip(1).step_by(2));
+    literals
+        .filter(|literal| words.contains(*literal))
+        .map(|literal| format!("{path}: {literal:?}"))
+        .collect()
+}
+
+/// A condition whose type or reason is spelled where it is made escapes the tables, the metrics' labels and the documents.
+#[test]
+fn condition_types_and_reasons_are_text_in_one_module_only() {
+    let sources = files(&[".rs"]);
+    let (ours, others): (Vec<_>, Vec<_>) = sources
+        .iter()
+        .filter(|(path, _)| path.contains("/src/") && !is_test(path))
+        .filter(|(path, _)| !NOT_THE_PRODUCT.iter().any(|it| path.starts_with(it)))
+        .filter(|(path, _)| !OTHER_WORDS.contains(&path.as_str()))
+        .partition(|(path, _)| path.starts_with(CONDITIONS));
+    let mut words: BTreeSet<String> = ours
+        .iter()
+        .flat_map(|(_, text)| texts_of_variants(text))
+        .collect();
+    assert!(words.len() > 50, "{words:?}");
+    for status in ["True", "False"] {
+        assert!(words.remove(status), "{status}");
+    }
+    let found: Vec<String> = others
+        .iter()
+        .flat_map(|(path, text)| literals(path, text, &words))
+        .collect();
+    assert_eq!(found, Vec::<String>::new());
+
+    let planted = "// \"Healthy\"\nlet condition = make(\"Healthy\", \"a Healthy one\");\n";
+    assert_eq!(literals("x", planted, &words), ["x: \"Healthy\""]);
+}
+
 #[test]
 fn long_files_say_why_they_are_one_thing() {
-    let is_test = |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs");
     let wrong: Vec<String> = files(&[".rs"])
         .iter()
         .filter(|(path, text)| !is_test(path) && own_lines(text) > MOST_LINES && !says_why(text))
         .map(|(path, text)| format!("{path}: {} lines", own_lines(text)))
         .collect();
     assert_eq!(wrong, Vec::<String>::new());
+}
+
+fn is_test(path: &str) -> bool {
+    path.contains("/tests/") || path.ends_with("/tests.rs")
 }
 
 /// Lines before the tests at the end of a file.
