@@ -13,6 +13,8 @@ mod repository;
 mod commands;
 #[path = "tidy/documents.rs"]
 mod documents;
+#[path = "tidy/generated.rs"]
+mod generated;
 #[path = "tidy/sources.rs"]
 mod sources;
 #[path = "tidy/spec_map.rs"]
