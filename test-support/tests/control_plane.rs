@@ -1,7 +1,7 @@
 //! The launcher itself, against the real binaries.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
@@ -10,6 +10,8 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
 use test_support::{ControlPlane, Scratch, eventually, shared_control_plane};
 use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Child;
+use tokio::task::JoinSet;
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -36,25 +38,6 @@ fn config_map(name: &str) -> ConfigMap {
         },
         ..ConfigMap::default()
     }
-}
-
-#[tokio::test]
-async fn it_is_ready_soon() -> anyhow::Result<()> {
-    let started = Instant::now();
-    let control_plane = ControlPlane::start().await?;
-    let took = started.elapsed();
-    writeln_to_stderr(&format!("control plane ready in {} ms", took.as_millis()));
-    assert!(took < Duration::from_secs(10), "{took:?}");
-    assert!(control_plane.kubeconfig_path().exists());
-    Ok(())
-}
-
-#[expect(
-    clippy::print_stderr,
-    reason = "the figure is for whoever reads the run"
-)]
-fn writeln_to_stderr(line: &str) {
-    eprintln!("{line}");
 }
 
 #[tokio::test]
@@ -325,12 +308,11 @@ fn the_shared_control_plane_outlives_the_runtime_that_asked_for_it_first() -> an
     })
 }
 
-/// The incident this guards against: a killed test run left API servers behind that ate both cores for hours.
-#[tokio::test]
-async fn killing_the_owner_with_sigkill_ends_all_processes_and_removes_the_folder()
--> anyhow::Result<()> {
+/// A process with a control plane, in a process group of its own as a shell starts it, and the folder of that control plane.
+async fn owner() -> anyhow::Result<(Child, PathBuf)> {
     let mut owner = tokio::process::Command::new(env!("CARGO_BIN_EXE_control-plane"))
         .stdout(std::process::Stdio::piped())
+        .process_group(0)
         .kill_on_drop(true)
         .spawn()?;
     let mut lines = BufReader::new(owner.stdout.take().context("stdout")?).lines();
@@ -339,17 +321,18 @@ async fn killing_the_owner_with_sigkill_ends_all_processes_and_removes_the_folde
         .await?
         .context("the owner printed nothing")?;
     let kubeconfig = PathBuf::from(line.strip_prefix("KUBECONFIG=").context("KUBECONFIG")?);
-    let folder = kubeconfig.parent().context("folder")?;
-    let running = programs_using(folder)?;
+    let folder = kubeconfig.parent().context("folder")?.to_owned();
+    let running = programs_using(&folder)?;
     for program in ["etcd", "kube-apiserver", "kube-controller-manager"] {
         ensure!(
             running.iter().any(|name| name == program),
             "{program} is not among {running:?}"
         );
     }
+    Ok((owner, folder))
+}
 
-    owner.kill().await?; // SIGKILL: no destructor, no signal handler.
-
+async fn until_nothing_is_left(folder: &Path) {
     eventually("no process uses the folder", LIMIT, async || {
         let left = programs_using(folder)?;
         ensure!(left.is_empty(), "{left:?}");
@@ -357,6 +340,49 @@ async fn killing_the_owner_with_sigkill_ends_all_processes_and_removes_the_folde
     })
     .await;
     eventually("the folder is gone", LIMIT, async || !folder.exists()).await;
+}
+
+/// The incident this guards against: a killed test run left API servers behind that ate both cores for hours.
+#[tokio::test]
+async fn killing_the_owner_with_sigkill_ends_all_processes_and_removes_the_folder()
+-> anyhow::Result<()> {
+    let (mut owner, folder) = owner().await?;
+    owner.kill().await?; // SIGKILL: no destructor, no signal handler.
+    until_nothing_is_left(&folder).await;
+    Ok(())
+}
+
+/// A terminal sends SIGINT to the whole foreground group.
+#[tokio::test]
+async fn ctrl_c_ends_all_processes_and_removes_the_folder() -> anyhow::Result<()> {
+    let (mut owner, folder) = owner().await?;
+    let group = format!("-{}", owner.id().context("it runs")?);
+    let sent = tokio::process::Command::new("kill")
+        .args(["-s", "INT", "--", &group])
+        .status()
+        .await?;
+    ensure!(sent.success(), "{sent}");
+    tokio::time::timeout(LIMIT, owner.wait()).await??;
+    until_nothing_is_left(&folder).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_panic_ends_all_processes_and_removes_the_folder() -> anyhow::Result<()> {
+    let (tell, folder) = tokio::sync::oneshot::channel();
+    let mut owner = JoinSet::new();
+    owner.spawn(async {
+        let control_plane = ControlPlane::start().await.unwrap();
+        let running = programs_using(control_plane.folder()).unwrap();
+        tell.send((control_plane.folder().to_owned(), running))
+            .unwrap();
+        panic!("as a failing test does");
+    });
+    let (folder, running) = folder.await?;
+    ensure!(running.len() >= 2, "{running:?}");
+    let ended: Result<(), _> = owner.join_next().await.context("an owner")?;
+    ensure!(ended.is_err_and(|error| error.is_panic()), "no panic");
+    until_nothing_is_left(&folder).await;
     Ok(())
 }
 
