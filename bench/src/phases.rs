@@ -8,6 +8,7 @@ pub(crate) mod steady;
 
 use crate::controller::{Controller, Program};
 use crate::layout::{Owner, TEAM, owners};
+use crate::tally::{Agent, Requests};
 use crate::world::World;
 
 /// The world with the controller in it.
@@ -30,6 +31,16 @@ impl Stage<'_> {
     /// The owners that the controller serves.
     pub(crate) fn owners(&self) -> Vec<Owner> {
         owners(TEAM, self.count)
+    }
+
+    /// The controller's requests since [`World::forget_requests`], once it has come to rest.
+    ///
+    /// # Errors
+    ///
+    /// When it never rests.
+    pub(crate) async fn requests(&mut self) -> anyhow::Result<Requests> {
+        let requests = self.world.requests_until_rest(Agent::Controller).await?;
+        Ok(requests.of(Agent::Controller))
     }
 
     /// Adds what one would look at first when a wait was in vain.

@@ -13,7 +13,7 @@ use crate::layout::{Owner, step_of};
 use crate::objects::{new_revision, template_name};
 use crate::phases::Stage;
 use crate::seen::{OwnerSeen, Step};
-use crate::tally::{Agent, Requests};
+use crate::tally::Requests;
 use crate::world::LIMIT;
 
 /// How long one change may take: a chain that stopped should not stop the bench for long.
@@ -53,11 +53,7 @@ pub(crate) async fn sources(stage: &mut Stage<'_>, changes: usize) -> anyhow::Re
         let sample = source(stage, owner, format!("change-{number}")).await;
         samples.push(sample.map_err(|error| stage.explain(error))?);
     }
-    let requests = stage
-        .world
-        .requests_until_rest(Agent::Controller)
-        .await?
-        .of(Agent::Controller);
+    let requests = stage.requests().await?;
     let latency = Latency::of(&samples).context("no changes were asked for")?;
     Ok(SourceChange { latency, requests })
 }
@@ -124,10 +120,6 @@ pub(crate) async fn template(stage: &mut Stage<'_>) -> anyhow::Result<TemplateEd
         .await;
     reached.map_err(|error| stage.explain(error))?;
     let seconds = start.elapsed().as_secs_f64();
-    let requests = stage
-        .world
-        .requests_until_rest(Agent::Controller)
-        .await?
-        .of(Agent::Controller);
+    let requests = stage.requests().await?;
     Ok(TemplateEdit { seconds, requests })
 }

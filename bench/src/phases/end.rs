@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::layout::{TEAM, namespaces};
 use crate::phases::Stage;
 use crate::proc_stat::Usage;
-use crate::tally::{Agent, Requests};
+use crate::tally::Requests;
 use crate::workers::each;
 use crate::world::LIMIT;
 
@@ -48,11 +48,7 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Deletion> {
         .await;
     gone.map_err(|error| stage.explain(error))?;
     let seconds = start.elapsed().as_secs_f64();
-    let requests = stage
-        .world
-        .requests_until_rest(Agent::Controller)
-        .await?
-        .of(Agent::Controller);
+    let requests = stage.requests().await?;
     Ok(Deletion {
         seconds,
         requests,

@@ -65,11 +65,7 @@ pub(crate) async fn measure(stage: &mut Stage<'_>, wanted: u64) -> anyhow::Resul
         touch_all(stage, rounds).await?;
         rounds += 1;
     }
-    let requests = stage
-        .world
-        .requests_until_rest(Agent::Controller)
-        .await?
-        .of(Agent::Controller);
+    let requests = stage.requests().await?;
     Ok(Steady {
         reconciles: stage.controller.reconciles().await? - before,
         touches: rounds * owners,
@@ -105,11 +101,7 @@ pub(crate) async fn restart(mut stage: Stage<'_>) -> anyhow::Result<(Stage<'_>, 
         .await;
     settled.map_err(|error| stage.explain(error))?;
     let seconds = start.elapsed().as_secs_f64();
-    let requests = stage
-        .world
-        .requests_until_rest(Agent::Controller)
-        .await?
-        .of(Agent::Controller);
+    let requests = stage.requests().await?;
     let restart = Restart {
         killed,
         seconds,
