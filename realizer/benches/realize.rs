@@ -92,6 +92,7 @@ fn walk(
                             "gitrepositories.source.toolkit.fluxcd.io".to_owned(),
                         ),
                         namespaced: true,
+                        owner_generation: 0,
                         sequence: 0,
                         digest: None,
                         version: 0,

@@ -112,7 +112,7 @@ pub struct Submission {
 }
 
 /// What came of [`Step::Look`]: the mutable object if it is there, or all members of an immutable family in ascending
-/// order of sequence, then creation time, then name.
+/// order of [`Observed::age`].
 pub type Looked = Result<Vec<Observed>, SubmitFailure>;
 
 /// A stamped object as the cluster holds it, projected to what the engine reads.
@@ -126,8 +126,11 @@ pub struct Observed {
     /// Whether the kind is namespaced.
     pub namespaced: bool,
     /// Position in its family (annotation `carto.run/submission`); 0 for mutable objects and for
-    /// objects that another controller made. Members of equal sequence are ordered by creation time.
+    /// objects that another controller made. Members of equal sequence are ordered by owner generation, then by creation
+    /// time: two processes that did not know of one another's have made them.
     pub sequence: u64,
+    /// The generation of the owner that it was submitted for (annotation `carto.run/owner-generation`); 0 when it is not said.
+    pub owner_generation: i64,
     /// The digest of the rendering that was submitted last (annotation `carto.run/rendered-digest`), if it is ours.
     pub digest: Option<String>,
     /// resourceVersion, for [`Submission::precondition`]; 0 when it is not known.
@@ -161,7 +164,7 @@ pub enum Observation {
     Family {
         /// The member that equals the rendering (newest submission).
         submitted: Observed,
-        /// All members, the submitted one included, in ascending order of sequence, then creation time, then name.
+        /// All members, the submitted one included, in ascending order of [`Observed::age`].
         members: Vec<Observed>,
         /// What was done.
         write: Write,

@@ -22,13 +22,20 @@ impl FamilyRule<'_> {
     }
 }
 
-/// Order of age, the newest last: sequence, then creation time (RFC 3339 in UTC sorts as text), then name.
-pub(crate) fn age(observed: &Observed) -> (u64, &str, &str) {
-    (
-        observed.sequence,
-        text(observed, "/metadata/creationTimestamp"),
-        text(observed, "/metadata/name"),
-    )
+impl Observed {
+    /// What members of a family are ordered by, the newest last: sequence, then the owner's generation, then creation time
+    /// (RFC 3339 in UTC sorts as text), then name.
+    ///
+    /// The generation comes before the time: what a process that has lost its leadership creates late is younger, but made
+    /// from an older owner, and must not look like the newest.
+    pub fn age(&self) -> (u64, i64, &str, &str) {
+        (
+            self.sequence,
+            self.owner_generation,
+            text(self, "/metadata/creationTimestamp"),
+            text(self, "/metadata/name"),
+        )
+    }
 }
 
 /// The newest member that is healthy and stays.
@@ -39,7 +46,7 @@ pub(crate) fn newest_healthy<'m>(
     members
         .into_iter()
         .filter(|member| !member.terminating && rule.judge(member) == ConditionStatus::True)
-        .max_by(|a, b| age(a).cmp(&age(b)))
+        .max_by(|a, b| a.age().cmp(&b.age()))
 }
 
 /// The members beyond the retention policy, oldest last. Successes and failures are counted apart; running ones are
@@ -54,7 +61,7 @@ pub(crate) fn superseded<'m>(
         .into_iter()
         .filter(|member| !member.terminating)
         .collect();
-    newest_first.sort_by(|a, b| age(b).cmp(&age(a)));
+    newest_first.sort_by(|a, b| b.age().cmp(&a.age()));
     let (mut successes, mut failures) = (0_i64, 0_i64);
     let mut removals = Vec::new();
     for member in newest_first {

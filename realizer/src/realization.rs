@@ -52,6 +52,7 @@ use crate::{
 ///                 object: submission.object,
 ///                 qualified_resource: Some("configmaps".to_owned()),
 ///                 namespaced: true,
+///                 owner_generation: 0,
 ///                 sequence: 0,
 ///                 digest: None,
 ///                 version: 0,

@@ -233,6 +233,7 @@ fn walk(spec: &Value, status: &Value, template: &Value, observed: &Value) {
                     object: observed.clone(),
                     qualified_resource: None,
                     namespaced: true,
+                    owner_generation: 0,
                     sequence: 0,
                     digest: None,
                     version: 0,

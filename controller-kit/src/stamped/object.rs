@@ -88,6 +88,7 @@ impl PartialEq for Stamped {
             && self.digest == other.digest
             && self.unowned == other.unowned
             && self.sequence == other.sequence
+            && self.owner_generation == other.owner_generation
             && self.managed == other.managed
             && self.legacy == other.legacy
             && self.content == other.content
@@ -196,6 +197,7 @@ impl Stamped {
             qualified_resource: Some(served.qualified()),
             namespaced: served.namespaced,
             sequence: self.sequence,
+            owner_generation: self.owner_generation,
             digest: self.digest.as_deref().map(str::to_owned),
             version: self.resource_version,
             terminating: self.terminating,

@@ -86,8 +86,11 @@ impl Submitter {
             }
         };
         members.retain(|member| is_member(&member.labels(), &submission.family));
-        members
-            .sort_by_cached_key(|member| (member.sequence, created_at(member), member.key.clone()));
+        // As `Observed::age`.
+        members.sort_by_cached_key(|member| {
+            let made = (member.sequence, member.owner_generation);
+            (made, created_at(member), member.key.clone())
+        });
         Ok(members)
     }
 
@@ -233,7 +236,7 @@ impl Submitter {
                 }
             })
             .collect();
-        members.sort_by_key(|member| member.sequence);
+        members.sort_by(|a, b| a.age().cmp(&b.age()));
         let observation = Observation::Family {
             submitted: submitted.observed(served),
             members,

@@ -30,6 +30,7 @@ fn observed(annotation: Option<&str>) -> Observed {
         object: json!({"metadata": {"annotations": {labels::ENVIRONMENT: annotation}}}),
         qualified_resource: None,
         namespaced: true,
+        owner_generation: 0,
         sequence: 0,
         digest: None,
         version: 7,

@@ -50,6 +50,7 @@ fn member(
         qualified_resource: Some("taskruns.tekton.dev".to_owned()),
         namespaced: true,
         sequence,
+        owner_generation: 0,
         digest: None,
         version: 0,
         terminating,
@@ -162,6 +163,23 @@ fn members_of_another_controller_are_ordered_by_creation_time() {
         ),
         "z"
     );
+}
+
+#[test]
+fn what_was_made_late_from_an_older_owner_is_not_the_newest() {
+    let of_generation = |owner_generation, member| Observed {
+        owner_generation,
+        ..member
+    };
+    // Both are the third: the one who lost the leadership did not see what its successor had made.
+    let members = [
+        of_generation(6, member("new", 3, "2024-01-01T00:00:01Z", "True", false)),
+        of_generation(5, member("old", 3, "2024-01-01T00:00:02Z", "True", false)),
+    ];
+    let newest = newest_healthy(template("null").family_rule(), &members).unwrap();
+    assert_eq!(text(newest, "/metadata/name"), "new");
+    let later = of_generation(5, member("later", 4, "2024-01-01T00:00:00Z", "True", false));
+    assert!(later.age() > members[0].age(), "the sequence decides first");
 }
 
 #[test]

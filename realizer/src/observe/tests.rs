@@ -25,6 +25,7 @@ fn observed(object: Value, namespaced: bool) -> Observed {
         object,
         qualified_resource: Some("images.kpack.io".to_owned()),
         namespaced,
+        owner_generation: 0,
         sequence: 0,
         digest: None,
         version: 0,

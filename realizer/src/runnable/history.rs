@@ -9,7 +9,6 @@ use serde_json::Value;
 
 use super::plan::name;
 use super::{RunTemplate, Runnable};
-use crate::family_members::age;
 use crate::health::{Health, Subject};
 use crate::{Observed, redaction};
 
@@ -47,7 +46,7 @@ pub(super) fn records(
     now: Timestamp,
 ) -> Vec<RunRecord> {
     let mut newest_first: Vec<&Observed> = runs.iter().collect();
-    newest_first.sort_by(|a, b| age(b).cmp(&age(a)));
+    newest_first.sort_by(|a, b| b.age().cmp(&a.age()));
     let present = newest_first.iter().map(|run| {
         let health = judge(template, run);
         let is_over = health.status != ConditionStatus::Unknown;

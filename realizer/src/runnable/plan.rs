@@ -68,7 +68,7 @@ impl Situation<'_> {
     /// The run that was started last; what is being deleted does not count.
     pub(super) fn newest(&self) -> Option<&Observed> {
         let staying = self.runs.iter().filter(|run| !run.terminating);
-        staying.max_by(|a, b| family_members::age(a).cmp(&family_members::age(b)))
+        staying.max_by(|a, b| a.age().cmp(&b.age()))
     }
 
     /// Which attempt at the present rendering a run is.

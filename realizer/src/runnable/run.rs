@@ -54,6 +54,7 @@ pub type Selected = Result<Option<Value>, SelectError>;
 ///                 object: submission.object,
 ///                 qualified_resource: Some("taskruns.tekton.dev".to_owned()),
 ///                 namespaced: true,
+///                 owner_generation: 0,
 ///                 sequence: 1,
 ///                 digest: Some(submission.digest),
 ///                 version: 0,

@@ -421,6 +421,7 @@ pub(crate) fn observed(object: Value) -> Observed {
     Observed {
         qualified_resource: Some(qualified),
         namespaced: true,
+        owner_generation: 0,
         sequence: object["metadata"]["annotations"]["sequence"]
             .as_u64()
             .unwrap_or(0),

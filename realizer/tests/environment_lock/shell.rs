@@ -501,6 +501,7 @@ fn observed(object: Value, digest: &str, version: u64) -> Observed {
         object,
         qualified_resource: None,
         namespaced: true,
+        owner_generation: 0,
         sequence: 1,
         digest: Some(digest.to_owned()),
         version,

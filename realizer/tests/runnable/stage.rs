@@ -136,6 +136,7 @@ impl Stage {
             object,
             qualified_resource: Some("taskruns.tekton.dev".to_owned()),
             namespaced: true,
+            owner_generation: 0,
             sequence: self.created as u64,
             digest: Some(submission.digest.clone()),
             version: 0,
