@@ -2,8 +2,10 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
+use tokio::time::Instant;
 use tracing::info;
 
 use crate::args::CommonArgs;
@@ -11,9 +13,14 @@ use crate::cluster::Cluster;
 use crate::lease::{Leadership, LeaseSettings};
 use crate::metrics::Metrics;
 use crate::probes::{ProbePorts, Readiness, serve};
+use crate::scheduler::Terms;
 use crate::shutdown::Tasks;
 use crate::wiring::{Environment, Wired, wall_clock};
 use crate::{kubeconfig, telemetry, webhook};
+
+/// What is left for the release of the Lease and the last events when work has used up all of `--shutdown-seconds`:
+/// with the default, all fits into the 30 s that a pod is given.
+const AFTER_WORK: Duration = Duration::from_secs(8);
 
 /// What tells one controller from another.
 #[derive(Debug, Clone, Copy)]
@@ -103,33 +110,31 @@ pub async fn run(program: &Program, common: &CommonArgs, wire: Wire) -> anyhow::
         .context("failed to serve the webhooks")?;
     let leadership = leadership(program, common, &cluster, &metrics, &tasks).await?;
     info!(version = program.version, "started");
-    let work = work(&wired, &leadership, &tasks);
-    let (stopped, ()) = tokio::join!(tasks.stop_on_signal(), work);
+    let terms = Terms {
+        shutdown: tasks.token().clone(),
+        grace: common.shutdown_deadline(),
+        leads: leadership.changes(),
+    };
+    let stop = async {
+        let stopped = tasks.stop_on_signal().await;
+        (stopped, Instant::now())
+    };
+    let ((stopped, since), ()) = tokio::join!(stop, work(&wired, &leadership, terms));
     stopped.context("failed to listen for signals")?;
     leadership.hand_over();
+    let rest = common.shutdown_deadline().saturating_sub(since.elapsed());
     tasks
-        .join(common.shutdown_deadline())
+        .join(rest.max(AFTER_WORK))
         .await
         .context("failed to stop in order")?;
     Ok(())
 }
 
 /// Works while this replica leads. Caches are kept by every replica, so a new leader starts at once.
-async fn work(wired: &Wired, leadership: &Leadership, tasks: &Tasks) {
-    if !leadership.acquired(tasks.token()).await {
-        return;
+async fn work(wired: &Wired, leadership: &Leadership, terms: Terms) {
+    if leadership.acquired(&terms.shutdown).await {
+        wired.run(&terms).await;
     }
-    let follow = async {
-        let mut changes = leadership.changes();
-        loop {
-            tokio::select! {
-                () = tasks.token().cancelled() => return,
-                changed = changes.changed() => if changed.is_err() { return },
-            }
-            wired.lead(*changes.borrow_and_update());
-        }
-    };
-    tokio::join!(wired.run(tasks), follow);
 }
 
 async fn leadership(
@@ -160,9 +165,9 @@ async fn leadership(
             .clone()
             .unwrap_or_else(kubeconfig::host_name),
     );
-    settings.duration = std::time::Duration::from_secs(lease.lease_duration_seconds);
-    settings.renew_deadline = std::time::Duration::from_secs(lease.lease_renew_deadline_seconds);
-    settings.retry = std::time::Duration::from_secs(lease.lease_retry_seconds);
+    settings.duration = Duration::from_secs(lease.lease_duration_seconds);
+    settings.renew_deadline = Duration::from_secs(lease.lease_renew_deadline_seconds);
+    settings.retry = Duration::from_secs(lease.lease_retry_seconds);
     Leadership::elect(
         cluster.controller(),
         settings,

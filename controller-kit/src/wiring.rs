@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tokio::sync::watch as signal;
+use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Cluster;
 use crate::events::{EventRecorder, EventSettings};
@@ -16,7 +17,7 @@ use crate::owner::{
     BlueprintFamily, Clock, OwnerController, OwnerKind, OwnerShell, Pending, Templates, Waiters,
 };
 use crate::reflect::{Change, Entry, Events, Reflector, Watched, follow_changes};
-use crate::scheduler::{Next, OwnerKey, Scheduler, SchedulerConfig};
+use crate::scheduler::{Next, OwnerKey, Scheduler, SchedulerConfig, Terms};
 use crate::shutdown::Tasks;
 use crate::stamped::{ObjectKey, StampedWatches, WatchSettings};
 use crate::submit::Submitter;
@@ -397,32 +398,21 @@ impl Wired {
         move || synced.is_synced()
     }
 
-    /// Pauses the queues when this replica does not lead, and resumes them when it does.
-    pub fn lead(&self, leads: bool) {
-        for queue in &self.queues {
-            if leads {
-                queue.scheduler.resume();
-            } else {
-                queue.scheduler.pause();
-            }
-        }
-    }
-
-    /// Works on all queues until shutdown. Returns when running reconciles have ended.
-    pub async fn run(&self, tasks: &Tasks) {
+    /// Works on all queues on these terms. Returns when no reconcile runs any more.
+    pub async fn run(&self, terms: &Terms) {
         tokio::select! {
             // A process that was never synced is to end all the same.
-            () = tasks.token().cancelled() => return,
+            () = terms.shutdown.cancelled() => return,
             () = self.synced.wait() => {}
         }
-        let work = self.queues.iter().map(|queue| self.work(queue, tasks));
-        tokio::join!(futures::future::join_all(work), self.sweep(tasks));
+        let work = self.queues.iter().map(|queue| self.work(queue, terms));
+        tokio::join!(futures::future::join_all(work), self.sweep(&terms.shutdown));
     }
 
-    async fn work(&self, queue: &Queue, tasks: &Tasks) {
+    async fn work(&self, queue: &Queue, terms: &Terms) {
         let metrics = self.shell.metrics.clone();
         let (kind, reconcile) = (queue.kind, queue.reconcile.clone());
-        crate::scheduler::run(queue.scheduler.clone(), tasks.token().clone(), move |key| {
+        crate::scheduler::run(queue.scheduler.clone(), terms.clone(), move |key| {
             let (metrics, reconcile) = (metrics.clone(), reconcile.clone());
             async move {
                 let _timer = metrics.reconcile_timer(kind);
@@ -432,11 +422,11 @@ impl Wired {
         .await;
     }
 
-    async fn sweep(&self, tasks: &Tasks) {
+    async fn sweep(&self, shutdown: &CancellationToken) {
         let mut interval = tokio::time::interval(SWEEP);
         loop {
             tokio::select! {
-                () = tasks.token().cancelled() => return,
+                () = shutdown.cancelled() => return,
                 _ = interval.tick() => self.shell.sweep(),
             }
         }

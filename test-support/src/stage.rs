@@ -5,9 +5,13 @@
     reason = "a test that cannot set its stage has failed"
 )]
 
+mod another;
+
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+
+pub use another::Another;
 
 use crate::scrape::{idle, metric};
 use crate::{AuditEvent, ControlPlane, Process, assets, eventually};
@@ -27,12 +31,6 @@ pub struct Cast {
     pub user_agent: &'static str,
     /// The kind it reconciles, of `carto.run/v1alpha1`.
     pub owner_kind: &'static str,
-}
-
-/// A second process of the controller.
-pub struct Another {
-    _process: Process,
-    metrics_port: u16,
 }
 
 /// One test's API server and controller.
@@ -106,20 +104,25 @@ impl Stage {
     /// With the identity in this kubeconfig.
     pub fn start_controller_as(&mut self, kubeconfig: &Path) {
         self.metrics_port = free_port();
-        self.controller = Some(self.spawn(kubeconfig, self.metrics_port));
+        self.controller = Some(self.spawn(kubeconfig, self.metrics_port, &[]));
     }
 
     /// One more process, which the caller ends by dropping it.
     pub fn another_controller(&mut self) -> Another {
+        self.another_controller_with(&[])
+    }
+
+    /// The same with these flags.
+    pub fn another_controller_with(&mut self, flags: &[&str]) -> Another {
         let kubeconfig = self.plane.kubeconfig_path().to_owned();
         let metrics_port = free_port();
         Another {
-            _process: self.spawn(&kubeconfig, metrics_port),
+            process: self.spawn(&kubeconfig, metrics_port, flags),
             metrics_port,
         }
     }
 
-    fn spawn(&mut self, kubeconfig: &Path, metrics_port: u16) -> Process {
+    fn spawn(&mut self, kubeconfig: &Path, metrics_port: u16, flags: &[&str]) -> Process {
         self.starts += 1;
         let ytt = assets().unwrap().binary("ytt").unwrap();
         Process::builder(self.cast.binary)
@@ -128,6 +131,7 @@ impl Stage {
             .arg("--health-port=0")
             .arg(format!("--metrics-port={metrics_port}"))
             .arg("--log-level=debug")
+            .args(flags)
             .start(self.log_file(self.starts))
             .unwrap()
     }

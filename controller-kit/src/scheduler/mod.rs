@@ -42,7 +42,7 @@ use tokio::time::Instant;
 
 pub(crate) use gate::Gate;
 pub(crate) use run::panic_text;
-pub use run::run;
+pub use run::{Terms, run};
 
 use crate::metrics::Metrics;
 use state::{Pick, State};

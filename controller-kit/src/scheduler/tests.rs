@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::state::{Pick, State};
-use super::{Lane, Next, OwnerKey, Scheduler, SchedulerConfig, Work, run};
+use super::{Lane, Next, OwnerKey, Scheduler, SchedulerConfig, Terms, Work, run};
 use crate::metrics::Metrics;
 
 const DEBOUNCE: Duration = Duration::from_millis(10);
@@ -429,7 +429,7 @@ async fn ten_thousand_slow_owners_do_not_delay_another_namespace_at_all() {
     let (noted, runs) = (began.clone(), Arc::new(AtomicUsize::new(0)));
     let (counted, stop) = (runs.clone(), shutdown.clone());
     let mut serving = tokio::task::JoinSet::new();
-    serving.spawn(run(queue.clone(), stop, move |key| {
+    serving.spawn(run(queue.clone(), until(stop), move |key| {
         let (noted, counted) = (noted.clone(), counted.clone());
         async move {
             if &*key.namespace == "small" {
@@ -726,6 +726,15 @@ async fn depth_tells_what_waits_and_for_how_long() {
     );
 }
 
+/// Leading until then.
+fn until(shutdown: CancellationToken) -> Terms {
+    Terms {
+        shutdown,
+        grace: Duration::from_mins(1),
+        leads: tokio::sync::watch::channel(true).1,
+    }
+}
+
 /// Runs the loop over a counter until `enough` runs have ended.
 async fn run_until(
     queue: &Arc<Scheduler>,
@@ -735,7 +744,7 @@ async fn run_until(
     let shutdown = CancellationToken::new();
     let (stop, runs) = (shutdown.clone(), Arc::new(AtomicUsize::new(0)));
     let reconcile = Arc::new(reconcile);
-    run(queue.clone(), shutdown, move |key| {
+    run(queue.clone(), until(shutdown), move |key| {
         let (stop, runs, reconcile) = (stop.clone(), runs.clone(), reconcile.clone());
         async move {
             let run = runs.fetch_add(1, Ordering::SeqCst);
@@ -784,7 +793,7 @@ async fn shutdown_waits_for_what_is_under_way() {
     let shutdown = CancellationToken::new();
     let ended = Arc::new(AtomicUsize::new(0));
     let (stop, count) = (shutdown.clone(), ended.clone());
-    run(queue, shutdown, move |_| {
+    run(queue, until(shutdown), move |_| {
         stop.cancel();
         let count = count.clone();
         async move {

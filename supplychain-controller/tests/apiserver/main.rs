@@ -8,6 +8,7 @@ mod stage;
 
 mod blueprints;
 mod chain;
+mod handover;
 mod immutable;
 mod isolation;
 mod kinds;

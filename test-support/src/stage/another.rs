@@ -1,0 +1,36 @@
+//! A second process of the controller, beside the stage's own.
+
+use super::PATIENCE;
+use crate::scrape::metric;
+use crate::{Process, eventually};
+
+/// A second process of the controller.
+pub struct Another {
+    pub(super) process: Process,
+    pub(super) metrics_port: u16,
+}
+
+impl Another {
+    /// Sends it a signal by name, such as `TERM`.
+    pub fn signal(&mut self, name: &str) {
+        self.process.signal(name).unwrap();
+    }
+
+    /// Waits until it has ended.
+    pub async fn ended(&mut self) {
+        eventually("the process has ended", PATIENCE, async || {
+            !self.process.is_running()
+        })
+        .await;
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.process.log()).unwrap()
+    }
+
+    /// As [`Stage::metric`].
+    pub async fn metric(&self, name: &str, parts: &[&str]) -> Option<f64> {
+        metric(self.metrics_port, name, parts).await
+    }
+}
