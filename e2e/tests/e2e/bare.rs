@@ -13,19 +13,7 @@ use crate::LIMIT;
 
 #[tokio::test]
 async fn a_kubeconfig_and_the_crds_are_all_the_binary_needs() {
-    let control_plane = ControlPlane::start().await.unwrap();
-    control_plane
-        .install_crds(workspace().join("deploy/crds"))
-        .await
-        .unwrap();
-    let _controller = Controller::start(
-        SUPPLY_CHAIN_CONTROLLER,
-        control_plane.kubeconfig_path(),
-        &[],
-    )
-    .await
-    .unwrap();
-    control_plane.apply_yaml(SMALLEST).await.unwrap();
+    let (control_plane, _controller) = with_smallest_chain().await;
 
     let maps: Api<ConfigMap> = Api::namespaced(control_plane.client().unwrap(), "default");
     let published = eventually("the last step is stamped", LIMIT, async || {
@@ -34,6 +22,24 @@ async fn a_kubeconfig_and_the_crds_are_all_the_binary_needs() {
     .await;
     assert_eq!(published.data.unwrap()["greeting"], "hello from app");
     crate::carto::wait_until_ready(&control_plane, "default", "app").await;
+}
+
+/// A control plane with the CRDs, the controller as an administrator, and [`SMALLEST`].
+pub(crate) async fn with_smallest_chain() -> (ControlPlane, Controller) {
+    let control_plane = ControlPlane::start().await.unwrap();
+    control_plane
+        .install_crds(workspace().join("deploy/crds"))
+        .await
+        .unwrap();
+    let controller = Controller::start(
+        SUPPLY_CHAIN_CONTROLLER,
+        control_plane.kubeconfig_path(),
+        &[],
+    )
+    .await
+    .unwrap();
+    control_plane.apply_yaml(SMALLEST).await.unwrap();
+    (control_plane, controller)
 }
 
 /// Two steps, one giving to the other, with the rights of a service account that may write ConfigMaps.

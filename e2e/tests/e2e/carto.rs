@@ -4,8 +4,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use anyhow::ensure;
-use e2e::Controller;
-use e2e::binaries::{self, SUPPLY_CHAIN_CONTROLLER, workspace};
+use e2e::binaries::{self, workspace};
 use k8s_openapi::api::core::v1::ConfigMap;
 use test_support::{ControlPlane, Process, eventually};
 
@@ -262,22 +261,7 @@ async fn a_watch_ends_when_the_workload_is_deleted() {
 
 #[tokio::test]
 async fn a_revoked_right_is_named_and_granting_it_again_is_all_that_is_needed() {
-    let control_plane = ControlPlane::start().await.unwrap();
-    control_plane
-        .install_crds(workspace().join("deploy/crds"))
-        .await
-        .unwrap();
-    let _controller = Controller::start(
-        SUPPLY_CHAIN_CONTROLLER,
-        control_plane.kubeconfig_path(),
-        &[],
-    )
-    .await
-    .unwrap();
-    control_plane
-        .apply_yaml(crate::bare::SMALLEST)
-        .await
-        .unwrap();
+    let (control_plane, _controller) = crate::bare::with_smallest_chain().await;
     wait_until_ready(&control_plane, "default", "app").await;
 
     let nothing_granted = "
