@@ -104,7 +104,7 @@ fn walk(
                     write: Write::Unchanged,
                 });
             }
-            Step::Render(_) => realization.record_rendered(Err("no ytt here".to_owned())),
+            Step::Render(_) => realization.record_rendered(Err("no ytt here".to_owned().into())),
             Step::Done => break,
         }
     }

@@ -68,9 +68,11 @@ impl Body {
         resource: &ResourceName,
     ) -> Result<Rendered, YttCall> {
         match self {
-            Self::Simple { compiled, .. } => Ok(context.render(compiled)),
+            Self::Simple { compiled, .. } => Ok(context.render(compiled).map_err(Into::into)),
             Self::Absent => Ok(Err(
-                "template has neither spec.template nor spec.ytt; set exactly one".to_owned(),
+                "template has neither spec.template nor spec.ytt; set exactly one"
+                    .to_owned()
+                    .into(),
             )),
             Self::Ytt {
                 text,

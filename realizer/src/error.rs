@@ -59,7 +59,6 @@ pub(crate) enum StepError {
     )]
     TemplateVanished { kind: String, template: String },
 
-    /// `waits` when declared inputs are missing: the rendering may succeed once they are there.
     #[error(
         "unable to stamp object for resource [{resource}] for template [{template}] in supply chain [{blueprint}]: \
          {cause}"
@@ -69,7 +68,7 @@ pub(crate) enum StepError {
         resource: ResourceName,
         blueprint: ObjectName,
         cause: String,
-        waits: bool,
+        waits_for: WaitsFor,
     },
 
     #[error("waiting for input(s) [{}] of resource [{resource}]: not available from resource(s) [{}]",
@@ -131,6 +130,17 @@ pub(crate) enum StepError {
     /// The walk ended before its end.
     #[error("resource [{resource}] was not reached")]
     NotReached { resource: ResourceName },
+}
+
+/// What makes a rendering that failed succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitsFor {
+    /// Somebody edits something.
+    Edit,
+    /// Declared inputs that are missing.
+    Inputs,
+    /// Another try: the machine was in the way, not the template.
+    Retry,
 }
 
 /// Why a validation has not succeeded.
@@ -225,10 +235,20 @@ impl StepError {
                 (Infrastructure, Reason::UnknownError)
             }
             // False although only its input is missing, as upstream (A.2); nobody is warned about it.
-            Self::Stamp { waits: true, .. } => {
+            Self::Stamp {
+                waits_for: WaitsFor::Inputs,
+                ..
+            } => {
                 return Verdict::new(NotYet, Reason::TemplateStampFailure).but_false();
             }
-            Self::Stamp { waits: false, .. } => (UserMustFix, Reason::TemplateStampFailure),
+            Self::Stamp {
+                waits_for: WaitsFor::Edit,
+                ..
+            } => (UserMustFix, Reason::TemplateStampFailure),
+            Self::Stamp {
+                waits_for: WaitsFor::Retry,
+                ..
+            } => (Infrastructure, Reason::TemplateStampFailure),
             Self::InputsMissing { .. } => (NotYet, Reason::InputsNotReady),
             Self::Apply {
                 kind: SubmitFailureKind::Forbidden,

@@ -199,7 +199,27 @@ pub enum SubmitFailureKind {
 }
 
 /// The reply to [`Step::Render`].
-pub type Rendered = Result<Value, String>;
+pub type Rendered = Result<Value, RenderFailure>;
+
+/// Why there is no rendering.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenderFailure {
+    /// Upstream's inner error, for example `unable to apply ytt template: …`.
+    pub message: String,
+    /// Whether the same rendering may succeed the next time though nobody changed anything: no room for a file, no process,
+    /// no time on a busy machine. What the template itself made wrong stays wrong until somebody edits it.
+    pub passes_by_itself: bool,
+}
+
+impl From<String> for RenderFailure {
+    /// A failure that somebody has to mend.
+    fn from(message: String) -> Self {
+        Self {
+            message,
+            passes_by_itself: false,
+        }
+    }
+}
 
 /// Reference to a stamped object, as in `status.resources[].stampedRef`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::blueprint::{BlueprintStep, InputSlot, OptionTarget, TemplateChoice};
 use crate::context::{Context, ResolvedInputs};
-use crate::error::StepError;
+use crate::error::{StepError, WaitsFor};
 use crate::guarding::Stage;
 use crate::outputs::Output;
 use crate::redaction::scrub;
 use crate::stamp::WantedLabels;
 use crate::{
-    Blueprint, ObjectRef, Owner, Rendered, Step, Submission, SubmitFailureKind, Template,
-    TemplateSource, TemplateState, canonical, matching, params, stamp,
+    Blueprint, ObjectRef, Owner, RenderFailure, Rendered, Step, Submission, SubmitFailureKind,
+    Template, TemplateSource, TemplateState, canonical, matching, params, stamp,
 };
 
 /// One step about to be submitted.
@@ -185,11 +185,11 @@ impl Preparing<'_> {
         let object = rendered
             .and_then(|rendering| {
                 stamp::decorate(rendering, self.owner.identity(), labels)
-                    .map_err(|error| error.to_string())
+                    .map_err(|error| error.to_string().into())
             })
-            .map_err(|cause| {
+            .map_err(|failure| {
                 Box::new(Withheld {
-                    error: self.stamp_error(template, &cause),
+                    error: self.stamp_error(template, &failure),
                     wanted: None,
                 })
             })?;
@@ -216,13 +216,20 @@ impl Preparing<'_> {
         })
     }
 
-    fn stamp_error(&self, template: &Template, cause: &str) -> StepError {
+    fn stamp_error(&self, template: &Template, failure: &RenderFailure) -> StepError {
+        let waits_for = if !self.inputs.missing.is_empty() {
+            WaitsFor::Inputs
+        } else if failure.passes_by_itself {
+            WaitsFor::Retry
+        } else {
+            WaitsFor::Edit
+        };
         StepError::Stamp {
             template: format!("{}/{}", template.kind, template.name),
             resource: self.step.name.clone(),
             blueprint: self.blueprint.name.clone(),
-            cause: scrub(cause, self.inputs.secrets()),
-            waits: !self.inputs.missing.is_empty(),
+            cause: scrub(&failure.message, self.inputs.secrets()),
+            waits_for,
         }
     }
 

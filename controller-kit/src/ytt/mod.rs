@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use realizer::{Rendered, YttCall};
+use realizer::{RenderFailure, Rendered, YttCall};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
@@ -59,7 +59,9 @@ impl Ytt {
     /// that nobody waits for is killed.
     ///
     /// # Errors
-    /// Upstream's text `unable to apply ytt template: …`, with what ytt said about `stdin.yml`.
+    /// Upstream's text `unable to apply ytt template: …`, with what ytt said about `stdin.yml`. What ytt refuses, or writes
+    /// too much of, is the template's; anything else passes by itself. A template that runs into the limit may be one that
+    /// never ends or one on a busy machine, which nobody can tell: it is tried again, ever less often.
     pub async fn render(&self, namespace: &str, call: &YttCall) -> Rendered {
         let key = (call.template_digest.clone(), call.values_digest.clone());
         if let Some(hit) = self.remembered(&key) {
@@ -67,10 +69,10 @@ impl Ytt {
             return Ok((*hit).clone());
         }
         let _pass = self.gate.enter(namespace).await;
-        let rendered = self
-            .run(call)
-            .await
-            .map_err(|error| format!("unable to apply ytt template: {error}"));
+        let rendered = self.run(call).await.map_err(|failure| RenderFailure {
+            message: format!("unable to apply ytt template: {}", failure.message),
+            ..failure
+        });
         self.metrics.ytt_run(if rendered.is_ok() {
             "rendered"
         } else {
@@ -81,7 +83,7 @@ impl Ytt {
         Ok(value)
     }
 
-    async fn run(&self, call: &YttCall) -> Result<Value, String> {
+    async fn run(&self, call: &YttCall) -> Rendered {
         let values = serde_json::to_string(&call.values).map_err(|error| error.to_string())?;
         let values = escape_controls(&values);
         // A file readable by us alone: arguments are readable by others and end at 128 KiB.
@@ -89,10 +91,10 @@ impl Ytt {
             .prefix("values-")
             .suffix(".yml")
             .tempfile()
-            .map_err(|error| error.to_string())?;
+            .map_err(passing)?;
         tokio::fs::write(file.path(), values)
             .await
-            .map_err(|error| error.to_string())?;
+            .map_err(passing)?;
         let mut child = Command::new(&self.binary)
             .args(["-f", "-", "-o", "json", "--data-values-file"])
             .arg(file.path())
@@ -101,7 +103,7 @@ impl Ytt {
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
-            .map_err(|error| format!("exec: {}: {error}", self.binary.display()))?;
+            .map_err(|error| passing(format!("exec: {}: {error}", self.binary.display())))?;
         let stdin = child.stdin.take();
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let feed = async move {
@@ -112,20 +114,24 @@ impl Ytt {
         };
         let finish = async {
             let (said, complained, ()) = tokio::join!(read(stdout), read(stderr), feed);
-            Ok((said?, complained?, child.wait().await.map_err(text)?))
+            Ok((said?, complained?, child.wait().await.map_err(passing)?))
         };
         // Dropping the child kills it, also when it has said too much.
         let (said, complained, status) = tokio::time::timeout(self.limit, finish)
             .await
-            .unwrap_or_else(|_| Err("signal: killed".to_owned()))?;
+            .unwrap_or_else(|_| Err(passing("signal: killed")))?;
         if status.success() {
-            return first_document(&said);
+            return first_document(&said).map_err(Into::into);
         }
         let complained = String::from_utf8_lossy(&complained);
-        Err(if complained.trim().is_empty() {
-            status.to_string()
-        } else {
-            complained.into_owned()
+        Err(RenderFailure {
+            message: if complained.trim().is_empty() {
+                status.to_string()
+            } else {
+                complained.into_owned()
+            },
+            // Without a code it was killed: for its memory, or with its container.
+            passes_by_itself: status.code().is_none(),
         })
     }
 
@@ -151,20 +157,24 @@ impl Ytt {
     }
 }
 
+/// The machine was in the way: the next try may succeed.
 #[expect(clippy::needless_pass_by_value, reason = "maps an error")]
-fn text(error: std::io::Error) -> String {
-    error.to_string()
+fn passing(cause: impl ToString) -> RenderFailure {
+    RenderFailure {
+        message: cause.to_string(),
+        passes_by_itself: true,
+    }
 }
 
 /// All that a child writes to one of its ends, unless it is too much.
-async fn read(from: Option<impl tokio::io::AsyncRead + Unpin>) -> Result<Vec<u8>, String> {
+async fn read(from: Option<impl tokio::io::AsyncRead + Unpin>) -> Result<Vec<u8>, RenderFailure> {
     let mut said = Vec::new();
     if let Some(from) = from {
         let mut bounded = from.take(LONGEST + 1);
-        bounded.read_to_end(&mut said).await.map_err(text)?;
+        bounded.read_to_end(&mut said).await.map_err(passing)?;
     }
     if said.len() as u64 > LONGEST {
-        return Err(format!("the output is longer than {} MiB", LONGEST >> 20));
+        return Err(format!("the output is longer than {} MiB", LONGEST >> 20).into());
     }
     Ok(said)
 }

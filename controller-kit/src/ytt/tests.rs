@@ -37,10 +37,12 @@ async fn only_the_first_document_counts_and_integers_stay_integers() {
 #[tokio::test]
 async fn a_wrong_template_is_explained_by_ytt() {
     let template = ECHO.replace("data.values.v", "data.values.nope");
-    let error = ytt()
+    let failure = ytt()
         .render("ns", &call(&template, &json!({"v": 1})))
         .await
         .unwrap_err();
+    assert!(!failure.passes_by_itself, "somebody has to mend it");
+    let error = failure.message;
     assert!(
         error.starts_with("unable to apply ytt template: ytt: Error: \n"),
         "{error}"
@@ -60,22 +62,26 @@ async fn a_wrong_template_is_explained_by_ytt() {
 async fn a_template_that_does_not_end_is_killed() {
     let template = "#@ def loop():\n#@   x = 0\n#@   for a in range(100000):\n#@     for b in range(100000):\n#@       x = x + 1\n#@     end\n#@   end\n#@   return x\n#@ end\n---\nv: #@ loop()\n";
     let started = tokio::time::Instant::now();
-    let error = ytt()
+    let failure = ytt()
         .render("ns", &call(template, &json!({})))
         .await
         .unwrap_err();
-    assert_eq!(error, "unable to apply ytt template: signal: killed");
+    assert_eq!(
+        failure,
+        passing("unable to apply ytt template: signal: killed")
+    );
     assert!(started.elapsed() >= LIMIT && started.elapsed() < LIMIT * 4);
 }
 
 #[tokio::test]
 async fn a_missing_binary_is_named() {
     let missing = Ytt::new("/nowhere/ytt".into(), 1, Arc::new(Metrics::new()));
-    let error = missing
+    let failure = missing
         .render("ns", &call(ECHO, &json!({"v": 1})))
         .await
         .unwrap_err();
-    assert!(error.contains("/nowhere/ytt"), "{error}");
+    assert!(failure.message.contains("/nowhere/ytt"), "{failure:?}");
+    assert!(failure.passes_by_itself);
 }
 
 /// Upstream passes each value as an argument; arguments are readable by others and end at 128 KiB.
@@ -189,10 +195,31 @@ async fn a_rendering_that_never_ends_is_cut_before_it_fills_the_memory() {
     let folder = tempfile::tempdir().unwrap();
     let endless = script(folder.path(), "exec yes");
     let ytt = Ytt::new(endless, 1, Arc::new(Metrics::new()));
-    let error = ytt.render("ns", &call(ECHO, &json!({}))).await.unwrap_err();
+    let failure = ytt.render("ns", &call(ECHO, &json!({}))).await.unwrap_err();
     assert_eq!(
-        error,
+        failure,
         "unable to apply ytt template: the output is longer than 4 MiB"
+            .to_owned()
+            .into()
+    );
+}
+
+/// As the kernel does when memory is short.
+#[tokio::test]
+async fn a_process_that_somebody_killed_may_succeed_the_next_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let once = r#"
+test -e "${0%/*}/killed" && { echo '"done"'; exit; }
+touch "${0%/*}/killed"
+kill -KILL $$"#;
+    let ytt = Ytt::new(script(folder.path(), once), 1, Arc::new(Metrics::new()));
+    let call = call(ECHO, &json!({}));
+    let failure = ytt.render("ns", &call).await.unwrap_err();
+    assert!(failure.passes_by_itself, "{failure:?}");
+    assert_eq!(
+        ytt.render("ns", &call).await,
+        Ok(json!("done")),
+        "a failure is not remembered"
     );
 }
 

@@ -22,13 +22,13 @@ fn apply(kind: SubmitFailureKind) -> StepError {
     }
 }
 
-fn stamp(waits: bool) -> StepError {
+fn stamp(waits_for: WaitsFor) -> StepError {
     StepError::Stamp {
         template: text("K/t"),
         resource: "r".into(),
         blueprint: "b".parse().unwrap(),
         cause: text("c"),
-        waits,
+        waits_for,
     }
 }
 
@@ -89,12 +89,17 @@ fn every_error_has_its_row_in_the_table() {
             (False, "UnknownError", Backoff),
         ),
         (
-            stamp(false),
+            stamp(WaitsFor::Edit),
             "unable to stamp object for resource [r] for template [K/t] in supply chain [b]: c",
             (False, "TemplateStampFailure", AwaitChange),
         ),
         (
-            stamp(true),
+            stamp(WaitsFor::Retry),
+            "unable to stamp object for resource [r] for template [K/t] in supply chain [b]: c",
+            (False, "TemplateStampFailure", Backoff),
+        ),
+        (
+            stamp(WaitsFor::Inputs),
             "unable to stamp object for resource [r] for template [K/t] in supply chain [b]: c",
             (False, "TemplateStampFailure", AwaitChange),
         ),
@@ -217,8 +222,12 @@ fn every_error_has_its_row_in_the_table() {
 
 #[test]
 fn nobody_is_warned_while_something_only_has_to_happen_first() {
-    assert_eq!(stamp(true).verdict().kind, ErrorKind::NotYet);
-    assert_eq!(stamp(false).verdict().kind, ErrorKind::UserMustFix);
+    assert_eq!(stamp(WaitsFor::Inputs).verdict().kind, ErrorKind::NotYet);
+    assert_eq!(stamp(WaitsFor::Edit).verdict().kind, ErrorKind::UserMustFix);
+    assert_eq!(
+        stamp(WaitsFor::Retry).verdict().kind,
+        ErrorKind::Infrastructure
+    );
     assert_eq!(
         apply(SubmitFailureKind::Rejected).verdict().kind,
         ErrorKind::Infrastructure

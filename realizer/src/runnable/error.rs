@@ -30,7 +30,11 @@ pub(super) enum RunError {
     /// No object is selected.
     Selector(SelectError),
     /// The template could not be rendered.
-    Stamp { cause: String },
+    /// `passes_by_itself` as in [`RenderFailure`](crate::RenderFailure).
+    Stamp {
+        cause: String,
+        passes_by_itself: bool,
+    },
     /// The API server refused the run.
     Apply {
         kind: SubmitFailureKind,
@@ -72,9 +76,15 @@ impl RunError {
                 Verdict::new(Infrastructure, Reason::RunTemplateNotFound)
             }
             // The selected object is watched; that a kind or a right comes is not.
-            Self::Selector(SelectError::None | SelectError::Many) | Self::Stamp { .. } => {
-                Verdict::new(UserMustFix, Reason::TemplateStampFailure)
-            }
+            Self::Stamp {
+                passes_by_itself: true,
+                ..
+            } => Verdict::new(Infrastructure, Reason::TemplateStampFailure),
+            Self::Selector(SelectError::None | SelectError::Many)
+            | Self::Stamp {
+                passes_by_itself: false,
+                ..
+            } => Verdict::new(UserMustFix, Reason::TemplateStampFailure),
             Self::Selector(SelectError::Discovery(_) | SelectError::List { .. }) => {
                 Verdict::new(UserMustFix, Reason::TemplateStampFailure).slowly()
             }
@@ -99,7 +109,7 @@ impl RunError {
         match self {
             Self::NotRun(why) => not_run(why, runnable),
             Self::Selector(error) => selection::message(runnable.selector.as_ref(), error),
-            Self::Stamp { cause } => {
+            Self::Stamp { cause, .. } => {
                 format!("unable to stamp object for run template [{template}]: {cause}")
             }
             Self::Apply { object, cause, .. } => {

@@ -46,7 +46,7 @@ pub type Selected = Result<Option<Value>, SelectError>;
 /// let mut run = Run::new(&runnable, &template, Ok(None), now);
 /// loop {
 ///     match run.next_step() {
-///         Step::Render(_) => run.record_rendered(Err("no ytt here".to_owned())),
+///         Step::Render(_) => run.record_rendered(Err("no ytt here".to_owned().into())),
 ///         Step::Look(_) => run.record_looked(Ok(Vec::new())),
 ///         Step::Submit(submission) => {
 ///             assert_eq!(submission.object["spec"]["revision"], "abc");
@@ -174,10 +174,11 @@ impl<'a> Run<'a> {
         let object = rendered
             .and_then(|rendering| {
                 decorate(rendering, self.runnable.identity(), &self.labels)
-                    .map_err(|error| error.to_string())
+                    .map_err(|error| error.to_string().into())
             })
-            .map_err(|cause| RunError::Stamp {
-                cause: self.shown(&cause),
+            .map_err(|failure| RunError::Stamp {
+                cause: self.shown(&failure.message),
+                passes_by_itself: failure.passes_by_itself,
             })?;
         let mut labels =
             check_submittable(&object, Lifecycle::Immutable, &self.labels).map_err(|error| {

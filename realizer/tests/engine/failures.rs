@@ -363,8 +363,8 @@ fn answers_nobody_asked_for_are_ignored() {
     let blueprints = scenario.compiled_blueprints();
     let mut realization =
         realizer::Realization::new(&owner, &blueprints[0], &scenario.templates, scenario.now);
-    realization.record_rendered(Err("never asked".to_owned()));
+    realization.record_rendered(Err("never asked".to_owned().into()));
     let first = realization.next_step();
-    realization.record_rendered(Err("not what was asked".to_owned()));
+    realization.record_rendered(Err("not what was asked".to_owned().into()));
     assert_eq!(realization.next_step(), first);
 }

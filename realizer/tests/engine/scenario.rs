@@ -6,8 +6,9 @@ use std::sync::Arc;
 use jiff::{Span, Timestamp};
 use realizer::{
     Blueprint, Family, KnownObject, Labels, ObjectRef, Observation, Observed, Outcome, Owner,
-    Realization, Removal, Selection, Step, Submission, SubmitFailure, Template, TemplateSource,
-    TemplateState, Unrealized, Write, blueprint_status, report_unrealized, select_blueprint,
+    Realization, Removal, Rendered, Selection, Step, Submission, SubmitFailure, Template,
+    TemplateSource, TemplateState, Unrealized, Write, blueprint_status, report_unrealized,
+    select_blueprint,
 };
 use serde_json::{Value, json};
 
@@ -39,7 +40,7 @@ pub(crate) struct Cluster {
     /// By step: what every submission of it comes to.
     pub(crate) failing: BTreeMap<String, SubmitFailure>,
     /// By step: what ytt says.
-    pub(crate) ytt: BTreeMap<String, Result<Value, String>>,
+    pub(crate) ytt: BTreeMap<String, Rendered>,
     /// By name of the object: why it cannot be deleted.
     pub(crate) undeletable: BTreeMap<String, String>,
     /// Submissions in order, as `<step>: <write>`.
@@ -158,7 +159,7 @@ impl Scenario {
                 Step::Render(call) => {
                     let rendered = self.cluster.ytt.get(call.resource.as_str()).cloned();
                     realization.record_rendered(
-                        rendered.unwrap_or_else(|| Err("no rendering scripted".to_owned())),
+                        rendered.unwrap_or_else(|| Err("no rendering scripted".to_owned().into())),
                     );
                 }
                 Step::Look(submission) => {

@@ -146,7 +146,7 @@ fn what_the_api_server_or_ytt_quotes_is_taken_out() {
     ));
     scenario.cluster.ytt.insert(
         "use".to_owned(),
-        Err("ytt: Error: | token: hunter2-hunter2".to_owned()),
+        Err("ytt: Error: | token: hunter2-hunter2".to_owned().into()),
     );
     let outcome = scenario.reconcile();
     assert!(!told(&scenario, &outcome).contains("hunter2"));

@@ -1,6 +1,6 @@
 //! ytt templates are described as data (spec 3.4).
 
-use realizer::{Realization, Step};
+use realizer::{Realization, RenderFailure, Retry, Step};
 use serde_json::json;
 
 use crate::scenario::Scenario;
@@ -100,7 +100,7 @@ fn what_ytt_says_is_the_cause_of_the_stamp_error() {
     scenario
         .cluster
         .ytt
-        .insert("one".to_owned(), Err(said.to_owned()));
+        .insert("one".to_owned(), Err(said.to_owned().into()));
     scenario.advance();
     assert_eq!(
         scenario.step_condition("one", "ResourceSubmitted"),
@@ -121,4 +121,23 @@ fn tags_in_a_ytt_rendering_are_not_processed() {
         scenario.cluster.object("x")["data"]["t"],
         "$(params.replicas)$"
     );
+}
+
+/// A full disk or a busy machine is nobody's to mend: nothing would wake the owner when it is over.
+#[test]
+fn a_rendering_that_the_machine_prevented_is_tried_again_and_one_that_ytt_refused_is_not() {
+    for (passes_by_itself, retry) in [(true, Retry::Backoff), (false, Retry::AwaitChange)] {
+        let mut scenario = Scenario::new(CHAIN);
+        let failure = RenderFailure {
+            message: "unable to apply ytt template: no".to_owned(),
+            passes_by_itself,
+        };
+        scenario.cluster.ytt.insert("one".to_owned(), Err(failure));
+        assert_eq!(scenario.reconcile().retry, retry);
+        assert_eq!(
+            scenario.step_condition("one", "ResourceSubmitted"),
+            "False/TemplateStampFailure/unable to stamp object for resource [one] for template [ClusterTemplate/plain] in \
+             supply chain [chain]: unable to apply ytt template: no"
+        );
+    }
 }

@@ -1,6 +1,7 @@
 //! What templates see, and what is made of a rendering (spec 5.2).
 
 use realizer::runnable::SelectError;
+use realizer::{RenderFailure, Retry};
 use serde_json::{Value, json};
 
 use crate::stage::Stage;
@@ -62,8 +63,9 @@ fn a_ytt_template_renders_the_object() {
         Ok(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "x-"}}));
     stage.walk();
     assert_eq!(stage.runs[0].object["kind"], "ConfigMap");
-    stage.rendered = Err("ytt: no".to_owned());
-    stage.walk();
+    stage.rendered = Err("ytt: no".to_owned().into());
+    let outcome = stage.outcome();
+    assert_eq!(outcome.retry, Retry::AwaitChange);
     assert_eq!(
         stage.condition("RunTemplateReady").unwrap(),
         [
@@ -71,6 +73,15 @@ fn a_ytt_template_renders_the_object() {
             "TemplateStampFailure",
             "unable to stamp object for run template [tests]: ytt: no"
         ]
+    );
+    stage.rendered = Err(RenderFailure {
+        message: "ytt: no room".to_owned(),
+        passes_by_itself: true,
+    });
+    assert_eq!(
+        stage.outcome().retry,
+        Retry::Backoff,
+        "nothing would wake it"
     );
 }
 
@@ -101,7 +112,7 @@ fn values_of_a_selected_secret_are_taken_out_of_messages() {
         json!({"apiVersion": "v1", "kind": "Secret", "data": {"p": "aHVudGVyMg=="}}),
     ));
     stage.template["spec"] = json!({"ytt": "kind: X"});
-    stage.rendered = Err("ytt: near aHVudGVyMg== or hunter2".to_owned());
+    stage.rendered = Err("ytt: near aHVudGVyMg== or hunter2".to_owned().into());
     stage.walk();
     let message = stage.condition("RunTemplateReady").unwrap()[2].clone();
     assert!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use realizer::runnable::{Run, RunTemplate, Runnable, SelectError, Selected};
 use realizer::{
-    AskFeed, Observation, Observed, Outcome, Removal, Step, Submission, SubmitFailure,
+    AskFeed, Observation, Observed, Outcome, Removal, Rendered, Step, Submission, SubmitFailure,
     SubmitFailureKind, Write,
 };
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(crate) struct Stage {
     pub(crate) fails: Option<SubmitFailure>,
     /// Deleted objects stay, terminating.
     pub(crate) has_finalizers: bool,
-    pub(crate) rendered: Result<Value, String>,
+    pub(crate) rendered: Rendered,
     /// Of each submission.
     pub(crate) bases: Vec<Option<String>>,
 }
@@ -52,7 +52,7 @@ impl Stage {
             most_going: 0,
             fails: None,
             has_finalizers: false,
-            rendered: Err("no ytt".to_owned()),
+            rendered: Err("no ytt".to_owned().into()),
             bases: Vec::new(),
         }
     }
