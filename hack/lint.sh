@@ -51,7 +51,7 @@ shellcheck_is_there() {
   command -v shellcheck >/dev/null && return
   [[ -n ${CI:-} && $(id -u) == 0 ]] && command -v apt-get >/dev/null || return
   step "installing shellcheck"
-  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends shellcheck; } \
+  { timeout 120s apt-get update && DEBIAN_FRONTEND=noninteractive timeout 120s apt-get install --yes --no-install-recommends shellcheck; } \
     >/dev/null 2>&1 || return
 }
 
