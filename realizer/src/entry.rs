@@ -202,10 +202,12 @@ impl EntryMaker<'_> {
         if before.is_some_and(|before| before.says_the_same_as(submitted)) {
             return None;
         }
-        let reason = match verdict.reason {
-            Reason::ObjectContested => EventReason::ObjectContested,
-            Reason::ValidationFailed => EventReason::ValidationFailed,
-            _ => EventReason::ResourceFailed,
+        let reason = if verdict.reason == Reason::ObjectContested {
+            EventReason::ObjectContested
+        } else if verdict.reason == Reason::ValidationFailed {
+            EventReason::ValidationFailed
+        } else {
+            EventReason::ResourceFailed
         };
         Some(events::of_status(
             reason,

@@ -221,7 +221,10 @@ fn render_text(parts: &[Part], resolve: Resolve<'_, '_>) -> Result<String, TagEr
             Part::Tag(path) => match resolve(path).map_err(TagError::InText)?.as_ref() {
                 Value::Null => return Err(TagError::Nil(path.source().to_owned())),
                 Value::String(value) => text.push_str(value),
-                value => text.push_str(&go_format::json(value)),
+                value
+                @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => {
+                    text.push_str(&go_format::json(value));
+                }
             },
         }
     }

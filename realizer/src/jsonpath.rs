@@ -142,9 +142,11 @@ impl Path {
         match &self.program {
             Program::Kubectl(elements) => elements
                 .iter()
-                .map_while(|element| match element {
-                    Element::Field(name) => Some(name.clone()),
-                    _ => None,
+                .map_while(|element| {
+                    let Element::Field(name) = element else {
+                        return None;
+                    };
+                    Some(name.clone())
                 })
                 .collect(),
             Program::Standard(standard) => standard.static_prefix(),
@@ -189,7 +191,11 @@ impl PathCheck for Paths {
         // A warning names the field and the path already; what evaluation puts around the cause would say both again.
         Path::check(expression).map_err(|error| match error {
             PathError::Parse { cause, .. } => cause,
-            other => other.to_string(),
+            other @ (PathError::Empty
+            | PathError::Find(_)
+            | PathError::MoreQueries(_)
+            | PathError::DoesNotExist(_)
+            | PathError::TooMany(_)) => other.to_string(),
         })
     }
 }

@@ -18,6 +18,9 @@
 //! - An error in one step never stops the others. What a failing step once made stays as it is, in the cluster and in
 //!   status.
 
+// What is new in an enum is decided about wherever the enum is told apart.
+#![warn(clippy::wildcard_enum_match_arm)]
+
 mod blueprint;
 mod blueprint_status;
 mod body;

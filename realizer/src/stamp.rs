@@ -102,7 +102,11 @@ pub(crate) fn decorate(
 ) -> Result<Value, StampError> {
     let mut object = match rendering {
         Value::Object(object) => object,
-        other => {
+        other @ (Value::Null
+        | Value::Bool(_)
+        | Value::Number(_)
+        | Value::String(_)
+        | Value::Array(_)) => {
             return Err(StampError::NoKind {
                 found: type_word(&other),
             });

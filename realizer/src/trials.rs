@@ -179,11 +179,11 @@ impl Realization<'_> {
 }
 
 fn judge(template: &Template, run: &Observed) -> Trial {
-    match &template.outputs {
-        OutputPaths::Validation(judgement) => judgement.judge(template, &run.object),
+    let OutputPaths::Validation(judgement) = &template.outputs else {
         // Only templates of the step's kind are found for it.
-        _ => Trial::Running(String::new()),
-    }
+        return Trial::Running(String::new());
+    };
+    judgement.judge(template, &run.object)
 }
 
 /// How much longer the environment is kept for a validation; `None` for ever.

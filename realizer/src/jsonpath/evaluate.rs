@@ -54,9 +54,11 @@ fn run_on<'v>(query: &[Element], input: Values<'v>) -> Result<Values<'v>, String
 }
 
 fn plain<'v>(query: &[Element], data: &'v Value) -> Option<&'v Value> {
-    query.iter().try_fold(data, |value, element| match element {
-        Element::Field(name) => value.as_object()?.get(name),
-        _ => None,
+    query.iter().try_fold(data, |value, element| {
+        let Element::Field(name) = element else {
+            return None;
+        };
+        value.as_object()?.get(name)
     })
 }
 

@@ -53,7 +53,12 @@ pub(super) fn mentions_range(query: &[Element]) -> bool {
         Element::Exists(query) => mentions_range(query),
         Element::Compare { left, right, .. } => mentions_range(left) || mentions_range(right),
         Element::Union(parts) => parts.iter().any(|part| mentions_range(part)),
-        _ => false,
+        Element::Field(_)
+        | Element::Wildcard
+        | Element::Recursive
+        | Element::Slice(_)
+        | Element::Text(_)
+        | Element::Literal(_) => false,
     })
 }
 

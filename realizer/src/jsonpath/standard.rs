@@ -66,14 +66,12 @@ impl Standard {
         if self.behind_name.is_none() {
             return Vec::new();
         }
-        let names = self
-            .query
-            .segments
-            .iter()
-            .map_while(|segment| match segment {
-                Segment::Selector(Selector::Name(name)) => Some(name.clone()),
-                _ => None,
-            });
+        let names = self.query.segments.iter().map_while(|segment| {
+            let Segment::Selector(Selector::Name(name)) = segment else {
+                return None;
+            };
+            Some(name.clone())
+        });
         names.collect()
     }
 }

@@ -211,7 +211,10 @@ impl<'a> Run<'a> {
             SubmitFailureKind::List => RunError::List {
                 cause: self.shown(&failure.message),
             },
-            kind => self.refused(&submission.object, kind, &failure.message),
+            kind @ (SubmitFailureKind::Forbidden
+            | SubmitFailureKind::Rejected
+            | SubmitFailureKind::Contested
+            | SubmitFailureKind::Stale) => self.refused(&submission.object, kind, &failure.message),
         })
     }
 
