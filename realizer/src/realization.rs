@@ -45,7 +45,7 @@ use crate::{
 /// let mut realization = Realization::new(&owner, &blueprint, &templates, now);
 /// loop {
 ///     match realization.next_step() {
-///         Step::Render(_) => realization.record_rendered(Err("no ytt here".to_owned())),
+///         Step::Render(_) => realization.record_rendered(Err("no ytt here".to_owned().into())),
 ///         Step::Submit(submission) => {
 ///             assert_eq!(submission.object["metadata"]["name"], "app-sink");
 ///             let observed = Observed {
