@@ -1,6 +1,7 @@
 //! A finished walk: what is to be deleted, and then what to report.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use api_types::{BlueprintRef, Condition, ConditionStatus, ConditionType, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -14,6 +15,9 @@ use crate::report::{self, Extras};
 use crate::step_end::{StepEnd, StepResult};
 use crate::survey::{Findings, Survey};
 use crate::{Blueprint, ObjectRef, Outcome, Owner, Realization, Removal, Retry};
+
+/// [`Retry::Slow`] in time: within 60 s, whatever the queue adds.
+const SLOWLY: Duration = Duration::from_secs(50);
 
 /// An object of the owner in the shell's caches.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -169,10 +173,12 @@ impl<'a> Conclusion<'a> {
                 .collect(),
         };
         let errors = self.errors.iter().map(|error| error.verdict().retry);
-        let retry = errors
+        let retries: BTreeSet<Retry> = errors
             .chain(failed.iter().map(|_| Retry::Backoff))
-            .max()
-            .unwrap_or(Retry::AwaitChange);
+            .collect();
+        let retry = retries.last().copied().unwrap_or(Retry::AwaitChange);
+        // Beside an error that backs off ever longer, one that is to be tried slowly still is.
+        let slowly = (retry > Retry::Slow && retries.contains(&Retry::Slow)).then_some(SLOWLY);
         let mut events: Vec<_> = self
             .entries
             .into_iter()
@@ -183,7 +189,7 @@ impl<'a> Conclusion<'a> {
         events.extend(unwatched);
         events.extend(removal_events(&self.removals, failed, &self.owner.status));
         Outcome {
-            again: self.survey.again,
+            again: [self.survey.again, slowly].into_iter().flatten().min(),
             write_now,
             ..outcome(self.owner, &status, events, self.removals, retry)
         }

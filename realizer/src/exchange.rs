@@ -298,8 +298,8 @@ pub struct Outcome {
     pub removals: Vec<Removal>,
     /// The most urgent retry that any step asks for.
     pub retry: Retry,
-    /// When the owner is to be walked again although nothing fails and no event may come: when a validation has to have
-    /// ended; at once, when what follows had to be written to the status first.
+    /// When the owner is to be walked again at the latest, whatever `retry` says, since no event may come: when a validation
+    /// has to have ended; at once, when what follows had to be written to the status first.
     pub again: Option<std::time::Duration>,
     /// The status must not be held back: what follows waits for it.
     pub write_now: bool,

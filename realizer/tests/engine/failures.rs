@@ -125,7 +125,13 @@ fn the_most_urgent_retry_wins() {
         message: "y".to_owned(),
     };
     both.cluster.failing.insert("two".to_owned(), failure);
-    assert_eq!(both.reconcile().retry, Retry::Backoff);
+    let outcome = both.reconcile();
+    assert_eq!(outcome.retry, Retry::Backoff);
+    assert!(
+        outcome.again.is_some_and(|again| again.as_secs() < 60),
+        "a right that is missing is not forgotten over a back-off of minutes: {:?}",
+        outcome.again
+    );
     assert_eq!(Scenario::new(CHAIN).reconcile().retry, Retry::AwaitChange);
 }
 

@@ -198,6 +198,11 @@ metadata: {{name: {}}}
     );
 
     stage.delete("v1", "ResourceQuota", "none").await;
+    // Nothing tells the controller of it: it tries again by itself, although other steps go on failing.
+    eventually("the object is created", PATIENCE, async || {
+        stage.get("v1", "ConfigMap", "app").await.is_some()
+    })
+    .await;
     stage.apply(&blueprint_of(&[("quota", CONFIG)])).await;
     stage.ready("app", "True", "Ready").await;
 }
