@@ -187,7 +187,7 @@ impl Metrics {
             ),
             api_requests: build.counters(
                 "carto_api_requests_total",
-                "Requests to the API server, watches and events aside.",
+                "Requests to the API server about stamped objects, kinds and our own status; not watches, events, tokens, leases, schemas and the webhook's certificate.",
                 &["verb"],
             ),
             api_requests_avoided: build.counter(
@@ -198,7 +198,7 @@ impl Metrics {
                 .gauge("carto_stamped_objects", "Stamped objects held in memory."),
             time_to_ready: build.histograms(
                 "carto_time_to_ready_seconds",
-                "From a new generation of an owner to Ready.",
+                "From a new generation of an owner, or from when it left Ready, until it is Ready.",
                 &["kind"],
                 READY_SECONDS,
             ),
@@ -316,7 +316,7 @@ impl Metrics {
         self.stamped_objects.set(count(objects));
     }
 
-    /// An owner became Ready this long after its generation appeared.
+    /// An owner became Ready this long after its generation appeared, or after it had left Ready.
     pub fn time_to_ready(&self, kind: &'static str, seconds: f64) {
         self.time_to_ready
             .with_label_values(&[kind])

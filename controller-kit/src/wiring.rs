@@ -14,7 +14,8 @@ use crate::mapper::Mapper;
 use crate::metrics::Metrics;
 use crate::openapi::SchemaCache;
 use crate::owner::{
-    BlueprintFamily, Clock, OwnerController, OwnerKind, OwnerShell, Pending, Templates, Waiters,
+    BlueprintFamily, Clock, OwnerController, OwnerKind, OwnerShell, Pending, Settling, Templates,
+    Waiters,
 };
 use crate::reflect::{Change, Entry, Events, Reflector, Watched, follow_changes};
 use crate::scheduler::{Next, OwnerKey, Scheduler, SchedulerConfig, Terms};
@@ -181,6 +182,7 @@ pub fn shell(settings: Settings, environment: Environment<'_>) -> Arc<OwnerShell
         field_manager: settings.field_manager,
         waiters: Waiters::default(),
         pending: Pending::default(),
+        settling: Settling::default(),
     })
 }
 

@@ -18,6 +18,8 @@ pub struct OwnerEntry {
     pub uid: Box<str>,
     /// Labels, to find the owners that a blueprint concerns.
     pub labels: BTreeMap<String, String>,
+    /// Its generation.
+    pub generation: i64,
     version: u64,
     fingerprint: u64,
     body: Box<str>,
@@ -34,6 +36,7 @@ impl Entry for OwnerEntry {
         let _ = previous;
         Self {
             uid: metadata["uid"].as_str().unwrap_or_default().into(),
+            generation: metadata["generation"].as_i64().unwrap_or(0),
             version: version_of(&object),
             fingerprint: fingerprint(&object),
             labels,

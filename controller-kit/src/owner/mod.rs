@@ -12,6 +12,7 @@ mod controller;
 mod entries;
 mod reconcile;
 mod report;
+mod settling;
 mod shell;
 mod waiters;
 mod walk;
@@ -23,6 +24,7 @@ pub use entries::{
     TemplateEntry, Templates,
 };
 pub use report::{Realized, Subject};
+pub use settling::Settling;
 pub use shell::{Clock, OwnerKind, OwnerShell, Pending};
 pub use waiters::{Awaited, Waiters};
 pub use walk::{Reads, Walk};

@@ -125,6 +125,15 @@ impl OwnerShell {
                 Err(error) => return self.write_failed(&error),
             },
         };
+        if later.is_none() || outcome.ready != ConditionStatus::True {
+            let now = (self.clock)();
+            let took = self
+                .settling
+                .reconciled(key, owner.object, outcome.ready, now);
+            if let Some(seconds) = took {
+                self.metrics.time_to_ready(self.kind.kind, seconds);
+            }
+        }
         let due = [later, again, missed, outcome.again]
             .into_iter()
             .flatten()
@@ -182,20 +191,7 @@ impl OwnerShell {
             owner,
             outcome.events.iter().filter(|event| !event.immediate),
         );
-        if outcome.ready == ConditionStatus::True && owner.ready != ConditionStatus::True {
-            self.observe_time_to_ready(owner);
-        }
         Ok(seen)
-    }
-
-    fn observe_time_to_ready(&self, owner: Subject<'_>) {
-        let created = owner.object["metadata"]["creationTimestamp"]
-            .as_str()
-            .and_then(|text| text.parse::<jiff::Timestamp>().ok());
-        if let Some(created) = created {
-            let seconds = (self.clock)().duration_since(created).as_secs_f64();
-            self.metrics.time_to_ready(self.kind.kind, seconds.max(0.0));
-        }
     }
 
     fn emit_for_owner<'e>(

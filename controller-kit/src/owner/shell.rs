@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use realizer::{Family, OwnerEvent};
 use tokio::time::Instant;
 
-use super::{AccountEntry, Awaited, OwnerEntry, Waiters};
+use super::{AccountEntry, Awaited, OwnerEntry, Settling, Waiters};
 use crate::cluster::Cluster;
 use crate::events::{EventRecorder, InvolvedObject};
 use crate::metrics::Metrics;
@@ -75,6 +75,8 @@ pub struct OwnerShell {
     pub waiters: Waiters,
     /// Statuses that are held back.
     pub pending: Pending,
+    /// Owners on their way to Ready.
+    pub settling: Settling,
 }
 
 /// Since when an owner has a status that is not written yet.
@@ -97,11 +99,13 @@ impl OwnerShell {
                 .watches()
                 .set_uses(&before.uid, BTreeSet::new());
             self.waiters.set(change.key, &[]);
-            self.pending
-                .0
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(&key);
+            self.forget(&key);
+        }
+        if let (Some(before), Some(after)) = (change.before, change.after)
+            && before.uid == after.uid
+            && before.generation != after.generation
+        {
+            self.settling.begin(&key, after.generation, (self.clock)());
         }
         match (change.before, change.after) {
             (_, None) => self.scheduler.forget(&key),
@@ -189,6 +193,7 @@ impl OwnerShell {
 
     /// Drops what is remembered of an owner that is gone.
     pub fn forget(&self, key: &OwnerKey) {
+        self.settling.forget(key);
         self.pending
             .0
             .lock()
