@@ -1,5 +1,6 @@
 //! Where the API server is, and where we are.
 
+use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
 use http::{HeaderValue, header};
@@ -26,19 +27,56 @@ pub enum KubeconfigError {
     Nothing(String),
 }
 
-/// The configuration: `file` if given, else as kubectl finds it, else the pod's own. Requests carry `user_agent`.
+/// Where credentials are taken from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source<'f> {
+    /// The file of the flag.
+    Flag(&'f Path),
+    /// What the variable KUBECONFIG names: one file, or several that are merged.
+    Variable(OsString),
+    /// The pod's service account.
+    Pod,
+    /// `~/.kube/config`.
+    Home,
+}
+
+impl<'f> Source<'f> {
+    /// The first that is there (spec 8.2), and no other: falling back from a file that is broken would work on another
+    /// cluster, or as somebody else, than the one that was meant.
+    fn first(flag: Option<&'f Path>, variable: Option<OsString>, in_pod: bool) -> Self {
+        let variable = variable.filter(|value| !value.is_empty());
+        match (flag, variable) {
+            (Some(file), _) => Self::Flag(file),
+            (None, Some(value)) => Self::Variable(value),
+            (None, None) if in_pod => Self::Pod,
+            (None, None) => Self::Home,
+        }
+    }
+}
+
+/// The configuration: `file` if given, else what KUBECONFIG names, else the pod's own, else `~/.kube/config`. Requests carry
+/// `user_agent`.
 ///
 /// # Errors
 /// [`KubeconfigError`]: the operator must provide credentials.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "KUBECONFIG is no flag of ours: it stands behind the flag and before the pod"
+)]
 pub async fn load(
     file: Option<&Path>,
     user_agent: &'static str,
 ) -> Result<kube::Config, KubeconfigError> {
-    let mut config = match file {
-        Some(file) => from_file(file).await?,
-        None => kube::Config::infer()
+    let source = Source::first(file, std::env::var_os("KUBECONFIG"), in_cluster().await);
+    let nothing =
+        |cause: &dyn std::error::Error| KubeconfigError::Nothing(crate::cluster::chain(cause));
+    let mut config = match source {
+        Source::Flag(file) => from_file(file).await?,
+        Source::Variable(files) => from_files(&files).await?,
+        Source::Pod => kube::Config::incluster().map_err(|error| nothing(&error))?,
+        Source::Home => kube::Config::from_kubeconfig(&KubeConfigOptions::default())
             .await
-            .map_err(|error| KubeconfigError::Nothing(crate::cluster::chain(&error)))?,
+            .map_err(|error| nothing(&error))?,
     };
     config
         .headers
@@ -47,14 +85,32 @@ pub async fn load(
 }
 
 async fn from_file(file: &Path) -> Result<kube::Config, KubeconfigError> {
-    let unusable = |cause: &dyn std::error::Error| KubeconfigError::File {
-        file: file.display().to_string(),
-        cause: crate::cluster::chain(cause),
-    };
-    let kubeconfig = Kubeconfig::read_from(file).map_err(|error| unusable(&error))?;
+    let kubeconfig = Kubeconfig::read_from(file).map_err(|error| unusable(file, &error))?;
+    chosen(file, kubeconfig).await
+}
+
+async fn from_files(files: &OsStr) -> Result<kube::Config, KubeconfigError> {
+    let told = Path::new(files);
+    let mut merged = Kubeconfig::default();
+    for file in std::env::split_paths(files).filter(|file| !file.as_os_str().is_empty()) {
+        let one = Kubeconfig::read_from(&file).map_err(|error| unusable(&file, &error))?;
+        merged = merged.merge(one).map_err(|error| unusable(told, &error))?;
+    }
+    chosen(told, merged).await
+}
+
+/// Its current context.
+async fn chosen(file: &Path, kubeconfig: Kubeconfig) -> Result<kube::Config, KubeconfigError> {
     kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default())
         .await
-        .map_err(|error| unusable(&error))
+        .map_err(|error| unusable(file, &error))
+}
+
+fn unusable(file: &Path, cause: &dyn std::error::Error) -> KubeconfigError {
+    KubeconfigError::File {
+        file: file.display().to_string(),
+        cause: crate::cluster::chain(cause),
+    }
 }
 
 /// Whether this process runs in a pod that has a service account.
@@ -80,4 +136,36 @@ pub fn host_name() -> String {
         |_| format!("pid-{}", std::process::id()),
         |name| name.trim().to_owned(),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_flag_goes_before_the_variable_before_the_pod_before_the_home_folder() {
+        let flag = Path::new("/flag");
+        let variable = || Some(OsString::from("/a:/b"));
+        let cases = [
+            (Some(flag), variable(), true, Source::Flag(flag)),
+            (None, variable(), true, Source::Variable("/a:/b".into())),
+            (None, variable(), false, Source::Variable("/a:/b".into())),
+            (None, Some(OsString::new()), true, Source::Pod),
+            (None, None, true, Source::Pod),
+            (None, None, false, Source::Home),
+        ];
+        for (flag, variable, in_pod, expected) in cases {
+            assert_eq!(Source::first(flag, variable, in_pod), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_file_that_cannot_be_used_is_named_and_nothing_else_is_tried() {
+        let refused = from_files(OsStr::new("/nowhere/config")).await.unwrap_err();
+        let text = refused.to_string();
+        assert!(
+            text.starts_with("cannot use kubeconfig /nowhere/config: "),
+            "{text}"
+        );
+    }
 }
