@@ -6,6 +6,7 @@
 )]
 
 mod another;
+mod asked;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +15,7 @@ use std::time::{Duration, Instant};
 pub use another::Another;
 
 use crate::scrape::{idle, metric};
-use crate::{AuditEvent, ControlPlane, Process, assets, eventually};
+use crate::{ControlPlane, Process, assets, eventually};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
@@ -225,43 +226,6 @@ impl Stage {
         .await
     }
 
-    /// The controller's requests so far, whoever's token they carry, without watches, lists, discovery, events and its lease.
-    pub fn audited(&self) -> Vec<AuditEvent> {
-        let mut own = self.plane.requests_by(self.cast.user_agent).unwrap();
-        own.retain(|event| {
-            !matches!(event.verb.as_str(), "watch" | "list")
-                && event.object_ref.as_ref().is_some_and(|object| {
-                    object.resource != "events" && object.resource != "leases"
-                })
-        });
-        own
-    }
-
-    /// As [`Stage::audited`], as `verb path`.
-    pub fn requests(&self) -> Vec<String> {
-        let own = self.audited();
-        own.iter()
-            .map(|event| format!("{} {}", event.verb, event.request_uri))
-            .collect()
-    }
-
-    /// The writes so far to stamped objects: `verb plural/name code`.
-    pub fn writes(&self) -> Vec<String> {
-        let own = self.audited();
-        own.iter()
-            .filter(|event| event.is_write())
-            .filter_map(|event| Some((event, event.object_ref.as_ref()?)))
-            .filter(|(_, object)| object.api_group != "carto.run" && object.subresource.is_empty())
-            .map(|(event, object)| {
-                let code = event
-                    .response_status
-                    .as_ref()
-                    .map_or(0, |status| status.code);
-                format!("{} {}/{} {code}", event.verb, object.resource, object.name)
-            })
-            .collect()
-    }
-
     /// The sum over a metric's series whose line contains all of `parts`.
     pub async fn metric(&self, name: &str, parts: &[&str]) -> Option<f64> {
         metric(self.metrics_port, name, parts).await
@@ -294,7 +258,8 @@ impl Stage {
         self.idle().await;
     }
 
-    /// Reconciles the owner some times once it has settled, and returns what was requested meanwhile.
+    /// Reconciles the owner some times once it has settled, and returns what was requested meanwhile, lists with an owner's
+    /// token and discovery included.
     pub async fn requests_of_reconciles(&self, owner: &str, times: u32) -> Vec<String> {
         let (mut sent, mut since) = (0, Instant::now());
         eventually(
@@ -302,7 +267,7 @@ impl Stage {
             PATIENCE,
             async || {
                 self.reconcile(owner).await;
-                let requests = self.requests();
+                let requests = asked::shown(&self.audited_with_discovery());
                 if requests.len() != sent {
                     (sent, since) = (requests.len(), Instant::now());
                     return Err(requests.last().cloned());
@@ -312,11 +277,11 @@ impl Stage {
             },
         )
         .await;
-        let before = self.requests().len();
+        let before = self.audited_with_discovery().len();
         for _ in 0..times {
             self.reconcile(owner).await;
         }
-        self.requests().split_off(before)
+        asked::shown(&self.audited_with_discovery()).split_off(before)
     }
 
     /// A merge patch by somebody.

@@ -314,6 +314,14 @@ async fn a_kind_that_the_controller_may_not_watch_is_read_with_the_owners_rights
     stage.reconcile("app").await;
     let sink = stage.get("v1", "ConfigMap", "app-sink").await.unwrap();
     assert_eq!(sink["data"]["url"], "https://git.example/app");
+    // And it is read every 30 s: nothing here wakes the controller.
+    let edited = json!({"data": {"url": "edited again"}});
+    stage.edit("v1", "ConfigMap", "app-sink", edited).await;
+    eventually("the slow read has found it", PATIENCE, async || {
+        let sink = stage.get("v1", "ConfigMap", "app-sink").await?;
+        (sink["data"]["url"] == "https://git.example/app").then_some(())
+    })
+    .await;
 
     // Immutable objects are found again, too.
     stage
@@ -325,6 +333,21 @@ async fn a_kind_that_the_controller_may_not_watch_is_read_with_the_owners_rights
         .await;
     stage.ready("runner", "Unknown", "MissingValueAtPath").await;
     stage.reconcile("runner").await;
+    let (before, requests) = (reconciles(&stage).await, stage.requests().len());
+    stage.reconcile("runner").await;
+    let lists = stage
+        .audited()
+        .split_off(requests)
+        .into_iter()
+        .filter(|read| read.verb == "list" && read.user.username == owner)
+        .count();
+    assert!(lists > 0, "its family is listed with the owner's token");
+    stage.idle().await;
+    let reconciled = reconciles(&stage).await - before;
+    assert!(
+        reconciled > f64::from(u32::try_from(lists).unwrap()) - 0.5,
+        "{lists} lists in {reconciled} reconciles"
+    );
     let runs = stage
         .tests()
         .await
@@ -344,6 +367,15 @@ async fn a_kind_that_the_controller_may_not_watch_is_read_with_the_owners_rights
         })
         .await;
     assert_eq!(stage.requests_of_reconciles("app", 3).await, NOTHING);
+}
+
+/// How often any workload was reconciled.
+async fn reconciles(stage: &Stage) -> f64 {
+    let of_kind = ["kind=\"Workload\""];
+    stage
+        .metric("carto_reconcile_total", &of_kind)
+        .await
+        .unwrap()
 }
 
 /// The right to watch what the templates stamp.
