@@ -84,6 +84,14 @@ fn seeded(mut state: u64) -> impl FnMut(u64) -> u64 {
     }
 }
 
+/// The controller's writes so far to what is in the namespace.
+fn own_writes(stage: &Stage) -> usize {
+    let own = stage.audited();
+    own.iter()
+        .filter(|event| event.is_write() && event.request_uri.contains(&stage.namespace))
+        .count()
+}
+
 #[tokio::test]
 async fn killed_at_any_point_it_comes_to_the_same_end() {
     const COUNT: u32 = 50;
@@ -96,12 +104,6 @@ async fn killed_at_any_point_it_comes_to_the_same_end() {
     stage.move_to_new_namespace().await;
     stage.apply(&workloads(COUNT)).await;
     let mut random = seeded(0x5eed);
-    let own_writes = |stage: &Stage| {
-        let own = stage.audited();
-        own.iter()
-            .filter(|event| event.is_write() && event.request_uri.contains(&stage.namespace))
-            .count()
-    };
     for _ in 0..6 {
         // After so many more writes: the point of death depends on the progress, not on the speed of the machine.
         let enough = own_writes(&stage) + 1 + usize::try_from(random(25)).unwrap();
@@ -125,6 +127,100 @@ async fn killed_at_any_point_it_comes_to_the_same_end() {
         .filter(|write| write.starts_with("create tests/") && write.ends_with(" 201"))
         .count();
     assert_eq!(created, 2 * COUNT as usize, "each run was started once");
+    assert_eq!(stage.requests_of_reconciles("app0", 2).await, NOTHING);
+}
+
+/// A step more, whose object keeps its name and loses a field.
+const KEPT: &str = "    - {name: kept, templateRef: {kind: ClusterTemplate, name: kept}}
+---
+apiVersion: carto.run/v1alpha1
+kind: ClusterTemplate
+metadata: {name: kept}
+spec:
+  template:
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: $(workload.metadata.name)$-kept}
+    data: {branch: $(workload.spec.source.git.ref.branch)$, dropped: x}
+";
+
+/// What is not as it is to be when all runs but the newest, all sinks and the field are gone.
+async fn left_to_do(stage: &Stage, count: u32) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let runs = stage.tests().await;
+    if runs.len() != count as usize || runs.iter().any(|run| run["spec"]["value"]["branch"] != "b")
+    {
+        wrong.push(format!("{} runs", runs.len()));
+    }
+    for config in stage.all("v1", "ConfigMap").await {
+        let name = config["metadata"]["name"].as_str().unwrap();
+        let data = &config["data"];
+        let good = match name.rsplit_once('-').map(|(_, end)| end) {
+            Some("moved") => data["url"] == "b",
+            Some("kept") => data["branch"] == "b" && data["dropped"].is_null(),
+            Some("sink") => false,
+            _ => true,
+        };
+        if !good {
+            wrong.push(format!("{name}: {data}"));
+        }
+    }
+    for owner in stage.all("carto.run/v1alpha1", "Workload").await {
+        let status = &owner["status"];
+        if condition(status, "Ready")["status"] != "True" || !status["pendingRemovals"].is_null() {
+            wrong.push(status.to_string());
+        }
+    }
+    wrong
+}
+
+#[tokio::test]
+async fn killed_while_it_deletes_it_leaves_nothing_behind_and_runs_nothing_twice() {
+    const COUNT: u32 = 20;
+    let mut stage = Stage::open().await;
+    let chain = instant(1) + KEPT;
+    stage.apply(&chain).await;
+    stage.apply(&workloads(COUNT)).await;
+    all_ready(&stage, COUNT).await;
+    stage.idle().await;
+    let changed = chain
+        .replace("$-sink}", "$-moved}")
+        .replace(", dropped: x", "");
+    assert_eq!(changed.matches("moved").count(), 1);
+    stage.apply(&changed).await;
+    for number in 0..COUNT {
+        stage
+            .edit_workload(&format!("app{number}"), crate::immutable::branch("b"))
+            .await;
+    }
+    let mut random = seeded(0xdead);
+    for _ in 0..8 {
+        let enough = own_writes(&stage) + 1 + usize::try_from(random(15)).unwrap();
+        eventually("some more writes, or all are done", PATIENCE, async || {
+            own_writes(&stage) >= enough || left_to_do(&stage, COUNT).await.is_empty()
+        })
+        .await;
+        stage.kill_controller();
+        stage.start_controller();
+    }
+    eventually("all is done", PATIENCE, async || {
+        let wrong = left_to_do(&stage, COUNT).await;
+        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+    })
+    .await;
+    stage.idle().await;
+    let writes = stage.writes();
+    let count = |verb: &str, code: &str| {
+        let of_runs = format!("{verb} tests/");
+        writes
+            .iter()
+            .filter(|write| write.starts_with(&of_runs) && write.ends_with(code))
+            .count()
+    };
+    assert_eq!(
+        (count("create", " 201"), count("delete", " 200")),
+        (2 * COUNT as usize, COUNT as usize)
+    );
     assert_eq!(stage.requests_of_reconciles("app0", 2).await, NOTHING);
 }
 
