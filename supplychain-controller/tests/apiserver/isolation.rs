@@ -47,3 +47,62 @@ async fn an_owner_in_another_namespace_does_not_wait_for_three_hundred() {
     })
     .await;
 }
+
+/// How often workloads were reconciled while the sink of `app` came to hold `value`.
+async fn reconciles_until_sink_has(stage: &Stage, manifest: &str, value: &str) -> f64 {
+    let of_kind = ["kind=\"Workload\""];
+    let before = stage.metric("carto_reconcile_total", &of_kind).await;
+    stage.apply(manifest).await;
+    eventually(&format!("the sink has {value}"), PATIENCE, async || {
+        let sink = stage.get("v1", "ConfigMap", "app-sink").await?;
+        let mut values = sink["data"].as_object()?.values();
+        values.any(|one| one == value).then_some(())
+    })
+    .await;
+    stage.idle().await;
+    let after = stage.metric("carto_reconcile_total", &of_kind).await;
+    after.unwrap() - before.unwrap()
+}
+
+#[tokio::test]
+async fn blueprints_and_templates_wake_only_the_owners_that_they_can_concern() {
+    const STRANGERS: u8 = 50;
+    let stage = Stage::open().await;
+    let strangers: Vec<String> = (0..STRANGERS)
+        .map(|number| {
+            crate::immutable::WORKLOAD
+                .replace("name: app", &format!("name: stranger{number}"))
+                .replace("type: web", "type: other")
+        })
+        .collect();
+    stage.apply(&strangers.join("---\n")).await;
+    stage.apply(crate::immutable::WORKLOAD).await;
+    for number in 0..STRANGERS {
+        let stranger = format!("stranger{number}");
+        stage.ready(&stranger, "False", "SupplyChainNotFound").await;
+    }
+    stage.ready("app", "False", "SupplyChainNotFound").await;
+    stage.idle().await;
+    let chain = crate::immutable::instant(3)
+        .replace(
+            "metadata: {name: sink}\nspec:\n",
+            "metadata: {name: sink}\nspec:\n  params: [{name: more, default: none}]\n",
+        )
+        .replace("data: {url:", "data: {more: $(params.more)$, url:");
+    let changed_template = chain.replace("data: {more:", "data: {added: x, more:");
+    let changed_blueprint = changed_template.replace(
+        "  selector: {type: web}\n",
+        "  selector: {type: web}\n  params: [{name: more, value: other}]\n",
+    );
+    for (manifest, value) in [
+        (&chain, "none"),
+        (&changed_template, "x"),
+        (&changed_blueprint, "other"),
+    ] {
+        let reconciles = reconciles_until_sink_has(&stage, manifest, value).await;
+        assert!(
+            reconciles < f64::from(STRANGERS),
+            "{value}: {reconciles} reconciles for one owner"
+        );
+    }
+}
