@@ -4,7 +4,7 @@
 //!  test ──► ControlPlane ──► etcd, kube-apiserver, (kube-controller-manager)   real binaries, own folder, own ports
 //!    │          ▲  ▲
 //!    │          │  └─ FluxSourceController ──► GitServer (git http-backend), OciRegistry (crane); FluxKustomizeController
-//!    │          └──── shared_control_plane(): one for a whole test binary
+//!    │          └──── shared_control_plane(): one for a whole test binary; LossyProxy, which loses its replies
 //!    └──► eventually("what is awaited", limit, probe)
 //! ```
 //!
@@ -18,6 +18,7 @@ pub mod control_plane;
 pub mod eventually;
 pub mod flux;
 pub mod git_server;
+mod lossy_proxy;
 mod manifests;
 pub mod node;
 pub mod oci_registry;
@@ -36,6 +37,7 @@ pub use control_plane::{ControlPlane, ControlPlaneBuilder};
 pub use eventually::{Observation, eventually};
 pub use flux::{FluxKustomizeController, FluxSourceController};
 pub use git_server::GitServer;
+pub use lossy_proxy::LossyProxy;
 pub use node::Node;
 pub use oci_registry::OciRegistry;
 pub use process::Process;

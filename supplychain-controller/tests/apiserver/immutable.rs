@@ -1,8 +1,10 @@
 //! Immutable steps: one object per rendering, and never two for the same (spec 3.8, A.3).
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use test_support::eventually;
+use test_support::{LossyProxy, eventually};
 
 use crate::stage::{PATIENCE, Stage, condition, step};
 
@@ -259,6 +261,28 @@ async fn many_runs_within_a_second_leave_the_newest() {
 
 #[tokio::test]
 async fn a_create_whose_reply_was_lost_is_adopted() {
+    let mut stage = Stage::set().await;
+    let first = AtomicBool::new(true);
+    let loses = move |request: &http::request::Parts| {
+        let creates_a_run =
+            request.method == http::Method::POST && request.uri.path().ends_with("/tests");
+        creates_a_run && first.swap(false, Ordering::SeqCst)
+    };
+    let network = LossyProxy::start(&stage.plane, loses).await.unwrap();
+    stage.start_controller_as(network.kubeconfig());
+    stage.apply(&instant(3)).await;
+    stage.apply(WORKLOAD).await;
+    stage.ready("app", "True", "Ready").await;
+    assert_eq!(network.lost().len(), 1);
+    assert_eq!(stage.tests().await.len(), 1);
+    assert_eq!(
+        stage.requests_of_reconciles("app", 3).await,
+        [] as [String; 0]
+    );
+}
+
+#[tokio::test]
+async fn a_create_that_nothing_shows_is_adopted() {
     let mut stage = Stage::open().await;
     stage.apply(&instant(3)).await;
     stage.apply(WORKLOAD).await;

@@ -1,9 +1,10 @@
 //! Processes and servers that die, objects that are too much (design 3.5).
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 use serde_json::{Value, json};
-use test_support::{ControlPlane, eventually};
+use test_support::{ControlPlane, LossyProxy, eventually};
 
 use crate::chain::strip_times;
 use crate::immutable::instant;
@@ -128,6 +129,40 @@ async fn killed_at_any_point_it_comes_to_the_same_end() {
         .count();
     assert_eq!(created, 2 * COUNT as usize, "each run was started once");
     assert_eq!(stage.requests_of_reconciles("app0", 2).await, NOTHING);
+}
+
+#[tokio::test]
+async fn whatever_replies_are_lost_it_comes_to_the_same_end() {
+    const COUNT: u32 = 20;
+    let mut stage = Stage::open().await;
+    stage.apply(&instant(3)).await;
+    stage.apply(&workloads(COUNT)).await;
+    all_ready(&stage, COUNT).await;
+    let undisturbed = picture(&stage).await;
+
+    stage.kill_controller();
+    stage.move_to_new_namespace().await;
+    let random = Mutex::new(seeded(0x1057));
+    // One write in five: statuses, tokens and events among them.
+    let loses = move |request: &http::request::Parts| {
+        request.method != http::Method::GET && random.lock().unwrap()(5) == 0
+    };
+    let network = LossyProxy::start(&stage.plane, loses).await.unwrap();
+    stage.start_controller_as(network.kubeconfig());
+    stage.apply(&workloads(COUNT)).await;
+    all_ready(&stage, COUNT).await;
+    stage.idle().await;
+    let lost = network.lost();
+    for of in ["POST", "PATCH"] {
+        assert!(lost.iter().any(|asked| asked.starts_with(of)), "{lost:?}");
+    }
+    assert_eq!(picture(&stage).await, undisturbed);
+    let created = stage
+        .writes()
+        .iter()
+        .filter(|write| write.starts_with("create tests/") && write.ends_with(" 201"))
+        .count();
+    assert_eq!(created, 2 * COUNT as usize, "each run was started once");
 }
 
 /// A step more, whose object keeps its name and loses a field.

@@ -1,0 +1,148 @@
+//! A network that loses replies: the API server does what it was asked, and whoever asked does not hear of it.
+
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context as _;
+use http::request::Parts;
+use http::{Request, Response, header};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use kube::Client;
+use kube::client::Body;
+use kube::config::AuthInfo;
+use thiserror::Error;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use crate::ControlPlane;
+
+/// Stands between a process and the API server until it is dropped. A request with a bearer token is passed on with it, any
+/// other as one of the administrator.
+pub struct LossyProxy {
+    kubeconfig: PathBuf,
+    lost: Arc<Mutex<Vec<String>>>,
+    /// Ends with the set.
+    _serving: JoinSet<Infallible>,
+}
+
+/// Ends the connection instead of a reply.
+#[derive(Debug, Error)]
+enum NoReply {
+    #[error("the reply is lost")]
+    Lost,
+    #[error("the API server gave none: {0}")]
+    Failed(#[from] kube::Error),
+    #[error("the request is not whole: {0}")]
+    Request(#[from] hyper::Error),
+}
+
+struct Way {
+    administrator: Client,
+    anonymous: Client,
+    loses: Box<dyn Fn(&Parts) -> bool + Send + Sync>,
+    lost: Arc<Mutex<Vec<String>>>,
+}
+
+impl LossyProxy {
+    /// Loses the replies to requests that `loses` says; they have been carried out then.
+    ///
+    /// # Errors
+    ///
+    /// When no port is free, or no client can be made.
+    pub async fn start(
+        plane: &ControlPlane,
+        loses: impl Fn(&Parts) -> bool + Send + Sync + 'static,
+    ) -> anyhow::Result<Self> {
+        let administrator = plane.config()?;
+        let mut anonymous = administrator.clone();
+        anonymous.auth_info = AuthInfo::default();
+        let lost = Arc::<Mutex<Vec<String>>>::default();
+        let way = Way {
+            administrator: Client::try_from(administrator)?,
+            anonymous: Client::try_from(anonymous)?,
+            loses: Box::new(loses),
+            lost: lost.clone(),
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let port = listener.local_addr()?.port();
+        let kubeconfig = plane.folder().join(format!("lossy-{port}.kubeconfig"));
+        std::fs::write(&kubeconfig, kubeconfig_of(port))
+            .with_context(|| format!("cannot write {}", kubeconfig.display()))?;
+        let mut serving = JoinSet::new();
+        serving.spawn(serve(listener, Arc::new(way)));
+        Ok(Self {
+            kubeconfig,
+            lost,
+            _serving: serving,
+        })
+    }
+
+    /// Leads to the API server by this way.
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    /// Requests whose replies were lost so far: method and path.
+    pub fn lost(&self) -> Vec<String> {
+        self.lost
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+fn kubeconfig_of(port: u16) -> String {
+    format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: lossy\n\
+         clusters: [{{name: lossy, cluster: {{server: 'http://127.0.0.1:{port}'}}}}]\n\
+         contexts: [{{name: lossy, context: {{cluster: lossy, user: nobody}}}}]\n\
+         users: [{{name: nobody, user: {{}}}}]\n"
+    )
+}
+
+async fn serve(listener: TcpListener, way: Arc<Way>) -> Infallible {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => if let Ok((stream, _)) = accepted {
+                connections.spawn(connection(stream, way.clone()));
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}
+
+async fn connection(stream: TcpStream, way: Arc<Way>) {
+    let service = service_fn(|request| pass_on(&way, request));
+    // That it breaks off is what it is for.
+    let _ = http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+async fn pass_on(way: &Way, request: Request<Incoming>) -> Result<Response<Body>, NoReply> {
+    let (mut parts, body) = request.into_parts();
+    parts.headers.remove(header::HOST);
+    let asked = format!("{} {}", parts.method, parts.uri.path());
+    let loses = (way.loses)(&parts);
+    let client = if parts.headers.contains_key(header::AUTHORIZATION) {
+        &way.anonymous
+    } else {
+        &way.administrator
+    };
+    let body = Body::from(body.collect().await?.to_bytes().to_vec());
+    let reply = client.send(Request::from_parts(parts, body)).await?;
+    if loses {
+        way.lost
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(asked);
+        return Err(NoReply::Lost);
+    }
+    Ok(reply)
+}
