@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::api::{Api, STEPS, status_of};
 use crate::args::Args;
 use crate::family::Family;
-use crate::latency::Latency;
+use crate::latency::{Latency, PAUSE};
 use crate::layout::{FLOOR, Owner, owners};
 use crate::objects::{chain_owner, new_revision, owner_status, stamped};
 use crate::seen::{OwnerSeen, Step};
@@ -177,6 +177,7 @@ pub(crate) async fn chains(
     let owners = owners(FLOOR, count);
     let mut samples = Vec::with_capacity(changes);
     for (number, owner) in spread(&owners, changes).enumerate() {
+        tokio::time::sleep(PAUSE).await;
         samples.push(chain(world, owner, steps, format!("change-{number}")).await?);
     }
     Ok(Latency::of(&samples))

@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+/// Between single changes. Back to back, fifty of them are over in a second, which a garbage collection of the API server
+/// covers or does not; and each would meet what the last one left to do.
+pub(crate) const PAUSE: Duration = Duration::from_millis(100);
+
 /// What a set of samples comes to, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]

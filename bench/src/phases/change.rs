@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::api::TEMPLATES;
 use crate::floor::spread;
-use crate::latency::Latency;
+use crate::latency::{Latency, PAUSE};
 use crate::layout::{Owner, step_of};
 use crate::objects::{new_revision, template_name};
 use crate::phases::Stage;
@@ -50,6 +50,7 @@ pub(crate) async fn sources(stage: &mut Stage<'_>, changes: usize) -> anyhow::Re
     let owners = stage.owners();
     let mut samples = Vec::with_capacity(changes);
     for (number, owner) in spread(&owners, changes).enumerate() {
+        tokio::time::sleep(PAUSE).await;
         let sample = source(stage, owner, format!("change-{number}")).await;
         samples.push(sample.map_err(|error| stage.explain(error))?);
     }

@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::api::{RUNNABLES, STEPS, status_of};
 use crate::floor::spread;
-use crate::latency::Latency;
+use crate::latency::{Latency, PAUSE};
 use crate::layout::{FLOOR, Owner, owners};
 use crate::phases::Stage;
 use crate::reruns::objects::{new_input, revision, run, run_key, runnable_status};
@@ -32,6 +32,7 @@ pub(crate) async fn by_bare_client(
     let owners = owners(FLOOR, count);
     let mut samples = Vec::new();
     for owner in spread(&owners, changes.min(count)) {
+        tokio::time::sleep(PAUSE).await;
         samples.push(bare(world, owner, round).await?);
         world
             .client
@@ -77,6 +78,7 @@ pub(crate) async fn by_controller(
     let (owners, input) = (stage.owners(), new_input(&revision(round)));
     let mut samples = Vec::new();
     for owner in spread(&owners, changes.min(stage.count)) {
+        tokio::time::sleep(PAUSE).await;
         let ready = ready_with(world, owner, round);
         let start = Instant::now();
         world
