@@ -64,6 +64,15 @@ pub(crate) struct Args {
         allow_hyphen_values = true
     )]
     pub(crate) more: Vec<String>,
+    /// A further argument of kube-apiserver; may be repeated. Those given replace the default, which turns off the comparison
+    /// of each watch cache with etcd that falls into a run or does not (docs/benchmarks.md).
+    #[arg(
+        long = "api-server-arg",
+        value_name = "ARG",
+        allow_hyphen_values = true,
+        default_value = "--feature-gates=DetectCacheInconsistency=false"
+    )]
+    pub(crate) api_server: Vec<String>,
     /// Where the controller serves its metrics; 0 takes a free port.
     #[arg(long, default_value_t = 0)]
     pub(crate) metrics_port: u16,
@@ -103,6 +112,15 @@ mod tests {
         let args = Args::try_parse_from(["bench", "--owners", "30,300"]).unwrap();
         assert_eq!(args.owners, [30, 300]);
         assert_eq!(Args::try_parse_from(["bench"]).unwrap().owners, [300, 1000]);
+    }
+
+    #[test]
+    fn arguments_of_the_api_server_replace_the_default() {
+        let given = |line: &[&str]| Args::try_parse_from(line).unwrap().api_server;
+        let gate = "--feature-gates=DetectCacheInconsistency=";
+        assert_eq!(given(&["bench"]), [format!("{gate}false")]);
+        let on = format!("{gate}true");
+        assert_eq!(given(&["bench", "--api-server-arg", &on]), [on]);
     }
 
     #[test]

@@ -125,7 +125,7 @@ pub(crate) async fn measure(args: &Args, binary: Option<&Path>) -> anyhow::Resul
     say(&format!(
         "\nN = {count} Runnables, each run again {again} times"
     ));
-    let mut world = World::start(&RUNNABLE).await?;
+    let mut world = World::start(&RUNNABLE, &args.api_server).await?;
     let measured = phases(args, &mut world, binary).await;
     if let Some(folder) = &args.logs {
         world.keep_audit_log(&folder.join("audit-runnable.log"))?;

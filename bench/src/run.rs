@@ -27,7 +27,7 @@ pub(crate) async fn run(
         "\nN = {count} {}s × {} steps",
         family.kind, args.steps
     ));
-    let mut world = World::start(family).await?;
+    let mut world = World::start(family, &args.api_server).await?;
     let run = phases(args, &mut world, count, binary).await;
     if let Some(folder) = &args.logs {
         world.keep_audit_log(&folder.join(format!("audit-{}-{count}.log", family.name)))?;

@@ -55,12 +55,15 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// Starts it.
+    /// Starts it, its API server with these further arguments.
     ///
     /// # Errors
     ///
     /// When the control plane does not start.
-    pub(crate) async fn start(family: &'static Family) -> anyhow::Result<Self> {
+    pub(crate) async fn start(
+        family: &'static Family,
+        api_server_args: &[String],
+    ) -> anyhow::Result<Self> {
         let home = Scratch::new("carto-bench-")?;
         let data = home.path().join("plane");
         // Garbage collection learns of kinds when it starts, and then only every 30 s; so they are there before it.
@@ -71,6 +74,7 @@ impl World {
             .data_dir(&data)
             .controller_manager(true)
             .audit()
+            .extra_apiserver_args(api_server_args)
             .start()
             .await?;
         let client = Api::connect(&plane, CLIENT_AGENT)?;

@@ -117,7 +117,7 @@ pub(crate) async fn measure(args: &Args, binary: &Path) -> anyhow::Result<Fairne
         "\nfairness: one Workload beside {} × {} steps of another namespace",
         args.crowd, args.steps
     ));
-    let mut world = World::start(&SUPPLY_CHAIN).await?;
+    let mut world = World::start(&SUPPLY_CHAIN, &args.api_server).await?;
     for prefix in [CROWD, GUEST, FLOOR] {
         world.furnish(prefix, 1).await?;
     }
