@@ -1,14 +1,15 @@
 //! Events for `kubectl describe`: best effort, bounded, never in the way.
 //!
 //! ```text
-//! record() ─▶ bounded queue ─▶ pace ─▶ series (count up, rate limit; pure) ─▶ POST or PATCH, one at a time
-//!   never waits, drops when full
+//! record() ─▶ bounded lane ─▶ series (count up, rate limit; pure) ─▶ pace ─▶ POST or PATCH, one at a time
+//!   never waits, drops when full; namespaces take turns
 //! ```
 //!
 //! Events must not cost the owners anything: they have a lane of their own with little concurrency, and
-//! what does not fit is dropped and counted. Owners are spread over the writers by uid, so that the
-//! order within an owner stays.
+//! what does not fit is dropped and counted. Nor must a crowd of owners cost those of other namespaces
+//! their events. Owners are spread over the writers by uid, so that the order within an owner stays.
 
+mod lane;
 mod pace;
 mod series;
 #[cfg(test)]
@@ -20,11 +21,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::metrics::{EventOutcome, Metrics};
 use crate::shutdown::Tasks;
+use lane::{Lane, Turns};
 use pace::Pace;
 use series::Series;
 use writer::Writer;
@@ -72,8 +73,10 @@ pub(crate) struct Happening {
 pub struct EventSettings {
     /// Requests under way at once.
     pub writers: usize,
-    /// Events waiting per writer; further ones are dropped.
+    /// Events waiting per writer; further ones are dropped, or take the place of one of a namespace that has more.
     pub queue: usize,
+    /// Events of one namespace waiting per writer; further ones are dropped.
+    pub queue_per_namespace: usize,
     /// The same event within this time is counted up instead of sent anew.
     pub window: Duration,
     /// Events of each type, Normal and Warning, that an owner may send at once.
@@ -93,6 +96,7 @@ impl Default for EventSettings {
         Self {
             writers: 1,
             queue: 8192,
+            queue_per_namespace: 4096,
             window: Duration::from_mins(10),
             burst: 25,
             refill: Duration::from_mins(5),
@@ -103,10 +107,10 @@ impl Default for EventSettings {
     }
 }
 
-/// Takes events. Clones share the queue.
+/// Takes events. Clones share the lanes.
 #[derive(Clone)]
 pub struct EventRecorder {
-    queues: Arc<[mpsc::Sender<Happening>]>,
+    lanes: Arc<[Arc<Lane>]>,
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
     metrics: Arc<Metrics>,
 }
@@ -120,8 +124,9 @@ impl EventRecorder {
         metrics: Arc<Metrics>,
         tasks: &Tasks,
     ) -> Self {
-        let queues = (0..settings.writers.max(1)).map(|_| {
-            let (sender, receiver) = mpsc::channel(settings.queue.max(1));
+        let lanes = (0..settings.writers.max(1)).map(|_| {
+            let turns = Turns::new(settings.queue, settings.queue_per_namespace);
+            let lane = Arc::new(Lane::new(turns));
             let writer = Writer::new(
                 client.clone(),
                 Series::new(settings),
@@ -129,11 +134,11 @@ impl EventRecorder {
                 metrics.clone(),
                 settings.flush,
             );
-            tasks.spawn("events", writer.run(receiver, tasks.token().clone()));
-            sender
+            tasks.spawn("events", writer.run(lane.clone(), tasks.token().clone()));
+            lane
         });
         Self {
-            queues: queues.collect(),
+            lanes: lanes.collect(),
             clock,
             metrics,
         }
@@ -148,20 +153,16 @@ impl EventRecorder {
             at: (self.clock)(),
             involved,
         };
-        if self
-            .queue_of(&happening.involved)
-            .try_send(happening)
-            .is_err()
-        {
+        if self.lane_of(&happening.involved).push(happening).is_some() {
             self.metrics.event(EventOutcome::QueueFull);
         }
     }
 
-    fn queue_of(&self, involved: &InvolvedObject) -> &mpsc::Sender<Happening> {
+    fn lane_of(&self, involved: &InvolvedObject) -> &Lane {
         let mut hasher = DefaultHasher::new();
         involved.uid.hash(&mut hasher);
-        let writers = u64::try_from(self.queues.len()).unwrap_or(1).max(1);
+        let writers = u64::try_from(self.lanes.len()).unwrap_or(1).max(1);
         let index = usize::try_from(hasher.finish() % writers).unwrap_or(0);
-        &self.queues[index]
+        &self.lanes[index]
     }
 }

@@ -316,6 +316,30 @@ async fn a_full_queue_drops_and_counts_and_never_waits() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_guest_s_warning_does_not_wait_for_a_crowd_whose_queue_is_full() {
+    let mut scene = scene(&one_writer());
+    // The writer has no chance to run before the first `await`.
+    for number in 0..10_000 {
+        scene.record(&format!("app{number}"), "m");
+    }
+    let left_out = 10_000 - u64::try_from(EventSettings::default().queue_per_namespace).unwrap();
+    assert_eq!(scene.counted("queue_full"), left_out);
+    let guest = InvolvedObject {
+        namespace: "guests".to_owned(),
+        ..involved("guest")
+    };
+    scene.recorder.record(guest, true, "ResourceFailed", "m");
+    assert_eq!(scene.counted("queue_full"), left_out);
+    assert_eq!(
+        scene.answer(StatusCode::CREATED).await.1,
+        "/api/v1/namespaces/dev/events"
+    );
+    let (_, path, event) = scene.answer(StatusCode::CREATED).await;
+    assert_eq!(path, "/api/v1/namespaces/guests/events");
+    assert_eq!(event["type"], "Warning");
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_overloaded_server_is_asked_again_later_and_a_refusal_is_final() {
     let mut scene = scene(&one_writer());
     let start = tokio::time::Instant::now();

@@ -7,12 +7,12 @@ use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::Value;
-use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
 
 use super::Happening;
+use super::lane::Lane;
 use super::pace::Pace;
 use super::series::{Counted, Created, Request, Series};
 use crate::metrics::{EventOutcome, Metrics};
@@ -47,11 +47,7 @@ impl Writer {
     }
 
     /// Sends until `shutdown`; then what already waits, for a short time.
-    pub(super) async fn run(
-        mut self,
-        mut queue: mpsc::Receiver<Happening>,
-        shutdown: CancellationToken,
-    ) {
+    pub(super) async fn run(mut self, lane: Arc<Lane>, shutdown: CancellationToken) {
         let flush = self.flush;
         let deadline = async {
             shutdown.cancelled().await;
@@ -59,24 +55,22 @@ impl Writer {
         };
         tokio::select! {
             biased;
-            () = self.drain(&mut queue, &shutdown) => {}
+            () = self.drain(&lane, &shutdown) => {}
             () = deadline => {}
         }
-        queue.close();
-        while queue.try_recv().is_ok() {
+        for _ in 0..lane.close() {
             self.metrics.event(EventOutcome::Failed);
         }
     }
 
-    /// Ends when the queue is empty after shutdown.
-    async fn drain(&mut self, queue: &mut mpsc::Receiver<Happening>, shutdown: &CancellationToken) {
+    /// Ends when the lane is empty after shutdown.
+    async fn drain(&mut self, lane: &Lane, shutdown: &CancellationToken) {
         loop {
             let happening = tokio::select! {
                 biased;
-                happening = queue.recv() => happening,
+                happening = lane.next() => happening,
                 () = shutdown.cancelled() => return,
             };
-            let Some(happening) = happening else { return };
             let outcome = self.send(&happening).await;
             self.metrics.event(outcome);
         }
