@@ -30,7 +30,7 @@ impl RunnableController {
     /// A template appeared, changed or went: wakes the Runnables that name it.
     pub(crate) fn template_changed(&self, name: &str) {
         for (key, runnable) in self.shell.owners.all() {
-            if runnable.object()["spec"]["runTemplateRef"]["name"] == name {
+            if runnable.run_template.as_deref() == Some(name) {
                 let key = OwnerKey::new(&*key.namespace, &*key.name);
                 self.shell.scheduler.wake(key, Lane::Fresh, Some(DEBOUNCE));
             }

@@ -18,6 +18,8 @@ pub struct OwnerEntry {
     pub uid: Box<str>,
     /// Labels, to find the owners that a blueprint concerns.
     pub labels: BTreeMap<String, String>,
+    /// Name of the ClusterRunTemplate, of a Runnable, to find the Runnables that a template concerns.
+    pub run_template: Option<Box<str>>,
     /// Its generation.
     pub generation: i64,
     version: u64,
@@ -40,6 +42,9 @@ impl Entry for OwnerEntry {
             version: version_of(&object),
             fingerprint: fingerprint(&object),
             labels,
+            run_template: object["spec"]["runTemplateRef"]["name"]
+                .as_str()
+                .map(Box::from),
             body: object.to_string().into(),
         }
     }
@@ -264,5 +269,17 @@ mod tests {
         );
         assert_eq!(entry.labels.len(), 1);
         assert_eq!(entry.object()["spec"], "text");
+        assert_eq!(entry.run_template, None);
+    }
+
+    #[test]
+    fn the_template_that_a_runnable_names_is_known_without_reading_it_again() {
+        let named = |spec: Value| OwnerEntry::build(json!({"spec": spec}), None).run_template;
+        assert_eq!(
+            named(json!({"runTemplateRef": {"name": "tests"}})).as_deref(),
+            Some("tests")
+        );
+        assert_eq!(named(json!({"runTemplateRef": {"name": 5}})), None);
+        assert_eq!(named(json!({"source": {}})), None);
     }
 }

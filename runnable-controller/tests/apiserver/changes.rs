@@ -1,8 +1,9 @@
 //! Retries, reruns, and inputs that change while a run is going.
 
 use serde_json::json;
+use test_support::Stage;
 
-use crate::stage::{end, open, revision, runs, says};
+use crate::stage::{CAST, TEMPLATE, end, open, revision, runnable, runs, says};
 
 const NOTHING: [String; 0] = [];
 
@@ -87,4 +88,37 @@ async fn a_replaced_run_is_gone_before_the_new_one_starts() {
         })
         .await;
     assert_ne!(runs(&stage, 1).await, [first]);
+}
+
+#[tokio::test]
+async fn a_template_wakes_only_the_runnables_that_name_it() {
+    const STRANGERS: u8 = 20;
+    let stage = Stage::open(CAST).await;
+    let other = |manifest: &str| manifest.replace("name: tests}", "name: other}");
+    stage.apply(&other(TEMPLATE)).await;
+    let strangers: Vec<String> = (0..STRANGERS)
+        .map(|number| other(&runnable(&format!("stranger{number}"), "")))
+        .collect();
+    stage.apply(&strangers.join("---\n")).await;
+    stage.apply(&runnable("app", "")).await;
+    for number in 0..STRANGERS {
+        let stranger = format!("stranger{number}");
+        stage.ready(&stranger, "Unknown", "Unknown").await;
+    }
+    stage.ready("app", "False", "RunTemplateNotFound").await;
+    stage.idle().await;
+    let reconciles = async || {
+        let of_kind = ["kind=\"Runnable\""];
+        let counted = stage.metric("carto_reconcile_total", &of_kind).await;
+        counted.unwrap()
+    };
+    let before = reconciles().await;
+    stage.apply(TEMPLATE).await;
+    runs(&stage, usize::from(STRANGERS) + 1).await;
+    stage.idle().await;
+    let of_one = reconciles().await - before;
+    assert!(
+        of_one < f64::from(STRANGERS),
+        "{of_one} reconciles for one Runnable"
+    );
 }
