@@ -1,4 +1,5 @@
-//! A network that loses replies: the API server does what it was asked, and whoever asked does not hear of it.
+//! A network that loses replies: the API server does what it was asked, and whoever asked does not hear of it. Or it holds
+//! requests back, so that whoever asked can be killed just before they would be carried out.
 
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
@@ -41,10 +42,23 @@ enum NoReply {
     Request(#[from] hyper::Error),
 }
 
+/// What gets lost of a request that is chosen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fault {
+    /// It is carried out, and nobody hears of it.
+    Reply,
+    /// It never arrives.
+    Request,
+}
+
+/// Says of a request and its body whether it is chosen.
+type Loses = Box<dyn Fn(&Parts, &[u8]) -> bool + Send + Sync>;
+
 struct Way {
     administrator: Client,
     anonymous: Client,
-    loses: Box<dyn Fn(&Parts) -> bool + Send + Sync>,
+    fault: Fault,
+    loses: Loses,
     lost: Arc<Mutex<Vec<String>>>,
 }
 
@@ -58,6 +72,22 @@ impl LossyProxy {
         plane: &ControlPlane,
         loses: impl Fn(&Parts) -> bool + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
+        Self::with(plane, Fault::Reply, Box::new(move |parts, _| loses(parts))).await
+    }
+
+    /// Holds back the requests that `holds` says, given head and body: they never reach the API server, and have no reply.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub async fn holding(
+        plane: &ControlPlane,
+        holds: impl Fn(&Parts, &[u8]) -> bool + Send + Sync + 'static,
+    ) -> anyhow::Result<Self> {
+        Self::with(plane, Fault::Request, Box::new(holds)).await
+    }
+
+    async fn with(plane: &ControlPlane, fault: Fault, loses: Loses) -> anyhow::Result<Self> {
         let administrator = plane.config()?;
         let mut anonymous = administrator.clone();
         anonymous.auth_info = AuthInfo::default();
@@ -65,7 +95,8 @@ impl LossyProxy {
         let way = Way {
             administrator: Client::try_from(administrator)?,
             anonymous: Client::try_from(anonymous)?,
-            loses: Box::new(loses),
+            fault,
+            loses,
             lost: lost.clone(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -87,7 +118,7 @@ impl LossyProxy {
         &self.kubeconfig
     }
 
-    /// Requests whose replies were lost so far: method and path.
+    /// Requests that were held back, or whose replies were lost, so far: method and path.
     pub fn lost(&self) -> Vec<String> {
         self.lost
             .lock()
@@ -129,20 +160,29 @@ async fn pass_on(way: &Way, request: Request<Incoming>) -> Result<Response<Body>
     let (mut parts, body) = request.into_parts();
     parts.headers.remove(header::HOST);
     let asked = format!("{} {}", parts.method, parts.uri.path());
-    let loses = (way.loses)(&parts);
+    let body = body.collect().await?.to_bytes();
+    let loses = (way.loses)(&parts, &body).then_some(way.fault);
+    if loses == Some(Fault::Request) {
+        way.note(asked);
+        return std::future::pending().await;
+    }
     let client = if parts.headers.contains_key(header::AUTHORIZATION) {
         &way.anonymous
     } else {
         &way.administrator
     };
-    let body = Body::from(body.collect().await?.to_bytes().to_vec());
+    let body = Body::from(body.to_vec());
     let reply = client.send(Request::from_parts(parts, body)).await?;
-    if loses {
-        way.lost
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(asked);
+    if loses.is_some() {
+        way.note(asked);
         return Err(NoReply::Lost);
     }
     Ok(reply)
+}
+
+impl Way {
+    fn note(&self, asked: String) {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.push(asked);
+    }
 }

@@ -165,6 +165,51 @@ async fn whatever_replies_are_lost_it_comes_to_the_same_end() {
     assert_eq!(created, 2 * COUNT as usize, "each run was started once");
 }
 
+/// Its selector is an atomic map, which a second apply notes on the object (docs/adr/0002).
+const SERVICE: &str = "
+apiVersion: v1
+kind: Service
+metadata: {name: app}
+spec: {selector: {app: x}, ports: [{name: web, port: 80}]}
+";
+const SERVICES: &str =
+    "[{apiGroups: [''], resources: [services], verbs: [get, list, create, patch, delete]}]";
+
+#[tokio::test]
+async fn killed_between_the_two_applies_of_an_object_it_makes_up_for_the_second_once() {
+    const DEATHS: usize = 2;
+    let mut stage = Stage::set().await;
+    stage.grant("services", SERVICES).await;
+    stage.apply(&blueprint_of(&[("service", SERVICE)])).await;
+    stage.apply(crate::immutable::WORKLOAD).await;
+    let noted = async |stage: &Stage| {
+        let object = stage.get("v1", "Service", "app").await;
+        !object.unwrap()["metadata"]["annotations"]["carto.run/unowned"].is_null()
+    };
+    for _ in 0..DEATHS {
+        let is_second = |request: &http::request::Parts, body: &[u8]| {
+            let notes = String::from_utf8_lossy(body).contains("carto.run/unowned");
+            notes && request.method == http::Method::PATCH
+        };
+        let network = LossyProxy::holding(&stage.plane, is_second).await.unwrap();
+        stage.start_controller_as(network.kubeconfig());
+        eventually("the second apply is on its way", PATIENCE, async || {
+            network.lost().len() == 1
+        })
+        .await;
+        stage.kill_controller();
+        assert!(!noted(&stage).await, "the second apply has not arrived");
+    }
+    stage.start_controller();
+    stage.ready("app", "True", "Ready").await;
+    assert!(noted(&stage).await);
+    stage.idle().await;
+    let mut applies = stage.writes();
+    applies.retain(|write| write.starts_with("patch services/app 20"));
+    assert_eq!(applies.len(), DEATHS + 2, "one for each death, two at last");
+    assert_eq!(stage.requests_of_reconciles("app", 3).await, NOTHING);
+}
+
 /// A step more, whose object keeps its name and loses a field.
 const KEPT: &str = "    - {name: kept, templateRef: {kind: ClusterTemplate, name: kept}}
 ---
