@@ -24,6 +24,7 @@ pub mod process;
 pub mod pulse;
 mod raw_object;
 pub mod reflect;
+pub mod refusals;
 pub mod scheduler;
 pub mod shutdown;
 pub mod stamped;

@@ -11,7 +11,7 @@ use controller_kit::submit::{Applicant, SLOW_READ, SubmitError};
 use controller_kit::tokens::Account;
 use jiff::Timestamp;
 use realizer::Outcome;
-use realizer::runnable::{KIND, NotRun, Run, RunTemplate, Runnable, Selected, report_not_run};
+use realizer::runnable::{KIND, NotRun, Run, RunTemplate, Runnable, report_not_run};
 use serde_json::Value;
 use tracing::{Instrument as _, info_span, warn};
 
@@ -109,9 +109,8 @@ impl RunnableController {
         let claims = Claims::of(runnable.object());
         let reads = |kind: &Kind| self.templates.reads(kind);
         let mut walk = Walk::new(&self.shell, &applicant, &claims, &reads);
-        let outcome = self
-            .walk(runnable, template, look.selected, now, &mut walk)
-            .await?;
+        let run = Run::new(runnable, template, look.selected, now);
+        let outcome = self.walk(run, runnable, look.unwatched, &mut walk).await?;
         let mut realized = walk.realized(outcome);
         realized.again = [realized.again, look.again].into_iter().flatten().min();
         realized.awaited.extend(look.awaited);
@@ -120,18 +119,17 @@ impl RunnableController {
 
     async fn walk(
         &self,
+        mut run: Run<'_>,
         runnable: &Runnable,
-        template: &RunTemplate,
-        selected: Selected,
-        now: Timestamp,
+        unwatched: Option<String>,
         walk: &mut Walk<'_>,
     ) -> Result<Outcome, SubmitError> {
-        let mut run = Run::new(runnable, template, selected, now);
         walk.drive(&mut run, &self.ytt).await?;
         walk.watch_remembered(runnable.previous_refs()).await;
         // From here on these kinds are watched for it, and no others.
         let _ = walk.known_objects();
-        let conclusion = run.conclude().with_unwatched(walk.unwatched());
+        let unwatched = walk.unwatched().into_iter().chain(unwatched).collect();
+        let conclusion = run.conclude().with_unwatched(unwatched);
         let failed = walk.remove(conclusion.removals()).await?;
         Ok(conclusion.report(&failed))
     }

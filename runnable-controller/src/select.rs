@@ -5,14 +5,14 @@ use std::time::Duration;
 use controller_kit::mapper::{Kind, MapError, Served};
 use controller_kit::owner::Awaited;
 use controller_kit::stamped::ObjectKey;
-use controller_kit::submit::{SLOW_READ, SubmitError};
+use controller_kit::submit::{SLOW_READ, SubmitError, missing_to_watch};
 use controller_kit::tokens::Account;
 use realizer::SubmitFailureKind;
 use realizer::runnable::{Runnable, SelectError, Selected, select_one};
 use serde_json::Value;
 
 use crate::controller::RunnableController;
-use crate::selections::{Read, Selection};
+use crate::selections::{Matches, Read, Said, Selection};
 
 /// What selecting came to, and what the Runnable waits for besides.
 pub(crate) struct Look {
@@ -20,6 +20,8 @@ pub(crate) struct Look {
     /// Look again after this time: the object is not watched.
     pub(crate) again: Option<Duration>,
     pub(crate) awaited: Vec<Awaited>,
+    /// What is missing to watch the object.
+    pub(crate) unwatched: Option<String>,
 }
 
 impl Look {
@@ -28,6 +30,7 @@ impl Look {
             selected,
             again: None,
             awaited: Vec::new(),
+            unwatched: None,
         }
     }
 
@@ -36,6 +39,7 @@ impl Look {
             selected: Err(error),
             again: Some(SLOW_READ),
             awaited: vec![awaited],
+            unwatched: None,
         }
     }
 }
@@ -66,7 +70,21 @@ impl RunnableController {
             labels: selector.matching_labels.clone(),
             kind,
         };
-        self.read(&key, selection, &served, account).await
+        let rights_changes = self.shell.waiters.rights_changes();
+        let followed = &self.selections;
+        match followed.follow(&key, &selection, &served, rights_changes) {
+            Said::Matches(matches) => {
+                self.read(&key, selection, &served, account, Some(matches))
+                    .await
+            }
+            Said::Nothing => self.read(&key, selection, &served, account, None).await,
+            Said::Refused(why) => {
+                let mut look = self.read(&key, selection, &served, account, None).await?;
+                look.unwatched = Some(missing_to_watch(&served, &why));
+                look.awaited.push(Awaited::Rights(key.namespace));
+                Ok(look)
+            }
+        }
     }
 
     async fn read(
@@ -75,8 +93,8 @@ impl RunnableController {
         selection: Selection,
         served: &Served,
         account: &Account,
+        matches: Option<Matches>,
     ) -> Result<Look, SubmitError> {
-        let matches = self.selections.follow(runnable, &selection, served);
         if let Some(matches) = &matches
             && let Some(read) = self
                 .selections
@@ -117,7 +135,7 @@ impl RunnableController {
         runnable: &ObjectKey,
         selection: Selection,
         account: &Account,
-        matches: crate::selections::Matches,
+        matches: Matches,
         object: Result<Value, SelectError>,
     ) {
         let read = Read {

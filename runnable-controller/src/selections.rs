@@ -5,13 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use controller_kit::cluster::Cluster;
 use controller_kit::mapper::{Kind, Served};
 use controller_kit::reflect::{Change, Entry, Reflector, selected_metadata, version_of};
+use controller_kit::refusals::Refusals;
 use controller_kit::scheduler::{Lane, OwnerKey, Scheduler};
 use controller_kit::shutdown::Tasks;
 use controller_kit::stamped::ObjectKey;
+use controller_kit::submit::SLOW_READ;
 use realizer::runnable::SelectError;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -51,6 +54,17 @@ impl Entry for Match {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Matches(BTreeSet<(Box<str>, u64)>);
 
+/// What the watch of a selection says.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Said {
+    /// What matches.
+    Matches(Matches),
+    /// The controller may not watch it; what the API server says.
+    Refused(String),
+    /// Not listed yet, or one watch too many.
+    Nothing,
+}
+
 /// What a Runnable has read, with whose rights, and what the watch said just before.
 #[derive(Clone)]
 pub(crate) struct Read {
@@ -63,7 +77,31 @@ pub(crate) struct Read {
 struct Watch {
     matches: Arc<Reflector<Match>>,
     users: Arc<Mutex<BTreeSet<ObjectKey>>>,
+    refusals: Arc<Refusals>,
+    /// When it was started, and how often rights had changed until then.
+    since: (Instant, u64),
     cancel: CancellationToken,
+}
+
+impl Watch {
+    fn says(&self) -> Said {
+        if let Some(why) = self.refusals.why() {
+            return Said::Refused(why);
+        }
+        if !self.matches.is_synced() {
+            return Said::Nothing;
+        }
+        let matching = self.matches.all().into_iter();
+        let matching = matching.map(|(_, it)| (it.uid.clone(), it.version));
+        Said::Matches(Matches(matching.collect()))
+    }
+
+    /// Whether it is refused and what that was due to may be over. Nothing but a new listing tells.
+    fn is_worth_another_try(&self, rights_changes: u64) -> bool {
+        let (since, rights) = self.since;
+        let is_due = rights != rights_changes || since.elapsed() >= SLOW_READ;
+        is_due && self.refusals.why().is_some()
+    }
 }
 
 #[derive(Default)]
@@ -90,30 +128,33 @@ impl Selections {
         }
     }
 
-    /// Has the selection watched for this Runnable, which stops to use any other. Says what matches, unless the watch does
-    /// not know yet, cannot be had, or would be one too many.
+    /// Has the selection watched for this Runnable, which stops to use any other. `rights_changes` counts the changes of
+    /// rights so far: after one, or after a while, a watch that was refused is tried again.
     pub(crate) fn follow(
         &self,
         runnable: &ObjectKey,
         selection: &Selection,
         served: &Served,
-    ) -> Option<Matches> {
+        rights_changes: u64,
+    ) -> Said {
         let mut known = self.lock();
         known.release(runnable, Some(selection));
-        if !known.watches.contains_key(selection) && known.watches.len() < MOST_WATCHES {
-            let watch = self.start(selection, served);
-            known.watches.insert(selection.clone(), watch);
+        let held = known.watches.get(selection);
+        let starts = match held {
+            Some(held) => held.is_worth_another_try(rights_changes),
+            None => known.watches.len() < MOST_WATCHES,
+        };
+        if starts {
+            let watch = self.start(selection, served, rights_changes, held);
+            if let Some(refused) = known.watches.insert(selection.clone(), watch) {
+                refused.cancel.cancel();
+            }
         }
-        let watch = known.watches.get(selection)?;
+        let Some(watch) = known.watches.get(selection) else {
+            return Said::Nothing;
+        };
         locked(&watch.users).insert(runnable.clone());
-        watch.matches.is_synced().then(|| {
-            let matching = watch.matches.all().into_iter();
-            Matches(
-                matching
-                    .map(|(_, it)| (it.uid.clone(), it.version))
-                    .collect(),
-            )
-        })
+        watch.says()
     }
 
     /// What the Runnable read when the same objects matched.
@@ -155,7 +196,13 @@ impl Selections {
         });
     }
 
-    fn start(&self, selection: &Selection, served: &Served) -> Watch {
+    fn start(
+        &self,
+        selection: &Selection,
+        served: &Served,
+        rights_changes: u64,
+        refused: Option<&Watch>,
+    ) -> Watch {
         let labels: Vec<String> = selection
             .labels
             .iter()
@@ -167,22 +214,28 @@ impl Selections {
             selection.namespace.as_deref(),
             &labels.join(","),
         );
+        let refusals = refused.map(|refused| Refusals::after(&refused.refusals));
         let watch = Watch {
             matches: Arc::default(),
-            users: Arc::default(),
+            users: refused.map_or_else(Arc::default, |refused| refused.users.clone()),
+            refusals: Arc::new(refusals.unwrap_or_default()),
+            since: (Instant::now(), rights_changes),
             cancel: self.tasks.token().child_token(),
         };
         let (scheduler, users) = (self.scheduler.clone(), watch.users.clone());
-        let wake = move |_: Change<'_, Match>| {
+        let wake = Arc::new(move || {
             for user in locked(&users).iter() {
                 let key = OwnerKey::new(&*user.namespace, &*user.name);
                 scheduler.wake(key, Lane::Progress, None);
             }
-        };
-        let following = watch
-            .matches
-            .clone()
-            .follow(events, watch.cancel.clone(), wake);
+        });
+        let refused = wake.clone();
+        let events = watch.refusals.clone().observe(events, move || refused());
+        let following = watch.matches.clone().follow(
+            events,
+            watch.cancel.clone(),
+            move |_: Change<'_, Match>| wake(),
+        );
         self.tasks.spawn("selection-watch", following);
         watch
     }

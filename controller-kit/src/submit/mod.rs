@@ -259,15 +259,20 @@ impl Submitter {
 
     fn note_unwatched(source: &Source, submitted: &mut Submitted) {
         if let Source::Live(watch, why) = source {
-            let resource = watch.served().qualified();
             submitted.look_again(SLOW_READ);
-            submitted.unwatched = Some(format!(
-                "[{resource}] is read every {} s only, because the controller cannot watch it: {why}; \
-                 grant it the verbs list and watch on {resource}",
-                SLOW_READ.as_secs()
-            ));
+            submitted.unwatched = Some(missing_to_watch(watch.served(), why));
         }
     }
+}
+
+/// What is missing to watch a kind, which is read at [`SLOW_READ`] instead; `why` is what the API server said.
+pub fn missing_to_watch(served: &Served, why: &str) -> String {
+    let resource = served.qualified();
+    format!(
+        "[{resource}] is read every {} s only, because the controller cannot watch it: {why}; \
+         grant it the verbs list and watch on {resource}",
+        SLOW_READ.as_secs()
+    )
 }
 
 fn now() -> Instant {

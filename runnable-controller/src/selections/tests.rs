@@ -3,17 +3,30 @@ use controller_kit::scheduler::SchedulerConfig;
 
 use super::*;
 
+type Reply = Result<http::Response<kube::client::Body>, std::convert::Infallible>;
+
 /// An API server that never answers: which watches there are does not depend on it.
 fn selections() -> Selections {
-    let silent = || {
-        let service = tower::service_fn(|_: http::Request<kube::client::Body>| {
-            std::future::pending::<
-                Result<http::Response<kube::client::Body>, std::convert::Infallible>,
-            >()
-        });
-        kube::Client::new(service, "default")
+    selections_on(kube::Client::new(
+        tower::service_fn(|_: http::Request<kube::client::Body>| std::future::pending::<Reply>()),
+        "default",
+    ))
+}
+
+/// An API server that refuses everything.
+fn refused_selections() -> Selections {
+    let status = serde_json::json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden",
+        "message": "may not", "code": 403});
+    let refuse = move |_: http::Request<kube::client::Body>| {
+        let body = kube::client::Body::from(status.to_string().into_bytes());
+        let reply = http::Response::builder().status(403).body(body).unwrap();
+        std::future::ready(Reply::Ok(reply))
     };
-    let cluster = Cluster::new(silent(), silent(), Arc::new(Metrics::new()));
+    selections_on(kube::Client::new(tower::service_fn(refuse), "default"))
+}
+
+fn selections_on(client: kube::Client) -> Selections {
+    let cluster = Cluster::new(client.clone(), client, Arc::new(Metrics::new()));
     let scheduler = Arc::new(Scheduler::new(SchedulerConfig::default()));
     Selections::new(&cluster, &scheduler, &Tasks::new())
 }
@@ -48,8 +61,8 @@ async fn equal_selections_share_a_watch() {
     let selections = selections();
     for number in 0..3 {
         assert_eq!(
-            selections.follow(&runnable(number), &selection(0), &served()),
-            None
+            selections.follow(&runnable(number), &selection(0), &served(), 0),
+            Said::Nothing
         );
     }
     assert_eq!(watched(&selections), 1);
@@ -59,7 +72,7 @@ async fn equal_selections_share_a_watch() {
 async fn watches_are_bounded_and_a_place_is_given_on() {
     let selections = selections();
     for number in 0..=MOST_WATCHES {
-        let _ = selections.follow(&runnable(number), &selection(number), &served());
+        let _ = selections.follow(&runnable(number), &selection(number), &served(), 0);
     }
     assert_eq!(watched(&selections), MOST_WATCHES);
     let late = selection(MOST_WATCHES);
@@ -67,20 +80,20 @@ async fn watches_are_bounded_and_a_place_is_given_on() {
     selections.release(&runnable(0));
     selections.sweep(&|_| true);
     assert_eq!(watched(&selections), MOST_WATCHES - 1);
-    let _ = selections.follow(&runnable(MOST_WATCHES), &late, &served());
+    let _ = selections.follow(&runnable(MOST_WATCHES), &late, &served(), 0);
     assert!(selections.lock().watches.contains_key(&late));
 }
 
 #[tokio::test]
 async fn a_watch_ends_with_its_last_user() {
     let selections = selections();
-    let _ = selections.follow(&runnable(1), &selection(0), &served());
-    let _ = selections.follow(&runnable(2), &selection(0), &served());
+    let _ = selections.follow(&runnable(1), &selection(0), &served(), 0);
+    let _ = selections.follow(&runnable(2), &selection(0), &served(), 0);
     let cancel = selections.lock().watches[&selection(0)].cancel.clone();
     selections.sweep(&|key| *key != runnable(1));
     assert!(!cancel.is_cancelled());
     // It selects something else now.
-    let _ = selections.follow(&runnable(2), &selection(9), &served());
+    let _ = selections.follow(&runnable(2), &selection(9), &served(), 0);
     selections.sweep(&|_| true);
     assert!(cancel.is_cancelled());
     assert_eq!(watched(&selections), 1);
@@ -109,4 +122,27 @@ async fn what_was_read_holds_for_the_same_matches_and_rights() {
     assert_eq!(read(1, "sa", 1), None);
     selections.release(&runnable(1));
     assert_eq!(read(0, "sa", 1), None);
+}
+
+#[tokio::test]
+async fn a_refused_watch_says_so_and_is_tried_again_when_rights_change() {
+    let selections = refused_selections();
+    let follow = |rights| selections.follow(&runnable(1), &selection(0), &served(), rights);
+    assert_eq!(follow(0), Said::Nothing);
+    let refused = || Said::Refused("may not".to_owned());
+    let patience = std::time::Duration::from_mins(1);
+    test_support::eventually("it is refused", patience, async || follow(0) == refused()).await;
+    let (first, users) = {
+        let known = selections.lock();
+        let watch = &known.watches[&selection(0)];
+        (watch.cancel.clone(), watch.users.clone())
+    };
+    let _ = selections.follow(&runnable(2), &selection(0), &served(), 0);
+    assert!(!first.is_cancelled());
+    assert_eq!(follow(1), refused(), "until the contrary is known");
+    assert!(first.is_cancelled());
+    assert_eq!(watched(&selections), 1);
+    let known = selections.lock();
+    assert!(Arc::ptr_eq(&known.watches[&selection(0)].users, &users));
+    assert_eq!(locked(&users).len(), 2);
 }

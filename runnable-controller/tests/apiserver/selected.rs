@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use test_support::Stage;
+use test_support::stage::{PATIENCE, condition};
+use test_support::{Stage, eventually};
 
 use crate::stage::{CAST, TEMPLATE, runnable, runs, says};
 
@@ -100,4 +101,88 @@ async fn an_object_that_the_runnable_may_not_read_is_not_selected() {
     stage.edit_owner("app", selector).await;
     let message = "failed to list objects in namespace matching selector [map[pipeline:unit]]: secrets is forbidden";
     says(&stage, "TemplateStampFailure", message).await;
+}
+
+/// What the controller needs and runs of kind Test, without the kind that is selected (compare `deploy/install.yaml`).
+const CONTROLLER: &str = r"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: controller}
+rules:
+  - {apiGroups: [carto.run], resources: ['*'], verbs: [list, watch]}
+  - {apiGroups: [carto.run], resources: [runnables/status], verbs: [patch]}
+  - {apiGroups: [test.run], resources: [tests], verbs: [list, watch]}
+  - {apiGroups: [''], resources: [serviceaccounts], verbs: [list, watch]}
+  - {apiGroups: [''], resources: [serviceaccounts/token], verbs: [create]}
+  - {apiGroups: [''], resources: [events], verbs: [create, patch]}
+  - apiGroups: [rbac.authorization.k8s.io]
+    resources: [roles, rolebindings, clusterroles, clusterrolebindings]
+    verbs: [list, watch]
+  - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [list, watch]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: controller}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: controller}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: carto}]
+";
+
+/// As above, of the kind that is selected.
+const SELECTED: &str = r"
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: selected}
+rules: [{apiGroups: [''], resources: [configmaps], verbs: [list, watch]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: selected}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: selected}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: carto}]
+";
+
+#[tokio::test]
+async fn a_selected_kind_that_the_controller_may_not_watch_is_named_until_it_may() {
+    let mut stage = Stage::set(CAST).await;
+    stage.apply(CONTROLLER).await;
+    let template = TEMPLATE.replace("runnable.spec.inputs.revision", "selected.data.image");
+    stage.apply(&template).await;
+    stage.apply(&selectable("one", "first")).await;
+    stage.apply(&runnable("app", SELECTOR)).await;
+    let kubeconfig = stage.plane.kubeconfig_as_user("carto", &[]).unwrap();
+    stage.start_controller_as(&kubeconfig);
+    runs(&stage, 1).await;
+    let forbidden = |runnable: &Value| {
+        let condition = condition(&runnable["status"], "WatchForbidden");
+        condition["message"].as_str().map(str::to_owned)
+    };
+    let named = stage
+        .until("app", "the right is named", |it| forbidden(it).is_some())
+        .await;
+    let message = forbidden(&named).unwrap();
+    let said = "[configmaps] is read every 30 s only, because the controller cannot watch it: configmaps is forbidden: \
+                User \"carto\" cannot list";
+    assert!(message.starts_with(said), "{message}");
+    assert!(
+        message.ends_with("; grant it the verbs list and watch on configmaps"),
+        "{message}"
+    );
+    eventually("an event says so, too", PATIENCE, async || {
+        let events = stage.events().await;
+        let told = format!("Warning WatchForbidden: {message}");
+        if events.contains(&told) {
+            Ok(())
+        } else {
+            Err(events)
+        }
+    })
+    .await;
+
+    stage.apply(SELECTED).await;
+    stage
+        .until("app", "nothing is missing", |it| forbidden(it).is_none())
+        .await;
+    // With the watch, nothing is read that has not changed.
+    assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
+    runs(&stage, 1).await;
 }
