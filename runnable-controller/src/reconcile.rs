@@ -70,7 +70,10 @@ impl RunnableController {
         };
         let template = match self.templates.get(&runnable.run_template) {
             Ok(template) => template,
-            Err(why) => return not_run(why, Vec::new()),
+            Err(why) => {
+                let account = ObjectKey::new(&account.namespace, &account.name);
+                return not_run(why, vec![Awaited::Account(account)]);
+            }
         };
         match self.run(runnable, &template, &account, now).await {
             Ok(realized) => realized,

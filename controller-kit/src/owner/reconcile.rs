@@ -10,7 +10,7 @@ use realizer::{
 use serde_json::Value;
 use tracing::{Instrument as _, info_span, warn};
 
-use super::{Awaited, BlueprintFamily, Claims, OwnerController, Realized, Walk};
+use super::{BlueprintFamily, Claims, OwnerController, Realized, Walk};
 use crate::mapper::Kind;
 use crate::scheduler::{Next, OwnerKey};
 use crate::stamped::ObjectKey;
@@ -147,9 +147,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
             Ok(outcome) => walk.realized(outcome),
             Err(SubmitError::Token(error)) => {
                 let why = Unrealized::ServiceAccountToken(blueprint, crate::cluster::chain(&error));
-                let key = ObjectKey::new(&validated.account.namespace, &validated.account.name);
                 let mut realized = walk.realized(report_unrealized(owner, why, now));
-                realized.awaited.push(Awaited::Account(key));
                 // The account may be fine and the API server not: looked at again, slowly.
                 realized.again = Some(crate::submit::SLOW_READ);
                 realized

@@ -207,10 +207,10 @@ impl OwnerShell {
         owner.is_some_and(|entry| *entry.uid == *uid)
     }
 
-    /// The service account that an owner uses.
+    /// The service account that an owner uses. The owner waits for what becomes of it from now on.
     ///
     /// # Errors
-    /// When there is none: what the owner waits for from now on.
+    /// When there is none: what the owner waits for.
     pub fn account(
         &self,
         owner: &ObjectKey,
@@ -218,12 +218,9 @@ impl OwnerShell {
         name: &str,
     ) -> Result<Account, Awaited> {
         let key = ObjectKey::new(namespace, name);
-        // Waits before it looks again: an account that comes in between would wake nobody.
-        let wait = || {
-            self.waiters.set(owner, &[Awaited::Account(key.clone())]);
-            self.accounts.get(&key)
-        };
-        match self.accounts.get(&key).or_else(wait) {
+        // Waits before it looks: an account that comes or goes in between would wake nobody.
+        self.waiters.add(owner, Awaited::Account(key.clone()));
+        match self.accounts.get(&key) {
             Some(account) => Ok(Account {
                 namespace: namespace.to_owned(),
                 name: name.to_owned(),

@@ -1,7 +1,7 @@
 //! Owners that wait for something outside: a service account, a right, a kind.
 //!
 //! Only speeds things up. After a restart every owner is reconciled anyway, and a missing right is
-//! retried slowly, so nothing here is needed for correctness.
+//! retried slowly, so nothing here is needed for correctness. An account is awaited while it is there, too: it may go.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +11,7 @@ use crate::stamped::ObjectKey;
 /// What an owner waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Awaited {
-    /// A service account.
+    /// A service account: that it comes, goes or is replaced.
     Account(ObjectKey),
     /// A right of accounts in this namespace.
     Rights(Box<str>),
@@ -75,6 +75,21 @@ impl Waiters {
         if !awaited.is_empty() {
             waiting.awaited.insert(owner.clone(), awaited.to_vec());
         }
+    }
+
+    /// One more thing an owner waits for, besides what it said last.
+    pub fn add(&self, owner: &ObjectKey, what: Awaited) {
+        let mut waiting = self.lock();
+        let awaited = waiting.awaited.entry(owner.clone()).or_default();
+        if awaited.contains(&what) {
+            return;
+        }
+        awaited.push(what.clone());
+        waiting
+            .owners
+            .entry(what)
+            .or_default()
+            .insert(owner.clone());
     }
 
     /// The owners that wait for this, which wait no longer.
@@ -150,6 +165,20 @@ mod tests {
             waiters.take(&Awaited::Rights("other".into())),
             BTreeSet::from([owner("a")])
         );
+        assert!(waiters.is_empty());
+    }
+
+    #[test]
+    fn an_owner_may_wait_for_one_thing_more() {
+        let waiters = Waiters::default();
+        let account = || Awaited::Account(owner("sa"));
+        waiters.set(&owner("a"), &[Awaited::Rights("ns".into())]);
+        waiters.add(&owner("a"), account());
+        waiters.add(&owner("a"), account());
+        assert_eq!(waiters.take(&account()), BTreeSet::from([owner("a")]));
+        assert!(waiters.take(&account()).is_empty());
+        waiters.add(&owner("a"), account());
+        waiters.set(&owner("a"), &[]);
         assert!(waiters.is_empty());
     }
 

@@ -12,7 +12,7 @@ use realizer::{
 use super::claims::Claims;
 use super::{Awaited, OwnerShell, Realized};
 use crate::mapper::Kind;
-use crate::stamped::Projection;
+use crate::stamped::{ObjectKey, Projection};
 use crate::submit::{Applicant, SubmitError};
 use crate::ytt::Ytt;
 
@@ -200,7 +200,11 @@ impl<'w> Walk<'w> {
     }
 
     /// What it came to, for the report.
-    pub fn realized(self, outcome: Outcome) -> Realized {
+    pub fn realized(mut self, outcome: Outcome) -> Realized {
+        let account = &self.applicant.account;
+        // That it goes is told at once, not with the next write (spec 6).
+        let account = ObjectKey::new(&account.namespace, &account.name);
+        self.awaited.push(Awaited::Account(account));
         Realized {
             outcome,
             again: self.again,

@@ -173,6 +173,14 @@ subjects: [{{kind: ServiceAccount, name: default, namespace: {namespace}}}]
         ))
         .await;
     runs(&stage, 2).await;
+    // That the account goes is told at once, although there is nothing to run.
+    stage.delete("v1", "ServiceAccount", "default").await;
+    says(
+        &stage,
+        "ServiceAccountError",
+        "ServiceAccount \"default\" not found",
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -199,12 +199,12 @@ async fn an_account_that_comes_late_or_anew_is_used() {
     assert!(took < QUICKLY, "{took:?}");
     stage.ready("app", "True", "Ready").await;
 
-    // Its token dies with it. The namesake is another account.
+    // Its token dies with it, which is told before there is anything to write. The namesake is another account.
     stage.delete("v1", "ServiceAccount", "late").await;
+    stage.ready("app", "False", "ServiceAccountError").await;
     stage
         .edit_workload("app", crate::immutable::branch("b"))
         .await;
-    stage.ready("app", "False", "ServiceAccountError").await;
     account(&stage, "late").await;
     let took = service_is(&stage, "b").await;
     assert!(took < QUICKLY, "{took:?}");
