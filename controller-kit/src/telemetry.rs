@@ -177,8 +177,11 @@ where
 }
 
 #[cfg(test)]
+pub(crate) use tests::logged;
+
+#[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::{Value, json};
     use tracing::{debug, error, info, info_span};
 
     use super::*;
@@ -203,7 +206,7 @@ mod tests {
         }
     }
 
-    fn logged(level: LogLevel, dev: bool, act: impl FnOnce(&LogControl)) -> String {
+    pub(crate) fn logged(level: LogLevel, dev: bool, act: impl FnOnce(&LogControl)) -> String {
         let lines = Lines::default();
         let made = lines.clone();
         let (subscriber, control) = subscriber(level, dev, move || made.clone());
@@ -214,7 +217,7 @@ mod tests {
     #[test]
     fn a_line_is_one_json_object_with_the_owner() {
         let text = logged(LogLevel::Info, false, |_| {
-            let _span = info_span!("reconcile", namespace = "dev", name = "app").entered();
+            let _span = info_span!("reconcile", workload = "dev/app").entered();
             info!(reason = "Ready", "reconciled");
         });
         let line: Value = serde_json::from_str(text.trim()).unwrap();
@@ -223,8 +226,8 @@ mod tests {
             (&"INFO".into(), &"reconciled".into(), &"Ready".into())
         );
         assert_eq!(
-            (&line["span"]["namespace"], &line["span"]["name"]),
-            (&"dev".into(), &"reconcile".into())
+            line["span"],
+            json!({"name": "reconcile", "workload": "dev/app"})
         );
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use controller_kit::cluster::chain;
 use controller_kit::mapper::Kind;
-use controller_kit::owner::{Awaited, Claims, Realized, Subject, Walk};
+use controller_kit::owner::{Awaited, Claims, Realized, Subject, Walk, span};
 use controller_kit::scheduler::{Next, OwnerKey};
 use controller_kit::stamped::ObjectKey;
 use controller_kit::submit::{Applicant, SLOW_READ, SubmitError};
@@ -13,15 +13,13 @@ use jiff::Timestamp;
 use realizer::Outcome;
 use realizer::runnable::{KIND, NotRun, Run, RunTemplate, Runnable, report_not_run};
 use serde_json::Value;
-use tracing::{Instrument as _, info_span, warn};
+use tracing::{Instrument as _, warn};
 
 use crate::controller::RunnableController;
 
 impl RunnableController {
     /// Reconciles one Runnable. Nothing is sent when nothing changed.
     pub(crate) async fn reconcile(&self, key: &OwnerKey) -> Next {
-        let span =
-            info_span!("reconcile", owner = KIND, namespace = %key.namespace, name = %key.name);
         async {
             let Some(runnable) = self.dereference(key) else {
                 self.shell.forget(key);
@@ -39,7 +37,7 @@ impl RunnableController {
             self.shell.forget_if_gone(key, &runnable.uid);
             next
         }
-        .instrument(span)
+        .instrument(span(KIND, key))
         .await
     }
 

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use realizer::{Blueprint, OwnerEvent, Retry, blueprint_status};
-use tracing::warn;
+use tracing::{Instrument as _, warn};
 
 use super::report::write_status;
-use super::{BlueprintEntry, BlueprintFamily, OwnerShell, TemplateEntry, Templates};
+use super::{BlueprintEntry, BlueprintFamily, OwnerShell, TemplateEntry, Templates, log};
 use crate::cluster::encode;
 use crate::events::InvolvedObject;
 use crate::reflect::{Change, Reflector};
@@ -97,13 +97,19 @@ impl<F: BlueprintFamily> OwnerController<F> {
 
     /// Reports on one blueprint: whether its templates are there, and what is wrong with its graph.
     pub async fn reconcile_blueprint(&self, key: &OwnerKey) -> Next {
+        self.report_blueprint(key)
+            .instrument(log::span(F::FAMILY.blueprint_kind(), key))
+            .await
+    }
+
+    async fn report_blueprint(&self, key: &OwnerKey) -> Next {
         let Some(entry) = self.blueprints.get(&ObjectKey::new("", &key.name)) else {
             return Next::Done;
         };
         let blueprint = match &entry.blueprint {
             Ok(blueprint) => blueprint,
             Err(error) => {
-                warn!(name = %key.name, error = %error, "this blueprint cannot be read and selects no owner; correct or delete it");
+                warn!(error = %error, "this blueprint cannot be read and selects no owner; correct or delete it");
                 return Next::Done;
             }
         };
@@ -130,10 +136,13 @@ impl<F: BlueprintFamily> OwnerController<F> {
             )
             .await
             {
-                Ok(_) => self.emit_for_blueprint(key, &entry, &outcome.events),
+                Ok(_) => {
+                    log::tell(&entry.status, &outcome);
+                    self.emit_for_blueprint(key, &entry, &outcome.events);
+                }
                 Err(error) if error.is(http::StatusCode::NOT_FOUND) => return Next::Done,
                 Err(error) => {
-                    warn!(name = %key.name, error = %error, "failed to update status");
+                    warn!(error = %error, "failed to update status");
                     return Next::Backoff;
                 }
             }

@@ -10,6 +10,7 @@
 mod claims;
 mod controller;
 mod entries;
+mod log;
 mod reconcile;
 mod report;
 mod settling;
@@ -23,6 +24,7 @@ pub use entries::{
     AccountEntry, BlueprintEntry, BlueprintFamily, Deliveries, OwnerEntry, SupplyChains,
     TemplateEntry, Templates,
 };
+pub use log::span;
 pub use report::{Realized, Subject};
 pub use settling::Settling;
 pub use shell::{Clock, OwnerKind, OwnerShell, Pending};

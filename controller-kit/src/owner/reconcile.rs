@@ -8,8 +8,9 @@ use realizer::{
     select_blueprint,
 };
 use serde_json::Value;
-use tracing::{Instrument as _, info_span, warn};
+use tracing::{Instrument as _, warn};
 
+use super::log::span;
 use super::{BlueprintFamily, Claims, OwnerController, Realized, Walk};
 use crate::mapper::Kind;
 use crate::scheduler::{Next, OwnerKey};
@@ -32,7 +33,6 @@ struct Validated {
 impl<F: BlueprintFamily> OwnerController<F> {
     /// Reconciles one owner. Nothing is sent when nothing changed.
     pub async fn reconcile(&self, key: &OwnerKey) -> Next {
-        let span = info_span!("reconcile", owner = F::FAMILY.owner_kind(), namespace = %key.namespace, name = %key.name);
         async {
             let Some(dereferenced) = self.dereference(key) else {
                 self.shell.forget(key);
@@ -51,7 +51,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
             self.shell.forget_if_gone(key, &dereferenced.owner.uid);
             next
         }
-        .instrument(span)
+        .instrument(span(F::FAMILY.owner_kind(), key))
         .await
     }
 

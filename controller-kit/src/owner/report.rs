@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::Awaited;
 use super::shell::{OwnerShell, RIGHTS_SETTLE};
+use super::{Awaited, log};
 use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
 use crate::events::InvolvedObject;
 use crate::scheduler::{Next, OwnerKey};
@@ -187,6 +187,7 @@ impl OwnerShell {
             Seen::NotTheLatest
         };
         self.owners.overlay(written);
+        log::tell(&owner.object["status"], outcome);
         self.emit_for_owner(
             owner,
             outcome.events.iter().filter(|event| !event.immediate),

@@ -1,0 +1,166 @@
+//! What the log says of an owner or blueprint: whose line it is, and when `Ready` says something new (spec 8.2).
+
+use api_types::{ConditionStatus, ConditionType};
+use realizer::{Outcome, Retry};
+use serde_json::Value;
+use tracing::{Span, debug, error, error_span, info};
+
+use crate::scheduler::OwnerKey;
+
+/// The span of one reconcile, by which all its lines tell whose they are. It is there at every level, or lines about
+/// errors would have no owner where nothing else is logged.
+pub fn span(kind: &str, key: &OwnerKey) -> Span {
+    match kind {
+        "Workload" => error_span!("reconcile", workload = %key),
+        "Deliverable" => error_span!("reconcile", deliverable = %key),
+        "Runnable" => error_span!("reconcile", runnable = %key),
+        "ClusterSupplyChain" => error_span!("reconcile", "supply chain" = %key),
+        _ => error_span!("reconcile", delivery = %key),
+    }
+}
+
+/// Tells, with the status that was written in place of `previous`, what is new about `Ready`. What is tried again until
+/// it works is an error; what somebody has to change is one that was handled.
+pub(super) fn tell(previous: &Value, outcome: &Outcome) {
+    let message = message(&outcome.status);
+    if says(previous) == Some((outcome.ready.as_str(), &outcome.reason, message)) {
+        return;
+    }
+    let warned = || outcome.events.iter().find(|event| event.warning);
+    let message = if message.is_empty() {
+        warned().map_or("", |event| &event.message)
+    } else {
+        message
+    };
+    let reason = &*outcome.reason;
+    match (outcome.ready, outcome.retry) {
+        (ConditionStatus::True, _) => info!(reason, "ready"),
+        (_, Retry::Backoff) => error!(reason, error = message, "not ready"),
+        (ConditionStatus::False, _) => info!(reason, "handled error" = message, "not ready"),
+        (ConditionStatus::Unknown, _) => {
+            debug!(reason, "handled error" = message, "not ready yet");
+        }
+    }
+}
+
+fn ready(status: &Value) -> Option<&Value> {
+    let conditions = status["conditions"].as_array()?;
+    conditions
+        .iter()
+        .find(|condition| condition["type"] == ConditionType::Ready.as_str())
+}
+
+fn message(status: &Value) -> &str {
+    ready(status)
+        .and_then(|ready| ready["message"].as_str())
+        .unwrap_or_default()
+}
+
+/// Status, reason and message of `Ready`.
+fn says(status: &Value) -> Option<(&str, &str, &str)> {
+    let ready = ready(status)?;
+    let text = |field: &str| ready[field].as_str().unwrap_or_default();
+    Some((text("status"), text("reason"), text("message")))
+}
+
+#[cfg(test)]
+mod tests {
+    use realizer::OwnerEvent;
+    use serde_json::json;
+
+    use super::*;
+    use crate::telemetry::{LogLevel, logged};
+
+    fn outcome(ready: ConditionStatus, reason: &str, message: &str, retry: Retry) -> Outcome {
+        Outcome {
+            status: json!({"conditions": [
+                {"type": "SupplyChainReady", "status": "True", "reason": "Ready", "message": ""},
+                {"type": "Ready", "status": ready.as_str(), "reason": reason, "message": message}]}),
+            changed: true,
+            events: Vec::new(),
+            removals: Vec::new(),
+            retry,
+            ready,
+            reason: reason.to_owned(),
+            again: None,
+            write_now: false,
+        }
+    }
+
+    fn lines(level: LogLevel, act: impl FnOnce()) -> Vec<Value> {
+        let text = logged(level, false, |_| {
+            let key = OwnerKey::new("dev", "app");
+            span("Workload", &key).in_scope(act);
+        });
+        text.lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn every_line_of_a_reconcile_names_the_owner_by_its_kind() {
+        for (kind, field) in [
+            ("Workload", "workload"),
+            ("Deliverable", "deliverable"),
+            ("Runnable", "runnable"),
+            ("ClusterSupplyChain", "supply chain"),
+            ("ClusterDelivery", "delivery"),
+        ] {
+            let text = logged(LogLevel::Error, false, |_| {
+                span(kind, &OwnerKey::new("dev", "app")).in_scope(|| error!("broken"));
+            });
+            let line: Value = serde_json::from_str(text.trim()).unwrap();
+            assert_eq!(line["span"], json!({"name": "reconcile", field: "dev/app"}));
+        }
+    }
+
+    #[test]
+    fn ready_is_told_when_it_says_something_new() {
+        use ConditionStatus::{False, True, Unknown};
+        let rejected = outcome(False, "TemplateRejectedByAPIServer", "no", Retry::Backoff);
+        let failed = outcome(False, "TemplateStampFailure", "wrong", Retry::AwaitChange);
+        let waiting = outcome(Unknown, "MissingValueAtPath", "waiting", Retry::AwaitChange);
+        let ready = outcome(True, "Ready", "", Retry::AwaitChange);
+        let told = lines(LogLevel::Info, || {
+            tell(&json!({}), &rejected);
+            tell(&rejected.status, &rejected);
+            tell(&rejected.status, &failed);
+            tell(&failed.status, &waiting);
+            tell(&waiting.status, &ready);
+            tell(&ready.status, &ready);
+        });
+        let shown: Vec<_> = told
+            .iter()
+            .map(|line| {
+                let text = |field: &str| line[field].as_str().unwrap_or_default();
+                (
+                    text("level"),
+                    text("reason"),
+                    text("error"),
+                    text("handled error"),
+                )
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("ERROR", "TemplateRejectedByAPIServer", "no", ""),
+                ("INFO", "TemplateStampFailure", "", "wrong"),
+                ("INFO", "Ready", "", ""),
+            ]
+        );
+    }
+
+    #[test]
+    fn where_the_condition_is_mute_the_warning_says_why() {
+        let mut unreadable = outcome(ConditionStatus::Unknown, "Unknown", "", Retry::Backoff);
+        unreadable.events.push(OwnerEvent {
+            warning: true,
+            reason: "ResourceFailed".to_owned(),
+            message: "failed to get supply chains".to_owned(),
+            immediate: false,
+        });
+        let told = lines(LogLevel::Error, || tell(&json!(null), &unreadable));
+        assert_eq!(told[0]["error"], "failed to get supply chains");
+    }
+}
