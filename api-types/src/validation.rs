@@ -46,7 +46,7 @@ pub trait PathCheck {
     /// The parser's text.
     fn check_unwrapped(&self, expression: &str) -> Result<(), String>;
 
-    /// Parses an expression as templates do, with the braces added that are missing.
+    /// Parses a path field as templates do: with the braces added that are missing, or in the form `$(a.b)$`.
     ///
     /// # Errors
     ///

@@ -89,14 +89,6 @@ impl Path {
         }
     }
 
-    /// Whether the expression can be parsed.
-    ///
-    /// # Errors
-    /// What evaluation would report.
-    pub fn check(expression: &str) -> Result<(), PathError> {
-        compile(expression).map(|_| ())
-    }
-
     /// The expression as it was given.
     pub fn source(&self) -> &str {
         &self.source
@@ -189,14 +181,14 @@ impl PathCheck for Paths {
 
     fn check_wrapped(&self, expression: &str) -> Result<(), String> {
         // A warning names the field and the path already; what evaluation puts around the cause would say both again.
-        Path::check(expression).map_err(|error| match error {
-            PathError::Parse { cause, .. } => cause,
-            other @ (PathError::Empty
-            | PathError::Find(_)
-            | PathError::MoreQueries(_)
-            | PathError::DoesNotExist(_)
-            | PathError::TooMany(_)) => other.to_string(),
-        })
+        Path::compile_field(expression)
+            .map(|_| ())
+            .map_err(|error| match error {
+                PathFieldError::Path(PathError::Parse { cause, .. }) => cause,
+                other @ (PathFieldError::OldForm { .. } | PathFieldError::Path(_)) => {
+                    other.to_string()
+                }
+            })
     }
 }
 

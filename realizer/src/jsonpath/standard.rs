@@ -31,7 +31,7 @@ impl Standard {
         if depth(expression) > DEEPEST {
             return Err(format!("brackets are nested deeper than {DEEPEST}"));
         }
-        let query = parse_json_path(expression).map_err(|error| error.to_string())?;
+        let query = parse_json_path(expression).map_err(|error| in_one_line(&error.to_string()))?;
         let looks_back = expression.matches('$').count() > 1;
         let behind_name = match query.segments.split_first() {
             Some((Segment::Selector(Selector::Name(name)), rest)) if !looks_back => {
@@ -82,6 +82,20 @@ fn find<'v>(query: &JpQuery, data: &'v Value) -> Result<Vec<Cow<'v, Value>>, Str
         .into_iter()
         .map(|found| Cow::Borrowed(found.val()))
         .collect())
+}
+
+/// The library draws a picture of several lines. Conditions read badly with it, and the API server drops an admission
+/// warning that has a line break.
+fn in_one_line(drawing: &str) -> String {
+    let column = drawing.split_once("--> 1:");
+    let column = column.and_then(|(_, rest)| rest.lines().next());
+    let mut lines = drawing.lines().rev();
+    let cause = lines.find_map(|line| line.trim().strip_prefix("= "));
+    match (cause, column) {
+        (Some(cause), Some(column)) => format!("{cause} at character {column}"),
+        (Some(cause), None) => cause.to_owned(),
+        (None, _) => drawing.split_whitespace().collect::<Vec<_>>().join(" "),
+    }
 }
 
 /// How deep brackets are nested, counting those in quoted text, too: only too strict for paths nobody writes.

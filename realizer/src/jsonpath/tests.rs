@@ -215,11 +215,27 @@ fn paths_with_a_root_are_rfc_9535() {
             assert_eq!(result, Ok(expected), "{expression}");
         }
     }
-    let error = evaluate("$.a-b").unwrap_err();
-    assert!(
-        error.starts_with("evaluate: failed to parse jsonpath '$.a-b': "),
-        "{error}"
-    );
+    for (expression, cause) in [
+        ("$.s[", "expected selector at character 5"),
+        ("$.s[\n", "expected selector"),
+    ] {
+        assert_eq!(
+            evaluate(expression),
+            Err(format!(
+                "evaluate: failed to parse jsonpath '{expression}': {cause}"
+            ))
+        );
+    }
+    for expression in [
+        "$.a-b",
+        "$.a\n\n[",
+        "$.a[?length(@.b]",
+        "$['a'",
+        "$.a[99999999999999999999]",
+    ] {
+        let cause = Paths.check_wrapped(expression).unwrap_err();
+        assert!(!cause.contains(char::is_control), "{cause:?}");
+    }
 }
 
 #[test]
@@ -265,6 +281,13 @@ fn without_wrapping_only_braces_can_be_wrong() {
         Err("empty jsonpath not allowed".to_owned())
     );
     assert_eq!(Paths.check_wrapped("a.b"), Ok(()));
+    for expression in ["$(m.k)$", "$(.m.k)$", " .m.k "] {
+        assert_eq!(Paths.check_wrapped(expression), Ok(()), "{expression}");
+    }
+    assert_eq!(
+        Paths.check_wrapped(r#"conditions.#(type=="Ready").status"#),
+        Err(r#"`conditions.#(type=="Ready").status` is not JSONPath; write `conditions[?(@.type=="Ready")].status`"#.to_owned())
+    );
 }
 
 #[test]
