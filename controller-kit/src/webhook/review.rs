@@ -114,10 +114,23 @@ impl Review {
             response["status"] = json!({"code": 403, "reason": "Forbidden", "message": message});
         }
         if !verdict.warnings.is_empty() {
-            response["warnings"] = json!(verdict.warnings);
+            response["warnings"] = verdict.warnings.iter().map(|text| shown(text)).collect();
         }
         json!({"apiVersion": self.api_version, "kind": "AdmissionReview", "response": response})
     }
+}
+
+/// The API server passes a warning on in a header, and drops one with control characters.
+fn shown(warning: &str) -> String {
+    let mut out = String::with_capacity(warning.len());
+    for character in warning.chars() {
+        if character.is_control() {
+            out.extend(character.escape_default());
+        } else {
+            out.push(character);
+        }
+    }
+    out
 }
 
 fn text(field: Option<&RawValue>) -> Option<String> {

@@ -44,6 +44,19 @@ fn a_denial_carries_exactly_the_message_and_all_warnings() {
 }
 
 #[test]
+fn a_warning_has_no_control_characters_for_which_the_api_server_would_drop_it() {
+    let review = parse(&asked("v1", "CREATE", &json!({}))).unwrap();
+    let verdict = Verdict {
+        error: None,
+        warnings: vec!["[a\nb\u{85}] \"é\" is odd".into()],
+    };
+    assert_eq!(
+        review.answer(&verdict)["response"]["warnings"],
+        json!(["[a\\nb\\u{85}] \"é\" is odd"])
+    );
+}
+
+#[test]
 fn a_deletion_has_no_object() {
     assert_eq!(
         parse(&asked("v1", "DELETE", &Value::Null))
