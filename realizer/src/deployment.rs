@@ -179,8 +179,8 @@ impl Completion {
         }
         Err(NotDone::Condition(format!(
             "status.observedGeneration does not equal metadata.generation: {} != {}",
-            go_format::display(&observed),
-            go_format::display(&generation)
+            go_format::display_exact(&observed),
+            go_format::display_exact(&generation)
         )))
     }
 }

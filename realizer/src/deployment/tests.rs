@@ -94,6 +94,10 @@ fn observed_completion_asks_generation_then_failed_then_succeeded() {
             "not yet: status.observedGeneration does not equal metadata.generation: 1 != 2",
         ),
         (
+            json!({"metadata": {"generation": 2_000_000}, "status": {"observedGeneration": 1_000_000}}),
+            "not yet: status.observedGeneration does not equal metadata.generation: 1000000 != 2000000",
+        ),
+        (
             object(json!({"phase": "Done"})),
             "no generation: jsonpath returned empty list: status.observedGeneration",
         ),
