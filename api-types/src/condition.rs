@@ -11,6 +11,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::json_any;
+
 pub use reason::{Reason, is_valid_reason};
 
 /// The most characters the schema allows in a condition's message.
@@ -234,13 +236,16 @@ impl fmt::Display for ConditionType {
 #[serde(default, rename_all = "camelCase")]
 pub struct ObservedCondition {
     /// What the condition speaks of.
-    #[serde(rename = "type")]
+    #[serde(rename = "type", deserialize_with = "json_any::null_is_absent")]
     pub type_: String,
     /// Any text; see [`ConditionStatus::from_text`].
+    #[serde(deserialize_with = "json_any::null_is_absent")]
     pub status: String,
     /// Any text.
+    #[serde(deserialize_with = "json_any::null_is_absent")]
     pub reason: String,
     /// Any text.
+    #[serde(deserialize_with = "json_any::null_is_absent")]
     pub message: String,
     /// When the status last changed.
     pub last_transition_time: Option<Time>,
@@ -251,7 +256,8 @@ pub struct ObservedCondition {
 impl ObservedCondition {
     /// Reads the conditions at `.status.conditions` of an object; empty when there are none or they do not decode.
     ///
-    /// One entry that does not decode spoils the whole list, as in the Go controller (spec 4.5).
+    /// One entry that does not decode spoils the whole list, as in the Go controller (spec 4.5). `null` decodes to nothing:
+    /// an entry, or a field of one, that is empty.
     ///
     /// ```
     /// use api_types::condition::ObservedCondition;
@@ -266,8 +272,11 @@ impl ObservedCondition {
     pub fn all_of(object: &Value) -> Vec<Self> {
         object
             .pointer("/status/conditions")
-            .and_then(|conditions| Vec::<Self>::deserialize(conditions).ok())
+            .and_then(|conditions| Vec::<Option<Self>>::deserialize(conditions).ok())
             .unwrap_or_default()
+            .into_iter()
+            .map(Option::unwrap_or_default)
+            .collect()
     }
 }
 

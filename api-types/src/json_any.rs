@@ -11,3 +11,12 @@ pub(crate) fn present<'de, D: Deserializer<'de>>(
 ) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
+
+/// Reads `null` as an absent field, as Go does when it decodes into a struct.
+pub(crate) fn null_is_absent<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Deserialize<'de> + Default,
+{
+    Option::<T>::deserialize(deserializer).map(Option::unwrap_or_default)
+}

@@ -89,6 +89,25 @@ fn one_bad_entry_spoils_the_observed_list() {
 }
 
 #[test]
+fn null_spoils_nothing() {
+    let object = json!({"status": {"conditions": [
+        null,
+        {"type": "A", "status": "True", "reason": null, "message": null, "observedGeneration": null},
+        {"type": null, "status": null},
+    ]}});
+    let empty = ObservedCondition::default();
+    let expected = ObservedCondition {
+        type_: "A".to_owned(),
+        status: "True".to_owned(),
+        ..empty.clone()
+    };
+    assert_eq!(
+        ObservedCondition::all_of(&object),
+        [empty.clone(), expected, empty]
+    );
+}
+
+#[test]
 fn awkward_condition_types_give_valid_reasons() {
     for (type_, reason) in [
         ("Ready", "ReadyCondition"),
