@@ -1,9 +1,9 @@
 //! Running ytt: the real binary as a child process, bounded in time and number, its results cached.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
-use std::path::PathBuf;
-use std::process::Stdio;
+use std::fmt::{Display, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -25,7 +25,17 @@ const LONGEST: u64 = 4 * 1024 * 1024;
 /// Larger renderings are not remembered.
 const LARGEST: usize = 256 * 1024;
 
+/// What ytt dies of where a key of a map is no text: JSON has no other keys, YAML has.
+const KEY_IS_NO_TEXT: &str = "panic: Expected key to be string";
+
 type Key = (String, String);
+
+/// In which form ytt writes. JSON leaves no doubt of what is text and what is a number; YAML can have keys like `8080`.
+#[derive(Clone, Copy)]
+enum Form {
+    Json,
+    Yaml,
+}
 
 #[derive(Default)]
 struct Cache {
@@ -95,9 +105,18 @@ impl Ytt {
         tokio::fs::write(file.path(), values)
             .await
             .map_err(passing)?;
+        match self.run_once(call, file.path(), Form::Json).await {
+            Err(failure) if failure.message.starts_with(KEY_IS_NO_TEXT) => {
+                self.run_once(call, file.path(), Form::Yaml).await
+            }
+            rendered => rendered,
+        }
+    }
+
+    async fn run_once(&self, call: &YttCall, values: &Path, form: Form) -> Rendered {
         let mut child = Command::new(&self.binary)
-            .args(["-f", "-", "-o", "json", "--data-values-file"])
-            .arg(file.path())
+            .args(["-f", "-", "-o", form.name(), "--data-values-file"])
+            .arg(values)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -121,12 +140,12 @@ impl Ytt {
             .await
             .unwrap_or_else(|_| Err(passing("signal: killed")))?;
         if status.success() {
-            return first_document(&said).map_err(Into::into);
+            return form.first_document(&said).map_err(Into::into);
         }
         let complained = String::from_utf8_lossy(&complained);
         Err(RenderFailure {
             message: if complained.trim().is_empty() {
-                status.to_string()
+                go_exit(status)
             } else {
                 complained.into_owned()
             },
@@ -199,13 +218,59 @@ fn escape_controls(json: &str) -> String {
     escaped
 }
 
-/// Only the first document counts (spec 3.4).
-fn first_document(output: &[u8]) -> Result<Value, String> {
-    let mut documents = serde_json::Deserializer::from_slice(output).into_iter::<Value>();
-    match documents.next() {
-        Some(Ok(document)) => Ok(document),
-        Some(Err(error)) => Err(format!("the output cannot be read: {error}")),
-        None => Ok(Value::Null),
+/// How Go tells what became of a process.
+fn go_exit(status: ExitStatus) -> String {
+    match status.code() {
+        Some(code) => format!("exit status {code}"),
+        // All that is known to kill it is SIGKILL.
+        None => "signal: killed".to_owned(),
+    }
+}
+
+impl Form {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Yaml => "yaml",
+        }
+    }
+
+    /// Only the first document counts (spec 3.4).
+    fn first_document(self, output: &[u8]) -> Result<Value, String> {
+        let unreadable = |error: &dyn Display| format!("the output cannot be read: {error}");
+        match self {
+            Self::Json => {
+                let mut documents = serde_json::Deserializer::from_slice(output).into_iter();
+                match documents.next() {
+                    Some(Ok(document)) => Ok(document),
+                    Some(Err(error)) => Err(unreadable(&error)),
+                    None => Ok(Value::Null),
+                }
+            }
+            Self::Yaml => {
+                let text = String::from_utf8_lossy(output);
+                let documents: Vec<Value> =
+                    serde_saphyr::from_multiple(&text).map_err(|error| unreadable(&error))?;
+                Ok(documents.into_iter().next().map(whole).unwrap_or_default())
+            }
+        }
+    }
+}
+
+/// As ytt writes JSON: a double without a fraction looks like an integer.
+fn whole(value: Value) -> Value {
+    match value {
+        Value::Number(number) if number.is_f64() => {
+            let text = number.as_f64().map(|double| format!("{double}"));
+            let integer = text.and_then(|text| text.parse::<i64>().ok());
+            integer.map_or(Value::Number(number), Value::from)
+        }
+        Value::Array(items) => items.into_iter().map(whole).collect(),
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(key, value)| (key, whole(value)))
+            .collect(),
+        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other,
     }
 }
 

@@ -34,6 +34,45 @@ async fn only_the_first_document_counts_and_integers_stay_integers() {
     assert_eq!(rendered, Ok(json!({"value": 12_345_678_901_i64})));
 }
 
+const KEYS: &str = r#"#@ load("@ytt:data", "data")
+---
+kind: ConfigMap
+data:
+  8080: web
+  true: "yes"
+  1.5: 1.5
+  big: #@ 10000000 * 1.0
+  texts: ["012", "2001-01-01", "1e3", "0o14", "NaN", "inf", ".inf", "1e", "=", "~", "0x1f", "a\tb"]
+  none: ~
+  v: #@ data.values.v
+---
+2: second
+"#;
+
+/// The Go controller reads YAML, where any scalar may be a key, and makes text of it.
+#[tokio::test]
+async fn keys_that_are_no_text_become_text() {
+    let rendered = ytt()
+        .render("ns", &call(KEYS, &json!({"v": "a\nb: c\n"})))
+        .await;
+    let data = json!({
+        "8080": "web", "true": "yes", "1.5": 1.5, "big": 10_000_000,
+        "texts": ["012", "2001-01-01", "1e3", "0o14", "NaN", "inf", ".inf", "1e", "=", "~", "0x1f", "a\tb"],
+        "none": null, "v": "a\nb: c\n",
+    });
+    assert_eq!(rendered, Ok(json!({"kind": "ConfigMap", "data": data})));
+}
+
+#[tokio::test]
+async fn a_process_that_fails_silently_is_told_as_go_tells_it() {
+    let ytt = Ytt::new("/bin/false".into(), 1, Arc::new(Metrics::new()));
+    let failure = ytt.render("ns", &call(ECHO, &json!({}))).await.unwrap_err();
+    assert_eq!(
+        failure.message,
+        "unable to apply ytt template: exit status 1"
+    );
+}
+
 #[tokio::test]
 async fn a_wrong_template_is_explained_by_ytt() {
     let template = ECHO.replace("data.values.v", "data.values.nope");
@@ -157,7 +196,9 @@ async fn by_argument(binary: &Path, value: &Value) -> Value {
         .write_all(ECHO.as_bytes())
         .await
         .unwrap();
-    first_document(&child.wait_with_output().await.unwrap().stdout).unwrap()
+    Form::Json
+        .first_document(&child.wait_with_output().await.unwrap().stdout)
+        .unwrap()
 }
 
 /// Upstream fails on these: its argument is read as YAML, which refuses them.
@@ -216,6 +257,10 @@ kill -KILL $$"#;
     let call = call(ECHO, &json!({}));
     let failure = ytt.render("ns", &call).await.unwrap_err();
     assert!(failure.passes_by_itself, "{failure:?}");
+    assert_eq!(
+        failure.message,
+        "unable to apply ytt template: signal: killed"
+    );
     assert_eq!(
         ytt.render("ns", &call).await,
         Ok(json!("done")),
