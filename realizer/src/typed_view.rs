@@ -4,6 +4,8 @@
 //! depending on its Go type: the *typed* view. What leaves a struct as JSON (ytt, or a path that ends at an object)
 //! has empty fields left out: the *json* view. Manifests came to depend on both.
 
+mod quantity;
+
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
@@ -69,6 +71,10 @@ enum Shape {
     Opaque,
     /// A field that JSON always carries, of any type (`metav1.Time`, required fields): unset is `null`.
     Kept,
+    /// A quantity: never unset, or it is 0.
+    Quantity,
+    /// A map of quantities: unset is `null`.
+    Quantities,
     /// A struct: never unset.
     Struct(&'static [(&'static str, Self)]),
     /// A pointer to a struct: unset is `null`.
@@ -79,7 +85,7 @@ enum Shape {
     List(&'static [(&'static str, Self)]),
 }
 
-use Shape::{Kept, List, Number, Opaque, Pointer, Struct, Text, Texts};
+use Shape::{Kept, List, Number, Opaque, Pointer, Quantities, Quantity, Struct, Text, Texts};
 
 type Fields = [(&'static str, Shape)];
 
@@ -91,7 +97,8 @@ impl Shape {
             (Number, None) => Value::from(0),
             (Struct(fields), None) => fill_fields(fields, &Map::new()),
             (Texts | List(_), None) => Value::Array(Vec::new()),
-            (Opaque | Kept | Pointer(_), None) => Value::Null,
+            (Opaque | Kept | Pointer(_) | Quantities, None) => Value::Null,
+            (Quantity | Quantities, value) => quantities(self, value),
             (Struct(fields) | Pointer(fields), Some(Value::Object(object))) => {
                 fill_fields(fields, object)
             }
@@ -106,6 +113,7 @@ impl Shape {
     fn omit(&self, value: Option<&Value>) -> Value {
         let value = value.filter(|value| !value.is_null());
         match (self, value) {
+            (Quantity | Quantities, value) => quantities(self, value),
             (Struct(fields), None) => omit_fields(fields, &Map::new()),
             (Struct(fields) | Pointer(fields), Some(Value::Object(object))) => {
                 omit_fields(fields, object)
@@ -121,15 +129,27 @@ impl Shape {
     /// Whether Go's `omitempty` leaves the field out.
     fn is_omitted(&self, value: Option<&Value>) -> bool {
         let Some(value) = value.filter(|value| !value.is_null()) else {
-            return !matches!(self, Struct(_) | Kept);
+            return !matches!(self, Struct(_) | Kept | Quantity);
         };
         match (self, value) {
             (Text, Value::String(text)) => text.is_empty(),
             (Number, Value::Number(number)) => number.as_i64() == Some(0),
             (List(_) | Texts | Opaque, Value::Array(items)) => items.is_empty(),
-            (Opaque, Value::Object(entries)) => entries.is_empty(),
+            (Opaque | Quantities, Value::Object(entries)) => entries.is_empty(),
             _ => false,
         }
+    }
+}
+
+/// The same in both views.
+fn quantities(shape: &Shape, value: Option<&Value>) -> Value {
+    match (shape, value) {
+        (Quantities, Some(Value::Object(entries))) => entries
+            .iter()
+            .map(|(name, value)| (name.clone(), quantity::shown(value)))
+            .collect(),
+        (Quantity, None) => Value::from("0"),
+        (_, value) => value.map(quantity::shown).unwrap_or_default(),
     }
 }
 
@@ -169,8 +189,8 @@ const WORKLOAD: Shape = Struct(&[
             (
                 "resources",
                 Pointer(&[
-                    ("limits", Opaque),
-                    ("requests", Opaque),
+                    ("limits", Quantities),
+                    ("requests", Quantities),
                     ("claims", List(&[("name", Text)])),
                 ]),
             ),
@@ -316,7 +336,7 @@ const ENV_VAR: &Fields = &[
                 Pointer(&[
                     ("containerName", Text),
                     ("resource", Text),
-                    ("divisor", Opaque),
+                    ("divisor", Quantity),
                 ]),
             ),
             ("configMapKeyRef", Pointer(KEY_SELECTOR)),

@@ -78,7 +78,7 @@ fn set_fields_stay_as_they_are() {
         "source": {"git": {"url": "u", "ref": {"branch": "main", "tag": "t", "commit": "c"}}, "image": "i", "subPath": "s"},
         "build": {"env": [{"name": "A", "value": "1"}]},
         "image": "img",
-        "resources": {"limits": {"cpu": 1}},
+        "resources": {"limits": {"cpu": "1"}},
         "serviceAccountName": "sa",
         "unheardOf": {"by": "go"},
     });
@@ -101,6 +101,25 @@ fn set_fields_stay_as_they_are() {
             Some(expected),
             "json {pointer}"
         );
+    }
+}
+
+#[test]
+fn quantities_are_canonical_text_in_both_views() {
+    let divisor = |divisor: Value| json!({"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": divisor}}});
+    let views = workload(json!({
+        "resources": {"limits": {"cpu": 2, "memory": "1024Mi"}, "requests": {"cpu": "0.5"}},
+        "env": [divisor(json!(null)), divisor(json!("1000m"))],
+    }));
+    for view in [&views.typed, &views.json] {
+        let limits = view.pointer("/spec/resources/limits");
+        assert_eq!(limits, Some(&json!({"cpu": "2", "memory": "1Gi"})));
+        let requests = view.pointer("/spec/resources/requests");
+        assert_eq!(requests, Some(&json!({"cpu": "500m"})));
+        for (index, expected) in [(0, "0"), (1, "1")] {
+            let pointer = format!("/spec/env/{index}/valueFrom/resourceFieldRef/divisor");
+            assert_eq!(view.pointer(&pointer), Some(&json!(expected)));
+        }
     }
 }
 
