@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::outputs::{Output, OutputValues};
 use crate::redaction::REDACTED;
-use crate::{Observed, Submission, go_format};
+use crate::{Observed, Precondition, Submission, go_format};
 
 /// What is in an environment: annotation `carto.run/environment`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -163,7 +163,7 @@ pub(crate) enum Decision {
     /// It is submitted, with this record in it.
     Submit {
         record: Record,
-        precondition: Option<u64>,
+        precondition: Precondition,
     },
     /// The environment is kept as it is.
     Hold(Record),
@@ -178,10 +178,11 @@ pub(crate) fn decide(
     now: Timestamp,
 ) -> Decision {
     let record = live.and_then(|live| Record::of(&live.observed.object));
-    let version = live
-        .filter(|live| live.in_place)
-        .map(|live| live.observed.version)
-        .filter(|version| *version > 0);
+    let precondition = match live.filter(|live| live.in_place) {
+        None => Precondition::Absent,
+        Some(live) if live.observed.version == 0 => Precondition::None,
+        Some(live) => Precondition::Version(live.observed.version),
+    };
     if let Some(record) = &record {
         let same = record.arrival.rendered == rendered
             && record.arrival.revision == incoming.revision
@@ -189,7 +190,7 @@ pub(crate) fn decide(
         if same {
             return Decision::Submit {
                 record: record.clone(),
-                precondition: version,
+                precondition,
             };
         }
         if !known.is_free(record.arrival.number) {
@@ -206,7 +207,7 @@ pub(crate) fn decide(
             started: api_types::condition::whole_seconds(&Time(now)),
             secret: incoming.secret,
         }),
-        precondition: version,
+        precondition,
     }
 }
 

@@ -106,9 +106,22 @@ pub struct Submission {
     /// The leading field names of every path that will be read on the object
     /// (`Template::observed_prefixes`); an empty one means all of it.
     pub reads: std::sync::Arc<[Vec<String>]>,
-    /// The resourceVersion that the live object must have for a mutable one to be written, when the decision to write
-    /// depends on what it holds; a writer that acts on older knowledge is refused by the API server.
-    pub precondition: Option<u64>,
+    /// What must be there for a mutable object to be written.
+    pub precondition: Precondition,
+}
+
+/// What a write is bound to, when the decision to write depends on what is there; a writer that acts on older knowledge is
+/// refused by the API server ([`SubmitFailureKind::Stale`]). A further write of the same submission is bound to the one
+/// before it, then.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Precondition {
+    /// Nothing.
+    #[default]
+    None,
+    /// There is no such object.
+    Absent,
+    /// The object has this resourceVersion.
+    Version(u64),
 }
 
 /// What came of [`Step::Look`]: the mutable object if it is there, or all members of an immutable family in ascending

@@ -26,7 +26,8 @@ use crate::prepare::{Asked, Withheld};
 use crate::realization::Realization;
 use crate::step_end::{StepEnd, StepResult};
 use crate::{
-    Lifecycle, Looked, Observation, Observed, Step, Submission, Template, canonical, stamp,
+    Lifecycle, Looked, Observation, Observed, Precondition, Step, Submission, Template, canonical,
+    stamp,
 };
 
 /// What is being asked about a step, as far as environments are concerned.
@@ -221,7 +222,7 @@ impl Realization<'_> {
             lifecycle: Lifecycle::Mutable,
             family: BTreeMap::new(),
             reads: reads.into(),
-            precondition: None,
+            precondition: Precondition::None,
         });
         let asked = Asked {
             template,

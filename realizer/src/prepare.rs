@@ -12,8 +12,8 @@ use crate::outputs::Output;
 use crate::redaction::scrub;
 use crate::stamp::WantedLabels;
 use crate::{
-    Blueprint, ObjectRef, Owner, RenderFailure, Rendered, Step, Submission, SubmitFailureKind,
-    Template, TemplateSource, TemplateState, canonical, matching, params, stamp,
+    Blueprint, ObjectRef, Owner, Precondition, RenderFailure, Rendered, Step, Submission,
+    SubmitFailureKind, Template, TemplateSource, TemplateState, canonical, matching, params, stamp,
 };
 
 /// One step about to be submitted.
@@ -212,7 +212,7 @@ impl Preparing<'_> {
             lifecycle: template.lifecycle,
             family,
             reads: template.reads(),
-            precondition: None,
+            precondition: Precondition::None,
         })
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api_types::{EventReason, labels};
 use http::StatusCode;
-use realizer::{Observation, Submission, Write};
+use realizer::{Observation, Precondition, Submission, Write};
 use serde_json::{Value, json};
 
 use super::contest::Rendering;
@@ -110,7 +110,7 @@ impl Submitter {
                 submission,
                 source,
                 tolerated.as_deref(),
-                precondition(submission, held.as_deref()),
+                bound_to(submission.precondition),
                 held.is_some(),
             )
             .await?;
@@ -132,7 +132,7 @@ impl Submitter {
                     submission,
                     source,
                     unowned.as_deref(),
-                    still_ours(submission, &stamped),
+                    still_ours(submission.precondition, &stamped),
                     true,
                 )
                 .await?;
@@ -313,21 +313,18 @@ impl Submitter {
     }
 }
 
-/// The version that the first write is bound to, where it depends on what is there.
-fn precondition(submission: &Submission, held: Option<&Stamped>) -> Option<u64> {
-    let nothing_there = || (is_environment(submission) && held.is_none()).then_some(NOTHING_THERE);
-    submission.precondition.or_else(nothing_there)
+/// The version that the first write is bound to.
+fn bound_to(precondition: Precondition) -> Option<u64> {
+    match precondition {
+        Precondition::None => None,
+        Precondition::Absent => Some(NOTHING_THERE),
+        Precondition::Version(version) => Some(version),
+    }
 }
 
 /// The version that a write upon our own is bound to: another process may have come in between.
-fn still_ours(submission: &Submission, written: &Stamped) -> Option<u64> {
-    is_environment(submission).then_some(written.resource_version)
-}
-
-fn is_environment(submission: &Submission) -> bool {
-    submission.object["metadata"]["annotations"]
-        .get(labels::ENVIRONMENT)
-        .is_some()
+fn still_ours(precondition: Precondition, written: &Stamped) -> Option<u64> {
+    (precondition != Precondition::None).then_some(written.resource_version)
 }
 
 /// What the step stamped before; a rendering that changes may change its name, too.

@@ -85,7 +85,7 @@ mod tests {
             lifecycle: Lifecycle::Mutable,
             family: BTreeMap::new(),
             reads: [].into(),
-            precondition: None,
+            precondition: realizer::Precondition::None,
         };
         for number in 0..REMEMBERED + 100 {
             let kind = Kind::new("g/v1", format!("K{number}"));

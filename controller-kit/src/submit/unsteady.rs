@@ -121,7 +121,7 @@ mod tests {
             lifecycle: realizer::Lifecycle::Mutable,
             family: labels,
             reads: Vec::new().into(),
-            precondition: None,
+            precondition: realizer::Precondition::None,
         }
     }
 

@@ -84,11 +84,11 @@ fn an_environment_is_free_only_when_status_says_so_of_every_validation_and_this_
     let cases = [
         (
             status(3, &[("one", Succeeded), ("two", Failed)]),
-            "submit 4 at Some(7)",
+            "submit 4 at Version(7)",
         ),
         (
             status(3, &[("one", TimedOut), ("two", Skipped)]),
-            "submit 4 at Some(7)",
+            "submit 4 at Version(7)",
         ),
         (status(3, &[("one", Succeeded), ("two", Running)]), "hold 3"),
         (status(3, &[("one", Pending), ("two", Failed)]), "hold 3"),
@@ -112,7 +112,7 @@ fn an_environment_is_free_only_when_status_says_so_of_every_validation_and_this_
 fn what_is_there_is_rendered_again_as_it_is() {
     let record = arrived(3, "B");
     let live = observed(Some(&record.text));
-    assert_eq!(decided(Some(&live), true, None), "submit 3 at Some(7)");
+    assert_eq!(decided(Some(&live), true, None), "submit 3 at Version(7)");
 }
 
 #[test]
@@ -127,9 +127,9 @@ fn another_rendering_of_the_same_revision_is_another_arrival() {
 fn an_object_without_a_record_is_free() {
     for annotation in [None, Some("no record")] {
         let live = observed(annotation);
-        assert_eq!(decided(Some(&live), true, None), "submit 1 at Some(7)");
+        assert_eq!(decided(Some(&live), true, None), "submit 1 at Version(7)");
     }
-    assert_eq!(decided(None, true, None), "submit 1 at None");
+    assert_eq!(decided(None, true, None), "submit 1 at Absent");
 }
 
 #[test]
@@ -143,14 +143,17 @@ fn an_object_elsewhere_locks_but_is_no_precondition() {
             ("two", ValidationVerdict::Failed),
         ],
     );
-    assert_eq!(decided(Some(&live), false, Some(&free)), "submit 4 at None");
+    assert_eq!(
+        decided(Some(&live), false, Some(&free)),
+        "submit 4 at Absent"
+    );
 }
 
 #[test]
 fn numbers_go_on_from_what_status_remembers_of_an_object_that_is_gone() {
     assert_eq!(
         decided(None, true, Some(&status(8, &[]))),
-        "submit 9 at None"
+        "submit 9 at Absent"
     );
 }
 

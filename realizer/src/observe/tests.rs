@@ -42,7 +42,7 @@ fn submission(object: Value) -> Submission {
         lifecycle: Lifecycle::Mutable,
         family: [("a", "b".parse().unwrap()), ("c", "d".parse().unwrap())].into(),
         reads: Vec::new().into(),
-        precondition: None,
+        precondition: crate::Precondition::None,
     }
 }
 

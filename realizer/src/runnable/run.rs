@@ -16,8 +16,8 @@ use crate::context::Context;
 use crate::redaction::{self, scrub};
 use crate::stamp::{WantedLabels, check_submittable, decorate, display_name};
 use crate::{
-    AskFeed, Lifecycle, Looked, Observation, Observed, Rendered, Step, Submission, SubmitFailure,
-    SubmitFailureKind, Write, canonical,
+    AskFeed, Lifecycle, Looked, Observation, Observed, Precondition, Rendered, Step, Submission,
+    SubmitFailure, SubmitFailureKind, Write, canonical,
 };
 
 /// What stands for the name of a step, which a Runnable does not have.
@@ -194,7 +194,7 @@ impl<'a> Run<'a> {
             lifecycle: Lifecycle::Immutable,
             family: labels,
             reads: self.template.reads(),
-            precondition: None,
+            precondition: Precondition::None,
         })
     }
 

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use realizer::{
-    Blueprint, Family, Observation, Observed, Owner, Realization, Retry, Step, Submission,
-    SubmitFailure, SubmitFailureKind, Template, TemplateSource, TemplateState, Write,
+    Blueprint, Family, Observation, Observed, Owner, Precondition, Realization, Retry, Step,
+    Submission, SubmitFailure, SubmitFailureKind, Template, TemplateSource, TemplateState, Write,
 };
 use serde_json::{Value, json};
 
@@ -327,6 +327,9 @@ impl Shell {
             .borrow_mut()
             .insert(revision, record["rendered"].as_str().unwrap().to_owned());
         let live = world.environment.as_ref();
+        let there = live.map_or(Precondition::Absent, |live| {
+            Precondition::Version(version_of(live))
+        });
         let write = match live {
             Some(live) if live.revision == revision => {
                 assert_eq!(
@@ -336,9 +339,7 @@ impl Shell {
                 );
                 Write::Unchanged
             }
-            Some(live)
-                if submission.precondition != Some(version_of(live)) && self.fault.is_none() =>
-            {
+            _ if submission.precondition != there && self.fault.is_none() => {
                 return Observation::Failed(SubmitFailure {
                     kind: SubmitFailureKind::Stale,
                     message: "patch: the object has been modified".to_owned(),
