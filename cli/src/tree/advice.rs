@@ -1,105 +1,18 @@
 //! What to do next, by the reason of the condition that says why nothing moves.
 
-use std::fmt;
-
-use api_types::{BlueprintSpec, Condition, ConditionStatus, ConditionType, Reason};
+mod rejection;
+mod subject;
+mod wiring;
 
 use api_types::status::StampedRef;
-use realizer::Family;
+use api_types::{Condition, ConditionStatus, ConditionType, Reason};
 
-use super::{OwnerView, Step};
-use crate::target::TargetKind;
+pub(super) use subject::Subject;
 
-/// The owner that advice is about; displays as `workload dev/web-app`.
-pub(super) struct Subject<'a> {
-    family: Family,
-    namespace: &'a str,
-    name: &'a str,
-    blueprint: &'a str,
-    account: String,
-    account_namespace: &'a str,
-}
-
-impl fmt::Display for Subject<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} {}/{}",
-            self.family.owner_word(),
-            self.namespace,
-            self.name
-        )
-    }
-}
-
-impl<'a> Subject<'a> {
-    pub(super) fn new(
-        family: Family,
-        owner: &'a OwnerView,
-        blueprint: Option<&'a BlueprintSpec>,
-    ) -> Self {
-        let namespace = owner.metadata.namespace.as_str();
-        let lent = blueprint.and_then(|spec| spec.service_account_ref.as_ref());
-        let own = owner
-            .spec
-            .service_account_name
-            .as_deref()
-            .filter(|name| !name.is_empty());
-        // The owner's choice wins and is in its own namespace (spec 3.9).
-        let (account, account_namespace) = match (own, lent) {
-            (Some(own), _) => (own, namespace),
-            (None, Some(lent)) => (
-                lent.name.as_str(),
-                lent.namespace
-                    .as_deref()
-                    .filter(|name| !name.is_empty())
-                    .unwrap_or(namespace),
-            ),
-            (None, None) => ("default", namespace),
-        };
-        Self {
-            family,
-            namespace,
-            name: &owner.metadata.name,
-            blueprint: owner.chosen.name.as_deref().unwrap_or_default(),
-            account: account.to_owned(),
-            account_namespace,
-        }
-    }
-
-    /// Nothing was written: the controller does not run, or is behind.
-    pub(super) fn check_controller(&self) -> String {
-        check_controller(TargetKind::Owner(self.family).controller())
-    }
-
-    fn look_at_controller_log(&self) -> String {
-        let controller = TargetKind::Owner(self.family).controller();
-        format!(
-            "it is tried again by itself; if it stays, read the log: kubectl logs -n carto-system deployment/{controller}"
-        )
-    }
-
-    fn compare_selectors(&self) -> String {
-        format!(
-            "compare the labels (kubectl get {} {} -n {} --show-labels) with the selectors (kubectl get {} -o custom-columns=NAME:.metadata.name,SELECTOR:.spec.selector)",
-            self.family.owner_word(),
-            self.name,
-            self.namespace,
-            self.family.blueprint_plural(),
-        )
-    }
-
-    fn read_blueprint(&self) -> String {
-        format!(
-            "kubectl describe {} {}",
-            self.family.blueprint_plural(),
-            self.blueprint
-        )
-    }
-}
+use super::Step;
 
 /// For what hinders the owner before any step is tried, or when no step explains it.
-pub(super) fn for_owner(subject: &Subject<'_>, condition: &Condition) -> String {
+pub(super) fn for_owner(subject: &Subject<'_>, steps: &[Step], condition: &Condition) -> String {
     let words = subject.family.blueprint_words();
     let by_reason: [(&[Reason], String); 5] = [
         (
@@ -121,25 +34,13 @@ pub(super) fn for_owner(subject: &Subject<'_>, condition: &Condition) -> String 
                 Reason::MultipleSupplyChainMatches,
                 Reason::MultipleDeliveryMatches,
             ],
-            format!(
-                "make one selector more specific than the others; {}",
-                subject.compare_selectors()
-            ),
+            subject.tell_matches_apart(),
         ),
         (
             &[Reason::TemplatesNotFound],
-            format!(
-                "create the templates that are named, or correct their names: {}",
-                subject.read_blueprint()
-            ),
+            subject.provide_templates(steps, condition),
         ),
-        (
-            &[Reason::ServiceAccountError],
-            format!(
-                "create it: kubectl create serviceaccount {} -n {}",
-                subject.account, subject.account_namespace
-            ),
-        ),
+        (&[Reason::ServiceAccountError], subject.provide_account()),
     ];
     if let Some(advice) = chosen(by_reason, condition) {
         return advice;
@@ -151,7 +52,12 @@ pub(super) fn for_owner(subject: &Subject<'_>, condition: &Condition) -> String 
 }
 
 /// For a step.
-pub(super) fn for_step(subject: &Subject<'_>, step: &Step, condition: &Condition) -> String {
+pub(super) fn for_step(
+    subject: &Subject<'_>,
+    steps: &[Step],
+    step: &Step,
+    condition: &Condition,
+) -> String {
     if condition.is(ConditionType::Healthy) {
         return examine_object(subject, step);
     }
@@ -174,7 +80,7 @@ pub(super) fn for_step(subject: &Subject<'_>, step: &Step, condition: &Condition
         ),
         (
             &[Reason::TemplateRejectedByAPIServer],
-            check_rejection(subject, step),
+            rejection::advice(&condition.message, &read_template),
         ),
         (
             &[
@@ -188,10 +94,7 @@ pub(super) fn for_step(subject: &Subject<'_>, step: &Step, condition: &Condition
         ),
         (
             &[Reason::InputsNotReady, Reason::PassThrough],
-            format!(
-                "see which steps wait for one another, or for one that is not there: {}",
-                subject.read_blueprint()
-            ),
+            connect_steps(subject, steps, step),
         ),
         (
             &[
@@ -242,6 +145,14 @@ pub(super) fn check_controller(controller: &str) -> String {
     )
 }
 
+/// For a run that the API server does not take.
+pub(super) fn refused_run(message: &str, template: &str) -> String {
+    rejection::advice(
+        message,
+        &format!("kubectl get clusterruntemplate {template} -o yaml"),
+    )
+}
+
 /// An object says more of itself than what is mirrored.
 pub(super) fn examine(object: &StampedRef, namespace: &str) -> String {
     format!(
@@ -256,38 +167,36 @@ pub(super) fn examine(object: &StampedRef, namespace: &str) -> String {
     )
 }
 
-/// A healthy object without the value will never have it: the path is wrong.
+/// A step that waits for what never comes.
+fn connect_steps(subject: &Subject<'_>, steps: &[Step], step: &Step) -> String {
+    match wiring::never_there(steps, step) {
+        Some(fault) => format!("{fault}: {}", subject.edit_blueprint()),
+        None => format!(
+            "see which steps wait for one another, or for one that is not there: {}",
+            subject.read_blueprint()
+        ),
+    }
+}
+
+/// A healthy object without the value will never have it: the path is wrong. One without a health rule may, as far as is known.
 fn examine_output(
     subject: &Subject<'_>,
     step: &Step,
     condition: &Condition,
     read_template: &str,
 ) -> String {
-    let health = step
-        .condition(ConditionType::Healthy)
-        .map(|health| health.status);
-    if health == Some(ConditionStatus::True)
-        && condition.reason == Reason::MissingValueAtPath.as_str()
-    {
-        return format!(
-            "correct the path in the template ({read_template}), or {}",
-            examine_object(subject, step)
-        );
+    let examine = examine_object(subject, step);
+    let health = step.condition(ConditionType::Healthy);
+    if condition.reason != Reason::MissingValueAtPath.as_str() {
+        return examine;
     }
-    examine_object(subject, step)
-}
-
-fn check_rejection(subject: &Subject<'_>, step: &Step) -> String {
-    let resource = step
-        .object
-        .as_ref()
-        .and_then(|object| object.resource.as_deref())
-        .unwrap_or("RESOURCE");
-    format!(
-        "if it is forbidden, grant it to the service account (kubectl auth can-i patch {resource} -n {} --as=system:serviceaccount:{}:{}); otherwise correct the template: {}",
-        subject.namespace,
-        subject.account_namespace,
-        subject.account,
-        read_template(step),
-    )
+    match health {
+        Some(health) if health.status == ConditionStatus::True => {
+            format!("correct the path in the template ({read_template}), or {examine}")
+        }
+        Some(health) if health.reason == Reason::OutputNotAvailable.as_str() => format!(
+            "{examine}; if the value will never be there, correct the path in the template: {read_template}"
+        ),
+        _ => examine,
+    }
 }

@@ -81,12 +81,12 @@ pub(super) fn headline(
         return plain(State::Ready, format!("{subject} is ready"), None);
     }
     if let Some(condition) = before_any_step(family, owner) {
-        return of_owner(&subject, condition);
+        return of_owner(&subject, steps, condition);
     }
     match root_cause(steps) {
-        Some(step) => of_step(&subject, step),
+        Some(step) => of_step(&subject, steps, step),
         None => match owner.condition(ConditionType::Ready) {
-            Some(ready) => of_owner(&subject, ready),
+            Some(ready) => of_owner(&subject, steps, ready),
             None => plain(
                 State::Waiting,
                 format!("{subject} is not ready yet"),
@@ -132,18 +132,18 @@ fn root_cause(steps: &[Step]) -> Option<&Step> {
         .or_else(|| open().next())
 }
 
-fn of_owner(subject: &Subject<'_>, condition: &Condition) -> Headline {
+fn of_owner(subject: &Subject<'_>, steps: &[Step], condition: &Condition) -> Headline {
     Headline {
         state: State::from(condition.status),
         text: format!("{subject} {}: {}", verb(condition.status), said(condition)),
-        next: Some(advice::for_owner(subject, condition)),
+        next: Some(advice::for_owner(subject, steps, condition)),
         step: None,
         reason: Some(condition.reason.clone()),
         message: Some(condition.message.clone()),
     }
 }
 
-fn of_step(subject: &Subject<'_>, step: &Step) -> Headline {
+fn of_step(subject: &Subject<'_>, steps: &[Step], step: &Step) -> Headline {
     let Some(condition) = deciding(step) else {
         return Headline {
             state: State::Waiting,
@@ -165,7 +165,7 @@ fn of_step(subject: &Subject<'_>, step: &Step) -> Headline {
             step.name,
             told(step, condition)
         ),
-        next: Some(advice::for_step(subject, step, condition)),
+        next: Some(advice::for_step(subject, steps, step, condition)),
         step: Some(step.name.clone()),
         reason: Some(condition.reason.clone()),
         message: Some(condition.message.clone()),
@@ -203,16 +203,30 @@ fn verb_with_step(status: ConditionStatus) -> &'static str {
 
 /// Reason and message on one line.
 pub(super) fn said(condition: &Condition) -> String {
-    match condition
-        .message
-        .lines()
-        .next()
-        .map(str::trim)
-        .filter(|line| !line.is_empty())
-    {
+    match gist(&condition.message) {
         Some(line) => format!("{} ({})", line, condition.reason),
         None => condition.reason.clone(),
     }
+}
+
+/// The first line; one that ends with a colon says only that the next one tells (`ytt: Error:`).
+fn gist(message: &str) -> Option<String> {
+    let mut gist = String::new();
+    for line in message
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+    {
+        if gist.is_empty() {
+            line.clone_into(&mut gist);
+        } else {
+            gist = format!("{gist} {}", line.trim_start_matches("- "));
+        }
+        if !gist.ends_with(':') {
+            break;
+        }
+    }
+    (!gist.is_empty()).then_some(gist)
 }
 
 /// "Waiting to read value [...]" says little; what the object itself says is why it is not there.

@@ -1,7 +1,7 @@
 //! The tree of a Runnable: its template, and its runs as steps, the newest first.
 
 use api_types::runnable::{RunRecord, RunResult, RunnableSpec, RunnableStatus};
-use api_types::{Condition, ConditionStatus, ConditionType};
+use api_types::{Condition, ConditionStatus, ConditionType, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use serde::Deserialize;
@@ -81,11 +81,14 @@ impl View {
             return headline(state, format!("{subject} is ready"), None, None);
         }
         let text = format!("{subject} {}: {}", verb(ready.status), said(ready));
-        headline(state, text, Some(self.next()), Some(ready))
+        headline(state, text, Some(self.next(ready)), Some(ready))
     }
 
-    /// The template when it is what is wrong, else the newest run.
-    fn next(&self) -> String {
+    /// What was refused, else the template when it is what is wrong, else the newest run.
+    fn next(&self, ready: &Condition) -> String {
+        if ready.reason == Reason::StampedObjectRejectedByAPIServer.as_str() {
+            return advice::refused_run(&ready.message, &self.spec.run_template_ref.name);
+        }
         let template = self.condition(ConditionType::RunTemplateReady);
         let usable = template.is_some_and(|template| template.status == ConditionStatus::True);
         match &self.status.stamped_ref {

@@ -281,7 +281,8 @@ rules: []
     eventually("the tree says what to grant to whom", LIMIT, async || {
         let shown = stdout(&carto(&admin, &["app"]));
         ensure!(shown.starts_with("✗ workload default/app is held back by step greet: "), "{shown}");
-        ensure!(shown.contains("kubectl auth can-i patch configmaps -n default --as=system:serviceaccount:default:app"), "{shown}");
+        ensure!(shown.contains("kubectl create role app-configmaps -n default --verb=get,list,create,patch,delete --resource=configmaps && "), "{shown}");
+        ensure!(shown.contains(" --serviceaccount=default:app"), "{shown}");
         anyhow::Ok(())
     })
     .await;
