@@ -99,7 +99,8 @@ fn check_object(object: &Value) -> Result<(), Violation> {
             .and_then(Value::as_str)
             .unwrap_or_default()
     };
-    if text_at("/kind").is_empty() {
+    // Kubernetes finds neither group nor kind where the version has two slashes.
+    if text_at("/kind").is_empty() || text_at("/apiVersion").matches('/').count() > 1 {
         let text = format!("Object 'Kind' is missing in '{}'", go_text::json(object));
         return Err(Violation::TemplateObject { text });
     }
