@@ -113,7 +113,7 @@ fn verdict(
                     name,
                     blueprint::supply_chain(&spec, &object["spec"], paths),
                 ),
-                warnings: hints::supply_chain(&spec),
+                warnings: hints::supply_chain(&spec, paths),
             }
         }
         "ClusterDelivery" => {
@@ -124,7 +124,7 @@ fn verdict(
                     name,
                     blueprint::delivery(&spec, &object["spec"], paths),
                 ),
-                warnings: hints::delivery(&spec),
+                warnings: hints::delivery(&spec, paths),
             }
         }
         "ClusterRunTemplate" => {

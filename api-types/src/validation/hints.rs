@@ -10,16 +10,36 @@ use crate::templates::{
     HealthRule, TemplateKind, TemplateSpec,
 };
 
-pub(super) fn supply_chain(spec: &BlueprintSpec) -> Vec<String> {
-    let mut warnings = repeated_inputs(spec);
+pub(super) fn supply_chain(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Vec<String> {
+    let mut warnings = broken_keys(spec, paths);
+    warnings.extend(repeated_inputs(spec));
     warnings.extend(loops(spec));
     warnings
 }
 
-pub(super) fn delivery(spec: &BlueprintSpec) -> Vec<String> {
-    let mut warnings = unusable_inputs(spec);
+pub(super) fn delivery(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Vec<String> {
+    let mut warnings = broken_keys(spec, paths);
+    warnings.extend(unusable_inputs(spec));
     warnings.extend(repeated_inputs(spec));
     warnings.extend(loops(spec));
+    warnings
+}
+
+/// Admission parses these keys as they stand (spec 7.3), selection with the braces: what fails there selects nobody.
+fn broken_keys(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Vec<String> {
+    let of_owner = spec.selector_match_fields.iter();
+    let mut warnings: Vec<String> = of_owner
+        .filter_map(|field| broken_path("spec.selectorMatchFields[].key", &field.key, paths))
+        .collect();
+    for resource in &spec.resources {
+        let list = format!(
+            "spec.resources[{}].templateRef.options[].selector.matchFields[].key",
+            resource.name
+        );
+        let options = resource.template_ref.options.iter();
+        let fields = options.flat_map(|option| &option.selector.match_fields);
+        warnings.extend(fields.filter_map(|field| broken_path(&list, &field.key, paths)));
+    }
     warnings
 }
 
