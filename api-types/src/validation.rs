@@ -70,8 +70,8 @@ impl PathCheck for AnyPath {
 
 /// Says whether an object of a kind of this group is admitted; kinds without rules are.
 ///
-/// The object is expected to satisfy the schema of its kind, as it does when the API server asks a webhook. One that
-/// cannot be decoded is refused with the decoder's text.
+/// The object is expected to satisfy the schema of its kind, as it does when the API server asks a webhook; a `null` is
+/// an absent field, as to the API server. One that cannot be decoded is refused with the decoder's text.
 ///
 /// ```
 /// use api_types::validation::{AnyPath, validate};
@@ -86,12 +86,32 @@ impl PathCheck for AnyPath {
 /// );
 /// ```
 pub fn validate(kind: &str, object: &Value, paths: &dyn PathCheck) -> Verdict {
-    match verdict(kind, object, paths) {
+    match verdict(kind, &without_nulls(object), paths) {
         Ok(verdict) => verdict,
         Err(error) => Verdict {
             error: Some(format!("invalid object: {error}")),
             warnings: Vec::new(),
         },
+    }
+}
+
+/// The fields in which `null` is a value, or whose content is nobody's schema.
+const ANY_JSON: [&str; 4] = ["template", "alwaysHealthy", "value", "default"];
+
+/// Go writes a list that is not there as `null`. The API server drops it, but not everything that hands objects over is
+/// the API server.
+fn without_nulls(value: &Value) -> Value {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .filter_map(|(name, field)| match field {
+                field if ANY_JSON.contains(&name.as_str()) => Some((name.clone(), field.clone())),
+                Value::Null => None,
+                field => Some((name.clone(), without_nulls(field))),
+            })
+            .collect(),
+        Value::Array(items) => items.iter().map(without_nulls).collect(),
+        scalar => scalar.clone(),
     }
 }
 

@@ -105,6 +105,37 @@ fn kinds_without_a_webhook_are_admitted() {
     }
 }
 
+/// As Go writes a struct whose lists are not set.
+#[test]
+fn a_null_is_an_absent_field_but_where_any_json_is_allowed() {
+    let chain = |spec: Value| {
+        let object = json!({"metadata": {"name": "n", "creationTimestamp": null}, "spec": spec, "status": {}});
+        validate("ClusterSupplyChain", &object, &AnyPath).error
+    };
+    let nothing =
+        json!({"selector": null, "selectorMatchFields": null, "params": null, "resources": null});
+    assert_eq!(
+        chain(nothing).unwrap(),
+        "error validating clustersupplychain [n]: at least one selector, selectorMatchExpression, selectorMatchField must be specified"
+    );
+    let option = |name: &str, selector: Value| json!({"name": name, "selector": selector});
+    let resource = json!({"name": "a", "sources": null, "templateRef": {"kind": "ClusterTemplate", "options": [
+        option("x", json!({"matchLabels": {"a": "b"}, "matchFields": null})), option("v", json!({"matchLabels": {"a": "b"}}))]}});
+    let params = json!([{"name": "p", "value": null}]);
+    assert_eq!(
+        chain(json!({"selector": {"a": "b"}, "params": params, "resources": [resource]})).unwrap(),
+        "error validating clustersupplychain [n]: error validating resource [a]: duplicate selector found in options [x, v]"
+    );
+    let template =
+        json!({"spec": {"template": {"kind": null}, "params": null, "healthRule": null}});
+    assert_eq!(
+        validate("ClusterTemplate", &template, &AnyPath)
+            .error
+            .unwrap(),
+        "invalid template: failed to parse object: Object 'Kind' is missing in '{\"kind\":null}'"
+    );
+}
+
 #[test]
 fn objects_that_do_not_decode_are_refused() {
     for kind in [
