@@ -60,15 +60,13 @@ impl<'o> ResolvedInputs<'o> {
             .map(|(_, value)| value)
     }
 
-    /// The input of this slot if it is the only one declared. Upstream counts the resolved ones, so with two declared
-    /// inputs the shortcut flickers (spec 3.5).
+    /// The input of this slot if only one local name is declared. Upstream counts the names that are resolved, so with two
+    /// declared inputs the shortcut flickers (spec 3.5). Of several inputs of one name the last one counts.
     fn only(&self, step: &BlueprintStep, slot: InputSlot) -> Option<(&'o Input, &'o Output)> {
-        let declared = step
-            .inputs
-            .iter()
-            .filter(|input| input.slot == slot)
-            .count();
-        self.of_slot(slot).next().filter(|_| declared == 1)
+        let mut declared = step.inputs.iter().filter(|input| input.slot == slot);
+        let first = declared.next()?;
+        let is_only = declared.all(|input| input.local_name == first.local_name);
+        self.of_slot(slot).last().filter(|_| is_only)
     }
 
     fn of_slot(&self, slot: InputSlot) -> impl Iterator<Item = (&'o Input, &'o Output)> {

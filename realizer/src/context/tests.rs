@@ -175,6 +175,19 @@ fn shortcuts_follow_the_number_of_declared_inputs_so_they_never_flicker() {
     );
 }
 
+/// Admitted with a warning; a map holds one entry for them.
+#[test]
+fn inputs_of_one_name_are_one_input_the_last() {
+    let twice =
+        json!({"sources": [{"name": "a", "resource": "s1"}, {"name": "a", "resource": "s2"}]});
+    let values = case(twice, vec![source("u1"), source("u2")])
+        .context()
+        .into_values();
+    let last = json!({"url": "u2", "revision": "main", "name": "a"});
+    assert_eq!(values["sources"], json!({"a": last}));
+    assert_eq!(values["source"], last);
+}
+
 #[test]
 fn inputs_without_fitting_output_are_missing() {
     let inputs = json!({
