@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser as _};
+use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Command, FromArgMatches as _};
 
 use go_style::go_style;
@@ -28,7 +28,7 @@ const DEFAULT_CONCURRENCY: usize = 16;
 #[derive(Debug, Clone, Args)]
 pub struct CommonArgs {
     /// File with the credentials for the API server; default: KUBECONFIG, then the pod's own, then ~/.kube/config
-    #[arg(long, value_name = "FILE", env = "CARTO_KUBECONFIG")]
+    #[arg(long, value_name = "FILE", env = "CARTO_KUBECONFIG", value_parser = path_or_nothing())]
     pub kubeconfig: Option<PathBuf>,
 
     /// Logs.
@@ -88,6 +88,7 @@ pub struct ServeArgs {
         long,
         value_name = "DIRECTORY",
         env = "CARTO_CERT_DIR",
+        value_parser = path_or_nothing(),
         conflicts_with = "webhook_secret"
     )]
     pub cert_dir: Option<PathBuf>,
@@ -252,7 +253,30 @@ impl CommonArgs {
         program: &Program,
         arguments: impl IntoIterator<Item = OsString>,
     ) -> Result<Self, clap::Error> {
-        Self::from_arg_matches(&command(program).try_get_matches_from(go_style(arguments))?)
+        let matches = command(program).try_get_matches_from(go_style(arguments))?;
+        let mut args = Self::from_arg_matches(&matches)?;
+        args.forget_what_is_empty();
+        Ok(args)
+    }
+
+    /// `-cert-dir=` is how the Go controller spells its default (spec 8.2), and an empty variable is how a manifest leaves
+    /// one out.
+    fn forget_what_is_empty(&mut self) {
+        let (serve, lease) = (&mut self.serve, &mut self.lease);
+        for path in [&mut self.kubeconfig, &mut serve.cert_dir] {
+            path.take_if(|path| path.as_os_str().is_empty());
+        }
+        for text in [
+            &mut serve.webhook_secret,
+            &mut serve.webhook_service,
+            &mut serve.webhook_configuration,
+            &mut serve.own_namespace,
+            &mut lease.lease_name,
+            &mut lease.lease_namespace,
+            &mut lease.lease_identity,
+        ] {
+            text.take_if(|text| text.is_empty());
+        }
     }
 
     /// [`CommonArgs::shutdown_seconds`] as a duration.
@@ -283,6 +307,11 @@ fn or_default(count: usize) -> usize {
     } else {
         count
     }
+}
+
+/// A path, which may be empty; clap's own parser of paths refuses that.
+fn path_or_nothing() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
 }
 
 /// The spellings that Go's flag package takes.

@@ -96,6 +96,22 @@ fn every_upstream_flag_is_taken_in_every_form_that_go_takes() {
 }
 
 #[test]
+fn a_flag_that_is_empty_says_nothing() {
+    for line in [
+        vec!["controller", "-cert-dir=", "-kubeconfig="],
+        vec!["controller", "--cert-dir", "", "-kubeconfig", ""],
+        vec!["controller", "--lease-name=", "--own-namespace="],
+    ] {
+        let args = CommonArgs::parse(&PROGRAM, line.into_iter().map(OsString::from)).unwrap();
+        assert_eq!((args.serve.cert_dir, args.kubeconfig), (None, None));
+        assert_eq!(
+            (args.lease.lease_name, args.serve.own_namespace),
+            (None, None)
+        );
+    }
+}
+
+#[test]
 fn a_bool_is_on_when_it_stands_alone_and_what_is_written_otherwise() {
     for (line, dev) in [
         ("-dev", true),
