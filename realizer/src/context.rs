@@ -10,7 +10,7 @@ use crate::jsonpath::Root;
 use crate::numbers;
 use crate::outputs::{Output, OutputValues};
 use crate::stamp::WantedLabels;
-use crate::typed_view::{Views, settled};
+use crate::typed_view::Views;
 
 /// The inputs of a step, resolved as far as their providers have outputs.
 #[derive(Clone, Debug, Default)]
@@ -200,7 +200,8 @@ impl Context<'_> {
         };
         template
             .render(&mut |path| {
-                let value = settled(path.evaluate_root(&typed)?, || path.evaluate_root(&json));
+                let found = path.evaluate_root(&typed)?;
+                let value = self.owner.settled(found, || path.evaluate_root(&json));
                 Ok(numbers::plain(value))
             })
             .map_err(|error| error.to_string())

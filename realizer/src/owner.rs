@@ -14,7 +14,7 @@ use crate::field_path::{FieldPath, PathProblem};
 use crate::matching::{Fields, Matched};
 use crate::owner_status::OwnerStatus;
 use crate::stamp::Identity;
-use crate::typed_view::{Views, settled};
+use crate::typed_view::Views;
 use crate::{Family, ObjectRef};
 
 /// An owner, parsed once per resourceVersion.
@@ -211,7 +211,7 @@ impl Matched for Owner {
 impl Fields for Owner {
     fn read(&self, path: &FieldPath) -> Result<Cow<'_, Value>, PathProblem> {
         let views = self.views();
-        Ok(settled(path.read(&views.typed)?, || path.read(&views.json)))
+        Ok(views.settled(path.read(&views.typed)?, || path.read(&views.json)))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::Family;
 /// Both views of one object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Views {
-    /// Unset fields filled in; unset lists are empty, see [`settled`].
+    /// Unset fields filled in; unset lists are empty, see [`Views::settled`].
     pub(crate) typed: Value,
     /// Unset fields left out.
     pub(crate) json: Value,
@@ -39,25 +39,44 @@ impl Views {
             json: shape.omit(Some(object)),
         }
     }
+
+    /// What a path that found `typed` in the typed view yields.
+    ///
+    /// A scalar stays. An object or list leaves Go as JSON, so the path is evaluated again in the json view; a list that is
+    /// not there is a nil slice, which is `null` itself although one can look into it (and finds no index 0). A filter may
+    /// find nothing where unset fields are left out, `[?(@.value!="x")]` for one: then the place itself is looked for.
+    pub(crate) fn settled<'v, E>(
+        &'v self,
+        typed: Cow<'v, Value>,
+        json: impl FnOnce() -> Result<Cow<'v, Value>, E>,
+    ) -> Cow<'v, Value> {
+        let is_unset_list = match &*typed {
+            Value::Array(items) => items.is_empty(),
+            Value::Object(_) => false,
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return typed,
+        };
+        match json() {
+            Ok(json) => json,
+            Err(_) if is_unset_list => Cow::Owned(Value::Null),
+            Err(_) => counterpart(&self.typed, &self.json, &typed).map_or(typed, Cow::Borrowed),
+        }
+    }
 }
 
-/// What a path that found `typed` in the typed view yields.
-///
-/// A scalar stays. An object or list leaves Go as JSON, so the path is evaluated again in the json view; a list that is
-/// not there is a nil slice, which is `null` itself although one can look into it (and finds no index 0).
-pub(crate) fn settled<'v, E>(
-    typed: Cow<'v, Value>,
-    json: impl FnOnce() -> Result<Cow<'v, Value>, E>,
-) -> Cow<'v, Value> {
-    let is_unset_list = match &*typed {
-        Value::Array(items) => items.is_empty(),
-        Value::Object(_) => false,
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => return typed,
-    };
-    match json() {
-        Ok(json) => json,
-        Err(_) if is_unset_list => Cow::Owned(Value::Null),
-        Err(_) => typed,
+/// What stands in the json view where `target` itself, not its equal, stands in the typed one.
+fn counterpart<'v>(typed: &Value, json: &'v Value, target: &Value) -> Option<&'v Value> {
+    if std::ptr::eq(typed, target) {
+        return Some(json);
+    }
+    match (typed, json) {
+        (Value::Array(typed), Value::Array(json)) => typed
+            .iter()
+            .zip(json)
+            .find_map(|(typed, json)| counterpart(typed, json, target)),
+        (Value::Object(typed), Value::Object(json)) => typed
+            .iter()
+            .find_map(|(name, typed)| counterpart(typed, json.get(name)?, target)),
+        _ => None,
     }
 }
 

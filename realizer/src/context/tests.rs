@@ -232,6 +232,11 @@ fn tags_see_the_typed_view_where_they_end_at_a_scalar_and_json_where_they_end_at
             "$(workload.spec.env)$",
             json!([{"name": "A", "value": "1"}]),
         ),
+        // The filter finds it by a field that is unset, and left out of what is handed on.
+        (
+            "$(workload.spec.env[?(@.valueFrom)])$",
+            json!({"name": "A", "value": "1"}),
+        ),
         ("$(workload.spec.source.subPath)$", json!(null)),
         ("$(deliverable.spec.source.git.url)$", json!("u")),
         (
