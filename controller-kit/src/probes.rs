@@ -75,20 +75,28 @@ pub async fn serve(
 ) -> std::io::Result<()> {
     let health = health_router(readiness, log);
     if ports.health == ports.metrics {
-        return listen(ports.health, health.merge(metrics_router(metrics)), tasks).await;
+        let both = health.merge(metrics_router(metrics));
+        return listen("--health-port", ports.health, both, tasks).await;
     }
-    listen(ports.health, health, tasks).await?;
-    listen(ports.metrics, metrics_router(metrics), tasks).await
+    listen("--health-port", ports.health, health, tasks).await?;
+    let metrics = metrics_router(metrics);
+    listen("--metrics-port", ports.metrics, metrics, tasks).await
 }
 
-async fn listen(port: u16, router: Router, tasks: &Tasks) -> std::io::Result<()> {
+/// `flag` is the one that chooses the port, for the operator who must choose another.
+async fn listen(flag: &str, port: u16, router: Router, tasks: &Tasks) -> std::io::Result<()> {
     if port == 0 {
         return Ok(());
     }
+    let refused = |error: std::io::Error| {
+        std::io::Error::new(error.kind(), format!("port {port} ({flag}): {error}"))
+    };
     // Takes IPv4 as well, where the host has both.
     let listener = match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await {
         Ok(listener) => listener,
-        Err(_) => TcpListener::bind(("0.0.0.0", port)).await?,
+        Err(_) => TcpListener::bind(("0.0.0.0", port))
+            .await
+            .map_err(refused)?,
     };
     tasks.spawn("probes", answer(listener, router, tasks.token().clone()));
     Ok(())
@@ -296,7 +304,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn port_zero_is_off_and_a_taken_port_is_an_error() {
+    async fn port_zero_is_off_and_a_taken_port_is_named_with_its_flag() {
         let (tasks, metrics) = (Tasks::new(), Arc::new(Metrics::new()));
         let log = LogControl::detached(LogLevel::Info);
         let off = ProbePorts {
@@ -309,14 +317,23 @@ mod tests {
         tasks.token().cancel();
         tasks.join(Duration::from_secs(1)).await.unwrap();
         let taken = TcpListener::bind("[::]:0").await.unwrap();
-        let ports = ProbePorts {
-            health: taken.local_addr().unwrap().port(),
-            metrics: 0,
-        };
-        assert!(
-            serve(ports, Arc::default(), metrics, log, &Tasks::new())
-                .await
-                .is_err()
-        );
+        let port = taken.local_addr().unwrap().port();
+        for (health, metrics_port, flag) in [
+            (port, 0, "--health-port"),
+            (0, port, "--metrics-port"),
+            (port, port, "--health-port"),
+        ] {
+            let ports = ProbePorts {
+                health,
+                metrics: metrics_port,
+            };
+            let tasks = Tasks::new();
+            let served = serve(ports, Arc::default(), metrics.clone(), log.clone(), &tasks).await;
+            let text = served.unwrap_err().to_string();
+            assert!(
+                text.starts_with(&format!("port {port} ({flag}): Address already in use")),
+                "{text}"
+            );
+        }
     }
 }

@@ -75,7 +75,7 @@ pub(crate) async fn admit(
         tasks,
     )
     .await
-    .with_context(|| format!("port {}", args.port))?;
+    .with_context(|| format!("port {} (--port)", args.port))?;
     Ok(())
 }
 
