@@ -1,5 +1,8 @@
 //! Connecting to a cluster, and the kinds that are asked for.
 
+use std::ffi::OsString;
+use std::path::PathBuf;
+
 use kube::api::{Api, ApiResource, DynamicObject};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -27,13 +30,15 @@ impl Cluster {
     ///
     /// When there is no kubeconfig, or it cannot be used; the text says what to do.
     pub async fn connect(connection: &Connection) -> anyhow::Result<Self> {
-        let config = configuration(connection).await?;
+        let source = Source::of(connection, variable());
+        let config = source.configuration(connection).await?;
         let namespace = connection
             .namespace
             .clone()
             .unwrap_or_else(|| config.default_namespace.clone());
         let address = config.cluster_url.to_string();
-        let client = Client::try_from(config).map_err(|error| trouble::kubeconfig(&error))?;
+        let client = Client::try_from(config)
+            .map_err(|error| trouble::kubeconfig(&source.name(), &error))?;
         Ok(Self {
             client,
             namespace,
@@ -59,26 +64,65 @@ impl Cluster {
     }
 }
 
-async fn configuration(connection: &Connection) -> anyhow::Result<Config> {
-    let options = KubeConfigOptions {
-        context: connection.context.clone(),
-        ..KubeConfigOptions::default()
-    };
-    if let Some(file) = &connection.kubeconfig {
-        let kubeconfig =
-            Kubeconfig::read_from(file).map_err(|error| trouble::kubeconfig(&error))?;
-        return Config::from_custom_kubeconfig(kubeconfig, &options)
-            .await
-            .map_err(|error| trouble::kubeconfig(&error));
-    }
-    match Config::from_kubeconfig(&options).await {
-        Ok(config) => Ok(config),
-        // In a pod there is no kubeconfig. When that fails too, the user is at a desk, and the first error tells more.
-        Err(error) if connection.context.is_none() => {
-            Config::incluster().map_err(|_| trouble::kubeconfig(&error))
+/// Where the kubeconfig comes from.
+#[derive(Debug, PartialEq, Eq)]
+enum Source {
+    /// The file of the flag.
+    Flag(PathBuf),
+    /// What the variable KUBECONFIG names: one file, or several that are merged.
+    Variable(OsString),
+    /// `~/.kube/config`, else the pod's service account.
+    Usual,
+}
+
+impl Source {
+    fn of(connection: &Connection, variable: Option<OsString>) -> Self {
+        match (&connection.kubeconfig, variable) {
+            (Some(file), _) => Self::Flag(file.clone()),
+            (None, Some(files)) if !files.is_empty() => Self::Variable(files),
+            (None, _) => Self::Usual,
         }
-        Err(error) => Err(trouble::kubeconfig(&error)),
     }
+
+    /// For messages: kube names a file that it cannot read, but none that lacks something.
+    fn name(&self) -> String {
+        match self {
+            Self::Flag(file) => file.display().to_string(),
+            Self::Variable(files) => format!("KUBECONFIG={}", files.display()),
+            Self::Usual => "~/.kube/config".to_owned(),
+        }
+    }
+
+    async fn configuration(&self, connection: &Connection) -> anyhow::Result<Config> {
+        let options = KubeConfigOptions {
+            context: connection.context.clone(),
+            ..KubeConfigOptions::default()
+        };
+        let read = match self {
+            Self::Flag(file) => match Kubeconfig::read_from(file) {
+                Ok(kubeconfig) => Config::from_custom_kubeconfig(kubeconfig, &options).await,
+                Err(error) => Err(error),
+            },
+            Self::Variable(_) | Self::Usual => Config::from_kubeconfig(&options).await,
+        };
+        read.or_else(|error| {
+            let unusable = || trouble::kubeconfig(&self.name(), &error);
+            // In a pod there is no kubeconfig. When that fails too, the user is at a desk, and the first error tells more. What
+            // the user named is binding: the pod may be in another cluster, and is somebody else.
+            if *self == Self::Usual && connection.context.is_none() {
+                return Config::incluster().map_err(|_| unusable());
+            }
+            Err(unusable())
+        })
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "KUBECONFIG may name several files, and stands behind the flag: kube reads it, and messages name it"
+)]
+fn variable() -> Option<OsString> {
+    std::env::var_os("KUBECONFIG")
 }
 
 fn resource(kind: &str, plural: &str) -> ApiResource {
@@ -88,5 +132,24 @@ fn resource(kind: &str, plural: &str) -> ApiResource {
         api_version: api_types::API_VERSION.to_owned(),
         kind: kind.to_owned(),
         plural: plural.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_user_names_goes_before_what_is_usual() {
+        let flag = Connection {
+            kubeconfig: Some("/flag".into()),
+            ..Connection::default()
+        };
+        let plain = Connection::default();
+        let variable = || Some(OsString::from("/a:/b"));
+        assert_eq!(Source::of(&flag, variable()).name(), "/flag");
+        assert_eq!(Source::of(&plain, variable()).name(), "KUBECONFIG=/a:/b");
+        assert_eq!(Source::of(&plain, Some(OsString::new())), Source::Usual);
+        assert_eq!(Source::of(&plain, None), Source::Usual);
     }
 }

@@ -13,10 +13,10 @@ use crate::target::Target;
 /// At most so many names are listed for comparison.
 const NAMES_SHOWN: usize = 8;
 
-/// A kubeconfig that is not there or cannot be used.
-pub fn kubeconfig(error: &(dyn std::error::Error + 'static)) -> anyhow::Error {
+/// A kubeconfig that is not there or cannot be used; `source` says which.
+pub fn kubeconfig(source: &str, error: &(dyn std::error::Error + 'static)) -> anyhow::Error {
     anyhow!(
-        "no usable kubeconfig: {}\n  next: name one with --kubeconfig FILE or KUBECONFIG, and see that `kubectl config view` shows the right context",
+        "no usable kubeconfig in {source}: {}\n  next: name one with --kubeconfig FILE or KUBECONFIG, and see that `kubectl config get-contexts` shows the right context",
         chain(error)
     )
 }
