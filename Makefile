@@ -39,7 +39,7 @@ test-node: control-plane node ## Run the tests in which Pods run, on a real node
 	$(WITH_ASSETS) cargo test --workspace --features e2e/node --test node -- --test-threads=1
 
 .PHONY: lint
-lint: ## Formatting, clippy, licences and bans of dependencies, shell scripts, charts
+lint: ## Formatting, clippy, each crate alone, licences and bans of dependencies, shell scripts, charts
 	hack/lint.sh
 
 .PHONY: doc

@@ -70,6 +70,15 @@ charts() {
   done <<<"$charts"
 }
 
+# One command unites the features of all crates it is for, so a crate can lean on what only another one asks of a dependency.
+# Whoever builds one of these alone, as deploy/Dockerfile.* do, has no other. Most dependencies are there from clippy.
+each_alone() {
+  local crate
+  for crate in api-types realizer controller-kit cli supplychain-controller delivery-controller runnable-controller; do
+    cargo check --quiet --lib --bins --package "$crate"
+  done
+}
+
 step "shell scripts"
 shell_scripts
 step "formatting"
@@ -78,5 +87,7 @@ step "licences, bans and sources of dependencies"
 cargo_deny
 step "clippy"
 cargo clippy --workspace --all-targets -- -D warnings
+step "each crate alone"
+each_alone
 step "charts"
 charts

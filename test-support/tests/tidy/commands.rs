@@ -1,16 +1,20 @@
 //! The commands that build and test.
 
-use crate::repository::files;
+use crate::repository::{files, read};
 
 const COMPILING: [&str; 5] = ["build", "check", "clippy", "run", "test"];
+/// The lint that wants just that: one crate, with the features of no other.
+const ALONE: &str = r#"cargo check --quiet --lib --bins --package "$crate""#;
 
-/// Whether a line of a script compiles with the features of some crates only. A release is meant to have no others.
+/// Whether a line of a script compiles with the features of some crates only. A release is meant to have no others, nor is a
+/// crate that is checked alone.
 fn is_partial(line: &str) -> bool {
     let compiles = COMPILING
         .iter()
         .any(|command| line.contains(&format!("cargo {command} ")));
     let whole = ["--workspace", "--release", "--version"];
-    compiles && !line.trim_start().starts_with('#') && !whole.iter().any(|flag| line.contains(flag))
+    let meant = line.contains(ALONE) || whole.iter().any(|flag| line.contains(flag));
+    compiles && !line.trim_start().starts_with('#') && !meant
 }
 
 /// Cargo unites the features of the crates that one command is for, so tokio, kube and all above them were compiled three
@@ -32,4 +36,27 @@ fn a_command_for_some_crates_is_noticed() {
     assert!(!is_partial("cargo build -q --workspace --example x"));
     assert!(!is_partial("# cargo build -p x"));
     assert!(!is_partial("cargo run --release -p bench"));
+    assert!(!is_partial(ALONE));
+    assert!(is_partial("cargo check --package api-types"));
+}
+
+/// What is published, deployed or used by others, by the lint and by the workspace.
+#[test]
+fn every_crate_but_those_for_tests_is_checked_alone() {
+    let lint = read("hack/lint.sh");
+    let checked = lint
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("for crate in "))
+        .expect("hack/lint.sh has the loop");
+    let mut checked: Vec<&str> = checked.trim_end_matches("; do").split(' ').collect();
+    checked.sort_unstable();
+    let manifests = files(&["Cargo.toml"]);
+    let for_tests = ["bench", "e2e", "test-support"];
+    let mut members: Vec<&str> = manifests
+        .iter()
+        .filter_map(|(path, _)| path.strip_suffix("/Cargo.toml"))
+        .filter(|member| !member.contains('/') && !for_tests.contains(member))
+        .collect();
+    members.sort_unstable();
+    assert_eq!(checked, members);
 }
