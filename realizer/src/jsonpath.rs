@@ -242,6 +242,11 @@ fn wrap(expression: &str) -> String {
 /// `conditions.#(type=="Ready").status` is the form of another library; the same in this dialect.
 fn filter_instead_of(expression: &str) -> Option<String> {
     let (before, rest) = expression.split_once("#(")?;
+    // In brackets it is part of a key or of a text to compare with.
+    let is_segment = before.is_empty() || before.ends_with('.');
+    if !is_segment || before.matches('[').count() != before.matches(']').count() {
+        return None;
+    }
     let (condition, after) = rest.split_once(')')?;
     Some(format!(
         "`{}[?(@.{condition})]{after}`",

@@ -251,6 +251,15 @@ fn path_fields_take_the_old_forms_or_say_what_to_write() {
         error.to_string(),
         r#"`status.conditions.#(type=="Succeeded").status` is not JSONPath; write `status.conditions[?(@.type=="Succeeded")].status`"#
     );
+    let keyed = json!({"m": {"see #(1)": "v"}, "l": [{"t": "see.#(1)", "v": "v"}]});
+    for expression in [r"m['see\ #(1)']", r#"l[?(@.t=="see.#(1)")].v"#] {
+        let path = Path::compile_field(expression).unwrap();
+        assert_eq!(
+            path.evaluate(&keyed),
+            Ok(Cow::Owned(json!("v"))),
+            "{expression}"
+        );
+    }
     let error = Path::compile_field("$(a.b.gone)$")
         .unwrap()
         .evaluate(&data())
