@@ -294,6 +294,8 @@ fn command(program: &Program) -> Command {
     let summary = program.about.lines().next().unwrap_or_default();
     let command = Command::new(program.name)
         .version(program.version)
+        // As with Go's flags the last one counts, so that a line can be appended to.
+        .args_override_self(true)
         .max_term_width(120);
     // What is flattened into the arguments comes with a description of its own.
     CommonArgs::augment_args(command)

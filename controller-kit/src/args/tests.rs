@@ -96,6 +96,23 @@ fn every_upstream_flag_is_taken_in_every_form_that_go_takes() {
 }
 
 #[test]
+fn of_a_flag_given_twice_the_last_counts() {
+    let args = parse(
+        "-Port=1 -cert-dir=/c -dev -log-level=info -Port 2 -cert-dir= -dev=false --log-level=error",
+    )
+    .unwrap();
+    assert_eq!(
+        (
+            args.serve.port,
+            args.serve.cert_dir,
+            args.log.dev,
+            args.log.log_level
+        ),
+        (2, None, false, LogLevel::Error)
+    );
+}
+
+#[test]
 fn a_flag_that_is_empty_says_nothing() {
     for line in [
         vec!["controller", "-cert-dir=", "-kubeconfig="],
