@@ -62,7 +62,7 @@ pub(super) fn for_step(
         return examine_object(subject, step);
     }
     let read_template = read_template(step);
-    let by_reason: [(&[Reason], String); 6] = [
+    let by_reason: [(&[Reason], String); 7] = [
         (
             &[Reason::TemplateObjectRetrievalFailure],
             format!(
@@ -81,6 +81,12 @@ pub(super) fn for_step(
         (
             &[Reason::TemplateRejectedByAPIServer],
             rejection::advice(&condition.message, &read_template),
+        ),
+        (
+            &[Reason::ObjectContested],
+            format!(
+                "give the object a name of its own in the template, or let whoever holds it give it up: {read_template}"
+            ),
         ),
         (
             &[

@@ -17,15 +17,20 @@ struct Denied<'m> {
 }
 
 impl<'m> Denied<'m> {
-    /// Reads `User "system:serviceaccount:dev:app" cannot patch resource "services" in API group "" in the namespace "dev"`.
+    /// Reads `User "system:serviceaccount:dev:app" cannot patch resource "services" in API group "" in the namespace "dev"`. Of
+    /// two, the last is the owner's: before it may stand what the controller must not watch.
     fn read(message: &'m str) -> Option<Self> {
-        let account = after(message, "User \"system:serviceaccount:")?;
-        let denied = after(message, "\" cannot ")?;
+        let (_, denied) = message.rsplit_once("User \"system:serviceaccount:")?;
+        let resource =
+            until_quote(after(denied, "\" cannot ").and_then(|rest| after(rest, "resource \""))?)?;
+        let group = until_quote(after(denied, "in API group \"")?)?;
+        let namespace = after(denied, "in the namespace \"").and_then(until_quote);
         Some(Self {
-            account: until_quote(account)?.split_once(':')?,
-            resource: until_quote(after(denied, "resource \"")?)?,
-            group: until_quote(after(denied, "in API group \"")?)?,
-            namespace: after(denied, "in the namespace \"").and_then(until_quote),
+            account: until_quote(denied)?.split_once(':')?,
+            resource,
+            group,
+            // A Namespace is told to be in itself, which is of no use for creating it.
+            namespace: namespace.filter(|_| (resource, group) != ("namespaces", "")),
         })
     }
 
@@ -131,6 +136,22 @@ mod tests {
             let advice = advice(message, "");
             assert!(advice.contains(expected), "{advice}");
         }
+    }
+
+    #[test]
+    fn the_right_is_the_owners_when_the_controller_lacks_one_too() {
+        let told = advice(
+            "failed to get unstructured [dev/x] from api server (the controller cannot watch the kind either: pods is forbidden: \
+             User \"system:serviceaccount:carto-system:supplychain-controller\" cannot list resource \"pods\" in API group \"\" \
+             at the cluster scope): namespaces \"x\" is forbidden: User \"system:serviceaccount:dev:app\" cannot get resource \
+             \"namespaces\" in API group \"\" in the namespace \"x\"",
+            "",
+        );
+        assert!(
+            told.contains("kubectl create clusterrole app-namespaces --verb="),
+            "{told}"
+        );
+        assert!(told.ends_with("--serviceaccount=dev:app"), "{told}");
     }
 
     #[test]
