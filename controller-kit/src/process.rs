@@ -87,6 +87,7 @@ pub async fn run(program: &Program, common: &CommonArgs, wire: Wire) -> anyhow::
     let config = kubeconfig::load(common.kubeconfig.as_deref(), program.user_agent)
         .await
         .context("failed to find the API server")?;
+    let server = config.cluster_url.to_string();
     let cluster = Cluster::connect(config, metrics.clone())
         .context("failed to set up the connection to the API server")?;
     let environment = Environment {
@@ -109,7 +110,7 @@ pub async fn run(program: &Program, common: &CommonArgs, wire: Wire) -> anyhow::
         .await
         .context("failed to serve the webhooks")?;
     let leadership = leadership(program, common, &cluster, &metrics, &tasks).await?;
-    info!(version = program.version, "started");
+    info!(version = program.version, server, "started");
     let terms = Terms {
         shutdown: tasks.token().clone(),
         grace: common.shutdown_deadline(),

@@ -127,6 +127,7 @@ impl<E: Entry> Reflector<E> {
         changed: impl Fn(Change<'_, E>) + Send,
     ) {
         let mut listed: HashSet<ObjectKey> = HashSet::new();
+        let mut trouble = Trouble::default();
         loop {
             let event = tokio::select! {
                 () = cancel.cancelled() => return,
@@ -134,7 +135,7 @@ impl<E: Entry> Reflector<E> {
             };
             match event {
                 None => return,
-                Some(Err(error)) => log(&error),
+                Some(Err(error)) => trouble.log(&error),
                 Some(Ok(Event::Init)) => {
                     listed.clear();
                     *self.overlaid() = Some(HashSet::new());
@@ -147,6 +148,7 @@ impl<E: Entry> Reflector<E> {
                     self.keep(object, newest, self.is_synced(), &changed);
                 }
                 Some(Ok(Event::InitDone)) => {
+                    trouble.end();
                     self.end_listing(&std::mem::take(&mut listed), &changed);
                 }
                 Some(Ok(Event::Apply(object))) => self.keep(object, false, true, &changed),
@@ -346,6 +348,7 @@ pub async fn follow_changes(
     synced: signal::Sender<bool>,
     happened: impl Fn(Option<&ObjectKey>) + Send,
 ) {
+    let mut trouble = Trouble::default();
     loop {
         let event = tokio::select! {
             () = cancel.cancelled() => return,
@@ -353,9 +356,10 @@ pub async fn follow_changes(
         };
         match event {
             None => return,
-            Some(Err(error)) => log(&error),
+            Some(Err(error)) => trouble.log(&error),
             Some(Ok(Event::Init | Event::InitApply(_))) => {}
             Some(Ok(Event::InitDone)) => {
+                trouble.end();
                 if synced.send_replace(true) {
                     happened(None);
                 }
@@ -367,13 +371,53 @@ pub async fn follow_changes(
     }
 }
 
-fn log(error: &watcher::Error) {
-    let text = crate::cluster::chain(error);
-    match crate::stamped::refusal(error) {
-        Some(status) if status.code == 403 => {
-            warn!(error = %text, "a kind cannot be watched: grant the controller get, list and watch on it");
+/// What was told of one watch that does not come about: once is enough, as it is tried again every second or so.
+#[derive(Default)]
+struct Trouble {
+    told: Option<&'static str>,
+}
+
+impl Trouble {
+    /// A kind that is never listed leaves the process idle and not ready: the log is where its operator looks then.
+    fn log(&mut self, error: &watcher::Error) {
+        let text = crate::cluster::chain(error);
+        if let Some(advice) = self.news(error) {
+            warn!(error = %text, "{advice}");
+        } else {
+            debug!(error = %text, "watch interrupted");
         }
-        _ => debug!(error = %text, "watch interrupted"),
+    }
+
+    /// The advice, unless it was the last one.
+    fn news(&mut self, error: &watcher::Error) -> Option<&'static str> {
+        let advice = advice(error).filter(|advice| self.told != Some(*advice))?;
+        self.told = Some(advice);
+        Some(advice)
+    }
+
+    /// It came about; the next trouble is another one.
+    fn end(&mut self) {
+        self.told = None;
+    }
+}
+
+/// What the operator can do about it; nothing about what passes by itself.
+fn advice(error: &watcher::Error) -> Option<&'static str> {
+    let code = crate::stamped::refusal(error).map(|status| status.code);
+    match (code, error) {
+        (Some(403), _) => {
+            Some("a kind cannot be watched: grant the controller get, list and watch on it")
+        }
+        (Some(401), _) => Some(
+            "the API server does not accept our credentials: see the kubeconfig, or the pod's service account",
+        ),
+        (Some(404), _) => Some(
+            "a kind is not served: ours come with the CRDs (kubectl apply --server-side -f deploy/crds)",
+        ),
+        (None, watcher::Error::InitialListFailed(_)) => Some(
+            "the API server does not answer: see that it runs at the address told at the start",
+        ),
+        _ => None,
     }
 }
 
@@ -381,6 +425,37 @@ fn log(error: &watcher::Error) {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn what_an_operator_can_mend_is_told_and_what_passes_by_itself_is_not() {
+        let answered = |code: u16| {
+            kube::Error::Api(Box::new(kube::core::Status {
+                code,
+                ..kube::core::Status::default()
+            }))
+        };
+        for (code, word) in [(401, "credentials"), (403, "grant"), (404, "deploy/crds")] {
+            let told = advice(&watcher::Error::InitialListFailed(answered(code))).unwrap();
+            assert!(told.contains(word), "{code}: {told}");
+        }
+        let silent = || kube::Error::LinesCodecMaxLineLengthExceeded;
+        assert!(advice(&watcher::Error::InitialListFailed(silent())).is_some());
+        for passing in [
+            watcher::Error::WatchFailed(silent()),
+            watcher::Error::InitialListFailed(answered(503)),
+            watcher::Error::WatchFailed(answered(410)),
+        ] {
+            assert_eq!(advice(&passing), None, "{passing}");
+        }
+        let mut trouble = Trouble::default();
+        let unanswered = watcher::Error::InitialListFailed(silent());
+        let denied = watcher::Error::WatchStartFailed(answered(403));
+        let told = |trouble: &mut Trouble, error| trouble.news(error).is_some();
+        assert!(told(&mut trouble, &unanswered) && !told(&mut trouble, &unanswered));
+        assert!(told(&mut trouble, &denied));
+        trouble.end();
+        assert!(told(&mut trouble, &denied));
+    }
 
     struct Kept(u64, String);
 
