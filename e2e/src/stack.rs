@@ -4,11 +4,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use http::Request;
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use kube::Api;
 use kube::runtime::wait::await_condition;
 use serde::Deserialize as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use test_support::{
     ControlPlane, FluxKustomizeController, FluxSourceController, GitServer, OciRegistry,
 };
@@ -27,6 +28,8 @@ const PORT_TAKEN: &str = "Address already in use";
 const PORT_ATTEMPTS: u32 = 5;
 /// How long the controller may take for its first certificate.
 const LIMIT: Duration = Duration::from_secs(30);
+
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Where the controllers live, each with a service account of its name.
 pub const NAMESPACE: &str = "carto-system";
@@ -244,5 +247,25 @@ async fn register_webhook(control_plane: &ControlPlane, port: u16) -> anyhow::Re
     tokio::time::timeout(LIMIT, trusted)
         .await
         .context("the controller wrote no caBundle")??;
-    Ok(())
+    tokio::time::timeout(LIMIT, webhook_is_called(control_plane))
+        .await
+        .context("the API server does not call the webhook")?
+}
+
+/// The API server acts on a configuration later than it answers who wrote it; until then it does not trust the certificate.
+async fn webhook_is_called(control_plane: &ControlPlane) -> anyhow::Result<()> {
+    let client = control_plane.client()?;
+    let template = json!({"apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate", "metadata": {"name": "is-it-called"},
+        "spec": {"template": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "some"}}}});
+    loop {
+        let create = Request::post("/apis/carto.run/v1alpha1/clustertemplates?dryRun=All")
+            .header("content-type", "application/json")
+            .body(serde_json::to_vec(&template)?)?;
+        match client.request::<Value>(create).await {
+            Err(kube::Error::Api(status)) if status.message.contains("failed calling webhook") => {
+                tokio::time::sleep(LOOK).await;
+            }
+            answer => return Ok(answer.map(drop)?),
+        }
+    }
 }
