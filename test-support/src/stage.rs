@@ -7,17 +7,19 @@
 
 mod another;
 mod asked;
+mod history;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 pub use another::Another;
+pub use history::History;
 
 use crate::scrape::{idle, metric};
 use crate::{ControlPlane, Process, assets, eventually};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::core::{ApiResource, GroupVersionKind, ObjectList};
 use serde_json::{Value, json};
 
 /// Long enough for a loaded machine; tests wait for states, so a fast machine never waits this long.
@@ -329,14 +331,7 @@ impl Stage {
 
     /// The same in another namespace.
     pub async fn all_in(&self, namespace: &str, api_version: &str, kind: &str) -> Vec<Value> {
-        let api = self.api_in(namespace, api_version, kind);
-        // Just after a definition was installed, the server's cache of its kind is not filled yet.
-        let listed = eventually(
-            &format!("{kind} objects are listed"),
-            PATIENCE,
-            async || api.list(&ListParams::default()).await.map(Some),
-        )
-        .await;
+        let listed = listed(&self.api_in(namespace, api_version, kind)).await;
         let mut objects: Vec<Value> = listed
             .into_iter()
             .map(|object| serde_json::to_value(object).unwrap())
@@ -407,6 +402,15 @@ subjects: [{{kind: ServiceAccount, name: sa, namespace: {namespace}}}]
         )
         .await
     }
+}
+
+async fn listed(api: &Api<DynamicObject>) -> ObjectList<DynamicObject> {
+    // Just after a definition was installed, the server's cache of its kind is not filled yet.
+    let awaited = format!("{} are listed", api.resource_url());
+    eventually(&awaited, PATIENCE, async || {
+        api.list(&ListParams::default()).await.map(Some)
+    })
+    .await
 }
 
 impl Drop for Stage {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use serde_json::{Value, json};
+use test_support::stage::History;
 use test_support::{ControlPlane, LossyProxy, eventually};
 
 use crate::chain::strip_times;
@@ -103,6 +104,7 @@ async fn killed_at_any_point_it_comes_to_the_same_end() {
     let undisturbed = picture(&stage).await;
 
     stage.move_to_new_namespace().await;
+    let history = History::of_tests(&stage).await;
     stage.apply(&workloads(COUNT)).await;
     let mut random = seeded(0x5eed);
     for _ in 0..6 {
@@ -122,12 +124,8 @@ async fn killed_at_any_point_it_comes_to_the_same_end() {
     all_ready(&stage, COUNT).await;
     stage.idle().await;
     assert_eq!(picture(&stage).await, undisturbed);
-    let created = stage
-        .writes()
-        .iter()
-        .filter(|write| write.starts_with("create tests/") && write.ends_with(" 201"))
-        .count();
-    assert_eq!(created, 2 * COUNT as usize, "each run was started once");
+    let runs = history.created_and_deleted(&stage).await;
+    assert_eq!(runs, (COUNT as usize, 0), "each run was started once");
     assert_eq!(stage.requests_of_reconciles("app0", 2).await, NOTHING);
 }
 
@@ -142,6 +140,7 @@ async fn whatever_replies_are_lost_it_comes_to_the_same_end() {
 
     stage.kill_controller();
     stage.move_to_new_namespace().await;
+    let history = History::of_tests(&stage).await;
     let random = Mutex::new(seeded(0x1057));
     // One write in five: statuses, tokens and events among them.
     let loses = move |request: &http::request::Parts| {
@@ -157,12 +156,8 @@ async fn whatever_replies_are_lost_it_comes_to_the_same_end() {
         assert!(lost.iter().any(|asked| asked.starts_with(of)), "{lost:?}");
     }
     assert_eq!(picture(&stage).await, undisturbed);
-    let created = stage
-        .writes()
-        .iter()
-        .filter(|write| write.starts_with("create tests/") && write.ends_with(" 201"))
-        .count();
-    assert_eq!(created, 2 * COUNT as usize, "each run was started once");
+    let runs = history.created_and_deleted(&stage).await;
+    assert_eq!(runs, (COUNT as usize, 0), "each run was started once");
 }
 
 /// Its selector is an atomic map, which a second apply notes on the object (docs/adr/0002).
@@ -258,6 +253,7 @@ async fn left_to_do(stage: &Stage, count: u32) -> Vec<String> {
 async fn killed_while_it_deletes_it_leaves_nothing_behind_and_runs_nothing_twice() {
     const COUNT: u32 = 20;
     let mut stage = Stage::open().await;
+    let history = History::of_tests(&stage).await;
     let chain = instant(1) + KEPT;
     stage.apply(&chain).await;
     stage.apply(&workloads(COUNT)).await;
@@ -289,16 +285,8 @@ async fn killed_while_it_deletes_it_leaves_nothing_behind_and_runs_nothing_twice
     })
     .await;
     stage.idle().await;
-    let writes = stage.writes();
-    let count = |verb: &str, code: &str| {
-        let of_runs = format!("{verb} tests/");
-        writes
-            .iter()
-            .filter(|write| write.starts_with(&of_runs) && write.ends_with(code))
-            .count()
-    };
     assert_eq!(
-        (count("create", " 201"), count("delete", " 200")),
+        history.created_and_deleted(&stage).await,
         (2 * COUNT as usize, COUNT as usize)
     );
     assert_eq!(stage.requests_of_reconciles("app0", 2).await, NOTHING);
