@@ -21,8 +21,8 @@ const CHANGE: f64 = 2.0;
 const MEMORY: f64 = 60.0;
 /// The goal beyond the bar.
 const MEMORY_GOAL: f64 = 40.0;
-/// CPU time per owner with the most owners, against that with the fewest: "independent of the number", and what the
-/// clock's resolution and noise may add.
+/// CPU time per owner or reconcile with the most owners, against that with the fewest: "independent of the number", and
+/// what the clock's resolution and noise may add.
 const GROWTH: f64 = 1.25;
 
 /// Time to Ready of one owner while thousands settle in another namespace, against that of an idle controller.
@@ -197,21 +197,32 @@ pub(crate) fn of_reruns(reruns: &Reruns) -> Vec<Bar> {
     bars
 }
 
-fn growth(runs: &[(Run, Measured)]) -> Option<Bar> {
-    let cost = |(run, measured): &(Run, Measured)| {
-        let seconds = measured
-            .cold
-            .cpu_seconds
-            .get("controller")
-            .copied()
-            .unwrap_or(f64::NAN);
-        (run.owners, seconds / count(run.owners))
+/// CPU times of runs that are minutes apart, each divided by the machine's pace of its own phase.
+fn growth(runs: &[(Run, Measured)]) -> Vec<Bar> {
+    let (Some((fewest, least)), Some((most, at_most))) = (runs.first(), runs.last()) else {
+        return Vec::new();
     };
-    let (fewest, least) = runs.first().map(cost)?;
-    let (most, at_most) = runs.last().map(cost)?;
-    let kind = runs.first()?.0.kind;
-    let what = format!("cold, CPU per {kind}, N={most} against N={fewest}");
-    (most > fewest).then(|| Bar::new(what, at_most / least, GROWTH))
+    if most.owners == fewest.owners {
+        return Vec::new();
+    }
+    let bar = |of: &str, cost: &dyn Fn(&Run, &Measured) -> f64| {
+        let what = format!("{of}, N={} against N={}", most.owners, fewest.owners);
+        Bar::new(what, cost(most, at_most) / cost(fewest, least), GROWTH)
+    };
+    let kind = most.kind;
+    vec![
+        bar(
+            &format!("cold, CPU per {kind} at equal pace"),
+            &|run, of| {
+                let cpu = of.cold.cpu_seconds.get("controller");
+                cpu.copied().unwrap_or(f64::NAN) / count(run.owners) / of.cold.pace_ms
+            },
+        ),
+        bar(
+            &format!("steady, CPU per reconcile of a {kind} at equal pace"),
+            &|_, of| of.steady.cpu_seconds / number(of.steady.reconciles) / of.steady.pace_ms,
+        ),
+    ]
 }
 
 /// The bars as a table.

@@ -34,6 +34,8 @@ pub(crate) struct Floor {
     pub(crate) concurrency: usize,
     /// CPU seconds by process.
     pub(crate) cpu_seconds: BTreeMap<String, f64>,
+    /// The machine's pace meanwhile, in milliseconds.
+    pub(crate) pace_ms: f64,
 }
 
 /// The number of requests in flight with which the bare client is fastest, if none is asked for; finding it also warms the API server.
@@ -79,13 +81,14 @@ pub(crate) async fn measure(
     steps: u8,
     concurrency: usize,
 ) -> anyhow::Result<Floor> {
-    let before = world.cpu_seconds(None)?;
+    let (before, pace) = (world.cpu_seconds(None)?, world.pace.read());
     let taken = write_all(world, count, steps, concurrency).await?;
     let cpu_seconds = spent(&before, world.cpu_seconds(None)?);
     Ok(Floor {
         seconds: taken.as_secs_f64(),
         concurrency,
         cpu_seconds,
+        pace_ms: world.pace.since(pace),
     })
 }
 

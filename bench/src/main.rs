@@ -7,7 +7,7 @@
 //!    │  └───► phases/      cold, steady, change, restart, end ──► controller.rs, the child process under test
 //!    │        phases/fairness.rs, on a control plane of its own
 //!    │        reruns.rs ─► reruns/: Runnables, beside the same bare client, steady and restart
-//!    └──────► report.rs, bars.rs     text; audit.rs ─► tally.rs, proc_stat.rs, exposition.rs: where figures come from
+//!    └──────► report.rs, bars.rs     text; audit.rs ─► tally.rs, proc_stat.rs, pace.rs, exposition.rs: where figures come from
 //! ```
 //!
 //! What is measured and how to repeat it: docs/benchmarks.md.
@@ -27,6 +27,7 @@ mod latency;
 mod layout;
 mod objects;
 mod observe;
+mod pace;
 mod phases;
 mod proc_stat;
 mod report;

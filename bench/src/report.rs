@@ -18,8 +18,8 @@ use crate::tally::{Agent, ByAgent, Requests};
 /// The floor.
 pub(crate) fn floor(floor: &Floor) -> String {
     format!(
-        "{:.2} s with {} requests in flight",
-        floor.seconds, floor.concurrency
+        "{:.2} s with {} requests in flight; pace {:.2} ms",
+        floor.seconds, floor.concurrency, floor.pace_ms
     )
 }
 
@@ -45,9 +45,10 @@ pub(crate) fn cold(cold: &Cold, against: &Floor, owners: usize) -> String {
         .copied()
         .unwrap_or(f64::NAN);
     format!(
-        "{:.2} s, {:.2} × floor; {per_owner:.2} requests per owner and {events:.2} events; controller {cpu:.2} s CPU for {} reconciles, {:.1} MiB peak\n{}{}{}",
+        "{:.2} s, {:.2} × floor; pace {:.2} ms; {per_owner:.2} requests per owner and {events:.2} events; controller {cpu:.2} s CPU for {} reconciles, {:.1} MiB peak\n{}{}{}",
         cold.seconds,
         cold.seconds / against.seconds,
+        cold.pace_ms,
         cold.reconciles,
         cold.usage.peak_rss_mib,
         requests(&cold.requests),
@@ -103,12 +104,13 @@ pub(crate) fn rounds(rounds: &Rounds) -> String {
 /// The steady phase.
 pub(crate) fn steady(steady: &Steady) -> String {
     format!(
-        "{} reconciles by {} touches: {} writes, {} reads; {:.2} s CPU\n{}",
+        "{} reconciles by {} touches: {} writes, {} reads; {:.2} s CPU, pace {:.2} ms\n{}",
         steady.reconciles,
         steady.touches,
         steady.requests.writes,
         steady.requests.reads(),
         steady.cpu_seconds,
+        steady.pace_ms,
         requests(&steady.requests),
     )
 }

@@ -24,6 +24,7 @@ use crate::objects::{
     account, chain, role, role_binding, run_status, step_crd, step_status, template,
 };
 use crate::observe::observe;
+use crate::pace::Pace;
 use crate::proc_stat::{processes_naming, usage};
 use crate::seen::{OwnerSeen, Step};
 use crate::tally::{Agent, CLIENT_AGENT, DOWNSTREAM_AGENT, OBSERVER_AGENT, Tally};
@@ -49,6 +50,8 @@ pub(crate) struct World {
     pub(crate) family: &'static Family,
     /// The bench as a user, and as the bare client.
     pub(crate) client: Api,
+    /// Of the machine, since the world began.
+    pub(crate) pace: Pace,
     audit: AuditLog,
     plane: ControlPlane,
     home: Scratch,
@@ -87,6 +90,7 @@ impl World {
             owners,
             family,
             client,
+            pace: Pace::start(),
             audit,
             plane,
             home,

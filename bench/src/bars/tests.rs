@@ -17,6 +17,7 @@ fn floor(seconds: f64) -> Floor {
         seconds,
         concurrency: 16,
         cpu_seconds: BTreeMap::new(),
+        pace_ms: 2.0,
     }
 }
 
@@ -56,6 +57,7 @@ fn good_run(owners: usize) -> Run {
             by_agent: BTreeMap::new(),
             child_statuses: 0,
             cpu_seconds,
+            pace_ms: 2.0,
             usage,
         },
         steady: Steady {
@@ -67,6 +69,7 @@ fn good_run(owners: usize) -> Run {
                 ..Requests::default()
             },
             cpu_seconds: 1.0,
+            pace_ms: 2.0,
         },
         source_change: SourceChange {
             latency: latency(79.0),
@@ -145,24 +148,45 @@ fn each_bar_is_missed_by_the_figure_it_is_for() {
     }
 }
 
+/// Of a run with this change, against one with fewer owners.
+fn growth_of(change: impl Fn(&mut Measured)) -> Vec<Bar> {
+    let mut large = good_run(1000);
+    change(large.measured.as_mut().unwrap());
+    let mut bars = bars(&[good_run(300), large]);
+    bars.split_off(bars.len() - 2)
+}
+
 #[test]
 fn growth_compares_the_largest_run_with_the_smallest() {
-    let mut large = good_run(1000);
-    large
-        .measured
-        .as_mut()
-        .unwrap()
-        .cold
-        .cpu_seconds
-        .insert("controller".to_owned(), 13.0);
-    let last = bars(&[good_run(300), large]).pop().unwrap();
-    assert_eq!(last.what, "cold, CPU per Workload, N=1000 against N=300");
-    assert!((last.measured - 1.3).abs() < 1e-9 && !last.is_cleared());
-    assert!(
-        bars(&[good_run(300)])
-            .iter()
-            .all(|bar| !bar.what.contains("against N"))
+    let [cold, steady] = growth_of(|large| {
+        large.cold.cpu_seconds.insert("controller".to_owned(), 13.0);
+        large.steady.reconciles = 7_500;
+    })
+    .try_into()
+    .unwrap();
+    assert_eq!(
+        cold.what,
+        "cold, CPU per Workload at equal pace, N=1000 against N=300"
     );
+    assert_eq!(
+        steady.what,
+        "steady, CPU per reconcile of a Workload at equal pace, N=1000 against N=300"
+    );
+    assert!((cold.measured - 1.3).abs() < 1e-9 && !cold.is_cleared());
+    assert!((steady.measured - 4.0 / 3.0).abs() < 1e-9 && !steady.is_cleared());
+    let alone = bars(&[good_run(300)]);
+    assert!(alone.iter().all(|bar| !bar.what.contains("against N")));
+}
+
+#[test]
+fn a_machine_that_got_slower_is_no_growth() {
+    let bars = growth_of(|large| {
+        large.cold.cpu_seconds.insert("controller".to_owned(), 16.0);
+        large.cold.pace_ms *= 1.6;
+        large.steady.cpu_seconds *= 1.6;
+        large.steady.pace_ms *= 1.6;
+    });
+    assert!(bars.iter().all(|bar| (bar.measured - 1.0).abs() < 1e-9));
 }
 
 /// Runs that clear every bar by a little.

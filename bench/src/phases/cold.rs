@@ -32,6 +32,8 @@ pub(crate) struct Cold {
     pub(crate) child_statuses: u64,
     /// CPU seconds by process, from the first create to the last Ready.
     pub(crate) cpu_seconds: BTreeMap<String, f64>,
+    /// The machine's pace meanwhile, in milliseconds.
+    pub(crate) pace_ms: f64,
     /// What the controller used since it started, at rest.
     pub(crate) usage: Usage,
 }
@@ -47,7 +49,7 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
     stage.world.requests_until_rest(Agent::Controller).await?;
     let pid = Some(stage.controller.pid());
     let reconciled = stage.controller.reconciles().await?;
-    let before = stage.world.cpu_seconds(pid)?;
+    let (before, pace) = (stage.world.cpu_seconds(pid)?, stage.world.pace.read());
     let start = Instant::now();
     create_all(stage).await?;
     let ready = stage
@@ -59,6 +61,7 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
     ready.await.map_err(|error| stage.explain(error))?;
     let seconds = start.elapsed().as_secs_f64();
     let cpu_seconds = spent(&before, stage.world.cpu_seconds(pid)?);
+    let pace_ms = stage.world.pace.since(pace);
     let requests = stage.world.requests_until_rest(Agent::Controller).await?;
     Ok(Cold {
         seconds,
@@ -67,6 +70,7 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
         by_agent: requests.by_agent(),
         child_statuses: requests.of(Agent::Downstream).writes,
         cpu_seconds,
+        pace_ms,
         usage: stage.controller.usage()?,
     })
 }

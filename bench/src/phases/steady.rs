@@ -27,6 +27,8 @@ pub(crate) struct Steady {
     pub(crate) requests: Requests,
     /// CPU seconds of the controller.
     pub(crate) cpu_seconds: f64,
+    /// The machine's pace meanwhile, in milliseconds.
+    pub(crate) pace_ms: f64,
 }
 
 /// The restart.
@@ -54,6 +56,7 @@ pub(crate) async fn measure(stage: &mut Stage<'_>, wanted: u64) -> anyhow::Resul
         stage.controller.reconciles().await?,
         stage.controller.usage()?.cpu_seconds,
     );
+    let pace = stage.world.pace.read();
     let owners = u64::try_from(stage.count)?;
     let most_rounds = SPARE_ROUNDS * wanted.div_ceil(owners.max(1)) + SPARE_ROUNDS;
     let mut rounds = 0;
@@ -71,6 +74,7 @@ pub(crate) async fn measure(stage: &mut Stage<'_>, wanted: u64) -> anyhow::Resul
         touches: rounds * owners,
         requests,
         cpu_seconds: stage.controller.usage()?.cpu_seconds - used,
+        pace_ms: stage.world.pace.since(pace),
     })
 }
 

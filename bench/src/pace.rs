@@ -1,0 +1,153 @@
+//! The pace of the machine: the CPU time that a fixed piece of work takes, over and over, while something is measured.
+//!
+//! On shared cores a CPU second is no constant amount of work: with a busy neighbour on the other half of a core, or in the
+//! cache, the same work takes up to 1.7 times the CPU time a minute later (docs/benchmarks.md). CPU times of phases
+//! minutes apart can be compared when each is divided by the pace of its own time.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::{Value, json};
+
+/// Between two pieces: the work takes a fiftieth of one core.
+const BETWEEN: Duration = Duration::from_millis(100);
+/// Objects of a piece.
+const OBJECTS: usize = 150;
+const NANOS_PER_MILLI: f64 = 1e6;
+
+/// Works in a thread of its own until it is dropped.
+pub(crate) struct Pace {
+    worked: Arc<Worked>,
+    thread: Option<JoinHandle<()>>,
+}
+
+#[derive(Default)]
+struct Worked {
+    pieces: AtomicU64,
+    nanos: AtomicU64,
+    enough: AtomicBool,
+}
+
+/// What was worked up to some moment.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reading {
+    pieces: u64,
+    nanos: u64,
+}
+
+impl Pace {
+    /// Starts to work.
+    pub(crate) fn start() -> Self {
+        let worked = Arc::<Worked>::default();
+        let thread = std::thread::spawn({
+            let worked = worked.clone();
+            move || work(&worked)
+        });
+        Self {
+            worked,
+            thread: Some(thread),
+        }
+    }
+
+    /// To be compared with a later one.
+    pub(crate) fn read(&self) -> Reading {
+        Reading {
+            nanos: self.worked.nanos.load(Ordering::Relaxed),
+            pieces: self.worked.pieces.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Milliseconds of CPU time that a piece took since then, on average; not a number if none was done.
+    pub(crate) fn since(&self, then: Reading) -> f64 {
+        self.read().since(then)
+    }
+}
+
+impl Reading {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "a bench takes far less than 2^52 ns of CPU time"
+    )]
+    fn since(self, then: Self) -> f64 {
+        let nanos = (self.nanos - then.nanos) as f64;
+        nanos / NANOS_PER_MILLI / (self.pieces - then.pieces) as f64
+    }
+}
+
+impl Drop for Pace {
+    fn drop(&mut self) {
+        self.worked.enough.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // It cannot have failed in a way that matters any more.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn work(worked: &Worked) {
+    while !worked.enough.load(Ordering::Relaxed) {
+        let start = thread_nanos();
+        std::hint::black_box(piece());
+        let nanos = thread_nanos().saturating_sub(start);
+        worked.nanos.fetch_add(nanos, Ordering::Relaxed);
+        worked.pieces.fetch_add(1, Ordering::Relaxed);
+        std::thread::sleep(BETWEEN);
+    }
+}
+
+fn thread_nanos() -> u64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or_default();
+    seconds * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or_default()
+}
+
+/// What servers and controllers do all day: objects are read and written.
+fn piece() -> usize {
+    static OBJECT: OnceLock<String> = OnceLock::new();
+    let text = OBJECT.get_or_init(|| object().to_string());
+    let read = |_| serde_json::from_str::<Value>(text).map_or(0, |read| read.to_string().len());
+    (0..OBJECTS).map(read).sum()
+}
+
+/// Of the size and shape of an owner with a status.
+fn object() -> Value {
+    let condition = |number: u8| {
+        json!({"type": format!("Condition{number}"), "status": "True", "reason": "Ready", "message": "",
+            "lastTransitionTime": "2026-01-01T00:00:00Z"})
+    };
+    let conditions: Vec<Value> = (0..4).map(condition).collect();
+    let step = |number: u8| {
+        json!({"name": format!("step-{number}"), "conditions": conditions,
+            "stampedRef": {"apiVersion": "bench.carto.run/v1", "kind": "Step", "name": format!("step-{number}")},
+            "outputs": [{"name": "url", "preview": "https://example.com/app\n", "digest": "sha256:0"}]})
+    };
+    json!({"apiVersion": "carto.run/v1alpha1", "kind": "Workload", "metadata": {"name": "app", "namespace": "team"},
+        "spec": {"source": {"git": {"url": "https://example.com/app", "ref": {"branch": "main"}}}},
+        "status": {"conditions": conditions, "resources": (0..5).map(step).collect::<Vec<_>>()}})
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_takes_cpu_time_and_is_counted() {
+        let pace = Pace::start();
+        let then = pace.read();
+        while pace.read().pieces < then.pieces + 2 {
+            std::thread::yield_now();
+        }
+        assert!(pace.since(then) > 0.0);
+    }
+
+    #[test]
+    fn the_average_is_over_the_pieces_in_between() {
+        let reading = |pieces, nanos| Reading { pieces, nanos };
+        let average = reading(12, 9_000_000).since(reading(10, 4_000_000));
+        assert!((average - 2.5).abs() < 1e-9);
+        assert!(reading(1, 1).since(reading(1, 1)).is_nan());
+    }
+}
