@@ -7,9 +7,10 @@
 //!
 //! Events must not cost the owners anything: they have a lane of their own with little concurrency, and
 //! what does not fit is dropped and counted. Nor must a crowd of owners cost those of other namespaces
-//! their events. Owners are spread over the writers by uid, so that the order within an owner stays.
+//! their events, or make us forget which of them were sent. Owners are spread over the writers by uid, so that the order within an owner stays.
 
 mod lane;
+mod memory;
 mod pace;
 mod series;
 #[cfg(test)]

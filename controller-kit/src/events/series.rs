@@ -1,15 +1,15 @@
 //! Which request an event becomes. Pure: the time stands in the event.
 
-use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use super::memory::Memory;
 use super::{EventSettings, Happening};
 
-/// Series and owners remembered; the ones unused for longest are forgotten first.
+/// Series and owners remembered. Namespaces with few of them lose none to one with thousands.
 const REMEMBERED: usize = 4096;
 /// Longest message. What a tenant's manifest makes us say must not fill etcd.
 const MESSAGE_BYTES: usize = 8 * 1024;
@@ -49,8 +49,8 @@ pub(super) struct Series {
     window: SignedDuration,
     burst: f64,
     refill_seconds: f64,
-    sent: Recent<SeriesKey, Sent>,
-    owners: Recent<String, Allowance>,
+    sent: Memory<SeriesKey, Sent>,
+    owners: Memory<String, Allowance>,
 }
 
 struct Sent {
@@ -71,8 +71,8 @@ impl Series {
             window: SignedDuration::try_from(settings.window).unwrap_or(SignedDuration::MAX),
             burst: f64::from(settings.burst.max(1)),
             refill_seconds: settings.refill.as_secs_f64().max(0.001),
-            sent: Recent::default(),
-            owners: Recent::default(),
+            sent: Memory::new(REMEMBERED),
+            owners: Memory::new(REMEMBERED),
         }
     }
 
@@ -81,71 +81,65 @@ impl Series {
             return Request::RateLimited;
         }
         let key = key_of(happening);
-        let window = self.window;
-        let repeated = self
-            .sent
-            .touch(&key)
-            .filter(|sent| happening.at.duration_since(sent.last) <= window);
-        if let Some(sent) = repeated {
-            sent.count = sent.count.saturating_add(1);
-            sent.last = happening.at;
-            let patch = json!({"count": sent.count, "lastTimestamp": seconds(happening.at)});
-            return Request::Count(Counted {
-                namespace: namespace_of(happening).to_owned(),
-                name: sent.name.clone(),
-                patch,
-                key,
-            });
+        let known = self.sent.take(&key);
+        match known.filter(|sent| happening.at.duration_since(sent.last) <= self.window) {
+            Some(sent) => Request::Count(self.again(happening, key, sent)),
+            None => Request::Create(self.anew(happening, key)),
         }
+    }
+
+    fn again(&mut self, happening: &Happening, key: SeriesKey, mut sent: Sent) -> Counted {
+        sent.count = sent.count.saturating_add(1);
+        sent.last = happening.at;
+        let counted = Counted {
+            namespace: namespace_of(happening).to_owned(),
+            name: sent.name.clone(),
+            patch: json!({"count": sent.count, "lastTimestamp": seconds(happening.at)}),
+            key,
+        };
+        self.sent.put(&happening.involved.namespace, key, sent);
+        counted
+    }
+
+    fn anew(&mut self, happening: &Happening, key: SeriesKey) -> Created {
         let name = name_of(happening, &key);
         let event = event(happening, &name);
-        self.sent.insert(
-            key,
-            Sent {
-                name,
-                count: 1,
-                last: happening.at,
-            },
-        );
-        Request::Create(Created {
+        let sent = Sent {
+            name,
+            count: 1,
+            last: happening.at,
+        };
+        self.sent.put(&happening.involved.namespace, key, sent);
+        Created {
             namespace: namespace_of(happening).to_owned(),
             event,
             key,
-        })
+        }
     }
 
     /// The event object is not there: the next occurrence is sent anew.
     pub(super) fn forget(&mut self, key: &SeriesKey) {
-        self.sent.remove(key);
+        self.sent.take(key);
     }
 
     fn spend(&mut self, happening: &Happening) -> bool {
-        let (burst, refill) = (self.burst, self.refill_seconds);
         // An owner that moves a lot spends its allowance on good news; the bad ones must not be missing then.
         let account = format!("{} {}", kind_of(happening), happening.involved.uid);
-        let allowance = match self.owners.touch(&account) {
+        let mut left = match self.owners.take(&account) {
             Some(allowance) => {
-                let passed = happening
-                    .at
-                    .duration_since(allowance.at)
-                    .as_secs_f64()
-                    .max(0.0);
-                allowance.left = (allowance.left + passed / refill).min(burst);
-                allowance.at = happening.at;
-                allowance
+                let passed = happening.at.duration_since(allowance.at).as_secs_f64();
+                let gained = passed.max(0.0) / self.refill_seconds;
+                (allowance.left + gained).min(self.burst)
             }
-            None => self.owners.insert(
-                account,
-                Allowance {
-                    left: burst,
-                    at: happening.at,
-                },
-            ),
+            None => self.burst,
         };
-        let allowed = allowance.left >= 1.0;
+        let allowed = left >= 1.0;
         if allowed {
-            allowance.left -= 1.0;
+            left -= 1.0;
         }
+        let at = happening.at;
+        let namespace = &happening.involved.namespace;
+        self.owners.put(namespace, account, Allowance { left, at });
         allowed
     }
 }
@@ -227,62 +221,6 @@ fn seconds(at: Timestamp) -> String {
 
 fn cut(text: &str, bytes: usize) -> &str {
     &text[..text.floor_char_boundary(bytes)]
-}
-
-/// A map that forgets what was not touched for longest.
-struct Recent<K, V> {
-    entries: HashMap<K, (u64, V)>,
-    by_use: BTreeMap<u64, K>,
-    uses: u64,
-}
-
-impl<K, V> Default for Recent<K, V> {
-    fn default() -> Self {
-        Self {
-            entries: HashMap::new(),
-            by_use: BTreeMap::new(),
-            uses: 0,
-        }
-    }
-}
-
-impl<K: Clone + Eq + std::hash::Hash, V> Recent<K, V> {
-    fn touch(&mut self, key: &K) -> Option<&mut V> {
-        let (used, value) = self.entries.get_mut(key)?;
-        self.by_use.remove(used);
-        self.uses += 1;
-        *used = self.uses;
-        self.by_use.insert(self.uses, key.clone());
-        Some(value)
-    }
-
-    fn insert(&mut self, key: K, value: V) -> &mut V {
-        self.remove(&key);
-        if self.entries.len() >= REMEMBERED
-            && let Some((_, oldest)) = self.by_use.pop_first()
-        {
-            self.entries.remove(&oldest);
-        }
-        self.uses += 1;
-        self.by_use.insert(self.uses, key.clone());
-        &mut self
-            .entries
-            .entry(key)
-            .insert_entry((self.uses, value))
-            .into_mut()
-            .1
-    }
-
-    fn remove(&mut self, key: &K) {
-        if let Some((used, _)) = self.entries.remove(key) {
-            self.by_use.remove(&used);
-        }
-    }
-
-    #[cfg(test)]
-    fn len(&self) -> usize {
-        self.entries.len()
-    }
 }
 
 #[cfg(test)]

@@ -169,6 +169,42 @@ fn what_is_remembered_is_bounded() {
     created(series.admit(&happening("app0", "m", 1)));
 }
 
+/// A developer who makes thousands of different events is no reason why the repeated event next door becomes thousands of
+/// objects.
+#[test]
+fn a_guest_s_event_is_counted_up_however_many_a_crowd_has_sent_in_between() {
+    let mut series = series();
+    let guest = |second| {
+        let mut happening = happening("guest", "m", second);
+        happening.involved.namespace = "guests".into();
+        happening
+    };
+    created(series.admit(&guest(0)));
+    for number in 0..10_000 {
+        created(series.admit(&happening(&format!("app{number}"), "m", 1)));
+    }
+    assert_eq!(series.remembered(), (4096, 4096));
+    assert_eq!(count(&series.admit(&guest(2))), Some(2));
+}
+
+/// Else one that was told to be quiet could go on as soon as a crowd has pushed its account out.
+#[test]
+fn a_guest_that_is_limited_stays_so_however_many_owners_a_crowd_has() {
+    let mut series = series();
+    let guest = |number: i32| {
+        let mut happening = happening("guest", &number.to_string(), 0);
+        happening.involved.namespace = "guests".into();
+        happening
+    };
+    for number in 0..25 {
+        created(series.admit(&guest(number)));
+    }
+    for number in 0..10_000 {
+        created(series.admit(&happening(&format!("app{number}"), "m", 0)));
+    }
+    assert_eq!(series.admit(&guest(25)), Decision::RateLimited);
+}
+
 #[test]
 fn a_huge_message_is_cut_and_says_so() {
     let event = created(series().admit(&happening("app", &"ä".repeat(10_000), 0)));
