@@ -5,13 +5,14 @@
 //!
 //! ```text
 //!  object ──▶ validate ──▶ blueprint.rs ── option.rs ── field.rs      error: the first violation (spec 7)
-//!                     └──▶ template.rs                                warnings: hints.rs
+//!                     └──▶ template.rs                                warnings: hints.rs, tags.rs
 //! ```
 
 mod blueprint;
 mod field;
 mod hints;
 mod option;
+mod tags;
 mod template;
 mod violation;
 
@@ -26,6 +27,7 @@ use crate::templates::{
     ClusterTemplateSpec, TemplateKind,
 };
 
+pub use tags::{RenderedFor, TagFault};
 pub use violation::Violation;
 
 /// What is to be said about an object before it is stored.
@@ -37,7 +39,7 @@ pub struct Verdict {
     pub warnings: Vec<String>,
 }
 
-/// Checks the syntax of a path. The dialect is implemented by the engine, which depends on this crate.
+/// Checks the syntax of paths and of the tags they stand in. The dialect is implemented by the engine, which depends on this crate.
 pub trait PathCheck {
     /// Parses an expression as it stands, as selectors do: without braces it is literal text and always parses.
     ///
@@ -52,9 +54,13 @@ pub trait PathCheck {
     ///
     /// The parser's text.
     fn check_wrapped(&self, expression: &str) -> Result<(), String>;
+
+    /// The tags of a simple template that no rendering can fill, and those that are none for want of an end. Each place of
+    /// the template has its own fault; a template without any may fail all the same, by what it is rendered with.
+    fn check_tags(&self, rendered_for: RenderedFor, template: &Value) -> Vec<TagFault>;
 }
 
-/// Accepts every path, for callers without a parser.
+/// Accepts every path and every tag, for callers without a parser.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AnyPath;
 
@@ -65,6 +71,10 @@ impl PathCheck for AnyPath {
 
     fn check_wrapped(&self, _expression: &str) -> Result<(), String> {
         Ok(())
+    }
+
+    fn check_tags(&self, _rendered_for: RenderedFor, _template: &Value) -> Vec<TagFault> {
+        Vec::new()
     }
 }
 
@@ -124,7 +134,7 @@ fn verdict(
         .pointer("/metadata/name")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    Ok(match kind {
+    let mut verdict = match kind {
         "ClusterSupplyChain" => {
             let spec: BlueprintSpec = spec_of(object)?;
             Verdict {
@@ -158,7 +168,9 @@ fn verdict(
             Ok(kind) => template_verdict(kind, object, paths)?,
             Err(_) => Verdict::default(),
         },
-    })
+    };
+    verdict.warnings.extend(tags::warnings(kind, object, paths));
+    Ok(verdict)
 }
 
 fn template_verdict(

@@ -1,6 +1,7 @@
 //! The admission rules against the corpus.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use api_types::validation::{AnyPath, Verdict, validate};
 use proptest::prelude::*;
@@ -23,6 +24,53 @@ fn every_case_of_the_corpus_gets_its_verdict() {
             case.object
         );
     }
+}
+
+/// Manifests that other tests and people apply and that work: nothing is to be said about them.
+#[test]
+fn no_template_that_works_is_warned_about() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folders = [
+        "examples",
+        "api-types/tests/apiserver/examples",
+        "realizer/tests",
+        "cli/tests/golden",
+    ];
+    let mut folders: Vec<_> = folders.map(|folder| root.join(folder)).into();
+    let mut templates = 0;
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path
+                .extension()
+                .is_some_and(|extension| extension == "yaml")
+            {
+                templates += templates_without_warnings(&path);
+            }
+        }
+    }
+    assert!(templates > 30, "{templates}");
+}
+
+#[expect(
+    clippy::unwrap_used,
+    reason = "a test says what went wrong by panicking"
+)]
+fn templates_without_warnings(file: &Path) -> usize {
+    let text = std::fs::read_to_string(file).unwrap();
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let mut templates = 0;
+    for object in documents {
+        let kind = object["kind"].as_str().unwrap_or_default();
+        if kind.starts_with("Cluster") && kind.ends_with("Template") {
+            let verdict = validate(kind, &object, &Paths);
+            assert_eq!(verdict, Verdict::default(), "{}: {object}", file.display());
+            templates += 1;
+        }
+    }
+    templates
 }
 
 #[test]

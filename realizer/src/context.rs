@@ -12,6 +12,8 @@ use crate::outputs::{Output, OutputValues};
 use crate::stamp::WantedLabels;
 use crate::typed_view::Views;
 
+pub(crate) mod vocabulary;
+
 /// The inputs of a step, resolved as far as their providers have outputs.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ResolvedInputs<'o> {

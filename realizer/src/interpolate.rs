@@ -20,13 +20,15 @@ use crate::go_format;
 use crate::jsonpath::{Path, PathError, Root};
 
 mod error;
+mod visit;
 
 pub use error::{InterpolateError, TagError};
+pub(crate) use visit::Found;
 
 use error::Location;
 
-const OPEN: &str = "$(";
-const CLOSE: &str = ")$";
+pub(crate) const OPEN: &str = "$(";
+pub(crate) const CLOSE: &str = ")$";
 
 /// A compiled template.
 #[derive(Debug, Clone, PartialEq)]

@@ -24,8 +24,11 @@ mod standard;
 
 use std::borrow::Cow;
 
-use api_types::validation::PathCheck;
+use api_types::validation::{PathCheck, RenderedFor, TagFault};
 use serde_json::Value;
+
+use crate::interpolate::Compiled;
+use crate::tags;
 
 pub use error::{PathError, PathFieldError};
 pub use root::Root;
@@ -128,6 +131,19 @@ impl Path {
         }
     }
 
+    /// The error of every evaluation, whatever the data are. What fails where nothing is left to apply it to (a word, or what
+    /// follows a text in quotes) fails everywhere, if nothing before it does.
+    pub(crate) fn dead_end(&self) -> Option<PathError> {
+        match &self.program {
+            Program::Kubectl(elements) => evaluate::run_on_nothing(elements)
+                .err()
+                .map(PathError::Find),
+            Program::Standard(_) => None,
+            Program::Several(_) => Some(PathError::MoreQueries(self.expression.clone())),
+            Program::Broken(error) => Some(error.clone()),
+        }
+    }
+
     /// Leading plain field names: all that has to be kept of an object for this path to read the same.
     /// Empty when the whole object is needed.
     pub fn static_prefix(&self) -> Vec<String> {
@@ -189,6 +205,10 @@ impl PathCheck for Paths {
                     other.to_string()
                 }
             })
+    }
+
+    fn check_tags(&self, rendered_for: RenderedFor, template: &Value) -> Vec<TagFault> {
+        tags::faults(&Compiled::compile(template), rendered_for)
     }
 }
 

@@ -62,6 +62,7 @@ mod select;
 mod stamp;
 mod step_end;
 mod survey;
+mod tags;
 mod template;
 mod trials;
 mod typed_view;

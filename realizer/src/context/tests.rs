@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use super::vocabulary::{RUN, STEP};
 use super::*;
 use crate::{Blueprint, Family, Owner};
 
@@ -72,7 +73,10 @@ impl Case {
     }
 
     fn keys(&self) -> Vec<String> {
-        self.context().into_values().into_keys().collect()
+        let values = self.context().into_values();
+        let all: Map<String, Value> = values.clone().into_iter().collect();
+        assert!(STEP.covers(&Value::Object(all)), "{values:?}");
+        values.into_keys().collect()
     }
 
     fn render(&self, text: &str) -> Result<Value, String> {
@@ -127,7 +131,22 @@ fn inputs_appear_under_their_local_names_and_single_ones_as_shortcuts() {
         value(OutputValues::Image(json!("img"))),
         value(OutputValues::Config(json!({"a": 1}))),
     ];
-    let values = case(inputs, outputs).context().into_values();
+    let case = case(inputs, outputs);
+    let all = [
+        "config",
+        "configs",
+        "deliverable",
+        "deployment",
+        "image",
+        "images",
+        "labels",
+        "params",
+        "source",
+        "sources",
+        "workload",
+    ];
+    assert_eq!(case.keys(), all);
+    let values = case.context().into_values();
     let code = json!({"url": "u1", "revision": "main", "name": "code"});
     assert_eq!(values["sources"], json!({"code": code}));
     assert_eq!(values["source"], code);
@@ -145,6 +164,21 @@ fn inputs_appear_under_their_local_names_and_single_ones_as_shortcuts() {
         values["deployment"],
         json!({"url": "u2", "revision": "main", "name": ""})
     );
+}
+
+#[test]
+fn a_run_sees_its_runnable_and_what_it_selects() {
+    let runnable = json!({"apiVersion": "carto.run/v1alpha1", "kind": "Runnable", "metadata": {"name": "r"},
+        "spec": {"inputs": {"a": 1}}, "status": {}});
+    let runnable = Views::of_runnable(&runnable);
+    let selected = json!({"any": {"thing": 1}});
+    for selected in [None, Some(&selected)] {
+        let values = Context::of_run(&runnable, selected).into_values();
+        assert_eq!(values["selected"], selected.cloned().unwrap_or_default());
+        let all: Map<String, Value> = values.into_iter().collect();
+        assert_eq!(all.len(), 2);
+        assert!(RUN.covers(&Value::Object(all)));
+    }
 }
 
 #[test]

@@ -76,6 +76,10 @@ impl Location {
         result
     }
 
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+
     pub(super) fn error(&self, cause: TagError) -> InterpolateError {
         InterpolateError {
             at: self.0.clone(),

@@ -1,0 +1,80 @@
+//! Looking at every string of a template without rendering it.
+
+use serde_json::Value;
+
+use super::error::Location;
+use super::{Compiled, Node, Part};
+use crate::jsonpath::Path;
+
+/// What stands in a string.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Found<'n> {
+    /// A tag.
+    Tag(&'n Path),
+    /// What is written as it stands: a string, or what is beside the tags of one.
+    Text {
+        /// The text.
+        text: &'n str,
+        /// Whether the whole string has several lines.
+        in_lines: bool,
+    },
+}
+
+/// Is told where the string is, such as `spec.list[0].name`, and what stands in it.
+type See<'s, 'n> = &'s mut dyn FnMut(&str, Found<'n>);
+
+impl Compiled {
+    /// Visits the values in the order of sorted keys; keys are no strings that are rendered.
+    pub(crate) fn visit<'n>(&'n self, see: See<'_, 'n>) {
+        node(&self.0, &mut Location::default(), see);
+    }
+}
+
+fn node<'n>(found: &'n Node, at: &mut Location, see: See<'_, 'n>) {
+    match found {
+        Node::Literal(value) => literal(value, at, see),
+        Node::Object(fields) => {
+            for (key, field) in fields {
+                at.inside(key, |at| node(field, at, see));
+            }
+        }
+        Node::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                at.inside_index(index, |at| node(item, at, see));
+            }
+        }
+        Node::Tag { path, .. } => see(at.as_str(), Found::Tag(path)),
+        Node::Text(parts) => {
+            let is_broken =
+                |part: &Part| matches!(part, Part::Literal(text) if text.contains('\n'));
+            let in_lines = parts.iter().any(is_broken);
+            for part in parts {
+                let found = match part {
+                    Part::Literal(text) => Found::Text { text, in_lines },
+                    Part::Tag(path) => Found::Tag(path),
+                };
+                see(at.as_str(), found);
+            }
+        }
+    }
+}
+
+fn literal<'n>(value: &'n Value, at: &mut Location, see: See<'_, 'n>) {
+    match value {
+        Value::String(text) => {
+            let in_lines = text.contains('\n');
+            see(at.as_str(), Found::Text { text, in_lines });
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                at.inside_index(index, |at| literal(item, at, see));
+            }
+        }
+        Value::Object(fields) => {
+            for (key, field) in fields {
+                at.inside(key, |at| literal(field, at, see));
+            }
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
