@@ -19,9 +19,9 @@ use crate::scratch::Scratch;
 use launch::Launch;
 
 /// How long a control plane may take until it answers, on a busy machine.
-const START_LIMIT: Duration = Duration::from_mins(1);
+const START_LIMIT: Duration = Duration::from_mins(3);
 /// How long the controller manager may take for the first default ServiceAccount.
-const SERVICE_ACCOUNT_LIMIT: Duration = Duration::from_secs(30);
+const SERVICE_ACCOUNT_LIMIT: Duration = Duration::from_mins(2);
 /// Somebody else may take a port between our look and the server's bind.
 const PORT_ATTEMPTS: u32 = 5;
 

@@ -17,11 +17,11 @@ pub(crate) async fn metric(port: u16, name: &str, parts: &[&str]) -> Option<f64>
         .sum()
 }
 
-/// Waits until no owner is being reconciled or about to be.
+/// Waits until nothing is being reconciled or about to be, in any queue: the status of a blueprint is a request, too.
 pub(crate) async fn idle(port: u16) {
     eventually("the controller is idle", PATIENCE, async || {
-        let running = metric(port, "carto_queue_running", &["queue=\"owners\""]).await?;
-        let waiting = metric(port, "carto_queue_depth", &["queue=\"owners\""]).await?;
+        let running = metric(port, "carto_queue_running", &[]).await?;
+        let waiting = metric(port, "carto_queue_depth", &[]).await?;
         (running + waiting < 0.5).then_some(())
     })
     .await;

@@ -8,13 +8,18 @@
 mod another;
 mod asked;
 mod history;
+mod port;
+mod reconciled;
+mod rights;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 pub use another::Another;
 pub use history::History;
+
+use port::Port;
 
 use crate::scrape::{idle, metric};
 use crate::{ControlPlane, Process, assets, eventually};
@@ -22,8 +27,9 @@ use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams
 use kube::core::{ApiResource, GroupVersionKind, ObjectList};
 use serde_json::{Value, json};
 
-/// Long enough for a loaded machine; tests wait for states, so a fast machine never waits this long.
-pub const PATIENCE: Duration = Duration::from_mins(1);
+/// Long enough for a loaded machine, and for what is only looked at again after a minute. Tests wait for states, so a fast
+/// machine never waits this long.
+pub const PATIENCE: Duration = Duration::from_mins(3);
 
 /// The controller that a stage is for.
 #[derive(Debug, Clone, Copy)]
@@ -47,7 +53,7 @@ pub struct Stage {
     cast: Cast,
     controller: Option<Process>,
     starts: u32,
-    metrics_port: u16,
+    metrics: Port,
     touches: AtomicU32,
 }
 
@@ -71,7 +77,7 @@ impl Stage {
             cast,
             controller: None,
             starts: 0,
-            metrics_port: 0,
+            metrics: Port::reserve(),
             touches: AtomicU32::new(0),
         };
         stage.apply(include_str!("../fixtures/test-crd.yaml")).await;
@@ -83,12 +89,6 @@ impl Stage {
     pub async fn move_to_new_namespace(&mut self) {
         self.namespace = self.plane.create_namespace("dev").await.unwrap();
         self.apply_rights().await;
-    }
-
-    async fn apply_rights(&self) {
-        let rights = include_str!("../fixtures/test-rights.yaml");
-        self.apply(&rights.replace("NAMESPACE", &self.namespace))
-            .await;
     }
 
     /// With the controller.
@@ -106,8 +106,8 @@ impl Stage {
 
     /// With the identity in this kubeconfig.
     pub fn start_controller_as(&mut self, kubeconfig: &Path) {
-        self.metrics_port = free_port();
-        self.controller = Some(self.spawn(kubeconfig, self.metrics_port, &[]));
+        self.metrics = Port::reserve();
+        self.controller = Some(self.spawn(kubeconfig, self.metrics.number(), &[]));
     }
 
     /// One more process, which the caller ends by dropping it.
@@ -118,10 +118,10 @@ impl Stage {
     /// The same with these flags.
     pub fn another_controller_with(&mut self, flags: &[&str]) -> Another {
         let kubeconfig = self.plane.kubeconfig_path().to_owned();
-        let metrics_port = free_port();
+        let metrics = Port::reserve();
         Another {
-            process: self.spawn(&kubeconfig, metrics_port, flags),
-            metrics_port,
+            process: self.spawn(&kubeconfig, metrics.number(), flags),
+            metrics,
         }
     }
 
@@ -230,64 +230,26 @@ impl Stage {
 
     /// The sum over a metric's series whose line contains all of `parts`.
     pub async fn metric(&self, name: &str, parts: &[&str]) -> Option<f64> {
-        metric(self.metrics_port, name, parts).await
+        metric(self.metrics.number(), name, parts).await
     }
 
-    /// Waits until no owner is being reconciled or about to be.
+    /// Waits until no owner or blueprint is being reconciled or about to be.
     pub async fn idle(&self) {
-        idle(self.metrics_port).await;
+        idle(self.metrics.number()).await;
     }
 
     /// The same of another process.
     pub async fn idle_of(&self, another: &Another) {
-        idle(another.metrics_port).await;
-    }
-
-    /// Has the owner reconciled once more, and waits for the end of it.
-    pub async fn reconcile(&self, owner: &str) {
-        let of_kind = format!("kind=\"{}\"", self.cast.owner_kind);
-        let parts = [of_kind.as_str()];
-        let counted = || self.metric("carto_reconcile_total", &parts);
-        let before = eventually("metrics are served", PATIENCE, counted).await;
-        let touch = self.touches.fetch_add(1, Ordering::Relaxed);
-        let patch = json!({"metadata": {"annotations": {"touch": touch.to_string()}}});
-        self.edit_owner(owner, patch).await;
-        eventually("the owner was looked at", PATIENCE, async || {
-            let after = counted().await?;
-            (after > before).then_some(())
-        })
-        .await;
-        self.idle().await;
-    }
-
-    /// Reconciles the owner some times once it has settled, and returns what was requested meanwhile, lists with an owner's
-    /// token and discovery included.
-    pub async fn requests_of_reconciles(&self, owner: &str, times: u32) -> Vec<String> {
-        let (mut sent, mut since) = (0, Instant::now());
-        eventually(
-            "reconciles send nothing for a while",
-            PATIENCE,
-            async || {
-                self.reconcile(owner).await;
-                let requests = asked::shown(&self.audited_with_discovery());
-                if requests.len() != sent {
-                    (sent, since) = (requests.len(), Instant::now());
-                    return Err(requests.last().cloned());
-                }
-                // The status of a moving owner is held back for 250 ms.
-                Ok((since.elapsed() > Duration::from_millis(500)).then_some(()))
-            },
-        )
-        .await;
-        let before = self.audited_with_discovery().len();
-        for _ in 0..times {
-            self.reconcile(owner).await;
-        }
-        asked::shown(&self.audited_with_discovery()).split_off(before)
+        idle(another.metrics.number()).await;
     }
 
     /// A merge patch by somebody.
     pub async fn edit(&self, api_version: &str, kind: &str, name: &str, patch: Value) {
+        self.edited(api_version, kind, name, patch).await;
+    }
+
+    /// The same; the object as it is then.
+    async fn edited(&self, api_version: &str, kind: &str, name: &str, patch: Value) -> Value {
         let by_somebody = PatchParams {
             field_manager: Some("somebody".into()),
             ..PatchParams::default()
@@ -295,7 +257,8 @@ impl Stage {
         self.api(api_version, kind)
             .patch(name, &by_somebody, &Patch::Merge(patch))
             .await
-            .unwrap();
+            .map(|object| serde_json::to_value(object).unwrap())
+            .unwrap()
     }
 
     /// The same for an owner.
@@ -366,26 +329,6 @@ impl Stage {
             .collect()
     }
 
-    /// Gives the service account more rights, as RBAC rules in YAML flow style.
-    pub async fn grant(&self, role: &str, rules: &str) {
-        let namespace = &self.namespace;
-        self.apply(&format!(
-            r"
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {{name: {role}, namespace: {namespace}}}
-rules: {rules}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {{name: {role}, namespace: {namespace}}}
-roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: {role}}}
-subjects: [{{kind: ServiceAccount, name: sa, namespace: {namespace}}}]
-"
-        ))
-        .await;
-    }
-
     /// Waits until the owner is as described by `probe`, which says what it sees instead.
     pub async fn until(&self, name: &str, what: &str, probe: impl Fn(&Value) -> bool) -> Value {
         eventually(
@@ -423,12 +366,6 @@ impl Drop for Stage {
             eprintln!("the controller logged at last:\n{}", controller.log_tail());
         }
     }
-}
-
-/// A port that nobody listens on at the moment.
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("[::]:0").unwrap();
-    listener.local_addr().unwrap().port()
 }
 
 /// The entry of a step in an owner's status, or null.

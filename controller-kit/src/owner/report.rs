@@ -1,6 +1,7 @@
 //! The last step: status, events, and when to look again.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use api_types::{ConditionStatus, EventReason, NamespaceName, ObjectName};
@@ -87,6 +88,19 @@ impl OwnerShell {
         realized: Realized,
         rights_changes: u64,
     ) -> Next {
+        let next = self.conclude(key, owner, realized, rights_changes).await;
+        let version = owner.object["metadata"]["resourceVersion"].as_str();
+        debug!(version, held_back = self.holds_back(key), "reconciled");
+        next
+    }
+
+    async fn conclude(
+        &self,
+        key: &OwnerKey,
+        owner: Subject<'_>,
+        realized: Realized,
+        rights_changes: u64,
+    ) -> Next {
         let Realized {
             outcome,
             again,
@@ -141,12 +155,20 @@ impl OwnerShell {
         next(outcome.retry, due)
     }
 
+    /// Whether the owner has a status that is not written yet.
+    fn holds_back(&self, key: &OwnerKey) -> bool {
+        let pending = self.pending.0.lock();
+        pending
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains_key(key)
+    }
+
     fn write_due(&self, key: &OwnerKey, present: ConditionStatus, outcome: &Outcome) -> Due {
         let mut pending = self
             .pending
             .0
             .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+            .unwrap_or_else(PoisonError::into_inner);
         if !outcome.changed {
             pending.remove(key);
             return Due::Never;

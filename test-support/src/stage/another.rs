@@ -1,13 +1,14 @@
 //! A second process of the controller, beside the stage's own.
 
 use super::PATIENCE;
+use super::port::Port;
 use crate::scrape::metric;
 use crate::{Process, eventually};
 
 /// A second process of the controller.
 pub struct Another {
     pub(super) process: Process,
-    pub(super) metrics_port: u16,
+    pub(super) metrics: Port,
 }
 
 impl Another {
@@ -31,6 +32,6 @@ impl Another {
 
     /// As [`Stage::metric`].
     pub async fn metric(&self, name: &str, parts: &[&str]) -> Option<f64> {
-        metric(self.metrics_port, name, parts).await
+        metric(self.metrics.number(), name, parts).await
     }
 }

@@ -3,15 +3,20 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use kube::api::{Api, DynamicObject, WatchEvent, WatchParams};
 use serde_json::json;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
 
 use super::{PATIENCE, Stage, listed};
 use crate::eventually;
+
+/// Before a watch that could not be opened is tried again.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Of each object its uid.
 #[derive(Default)]
@@ -109,7 +114,11 @@ async fn follow(
         }
         match open(&api, &since).await {
             Ok(next) => watch = next,
-            Err(error) => seen().broken = Some(error.to_string()),
+            Err(kube::Error::Api(status)) if status.code == 410 => {
+                seen().broken = Some(status.to_string());
+            }
+            // Whatever it is, it passes; nothing is missing as long as the watch goes on where it ended.
+            Err(_) => sleep(PAUSE).await,
         }
     }
 }

@@ -1,0 +1,56 @@
+//! A port for a process that is about to start.
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test without a port for its process has failed"
+)]
+
+use std::net::{Ipv6Addr, SocketAddr};
+
+use tokio::net::TcpSocket;
+
+/// A port on all interfaces that nobody else gets as long as this lives. The socket that holds it does not listen, so that
+/// a process that is told the number may.
+pub(super) struct Port {
+    held: TcpSocket,
+}
+
+impl Port {
+    /// One that is free.
+    pub(super) fn reserve() -> Self {
+        let held = TcpSocket::new_v6().unwrap();
+        held.set_reuseaddr(true).unwrap();
+        held.bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)))
+            .unwrap();
+        Self { held }
+    }
+
+    pub(super) fn number(&self) -> u16 {
+        self.held.local_addr().unwrap().port()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::net::TcpListener;
+
+    use super::Port;
+
+    #[tokio::test]
+    async fn whoever_is_told_the_number_may_listen_and_nobody_else_gets_it() {
+        let reserved: Vec<Port> = (0..100).map(|_| Port::reserve()).collect();
+        let numbers: BTreeSet<u16> = reserved.iter().map(Port::number).collect();
+        assert_eq!(numbers.len(), reserved.len());
+        let _told =
+            tokio::net::TcpListener::bind((std::net::Ipv6Addr::UNSPECIFIED, reserved[0].number()))
+                .await
+                .unwrap();
+        let others: Vec<TcpListener> = (0..2000)
+            .filter_map(|_| TcpListener::bind("[::]:0").ok())
+            .collect();
+        let taken = others
+            .iter()
+            .filter(|other| numbers.contains(&other.local_addr().unwrap().port()));
+        assert_eq!(taken.count(), 0);
+    }
+}
