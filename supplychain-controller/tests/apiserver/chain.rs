@@ -45,6 +45,8 @@ async fn a_settled_workload_causes_no_request_when_it_is_reconciled_again() {
     stage.apply(CHAIN).await;
     stage.apply(WORKLOAD).await;
     let settled = stage.ready("app", "True", "Ready").await;
+    // A status that is seen may not be in the audit log yet.
+    stage.settle("app").await;
     let before = stage.requests();
     for touch in 0..5 {
         stage

@@ -88,14 +88,19 @@ async fn populate(stage: &Stage) {
 #[tokio::test]
 async fn the_standby_goes_on_where_the_leader_was_stopped() {
     let mut stage = Stage::set().await;
-    let mut leader = replica(&mut stage, "r0", &[]);
+    // A leader that gets no processor for a while keeps the lease: it is to end by being handed over.
+    let times = [
+        "--lease-duration-seconds=90",
+        "--lease-renew-deadline-seconds=60",
+    ];
+    let mut leader = replica(&mut stage, "r0", &times);
     leads(&stage, "r0").await;
     populate(&stage).await;
     all_published(&stage, "a").await;
     let mut branches = vec!["a".to_owned()];
     for round in 1..=3 {
         let (before, after) = (format!("r{}", round - 1), format!("r{round}"));
-        let standby = replica(&mut stage, &after, &[]);
+        let standby = replica(&mut stage, &after, &times);
         eventually("the standby runs", PATIENCE, async || {
             standby.metric("carto_reconcile_total", &[]).await.is_some()
         })
@@ -147,7 +152,8 @@ async fn a_leader_that_was_frozen_stops_working_when_it_wakes_up() {
     each_ran_once(&stage, &["a", "b", "c", "d"]).await;
 }
 
-/// Holds back every creation of a run: the API server calls a webhook that accepts the connection and says nothing.
+/// Holds back every creation of a run from now on: the API server calls a webhook that accepts the connection and says
+/// nothing.
 async fn hanging_webhook(stage: &Stage) -> TcpListener {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -169,6 +175,21 @@ webhooks:
 "
         ))
         .await;
+    // It learns of the webhook later than whoever wrote it: until then a run would be created.
+    let probe = json!({"apiVersion": "test.run/v1alpha1", "kind": "Test", "metadata": {"name": "probe"}, "spec": {}});
+    let probe = serde_json::from_value(probe).unwrap();
+    let dry = kube::api::PostParams {
+        dry_run: true,
+        ..Default::default()
+    };
+    let runs = stage.api("test.run/v1alpha1", "Test");
+    eventually("the webhook is called", PATIENCE, async || {
+        tokio::select! {
+            called = listener.accept() => called.map(|_| true),
+            _ = runs.create(&dry, &probe) => Ok(false),
+        }
+    })
+    .await;
     listener
 }
 
@@ -180,7 +201,8 @@ async fn a_request_that_hangs_does_not_keep_the_lease_from_the_next_replica() {
     let webhook = hanging_webhook(&stage).await;
     stage.apply(&instant(3)).await;
     stage.apply(WORKLOAD).await;
-    let (_asked, _) = webhook.accept().await.unwrap();
+    let asked = tokio::time::timeout(PATIENCE, webhook.accept()).await;
+    let (asked, _) = asked.unwrap().unwrap();
     let _second = replica(&mut stage, "second", &[]);
     leader.signal("TERM");
     leader.ended().await;
@@ -195,6 +217,8 @@ async fn a_request_that_hangs_does_not_keep_the_lease_from_the_next_replica() {
         .delete("hangs", &kube::api::DeleteParams::default())
         .await
         .unwrap();
+    // Who still waits for an answer has none now.
+    drop((asked, webhook));
     stage.ready("app", "True", "Ready").await;
     assert_eq!(runs_of(&stage, "app").await, ["a"]);
 }

@@ -150,7 +150,8 @@ async fn an_immutable_step_lives_as_the_table_says() {
     })
     .await;
     stage.ready("app", "True", "Ready").await;
-    stage.idle().await;
+    // What is still held back would be written after the restart.
+    stage.settle("app").await;
 
     let before = (stage.tests().await, stage.workload("app").await);
     let requests = stage.requests().len();

@@ -139,6 +139,12 @@ async fn objects_of_all_shapes_settle_and_cause_no_request() {
 
     let second = DEPLOYMENT.replace("name: app,", "name: $(workload.metadata.name)$-main,");
     stage.apply(&blueprint_of(&[("deployment", &second)])).await;
+    // It was ready before: what counts is that the change has arrived.
+    eventually("the objects are others", PATIENCE, async || {
+        let main = stage.get("apps/v1", "Deployment", "app-main").await;
+        main.is_some() && stage.get("v1", "ConfigMap", "app").await.is_none()
+    })
+    .await;
     stage.ready("app", "True", "Ready").await;
     assert_eq!(stage.requests_of_reconciles("app", 1).await, NOTHING);
     stage

@@ -104,10 +104,7 @@ async fn ytt_renders_fails_and_is_killed_as_upstream_says() {
     let message = failure(&stage, "the loop is ended", "signal: killed").await;
     assert_eq!(message, format!("{PREFIX}signal: killed"));
     let took = since.elapsed();
-    assert!(
-        took > Duration::from_secs(4) && took < Duration::from_secs(20),
-        "{took:?}"
-    );
+    assert!(took > Duration::from_secs(4), "{took:?}");
 
     stage.apply(&chain(GOOD)).await;
     stage.ready("app", "True", "Ready").await;
