@@ -313,7 +313,20 @@ fn versions(first_is_served: bool) -> Value {
     json!({"spec": {"versions": [version("v1alpha1", first_is_served, false), version("v1", true, true)]}})
 }
 
+/// How often the controller has asked what there is in the group of the test kind.
+fn discoveries(stage: &Stage) -> usize {
+    let requests = stage.plane.requests_by("carto-supplychain").unwrap();
+    let of_group =
+        |request: &test_support::AuditEvent| request.request_uri.starts_with("/apis/test.run/");
+    let discoveries = requests
+        .iter()
+        .filter(|request| request.object_ref.is_none() && of_group(request));
+    discoveries.count()
+}
+
+/// Changes the definition, and waits until the controller has noticed it.
 async fn redefine(stage: &Stage, patch: Value) {
+    let before = discoveries(stage);
     let definitions: kube::Api<k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition> =
         kube::Api::all(stage.client.clone());
     definitions
@@ -324,6 +337,11 @@ async fn redefine(stage: &Stage, patch: Value) {
         )
         .await
         .unwrap();
+    eventually("the kind is discovered anew", PATIENCE, async || {
+        stage.reconcile("app").await;
+        discoveries(stage) > before
+    })
+    .await;
 }
 
 #[tokio::test]
