@@ -95,6 +95,7 @@ pub async fn run(program: &Program, common: &CommonArgs, wire: Wire) -> anyhow::
         metrics: &metrics,
         tasks: &tasks,
         ytt: &common.ytt,
+        ytt_memory: common.ytt_memory_limit,
     };
     let wired = wire(common, environment);
     let readiness = Arc::new(Readiness::new());

@@ -23,12 +23,12 @@ use crate::shutdown::Tasks;
 use crate::stamped::{ObjectKey, StampedWatches, WatchSettings};
 use crate::submit::Submitter;
 use crate::tokens::{TokenCache, TokenSources};
-use crate::ytt::Ytt;
+use crate::ytt::{MemoryLimit, Ytt};
 
 /// How often unused watches are looked for.
 const SWEEP: Duration = Duration::from_secs(10);
 /// ytt processes at a time.
-const YTT_PROCESSES: usize = 4;
+pub(crate) const YTT_PROCESSES: usize = 4;
 
 /// What the operator and the controller choose.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +52,8 @@ pub struct Environment<'e> {
     pub tasks: &'e Tasks,
     /// The ytt binary.
     pub ytt: &'e Path,
+    /// The memory that each ytt process may take.
+    pub ytt_memory: MemoryLimit,
 }
 
 /// A queue and what is done with its keys.
@@ -207,6 +209,7 @@ pub fn ytt(environment: Environment<'_>) -> Arc<Ytt> {
     Arc::new(Ytt::new(
         environment.ytt.to_owned(),
         YTT_PROCESSES,
+        environment.ytt_memory,
         environment.metrics.clone(),
     ))
 }

@@ -19,6 +19,7 @@ use go_style::go_style;
 
 use crate::process::Program;
 use crate::telemetry::LogLevel;
+use crate::ytt::MemoryLimit;
 
 /// Owners reconciled at once when nothing is said. The Go controller's 2 were the bottleneck of every
 /// larger installation (incident: #929); `docs/compat.md` lists the deviation.
@@ -50,6 +51,17 @@ pub struct CommonArgs {
     /// The ytt binary that renders `spec.ytt` templates
     #[arg(long, value_name = "FILE", env = "CARTO_YTT", default_value = "ytt")]
     pub ytt: PathBuf,
+
+    /// Memory that one ytt process may take; at least 128, 0 = no limit. Up to four run at a time: the container needs that and
+    /// its own. On Linux only
+    #[arg(
+        long,
+        value_name = "MIB",
+        env = "CARTO_YTT_MEMORY_LIMIT",
+        default_value = "512",
+        value_parser = parse_memory_limit
+    )]
+    pub ytt_memory_limit: MemoryLimit,
 
     /// How long work under way may take to end after SIGTERM
     #[arg(
@@ -314,6 +326,13 @@ fn or_default(count: usize) -> usize {
 /// A path, which may be empty; clap's own parser of paths refuses that.
 fn path_or_nothing() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
+}
+
+fn parse_memory_limit(text: &str) -> Result<MemoryLimit, String> {
+    let mebibytes: u64 = text
+        .parse()
+        .map_err(|_| format!("{text:?} is no whole number of MiB"))?;
+    MemoryLimit::new(mebibytes).map_err(|error| error.to_string())
 }
 
 /// The spellings that Go's flag package takes.

@@ -45,6 +45,7 @@ fn nothing_said_means_the_documented_defaults() {
     );
     assert_eq!(args.lease.leader_elect, None);
     assert_eq!(args.ytt, PathBuf::from("ytt"));
+    assert_eq!(args.ytt_memory_limit.mebibytes(), Some(512));
 }
 
 #[test]
@@ -159,6 +160,34 @@ fn a_bool_is_on_when_it_stands_alone_and_what_is_written_otherwise() {
 fn a_wrong_level_is_refused_with_the_right_ones() {
     let error = parse("-log-level=trace").unwrap_err();
     assert!(error.contains("error, info, debug"), "{error}");
+}
+
+#[test]
+fn a_memory_limit_is_in_mebibytes_and_leaves_ytt_room_to_work() {
+    let limit = |text| parse(&format!("--ytt-memory-limit={text}"));
+    let read = |text| limit(text).unwrap().ytt_memory_limit.mebibytes();
+    assert_eq!((read("0"), read("128")), (None, Some(128)));
+    let refused = |text| limit(text).unwrap_err();
+    assert!(refused("127").contains("at least 128, or 0 for no limit"));
+    assert!(refused("512Mi").contains("no whole number of MiB"));
+    assert!(refused("-1").contains("no whole number of MiB"));
+}
+
+/// Else the kernel ends the container before a process has reached its limit.
+#[test]
+fn the_shipped_containers_have_room_for_all_ytt_processes_and_as_much_for_the_controller() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../deploy/install.yaml");
+    let text = std::fs::read_to_string(path).unwrap();
+    let objects: Vec<serde_json::Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let limits: Vec<&str> = objects
+        .iter()
+        .filter_map(|object| object.pointer("/spec/template/spec/containers/0/resources/limits"))
+        .map(|limits| limits["memory"].as_str().unwrap())
+        .collect();
+    let processes = u64::try_from(crate::wiring::YTT_PROCESSES).unwrap();
+    let each = parse("").unwrap().ytt_memory_limit.mebibytes().unwrap();
+    let needed = format!("{}Mi", each * (processes + 1));
+    assert_eq!(limits, [&*needed; 3]);
 }
 
 #[test]

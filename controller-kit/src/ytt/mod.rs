@@ -1,4 +1,6 @@
-//! Running ytt: the real binary as a child process, bounded in time and number, its results cached.
+//! Running ytt: the real binary as a child process, bounded in time, memory and number, its results cached.
+
+mod memory;
 
 use std::collections::HashMap;
 use std::fmt::{Display, Write as _};
@@ -14,6 +16,8 @@ use tokio::process::Command;
 
 use crate::metrics::Metrics;
 use crate::scheduler::Gate;
+
+pub use memory::{MemoryLimit, TooLittle};
 
 /// Upstream's limit: a template that loops is killed after this.
 const LIMIT: Duration = Duration::from_secs(4);
@@ -48,18 +52,26 @@ pub struct Ytt {
     binary: PathBuf,
     gate: Gate,
     limit: Duration,
+    memory: MemoryLimit,
     cache: Mutex<Cache>,
     metrics: Arc<Metrics>,
 }
 
 impl Ytt {
     /// Renders with this binary, at most `concurrency` at a time. Namespaces take turns, and none has all of
-    /// these processes: templates that run into the limit hold up their own tenant, not the others.
-    pub fn new(binary: PathBuf, concurrency: usize, metrics: Arc<Metrics>) -> Self {
+    /// these processes: templates that run into the limit of time hold up their own tenant, not the others. Each process
+    /// may take `memory`.
+    pub fn new(
+        binary: PathBuf,
+        concurrency: usize,
+        memory: MemoryLimit,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         Self {
             binary,
             gate: Gate::new(concurrency),
             limit: LIMIT,
+            memory,
             cache: Mutex::default(),
             metrics,
         }
@@ -70,7 +82,8 @@ impl Ytt {
     ///
     /// # Errors
     /// Upstream's text `unable to apply ytt template: …`, with what ytt said about `stdin.yml`. What ytt refuses, or writes
-    /// too much of, is the template's; anything else passes by itself. A template that runs into the limit may be one that
+    /// too much of, or needs too much memory for, is the template's; anything else passes by itself. A template that runs out
+    /// of time may be one that
     /// never ends or one on a busy machine, which nobody can tell: it is tried again, ever less often.
     pub async fn render(&self, namespace: &str, call: &YttCall) -> Rendered {
         let key = (call.template_digest.clone(), call.values_digest.clone());
@@ -117,12 +130,18 @@ impl Ytt {
         let mut child = Command::new(&self.binary)
             .args(["-f", "-", "-o", form.name(), "--data-values-file"])
             .arg(values)
+            .envs(self.memory.environment())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
             .map_err(|error| passing(format!("exec: {}: {error}", self.binary.display())))?;
+        self.memory.impose(&child).map_err(|error| {
+            passing(format!(
+                "cannot limit its memory: {error}; --ytt-memory-limit=0 does without"
+            ))
+        })?;
         let stdin = child.stdin.take();
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let feed = async move {
@@ -143,6 +162,9 @@ impl Ytt {
             return form.first_document(&said).map_err(Into::into);
         }
         let complained = String::from_utf8_lossy(&complained);
+        if let Some(verdict) = self.memory.verdict(status, &complained) {
+            return Err(verdict.into());
+        }
         Err(RenderFailure {
             message: if complained.trim().is_empty() {
                 go_exit(status)

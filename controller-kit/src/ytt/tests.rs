@@ -9,7 +9,13 @@ use super::*;
 
 fn ytt() -> Ytt {
     let binary = test_support::assets().unwrap().binary("ytt").unwrap();
-    Ytt::new(binary, 2, Arc::new(Metrics::new()))
+    with(binary, 2)
+}
+
+/// With the default limit of memory.
+fn with(binary: PathBuf, concurrency: usize) -> Ytt {
+    let memory = MemoryLimit::new(512).unwrap();
+    Ytt::new(binary, concurrency, memory, Arc::new(Metrics::new()))
 }
 
 fn call(template: &str, values: &Value) -> YttCall {
@@ -65,7 +71,7 @@ async fn keys_that_are_no_text_become_text() {
 
 #[tokio::test]
 async fn a_process_that_fails_silently_is_told_as_go_tells_it() {
-    let ytt = Ytt::new("/bin/false".into(), 1, Arc::new(Metrics::new()));
+    let ytt = with("/bin/false".into(), 1);
     let failure = ytt.render("ns", &call(ECHO, &json!({}))).await.unwrap_err();
     assert_eq!(
         failure.message,
@@ -112,9 +118,136 @@ async fn a_template_that_does_not_end_is_killed() {
     assert!(started.elapsed() >= LIMIT && started.elapsed() < LIMIT * 4);
 }
 
+/// Kills nobody by time, however slow this machine is.
+fn narrow() -> Ytt {
+    Ytt {
+        limit: Duration::from_mins(5),
+        memory: MemoryLimit::new(128).unwrap(),
+        ..ytt()
+    }
+}
+
+/// A template whose value is what `body`, with `x` to begin with, makes of `x`.
+fn computed(x: &str, body: &str) -> String {
+    let body = body.replace('\n', "\n#@   ");
+    format!(
+        "#@ load(\"@ytt:data\", \"data\")\n#@ def f():\n#@   x = {x}\n#@   {body}\n#@   return x\n#@ end\n---\nv: #@ f()\n"
+    )
+}
+
+const TOO_MUCH: &str = "unable to apply ytt template: ytt needs more than 128 MiB of memory: make what the template builds \
+                        smaller, or the parameters and inputs that its loops follow; or have the controller's \
+                        --ytt-memory-limit raised";
+
+/// The kernel would end the container for it, and the controller with it.
+#[tokio::test]
+async fn a_template_that_fills_the_memory_dies_alone_and_is_told_what_to_do() {
+    let doubled = "for i in range(data.values.times):\n  x = x + x\nend";
+    let appended = "for i in range(data.values.times * 1000000):\n  x.append(\"item %d\" % i)\nend";
+    let ytt = narrow();
+    for (x, body) in [
+        ("data.values.secret", doubled),
+        ("[data.values.secret]", doubled),
+        ("[]", appended),
+        ("data.values.secret * 100000000", ""),
+    ] {
+        let template = computed(x, body);
+        let values = json!({"times": 60, "secret": "hunter2"});
+        let failure = ytt.render("ns", &call(&template, &values)).await;
+        assert_eq!(failure, Err(TOO_MUCH.to_owned().into()), "{template}");
+        // The parameter is mended.
+        let few = json!({"times": 0, "secret": "x"});
+        let rendered = ytt.render("ns", &call(&computed("1", body), &few)).await;
+        assert_eq!(rendered, Ok(json!({"v": 1})));
+    }
+}
+
+#[tokio::test]
+async fn a_rendering_of_a_mebibyte_fits() {
+    // As a ConfigMap has it: some large texts. And as a custom resource may: tens of thousands of nodes.
+    let texts = "for i in range(64):\n  x[\"key-%d\" % i] = \"x\" * 16384\nend";
+    let nodes = "for i in range(30000):\n  x.append({\"name\": \"item-%d\" % i, \"value\": \"abcdefgh\"})\nend";
+    let ytt = Ytt {
+        limit: Duration::from_mins(5),
+        ..ytt()
+    };
+    for (x, body, count) in [("{}", texts, 64), ("[]", nodes, 30_000)] {
+        let rendered = ytt
+            .render("ns", &call(&computed(x, body), &json!({})))
+            .await;
+        let rendered = rendered.unwrap();
+        let value = &rendered["v"];
+        let items = value.as_object().map(serde_json::Map::len);
+        assert_eq!(
+            items.or_else(|| value.as_array().map(Vec::len)),
+            Some(count)
+        );
+        assert!(value.to_string().len() > 1 << 20);
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_limit_is_there_before_the_template_is() {
+    let folder = tempfile::tempdir().unwrap();
+    // The first read returns with the template.
+    let body = r#"read -r first; limit=$(sed -n "s/^Max data size *//p" /proc/self/limits); echo "\"$GOMEMLIMIT ${limit%bytes*}\"""#;
+    let ytt = |mebibytes| Ytt {
+        memory: MemoryLimit::new(mebibytes).unwrap(),
+        ..with(script(folder.path(), body), 1)
+    };
+    let said = async |mebibytes| {
+        let rendered = ytt(mebibytes).render("ns", &call(ECHO, &json!({}))).await;
+        let said = rendered.unwrap().as_str().unwrap_or_default().to_owned();
+        said.split_whitespace()
+            .map(str::to_owned)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(said(512).await, ["392MiB", "536870912", "536870912"]);
+    assert_eq!(said(128).await, ["56MiB", "134217728", "134217728"]);
+    assert!(!said(0).await.contains(&"0".to_owned()), "0 is no limit");
+}
+
+#[test]
+fn only_a_lack_of_memory_is_told_as_one() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let verdict = |mebibytes, status, complained| {
+        let limit = MemoryLimit::new(mebibytes).unwrap();
+        limit.verdict(ExitStatus::from_raw(status), complained)
+    };
+    // As wait(2) tells it: exit status 2, a segmentation fault, a kill.
+    let (exited, faulted, killed) = (2 << 8, 11, 9);
+    for lack in [
+        "fatal error: runtime: out of memory\n\nruntime stack:\nruntime.throw({0xa7f1be?, 0x27d8?})\n",
+        "runtime: out of memory: cannot allocate 4194304-byte block (533 in use)\nfatal error: out of memory\n",
+        "fatal error: out of memory allocating heap arena metadata\n",
+        "fatal error: runtime: cannot allocate memory\n",
+        "SIGSEGV: segmentation violation\nPC=0x436e3d m=3 sigcode=1 addr=0x0\n\ngoroutine 0 gp=0xd98e3b70d20 m=3 [idle]:\n",
+        "fatal error: unexpected signal during runtime execution\n[signal SIGSEGV: segmentation violation code=0x1]\n",
+    ] {
+        assert!(
+            verdict(512, exited, lack).unwrap().contains("512 MiB"),
+            "{lack}"
+        );
+        assert_eq!(verdict(0, exited, lack), None, "{lack}");
+    }
+    for other in [
+        "",
+        "ytt: Error: \n- fail: out of memory\n",
+        "runtime: failed to create new OS thread (have 5 already; errno=11)\nfatal error: newosproc\n",
+        "fatal error: all goroutines are asleep - deadlock!\n",
+        "panic: Expected key to be string\n",
+        "panic: runtime error: invalid memory address or nil pointer dereference\n[signal SIGSEGV: segmentation violation]\n",
+    ] {
+        assert_eq!(verdict(512, exited, other), None, "{other}");
+    }
+    assert!(verdict(512, faulted, "").is_some());
+    assert_eq!(verdict(512, killed, ""), None);
+}
+
 #[tokio::test]
 async fn a_missing_binary_is_named() {
-    let missing = Ytt::new("/nowhere/ytt".into(), 1, Arc::new(Metrics::new()));
+    let missing = with("/nowhere/ytt".into(), 1);
     let failure = missing
         .render("ns", &call(ECHO, &json!({"v": 1})))
         .await
@@ -235,7 +368,7 @@ async fn the_same_call_runs_once() {
 async fn a_rendering_that_never_ends_is_cut_before_it_fills_the_memory() {
     let folder = tempfile::tempdir().unwrap();
     let endless = script(folder.path(), "exec yes");
-    let ytt = Ytt::new(endless, 1, Arc::new(Metrics::new()));
+    let ytt = with(endless, 1);
     let failure = ytt.render("ns", &call(ECHO, &json!({}))).await.unwrap_err();
     assert_eq!(
         failure,
@@ -253,7 +386,7 @@ async fn a_process_that_somebody_killed_may_succeed_the_next_time() {
 test -e "${0%/*}/killed" && { echo '"done"'; exit; }
 touch "${0%/*}/killed"
 kill -KILL $$"#;
-    let ytt = Ytt::new(script(folder.path(), once), 1, Arc::new(Metrics::new()));
+    let ytt = with(script(folder.path(), once), 1);
     let call = call(ECHO, &json!({}));
     let failure = ytt.render("ns", &call).await.unwrap_err();
     assert!(failure.passes_by_itself, "{failure:?}");
@@ -313,7 +446,7 @@ async fn slow_templates_of_one_namespace_leave_a_process_to_others() {
     let ytt = Arc::new(Ytt {
         // However slow this machine is: none of them is killed meanwhile.
         limit: Duration::from_mins(5),
-        ..Ytt::new(script(folder.path(), SLOW), 4, Arc::new(Metrics::new()))
+        ..with(script(folder.path(), SLOW), 4)
     });
     let mut slow = tokio::task::JoinSet::new();
     for number in 0..10 {

@@ -125,7 +125,7 @@ fn help_lists_every_flag_and_no_others() {
 }
 
 const FLAGS: &str = "
-    kubeconfig ytt shutdown-seconds help
+    kubeconfig ytt ytt-memory-limit shutdown-seconds help
     dev log-level
     port cert-dir webhook-secret webhook-service webhook-configuration metrics-port health-port pprof-port own-namespace
     max-concurrent-workloads max-concurrent-deliveries max-concurrent-runnables

@@ -114,6 +114,67 @@ async fn ytt_renders_fails_and_is_killed_as_upstream_says() {
     .await;
 }
 
+/// A list that each round of the loop doubles; the Workload says how many rounds.
+const DOUBLING: &str = r#"
+#@ load("@ytt:data", "data")
+#@ def doubled():
+#@   x = ["secret"]
+#@   for i in range(data.values.params.rounds):
+#@     x = x + x
+#@   end
+#@   return len(x)
+#@ end
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: #@ data.values.workload.metadata.name
+data:
+  length: #@ str(doubled())
+  #@ if data.values.params.rounds == 0:
+  large: #@ "x" * 1000 * 1000
+  #@ end
+"#;
+
+/// With the kernel's own limit it would be the container that dies, for everybody.
+#[tokio::test]
+async fn a_developers_parameter_that_fills_the_memory_costs_nobody_else_anything() {
+    let mut stage = Stage::set().await;
+    let controller = stage.another_controller_with(&["--ytt-memory-limit=128"]);
+    stage.apply(&chain(DOUBLING)).await;
+    let workload = |name: &str, rounds: u32| {
+        crate::chain::WORKLOAD
+            .replace("name: app", &format!("name: {name}"))
+            .replacen(
+                "spec: {",
+                &format!("spec: {{params: [{{name: rounds, value: {rounds}}}], "),
+                1,
+            )
+    };
+    stage.apply(&workload("app", 60)).await;
+    let message = failure(&stage, "the memory was too little", "memory").await;
+    assert_eq!(
+        message,
+        format!(
+            "{PREFIX}ytt needs more than 128 MiB of memory: make what the template builds smaller, or the parameters and inputs \
+             that its loops follow; or have the controller's --ytt-memory-limit raised"
+        )
+    );
+
+    stage.apply(&workload("guest", 0)).await;
+    stage.ready("guest", "True", "Ready").await;
+    let made = stage.get("v1", "ConfigMap", "guest").await.unwrap();
+    assert_eq!(made["data"]["length"], "1");
+    assert_eq!(
+        made["data"]["large"].as_str().map(str::len),
+        Some(1_000_000)
+    );
+    stage.apply(&workload("app", 3)).await;
+    stage.ready("app", "True", "Ready").await;
+    let made = stage.get("v1", "ConfigMap", "app").await.unwrap();
+    assert_eq!(made["data"], json!({"length": "8"}));
+    drop(controller);
+}
+
 /// Process ids of the controller's children.
 fn children_named_ytt(stage: &Stage) -> Vec<String> {
     let pid = stage.controller_pid();
