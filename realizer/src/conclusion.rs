@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::conditions::{self, Conditions, Deciding};
 use crate::entry::{Entry, EntryMaker};
 use crate::error::StepError;
-use crate::orphans::{CurrentStep, Orphans, is_same};
+use crate::orphans::{BlueprintLabel, CurrentStep, Orphans, is_same};
 use crate::owner_status::{OwnerStatus, stamped_ref};
 use crate::report::{self, Extras};
 use crate::step_end::{StepEnd, StepResult};
@@ -104,6 +104,10 @@ impl<'a> Conclusion<'a> {
             })
             .collect();
         let orphans = Orphans {
+            blueprint: BlueprintLabel {
+                key: blueprint.family.blueprint_name_label(),
+                name: blueprint.name.as_str(),
+            },
             current: current_steps(&entries, &results),
             known,
             templates,
@@ -269,10 +273,7 @@ fn current_steps<'r>(entries: &'r [Entry], results: &'r [StepResult]) -> Vec<Cur
             status: &entry.status,
             wanted: result.wanted.as_ref(),
             is_settled: entry.is_settled,
-            is_immutable: result
-                .template
-                .as_ref()
-                .is_some_and(|template| template.lifecycle.is_immutable()),
+            lifecycle: result.template.as_ref().map(|template| template.lifecycle),
         })
         .collect()
 }

@@ -20,12 +20,20 @@ pub(crate) struct CurrentStep<'r> {
     pub(crate) wanted: Option<&'r ObjectRef>,
     /// Whether it was submitted or handed an input through.
     pub(crate) is_settled: bool,
-    /// Whether its template makes a new object for each rendering.
-    pub(crate) is_immutable: bool,
+    /// How its template's objects are held; `None` without a template.
+    pub(crate) lifecycle: Option<Lifecycle>,
+}
+
+/// Key and value of the label by which objects of this walk's blueprint are told from those of others.
+#[derive(Clone, Copy)]
+pub(crate) struct BlueprintLabel<'r> {
+    pub(crate) key: &'static str,
+    pub(crate) name: &'r str,
 }
 
 /// What orphans are told from.
 pub(crate) struct Orphans<'r> {
+    pub(crate) blueprint: BlueprintLabel<'r>,
     pub(crate) current: Vec<CurrentStep<'r>>,
     pub(crate) known: &'r [KnownObject],
     pub(crate) templates: &'r dyn TemplateSource,
@@ -74,19 +82,16 @@ impl Orphans<'_> {
         if known.is_some_and(|known| known.terminating) {
             return false;
         }
-        let was_immutable = match known {
-            Some(known) => known.is_immutable(),
-            None => entry
-                .template_ref
-                .as_ref()
-                .is_some_and(|template| self.is_immutable(template)),
-        };
         let same_family = |step: &CurrentStep<'_>| {
             step.status.name == entry.name
-                && step.is_immutable
                 && step.status.template_ref == entry.template_ref
+                && match (known, &entry.template_ref) {
+                    (Some(known), _) => self.is_member(known, step),
+                    (None, Some(template)) => step.is_immutable() && self.is_immutable(template),
+                    (None, None) => false,
+                }
         };
-        !(was_immutable && self.current.iter().any(same_family))
+        !self.current.iter().any(same_family)
     }
 
     fn known_is_orphan(&self, known: &KnownObject) -> bool {
@@ -96,11 +101,20 @@ impl Orphans<'_> {
         }
         match self.current.iter().find(|step| step.status.name == name) {
             None => true,
-            Some(step) => {
-                step.is_settled
-                    && !(known.is_immutable() && step.is_immutable && known.is_of_template(step))
-            }
+            Some(step) => step.is_settled && !self.is_member(known, step),
         }
+    }
+
+    /// Whether the object is a member of the step's family, which retention takes care of. Under another blueprint, or with
+    /// another lifecycle, a step has a family of its own, though name and template be the same (spec 3.8); upstream keeps what
+    /// it had before for ever.
+    fn is_member(&self, known: &KnownObject, step: &CurrentStep<'_>) -> bool {
+        // Labels may have been stripped; nothing is deleted for that.
+        let blueprint = known.label(self.blueprint.key);
+        step.is_immutable()
+            && known.is_held_as(step.lifecycle)
+            && known.is_of_template(step)
+            && (blueprint.is_empty() || blueprint == self.blueprint.name)
     }
 
     fn is_current(&self, object: &ObjectRef) -> bool {
@@ -139,15 +153,19 @@ impl Orphans<'_> {
     }
 }
 
+impl CurrentStep<'_> {
+    fn is_immutable(&self) -> bool {
+        self.lifecycle.is_some_and(Lifecycle::is_immutable)
+    }
+}
+
 impl KnownObject {
     fn label(&self, key: &str) -> &str {
         self.labels.get(key).map_or("", String::as_str)
     }
 
-    fn is_immutable(&self) -> bool {
-        [Lifecycle::Immutable, Lifecycle::Tekton]
-            .iter()
-            .any(|lifecycle| lifecycle.as_str() == self.label(labels::TEMPLATE_LIFECYCLE))
+    fn is_held_as(&self, lifecycle: Option<Lifecycle>) -> bool {
+        lifecycle.map(Lifecycle::as_str) == Some(self.label(labels::TEMPLATE_LIFECYCLE))
     }
 
     /// The Go controller leaves the template's name empty for steps with options.

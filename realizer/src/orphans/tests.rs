@@ -6,6 +6,11 @@ use serde_json::json;
 use super::*;
 use crate::Template;
 
+const CHAIN: BlueprintLabel<'static> = BlueprintLabel {
+    key: labels::SUPPLY_CHAIN_NAME,
+    name: "chain",
+};
+
 /// Templates `mutable` and `immutable`; all others are missing.
 struct Templates;
 
@@ -47,13 +52,16 @@ fn reference(name: &str) -> ObjectRef {
     }
 }
 
-/// A known object `<step>=<template>/<lifecycle>:<object>[!]`, `!` for terminating.
+/// A known object `[<blueprint>>]<step>=<template>/<lifecycle>:<object>[!]`, `!` for terminating. This walk's blueprint is
+/// `chain`.
 fn known(text: &str) -> KnownObject {
+    let (blueprint, text) = text.split_once('>').unwrap_or(("chain", text));
     let (step, rest) = text.split_once('=').unwrap();
     let (template, object) = rest.split_once(':').unwrap();
     let (template, lifecycle) = template.split_once('/').unwrap();
     let name = object.trim_end_matches('!');
     let labels = [
+        (labels::SUPPLY_CHAIN_NAME, blueprint),
         (labels::RESOURCE_NAME, step),
         (labels::TEMPLATE_KIND, "ClusterTemplate"),
         (labels::CLUSTER_TEMPLATE_NAME, template),
@@ -93,14 +101,16 @@ fn found(previous: &OwnerStatus, current: &[&str], knowns: &[&str]) -> String {
             status,
             wanted: None,
             is_settled: *is_settled,
-            is_immutable: status
-                .template_ref
-                .as_ref()
-                .and_then(|template| template.name.as_deref())
-                == Some("immutable"),
+            lifecycle: status.template_ref.as_ref().map(|template| {
+                match template.name.as_deref() {
+                    Some("immutable") => Lifecycle::Immutable,
+                    _ => Lifecycle::Mutable,
+                }
+            }),
         })
         .collect();
     let removals = Orphans {
+        blueprint: CHAIN,
         current,
         known: &known,
         templates: &Templates,
@@ -167,8 +177,37 @@ fn the_label_of_the_live_object_says_how_it_was_stamped() {
             &["a=immutable:y"],
             &["a=immutable/tekton:x"]
         ),
-        ""
+        "a/x",
+        "tekton was another family"
     );
+}
+
+/// Retention sees none of them any more: upstream keeps them for ever.
+#[test]
+fn what_a_step_made_under_another_blueprint_is_not_of_its_family() {
+    let check = |previous: &[&str], current: &[&str], knowns: &[&str], expected: &str| {
+        let found = orphans(previous, current, knowns);
+        assert_eq!(found, expected, "{previous:?} -> {current:?} {knowns:?}");
+    };
+    let (old, older) = ("old>a=immutable/immutable:x", "old>a=immutable/immutable:w");
+    let new = "a=immutable/immutable:y";
+    check(
+        &["a=immutable:x"],
+        &["a=immutable:y"],
+        &[older, old, new],
+        "a/x a/w",
+    );
+    // Not before there is one of the new family.
+    check(&["a=immutable:x"], &["!a=immutable:x"], &[older, old], "");
+    // What a step stands for now stays, whatever its labels say.
+    let others = ["a=immutable:y", "b=mutable:x"];
+    check(&["a=immutable:x"], &others, &[old, new], "");
+    check(&[], &["a=immutable:x"], &[old], "");
+    // Somebody has stripped the label.
+    let stripped = ">a=immutable/immutable:x";
+    check(&[], &["a=immutable:y"], &[stripped, new], "");
+    // Of an object that the caches do not hold nobody knows under which blueprint it was made.
+    check(&["a=immutable:x"], &["a=immutable:y"], &[], "");
 }
 
 #[test]
@@ -230,6 +269,7 @@ fn removals_carry_the_uid_when_it_is_known() {
     };
     let known = [known("a=mutable/mutable:x")];
     let removals = Orphans {
+        blueprint: CHAIN,
         current: Vec::new(),
         known: &known,
         templates: &Templates,
@@ -272,5 +312,5 @@ fn pending_removals_are_tried_again_unless_wanted_again() {
 fn unreadable_labels_are_no_lifecycle() {
     let mut object = known("a=mutable/immutable:x");
     object.labels.clear();
-    assert!(!object.is_immutable());
+    assert!(!object.is_held_as(Some(Lifecycle::Immutable)));
 }

@@ -169,6 +169,50 @@ fn all_members_of_a_removed_immutable_step_go() {
 }
 
 #[test]
+fn all_members_made_under_the_former_blueprint_go_once_the_new_one_has_its_own() {
+    let mut scenario = scenario(&[("one", "history")]);
+    scenario.apply(
+        "kind: ClusterTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: history}
+spec:
+  lifecycle: immutable
+  template:
+    apiVersion: test.run/v1
+    kind: Run
+    metadata:
+      generateName: $(labels['carto\\.run/supply-chain-name'])$-
+    spec: {image: $(workload.spec.image)$}",
+    );
+    for image in ["a", "b", "c"] {
+        scenario.owner["spec"]["image"] = json!(image);
+        scenario.advance();
+    }
+    let of_chain = ["chain-1", "chain-2", "chain-3"];
+    assert_eq!(scenario.cluster.names(), of_chain);
+    scenario.blueprints[0]["metadata"]["name"] = json!("other");
+    let forbidden = SubmitFailure {
+        kind: SubmitFailureKind::Forbidden,
+        message: "create: no".to_owned(),
+    };
+    scenario.cluster.failing.insert("one".to_owned(), forbidden);
+    scenario.advance();
+    assert_eq!(
+        scenario.cluster.names(),
+        of_chain,
+        "as long as there is nothing in their place"
+    );
+    scenario.cluster.failing.clear();
+    scenario.advance();
+    assert_eq!(
+        scenario.cluster.names(),
+        ["other-1"],
+        "upstream keeps them all"
+    );
+    assert!(!scenario.reconcile().changed);
+}
+
+#[test]
 fn a_step_that_becomes_mutable_gives_up_its_family() {
     let mut scenario = scenario(&[("one", "run")]);
     scenario.advance();

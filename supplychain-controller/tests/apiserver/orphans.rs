@@ -325,6 +325,71 @@ async fn a_lifecycle_that_changes_replaces_the_object() {
     assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
 }
 
+/// A chain with this name, whose runs succeed at once and are kept as history.
+fn history(chain: &str) -> String {
+    crate::immutable::instant(3).replace(
+        "metadata: {name: runs}",
+        &format!("metadata: {{name: {chain}}}"),
+    )
+}
+
+#[tokio::test]
+async fn the_history_made_under_another_blueprint_goes_with_it() {
+    let mut stage = Stage::open().await;
+    stage.apply(&history("before")).await;
+    stage.apply(crate::immutable::WORKLOAD).await;
+    for branch in ["a", "b", "c"] {
+        stage
+            .edit_owner("app", crate::immutable::branch(branch))
+            .await;
+        crate::immutable::runs_up_to(&stage, branch).await;
+    }
+    stage.ready("app", "True", "Ready").await;
+    let of_before = stage.tests().await;
+    assert_eq!(of_before.len(), 3);
+    // Somebody else's object that has the same labels.
+    let labels = &of_before[0]["metadata"]["labels"];
+    let foreign = json!({"apiVersion": "test.run/v1alpha1", "kind": "Test", "metadata": {"name": "foreign", "labels": labels}});
+    stage.create_as("somebody", foreign).await;
+
+    // Nobody looks meanwhile: after the start nothing is known of the runs but what their watch shows.
+    stage.kill_controller();
+    let of_others = history("before").replace("selector: {type: web}", "selector: {type: others}");
+    stage.apply(&of_others).await;
+    stage.apply(&history("after")).await;
+    stage.start_controller();
+    eventually(
+        "only the new run and the foreign object are left",
+        PATIENCE,
+        async || {
+            let tests = stage.tests().await;
+            let mut left: Vec<_> = tests
+                .iter()
+                .map(|test| {
+                    let labels = &test["metadata"]["labels"];
+                    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                    (
+                        text(&labels["carto.run/supply-chain-name"]),
+                        test["metadata"]["name"] == "foreign",
+                    )
+                })
+                .collect();
+            left.sort();
+            if left == [("after".to_owned(), false), ("before".to_owned(), true)] {
+                Ok(())
+            } else {
+                Err(left)
+            }
+        },
+    )
+    .await;
+    stage.ready("app", "True", "Ready").await;
+    let mut deletions = stage.writes();
+    deletions.retain(|write| write.starts_with("delete tests/"));
+    assert_eq!(deletions.len(), 3, "{deletions:?}");
+    assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
+}
+
 type Definition =
     k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
