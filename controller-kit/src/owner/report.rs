@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::shell::{OwnerShell, RIGHTS_SETTLE};
+use super::shell::OwnerShell;
+use super::waiters::RIGHTS_SETTLE;
 use super::{Awaited, log};
 use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
 use crate::events::InvolvedObject;
@@ -113,8 +114,9 @@ impl OwnerShell {
             .iter()
             .any(|what| matches!(what, Awaited::Rights(_)));
         // The binding may have come between the refusal and this moment, when nobody waited for it.
-        let missed = (waits_for_rights && self.waiters.rights_changes() != rights_changes)
-            .then_some(RIGHTS_SETTLE);
+        let missed = || (self.waiters.rights_changes() != rights_changes).then_some(RIGHTS_SETTLE);
+        let late = || self.waiters.rights_may_be_late(&object_key);
+        let missed = waits_for_rights.then(|| missed().or_else(late)).flatten();
         self.emit_for_owner(owner, outcome.events.iter().filter(|event| event.immediate));
         for (reason, message) in warnings {
             let event = OwnerEvent {

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use realizer::{Family, OwnerEvent};
 use tokio::time::Instant;
 
+use super::waiters::RIGHTS_SETTLE;
 use super::{AccountEntry, Awaited, OwnerEntry, Settling, Waiters};
 use crate::cluster::Cluster;
 use crate::events::{EventRecorder, InvolvedObject};
@@ -18,8 +19,6 @@ use crate::stamped::ObjectKey;
 use crate::submit::Submitter;
 use crate::tokens::{Account, TokenCache};
 
-/// Rights take a moment to reach the authorizer's cache after the event.
-pub(super) const RIGHTS_SETTLE: Duration = Duration::from_millis(200);
 /// A definition is served a moment after it is established.
 const DEFINITION_SETTLE: Duration = Duration::from_millis(200);
 

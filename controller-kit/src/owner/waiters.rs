@@ -5,8 +5,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
 
 use crate::stamped::ObjectKey;
+
+/// Rights take a moment to reach the authorizer's cache after the event.
+pub(super) const RIGHTS_SETTLE: Duration = Duration::from_millis(200);
+/// On a busy API server, or another one than the event came from, more than a moment, but hardly this long.
+const RIGHTS_LATE: Duration = Duration::from_secs(10);
 
 /// What an owner waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -32,9 +40,21 @@ struct Waiting {
     awaited: HashMap<ObjectKey, Vec<Awaited>>,
     /// Changes of rights so far, whoever waited for them.
     rights_changes: u64,
+    /// When rights changed that these owners waited for; those of late.
+    woken: HashMap<ObjectKey, Instant>,
 }
 
 impl Waiting {
+    /// Rights changed that these owners waited for.
+    fn rights_woke(&mut self, owners: &BTreeSet<ObjectKey>) {
+        self.rights_changes += 1;
+        let now = Instant::now();
+        self.woken
+            .retain(|_, at| now.duration_since(*at) < RIGHTS_LATE);
+        let woken = owners.iter().map(|owner| (owner.clone(), now));
+        self.woken.extend(woken);
+    }
+
     fn take(&mut self, what: &Awaited) -> BTreeSet<ObjectKey> {
         let owners = self.owners.remove(what).unwrap_or_default();
         for owner in &owners {
@@ -95,10 +115,18 @@ impl Waiters {
     /// The owners that wait for this, which wait no longer.
     pub fn take(&self, what: &Awaited) -> BTreeSet<ObjectKey> {
         let mut waiting = self.lock();
+        let owners = waiting.take(what);
         if matches!(what, Awaited::Rights(_)) {
-            waiting.rights_changes += 1;
+            waiting.rights_woke(&owners);
         }
-        waiting.take(what)
+        owners
+    }
+
+    /// When to try again what is still forbidden to an owner that a change of rights has woken: the change may not have
+    /// reached the authorizer yet. Three times for each change, ever later; after that it did not help.
+    pub fn rights_may_be_late(&self, owner: &ObjectKey) -> Option<Duration> {
+        let since = self.lock().woken.get(owner)?.elapsed();
+        (since < RIGHTS_LATE).then(|| (since * 3).max(RIGHTS_SETTLE))
     }
 
     /// How often rights have changed. An owner that was refused before a change and says after it that it waits has
@@ -109,8 +137,9 @@ impl Waiters {
 
     /// The owners that wait for any right, which wait no longer.
     pub fn take_all_rights(&self) -> BTreeSet<ObjectKey> {
-        self.lock().rights_changes += 1;
-        self.take_all(|what| matches!(what, Awaited::Rights(_)))
+        let owners = self.take_all(|what| matches!(what, Awaited::Rights(_)));
+        self.lock().rights_woke(&owners);
+        owners
     }
 
     /// The owners that wait for any kind, which wait no longer.
@@ -191,6 +220,32 @@ mod tests {
         assert!(waiters.take(&Awaited::Rights("ns".into())).is_empty());
         assert!(waiters.take_all_rights().is_empty());
         assert_eq!(waiters.rights_changes(), before + 2);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_still_forbidden_after_a_change_of_rights_is_tried_again_three_times() {
+        let waiters = Waiters::default();
+        let (woken, other) = (owner("a"), owner("b"));
+        let rights = [Awaited::Rights("ns".into())];
+        for everywhere in [false, true] {
+            waiters.set(&woken, &rights);
+            assert_eq!(waiters.rights_may_be_late(&woken), None);
+            if everywhere {
+                waiters.take_all_rights();
+            } else {
+                waiters.take(&rights[0]);
+            }
+            waiters.set(&other, &rights);
+            assert_eq!(waiters.rights_may_be_late(&other), None);
+            let mut waits = vec![RIGHTS_SETTLE];
+            tokio::time::advance(RIGHTS_SETTLE).await;
+            while let Some(wait) = waiters.rights_may_be_late(&woken) {
+                waits.push(wait);
+                tokio::time::advance(wait).await;
+            }
+            assert_eq!(waits, [200, 600, 2400, 9600].map(Duration::from_millis));
+            waiters.set(&other, &[]);
+        }
     }
 
     #[test]
