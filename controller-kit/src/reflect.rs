@@ -403,7 +403,7 @@ impl Trouble {
 
 /// What the operator can do about it; nothing about what passes by itself.
 fn advice(error: &watcher::Error) -> Option<&'static str> {
-    let code = crate::stamped::refusal(error).map(|status| status.code);
+    let code = crate::refusals::answer(error).map(|status| status.code);
     match (code, error) {
         (Some(403), _) => {
             Some("a kind cannot be watched: grant the controller get, list and watch on it")

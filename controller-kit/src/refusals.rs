@@ -1,7 +1,8 @@
 //! Whether a watch is refused, and what is missing then.
 
+mod standing;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use futures::StreamExt as _;
 use kube::runtime::watcher::{self, Event};
@@ -10,8 +11,7 @@ use tokio::time::Instant;
 
 use crate::reflect::Events;
 
-/// A watch that went on is believed to be refused after this time: an API server that starts answers 403 and 404 for a while.
-const MOMENT: Duration = Duration::from_secs(5);
+pub(crate) use standing::{Standing, answer};
 
 /// What a watch was refused with last.
 #[derive(Debug, Default)]
@@ -19,8 +19,7 @@ pub struct Refusals(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    listed: bool,
-    since: Option<Instant>,
+    standing: Standing,
     why: Option<String>,
 }
 
@@ -64,24 +63,16 @@ impl State {
     /// Whether that is news.
     fn note(&mut self, event: &watcher::Result<Event<Value>>) -> bool {
         match event {
-            Ok(Event::Init | Event::InitApply(_)) => false,
-            Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)) => {
-                self.listed = true;
-                self.since = None;
-                self.why.take().is_some()
+            Ok(event) => self.standing.shows(event) && self.why.take().is_some(),
+            Err(error) => {
+                let refused = self.standing.fails(error, Instant::now());
+                let counts = refused.filter(|refused| refused.counts);
+                counts.is_some_and(|refused| self.refuse(refused.why))
             }
-            Err(error) => match crate::stamped::refusal(error) {
-                Some(status) if matches!(status.code, 403..=405) => self.refuse(&status.message),
-                _ => false,
-            },
         }
     }
 
     fn refuse(&mut self, why: &str) -> bool {
-        let since = *self.since.get_or_insert_with(Instant::now);
-        if self.listed && since.elapsed() < MOMENT {
-            return false;
-        }
         let is_news = self.why.as_deref() != Some(why);
         self.why = Some(why.to_owned());
         is_news
@@ -96,6 +87,7 @@ mod tests {
     use kube::core::Status;
     use serde_json::json;
 
+    use super::standing::MOMENT;
     use super::*;
 
     fn refused(message: &str) -> watcher::Result<Event<Value>> {

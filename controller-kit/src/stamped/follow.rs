@@ -12,16 +12,15 @@ use tracing::{debug, warn};
 use super::watch::{KindWatch, Readiness, WatchSettings};
 use super::{Stamped, Touched};
 use crate::reflect::{Events, watched};
+use crate::refusals::Standing;
 
 /// Objects per page of a listing: a page is held in memory whole.
 const PAGE: u32 = 100;
 
 /// A watch that was refused after it had been listed starts anew after this pause: the refusal may have been a moment's
-/// (an API server that starts answers 403 and 404 for a while), and nothing but a new listing says that it is over.
+/// (an API server that starts answers 403 and 404 for a while), and nothing but a new listing says that it is over. Longer
+/// than what [`Standing`] takes for a moment: the next refusal counts.
 const REFUSED_PAUSE: Duration = Duration::from_secs(10);
-
-/// Refusals for less than this are believed to be a moment's. Shorter than the pause: the next one is not.
-const MOMENT: Duration = Duration::from_secs(5);
 
 /// A changed right or definition takes effect a moment after its event. Shorter than the pause after which the owners look
 /// again, so that they find the new listing under way.
@@ -45,15 +44,9 @@ pub(super) struct Follower {
     pub(super) settings: WatchSettings,
     /// The owners that need a first listing wait for it; nobody else has to be woken by it.
     pub(super) quiet: bool,
-    /// Since it was listed last.
-    pub(super) refused: Option<Refused>,
-}
-
-/// Refusals in a row.
-pub(super) struct Refused {
-    since: Instant,
-    /// Whether the owners of what is held have been told.
-    told: bool,
+    pub(super) standing: Standing,
+    /// Whether the owners of what is held have been told that it is refused.
+    pub(super) told: bool,
 }
 
 impl Follower {
@@ -92,6 +85,7 @@ impl Follower {
     }
 
     fn follow(&mut self, event: Event<Value>) {
+        let goes_on = self.standing.shows(&event);
         let touched = match event {
             Event::Init => {
                 self.watch.write().begin_listing();
@@ -109,9 +103,9 @@ impl Follower {
         if !self.quiet {
             self.wake(&touched);
         }
-        if *self.watch.readiness.borrow() == Readiness::Synced {
+        if goes_on {
             self.quiet = false;
-            self.refused = None;
+            self.told = false;
         }
     }
 
@@ -162,44 +156,25 @@ impl Follower {
     /// start anew: when it was refused after its listing, nothing else would tell that it goes on.
     fn fail(&mut self, error: &watcher::Error) -> bool {
         let kind = &self.watch.served().kind;
-        match refusal(error) {
-            Some(status) if status.code == 403 || status.code == 404 || status.code == 405 => {
-                warn!(%kind, error = %status.message, "this kind cannot be watched");
-                self.watch
-                    .readiness
-                    .send_replace(Readiness::Unavailable(status.message.clone()));
-                self.tell();
-                !matches!(error, watcher::Error::InitialListFailed(_))
-            }
-            _ => {
-                debug!(%kind, error = %crate::cluster::chain(error), "watch interrupted");
-                false
-            }
+        let Some(refused) = self.standing.fails(error, Instant::now()) else {
+            debug!(%kind, error = %crate::cluster::chain(error), "watch interrupted");
+            return false;
+        };
+        warn!(%kind, error = %refused.why, "this kind cannot be watched");
+        let unavailable = Readiness::Unavailable(refused.why.to_owned());
+        self.watch.readiness.send_replace(unavailable);
+        if refused.counts {
+            self.tell();
         }
+        !matches!(error, watcher::Error::InitialListFailed(_))
     }
 
     /// The owners of what was listed before no longer hear of changes: they have to say so, and to read slowly from now on.
-    /// Not at once: a server that was just starting would be asked by all of them.
+    /// Not for a moment's refusal: a server that was just starting would be asked by all of them.
     fn tell(&mut self) {
-        let since = Instant::now();
-        let refused = self.refused.get_or_insert(Refused { since, told: false });
-        if !refused.told && refused.since.elapsed() >= MOMENT {
-            refused.told = true;
+        if !self.told {
+            self.told = true;
             self.wake(&self.watch.held());
         }
-    }
-}
-
-/// What the API server said, if it is the API server that refused the watch.
-pub(crate) fn refusal(error: &watcher::Error) -> Option<&kube::core::Status> {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => Some(status),
-        watcher::Error::InitialListFailed(_)
-        | watcher::Error::WatchStartFailed(_)
-        | watcher::Error::WatchFailed(_)
-        | watcher::Error::NoResourceVersion => None,
     }
 }

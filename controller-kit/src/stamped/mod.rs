@@ -15,5 +15,3 @@ pub use object::{ControllerRef, ObjectKey, Stamped};
 pub use projection::Projection;
 pub use store::{Store, Touched};
 pub use watch::{KindWatch, Readiness, StampedWatches, Wake, WatchSettings};
-
-pub(crate) use follow::refusal;

@@ -11,6 +11,7 @@ use tracing::debug;
 
 use crate::cluster::Cluster;
 use crate::mapper::{Kind, Mapper, Served};
+use crate::refusals::Standing;
 use crate::shutdown::Tasks;
 use crate::stamped::follow::{Follower, events};
 use crate::stamped::{ObjectKey, Projection, Stamped, Store};
@@ -337,7 +338,10 @@ impl StampedWatches {
         projection: Projection,
         predecessor: Option<Arc<KindWatch>>,
     ) -> Arc<KindWatch> {
-        let quiet = predecessor.is_none();
+        let (quiet, standing) = match predecessor {
+            Some(_) => (false, Standing::of_a_successor()),
+            None => (true, Standing::default()),
+        };
         let watch = Arc::new(KindWatch {
             served,
             projection,
@@ -351,7 +355,8 @@ impl StampedWatches {
             watch: watch.clone(),
             settings: self.settings.clone(),
             quiet,
-            refused: None,
+            standing,
+            told: false,
         };
         let (client, watched) = (self.cluster.controller().clone(), watch.clone());
         let label = self.settings.label;
