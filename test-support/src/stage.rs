@@ -7,6 +7,7 @@
 
 mod another;
 mod asked;
+mod controller_user;
 mod history;
 mod port;
 mod reconciled;

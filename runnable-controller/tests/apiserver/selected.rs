@@ -103,54 +103,17 @@ async fn an_object_that_the_runnable_may_not_read_is_not_selected() {
     says(&stage, "TemplateStampFailure", message).await;
 }
 
-/// What the controller needs and runs of kind Test, without the kind that is selected (compare `deploy/install.yaml`).
-const CONTROLLER: &str = r"
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: controller}
-rules:
-  - {apiGroups: [carto.run], resources: ['*'], verbs: [list, watch]}
-  - {apiGroups: [carto.run], resources: [runnables/status], verbs: [patch]}
-  - {apiGroups: [test.run], resources: [tests], verbs: [list, watch]}
-  - {apiGroups: [''], resources: [serviceaccounts], verbs: [list, watch]}
-  - {apiGroups: [''], resources: [serviceaccounts/token], verbs: [create]}
-  - {apiGroups: [''], resources: [events], verbs: [create, patch]}
-  - apiGroups: [rbac.authorization.k8s.io]
-    resources: [roles, rolebindings, clusterroles, clusterrolebindings]
-    verbs: [list, watch]
-  - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [list, watch]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: controller}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: controller}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: carto}]
-";
-
-/// As above, of the kind that is selected.
-const SELECTED: &str = r"
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: selected}
-rules: [{apiGroups: [''], resources: [configmaps], verbs: [list, watch]}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: selected}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: selected}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: carto}]
-";
-
 #[tokio::test]
 async fn a_selected_kind_that_the_controller_may_not_watch_is_named_until_it_may() {
     let mut stage = Stage::set(CAST).await;
-    stage.apply(CONTROLLER).await;
+    stage.grant_user_the_least("[runnables/status]").await;
+    let runs_only = "[{apiGroups: [test.run], resources: [tests], verbs: [list, watch]}]";
+    stage.grant_user("runs", runs_only).await;
     let template = TEMPLATE.replace("runnable.spec.inputs.revision", "selected.data.image");
     stage.apply(&template).await;
     stage.apply(&selectable("one", "first")).await;
     stage.apply(&runnable("app", SELECTOR)).await;
-    let kubeconfig = stage.plane.kubeconfig_as_user("carto", &[]).unwrap();
-    stage.start_controller_as(&kubeconfig);
+    stage.start_controller_as_user();
     runs(&stage, 1).await;
     let forbidden = |runnable: &Value| {
         let condition = condition(&runnable["status"], "WatchForbidden");
@@ -178,7 +141,8 @@ async fn a_selected_kind_that_the_controller_may_not_watch_is_named_until_it_may
     })
     .await;
 
-    stage.apply(SELECTED).await;
+    let selected = "[{apiGroups: [''], resources: [configmaps], verbs: [list, watch]}]";
+    stage.grant_user("selected", selected).await;
     stage
         .until("app", "nothing is missing", |it| forbidden(it).is_none())
         .await;

@@ -169,6 +169,18 @@ async fn account(stage: &Stage, name: &str) {
         .await;
 }
 
+/// Gives another account the rights of a Role.
+async fn bind(stage: &Stage, role: &str, account: &str) {
+    let namespace = &stage.namespace;
+    stage
+        .apply(&format!(
+            "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {{name: of-{account}, namespace: {namespace}}}\n\
+             roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: {role}}}\n\
+             subjects: [{{kind: ServiceAccount, name: {account}, namespace: {namespace}}}]\n"
+        ))
+        .await;
+}
+
 #[tokio::test]
 async fn an_account_that_comes_late_or_anew_is_used() {
     let stage = Stage::open().await;
@@ -176,13 +188,7 @@ async fn an_account_that_comes_late_or_anew_is_used() {
     stage.apply(&blueprint_of(&[("service", SERVICE)])).await;
     let rules = format!("[{{apiGroups: [''], resources: [services], verbs: {ALL}}}]");
     stage.grant("late", &rules).await;
-    stage
-        .apply(&format!(
-            "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {{name: of-late, namespace: {namespace}}}\n\
-             roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: late}}\n\
-             subjects: [{{kind: ServiceAccount, name: late, namespace: {namespace}}}]\n"
-        ))
-        .await;
+    bind(&stage, "late", "late").await;
     stage
         .apply(
             &crate::immutable::WORKLOAD
@@ -230,33 +236,16 @@ async fn an_account_that_comes_late_or_anew_is_used() {
     assert!(tokens.len() <= 5, "{tokens:?}");
 }
 
-/// What the controller needs, without any kind that templates stamp (compare `deploy/install.yaml`).
-const CONTROLLER: &str = r"
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: controller}
-rules:
-  - {apiGroups: [carto.run], resources: ['*'], verbs: [list, watch]}
-  - {apiGroups: [carto.run], resources: [workloads/status, clustersupplychains/status], verbs: [patch]}
-  - {apiGroups: [''], resources: [serviceaccounts], verbs: [list, watch]}
-  - {apiGroups: [''], resources: [serviceaccounts/token], verbs: [create]}
-  - {apiGroups: [''], resources: [events], verbs: [create, patch]}
-  - apiGroups: [rbac.authorization.k8s.io]
-    resources: [roles, rolebindings, clusterroles, clusterrolebindings]
-    verbs: [list, watch]
-  - {apiGroups: [apiextensions.k8s.io], resources: [customresourcedefinitions], verbs: [list, watch]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: controller}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: controller}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: carto}]
-";
+const STATUSES: &str = "[workloads/status, clustersupplychains/status]";
+
+/// The right to watch what the templates stamp.
+const WATCHING: &str =
+    "[{apiGroups: ['', test.run], resources: [configmaps, tests], verbs: [list, watch]}]";
 
 #[tokio::test]
 async fn a_kind_that_the_controller_may_not_watch_is_read_with_the_owners_rights() {
     let mut stage = Stage::set().await;
-    stage.apply(CONTROLLER).await;
+    stage.grant_user_the_least(STATUSES).await;
     stage.apply(crate::chain::CHAIN).await;
     stage
         .apply(
@@ -266,8 +255,7 @@ async fn a_kind_that_the_controller_may_not_watch_is_read_with_the_owners_rights
         )
         .await;
     stage.apply(crate::chain::WORKLOAD).await;
-    let kubeconfig = stage.plane.kubeconfig_as_user("carto", &[]).unwrap();
-    stage.start_controller_as(&kubeconfig);
+    stage.start_controller_as_user();
     let ready = stage.ready("app", "True", "Ready").await;
     let forbidden = condition(&ready["status"], "WatchForbidden");
     let message = forbidden["message"].as_str().unwrap();
@@ -365,7 +353,7 @@ async fn a_kind_that_the_controller_may_not_watch_is_read_with_the_owners_rights
         .await;
 
     // Granted: watched from then on, so that nothing is read any more.
-    stage.apply(&watching()).await;
+    stage.grant_user("watched", WATCHING).await;
     stage
         .until("app", "nothing is forbidden any more", |workload| {
             condition(&workload["status"], "WatchForbidden").is_null()
@@ -383,30 +371,19 @@ async fn reconciles(stage: &Stage) -> f64 {
         .unwrap()
 }
 
-/// The right to watch what the templates stamp.
-fn watching() -> String {
-    CONTROLLER
-        .replace("name: controller", "name: watched")
-        .replace(
-            "- {apiGroups: [carto.run], resources: ['*']",
-            "- {apiGroups: ['', test.run], resources: [configmaps, tests]",
-        )
-}
-
 #[tokio::test]
 async fn a_watch_that_is_revoked_under_way_is_missed_and_comes_back() {
     let mut stage = Stage::set().await;
-    for manifest in [CONTROLLER, &watching(), crate::immutable::RUNS] {
-        stage.apply(manifest).await;
-    }
+    stage.grant_user_the_least(STATUSES).await;
+    stage.grant_user("watched", WATCHING).await;
+    stage.apply(crate::immutable::RUNS).await;
     let names = ["app", "other"];
     for name in names {
         stage
             .apply(&crate::immutable::WORKLOAD.replace("name: app", &format!("name: {name}")))
             .await;
     }
-    let kubeconfig = stage.plane.kubeconfig_as_user("carto", &[]).unwrap();
-    stage.start_controller_as(&kubeconfig);
+    stage.start_controller_as_user();
     for name in names {
         finish_run(&stage, name, "before").await;
         let ready = stage.ready(name, "True", "Ready").await;
@@ -414,10 +391,7 @@ async fn a_watch_that_is_revoked_under_way_is_missed_and_comes_back() {
     }
 
     // A watch is only refused when it starts anew. Nothing else happens to the workloads.
-    let bindings: kube::Api<k8s_openapi::api::rbac::v1::ClusterRoleBinding> =
-        kube::Api::all(stage.client.clone());
-    let by_default = kube::api::DeleteParams::default();
-    bindings.delete("watched", &by_default).await.unwrap();
+    stage.revoke_from_user("watched").await;
     stage.plane.restart_apiserver().await.unwrap();
     for name in names {
         stage
@@ -429,7 +403,7 @@ async fn a_watch_that_is_revoked_under_way_is_missed_and_comes_back() {
             .await;
     }
 
-    stage.apply(&watching()).await;
+    stage.grant_user("watched", WATCHING).await;
     for name in names {
         stage
             .until(name, "nothing is forbidden any more", |workload| {
@@ -484,16 +458,9 @@ fn token_requests(stage: &Stage) -> (usize, usize) {
 async fn tokens_that_are_refused_are_fetched_anew_once_per_account() {
     const OWNERS: usize = 10;
     let stage = Stage::open().await;
-    let namespace = stage.namespace.clone();
     stage.apply(&blueprint_of(&[("config", CONFIG)])).await;
     account(&stage, "second").await;
-    stage
-        .apply(&format!(
-            "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {{name: of-second, namespace: {namespace}}}\n\
-             roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: stamps}}\n\
-             subjects: [{{kind: ServiceAccount, name: second, namespace: {namespace}}}]\n"
-        ))
-        .await;
+    bind(&stage, "stamps", "second").await;
     let name = |number: usize| format!("app{number}");
     for number in 0..OWNERS {
         let account = ["sa", "second"][number % 2];

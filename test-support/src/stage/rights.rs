@@ -42,26 +42,39 @@ subjects: [{{kind: ServiceAccount, name: sa, namespace: {namespace}}}]
 "
         ))
         .await;
-        let rules: Vec<PolicyRule> = serde_saphyr::from_str(rules).unwrap();
-        for rule in rules {
-            let group = rule.api_groups.unwrap_or_default().remove(0);
-            let resource = rule.resources.unwrap_or_default().remove(0);
-            self.until_may(&rule.verbs[0], &group, &resource, true)
-                .await;
+        for [verb, group, resource] in firsts(rules) {
+            self.until_may(&verb, &group, &resource, true).await;
         }
     }
 
     /// Waits until the API server allows this to the service account of the tests, or does not any more.
     pub async fn until_may(&self, verb: &str, group: &str, resource: &str, allowed: bool) {
+        let account = format!("system:serviceaccount:{}:sa", self.namespace);
+        let asked = [verb, group, resource];
+        self.until_user_may(&account, Some(&self.namespace), asked, allowed)
+            .await;
+    }
+
+    /// The same of any user, in a namespace or in all; `asked` are verb, group and resource, which may have a subresource.
+    pub(super) async fn until_user_may(
+        &self,
+        user: &str,
+        namespace: Option<&str>,
+        asked: [&str; 3],
+        allowed: bool,
+    ) {
+        let [verb, group, resource] = asked;
+        let (plural, subresource) = resource.split_once('/').unwrap_or((resource, ""));
         let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
         let review = SubjectAccessReview {
             spec: SubjectAccessReviewSpec {
-                user: Some(format!("system:serviceaccount:{}:sa", self.namespace)),
+                user: Some(user.to_owned()),
                 resource_attributes: Some(ResourceAttributes {
-                    namespace: Some(self.namespace.clone()),
+                    namespace: namespace.map(str::to_owned),
                     verb: Some(verb.to_owned()),
                     group: Some(group.to_owned()),
-                    resource: Some(resource.to_owned()),
+                    resource: Some(plural.to_owned()),
+                    subresource: Some(subresource.to_owned()),
                     ..ResourceAttributes::default()
                 }),
                 ..SubjectAccessReviewSpec::default()
@@ -69,7 +82,7 @@ subjects: [{{kind: ServiceAccount, name: sa, namespace: {namespace}}}]
             ..SubjectAccessReview::default()
         };
         let by_default = PostParams::default();
-        let what = format!("whether sa may {verb} {resource} is {allowed}");
+        let what = format!("whether {user} may {verb} {resource} is {allowed}");
         eventually(&what, PATIENCE, async || {
             let answer = reviews.create(&by_default, &review).await?;
             let is = answer.status.is_some_and(|status| status.allowed);
@@ -77,4 +90,15 @@ subjects: [{{kind: ServiceAccount, name: sa, namespace: {namespace}}}]
         })
         .await;
     }
+}
+
+/// Of each RBAC rule, in YAML: its first verb, group and resource.
+pub(super) fn firsts(rules: &str) -> Vec<[String; 3]> {
+    let rules: Vec<PolicyRule> = serde_saphyr::from_str(rules).unwrap();
+    let first = |rule: PolicyRule| {
+        let group = rule.api_groups.unwrap_or_default().remove(0);
+        let resource = rule.resources.unwrap_or_default().remove(0);
+        [rule.verbs[0].clone(), group, resource]
+    };
+    rules.into_iter().map(first).collect()
 }
