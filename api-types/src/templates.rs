@@ -54,7 +54,7 @@ pub enum Lifecycle {
     Mutable,
     /// A new object is created.
     Immutable,
-    /// As immutable, with the health rule of Tekton's runs when none is given.
+    /// As immutable, and healthy when its `Succeeded` condition is True unless a rule says otherwise.
     Tekton,
 }
 
@@ -75,6 +75,11 @@ impl Lifecycle {
     /// Whether a changed rendering changes the object in place.
     pub fn is_mutable(self) -> bool {
         self == Self::Mutable
+    }
+
+    /// Whether each rendering becomes an object of its own.
+    pub fn is_immutable(self) -> bool {
+        !self.is_mutable()
     }
 }
 

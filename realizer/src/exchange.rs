@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 use api_types::names::ResourceName;
 use serde_json::Value;
 
+pub use api_types::Lifecycle;
+
 use crate::stamp::Labels;
 
 /// What the engine needs next. Exactly one is outstanding at any time: the objects of one owner are
@@ -58,33 +60,6 @@ pub struct YttCall {
     /// Digest of the values without what our own status writes change (resourceVersion, managedFields
     /// and status of the owner), unless the template mentions those.
     pub values_digest: String,
-}
-
-/// How the cluster is to hold a stamped object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Lifecycle {
-    /// One object, changed in place.
-    Mutable,
-    /// A new object for each rendering.
-    Immutable,
-    /// Immutable, healthy when its `Succeeded` condition is True unless a rule says otherwise.
-    Tekton,
-}
-
-impl Lifecycle {
-    /// The word in `spec.lifecycle` and in label `carto.run/template-lifecycle`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Mutable => "mutable",
-            Self::Immutable => "immutable",
-            Self::Tekton => "tekton",
-        }
-    }
-
-    /// Whether each rendering becomes an object of its own.
-    pub fn is_immutable(self) -> bool {
-        !matches!(self, Self::Mutable)
-    }
 }
 
 /// One object to be held by the cluster, completely decorated (namespace, owner reference, labels).

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use api_types::names::{NameError, ObjectName};
-use api_types::{RetentionPolicy, TemplateKind, TemplateParam};
+use api_types::{Lifecycle, RetentionPolicy, TemplateKind, TemplateParam};
 use serde_json::Value;
 
-use crate::Lifecycle;
 use crate::body::Body;
 use crate::deployment::Readiness;
 use crate::family_members::FamilyRule;
@@ -122,7 +121,7 @@ impl Template {
         }
         let name = ObjectName::try_from(name)?;
         let spec = typed.spec();
-        let lifecycle = lifecycle(spec.lifecycle);
+        let lifecycle = spec.lifecycle;
         let health = CompiledRule::new(spec.health_rule.as_ref(), lifecycle == Lifecycle::Tekton);
         let outputs = OutputPaths::new(&typed);
         Ok(Self {
@@ -198,14 +197,6 @@ impl OutputPaths {
             Self::Deployment(readiness) => readiness.paths(),
             Self::Validation(judgement) => judgement.paths(),
         }
-    }
-}
-
-fn lifecycle(lifecycle: api_types::Lifecycle) -> Lifecycle {
-    match lifecycle {
-        api_types::Lifecycle::Mutable => Lifecycle::Mutable,
-        api_types::Lifecycle::Immutable => Lifecycle::Immutable,
-        api_types::Lifecycle::Tekton => Lifecycle::Tekton,
     }
 }
 
