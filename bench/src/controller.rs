@@ -5,10 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail, ensure};
-use test_support::Process;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use anyhow::{Context as _, ensure};
+use test_support::{Process, free_port, http_get};
 
 use crate::args::Args;
 use crate::exposition;
@@ -54,7 +52,7 @@ impl Program {
     /// When it ends early; the message has the end of its log.
     pub(crate) async fn start(&self) -> anyhow::Result<Controller> {
         let port = if self.metrics_port == 0 {
-            free_port().await?
+            free_port()?
         } else {
             self.metrics_port
         };
@@ -166,52 +164,21 @@ impl Controller {
     }
 
     async fn serves(&mut self) -> anyhow::Result<()> {
-        let deadline = Instant::now() + START_LIMIT;
-        while let Err(error) = self.metrics().await {
-            if !self.process.is_running() {
-                bail!(
-                    "{} ended early; the end of its log:\n{}",
-                    self.family.binary,
-                    self.log_tail()
-                );
-            }
-            if Instant::now() > deadline {
-                return Err(error.context(format!(
-                    "no metrics on port {}:\n{}",
-                    self.port,
-                    self.log_tail()
-                )));
-            }
-            tokio::time::sleep(LOOK).await;
-        }
+        let port = self.port;
+        let look = || metrics(port);
+        self.process.ready(START_LIMIT, look).await?;
         Ok(())
     }
 
-    /// The text of `/metrics`.
     async fn metrics(&self) -> anyhow::Result<String> {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port))
-            .await
-            .context("the controller's metrics")?;
-        stream
-            .write_all(b"GET /metrics HTTP/1.0\r\nHost: localhost\r\n\r\n")
-            .await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        let (head, body) = answer
-            .split_once("\r\n\r\n")
-            .context("an answer without a body")?;
-        ensure!(
-            head.lines()
-                .next()
-                .is_some_and(|line| line.contains(" 200")),
-            "metrics: {head}"
-        );
-        Ok(body.to_owned())
+        metrics(self.port).await
     }
 }
 
-async fn free_port() -> anyhow::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0").await?.local_addr()?.port())
+/// The text of `/metrics`.
+async fn metrics(port: u16) -> anyhow::Result<String> {
+    let text = http_get(port, "/metrics").await;
+    text.context("the controller's metrics")
 }
 
 /// The binary to measure: the given one, else the one of this workspace, brought up to date. A stale binary measured in

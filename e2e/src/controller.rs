@@ -1,17 +1,11 @@
 //! A controller as a process of its own.
 
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::Api;
-use kube::api::PostParams;
+use anyhow::Context;
 use kube::config::{AuthInfo, Kubeconfig};
-use test_support::{ControlPlane, Process};
-use tokio::time::{Instant, sleep};
+use test_support::{ControlPlane, Process, free_port, http_get};
 
 use crate::binaries;
 
@@ -44,17 +38,13 @@ impl Controller {
             .arg(format!("--health-port={port}"))
             .args(arguments)
             .start(home.path().join(format!("{name}.log")))?;
-        wait_until_ready(name, &mut process, port).await?;
+        let look = || http_get(port, "/readyz");
+        process.ready(START_LIMIT, look).await?;
         Ok(Self {
             process,
             _home: home,
         })
     }
-}
-
-/// A port that was free a moment ago.
-pub(crate) fn free_port() -> anyhow::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 /// The PATH with the folder of the real ytt in front: the binary finds it as it would in its image.
@@ -71,35 +61,6 @@ fn path_with_ytt() -> anyhow::Result<std::ffi::OsString> {
     )?)
 }
 
-async fn wait_until_ready(name: &str, process: &mut Process, port: u16) -> anyhow::Result<()> {
-    let client = kube::Client::try_from(kube::Config::new(
-        format!("http://127.0.0.1:{port}").parse()?,
-    ))?;
-    let deadline = Instant::now() + START_LIMIT;
-    loop {
-        let Err(error) = client.request_text(http_get("/readyz")?).await else {
-            return Ok(());
-        };
-        if !process.is_running() {
-            bail!(
-                "{name} ended early; the end of its log:\n{}",
-                process.log_tail()
-            );
-        }
-        if Instant::now() > deadline {
-            bail!(
-                "{name} is not ready ({error}); the end of its log:\n{}",
-                process.log_tail()
-            );
-        }
-        sleep(Duration::from_millis(20)).await;
-    }
-}
-
-fn http_get(path: &str) -> anyhow::Result<http::Request<Vec<u8>>> {
-    Ok(http::Request::get(path).body(Vec::new())?)
-}
-
 /// A kubeconfig file with a token of a service account, and nothing else to get in with.
 ///
 /// # Errors
@@ -110,23 +71,10 @@ pub async fn kubeconfig_of_service_account(
     namespace: &str,
     name: &str,
 ) -> anyhow::Result<PathBuf> {
-    let accounts: Api<ServiceAccount> = Api::namespaced(control_plane.client()?, namespace);
-    let hours = TokenRequestSpec {
-        expiration_seconds: Some(4 * 3600),
-        ..TokenRequestSpec::default()
-    };
-    let request = TokenRequest {
-        spec: Some(hours),
-        ..TokenRequest::default()
-    };
-    let answer = accounts
-        .create_token_request(name, &PostParams::default(), &request)
-        .await
-        .context("TokenRequest")?;
-    let token = answer
-        .status
-        .and_then(|status| status.token)
-        .context("the answer has no token")?;
+    let life = Duration::from_hours(4);
+    let token = control_plane
+        .token_of_service_account(namespace, name, life)
+        .await?;
     let mut kubeconfig = Kubeconfig::read_from(control_plane.kubeconfig_path())?;
     for user in &mut kubeconfig.auth_infos {
         user.auth_info = Some(AuthInfo {

@@ -11,12 +11,12 @@ use kube::runtime::wait::await_condition;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use test_support::{
-    ControlPlane, FluxKustomizeController, FluxSourceController, GitServer, OciRegistry,
+    ControlPlane, FluxKustomizeController, FluxSourceController, GitServer, OciRegistry, free_port,
 };
 
 use crate::Controller;
 use crate::binaries::{DELIVERY_CONTROLLER, SUPPLY_CHAIN_CONTROLLER, workspace};
-use crate::controller::{free_port, kubeconfig_of_service_account};
+use crate::controller::kubeconfig_of_service_account;
 use crate::manifests::{documents, text};
 
 /// What is applied to a cluster to install the controllers.

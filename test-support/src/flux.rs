@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, bail};
-use tokio::time::{Instant, sleep};
+use anyhow::bail;
 
 use crate::assets::{Assets, assets};
 use crate::control_plane::ControlPlane;
 use crate::ports::{free_ports, port_was_taken};
 use crate::process::Process;
+use crate::scrape::http_get;
 use crate::scratch::Scratch;
 
 const START_LIMIT: Duration = Duration::from_mins(1);
@@ -101,7 +101,8 @@ impl Part {
                 health,
                 own_arguments,
             )?;
-            let Err(error) = wait_until_ready(&mut process, name, health).await else {
+            let look = || http_get(health, "/readyz");
+            let Err(error) = process.ready(START_LIMIT, look).await else {
                 return Ok(Self {
                     _process: process,
                     _home: home,
@@ -141,30 +142,4 @@ fn spawn(
             "--kube-api-burst=1000",
         ])
         .start(home.join(format!("{name}.log")))
-}
-
-async fn wait_until_ready(process: &mut Process, name: &str, health: u16) -> anyhow::Result<()> {
-    let client = kube::Client::try_from(kube::Config::new(
-        format!("http://127.0.0.1:{health}").parse()?,
-    ))?;
-    let deadline = Instant::now() + START_LIMIT;
-    loop {
-        let Err(error) = client
-            .request_text(http::Request::get("/readyz").body(Vec::new())?)
-            .await
-        else {
-            return Ok(());
-        };
-        if !process.is_running() {
-            bail!(
-                "{name} ended early; the end of its log:\n{}",
-                process.log_tail()
-            );
-        }
-        if Instant::now() > deadline {
-            return Err(error)
-                .with_context(|| format!("{name} is not ready:\n{}", process.log_tail()));
-        }
-        sleep(Duration::from_millis(50)).await;
-    }
 }

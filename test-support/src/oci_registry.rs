@@ -5,7 +5,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use tokio::time::{Instant, sleep};
 
 use crate::assets::assets;
 use crate::git_server::write_files;
@@ -32,10 +31,12 @@ impl OciRegistry {
     pub async fn start() -> anyhow::Result<Self> {
         let crane = assets()?.binary("crane")?;
         let home = Scratch::new("carto-registry-")?;
+        let log = home.path().join("registry.log");
         let mut process = Process::builder(&crane)
             .args(["registry", "serve", "--address", "127.0.0.1:0"])
-            .start(home.path().join("registry.log"))?;
-        let port = wait_for_port(&mut process).await?;
+            .start(&log)?;
+        let look = || async { named_port(&std::fs::read_to_string(&log)?) };
+        let port = process.ready(START_LIMIT, look).await?;
         Ok(Self {
             _process: process,
             port,
@@ -92,24 +93,15 @@ impl OciRegistry {
     }
 }
 
-async fn wait_for_port(process: &mut Process) -> anyhow::Result<u16> {
-    let deadline = Instant::now() + START_LIMIT;
-    loop {
-        let log = process.log_tail();
-        // Whole lines only: the number may be half written.
-        if let Some((_, rest)) = log.split_once("serving on port ")
-            && let Some((port, _)) = rest.split_once('\n')
-        {
-            return port
-                .trim()
-                .parse()
-                .with_context(|| format!("port {port:?}"));
-        }
-        if !process.is_running() || Instant::now() > deadline {
-            bail!("the registry named no port: {log}");
-        }
-        sleep(Duration::from_millis(20)).await;
-    }
+/// The port that the registry names in its log.
+fn named_port(log: &str) -> anyhow::Result<u16> {
+    let named = log.split_once("serving on port ");
+    // Whole lines only: the number may be half written.
+    let port = named.and_then(|(_, rest)| rest.split_once('\n'));
+    let (port, _) = port.context("the registry named no port")?;
+    port.trim()
+        .parse()
+        .with_context(|| format!("port {port:?}"))
 }
 
 /// The same files give the same bytes: names sorted, no times, no owners.

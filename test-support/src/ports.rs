@@ -1,4 +1,4 @@
-//! Free ports on loopback.
+//! Free ports.
 
 use std::net::TcpListener;
 
@@ -15,6 +15,16 @@ pub(crate) fn free_ports<const N: usize>() -> anyhow::Result<[u16; N]> {
         held.push(listener);
     }
     Ok(ports)
+}
+
+/// A port that was free a moment ago, for a server on all addresses.
+///
+/// # Errors
+///
+/// When none is free.
+pub fn free_port() -> anyhow::Result<u16> {
+    let listener = TcpListener::bind("[::]:0").context("a free port")?;
+    Ok(listener.local_addr()?.port())
 }
 
 /// Whether a server's log says that its port was taken.

@@ -10,8 +10,10 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
 
 use anyhow::Context;
+use tokio::time::{Instant, sleep};
 
 /// Arguments: the program and its arguments. Stdin: one signal name a line; its end means "kill". Stdout: the child's pid.
 const SUPERVISOR: &str = r#"
@@ -26,6 +28,8 @@ wait "$child"
 kill -KILL "$reader"
 "#;
 
+/// Between two looks at a program that starts.
+const LOOK: Duration = Duration::from_millis(10);
 /// How much of a log an error message repeats.
 const LOG_TAIL_BYTES: u64 = 4096;
 
@@ -77,6 +81,47 @@ impl Process {
     /// Whether the program still runs.
     pub fn is_running(&mut self) -> bool {
         matches!(self.supervisor.try_wait(), Ok(None))
+    }
+
+    /// Waits until `look` succeeds; returns what it found.
+    ///
+    /// # Errors
+    ///
+    /// When the program ends first, or `limit` passes: the text has the end of its log, the cause what was seen last.
+    pub async fn ready<T, L>(&mut self, limit: Duration, look: impl Fn() -> L) -> anyhow::Result<T>
+    where
+        L: Future<Output = anyhow::Result<T>>,
+    {
+        let deadline = Instant::now() + limit;
+        loop {
+            let error = match look().await {
+                Ok(found) => return Ok(found),
+                Err(error) => error,
+            };
+            if !self.is_running() {
+                return Err(error.context(self.ended_early()));
+            }
+            if Instant::now() > deadline {
+                let (name, log) = (&self.name, self.log_tail());
+                let late =
+                    format!("{name} is not ready after {limit:?}; the end of its log:\n{log}");
+                return Err(error.context(late));
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Waits until the program has ended, which it should not. Returns the text for an error message.
+    pub async fn early_end(&mut self) -> String {
+        while self.is_running() {
+            sleep(LOOK).await;
+        }
+        self.ended_early()
+    }
+
+    fn ended_early(&self) -> String {
+        let (name, log) = (&self.name, self.log_tail());
+        format!("{name} ended early; the end of its log:\n{log}")
     }
 
     /// Sends a signal by name, such as `TERM`, `STOP` or `CONT`, and does not wait.
@@ -189,9 +234,10 @@ fn tail(path: &Path) -> std::io::Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use anyhow::{anyhow, ensure};
+
     use super::*;
     use crate::eventually;
-    use std::time::Duration;
 
     const LIMIT: Duration = Duration::from_secs(10);
 
@@ -225,6 +271,33 @@ mod tests {
         })
         .await;
         assert_eq!(process.log_tail(), "the reason\n");
+    }
+
+    #[tokio::test]
+    async fn what_a_program_does_not_come_to_is_told_with_its_log() {
+        let never = || async { anyhow::Result::<()>::Err(anyhow!("nothing to see")) };
+        let (_folder, mut ended) = start("echo the reason; exit 3");
+        let error = ended.ready(LIMIT, never).await.unwrap_err();
+        let text = format!("{error:#}");
+        assert!(
+            text.starts_with("bash ended early; the end of its log:\nthe reason"),
+            "{text}"
+        );
+        assert!(text.ends_with("nothing to see"), "{text}");
+
+        let (_folder, mut slow) = start("echo working; exec sleep 1000");
+        let error = slow.ready(Duration::ZERO, never).await.unwrap_err();
+        assert!(
+            error.to_string().starts_with("bash is not ready after 0ns"),
+            "{error}"
+        );
+        let file = slow.log().to_owned();
+        let log = || async {
+            let log = tail(&file)?;
+            ensure!(!log.is_empty(), "no log yet");
+            Ok(log)
+        };
+        assert_eq!(slow.ready(LIMIT, log).await.unwrap(), "working\n");
     }
 
     #[tokio::test]

@@ -1,5 +1,6 @@
-//! What a controller says of itself on its metrics port.
+//! What a controller says of itself over HTTP: metrics, and whether it is ready.
 
+use anyhow::{Context as _, ensure};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::eventually;
@@ -27,11 +28,23 @@ pub(crate) async fn idle(port: u16) {
     .await;
 }
 
-async fn http_get(port: u16, path: &str) -> std::io::Result<String> {
-    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port)).await?;
-    let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+/// The body that a server on this port of the machine answers with; a path such as `/readyz`.
+///
+/// # Errors
+///
+/// When it does not answer, or with anything but 200.
+pub async fn http_get(port: u16, path: &str) -> anyhow::Result<String> {
+    let mut stream = tokio::net::TcpStream::connect(("127.0.0.1", port))
+        .await
+        .with_context(|| format!("port {port}"))?;
+    let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await?;
-    Ok(answer)
+    let (head, body) = answer
+        .split_once("\r\n\r\n")
+        .context("an answer without a body")?;
+    let status = head.lines().next().unwrap_or_default();
+    ensure!(status.contains(" 200"), "{path}: {head}\n\n{body}");
+    Ok(body.to_owned())
 }

@@ -1,6 +1,7 @@
 //! Clients of the control plane: as administrator, as any user, as a service account.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::Context;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
@@ -58,6 +59,36 @@ impl ControlPlane {
         Ok(path)
     }
 
+    /// A token of a service account that is valid so long.
+    ///
+    /// # Errors
+    ///
+    /// When the service account does not exist.
+    pub async fn token_of_service_account(
+        &self,
+        namespace: &str,
+        name: &str,
+        life: Duration,
+    ) -> anyhow::Result<String> {
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client()?, namespace);
+        let spec = TokenRequestSpec {
+            expiration_seconds: Some(i64::try_from(life.as_secs())?),
+            ..TokenRequestSpec::default()
+        };
+        let request = TokenRequest {
+            spec: Some(spec),
+            ..TokenRequest::default()
+        };
+        let answer = accounts
+            .create_token_request(name, &PostParams::default(), &request)
+            .await
+            .context("TokenRequest")?;
+        answer
+            .status
+            .and_then(|status| status.token)
+            .context("the answer has no token")
+    }
+
     /// A client of a service account, by a token that is valid for an hour.
     ///
     /// # Errors
@@ -68,22 +99,8 @@ impl ControlPlane {
         namespace: &str,
         name: &str,
     ) -> anyhow::Result<Client> {
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.client()?, namespace);
-        let request = TokenRequest {
-            spec: Some(TokenRequestSpec {
-                expiration_seconds: Some(3600),
-                ..TokenRequestSpec::default()
-            }),
-            ..TokenRequest::default()
-        };
-        let answer = accounts
-            .create_token_request(name, &PostParams::default(), &request)
-            .await
-            .context("TokenRequest")?;
-        let token = answer
-            .status
-            .and_then(|status| status.token)
-            .context("the answer has no token")?;
+        let life = Duration::from_hours(1);
+        let token = self.token_of_service_account(namespace, name, life).await?;
         let mut config = self.launch.anonymous_config()?;
         config.auth_info.token = Some(token.into());
         Ok(Client::try_from(config)?)

@@ -2,11 +2,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use anyhow::{Context, anyhow, bail};
+use anyhow::{Context, bail};
 use serde_json::json;
-use tokio::time::{Instant, sleep};
 
 use super::{PORT_ATTEMPTS, START_LIMIT};
 use crate::assets::{Assets, assets};
@@ -142,32 +140,15 @@ impl Launch {
     ) -> anyhow::Result<()> {
         tokio::select! {
             ready = self.wait_until_ready(apiserver) => ready,
-            ended = end_of("etcd", etcd) => Err(ended),
+            ended = etcd.early_end() => bail!(ended),
         }
     }
 
     /// Waits for `/readyz` and the namespace `default`.
     pub(super) async fn wait_until_ready(&self, apiserver: &mut Process) -> anyhow::Result<()> {
         let client = kube::Client::try_from(self.config(&self.admin)?)?;
-        let deadline = Instant::now() + START_LIMIT;
-        loop {
-            let Err(error) = look_ready(&client).await else {
-                return Ok(());
-            };
-            if !apiserver.is_running() {
-                bail!(
-                    "kube-apiserver ended early; the end of its log:\n{}",
-                    apiserver.log_tail()
-                );
-            }
-            if Instant::now() > deadline {
-                let tail = apiserver.log_tail();
-                return Err(error.context(format!(
-                    "kube-apiserver is not ready after {START_LIMIT:?}:\n{tail}"
-                )));
-            }
-            sleep(Duration::from_millis(25)).await;
-        }
+        let look = || look_ready(client.clone());
+        apiserver.ready(START_LIMIT, look).await
     }
 
     fn start_etcd(&self) -> anyhow::Result<Process> {
@@ -281,7 +262,7 @@ impl Launch {
     }
 }
 
-async fn look_ready(client: &kube::Client) -> anyhow::Result<()> {
+async fn look_ready(client: kube::Client) -> anyhow::Result<()> {
     for path in ["/readyz", "/api/v1/namespaces/default"] {
         client
             .request_text(http::Request::get(path).body(Vec::new())?)
@@ -289,14 +270,4 @@ async fn look_ready(client: &kube::Client) -> anyhow::Result<()> {
             .context(path)?;
     }
     Ok(())
-}
-
-async fn end_of(name: &str, process: &mut Process) -> anyhow::Error {
-    while process.is_running() {
-        sleep(Duration::from_millis(25)).await;
-    }
-    anyhow!(
-        "{name} ended early; the end of its log:\n{}",
-        process.log_tail()
-    )
 }
