@@ -4,6 +4,7 @@ use std::fs;
 
 use anyhow::Context;
 use serde_json::Value;
+use test_support::yaml_files;
 
 use crate::binaries::workspace;
 
@@ -17,22 +18,13 @@ pub fn documents(path: &str) -> anyhow::Result<Vec<Value>> {
     let path = workspace().join(path);
     let mut files = vec![path.clone()];
     if path.is_dir() {
-        let entries = fs::read_dir(&path).with_context(|| path.display().to_string())?;
-        files = entries
-            .map(|entry| entry.map(|entry| entry.path()))
-            .collect::<Result<_, _>>()?;
-        files.retain(|file| {
-            file.extension()
-                .is_some_and(|extension| extension == "yaml")
-        });
-        files.sort();
+        files = yaml_files(&path)?;
     }
     let mut documents = Vec::new();
     for file in files {
         let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-        let parsed: Vec<Value> =
-            serde_saphyr::from_multiple(&text).with_context(|| file.display().to_string())?;
-        documents.extend(parsed.into_iter().filter(|document| !document.is_null()));
+        let parsed = test_support::documents(&text);
+        documents.extend(parsed.with_context(|| file.display().to_string())?);
     }
     Ok(documents)
 }

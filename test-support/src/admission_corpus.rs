@@ -7,6 +7,8 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::manifests::yaml_files;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Group {
@@ -62,17 +64,8 @@ pub struct Case {
 )]
 pub fn cases() -> Vec<Case> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../api-types/tests/corpus");
-    let mut files: Vec<_> = std::fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    files.retain(|file| {
-        file.extension()
-            .is_some_and(|extension| extension == "yaml")
-    });
-    files.sort();
     let mut cases = Vec::new();
-    for file in files {
+    for file in yaml_files(&directory).unwrap() {
         let text = std::fs::read_to_string(&file).unwrap();
         let group: Group = serde_saphyr::from_str(&text)
             .unwrap_or_else(|error| panic!("{}: {error}", file.display()));

@@ -38,6 +38,7 @@ pub use eventually::{Observation, eventually};
 pub use flux::{FluxKustomizeController, FluxSourceController};
 pub use git_server::GitServer;
 pub use lossy_proxy::LossyProxy;
+pub use manifests::{documents, yaml_files};
 pub use node::Node;
 pub use oci_registry::OciRegistry;
 pub use ports::free_port;

@@ -79,7 +79,12 @@ impl ControlPlane {
     }
 }
 
-fn yaml_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+/// The `.yaml` files of a folder, by name.
+///
+/// # Errors
+///
+/// When the folder cannot be read or has none.
+pub fn yaml_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();
@@ -97,12 +102,19 @@ fn yaml_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
+/// The documents of a YAML text, without empty ones.
+///
+/// # Errors
+///
+/// When it is not YAML.
+pub fn documents(yaml: &str) -> anyhow::Result<Vec<Value>> {
+    let mut documents: Vec<Value> = serde_saphyr::from_multiple(yaml).context("parse YAML")?;
+    documents.retain(|document| !document.is_null());
+    Ok(documents)
+}
+
 fn parse(yaml: &str) -> anyhow::Result<Vec<DynamicObject>> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(yaml).context("parse YAML")?;
-    let objects = documents
-        .into_iter()
-        .filter(|document| !document.is_null())
-        .map(serde_json::from_value);
+    let objects = documents(yaml)?.into_iter().map(serde_json::from_value);
     objects
         .collect::<Result<_, _>>()
         .context("a document is no Kubernetes object")

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use test_support::worked_example::{CHAIN, WORKLOAD};
 
 use crate::schemas::server;
-use crate::server::{collection, crd, documents};
+use crate::server::{collection, crd};
 
 /// A spec with the defaults that the API server fills in.
 fn with_defaults(kind: &str, spec: &Value) -> Value {
@@ -30,7 +30,7 @@ fn with_defaults(kind: &str, spec: &Value) -> Value {
 /// rules of admission, which the webhook serves.
 async fn apply_unchanged(text: &str, count: usize) {
     let server = server().await;
-    let documents = documents(text);
+    let documents = test_support::documents(text).unwrap();
     assert_eq!(documents.len(), count);
     for document in documents {
         let kind = document["kind"].as_str().unwrap();

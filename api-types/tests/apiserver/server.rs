@@ -8,7 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::Client;
 use kube::client::Body;
 use serde_json::Value;
-use test_support::ControlPlane;
+use test_support::{ControlPlane, documents, yaml_files};
 
 pub(crate) struct Server {
     client: Client,
@@ -41,30 +41,12 @@ pub(crate) fn deploy(folder: &str) -> PathBuf {
         .join(folder)
 }
 
-/// The YAML documents of a text.
-pub(crate) fn documents(text: &str) -> Vec<Value> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text).unwrap();
-    documents
-        .into_iter()
-        .filter(|document| !document.is_null())
-        .collect()
-}
-
 /// The YAML documents of a folder of `deploy`, by file name.
 pub(crate) fn manifests(folder: &str) -> Vec<Value> {
-    let mut files: Vec<_> = std::fs::read_dir(deploy(folder))
+    yaml_files(&deploy(folder))
         .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    files.retain(|file| {
-        file.extension()
-            .is_some_and(|extension| extension == "yaml")
-    });
-    files.sort();
-    assert!(!files.is_empty());
-    files
         .iter()
-        .flat_map(|file| documents(&std::fs::read_to_string(file).unwrap()))
+        .flat_map(|file| documents(&std::fs::read_to_string(file).unwrap()).unwrap())
         .collect()
 }
 
