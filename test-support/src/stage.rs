@@ -32,6 +32,9 @@ use serde_json::{Value, json};
 /// machine never waits this long.
 pub const PATIENCE: Duration = Duration::from_mins(3);
 
+/// What is expected where nothing is requested, or told.
+pub const NOTHING: [String; 0] = [];
+
 /// The controller that a stage is for.
 #[derive(Debug, Clone, Copy)]
 pub struct Cast {
@@ -377,6 +380,14 @@ pub fn step(owner: &Value, name: &str) -> Value {
         .into_iter()
         .find(|entry| entry["name"] == name)
         .unwrap_or_default()
+}
+
+/// The types of the conditions in a status, in their order.
+pub fn condition_types(status: &Value) -> Vec<&str> {
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    conditions
+        .filter_map(|condition| condition["type"].as_str())
+        .collect()
 }
 
 /// The condition of a type, or null.

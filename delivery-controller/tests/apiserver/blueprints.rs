@@ -7,7 +7,8 @@ use test_support::{Stage, eventually};
 
 use crate::chain::smallest;
 use crate::stage::{
-    DELIVERABLE, NOTHING, PATIENCE, SOURCE, condition, delivery, open, says, sink, step, sunk,
+    DELIVERABLE, NOTHING, PATIENCE, SOURCE, condition, condition_types, delivery, open, says, sink,
+    step, sunk,
 };
 
 fn deliveries(stage: &Stage) -> Api<DynamicObject> {
@@ -39,13 +40,10 @@ async fn a_deliverable_is_told_why_no_delivery_was_chosen() {
         "no delivery found where full selector is satisfied by labels: map[type:web]",
     )
     .await;
-    let types: Vec<&Value> = nowhere["status"]["conditions"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|condition| &condition["type"])
-        .collect();
-    assert_eq!(types, ["DeliveryReady", "Ready"]);
+    assert_eq!(
+        condition_types(&nowhere["status"]),
+        ["DeliveryReady", "Ready"]
+    );
 
     stage.apply(&smallest()).await;
     stage.ready("app", "True", "Ready").await;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use test_support::stage::Cast;
-pub(crate) use test_support::stage::{PATIENCE, condition, step};
+pub(crate) use test_support::stage::{NOTHING, PATIENCE, condition, condition_types, step};
 use test_support::{Stage, eventually};
 
 const CAST: Cast = Cast {
@@ -10,8 +10,6 @@ const CAST: Cast = Cast {
     user_agent: "carto-delivery",
     owner_kind: "Deliverable",
 };
-
-pub(crate) const NOTHING: [String; 0] = [];
 
 pub(crate) const DELIVERABLE: &str = r"
 apiVersion: carto.run/v1alpha1

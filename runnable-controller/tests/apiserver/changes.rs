@@ -2,10 +2,9 @@
 
 use serde_json::json;
 use test_support::Stage;
+use test_support::stage::NOTHING;
 
 use crate::stage::{CAST, TEMPLATE, end, open, revision, runnable, runs, says};
-
-const NOTHING: [String; 0] = [];
 
 #[tokio::test]
 async fn a_failed_run_is_tried_again_until_the_attempts_are_used_up() {

@@ -4,14 +4,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use test_support::stage::PATIENCE;
+use test_support::stage::{NOTHING, PATIENCE};
 use test_support::{Stage, eventually};
 
 use crate::stage::{
     CAST, TEMPLATE, delete_template, end, open, outputs, revision, runnable, runs, says,
 };
-
-const NOTHING: [String; 0] = [];
 
 #[tokio::test]
 async fn a_settled_runnable_sends_nothing_and_a_restart_runs_nothing() {

@@ -3,12 +3,10 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use test_support::stage::{PATIENCE, condition};
+use test_support::stage::{NOTHING, PATIENCE, condition};
 use test_support::{Stage, eventually};
 
 use crate::stage::{CAST, TEMPLATE, runnable, runs, says};
-
-const NOTHING: [String; 0] = [];
 
 const SELECTOR: &str = "  selector:
     resource: {apiVersion: v1, kind: ConfigMap}

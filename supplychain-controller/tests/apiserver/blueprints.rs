@@ -3,10 +3,8 @@
 use serde_json::{Value, json};
 use test_support::eventually;
 
-use crate::stage::{PATIENCE, Stage, condition, step};
+use crate::stage::{NOTHING, PATIENCE, Stage, condition, step};
 use crate::unchanged::blueprint_of;
-
-const NOTHING: [String; 0] = [];
 
 const CONFIG: &str = "
 apiVersion: v1

@@ -5,10 +5,8 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use test_support::eventually;
 
-use crate::stage::{PATIENCE, Stage, condition};
+use crate::stage::{NOTHING, PATIENCE, Stage, condition, condition_types};
 use crate::unchanged::blueprint_of;
-
-const NOTHING: [String; 0] = [];
 
 fn config(name: &str) -> String {
     format!("\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}}}\ndata: {{a: b}}\n")
@@ -210,14 +208,8 @@ async fn a_forbidden_deletion_is_pending_until_it_is_allowed() {
              \"{namespace}\""
         )
     );
-    let types: Vec<&Value> = held["status"]["conditions"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| &one["type"])
-        .collect();
     assert_eq!(
-        types,
+        condition_types(&held["status"]),
         [
             "SupplyChainReady",
             "ResourcesSubmitted",

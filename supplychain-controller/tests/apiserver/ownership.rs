@@ -5,10 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use test_support::eventually;
 
-use crate::stage::{PATIENCE, Stage, condition, step};
+use crate::stage::{NOTHING, PATIENCE, Stage, condition, condition_types, step};
 use crate::unchanged::blueprint_of;
-
-const NOTHING: [String; 0] = [];
 
 const SHARED: &str = "
 apiVersion: v1
@@ -160,14 +158,8 @@ metadata: {name: $(workload.metadata.name)$-own}
          belongs to Workload [app]; rename it in the template or remove the other owner"
     );
     assert_eq!(condition(&contested["status"], "Ready")["message"], message);
-    let types: Vec<&Value> = contested["status"]["conditions"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| &one["type"])
-        .collect();
     assert_eq!(
-        types,
+        condition_types(&contested["status"]),
         [
             "SupplyChainReady",
             "ResourcesSubmitted",

@@ -2,13 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::json;
 use test_support::eventually;
 
-use crate::stage::{PATIENCE, Stage, condition};
+use crate::stage::{NOTHING, PATIENCE, Stage, condition, condition_types};
 use crate::unchanged::blueprint_of;
 
-const NOTHING: [String; 0] = [];
 /// A right that is granted is noticed by its event, not by the slow retry (44 s at the earliest).
 const QUICKLY: Duration = Duration::from_secs(30);
 
@@ -262,14 +261,8 @@ async fn a_kind_that_the_controller_may_not_watch_is_read_with_the_owners_rights
     for part in ["configmaps", "tests.test.run", "list", "watch", "\"carto\""] {
         assert!(message.contains(part), "{part}: {message}");
     }
-    let types: Vec<&Value> = ready["status"]["conditions"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| &one["type"])
-        .collect();
     assert_eq!(
-        types,
+        condition_types(&ready["status"]),
         [
             "SupplyChainReady",
             "ResourcesSubmitted",

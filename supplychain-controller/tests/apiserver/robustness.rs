@@ -9,10 +9,8 @@ use test_support::{ControlPlane, LossyProxy, eventually};
 
 use crate::chain::strip_times;
 use crate::immutable::instant;
-use crate::stage::{PATIENCE, Stage, condition};
+use crate::stage::{NOTHING, PATIENCE, Stage, condition};
 use crate::unchanged::blueprint_of;
-
-const NOTHING: [String; 0] = [];
 
 fn workloads(count: u32) -> String {
     let one =

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use serde_json::Value;
 use test_support::ControlPlane;
 use test_support::stage::Cast;
-pub(crate) use test_support::stage::{PATIENCE, condition, step};
+pub(crate) use test_support::stage::{NOTHING, PATIENCE, condition, condition_types, step};
 
 const CAST: Cast = Cast {
     binary: env!("CARGO_BIN_EXE_supplychain-controller"),

@@ -3,9 +3,7 @@
 use serde_json::{Value, json};
 use test_support::eventually;
 
-use crate::stage::{PATIENCE, Stage};
-
-const NOTHING: [String; 0] = [];
+use crate::stage::{NOTHING, PATIENCE, Stage};
 
 /// One step for each template, in a blueprint that selects `type: web`.
 pub(crate) fn blueprint_of(templates: &[(&str, &str)]) -> String {

@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use test_support::eventually;
 
-use crate::stage::{PATIENCE, Stage, step};
-
-const NOTHING: [String; 0] = [];
+use crate::stage::{NOTHING, PATIENCE, Stage, step};
 
 /// A circle: what the object holds is an output, the output is in the status, the status makes another version of the
 /// owner, and the version is what the object holds.
