@@ -1,6 +1,8 @@
 //! Access to the API server: one connection pool for the controller itself and one without any
 //! identity, on which each request carries the bearer token of an owner's service account.
 
+mod call;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +14,8 @@ use kube::core::Status;
 use serde_json::Value;
 use thiserror::Error;
 use tokio::time::Instant;
+
+pub use call::Call;
 
 use crate::metrics::Metrics;
 use crate::pulse::Pulse;
@@ -70,19 +74,6 @@ pub enum Identity<'a> {
     Controller,
     /// The holder of a bearer token.
     Bearer(&'a str),
-}
-
-/// What a request asks for.
-#[derive(Debug, Clone)]
-pub struct Call<'a> {
-    /// HTTP verb.
-    pub method: Method,
-    /// Path and query.
-    pub uri: String,
-    /// Media type of the body.
-    pub content_type: &'static str,
-    /// The body, if any.
-    pub body: Option<&'a Value>,
 }
 
 /// A successful answer.
@@ -307,30 +298,20 @@ mod tests {
 
     #[test]
     fn the_token_header_is_marked_sensitive() {
-        let call = Call {
-            method: Method::GET,
-            uri: "/x".into(),
-            content_type: "",
-            body: None,
-        };
-        let request = build(Identity::Bearer("secret"), &call).unwrap();
+        let request = build(Identity::Bearer("secret"), &Call::get("/x")).unwrap();
         assert!(request.headers()[header::AUTHORIZATION].is_sensitive());
     }
 
     #[test]
     fn only_writes_of_our_status_tell_how_fast_the_server_is() {
-        let call = |method| Call {
-            method,
-            uri: "/x".into(),
-            content_type: "",
-            body: None,
-        };
-        let ours = |method| tells_of_the_server(Identity::Controller, &call(method));
-        assert!(ours(Method::PATCH));
-        assert!(!ours(Method::GET), "discovery");
+        let operations = Value::Null;
+        let patch = Call::json_patch("/x/status", "me", &operations);
+        assert!(tells_of_the_server(Identity::Controller, &patch));
+        let discovery = Call::get("/x");
+        assert!(!tells_of_the_server(Identity::Controller, &discovery));
         let bearer = Identity::Bearer("token");
         assert!(
-            !tells_of_the_server(bearer, &call(Method::PATCH)),
+            !tells_of_the_server(bearer, &patch),
             "may pass a slow webhook"
         );
     }

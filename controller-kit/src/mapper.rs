@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use serde_json::Value;
 use thiserror::Error;
 use tokio::time::Instant;
@@ -252,12 +252,7 @@ impl Mapper {
 
     /// A document of discovery, if there is one.
     async fn read(&self, uri: String) -> Result<Option<Value>, RequestError> {
-        let call = Call {
-            method: Method::GET,
-            uri,
-            content_type: "",
-            body: None,
-        };
+        let call = Call::get(uri);
         match self.cluster.send(Identity::Controller, call).await {
             Ok(answer) => Ok(Some(answer.body)),
             Err(error) if error.is(StatusCode::NOT_FOUND) => Ok(None),

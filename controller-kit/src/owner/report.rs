@@ -5,7 +5,6 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use api_types::{ConditionStatus, EventReason, NamespaceName, ObjectName};
-use http::Method;
 use realizer::{Outcome, Owner, OwnerEvent, Retry};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -307,12 +306,8 @@ pub(super) async fn write_status(
         {"op": "test", "path": "/metadata/uid", "value": uid},
         {"op": "add", "path": "/status", "value": status},
     ]);
-    let call = Call {
-        method: Method::PATCH,
-        uri: format!("{path}/status?fieldManager={}", encode(field_manager)),
-        content_type: "application/json-patch+json",
-        body: Some(&patch),
-    };
+    let path = format!("{path}/status");
+    let call = Call::json_patch(&path, field_manager, &patch);
     cluster
         .send(Identity::Controller, call)
         .await

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{Method, StatusCode};
+use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::failure::OwnerRequestError;
@@ -108,21 +108,9 @@ impl Requests {
         served: &Served,
         object: &Value,
     ) -> Result<Answer, OwnerRequestError> {
-        let uri = format!(
-            "{}?fieldManager={}&force=true",
-            path_of(served, object),
-            encode(self.field_manager)
-        );
-        self.send(
-            account,
-            Call {
-                method: Method::PATCH,
-                uri,
-                content_type: "application/apply-patch+yaml",
-                body: Some(object),
-            },
-        )
-        .await
+        let path = path_of(served, object);
+        let call = Call::apply(&path, self.field_manager, object);
+        self.send(account, call).await
     }
 
     pub(super) async fn create(
@@ -132,21 +120,9 @@ impl Requests {
         object: &Value,
     ) -> Result<Answer, OwnerRequestError> {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default();
-        let uri = format!(
-            "{}?fieldManager={}",
-            served.collection(Some(namespace)),
-            encode(self.field_manager)
-        );
-        self.send(
-            account,
-            Call {
-                method: Method::POST,
-                uri,
-                content_type: "application/json",
-                body: Some(object),
-            },
-        )
-        .await
+        let collection = served.collection(Some(namespace));
+        let call = Call::create(&collection, self.field_manager, object);
+        self.send(account, call).await
     }
 
     /// The object, or `None` when there is none. A kind that is not served (any more) is an error.
@@ -157,12 +133,7 @@ impl Requests {
         namespace: &str,
         name: &str,
     ) -> Result<Option<Value>, OwnerRequestError> {
-        let call = Call {
-            method: Method::GET,
-            uri: served.object(namespace, name),
-            content_type: "",
-            body: None,
-        };
+        let call = Call::get(served.object(namespace, name));
         match self.send(account, call).await {
             Ok(answer) => Ok(Some(answer.body)),
             Err(OwnerRequestError::Request(error)) if error.is_missing_object() => Ok(None),
@@ -182,17 +153,7 @@ impl Requests {
             served.collection(Some(namespace)),
             encode(selector)
         );
-        let answer = self
-            .send(
-                account,
-                Call {
-                    method: Method::GET,
-                    uri,
-                    content_type: "",
-                    body: None,
-                },
-            )
-            .await?;
+        let answer = self.send(account, Call::get(uri)).await?;
         Ok(match answer.body {
             Value::Object(mut list) => match list.remove("items") {
                 Some(Value::Array(items)) => items,
@@ -210,21 +171,9 @@ impl Requests {
         name: &str,
         patch: &Value,
     ) -> Result<Answer, OwnerRequestError> {
-        let uri = format!(
-            "{}?fieldManager={}",
-            served.object(namespace, name),
-            encode(self.field_manager)
-        );
-        self.send(
-            account,
-            Call {
-                method: Method::PATCH,
-                uri,
-                content_type: "application/json-patch+json",
-                body: Some(patch),
-            },
-        )
-        .await
+        let path = served.object(namespace, name);
+        let call = Call::json_patch(&path, self.field_manager, patch);
+        self.send(account, call).await
     }
 
     /// Deletes exactly the object with this uid, and what it owns in the background. False when finalizers hold it back.
@@ -237,12 +186,7 @@ impl Requests {
         uid: &str,
     ) -> Result<bool, OwnerRequestError> {
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": {"uid": uid}});
-        let call = Call {
-            method: Method::DELETE,
-            uri: served.object(namespace, name),
-            content_type: "application/json",
-            body: Some(&options),
-        };
+        let call = Call::delete(served.object(namespace, name), &options);
         match self.send(account, call).await {
             Ok(answer) => Ok(answer.body["kind"] == "Status"),
             Err(OwnerRequestError::Request(error)) if error.is_missing_object() => Ok(true),

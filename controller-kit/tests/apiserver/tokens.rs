@@ -3,7 +3,7 @@ use std::sync::Arc;
 use controller_kit::cluster::{Call, Cluster, Identity, RequestError};
 use controller_kit::metrics::Metrics;
 use controller_kit::tokens::{Account, RefusalKind, TokenCache, TokenSources};
-use http::{Method, StatusCode};
+use http::StatusCode;
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Api;
 use kube::api::DeleteParams;
@@ -40,13 +40,8 @@ async fn account(client: &kube::Client, namespace: &str) -> Account {
 /// Who the API server takes us for.
 async fn whoami(cluster: &Cluster, token: &str) -> Result<Value, RequestError> {
     let question = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-    let uri = "/apis/authentication.k8s.io/v1/selfsubjectreviews".to_owned();
-    let call = Call {
-        method: Method::POST,
-        uri,
-        content_type: "application/json",
-        body: Some(&question),
-    };
+    let reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let call = Call::create(reviews, "test", &question);
     cluster
         .send(Identity::Bearer(token), call)
         .await

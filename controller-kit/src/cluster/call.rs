@@ -1,0 +1,107 @@
+//! The kinds of requests that are sent: their verbs, queries and media types.
+
+use http::Method;
+use serde_json::Value;
+
+use super::encode;
+
+/// What a request asks for.
+#[derive(Debug, Clone)]
+pub struct Call<'a> {
+    pub(super) method: Method,
+    /// Path and query.
+    pub(super) uri: String,
+    /// Media type of the body.
+    pub(super) content_type: &'static str,
+    pub(super) body: Option<&'a Value>,
+}
+
+impl<'a> Call<'a> {
+    /// Reads what is at a path, which may have a query.
+    pub fn get(uri: impl Into<String>) -> Self {
+        Self {
+            method: Method::GET,
+            uri: uri.into(),
+            content_type: "",
+            body: None,
+        }
+    }
+
+    /// Creates an object in a collection.
+    pub fn create(collection: &str, field_manager: &str, object: &'a Value) -> Self {
+        Self {
+            method: Method::POST,
+            uri: managed(collection, field_manager),
+            content_type: "application/json",
+            body: Some(object),
+        }
+    }
+
+    /// Server-side apply, forced: other managers lose the fields that the object has.
+    pub fn apply(path: &str, field_manager: &str, object: &'a Value) -> Self {
+        Self {
+            method: Method::PATCH,
+            uri: format!("{}&force=true", managed(path, field_manager)),
+            content_type: "application/apply-patch+yaml",
+            body: Some(object),
+        }
+    }
+
+    /// The operations of a JSON patch (RFC 6902), all or none.
+    pub fn json_patch(path: &str, field_manager: &str, operations: &'a Value) -> Self {
+        Self {
+            method: Method::PATCH,
+            uri: managed(path, field_manager),
+            content_type: "application/json-patch+json",
+            body: Some(operations),
+        }
+    }
+
+    /// Deletes an object; `options` are `DeleteOptions`.
+    pub fn delete(path: impl Into<String>, options: &'a Value) -> Self {
+        Self {
+            method: Method::DELETE,
+            uri: path.into(),
+            content_type: "application/json",
+            body: Some(options),
+        }
+    }
+}
+
+fn managed(path: &str, field_manager: &str) -> String {
+    format!("{path}?fieldManager={}", encode(field_manager))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn whoever_writes_is_named_as_the_manager_of_the_fields() {
+        let object = json!({});
+        let of = |call: Call<'_>| format!("{} {} {}", call.method, call.uri, call.content_type);
+        for (call, expected) in [
+            (Call::get("/x?labelSelector=a"), "GET /x?labelSelector=a "),
+            (
+                Call::create("/x", "me", &object),
+                "POST /x?fieldManager=me application/json",
+            ),
+            (
+                Call::apply("/x/y", "me & you", &object),
+                "PATCH /x/y?fieldManager=me%20%26%20you&force=true application/apply-patch+yaml",
+            ),
+            (
+                Call::json_patch("/x/y/status", "me", &object),
+                "PATCH /x/y/status?fieldManager=me application/json-patch+json",
+            ),
+            (
+                Call::delete("/x/y", &object),
+                "DELETE /x/y application/json",
+            ),
+        ] {
+            assert_eq!(of(call), expected);
+        }
+    }
+}
