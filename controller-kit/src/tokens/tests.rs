@@ -67,6 +67,31 @@ impl Scene {
         token
     }
 
+    /// Asks for a token, which must cause a request; this one is granted, for two hours, and is what must come.
+    async fn fetch(&mut self, account: &Account, granted_token: &str) -> Token {
+        let answer = granted(granted_token, self.now(), 7200);
+        let token = self.ask(account, answer).await.unwrap();
+        assert_eq!(token.expose(), granted_token);
+        token
+    }
+
+    /// Fifty ask for the token of `a`, which must cause one request.
+    async fn fifty_ask(&mut self, answer: Response<Body>) -> Vec<Result<Token, TokenError>> {
+        let mut waiting = JoinSet::new();
+        for _ in 0..50 {
+            let cache = self.cache.clone();
+            waiting.spawn(async move { cache.token(&account("a")).await });
+        }
+        let (_, send) = self.server.next_request().await.unwrap();
+        tokio::task::yield_now().await;
+        send.send_response(answer);
+        tokio::select! {
+            biased;
+            tokens = waiting.join_all() => tokens,
+            _ = self.server.next_request() => panic!("a second request"),
+        }
+    }
+
     /// Asks for a token, which must cause no request.
     async fn held(&mut self, account: &Account) -> Token {
         tokio::select! {
@@ -129,16 +154,11 @@ async fn the_request_is_what_the_spec_says() {
 #[tokio::test]
 async fn a_token_is_kept_for_half_of_its_life_less_the_jitter() {
     let mut scene = Scene::new();
-    let answer = granted("t1", scene.now(), 7200);
-    scene.ask(&account("a"), answer).await.unwrap();
+    scene.fetch(&account("a"), "t1").await;
     scene.pass(3594);
     assert_eq!(scene.held(&account("a")).await.expose(), "t1");
     scene.pass(1);
-    let answer = granted("t2", scene.now(), 7200);
-    assert_eq!(
-        scene.ask(&account("a"), answer).await.unwrap().expose(),
-        "t2"
-    );
+    scene.fetch(&account("a"), "t2").await;
     assert_eq!(scene.held(&account("a")).await.expose(), "t2");
 }
 
@@ -160,8 +180,7 @@ async fn a_shorter_life_that_the_server_grants_is_respected() {
 #[tokio::test]
 async fn a_failed_refresh_keeps_the_old_token_and_does_not_ask_again_at_once() {
     let mut scene = Scene::new();
-    let answer = granted("t1", scene.now(), 7200);
-    scene.ask(&account("a"), answer).await.unwrap();
+    scene.fetch(&account("a"), "t1").await;
     scene.pass(3600);
     let kept = scene
         .ask(
@@ -173,11 +192,7 @@ async fn a_failed_refresh_keeps_the_old_token_and_does_not_ask_again_at_once() {
     scene.pass(29);
     assert_eq!(scene.held(&account("a")).await.expose(), "t1");
     scene.pass(1);
-    let answer = granted("t2", scene.now(), 7200);
-    assert_eq!(
-        scene.ask(&account("a"), answer).await.unwrap().expose(),
-        "t2"
-    );
+    scene.fetch(&account("a"), "t2").await;
     let text = String::from_utf8(scene.metrics.render()).unwrap();
     assert!(
         text.contains("carto_token_requests_total{outcome=\"kept_old\"} 1"),
@@ -188,8 +203,7 @@ async fn a_failed_refresh_keeps_the_old_token_and_does_not_ask_again_at_once() {
 #[tokio::test]
 async fn an_expired_token_that_cannot_be_refreshed_is_named() {
     let mut scene = Scene::new();
-    let answer = granted("t1", scene.now(), 7200);
-    scene.ask(&account("a"), answer).await.unwrap();
+    scene.fetch(&account("a"), "t1").await;
     scene.pass(7200);
     let error = scene
         .ask(
@@ -245,19 +259,8 @@ async fn an_answer_without_a_token_is_an_error() {
 #[tokio::test]
 async fn however_many_wait_one_request_is_sent() {
     let mut scene = Scene::new();
-    let mut waiting = JoinSet::new();
-    for _ in 0..50 {
-        let cache = scene.cache.clone();
-        waiting.spawn(async move { cache.token(&account("a")).await });
-    }
-    let (_, send) = scene.server.next_request().await.unwrap();
-    tokio::task::yield_now().await;
-    send.send_response(granted("t1", scene.now(), 7200));
-    let tokens = tokio::select! {
-        biased;
-        tokens = waiting.join_all() => tokens,
-        _ = scene.server.next_request() => panic!("a second request"),
-    };
+    let answer = granted("t1", scene.now(), 7200);
+    let tokens = scene.fifty_ask(answer).await;
     assert!(
         tokens
             .into_iter()
@@ -268,29 +271,14 @@ async fn however_many_wait_one_request_is_sent() {
 #[tokio::test]
 async fn a_refusal_serves_all_who_waited_and_the_next_one_asks_again() {
     let mut scene = Scene::new();
-    let mut waiting = JoinSet::new();
-    for _ in 0..50 {
-        let cache = scene.cache.clone();
-        waiting.spawn(async move { cache.token(&account("a")).await });
-    }
-    let (_, send) = scene.server.next_request().await.unwrap();
-    tokio::task::yield_now().await;
-    send.send_response(refused(StatusCode::NOT_FOUND, "gone"));
-    let tokens = tokio::select! {
-        biased;
-        tokens = waiting.join_all() => tokens,
-        _ = scene.server.next_request() => panic!("a second request"),
-    };
+    let answer = refused(StatusCode::NOT_FOUND, "gone");
+    let tokens = scene.fifty_ask(answer).await;
     assert!(
         tokens
             .into_iter()
             .all(|token| token.unwrap_err().to_string() == "fetch token: gone")
     );
-    let answer = granted("t1", scene.now(), 7200);
-    assert_eq!(
-        scene.ask(&account("a"), answer).await.unwrap().expose(),
-        "t1"
-    );
+    scene.fetch(&account("a"), "t1").await;
 }
 
 #[tokio::test]
@@ -305,18 +293,13 @@ async fn a_cancelled_request_does_not_hold_up_the_next() {
         _ = cache.token(&asked) => panic!("nobody answered"),
         () = cancelled => {}
     }
-    let answer = granted("t1", scene.now(), 7200);
-    assert_eq!(
-        scene.ask(&account("a"), answer).await.unwrap().expose(),
-        "t1"
-    );
+    scene.fetch(&account("a"), "t1").await;
 }
 
 #[tokio::test]
 async fn while_one_refreshes_the_others_use_the_old_token() {
     let mut scene = Scene::new();
-    let answer = granted("t1", scene.now(), 7200);
-    scene.ask(&account("a"), answer).await.unwrap();
+    scene.fetch(&account("a"), "t1").await;
     scene.pass(3600);
     let cache = scene.cache.clone();
     let mut refreshing = JoinSet::new();
@@ -342,24 +325,17 @@ async fn while_one_refreshes_the_others_use_the_old_token() {
 #[tokio::test]
 async fn an_invalidated_token_is_not_used_again() {
     let mut scene = Scene::new();
-    let answer = granted("t1", scene.now(), 7200);
-    scene.ask(&account("a"), answer).await.unwrap();
+    scene.fetch(&account("a"), "t1").await;
     scene.cache.invalidate(&account("a"));
-    let answer = granted("t2", scene.now(), 7200);
-    assert_eq!(
-        scene.ask(&account("a"), answer).await.unwrap().expose(),
-        "t2"
-    );
+    scene.fetch(&account("a"), "t2").await;
 }
 
 #[tokio::test]
 async fn however_many_are_refused_with_a_token_one_more_is_fetched() {
     let mut scene = Scene::new();
-    let answer = granted("t1", scene.now(), 7200);
-    let old = scene.ask(&account("a"), answer).await.unwrap();
+    let old = scene.fetch(&account("a"), "t1").await;
     scene.cache.refused(&account("a"), &old);
-    let answer = granted("t2", scene.now(), 7200);
-    let new = scene.ask(&account("a"), answer).await.unwrap();
+    let new = scene.fetch(&account("a"), "t2").await;
     for _ in 0..15 {
         // Whoever sent a request with the old one hears of it only now.
         scene.cache.refused(&account("a"), &old);
@@ -372,8 +348,7 @@ async fn however_many_are_refused_with_a_token_one_more_is_fetched() {
 #[tokio::test]
 async fn a_token_that_is_refused_while_it_is_refreshed_does_not_come_back() {
     let mut scene = Scene::new();
-    let answer = granted("t1", scene.now(), 7200);
-    let old = scene.ask(&account("a"), answer).await.unwrap();
+    let old = scene.fetch(&account("a"), "t1").await;
     scene.pass(3600);
     let cache = scene.cache.clone();
     let mut refreshing = JoinSet::new();
@@ -382,38 +357,30 @@ async fn a_token_that_is_refused_while_it_is_refreshed_does_not_come_back() {
     scene.cache.refused(&account("a"), &old);
     send.send_response(refused(StatusCode::INTERNAL_SERVER_ERROR, "etcd is away"));
     refreshing.join_next().await.unwrap().unwrap().unwrap();
-    let answer = granted("t2", scene.now(), 7200);
-    let new = scene.ask(&account("a"), answer).await.unwrap();
+    let new = scene.fetch(&account("a"), "t2").await;
     assert_eq!(new.expose(), "t2");
 }
 
 #[tokio::test]
 async fn an_account_made_again_under_its_name_gets_its_own_token() {
     let mut scene = Scene::new();
-    let answer = granted("t1", scene.now(), 7200);
-    scene.ask(&account("a"), answer).await.unwrap();
+    scene.fetch(&account("a"), "t1").await;
     let again = Account {
         uid: "u2".into(),
         ..account("a")
     };
-    let answer = granted("t2", scene.now(), 7200);
-    assert_eq!(scene.ask(&again, answer).await.unwrap().expose(), "t2");
+    scene.fetch(&again, "t2").await;
 }
 
 #[tokio::test]
 async fn entries_of_expired_tokens_are_swept() {
     let mut scene = Scene::new();
     for number in 0..20 {
-        let answer = granted("t", scene.now(), 7200);
-        scene
-            .ask(&account(&format!("a{number}")), answer)
-            .await
-            .unwrap();
+        scene.fetch(&account(&format!("a{number}")), "t").await;
     }
     assert_eq!(scene.cache.len(), 20);
     scene.pass(24 * 3600);
-    let answer = granted("t", scene.now(), 7200);
-    scene.ask(&account("b"), answer).await.unwrap();
+    scene.fetch(&account("b"), "t").await;
     assert_eq!(scene.cache.len(), 1);
 }
 
