@@ -23,19 +23,18 @@ pub(super) fn supply_chain(
             resource: resource.name.clone(),
         });
     }
-    spec.resources.iter().try_for_each(check_option_names)?;
-    spec.resources
-        .iter()
-        .zip(raw_options(raw))
-        .try_for_each(|(resource, options)| {
-            let known = |kind| match kind {
-                TemplateKind::Source => Some(&resource.sources),
-                TemplateKind::Image => Some(&resource.images),
-                TemplateKind::Config => Some(&resource.configs),
-                TemplateKind::Plain | TemplateKind::Deployment | TemplateKind::Validation => None,
-            };
-            check_template(resource, options, Owner::Workload, paths, known)
-        })?;
+    check_templates(
+        spec,
+        raw,
+        Owner::Workload,
+        paths,
+        |resource, kind| match kind {
+            TemplateKind::Source => Some(&resource.sources),
+            TemplateKind::Image => Some(&resource.images),
+            TemplateKind::Config => Some(&resource.configs),
+            TemplateKind::Plain | TemplateKind::Deployment | TemplateKind::Validation => None,
+        },
+    )?;
     spec.resources
         .iter()
         .try_for_each(|resource| check_inputs(resource, &spec.resources))
@@ -53,21 +52,20 @@ pub(super) fn delivery(
             resource: resource.name.clone(),
         });
     }
-    spec.resources.iter().try_for_each(check_option_names)?;
-    spec.resources
-        .iter()
-        .zip(raw_options(raw))
-        .try_for_each(|(resource, options)| {
-            let known = |kind| match kind {
-                TemplateKind::Source => Some(&resource.sources),
-                TemplateKind::Config => Some(&resource.configs),
-                TemplateKind::Image
-                | TemplateKind::Plain
-                | TemplateKind::Deployment
-                | TemplateKind::Validation => None,
-            };
-            check_template(resource, options, Owner::Deliverable, paths, known)
-        })?;
+    check_templates(
+        spec,
+        raw,
+        Owner::Deliverable,
+        paths,
+        |resource, kind| match kind {
+            TemplateKind::Source => Some(&resource.sources),
+            TemplateKind::Config => Some(&resource.configs),
+            TemplateKind::Image
+            | TemplateKind::Plain
+            | TemplateKind::Deployment
+            | TemplateKind::Validation => None,
+        },
+    )?;
     spec.resources.iter().try_for_each(check_deployment)
 }
 
@@ -128,6 +126,22 @@ fn check_option_names(resource: &BlueprintResource) -> Result<(), Violation> {
 fn raw_options(raw: &Value) -> impl Iterator<Item = &Value> {
     let resources = raw["resources"].as_array().into_iter().flatten();
     resources.map(|resource| &resource["templateRef"]["options"])
+}
+
+/// Checks the templates of all steps; `inputs` gives the list of a step from which a kind can hand an input through.
+fn check_templates(
+    spec: &BlueprintSpec,
+    raw: &Value,
+    owner: Owner,
+    paths: &dyn PathCheck,
+    inputs: impl Fn(&BlueprintResource, TemplateKind) -> Option<&Vec<InputReference>>,
+) -> Result<(), Violation> {
+    spec.resources.iter().try_for_each(check_option_names)?;
+    let mut steps = spec.resources.iter().zip(raw_options(raw));
+    steps.try_for_each(|(resource, options)| {
+        let of_kind = |kind| inputs(resource, kind);
+        check_template(resource, options, owner, paths, of_kind)
+    })
 }
 
 /// Checks the template of a step; `inputs` gives the list from which a kind can hand an input through.
