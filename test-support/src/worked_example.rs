@@ -2,6 +2,9 @@
 
 use serde_json::{Value, json};
 
+use crate::stage::PATIENCE;
+use crate::{Stage, eventually};
+
 /// The blueprint and its templates: a source, and a sink that takes its url.
 pub const CHAIN: &str = include_str!("../fixtures/smallest-chain.yaml");
 
@@ -69,6 +72,39 @@ pub fn settled(words: Words, namespace: &str, seen: &Value) -> Value {
             },
         ],
     })
+}
+
+/// Gives the owner `app`, which has settled, another source, and waits until every event of its life so far is told, by a
+/// component named as its kind.
+///
+/// # Panics
+///
+/// When other events are told, or of another object.
+pub async fn tells_of_another_source(stage: &Stage, kind: &str) {
+    let other = json!({"spec": {"source": {"git": {"url": "https://git.example/other"}}}});
+    stage.edit_owner("app", other).await;
+    let expected = [
+        "Normal ResourceHealthyStatusChanged: [fetch] found healthy status in [tests.test.run/app-src] changed to [True]",
+        "Normal ResourceHealthyStatusChanged: [publish] found healthy status in [configmaps/app-sink] changed to [True]",
+        "Normal ResourceOutputChanged: [fetch] found a new output in [tests.test.run/app-src]",
+        "Normal StampedObjectApplied: Created object [configmaps/app-sink]",
+        "Normal StampedObjectApplied: Created object [tests.test.run/app-src]",
+        "Normal StampedObjectApplied: Patched object [configmaps/app-sink]",
+        "Normal StampedObjectApplied: Patched object [tests.test.run/app-src]",
+    ];
+    eventually("the events are there", PATIENCE, async || {
+        let mut seen = stage.events().await;
+        seen.sort();
+        seen.dedup();
+        if seen == expected { Ok(()) } else { Err(seen) }
+    })
+    .await;
+    let uid = stage.owner("app").await["metadata"]["uid"].clone();
+    for event in stage.all("v1", "Event").await {
+        assert_eq!(event["involvedObject"]["kind"], kind);
+        assert_eq!(event["involvedObject"]["uid"], uid);
+        assert_eq!(event["source"]["component"], kind);
+    }
 }
 
 /// Takes all transition times out.

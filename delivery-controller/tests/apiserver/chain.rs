@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use test_support::eventually;
-use test_support::worked_example::{CHAIN, Words, for_delivery, settled, strip_times};
+use test_support::worked_example::{
+    CHAIN, Words, for_delivery, settled, strip_times, tells_of_another_source,
+};
 
 use crate::stage::{DELIVERABLE, PATIENCE, delivery, open, sunk};
 
@@ -90,30 +92,7 @@ async fn events_are_of_the_component_deliverable() {
     stage.apply(&smallest()).await;
     stage.apply(DELIVERABLE).await;
     stage.ready("app", "True", "Ready").await;
-    let other = json!({"spec": {"source": {"git": {"url": "https://git.example/other"}}}});
-    stage.edit_owner("app", other).await;
-    let expected = [
-        "Normal ResourceHealthyStatusChanged: [fetch] found healthy status in [tests.test.run/app-src] changed to [True]",
-        "Normal ResourceHealthyStatusChanged: [publish] found healthy status in [configmaps/app-sink] changed to [True]",
-        "Normal ResourceOutputChanged: [fetch] found a new output in [tests.test.run/app-src]",
-        "Normal StampedObjectApplied: Created object [configmaps/app-sink]",
-        "Normal StampedObjectApplied: Created object [tests.test.run/app-src]",
-        "Normal StampedObjectApplied: Patched object [configmaps/app-sink]",
-        "Normal StampedObjectApplied: Patched object [tests.test.run/app-src]",
-    ];
-    eventually("the events are there", PATIENCE, async || {
-        let mut seen = stage.events().await;
-        seen.sort();
-        seen.dedup();
-        if seen == expected { Ok(()) } else { Err(seen) }
-    })
-    .await;
-    let uid = stage.owner("app").await["metadata"]["uid"].clone();
-    for event in stage.all("v1", "Event").await {
-        assert_eq!(event["involvedObject"]["kind"], "Deliverable");
-        assert_eq!(event["involvedObject"]["uid"], uid);
-        assert_eq!(event["source"]["component"], "Deliverable");
-    }
+    tells_of_another_source(&stage, "Deliverable").await;
 }
 
 #[tokio::test]

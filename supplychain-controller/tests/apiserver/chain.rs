@@ -6,7 +6,7 @@ use test_support::eventually;
 use crate::stage::{PATIENCE, Stage, condition};
 
 pub(crate) use test_support::worked_example::{CHAIN, WORKLOAD, strip_times};
-use test_support::worked_example::{Words, settled};
+use test_support::worked_example::{Words, settled, tells_of_another_source};
 
 const WORDS: Words = Words {
     reference: "supplyChainRef",
@@ -76,37 +76,7 @@ async fn events_say_what_happened_in_upstreams_words() {
     stage.apply(CHAIN).await;
     stage.apply(WORKLOAD).await;
     stage.ready("app", "True", "Ready").await;
-    stage
-        .edit_workload(
-            "app",
-            json!({"spec": {"source": {"git": {"url": "https://git.example/other"}}}}),
-        )
-        .await;
-    let expected = [
-        "Normal ResourceHealthyStatusChanged: [fetch] found healthy status in [tests.test.run/app-src] changed to [True]",
-        "Normal ResourceHealthyStatusChanged: [publish] found healthy status in [configmaps/app-sink] changed to [True]",
-        "Normal ResourceOutputChanged: [fetch] found a new output in [tests.test.run/app-src]",
-        "Normal StampedObjectApplied: Created object [configmaps/app-sink]",
-        "Normal StampedObjectApplied: Created object [tests.test.run/app-src]",
-        "Normal StampedObjectApplied: Patched object [configmaps/app-sink]",
-        "Normal StampedObjectApplied: Patched object [tests.test.run/app-src]",
-    ];
-    eventually("the events are there", PATIENCE, async || {
-        let mut seen = stage.events().await;
-        seen.sort();
-        seen.dedup();
-        if seen == expected { Ok(()) } else { Err(seen) }
-    })
-    .await;
-    let events = stage.all("v1", "Event").await;
-    for event in events {
-        assert_eq!(event["involvedObject"]["kind"], "Workload");
-        assert_eq!(
-            event["involvedObject"]["uid"],
-            stage.workload("app").await["metadata"]["uid"]
-        );
-        assert_eq!(event["source"]["component"], "Workload");
-    }
+    tells_of_another_source(&stage, "Workload").await;
 }
 
 #[tokio::test]
