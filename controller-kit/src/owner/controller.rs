@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use realizer::{Blueprint, OwnerEvent, Retry, blueprint_status};
+use realizer::{Blueprint, OwnerEvent, blueprint_status};
 use tracing::{Instrument as _, warn};
 
-use super::report::write_status;
+use super::report::{OurObject, next, write_failed};
 use super::{BlueprintEntry, BlueprintFamily, OwnerShell, TemplateEntry, Templates, log};
-use crate::cluster::encode;
 use crate::events::InvolvedObject;
 use crate::reflect::{Change, Reflector};
 use crate::scheduler::{Lane, Next, OwnerKey, Scheduler};
@@ -121,37 +120,19 @@ impl<F: BlueprintFamily> OwnerController<F> {
             (self.shell.clock)(),
         );
         if outcome.changed {
-            let path = format!(
-                "/apis/{}/{}/{}",
-                api_types::API_VERSION,
-                F::FAMILY.blueprint_plural(),
-                encode(&key.name)
-            );
-            match write_status(
-                &self.shell.cluster,
-                &path,
-                &entry.uid,
-                &outcome.status,
-                self.shell.field_manager,
-            )
-            .await
-            {
-                Ok(_) => {
-                    log::tell(&entry.status, &outcome);
-                    self.emit_for_blueprint(key, &entry, &outcome.events);
-                }
-                Err(error) if error.is(http::StatusCode::NOT_FOUND) => return Next::Done,
-                Err(error) => {
-                    warn!(error = %error, "failed to update status");
-                    return Next::Backoff;
-                }
+            let object = OurObject {
+                plural: F::FAMILY.blueprint_plural(),
+                namespace: None,
+                name: &key.name,
+                uid: &entry.uid,
+            };
+            if let Err(error) = self.shell.write_status(object, &outcome.status).await {
+                return write_failed(&error);
             }
+            log::tell(&entry.status, &outcome);
+            self.emit_for_blueprint(key, &entry, &outcome.events);
         }
-        match outcome.retry {
-            Retry::Backoff => Next::Backoff,
-            Retry::Slow => Next::Slow,
-            Retry::AwaitChange => Next::Done,
-        }
+        next(outcome.retry, None)
     }
 
     fn emit_for_blueprint(&self, key: &OwnerKey, entry: &BlueprintEntry<F>, events: &[OwnerEvent]) {

@@ -13,7 +13,7 @@ use tracing::{debug, warn};
 use super::shell::OwnerShell;
 use super::waiters::RIGHTS_SETTLE;
 use super::{Awaited, log};
-use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
+use crate::cluster::{Call, Identity, RequestError, encode};
 use crate::events::InvolvedObject;
 use crate::scheduler::{Next, OwnerKey};
 use crate::stamped::ObjectKey;
@@ -107,25 +107,9 @@ impl OwnerShell {
             awaited,
             warnings,
         } = realized;
-        let object_key = ObjectKey::new(&key.namespace, &key.name);
-        self.waiters.set(&object_key, &awaited);
-        let waits_for_rights = awaited
-            .iter()
-            .any(|what| matches!(what, Awaited::Rights(_)));
-        // The binding may have come between the refusal and this moment, when nobody waited for it.
-        let missed = || (self.waiters.rights_changes() != rights_changes).then_some(RIGHTS_SETTLE);
-        let late = || self.waiters.rights_may_be_late(&object_key);
-        let missed = waits_for_rights.then(|| missed().or_else(late)).flatten();
+        let missed = self.await_all(key, &awaited, rights_changes);
         self.emit_for_owner(owner, outcome.events.iter().filter(|event| event.immediate));
-        for (reason, message) in warnings {
-            let event = OwnerEvent {
-                warning: true,
-                reason: reason.as_str().to_owned(),
-                message,
-                immediate: true,
-            };
-            self.emit_for_owner(owner, [&event]);
-        }
+        self.warn_owner(owner, warnings);
         self.metrics.outcome(self.kind.kind, &outcome.reason);
         let later = match self.write_due(key, owner.ready, &outcome) {
             Due::Never => None,
@@ -137,17 +121,11 @@ impl OwnerShell {
                     debug!("changed while it was reconciled");
                     return Next::After(Duration::ZERO);
                 }
-                Err(error) => return self.write_failed(&error),
+                Err(error) => return write_failed(&error),
             },
         };
         if later.is_none() || outcome.ready != ConditionStatus::True {
-            let now = (self.clock)();
-            let took = self
-                .settling
-                .reconciled(key, owner.object, outcome.ready, now);
-            if let Some(seconds) = took {
-                self.metrics.time_to_ready(self.kind.kind, seconds);
-            }
+            self.count_time_to_ready(key, owner, outcome.ready);
         }
         let due = [later, again, missed, outcome.again]
             .into_iter()
@@ -162,6 +140,44 @@ impl OwnerShell {
         pending
             .unwrap_or_else(PoisonError::into_inner)
             .contains_key(key)
+    }
+
+    /// Has the owner woken by what it waits for. Returns when to look again if some of it may have come unnoticed.
+    fn await_all(
+        &self,
+        key: &OwnerKey,
+        awaited: &[Awaited],
+        rights_changes: u64,
+    ) -> Option<Duration> {
+        let object_key = ObjectKey::new(&key.namespace, &key.name);
+        self.waiters.set(&object_key, awaited);
+        let waits_for_rights = awaited
+            .iter()
+            .any(|what| matches!(what, Awaited::Rights(_)));
+        // The binding may have come between the refusal and this moment, when nobody waited for it.
+        let missed = || (self.waiters.rights_changes() != rights_changes).then_some(RIGHTS_SETTLE);
+        let late = || self.waiters.rights_may_be_late(&object_key);
+        waits_for_rights.then(|| missed().or_else(late)).flatten()
+    }
+
+    fn warn_owner(&self, owner: Subject<'_>, warnings: Vec<(EventReason, String)>) {
+        for (reason, message) in warnings {
+            let event = OwnerEvent {
+                warning: true,
+                reason: reason.as_str().to_owned(),
+                message,
+                immediate: true,
+            };
+            self.emit_for_owner(owner, [&event]);
+        }
+    }
+
+    fn count_time_to_ready(&self, key: &OwnerKey, owner: Subject<'_>, ready: ConditionStatus) {
+        let now = (self.clock)();
+        let took = self.settling.reconciled(key, owner.object, ready, now);
+        if let Some(seconds) = took {
+            self.metrics.time_to_ready(self.kind.kind, seconds);
+        }
     }
 
     fn write_due(&self, key: &OwnerKey, present: ConditionStatus, outcome: &Outcome) -> Due {
@@ -189,21 +205,13 @@ impl OwnerShell {
     }
 
     async fn write(&self, owner: Subject<'_>, outcome: &Outcome) -> Result<Seen, RequestError> {
-        let path = format!(
-            "/apis/{}/namespaces/{}/{}/{}",
-            api_types::API_VERSION,
-            encode(owner.namespace.as_str()),
-            self.kind.plural,
-            encode(owner.name.as_str())
-        );
-        let written = write_status(
-            &self.cluster,
-            &path,
-            owner.uid,
-            &outcome.status,
-            self.field_manager,
-        )
-        .await?;
+        let object = OurObject {
+            plural: self.kind.plural,
+            namespace: Some(owner.namespace.as_str()),
+            name: owner.name.as_str(),
+            uid: owner.uid,
+        };
+        let written = self.write_status(object, &outcome.status).await?;
         let seen = if is_same_but_for_status(owner.object, &written) {
             Seen::All
         } else {
@@ -232,14 +240,52 @@ impl OwnerShell {
         self.emit(&involved, events);
     }
 
-    #[expect(clippy::unused_self, reason = "reads as a step of the report")]
-    fn write_failed(&self, error: &RequestError) -> Next {
-        // Gone: the deletion's event ends it. Replaced by a namesake: its own event starts that one.
-        if error.is(http::StatusCode::NOT_FOUND) {
-            return Next::Done;
-        }
-        warn!(error = %error, "failed to update status");
-        Next::Backoff
+    /// Replaces the whole status of the object with this uid; a namesake created since is left alone.
+    ///
+    /// One JSON patch: exact like a PUT, but it cannot conflict with a writer of `spec` or metadata.
+    ///
+    /// # Errors
+    /// When the API server refuses or cannot be reached; see [`write_failed`].
+    pub(super) async fn write_status(
+        &self,
+        object: OurObject<'_>,
+        status: &Value,
+    ) -> Result<Value, RequestError> {
+        let operations = json!([
+            {"op": "test", "path": "/metadata/uid", "value": object.uid},
+            {"op": "add", "path": "/status", "value": status},
+        ]);
+        let path = format!("{}/status", object.path());
+        let call = Call::json_patch(&path, self.field_manager, &operations);
+        let answer = self.cluster.send(Identity::Controller, call).await?;
+        Ok(answer.body)
+    }
+}
+
+/// What follows from a status that could not be written.
+pub(super) fn write_failed(error: &RequestError) -> Next {
+    // Gone: the deletion's event ends it. Replaced by a namesake: its own event starts that one.
+    if error.is(http::StatusCode::NOT_FOUND) {
+        return Next::Done;
+    }
+    warn!(error = %error, "failed to update status");
+    Next::Backoff
+}
+
+/// An object of our own group.
+pub(super) struct OurObject<'o> {
+    pub(super) plural: &'o str,
+    pub(super) namespace: Option<&'o str>,
+    pub(super) name: &'o str,
+    pub(super) uid: &'o str,
+}
+
+impl OurObject<'_> {
+    fn path(&self) -> String {
+        let namespace = self.namespace.map(encode);
+        let namespace = namespace.map_or_else(String::new, |name| format!("namespaces/{name}/"));
+        let (group, plural) = (api_types::API_VERSION, self.plural);
+        format!("/apis/{group}/{namespace}{plural}/{}", encode(self.name))
     }
 }
 
@@ -279,7 +325,8 @@ fn window(moving: usize) -> Duration {
         .min(COALESCE_LONGEST)
 }
 
-fn next(retry: Retry, again: Option<Duration>) -> Next {
+/// When to look again, by how and when at the latest.
+pub(super) fn next(retry: Retry, again: Option<Duration>) -> Next {
     match (retry, again) {
         (Retry::Backoff, None) => Next::Backoff,
         (Retry::Backoff, Some(after)) => Next::BackoffWithin(after),
@@ -287,31 +334,6 @@ fn next(retry: Retry, again: Option<Duration>) -> Next {
         (Retry::Slow, None) => Next::Slow,
         (Retry::AwaitChange, None) => Next::Done,
     }
-}
-
-/// Replaces the whole status of the object with this uid; a namesake created since is left alone.
-///
-/// One JSON patch: exact like a PUT, but it cannot conflict with a writer of `spec` or metadata.
-///
-/// # Errors
-/// When the API server refuses or cannot be reached.
-pub(super) async fn write_status(
-    cluster: &Cluster,
-    path: &str,
-    uid: &str,
-    status: &Value,
-    field_manager: &str,
-) -> Result<Value, RequestError> {
-    let patch = json!([
-        {"op": "test", "path": "/metadata/uid", "value": uid},
-        {"op": "add", "path": "/status", "value": status},
-    ]);
-    let path = format!("{path}/status");
-    let call = Call::json_patch(&path, field_manager, &patch);
-    cluster
-        .send(Identity::Controller, call)
-        .await
-        .map(|answer| answer.body)
 }
 
 #[cfg(test)]
