@@ -16,6 +16,9 @@ use crate::stamped::{ObjectKey, Stamped};
 /// A version that no object has. An apply that is bound to it creates the object, and is refused when there is one.
 const NOTHING_THERE: u64 = 1;
 
+/// So many answers in a row to another writer are a fight, of which an event tells; fewer may be edits by hand.
+const FIGHT: u32 = 3;
+
 impl Submitter {
     pub(super) async fn submit_mutable(
         &self,
@@ -143,18 +146,12 @@ impl Submitter {
             .learn(kind, submission, stamped.unowned.as_deref());
         let mut submitted = Self::report(source, &stamped, write);
         submitted.warnings.extend(unsteady);
-        if !first.conformed.is_empty() {
-            submitted.warnings.push((EventReason::FieldsDropped, format!(
-                "[{}] left out of {} [{}] because its kind does not declare them or lists them twice: {}; correct the template",
-                submission.resource, source.served().qualified(), address(submission), first.conformed.join(", "),
-            )));
-        }
-        if answers >= 3 {
-            submitted.warnings.push((EventReason::ObjectContested, format!(
-                "[{}] another writer keeps changing fields of {} [{}] that the template renders; stop it, or take the fields out of the template",
-                submission.resource, source.served().qualified(), address(submission),
-            )));
-        }
+        submitted
+            .warnings
+            .extend(left_out(submission, source, &first.conformed));
+        submitted
+            .warnings
+            .extend(fought_over(submission, source, answers));
         Ok(submitted)
     }
 
@@ -342,6 +339,43 @@ fn renamed(
         !held.terminating && step.as_deref() == Some(submission.resource.as_str())
     });
     owned.pop()
+}
+
+/// Tells which fields had to be left out to apply the rendering.
+fn left_out(
+    submission: &Submission,
+    source: &Source,
+    fields: &[String],
+) -> Option<(EventReason, String)> {
+    let told = || {
+        let message = format!(
+            "[{}] left out of {} [{}] because its kind does not declare them or lists them twice: {}; correct the template",
+            submission.resource,
+            source.served().qualified(),
+            address(submission),
+            fields.join(", "),
+        );
+        (EventReason::FieldsDropped, message)
+    };
+    (!fields.is_empty()).then(told)
+}
+
+/// Tells of another writer that is answered again and again.
+fn fought_over(
+    submission: &Submission,
+    source: &Source,
+    answers: u32,
+) -> Option<(EventReason, String)> {
+    let told = || {
+        let message = format!(
+            "[{}] another writer keeps changing fields of {} [{}] that the template renders; stop it, or take the fields out of the template",
+            submission.resource,
+            source.served().qualified(),
+            address(submission),
+        );
+        (EventReason::ObjectContested, message)
+    };
+    (answers >= FIGHT).then(told)
 }
 
 fn key_of(applicant: &Applicant<'_>, submission: &Submission, served: &Served) -> ObjectKey {
