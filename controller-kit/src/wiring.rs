@@ -321,6 +321,11 @@ pub fn follow_owners(shell: &Arc<OwnerShell>, environment: Environment<'_>, sync
         owners.objects(client()),
         move |change| told.owner_changed(&change),
     );
+    follow_rights(shell, environment);
+    follow_definitions(shell, environment);
+}
+
+fn follow_rights(shell: &Arc<OwnerShell>, environment: Environment<'_>) {
     for (kind, plural) in [
         ("Role", "roles"),
         ("RoleBinding", "rolebindings"),
@@ -334,15 +339,14 @@ pub fn follow_owners(shell: &Arc<OwnerShell>, environment: Environment<'_>, sync
             plural,
         };
         let told = shell.clone();
-        notice(
-            tasks,
-            "rights-watch",
-            watched.metadata(client()),
-            move |key| {
-                told.rights_changed(key.map(|key| &*key.namespace));
-            },
-        );
+        let events = watched.metadata(environment.cluster.controller().clone());
+        notice(environment.tasks, "rights-watch", events, move |key| {
+            told.rights_changed(key.map(|key| &*key.namespace));
+        });
     }
+}
+
+fn follow_definitions(shell: &Arc<OwnerShell>, environment: Environment<'_>) {
     let definitions = Watched {
         group: "apiextensions.k8s.io",
         version: "v1",
@@ -354,12 +358,8 @@ pub fn follow_owners(shell: &Arc<OwnerShell>, environment: Environment<'_>, sync
         Some(key) => told.definition_changed(&key.name),
         None => told.definitions_missed(),
     };
-    notice(
-        tasks,
-        "definition-watch",
-        definitions.metadata(client()),
-        noticed,
-    );
+    let events = definitions.metadata(environment.cluster.controller().clone());
+    notice(environment.tasks, "definition-watch", events, noticed);
 }
 
 /// Follows a kind of which only the changes count.
