@@ -55,7 +55,7 @@ impl RequestError {
 
     /// Whether the server knows the kind but no object of that name. A 404 that names no object means that nothing is served
     /// at the path: a version was withdrawn, or the server is just starting.
-    pub fn is_missing_object(&self) -> bool {
+    pub(crate) fn is_missing_object(&self) -> bool {
         match self {
             Self::Refused { code, status } => {
                 let details = status.details.as_ref();
@@ -130,7 +130,7 @@ impl Cluster {
     }
 
     /// How fast the API server answers.
-    pub fn pulse(&self) -> &Arc<Pulse> {
+    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
         &self.pulse
     }
 
@@ -253,7 +253,7 @@ pub fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// One path segment or query value, percent-encoded.
-pub fn encode(segment: &str) -> String {
+pub(crate) fn encode(segment: &str) -> String {
     let mut encoded = String::with_capacity(segment.len());
     for byte in segment.bytes() {
         match byte {

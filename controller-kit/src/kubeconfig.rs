@@ -11,7 +11,7 @@ const ACCOUNT_FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Why there is no API server to talk to.
 #[derive(Debug, Error)]
-pub enum KubeconfigError {
+pub(crate) enum KubeconfigError {
     /// The file cannot be used.
     #[error("cannot use kubeconfig {file}: {cause}; check the path and its contents")]
     File {
@@ -63,7 +63,7 @@ impl<'f> Source<'f> {
     clippy::disallowed_methods,
     reason = "KUBECONFIG is no flag of ours: it stands behind the flag and before the pod"
 )]
-pub async fn load(
+pub(crate) async fn load(
     file: Option<&Path>,
     user_agent: &'static str,
 ) -> Result<kube::Config, KubeconfigError> {
@@ -114,14 +114,14 @@ fn unusable(file: &Path, cause: &dyn std::error::Error) -> KubeconfigError {
 }
 
 /// Whether this process runs in a pod that has a service account.
-pub async fn in_cluster() -> bool {
+pub(crate) async fn in_cluster() -> bool {
     tokio::fs::try_exists(format!("{ACCOUNT_FOLDER}/token"))
         .await
         .unwrap_or(false)
 }
 
 /// The namespace of the pod; outside of one, `default`.
-pub async fn own_namespace() -> String {
+pub(crate) async fn own_namespace() -> String {
     let read = tokio::fs::read_to_string(format!("{ACCOUNT_FOLDER}/namespace")).await;
     read.map_or_else(
         |_| "default".to_owned(),
@@ -130,7 +130,7 @@ pub async fn own_namespace() -> String {
 }
 
 /// The host's name, which in a pod is the pod's.
-pub fn host_name() -> String {
+pub(crate) fn host_name() -> String {
     let read = std::fs::read_to_string("/proc/sys/kernel/hostname");
     read.map_or_else(
         |_| format!("pid-{}", std::process::id()),

@@ -206,7 +206,7 @@ impl Mapper {
     }
 
     /// Forgets a group: one of its definitions changed. Returns whether anything was known or missed.
-    pub fn forget_group(&self, group: &str) -> bool {
+    pub(crate) fn forget_group(&self, group: &str) -> bool {
         let mut known = self.lock();
         known.forgotten += 1;
         let before = known.served.len() + known.absent_until.len();
@@ -217,7 +217,7 @@ impl Mapper {
     }
 
     /// Forgets everything: definitions may have changed unseen.
-    pub fn forget_all(&self) {
+    pub(crate) fn forget_all(&self) {
         let mut known = self.lock();
         *known = Known {
             forgotten: known.forgotten + 1,

@@ -247,7 +247,7 @@ impl Metrics {
 
     /// Times and counts a reconcile until the guard is dropped. Unless told otherwise, it was interrupted.
     #[must_use = "it measures until it is dropped"]
-    pub fn reconcile_timer(self: &Arc<Self>, kind: &'static str) -> ReconcileTimer {
+    pub(crate) fn reconcile_timer(self: &Arc<Self>, kind: &'static str) -> ReconcileTimer {
         ReconcileTimer {
             metrics: self.clone(),
             kind,
@@ -257,7 +257,7 @@ impl Metrics {
     }
 
     /// A reconcile panicked.
-    pub fn reconcile_panicked(&self) {
+    pub(crate) fn reconcile_panicked(&self) {
         self.reconcile_panics.inc();
     }
 
@@ -294,7 +294,7 @@ impl Metrics {
     }
 
     /// A request is sent.
-    pub fn api_request(&self, verb: &str) {
+    pub(crate) fn api_request(&self, verb: &str) {
         let verb = match verb {
             "GET" => "GET",
             "POST" => "POST",
@@ -307,31 +307,31 @@ impl Metrics {
     }
 
     /// A write was not sent because nothing would change.
-    pub fn request_avoided(&self) {
+    pub(crate) fn request_avoided(&self) {
         self.api_requests_avoided.inc();
     }
 
     /// So many stamped objects are held.
-    pub fn stamped_objects(&self, objects: usize) {
+    pub(crate) fn stamped_objects(&self, objects: usize) {
         self.stamped_objects.set(count(objects));
     }
 
     /// An owner became Ready this long after its generation appeared, or after it had left Ready.
-    pub fn time_to_ready(&self, kind: &'static str, seconds: f64) {
+    pub(crate) fn time_to_ready(&self, kind: &'static str, seconds: f64) {
         self.time_to_ready
             .with_label_values(&[kind])
             .observe(seconds);
     }
 
     /// A token was requested.
-    pub fn token_request(&self, outcome: TokenOutcome) {
+    pub(crate) fn token_request(&self, outcome: TokenOutcome) {
         self.token_requests
             .with_label_values(&[outcome.as_str()])
             .inc();
     }
 
     /// A ytt template was rendered, or taken from the cache.
-    pub fn ytt_run(&self, outcome: &'static str) {
+    pub(crate) fn ytt_run(&self, outcome: &'static str) {
         self.ytt_runs.with_label_values(&[outcome]).inc();
     }
 
@@ -349,7 +349,7 @@ impl Metrics {
     }
 
     /// The serving certificate was loaded and expires at this time (seconds since 1970).
-    pub fn certificate_expiry(&self, seconds: i64) {
+    pub(crate) fn certificate_expiry(&self, seconds: i64) {
         #[expect(
             clippy::cast_precision_loss,
             reason = "seconds since 1970 fit the 52 bits of a float for a long time"
@@ -363,7 +363,7 @@ impl Metrics {
     }
 
     /// Runs `hook` before each look at the metrics, to set gauges.
-    pub fn before_gather(&self, hook: impl Fn(&Self) + Send + Sync + 'static) {
+    pub(crate) fn before_gather(&self, hook: impl Fn(&Self) + Send + Sync + 'static) {
         self.hooks
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

@@ -19,18 +19,22 @@ type Check = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// What must be true before the process counts as ready.
 #[derive(Default)]
-pub struct Readiness {
+pub(crate) struct Readiness {
     checks: Mutex<Vec<(&'static str, Check)>>,
 }
 
 impl Readiness {
     /// No checks: ready at once.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Ready only when `check` says so, too. It is called on every probe and must be quick.
-    pub fn require(&self, name: &'static str, check: impl Fn() -> bool + Send + Sync + 'static) {
+    pub(crate) fn require(
+        &self,
+        name: &'static str,
+        check: impl Fn() -> bool + Send + Sync + 'static,
+    ) {
         self.checks
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -38,7 +42,7 @@ impl Readiness {
     }
 
     /// Whether all checks are true, and a line for each.
-    pub fn report(&self) -> (bool, String) {
+    pub(crate) fn report(&self) -> (bool, String) {
         let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
         let mut ready = true;
         let mut text = String::new();
@@ -55,18 +59,18 @@ impl Readiness {
 
 /// Where the probes are served.
 #[derive(Debug, Clone, Copy)]
-pub struct ProbePorts {
+pub(crate) struct ProbePorts {
     /// /healthz, /readyz, /debug/log-level; 0 = off.
-    pub health: u16,
+    pub(crate) health: u16,
     /// /metrics; 0 = off. May be the same port.
-    pub metrics: u16,
+    pub(crate) metrics: u16,
 }
 
 /// Serves the probes on all interfaces until the tasks are cancelled.
 ///
 /// # Errors
 /// A port is taken or may not be used; the operator must choose another.
-pub async fn serve(
+pub(crate) async fn serve(
     ports: ProbePorts,
     readiness: Arc<Readiness>,
     metrics: Arc<Metrics>,

@@ -79,7 +79,7 @@ fn fail(program: &Program, error: &anyhow::Error) -> ExitCode {
 ///
 /// # Errors
 /// When the configuration is wrong or a background task failed; the process is to exit with a failure.
-pub async fn run(program: &Program, common: &CommonArgs, wire: Wire) -> anyhow::Result<()> {
+async fn run(program: &Program, common: &CommonArgs, wire: Wire) -> anyhow::Result<()> {
     let log = telemetry::init(common.log.log_level, common.log.dev)
         .context("failed to set up logging")?;
     let metrics = Arc::new(Metrics::new());

@@ -15,7 +15,7 @@ const CONGESTED: f64 = 2.5;
 
 /// The answers of an API server, measured.
 #[derive(Debug, Default)]
-pub struct Pulse {
+pub(crate) struct Pulse {
     answers: Mutex<Answers>,
 }
 
@@ -57,13 +57,13 @@ impl Answers {
 
 impl Pulse {
     /// One write of a status was answered.
-    pub fn record(&self, took: Duration, now: Instant) {
+    pub(crate) fn record(&self, took: Duration, now: Instant) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.record(took, now);
     }
 
     /// Whether requests wait for one another at the server.
-    pub fn is_congested(&self) -> bool {
+    pub(crate) fn is_congested(&self) -> bool {
         let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.average > answers.best() * CONGESTED
     }

@@ -98,12 +98,12 @@ impl<E: Entry> Reflector<E> {
     }
 
     /// Turns true with the first complete listing.
-    pub fn synced_signal(&self) -> signal::Receiver<bool> {
+    pub(crate) fn synced_signal(&self) -> signal::Receiver<bool> {
         self.synced.subscribe()
     }
 
     /// Takes the reply to our own write, unless the watch has passed it.
-    pub fn overlay(&self, object: Value) {
+    pub(crate) fn overlay(&self, object: Value) {
         let key = key_of(&object);
         let mut entries = self.write();
         let Some(held) = entries.get(&key) else {
@@ -342,7 +342,7 @@ fn as_value<const METADATA_ONLY: bool>(event: Event<RawObject<METADATA_ONLY>>) -
 
 /// Calls `happened` with the namespace and name of every object that changes after the first listing, keeping
 /// nothing. After an interruption, when changes may have been missed, it is called once with `None`.
-pub async fn follow_changes(
+pub(crate) async fn follow_changes(
     mut events: Events,
     cancel: CancellationToken,
     synced: signal::Sender<bool>,

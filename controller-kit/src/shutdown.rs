@@ -93,7 +93,7 @@ impl Tasks {
     ///
     /// # Errors
     /// When the signal handlers cannot be installed.
-    pub async fn stop_on_signal(&self) -> std::io::Result<()> {
+    pub(crate) async fn stop_on_signal(&self) -> std::io::Result<()> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let name = tokio::select! {

@@ -262,7 +262,7 @@ pub fn wire<F: BlueprintFamily>(
     clippy::disallowed_methods,
     reason = "the one place where the clock enters"
 )]
-pub fn wall_clock() -> jiff::Timestamp {
+pub(crate) fn wall_clock() -> jiff::Timestamp {
     jiff::Timestamp::now()
 }
 
@@ -398,7 +398,7 @@ impl Wired {
     }
 
     /// A check for the readiness probe.
-    pub fn synced_check(&self) -> impl Fn() -> bool + Send + Sync + 'static {
+    pub(crate) fn synced_check(&self) -> impl Fn() -> bool + Send + Sync + 'static {
         let synced = self.synced.clone();
         move || synced.is_synced()
     }

@@ -292,7 +292,7 @@ impl CommonArgs {
     }
 
     /// [`CommonArgs::shutdown_seconds`] as a duration.
-    pub fn shutdown_deadline(&self) -> Duration {
+    pub(crate) fn shutdown_deadline(&self) -> Duration {
         Duration::from_secs(self.shutdown_seconds)
     }
 }

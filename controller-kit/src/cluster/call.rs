@@ -48,7 +48,7 @@ impl<'a> Call<'a> {
     }
 
     /// The operations of a JSON patch (RFC 6902), all or none.
-    pub fn json_patch(path: &str, field_manager: &str, operations: &'a Value) -> Self {
+    pub(crate) fn json_patch(path: &str, field_manager: &str, operations: &'a Value) -> Self {
         Self {
             method: Method::PATCH,
             uri: managed(path, field_manager),

@@ -164,7 +164,7 @@ impl Leadership {
     }
 
     /// Waits until this replica leads, or `shutdown`. Returns whether it leads.
-    pub async fn acquired(&self, shutdown: &CancellationToken) -> bool {
+    pub(crate) async fn acquired(&self, shutdown: &CancellationToken) -> bool {
         let mut state = self.state.clone();
         tokio::select! {
             biased;

@@ -28,7 +28,7 @@ impl Mapper {
     ///
     /// # Errors
     /// When the server could not be asked.
-    pub async fn served_in_any_version(
+    pub(crate) async fn served_in_any_version(
         &self,
         kind: &Kind,
     ) -> Result<Option<Arc<Served>>, RequestError> {

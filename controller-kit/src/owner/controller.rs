@@ -33,7 +33,7 @@ pub struct OwnerController<F> {
 
 impl<F: BlueprintFamily> OwnerController<F> {
     /// A blueprint changed: wakes the owners that it can concern, before or after.
-    pub fn blueprint_changed(&self, change: &Change<'_, BlueprintEntry<F>>) {
+    pub(crate) fn blueprint_changed(&self, change: &Change<'_, BlueprintEntry<F>>) {
         self.blueprint_scheduler
             .wake(OwnerKey::new("", &*change.key.name), Lane::Fresh, None);
         let compiled = |entry: Option<&Arc<BlueprintEntry<F>>>| {
@@ -95,7 +95,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
     }
 
     /// Reports on one blueprint: whether its templates are there, and what is wrong with its graph.
-    pub async fn reconcile_blueprint(&self, key: &OwnerKey) -> Next {
+    pub(crate) async fn reconcile_blueprint(&self, key: &OwnerKey) -> Next {
         self.report_blueprint(key)
             .instrument(log::span(F::FAMILY.blueprint_kind(), key))
             .await

@@ -206,7 +206,9 @@ impl Templates {
     }
 
     /// The stores.
-    pub fn stores(&self) -> impl Iterator<Item = (&'static str, &Arc<Reflector<TemplateEntry>>)> {
+    pub(crate) fn stores(
+        &self,
+    ) -> impl Iterator<Item = (&'static str, &Arc<Reflector<TemplateEntry>>)> {
         self.kinds.iter().map(|(kind, store)| (*kind, store))
     }
 

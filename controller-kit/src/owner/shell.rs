@@ -84,12 +84,12 @@ pub struct Pending(pub(super) Mutex<HashMap<OwnerKey, Instant>>);
 
 impl OwnerShell {
     /// A stamped object of this owner changed: it goes on.
-    pub fn stamped_changed(scheduler: &Scheduler, namespace: &str, name: &str) {
+    pub(crate) fn stamped_changed(scheduler: &Scheduler, namespace: &str, name: &str) {
         scheduler.wake(OwnerKey::new(namespace, name), Lane::Progress, None);
     }
 
     /// An owner appeared, changed or went.
-    pub fn owner_changed(&self, change: &Change<'_, OwnerEntry>) {
+    pub(crate) fn owner_changed(&self, change: &Change<'_, OwnerEntry>) {
         let key = OwnerKey::new(&*change.key.namespace, &*change.key.name);
         let replaced =
             |before: &OwnerEntry| change.after.is_none_or(|after| after.uid != before.uid);
@@ -114,7 +114,7 @@ impl OwnerShell {
     }
 
     /// A service account appeared, was replaced or went.
-    pub fn account_changed(&self, change: &Change<'_, AccountEntry>) {
+    pub(crate) fn account_changed(&self, change: &Change<'_, AccountEntry>) {
         let same = matches!((change.before, change.after), (Some(before), Some(after)) if before.uid == after.uid);
         if same {
             return;
@@ -137,7 +137,7 @@ impl OwnerShell {
     }
 
     /// A Role or RoleBinding in a namespace, or a cluster-wide one (`None`), changed.
-    pub fn rights_changed(&self, namespace: Option<&str>) {
+    pub(crate) fn rights_changed(&self, namespace: Option<&str>) {
         let namespace = namespace.filter(|namespace| !namespace.is_empty());
         let concerned = if let Some(namespace) = namespace {
             self.waiters.take(&Awaited::Rights(namespace.into()))
@@ -150,7 +150,7 @@ impl OwnerShell {
     }
 
     /// A CustomResourceDefinition (`<plural>.<group>`) changed.
-    pub fn definition_changed(&self, name: &str) {
+    pub(crate) fn definition_changed(&self, name: &str) {
         let group = name.split_once('.').map_or("", |(_, group)| group);
         self.submitter.watches().forget_group(group);
         self.wake_all(
@@ -160,13 +160,17 @@ impl OwnerShell {
     }
 
     /// CustomResourceDefinitions may have changed unseen.
-    pub fn definitions_missed(&self) {
+    pub(crate) fn definitions_missed(&self) {
         self.submitter.watches().forget_definitions();
         self.wake_all(self.waiters.take_all_groups(), Some(DEFINITION_SETTLE));
     }
 
     /// Wakes these owners.
-    pub fn wake_all(&self, owners: impl IntoIterator<Item = ObjectKey>, delay: Option<Duration>) {
+    pub(crate) fn wake_all(
+        &self,
+        owners: impl IntoIterator<Item = ObjectKey>,
+        delay: Option<Duration>,
+    ) {
         for owner in owners {
             self.scheduler.wake(
                 OwnerKey::new(&*owner.namespace, &*owner.name),
@@ -243,7 +247,7 @@ impl OwnerShell {
     }
 
     /// The stamped objects held, for metrics.
-    pub fn stamped_objects(&self) -> usize {
+    pub(crate) fn stamped_objects(&self) -> usize {
         self.submitter.watches().object_count()
     }
 

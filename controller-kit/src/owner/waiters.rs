@@ -136,14 +136,14 @@ impl Waiters {
     }
 
     /// The owners that wait for any right, which wait no longer.
-    pub fn take_all_rights(&self) -> BTreeSet<ObjectKey> {
+    pub(crate) fn take_all_rights(&self) -> BTreeSet<ObjectKey> {
         let owners = self.take_all(|what| matches!(what, Awaited::Rights(_)));
         self.lock().rights_woke(&owners);
         owners
     }
 
     /// The owners that wait for any kind, which wait no longer.
-    pub fn take_all_groups(&self) -> BTreeSet<ObjectKey> {
+    pub(crate) fn take_all_groups(&self) -> BTreeSet<ObjectKey> {
         self.take_all(|what| matches!(what, Awaited::Group(_)))
     }
 

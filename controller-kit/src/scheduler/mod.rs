@@ -236,7 +236,7 @@ impl Scheduler {
     }
 
     /// Ends [`Self::pause`].
-    pub fn resume(&self) {
+    pub(crate) fn resume(&self) {
         self.shared.lock().set_paused(false);
         self.shared.changed.notify_waiters();
     }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use kube::api::DynamicObject;
 use realizer::{ObjectRef, Observed};
 use serde_json::{Map, Value, json};
 
@@ -103,17 +102,6 @@ impl ControllerRef {
 }
 
 impl Stamped {
-    /// Projects an object that a watch delivered.
-    pub fn project(
-        object: &DynamicObject,
-        kind: &Kind,
-        projection: &Projection,
-        field_manager: &str,
-    ) -> Self {
-        let value = serde_json::to_value(object).unwrap_or_default();
-        Self::from_value(&value, kind, projection, field_manager)
-    }
-
     /// Projects an object as the API server returned it.
     pub fn from_value(
         value: &Value,
@@ -178,7 +166,7 @@ impl Stamped {
     }
 
     /// Namespace of the owner: the object's own, or what its label says where the object is cluster-scoped.
-    pub fn owner_namespace(&self) -> Box<str> {
+    pub(crate) fn owner_namespace(&self) -> Box<str> {
         if !self.key.namespace.is_empty() {
             return self.key.namespace.clone();
         }

@@ -19,7 +19,7 @@ impl Projection {
     }
 
     /// Whether only metadata is read, so that the metadata API is enough.
-    pub fn is_metadata_only(&self) -> bool {
+    pub(crate) fn is_metadata_only(&self) -> bool {
         self.prefixes.iter().all(|prefix| {
             prefix.first().is_some_and(|first| {
                 first == "metadata" || first == "kind" || first == "apiVersion"

@@ -30,7 +30,7 @@ impl Store {
     }
 
     /// The objects whose controller owner has this uid, ordered by key.
-    pub fn owned_by(&self, uid: &str) -> Vec<Arc<Stamped>> {
+    pub(crate) fn owned_by(&self, uid: &str) -> Vec<Arc<Stamped>> {
         let keys = self.by_owner.get(uid);
         keys.into_iter()
             .flatten()
@@ -44,7 +44,7 @@ impl Store {
     }
 
     /// What is here and not in `later`.
-    pub fn missing_in(&self, later: &Self) -> Touched {
+    pub(crate) fn missing_in(&self, later: &Self) -> Touched {
         self.objects
             .iter()
             .filter(|(key, _)| !later.objects.contains_key(*key))
@@ -63,13 +63,13 @@ impl Store {
     }
 
     /// A new listing begins.
-    pub fn begin_listing(&mut self) {
+    pub(crate) fn begin_listing(&mut self) {
         self.listings += 1;
         self.listing = Some(HashSet::new());
     }
 
     /// The listing is complete: what it did not show is gone, unless a reply put it here meanwhile.
-    pub fn end_listing(&mut self) -> Touched {
+    pub(crate) fn end_listing(&mut self) -> Touched {
         let Some(listed) = self.listing.take() else {
             return Vec::new();
         };
@@ -104,7 +104,7 @@ impl Store {
 
     /// A reply to our own write shows an object. The reply is newer than what the watch has delivered,
     /// unless the object was deleted in between.
-    pub fn overlay(&mut self, object: Stamped) {
+    pub(crate) fn overlay(&mut self, object: Stamped) {
         if self.tombstones.contains(&object.uid) {
             return;
         }

@@ -76,12 +76,12 @@ impl KindWatch {
     }
 
     /// The objects of one owner.
-    pub fn owned_by(&self, uid: &str) -> Vec<Arc<Stamped>> {
+    pub(crate) fn owned_by(&self, uid: &str) -> Vec<Arc<Stamped>> {
         self.read().owned_by(uid)
     }
 
     /// The reply to our own write.
-    pub fn overlay(&self, object: Stamped) {
+    pub(crate) fn overlay(&self, object: Stamped) {
         self.write().overlay(object);
     }
 
@@ -112,7 +112,7 @@ impl KindWatch {
     }
 
     /// Whether another watch has taken its place, or it has stopped.
-    pub fn is_replaced(&self) -> bool {
+    pub(crate) fn is_replaced(&self) -> bool {
         self.cancel.is_cancelled()
     }
 
@@ -233,7 +233,7 @@ impl StampedWatches {
     }
 
     /// All objects of one owner in every watched kind.
-    pub fn owned_by(&self, uid: &str) -> Vec<(Arc<Served>, Arc<Stamped>)> {
+    pub(crate) fn owned_by(&self, uid: &str) -> Vec<(Arc<Served>, Arc<Stamped>)> {
         let kinds: Vec<Arc<KindWatch>> = self.lock().kinds.values().cloned().collect();
         let owned = |kind: &Arc<KindWatch>| {
             let served = kind.served.clone();
@@ -245,7 +245,7 @@ impl StampedWatches {
     }
 
     /// Number of objects held in all kinds.
-    pub fn object_count(&self) -> usize {
+    pub(crate) fn object_count(&self) -> usize {
         let kinds: Vec<Arc<KindWatch>> = self.lock().kinds.values().cloned().collect();
         kinds.iter().map(|kind| kind.len()).sum()
     }
@@ -257,7 +257,7 @@ impl StampedWatches {
 
     /// Records that an owner is about to use a kind, before its walk has come to the end: a walk may take longer than an
     /// unused watch is kept, and would end with a kind that nobody watches.
-    pub fn add_use(&self, owner_uid: &str, kind: &Kind) {
+    pub(crate) fn add_use(&self, owner_uid: &str, kind: &Kind) {
         let mut watched = self.lock();
         let uses = watched.uses.get(owner_uid);
         if !uses.is_some_and(|kinds| kinds.contains(kind)) {
@@ -270,7 +270,7 @@ impl StampedWatches {
     }
 
     /// Records which kinds an owner uses; an empty set when it is gone.
-    pub fn set_uses(&self, owner_uid: &str, kinds: BTreeSet<Kind>) {
+    pub(crate) fn set_uses(&self, owner_uid: &str, kinds: BTreeSet<Kind>) {
         let mut watched = self.lock();
         if watched.uses.get(owner_uid) == Some(&kinds) {
             return;
@@ -306,19 +306,19 @@ impl StampedWatches {
     }
 
     /// A kind's definition changed: what is known of it is read anew on next use.
-    pub fn forget_group(&self, group: &str) {
+    pub(crate) fn forget_group(&self, group: &str) {
         self.mapper.forget_group(group);
         self.try_refused(|kind| kind.group() == group);
     }
 
     /// Definitions may have changed unseen.
-    pub fn forget_definitions(&self) {
+    pub(crate) fn forget_definitions(&self) {
         self.mapper.forget_all();
         self.try_refused(|_| true);
     }
 
     /// Rights changed: watches that were refused are tried again.
-    pub fn rights_changed(&self) {
+    pub(crate) fn rights_changed(&self) {
         self.try_refused(|_| true);
     }
 

@@ -32,11 +32,11 @@ impl Rendering {
 
 /// A write that has to wait.
 #[derive(Debug)]
-pub struct HeldBack {
+pub(crate) struct HeldBack {
     /// How long.
-    pub wait: Duration,
+    pub(crate) wait: Duration,
     /// What the last write came to.
-    pub applied: Arc<Stamped>,
+    pub(crate) applied: Arc<Stamped>,
 }
 
 /// The latest writes, to space those that repeat the same rendering. What the last one came to is kept from the second
@@ -52,7 +52,7 @@ impl Default for Fights {
 
 impl Fights {
     /// Whether the rendering, which was written before and undone, has to wait until it may be written again.
-    pub fn held_back(&self, rendering: Rendering, now: Instant) -> Option<HeldBack> {
+    pub(crate) fn held_back(&self, rendering: Rendering, now: Instant) -> Option<HeldBack> {
         let (wait, applied) = self.0.last(rendering.0, now)?;
         let applied = applied.filter(|_| !wait.is_zero())?;
         Some(HeldBack { wait, applied })

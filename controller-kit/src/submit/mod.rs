@@ -40,7 +40,6 @@ use crate::tokens::{Account, TokenCache};
 
 pub use contest::Fights;
 pub use failure::SubmitError;
-pub use ownership::uncovered;
 
 use requests::Requests;
 use shapes::Shapes;

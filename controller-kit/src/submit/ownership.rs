@@ -25,7 +25,11 @@ const STRIPPED_METADATA: [&str; 8] = [
 ///
 /// `entry` is the `fieldsV1` of our managed fields entry (operation `Apply`, no subresource, the
 /// rendered apiVersion); `None` when there is none. `status` is exempt where it is a subresource.
-pub fn uncovered(rendered: &Value, entry: Option<&Value>, status_subresource: bool) -> Vec<String> {
+pub(crate) fn uncovered(
+    rendered: &Value,
+    entry: Option<&Value>,
+    status_subresource: bool,
+) -> Vec<String> {
     let mut walk = Walk {
         uncovered: Vec::new(),
         path: String::new(),

@@ -17,7 +17,7 @@ const INTERVAL: Duration = Duration::from_secs(10);
 
 /// Serves `tls.crt` and `tls.key` of a directory, and what they become, until shutdown. Files that are
 /// missing or do not fit together leave the certificate as it is.
-pub async fn follow_directory(
+pub(crate) async fn follow_directory(
     directory: PathBuf,
     certificate: Arc<ServingCertificate>,
     metrics: Arc<Metrics>,

@@ -27,9 +27,10 @@ use serde_json::Value;
 
 pub(crate) use admission::admit;
 pub use certificate::{CertificateError, ServingCertificate};
-pub use directory::follow_directory;
+pub(crate) use directory::follow_directory;
 pub use review::Operation;
-pub use self_managed::{SelfManaged, service_names};
+pub use self_managed::SelfManaged;
+pub(crate) use self_managed::service_names;
 pub use server::serve;
 
 /// Decides about objects. Pure: no clock, no request.

@@ -26,7 +26,7 @@ const CHECK: Duration = Duration::from_hours(1);
 const RETRY: Duration = Duration::from_secs(5);
 
 /// The names under which the API server and people reach a Service.
-pub fn service_names(service: &str, namespace: &str) -> Vec<String> {
+pub(crate) fn service_names(service: &str, namespace: &str) -> Vec<String> {
     vec![
         format!("{service}.{namespace}.svc"),
         format!("{service}.{namespace}.svc.cluster.local"),
