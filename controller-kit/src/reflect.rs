@@ -479,6 +479,12 @@ mod tests {
         json!({"metadata": {"name": name, "resourceVersion": version.to_string()}, "data": data})
     }
 
+    fn listing<const N: usize>(objects: [Value; N]) -> Vec<Event<Value>> {
+        let shown = objects.into_iter().map(Event::InitApply);
+        let (begin, end) = ([Event::Init], [Event::InitDone]);
+        begin.into_iter().chain(shown).chain(end).collect()
+    }
+
     async fn changes(events: Vec<Event<Value>>, reflector: &Arc<Reflector<Kept>>) -> Vec<String> {
         let seen = Mutex::new(Vec::new());
         let stream: Events = futures::stream::iter(events.into_iter().map(Ok)).boxed();
@@ -505,19 +511,10 @@ mod tests {
     #[tokio::test]
     async fn changes_are_told_once_the_first_listing_is_complete() {
         let reflector = Arc::new(Reflector::<Kept>::default());
-        let first = vec![
-            Event::Init,
-            Event::InitApply(object("a", 1, json!("x"))),
-            Event::InitApply(object("b", 2, json!(5))),
-            Event::InitDone,
-        ];
+        let first = listing([object("a", 1, json!("x")), object("b", 2, json!(5))]);
         assert_eq!(changes(first, &reflector).await, ["a ->x", "b ->malformed"]);
         assert!(reflector.is_synced());
-        let second = vec![
-            Event::Init,
-            Event::InitApply(object("a", 3, json!("y"))),
-            Event::InitDone,
-        ];
+        let second = listing([object("a", 3, json!("y"))]);
         assert_eq!(
             changes(second, &reflector).await,
             ["a x>y", "b malformed>-"]
@@ -527,15 +524,7 @@ mod tests {
     #[tokio::test]
     async fn the_echo_of_an_overlaid_write_is_no_change() {
         let reflector = Arc::new(Reflector::<Kept>::default());
-        changes(
-            vec![
-                Event::Init,
-                Event::InitApply(object("a", 1, json!("x"))),
-                Event::InitDone,
-            ],
-            &reflector,
-        )
-        .await;
+        changes(listing([object("a", 1, json!("x"))]), &reflector).await;
         reflector.overlay(object("a", 4, json!("ours")));
         assert!(
             changes(
@@ -566,19 +555,12 @@ mod tests {
     #[tokio::test]
     async fn a_listing_after_a_restore_takes_back_what_was_lost() {
         let reflector = Arc::new(Reflector::<Kept>::default());
-        let first = vec![
-            Event::Init,
-            Event::InitApply(object("a", 80, json!("lost"))),
-            Event::InitApply(object("b", 81, json!("b"))),
-            Event::InitDone,
-        ];
+        let first = listing([object("a", 80, json!("lost")), object("b", 81, json!("b"))]);
         changes(first, &reflector).await;
-        let second = vec![
-            Event::Init,
-            Event::InitApply(object("a", 5, json!("restored"))),
-            Event::InitApply(object("b", 81, json!("b"))),
-            Event::InitDone,
-        ];
+        let second = listing([
+            object("a", 5, json!("restored")),
+            object("b", 81, json!("b")),
+        ]);
         assert_eq!(changes(second, &reflector).await, ["a lost>restored"]);
         let late = vec![Event::Apply(object("a", 4, json!("late")))];
         assert!(changes(late, &reflector).await.is_empty());
@@ -587,11 +569,7 @@ mod tests {
     #[tokio::test]
     async fn a_listing_does_not_undo_what_was_written_while_it_was_under_way() {
         let reflector = Arc::new(Reflector::<Kept>::default());
-        let first = vec![
-            Event::Init,
-            Event::InitApply(object("a", 5, json!("x"))),
-            Event::InitDone,
-        ];
+        let first = listing([object("a", 5, json!("x"))]);
         changes(first, &reflector).await;
         let (events, listing) = futures::channel::mpsc::unbounded();
         let mut following = tokio::task::JoinSet::new();

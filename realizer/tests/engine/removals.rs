@@ -27,6 +27,11 @@ spec:
     metadata: {generateName: run-}
     spec: {image: $(workload.spec.image)$}
 ---
+kind: ClusterTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: fixed}
+spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: same}}}
+---
 kind: Workload
 apiVersion: carto.run/v1alpha1
 metadata: {name: app, labels: {type: web}}
@@ -79,12 +84,6 @@ fn a_renamed_object_replaces_the_old_one() {
 #[test]
 fn a_renamed_step_that_stamps_the_same_object_keeps_it() {
     let mut scenario = scenario(&[("one", "fixed")]);
-    scenario.apply(
-        "kind: ClusterTemplate
-apiVersion: carto.run/v1alpha1
-metadata: {name: fixed}
-spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: same}}}",
-    );
     scenario.advance();
     set_steps(&mut scenario, &[("other", "fixed")]);
     assert!(scenario.reconcile().removals.is_empty());
@@ -94,12 +93,6 @@ spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: same}}}",
 #[test]
 fn a_renamed_step_that_fails_to_write_its_object_keeps_it() {
     let mut scenario = scenario(&[("one", "fixed")]);
-    scenario.apply(
-        "kind: ClusterTemplate
-apiVersion: carto.run/v1alpha1
-metadata: {name: fixed}
-spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: same}}}",
-    );
     scenario.advance();
     set_steps(&mut scenario, &[("other", "fixed")]);
     let unreachable = SubmitFailure {
@@ -121,12 +114,6 @@ spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: same}}}",
 #[test]
 fn a_renamed_step_that_waits_for_its_inputs_keeps_its_object() {
     let mut scenario = scenario(&[("one", "fixed")]);
-    scenario.apply(
-        "kind: ClusterTemplate
-apiVersion: carto.run/v1alpha1
-metadata: {name: fixed}
-spec: {template: {apiVersion: v1, kind: ConfigMap, metadata: {name: same}}}",
-    );
     scenario.advance();
     set_steps(&mut scenario, &[("other", "fixed")]);
     scenario.blueprints[0]["spec"]["resources"][0]["sources"] =

@@ -66,6 +66,11 @@ spec:
     - {name: decoded, templateRef: {kind: ClusterTemplate, name: decoded}, configs: [{name: token, resource: make}]}
 "#;
 
+async fn set_token(stage: &Stage, encoded: &str) {
+    let token = json!({"data": {"token": encoded}});
+    stage.edit("v1", "Secret", "app-token", token).await;
+}
+
 #[tokio::test]
 async fn the_value_of_a_secret_is_passed_on_and_never_told() {
     let stage = Stage::open().await;
@@ -73,14 +78,7 @@ async fn the_value_of_a_secret_is_passed_on_and_never_told() {
     stage.apply(CHAIN).await;
     stage.apply(crate::chain::WORKLOAD).await;
     stage.ready("app", "Unknown", "MissingValueAtPath").await;
-    stage
-        .edit(
-            "v1",
-            "Secret",
-            "app-token",
-            json!({"data": {"token": ENCODED}}),
-        )
-        .await;
+    set_token(&stage, ENCODED).await;
     let used = eventually("the value is passed on", PATIENCE, async || {
         stage.get("v1", "ConfigMap", "app-use").await
     })
@@ -102,27 +100,13 @@ async fn the_value_of_a_secret_is_passed_on_and_never_told() {
     assert_ne!(output["digest"], of_plain_text, "it would confirm a guess");
     // Another value has another digest, so that a change is seen.
     let digest = output["digest"].clone();
-    stage
-        .edit(
-            "v1",
-            "Secret",
-            "app-token",
-            json!({"data": {"token": "b3RoZXI="}}),
-        )
-        .await;
+    set_token(&stage, "b3RoZXI=").await;
     stage
         .until("app", "the change is seen", |workload| {
             step(workload, "make")["outputs"][0]["digest"] != digest
         })
         .await;
-    stage
-        .edit(
-            "v1",
-            "Secret",
-            "app-token",
-            json!({"data": {"token": ENCODED}}),
-        )
-        .await;
+    set_token(&stage, ENCODED).await;
     stage
         .until("app", "the digest is the same again", |workload| {
             step(workload, "make")["outputs"][0]["digest"] == digest
