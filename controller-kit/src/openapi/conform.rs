@@ -1,4 +1,4 @@
-//! Making an object fit.
+//! What an object loses so that it fits its kind.
 
 use std::collections::HashMap;
 

@@ -28,14 +28,13 @@ pub struct OwnerEntry {
 }
 
 impl Entry for OwnerEntry {
-    fn build(mut object: Value, previous: Option<&Self>) -> Self {
+    fn build(mut object: Value, _: Option<&Self>) -> Self {
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
             // Most of what the API server stores of an owner is who set which status field.
             metadata.remove("managedFields");
         }
         let metadata = &object["metadata"];
         let labels = string_map(&metadata["labels"]);
-        let _ = previous;
         Self {
             uid: metadata["uid"].as_str().unwrap_or_default().into(),
             generation: metadata["generation"].as_i64().unwrap_or(0),

@@ -1,4 +1,5 @@
-//! Reconciling owners: one implementation for Workloads and Deliverables.
+//! Reconciling owners: one implementation for Workloads and Deliverables, of which Runnables share what has to do with the
+//! cluster ([`OwnerShell`], [`Walk`]).
 //!
 //! The reconcile reads as five steps, and the types make another order impossible:
 //!

@@ -1,4 +1,5 @@
-//! The five steps.
+//! One reconcile of an owner of a family, from the caches to the next look: what ends it early, and with whose rights the
+//! rest is done.
 
 use std::sync::Arc;
 
