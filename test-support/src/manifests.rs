@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use kube::discovery::{ApiCapabilities, ApiResource, Scope, oneshot};
 use kube::{Api, Client, ResourceExt};
@@ -15,8 +15,9 @@ use tokio::time::{Instant, sleep};
 use crate::control_plane::ControlPlane;
 
 const FIELD_MANAGER: &str = "test-support";
-/// A CRD is established within a second, on a machine with time; discovery follows.
+/// A CRD is established within a second; discovery and the cache of its kind follow. On a busy machine it takes longer.
 const CRD_LIMIT: Duration = Duration::from_mins(2);
+const LOOK: Duration = Duration::from_millis(20);
 
 impl ControlPlane {
     /// Applies every document of a YAML text, as administrator and by force. Namespaced objects without a namespace go to
@@ -47,18 +48,18 @@ impl ControlPlane {
                 .await
                 .with_context(|| format!("apply {what}"))?;
             if is_crd(&object) {
-                wait_until_established(&client, &object.name_any()).await?;
+                self.until_served(&object.name_any()).await?;
             }
             applied.push(object);
         }
         Ok(applied)
     }
 
-    /// Applies all `.yaml` files of a folder, which hold CRDs, and waits until all are established.
+    /// Applies all `.yaml` files of a folder, which hold CRDs, and waits until all their kinds are served.
     ///
     /// # Errors
     ///
-    /// When a file cannot be read or is refused, or a CRD is not established in time.
+    /// When a file cannot be read or is refused, or a kind is not served in time.
     pub async fn install_crds(&self, folder: impl AsRef<Path>) -> anyhow::Result<()> {
         let client = self.client()?;
         let mut names = Vec::new();
@@ -73,9 +74,31 @@ impl ControlPlane {
             }
         }
         for name in names {
-            wait_until_established(&client, &name).await?;
+            self.until_served(&name).await?;
         }
         Ok(())
+    }
+
+    /// Waits until the kinds of a CRD are established, in discovery, and listed from the API server's cache. Whoever comes
+    /// next would be refused while one of these is missing.
+    async fn until_served(&self, name: &str) -> anyhow::Result<()> {
+        // Not the patient client: a cache is filled sooner than the server says to come again.
+        let client = Client::try_from(self.config()?)?;
+        let served = async {
+            let crd = established(&client, name).await;
+            for version in crd.spec.versions.iter().filter(|version| version.served) {
+                let names = &crd.spec.names;
+                let kind = GroupVersionKind::gvk(&crd.spec.group, &version.name, &names.kind);
+                let (resource, _) = discover(&client, &kind).await?;
+                until_listed(Api::all_with(client.clone(), &resource)).await;
+            }
+            anyhow::Ok(())
+        };
+        tokio::time::timeout(CRD_LIMIT, served)
+            .await
+            .with_context(|| {
+                format!("CustomResourceDefinition {name} is not served after {CRD_LIMIT:?}")
+            })?
     }
 }
 
@@ -152,24 +175,29 @@ async fn discover(
             Err(error) if Instant::now() > deadline => {
                 return Err(error).with_context(|| format!("the API server serves no {kind:?}"));
             }
-            Err(_) => sleep(Duration::from_millis(50)).await,
+            Err(_) => sleep(LOOK).await,
         }
     }
 }
 
-async fn wait_until_established(client: &Client, name: &str) -> anyhow::Result<()> {
+/// A list without a selector may be read from etcd, one with it only from the cache.
+async fn until_listed(api: Api<DynamicObject>) {
+    let selected = ListParams::default().labels("no=body");
+    while api.list_metadata(&selected).await.is_err() {
+        sleep(LOOK).await;
+    }
+}
+
+async fn established(client: &Client, name: &str) -> CustomResourceDefinition {
     let crds: Api<CustomResourceDefinition> = Api::all(client.clone());
-    let established = async {
-        while !is_established(&crds.get(name).await?) {
-            sleep(Duration::from_millis(20)).await;
+    loop {
+        if let Ok(crd) = crds.get(name).await
+            && is_established(&crd)
+        {
+            return crd;
         }
-        anyhow::Ok(())
-    };
-    tokio::time::timeout(CRD_LIMIT, established)
-        .await
-        .with_context(|| {
-            format!("CustomResourceDefinition {name} is not established after {CRD_LIMIT:?}")
-        })?
+        sleep(LOOK).await;
+    }
 }
 
 fn is_established(crd: &CustomResourceDefinition) -> bool {

@@ -16,13 +16,18 @@ use super::launch::Launch;
 use crate::pki::{Identity, file_name_of, text};
 
 impl ControlPlane {
-    /// A client of the administrator. It belongs to the async runtime it is made in: make one per test.
+    /// A client of the administrator: the hands of a test. It belongs to the async runtime it is made in: make one per test.
+    ///
+    /// It asks again when the API server says that it cannot answer just now (429, 503, 504), as while it fills its cache of
+    /// a kind.
     ///
     /// # Errors
     ///
     /// When a certificate cannot be read.
     pub fn client(&self) -> anyhow::Result<Client> {
-        Ok(Client::try_from(self.config()?)?)
+        let mut config = self.config()?;
+        config.default_retry = true;
+        Ok(Client::try_from(config)?)
     }
 
     /// The administrator's client configuration, without retries: a test sees what the server said.
