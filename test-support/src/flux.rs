@@ -13,7 +13,7 @@ use crate::process::Process;
 use crate::scrape::http_get;
 use crate::scratch::Scratch;
 
-const START_LIMIT: Duration = Duration::from_mins(1);
+const START_LIMIT: Duration = Duration::from_mins(3);
 const PORT_ATTEMPTS: u32 = 5;
 
 /// Flux source-controller, with the administrator's rights on one control plane. It serves GitRepository, OCIRepository and

@@ -11,7 +11,7 @@ use crate::git_server::write_files;
 use crate::process::Process;
 use crate::scratch::Scratch;
 
-const START_LIMIT: Duration = Duration::from_secs(30);
+const START_LIMIT: Duration = Duration::from_mins(2);
 
 /// A registry that forgets everything when it is dropped.
 #[derive(Debug)]

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
     use crate::eventually;
 
-    const LIMIT: Duration = Duration::from_secs(10);
+    const LIMIT: Duration = Duration::from_mins(1);
 
     fn start(script: &str) -> (tempfile::TempDir, Process) {
         let folder = tempfile::tempdir().unwrap();

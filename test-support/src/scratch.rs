@@ -7,10 +7,11 @@ use std::process::{Child, Command, Stdio};
 use anyhow::Context;
 
 /// Waits for the end of stdin, which comes when the owner drops the folder or dies. Processes that use the folder are
-/// killed at the same moment; one may still write while `rm` walks, so it gets a few tries.
+/// killed at the same moment, but each by a supervisor that may have to wait for a processor first; until then one may write
+/// while `rm` walks. So it gets a minute of tries.
 const JANITOR: &str = r#"
 cat >/dev/null
-for _ in 1 2 3 4 5 6 7 8 9 10; do
+for _ in {1..300}; do
   rm -rf -- "$1" 2>/dev/null && exit
   sleep 0.2
 done

@@ -8,7 +8,7 @@ use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::Value;
 use test_support::{ControlPlane, FluxSourceController, GitServer, OciRegistry, eventually};
 
-const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(3);
 
 /// The revision of the artifact, once Flux says that the source is Ready at this revision.
 async fn await_revision(
