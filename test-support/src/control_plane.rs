@@ -3,6 +3,7 @@
 mod clients;
 mod launch;
 mod raw;
+mod rights;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,7 @@ use crate::audit::{self, AuditEvent};
 use crate::process::Process;
 use crate::scratch::Scratch;
 use launch::Launch;
+pub use rights::service_account;
 
 /// How long a control plane may take until it answers, on a busy machine.
 const START_LIMIT: Duration = Duration::from_mins(3);
@@ -145,6 +147,11 @@ impl ControlPlane {
     /// A control plane with options.
     pub fn builder() -> ControlPlaneBuilder {
         ControlPlaneBuilder::default()
+    }
+
+    /// Whether kube-controller-manager runs: without it nothing is collected or summed up.
+    pub fn has_controller_manager(&self) -> bool {
+        self.controller_manager.is_some()
     }
 
     /// Where the API server listens, such as `https://127.0.0.1:34567`. Stays the same over restarts.

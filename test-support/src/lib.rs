@@ -33,7 +33,7 @@ pub mod worked_example;
 
 pub use assets::{Assets, AssetsError, assets};
 pub use audit::AuditEvent;
-pub use control_plane::{ControlPlane, ControlPlaneBuilder};
+pub use control_plane::{ControlPlane, ControlPlaneBuilder, service_account};
 pub use eventually::{Observation, eventually};
 pub use flux::{FluxKustomizeController, FluxSourceController};
 pub use git_server::GitServer;

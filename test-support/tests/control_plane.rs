@@ -8,12 +8,12 @@ use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
 use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
-use test_support::{ControlPlane, Scratch, eventually, shared_control_plane};
+use test_support::{ControlPlane, Scratch, eventually, service_account, shared_control_plane};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 use tokio::task::JoinSet;
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_mins(3);
 
 const WIDGETS: &str = r"
 apiVersion: apiextensions.k8s.io/v1
@@ -51,6 +51,9 @@ async fn a_token_request_gives_a_token_with_the_rights_of_the_service_account() 
             &role_for("ServiceAccount", "default", &namespace),
         )
         .await?;
+    let user = service_account(&namespace, "default");
+    let list = format!("list configmaps in {namespace}");
+    control_plane.until_it_may(&user, &list).await;
     let client = control_plane
         .client_as_service_account(&namespace, "default")
         .await?;
@@ -83,10 +86,11 @@ async fn a_user_has_the_rights_of_name_and_groups_only() -> anyhow::Result<()> {
             &namespace,
         ))
     };
-    api(&["first", "second"])
-        .await?
-        .list(&ListParams::default())
-        .await?;
+    let member = api(&["first", "second"]).await?;
+    eventually("the right is in force", LIMIT, async || {
+        member.list(&ListParams::default()).await.map(drop)
+    })
+    .await;
     let refused = api(&["first"])
         .await?
         .list(&ListParams::default())

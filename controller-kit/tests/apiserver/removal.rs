@@ -15,7 +15,7 @@ use kube::api::{DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use realizer::{ObjectRef, Removal, RemovalReason};
 use serde_json::{Value, json};
-use test_support::{ControlPlane, shared_control_plane};
+use test_support::{ControlPlane, service_account, shared_control_plane};
 
 use crate::stage::clock;
 
@@ -51,6 +51,11 @@ async fn account(plane: &ControlPlane, namespace: &str) -> Account {
         )
         .await
         .unwrap();
+    let user = service_account(namespace, "default");
+    for right in ["delete configmaps", "delete jobs.batch"] {
+        let right = format!("{right} in {namespace}");
+        plane.until_it_may(&user, &right).await;
+    }
     let account = api(plane, namespace, "v1", "ServiceAccount")
         .get("default")
         .await
