@@ -1,7 +1,6 @@
 //! Renews, takes and releases the Lease.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -19,8 +18,6 @@ use crate::metrics::Metrics;
 
 /// How often one attempt looks again after a conflict.
 const ATTEMPTS: u32 = 3;
-/// For the release at the end.
-const RELEASE_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(super) struct Elector {
     leases: Api<Lease>,
@@ -199,30 +196,36 @@ impl Elector {
             return;
         }
         self.tell();
-        let release = async {
-            // An attempt may have been cut short, so what we know may be old.
-            let Some(lease) = self.leases.get_opt(&self.settings.name).await? else {
-                return Ok(());
-            };
-            let holder = lease
-                .spec
-                .as_ref()
-                .and_then(|spec| spec.holder_identity.as_deref());
-            if holder != Some(&*self.settings.identity) {
-                return Ok(());
-            }
-            let lease = released(&lease, (self.clock)());
-            self.leases
-                .replace(&self.settings.name, &PostParams::default(), &lease)
-                .await
-                .map(|_| ())
-        };
-        match tokio::time::timeout(RELEASE_TIMEOUT, release).await {
+        match tokio::time::timeout(self.settings.release, self.give_back()).await {
             Ok(Ok(())) => info!(lease = %self.settings.name, "lease released"),
             Ok(Err(error)) => {
                 warn!(lease = %self.settings.name, error = %chain(&error), "lease not released");
             }
             Err(_) => warn!(lease = %self.settings.name, "lease not released: no answer"),
         }
+    }
+
+    async fn give_back(&self) -> Result<(), kube::Error> {
+        // An attempt may have been cut short, so what we know may be old.
+        while let Some(lease) = self.leases.get_opt(&self.settings.name).await? {
+            let holder = lease
+                .spec
+                .as_ref()
+                .and_then(|spec| spec.holder_identity.as_deref());
+            if holder != Some(&*self.settings.identity) {
+                break;
+            }
+            let lease = released(&lease, (self.clock)());
+            let written = self
+                .leases
+                .replace(&self.settings.name, &PostParams::default(), &lease)
+                .await;
+            match written {
+                // It may even be carried out only now.
+                Err(kube::Error::Api(status)) if status.is_conflict() => {}
+                written => return written.map(drop),
+            }
+        }
+        Ok(())
     }
 }

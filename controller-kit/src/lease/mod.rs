@@ -44,6 +44,8 @@ pub struct LeaseSettings {
     pub renew_deadline: Duration,
     /// Time between renewals, and between looks.
     pub retry: Duration,
+    /// How long giving it back may take when the process ends.
+    pub release: Duration,
 }
 
 /// Settings that would let two replicas lead at once, or none.
@@ -64,7 +66,7 @@ pub enum LeaseSettingsError {
 }
 
 impl LeaseSettings {
-    /// The usual patience: 15 s, 10 s, 2 s.
+    /// The usual patience: 15 s, 10 s, 2 s; and 5 s at the end.
     pub fn new(
         namespace: impl Into<String>,
         name: impl Into<String>,
@@ -77,6 +79,7 @@ impl LeaseSettings {
             duration: Duration::from_secs(15),
             renew_deadline: Duration::from_secs(10),
             retry: Duration::from_secs(2),
+            release: Duration::from_secs(5),
         }
     }
 

@@ -18,6 +18,8 @@ struct Server {
     requests: Mutex<BTreeMap<String, usize>>,
     away: AtomicBool,
     hangs: AtomicBool,
+    /// Carries out a write of somebody else after the next read.
+    late: AtomicBool,
 }
 
 impl Server {
@@ -64,6 +66,10 @@ impl Server {
             }
         }
         let text = lease.as_ref().unwrap().to_string();
+        drop(lease);
+        if *method == Method::GET && self.late.swap(false, Ordering::SeqCst) {
+            self.touch();
+        }
         Response::new(Body::from(text.into_bytes()))
     }
 
@@ -218,6 +224,18 @@ async fn a_lease_that_is_handed_over_is_taken_within_one_retry() {
         ),
         (&json!("b"), &json!(1))
     );
+}
+
+/// A renewal that was cut short is carried out when the Lease was just read to give it back.
+#[tokio::test(start_paused = true)]
+async fn a_lease_that_changes_while_it_is_handed_over_is_handed_over_all_the_same() {
+    let server = Arc::new(Server::default());
+    let a = replica(&server, "a");
+    a.leads().await;
+    server.late.store(true, Ordering::SeqCst);
+    a.stop().await;
+    assert!(!server.late.load(Ordering::SeqCst));
+    assert_eq!(server.spec()["holderIdentity"], "");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,5 +1,5 @@
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use controller_kit::lease::{Leadership, LeaseSettings};
 use controller_kit::metrics::Metrics;
@@ -15,12 +15,14 @@ struct Replica {
     tasks: Tasks,
 }
 
-fn replica(client: &kube::Client, namespace: &str, identity: &str) -> Replica {
+/// Renews its Lease within `deadline`, or leads no more; others take over half as much later.
+fn replica(client: &kube::Client, namespace: &str, identity: &str, deadline: Duration) -> Replica {
     let tasks = Tasks::new();
     let settings = LeaseSettings {
-        duration: Duration::from_secs(6),
-        renew_deadline: Duration::from_secs(4),
+        duration: deadline * 3 / 2,
+        renew_deadline: deadline,
         retry: Duration::from_millis(200),
+        release: PATIENCE,
         ..LeaseSettings::new(namespace, "controller", identity)
     };
     let leadership =
@@ -40,13 +42,12 @@ async fn one_of_three_leads_and_hands_over_at_once() {
     let plane = shared_control_plane().await.unwrap();
     let client = plane.client().unwrap();
     let namespace = plane.create_namespace("lease").await.unwrap();
-    let first = replica(&client, &namespace, "first");
+    // Nobody loses the Lease because the machine is busy, and nobody waits for its end.
+    let replica = |identity| replica(&client, &namespace, identity, PATIENCE * 10);
+    let first = replica("first");
     first.leads().await;
-    let others = [
-        replica(&client, &namespace, "second"),
-        replica(&client, &namespace, "third"),
-    ];
-    let leases: Api<Lease> = Api::namespaced(client, &namespace);
+    let others = [replica("second"), replica("third")];
+    let leases: Api<Lease> = Api::namespaced(client.clone(), &namespace);
     let renewed = async || {
         leases
             .get("controller")
@@ -67,17 +68,12 @@ async fn one_of_three_leads_and_hands_over_at_once() {
     );
 
     first.leadership.hand_over();
-    first.tasks.join(PATIENCE).await.unwrap();
-    let start = Instant::now();
+    first.tasks.join(PATIENCE * 2).await.unwrap();
+    // Within a tenth of the duration.
     eventually("another leads", PATIENCE, async || {
         others.iter().any(|other| other.leadership.is_leader())
     })
     .await;
-    assert!(
-        start.elapsed() < Duration::from_secs(5),
-        "not after the full duration: {:?}",
-        start.elapsed()
-    );
     let spec = leases.get("controller").await.unwrap().spec.unwrap();
     assert!(
         spec.lease_transitions >= Some(1)
@@ -97,7 +93,7 @@ async fn a_leader_that_loses_the_api_server_steps_down_and_returns() {
     let plane = ControlPlane::start().await.unwrap();
     let client = plane.client().unwrap();
     let namespace = plane.create_namespace("lease").await.unwrap();
-    let only = replica(&client, &namespace, "only");
+    let only = replica(&client, &namespace, "only", Duration::from_secs(4));
     only.leads().await;
     plane.stop_apiserver();
     eventually("it steps down", PATIENCE, async || {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 /// Long enough for a loaded machine; tests wait for states, so a fast machine never waits this long.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(3);
 
 #[expect(
     clippy::disallowed_methods,
