@@ -18,13 +18,12 @@ struct Scene {
 
 fn scene(client: &kube::Client) -> Scene {
     let (metrics, tasks) = (Arc::new(Metrics::new()), Tasks::new());
-    let recorder = EventRecorder::start(
-        client,
-        &EventSettings::default(),
-        clock(),
-        metrics.clone(),
-        &tasks,
-    );
+    // However slow the API server is, what is recorded is sent.
+    let settings = EventSettings {
+        flush: PATIENCE,
+        ..EventSettings::default()
+    };
+    let recorder = EventRecorder::start(client, &settings, clock(), metrics.clone(), &tasks);
     Scene {
         recorder,
         metrics,
@@ -117,7 +116,7 @@ async fn events_of_cluster_scoped_objects_are_in_the_default_namespace() {
     );
     // What waits at shutdown is still sent.
     scene.tasks.token().cancel();
-    scene.tasks.join(PATIENCE).await.unwrap();
+    scene.tasks.join(PATIENCE * 2).await.unwrap();
     let events = events_of(&client, "default", &name).await;
     assert_eq!(events.len(), 1);
     assert_eq!(events[0].involved_object.namespace, None);

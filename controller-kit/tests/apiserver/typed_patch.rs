@@ -199,7 +199,12 @@ async fn schemas_of_builtin_kinds_are_small_and_unknown_kinds_have_none() {
         ("batch/v1", "Job"),
         ("rbac.authorization.k8s.io/v1", "Role"),
     ] {
-        fetch_schema(&client, api_version, kind).await.unwrap();
+        // A server that has just started publishes them bit by bit.
+        let what = format!("the schema of {kind} in {api_version}");
+        eventually(&what, PATIENCE, async || {
+            fetch_schema(&client, api_version, kind).await.map(drop)
+        })
+        .await;
     }
     let error = fetch_schema(&client, "apps/v1", "Nothing")
         .await

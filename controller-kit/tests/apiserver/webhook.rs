@@ -81,6 +81,7 @@ impl Replica {
     admissionReviewVersions: [v1beta1, v1]
     sideEffects: None
     failurePolicy: Fail
+    timeoutSeconds: 30
     rules: [{{apiGroups: [carto.run], apiVersions: [v1alpha1], operations: [CREATE, UPDATE], resources: [{plural}], scope: Cluster}}]
     clientConfig: {{url: "https://localhost:{port}{path}"}}"#,
                 port = self.port
@@ -164,6 +165,12 @@ async fn without_cert_manager_the_api_server_asks_us_and_users_read_our_text() {
         .patch("carto", &PatchParams::default(), &emptied)
         .await
         .unwrap();
+    eventually("the bundle is back", PATIENCE, async || {
+        let configuration = configurations.get("carto").await.unwrap();
+        let webhooks = configuration.webhooks.unwrap();
+        webhooks[0].client_config.ca_bundle.is_some()
+    })
+    .await;
     until_denied(&plane).await;
 
     // A lost Secret is made anew, by one of the two, and both serve what it holds.
