@@ -10,7 +10,7 @@ use test_support::{ControlPlane, Process, free_port, http_get};
 use crate::binaries;
 
 /// How long it may take until it has listed everything, on a busy machine.
-const START_LIMIT: Duration = Duration::from_mins(1);
+const START_LIMIT: Duration = Duration::from_mins(3);
 
 /// A running controller. Dropping it kills it.
 pub struct Controller {

@@ -12,10 +12,13 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use test_support::{
     ControlPlane, FluxKustomizeController, FluxSourceController, GitServer, OciRegistry, free_port,
+    service_account,
 };
 
 use crate::Controller;
-use crate::binaries::{DELIVERY_CONTROLLER, SUPPLY_CHAIN_CONTROLLER, workspace};
+use crate::binaries::{
+    DELIVERY_CONTROLLER, RUNNABLE_CONTROLLER, SUPPLY_CHAIN_CONTROLLER, workspace,
+};
 use crate::controller::kubeconfig_of_service_account;
 use crate::manifests::{documents, text};
 
@@ -26,8 +29,11 @@ const WEBHOOK_SERVICE: &str = "--webhook-service=";
 /// Somebody else may take a port between our look and the controller's bind; its log then says this.
 const PORT_TAKEN: &str = "Address already in use";
 const PORT_ATTEMPTS: u32 = 5;
-/// How long the controller may take for its first certificate.
-const LIMIT: Duration = Duration::from_secs(30);
+/// How long the controller may take for its first certificate, and the API server until it calls the webhook, on a busy
+/// machine.
+const LIMIT: Duration = Duration::from_mins(3);
+/// How many seconds the API server waits for the webhook: as long as it can, for the same reason.
+const WEBHOOK_TIMEOUT: u8 = 30;
 
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -81,7 +87,7 @@ impl Stack {
 }
 
 /// What `kubectl apply -f deploy/crds -f deploy/install.yaml` does, but for what only makes sense inside a cluster: here the
-/// controller runs beside it, and the API server reaches no Service.
+/// controller runs beside it, and the API server reaches no Service. Then it waits until all rights are in force.
 ///
 /// # Errors
 ///
@@ -97,7 +103,27 @@ pub async fn install(control_plane: &ControlPlane) -> anyhow::Result<()> {
         .apply_yaml(&text(&documents))
         .await
         .context(MANIFEST)?;
+    rights_are_in_force(control_plane).await;
     Ok(())
+}
+
+/// A right is in force later than the API server answers who granted it, and a controller that asks earlier is refused once.
+async fn rights_are_in_force(control_plane: &ControlPlane) {
+    for controller in [
+        SUPPLY_CHAIN_CONTROLLER,
+        DELIVERY_CONTROLLER,
+        RUNNABLE_CONTROLLER,
+    ] {
+        let user = user(controller);
+        let lease = format!("update leases.coordination.k8s.io in {NAMESPACE} named {controller}");
+        for right in ["watch serviceaccounts", &lease] {
+            control_plane.until_it_may(&user, right).await;
+        }
+        // The kinds to watch are summed up by the controller manager.
+        if control_plane.has_controller_manager() {
+            control_plane.until_it_may(&user, "watch configmaps").await;
+        }
+    }
 }
 
 /// What a delivery needs besides: the delivery controller, as [`install`]ed, and Flux kustomize-controller. Dropping it stops
@@ -175,7 +201,7 @@ async fn start_installed(
 
 /// The user that a controller is for the API server.
 pub fn user(controller: &str) -> String {
-    format!("system:serviceaccount:{NAMESPACE}:{controller}")
+    service_account(NAMESPACE, controller)
 }
 
 /// What a controller asked for in its own name and was refused: verb and URI. Needs an audit log.
@@ -225,6 +251,7 @@ async fn register_webhook(control_plane: &ControlPlane, port: u16) -> anyhow::Re
             .as_str()
             .unwrap_or_default();
         webhook["clientConfig"] = json!({"url": format!("https://localhost:{port}{path}")});
+        webhook["timeoutSeconds"] = json!(WEBHOOK_TIMEOUT);
     }
     control_plane.apply_yaml(&configuration.to_string()).await?;
     let configurations: Api<ValidatingWebhookConfiguration> = Api::all(control_plane.client()?);
@@ -252,20 +279,25 @@ async fn register_webhook(control_plane: &ControlPlane, port: u16) -> anyhow::Re
         .context("the API server does not call the webhook")?
 }
 
-/// The API server acts on a configuration later than it answers who wrote it; until then it does not trust the certificate.
+/// The API server acts on a configuration later than it answers who wrote it: before, it asks nobody, or does not trust the
+/// certificate. It is in force when a template is refused that only the webhook refuses.
 async fn webhook_is_called(control_plane: &ControlPlane) -> anyhow::Result<()> {
     let client = control_plane.client()?;
     let template = json!({"apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate", "metadata": {"name": "is-it-called"},
-        "spec": {"template": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "some"}}}});
+        "spec": {}});
     loop {
         let create = Request::post("/apis/carto.run/v1alpha1/clustertemplates?dryRun=All")
             .header("content-type", "application/json")
             .body(serde_json::to_vec(&template)?)?;
         match client.request::<Value>(create).await {
-            Err(kube::Error::Api(status)) if status.message.contains("failed calling webhook") => {
-                tokio::time::sleep(LOOK).await;
+            Err(kube::Error::Api(status)) if status.message.contains("denied the request") => {
+                return Ok(());
             }
-            answer => return Ok(answer.map(drop)?),
+            Err(kube::Error::Api(status)) if !status.message.contains("failed calling webhook") => {
+                return Err(kube::Error::Api(status).into());
+            }
+            answer => drop(answer),
         }
+        tokio::time::sleep(LOOK).await;
     }
 }

@@ -9,7 +9,7 @@ use serde_json::Value;
 use test_support::eventually;
 
 use crate::LIMIT;
-use crate::rights::{kinds_may_be_watched, nothing_was_forbidden};
+use crate::rights::nothing_was_forbidden;
 
 const DEPLOYMENT: &str = "
 apiVersion: apps/v1
@@ -40,7 +40,6 @@ fn kustomization(files: &[&str]) -> String {
 async fn the_example_follows_commits_and_says_why_one_cannot_be_delivered() {
     let stack = Stack::start(|_| {}).await.unwrap();
     let _delivery = Delivery::start(&stack).await.unwrap();
-    kinds_may_be_watched(&stack.control_plane, DELIVERY_CONTROLLER).await;
     let app = DeliverApp::prepare(&stack).await.unwrap();
     let farewell = GREETING.replace("name: greeting", "name: farewell");
     let first = app

@@ -7,9 +7,9 @@ use std::time::Duration;
 use test_support::{Process, Scratch, eventually};
 
 /// For the whole story, which takes some ten seconds on an idle machine.
-const STORY: Duration = Duration::from_mins(3);
+const STORY: Duration = Duration::from_mins(10);
 /// For the clean-up.
-const END: Duration = Duration::from_mins(1);
+const END: Duration = Duration::from_mins(3);
 
 #[tokio::test]
 async fn what_the_demo_prints_works_and_ctrl_c_leaves_nothing_behind() {

@@ -9,7 +9,7 @@ use e2e::full_path::stand_in::{self, WITHOUT_PODS};
 use e2e::path_stack::PathStack;
 
 /// For the first commit, on a busy machine.
-const LIMIT: Duration = Duration::from_mins(2);
+const LIMIT: Duration = Duration::from_mins(3);
 
 #[tokio::test]
 async fn killing_controllers_while_commits_arrive_delays_and_never_corrupts() -> anyhow::Result<()>

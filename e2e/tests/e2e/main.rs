@@ -16,4 +16,4 @@ mod webhook;
 use std::time::Duration;
 
 /// How long anything may take, on a busy machine.
-const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(3);

@@ -1,17 +1,10 @@
 //! What deploy/install.yaml grants, to whom, and what it does not.
 
-use anyhow::ensure;
 use e2e::binaries::{DELIVERY_CONTROLLER, RUNNABLE_CONTROLLER, SUPPLY_CHAIN_CONTROLLER};
 use e2e::stack::{forbidden_requests, install, user};
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
-};
-use kube::api::{Api, PostParams};
-use test_support::{ControlPlane, eventually};
+use test_support::ControlPlane;
 
-use crate::LIMIT;
-
-// Of each line: verb, resource (`<plural>[.<group>][/<subresource>]`), namespace, name.
+// Each line as `ControlPlane::may` reads it.
 
 const GRANTED: &str = "
 watch workloads.carto.run
@@ -140,18 +133,11 @@ async fn the_controllers_have_the_rights_they_need_and_no_others() {
         let controller = user(controller);
         for request in lines(granted) {
             // The kinds to watch are summed up by the controller manager, a moment later.
-            eventually("a right is granted", LIMIT, async || {
-                ensure!(
-                    may(&control_plane, &controller, request).await?,
-                    "not granted to {controller}: {request}"
-                );
-                anyhow::Ok(())
-            })
-            .await;
+            control_plane.until_it_may(&controller, request).await;
         }
         for request in lines(denied) {
             assert!(
-                !may(&control_plane, &controller, request).await.unwrap(),
+                !control_plane.may(&controller, request).await.unwrap(),
                 "granted to {controller}: {request}"
             );
         }
@@ -165,14 +151,11 @@ async fn the_controllers_have_the_rights_they_need_and_no_others() {
     .map(user);
     let kpack = "watch images.kpack.io";
     for controller in &controllers {
-        assert!(!may(&control_plane, controller, kpack).await.unwrap());
+        assert!(!control_plane.may(controller, kpack).await.unwrap());
     }
     control_plane.apply_yaml(WATCH_KPACK).await.unwrap();
     for controller in &controllers {
-        eventually("the added kind may be watched", LIMIT, async || {
-            may(&control_plane, controller, kpack).await
-        })
-        .await;
+        control_plane.until_it_may(controller, kpack).await;
     }
 }
 
@@ -192,18 +175,12 @@ async fn whoever_may_edit_a_namespace_may_hand_in_workloads_there_and_viewers_ma
     let run = "create runnables.carto.run in dev";
     let look_at_runs = "get runnables.carto.run in dev";
 
-    eventually("an editor may hand in", LIMIT, async || {
-        may(&control_plane, "ed", hand_in).await
-    })
-    .await;
-    eventually("a viewer may look", LIMIT, async || {
-        may(&control_plane, "vi", look).await
-    })
-    .await;
-    assert!(!may(&control_plane, "vi", hand_in).await.unwrap());
-    assert!(!may(&control_plane, "ed", elsewhere).await.unwrap());
-    assert!(!may(&control_plane, "ed", run).await.unwrap());
-    assert!(!may(&control_plane, "vi", look_at_runs).await.unwrap());
+    control_plane.until_it_may("ed", hand_in).await;
+    control_plane.until_it_may("vi", look).await;
+    assert!(!control_plane.may("vi", hand_in).await.unwrap());
+    assert!(!control_plane.may("ed", elsewhere).await.unwrap());
+    assert!(!control_plane.may("ed", run).await.unwrap());
+    assert!(!control_plane.may("vi", look_at_runs).await.unwrap());
 }
 
 const WATCH_KPACK: &str = r#"
@@ -240,61 +217,6 @@ fn lines(requests: &'static str) -> impl Iterator<Item = &'static str> {
     requests
         .lines()
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
-}
-
-/// A line as the API server is asked for it. A word that is misspelt must not read as a request that nobody may send.
-fn attributes(request: &str) -> ResourceAttributes {
-    let mut words = request.split(' ');
-    let verb = words.next().unwrap().to_owned();
-    let target = words.next().unwrap();
-    let (resource, subresource) = target.split_once('/').unwrap_or((target, ""));
-    let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
-    let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-    let mut attributes = ResourceAttributes {
-        verb: Some(verb),
-        group: some(group),
-        resource: some(resource),
-        subresource: some(subresource),
-        ..ResourceAttributes::default()
-    };
-    while let Some(word) = words.next() {
-        assert!(["in", "named"].contains(&word), "{word:?} in {request:?}");
-        let place = if word == "in" {
-            &mut attributes.namespace
-        } else {
-            &mut attributes.name
-        };
-        *place = Some(words.next().unwrap().to_owned());
-    }
-    attributes
-}
-
-async fn may(control_plane: &ControlPlane, user: &str, request: &str) -> anyhow::Result<bool> {
-    let review = SubjectAccessReview {
-        spec: SubjectAccessReviewSpec {
-            user: Some(user.to_owned()),
-            resource_attributes: Some(attributes(request)),
-            ..SubjectAccessReviewSpec::default()
-        },
-        ..SubjectAccessReview::default()
-    };
-    let reviews: Api<SubjectAccessReview> = Api::all(control_plane.client()?);
-    let answer = reviews.create(&PostParams::default(), &review).await?;
-    Ok(answer.status.is_some_and(|status| status.allowed))
-}
-
-/// Waits until the controller manager has summed up the kinds to watch; a controller that asks earlier is refused once.
-pub(crate) async fn kinds_may_be_watched(control_plane: &ControlPlane, controller: &str) {
-    let deliverables = "watch deliverables.carto.run";
-    let configmaps = "watch configmaps";
-    eventually("the kinds to watch are granted", LIMIT, async || {
-        let controller = user(controller);
-        anyhow::Ok(
-            may(control_plane, &controller, deliverables).await?
-                && may(control_plane, &controller, configmaps).await?,
-        )
-    })
-    .await;
 }
 
 /// A controller asked for nothing that install.yaml does not grant it. What owners' service accounts ask is another matter.

@@ -8,7 +8,7 @@ use kube::Api;
 use test_support::{ControlPlane, eventually};
 
 use crate::LIMIT;
-use crate::rights::{kinds_may_be_watched, nothing_was_forbidden};
+use crate::rights::nothing_was_forbidden;
 
 const BLUEPRINTS: &str = r"
 apiVersion: carto.run/v1alpha1
@@ -88,9 +88,6 @@ async fn a_workload_hands_over_to_a_deliverable_and_sees_how_it_does() {
     let deliveries = installed_controller(&control_plane, DELIVERY_CONTROLLER)
         .await
         .unwrap();
-    for controller in [SUPPLY_CHAIN_CONTROLLER, DELIVERY_CONTROLLER] {
-        kinds_may_be_watched(&control_plane, controller).await;
-    }
     control_plane.apply_yaml(BLUEPRINTS).await.unwrap();
     control_plane.apply_yaml(WORKLOAD).await.unwrap();
     await_greeting(&control_plane, "Hello").await;
@@ -109,14 +106,22 @@ async fn a_workload_hands_over_to_a_deliverable_and_sees_how_it_does() {
     for controller in [SUPPLY_CHAIN_CONTROLLER, DELIVERY_CONTROLLER] {
         nothing_was_forbidden(&control_plane, controller);
     }
-    assert_eq!(
-        statuses_written_by(&control_plane, SUPPLY_CHAIN_CONTROLLER),
-        ["clustersupplychains", "workloads"]
-    );
-    assert_eq!(
-        statuses_written_by(&control_plane, DELIVERY_CONTROLLER),
-        ["clusterdeliveries", "deliverables"]
-    );
+    for (controller, kinds) in [
+        (
+            SUPPLY_CHAIN_CONTROLLER,
+            ["clustersupplychains", "workloads"],
+        ),
+        (DELIVERY_CONTROLLER, ["clusterdeliveries", "deliverables"]),
+    ] {
+        // A request is audited later than it is carried out.
+        let written = eventually("both statuses are written", LIMIT, async || {
+            let written = statuses_written_by(&control_plane, controller);
+            ensure!(written.len() >= kinds.len(), "{written:?}");
+            anyhow::Ok(Some(written))
+        })
+        .await;
+        assert_eq!(written, kinds);
+    }
 }
 
 async fn await_greeting(control_plane: &ControlPlane, text: &str) {
