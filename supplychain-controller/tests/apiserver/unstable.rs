@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use test_support::eventually;
 
@@ -63,7 +64,13 @@ async fn work_on_the_newest(stage: &Stage, round: u32) {
     if let Some(newest) = stage.all("v1", "ConfigMap").await.last() {
         let name = newest["metadata"]["name"].as_str().unwrap();
         let worked = json!({"metadata": {"labels": {"round": round.to_string()}}});
-        stage.edit("v1", "ConfigMap", name, worked).await;
+        let edited = stage
+            .api("v1", "ConfigMap")
+            .patch(name, &PatchParams::default(), &Patch::Merge(worked))
+            .await;
+        // One that has got another name may be deleted since it was listed.
+        let is_gone = |error: &kube::Error| matches!(error, kube::Error::Api(status) if status.is_not_found());
+        assert!(edited.as_ref().err().is_none_or(is_gone), "{edited:?}");
     }
 }
 
