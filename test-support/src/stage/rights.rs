@@ -5,15 +5,10 @@
     reason = "a test whose rights cannot be set has failed"
 )]
 
-use k8s_openapi::api::authorization::v1::{
-    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
-};
 use k8s_openapi::api::rbac::v1::PolicyRule;
-use kube::Api;
-use kube::api::PostParams;
 
-use super::{PATIENCE, Stage};
-use crate::eventually;
+use super::Stage;
+use crate::control_plane::service_account;
 
 impl Stage {
     /// The rights to what the tests stamp.
@@ -49,7 +44,7 @@ subjects: [{{kind: ServiceAccount, name: sa, namespace: {namespace}}}]
 
     /// Waits until the API server allows this to the service account of the tests, or does not any more.
     pub async fn until_may(&self, verb: &str, group: &str, resource: &str, allowed: bool) {
-        let account = format!("system:serviceaccount:{}:sa", self.namespace);
+        let account = service_account(&self.namespace, "sa");
         let asked = [verb, group, resource];
         self.until_user_may(&account, Some(&self.namespace), asked, allowed)
             .await;
@@ -65,30 +60,13 @@ subjects: [{{kind: ServiceAccount, name: sa, namespace: {namespace}}}]
     ) {
         let [verb, group, resource] = asked;
         let (plural, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-        let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
-        let review = SubjectAccessReview {
-            spec: SubjectAccessReviewSpec {
-                user: Some(user.to_owned()),
-                resource_attributes: Some(ResourceAttributes {
-                    namespace: namespace.map(str::to_owned),
-                    verb: Some(verb.to_owned()),
-                    group: Some(group.to_owned()),
-                    resource: Some(plural.to_owned()),
-                    subresource: Some(subresource.to_owned()),
-                    ..ResourceAttributes::default()
-                }),
-                ..SubjectAccessReviewSpec::default()
-            },
-            ..SubjectAccessReview::default()
-        };
-        let by_default = PostParams::default();
-        let what = format!("whether {user} may {verb} {resource} is {allowed}");
-        eventually(&what, PATIENCE, async || {
-            let answer = reviews.create(&by_default, &review).await?;
-            let is = answer.status.is_some_and(|status| status.allowed);
-            Ok::<_, kube::Error>((is == allowed).then_some(()))
-        })
-        .await;
+        let place = namespace.map_or(String::new(), |namespace| format!(" in {namespace}"));
+        let right = format!("{verb} {plural}.{group}/{subresource}{place}");
+        if allowed {
+            self.plane.until_it_may(user, &right).await;
+        } else {
+            self.plane.until_it_may_not(user, &right).await;
+        }
     }
 }
 
