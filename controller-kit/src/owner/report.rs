@@ -264,8 +264,9 @@ impl OwnerShell {
 
 /// What follows from a status that could not be written.
 pub(super) fn write_failed(error: &RequestError) -> Next {
-    // Gone: the deletion's event ends it. Replaced by a namesake: its own event starts that one.
-    if error.is(http::StatusCode::NOT_FOUND) {
+    // Gone: the deletion's event ends it. Replaced by a namesake: its own event starts that one. Any other 404 is of the
+    // path, while the API server starts or a version goes: no event tells when it is served again.
+    if error.is_missing_object() {
         return Next::Done;
     }
     warn!(error = %error, "failed to update status");
@@ -338,7 +339,83 @@ pub(super) fn next(retry: Retry, again: Option<Duration>) -> Next {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use http::{Request, Response, StatusCode};
+    use kube::client::Body;
+    use tower_test::mock;
+
     use super::*;
+    use crate::cluster::Cluster;
+    use crate::metrics::Metrics;
+    use crate::shutdown::Tasks;
+    use crate::wiring::{self, Environment, Settings};
+    use crate::ytt::MemoryLimit;
+
+    /// What follows where the API server answers the write of a status so.
+    async fn after_answer(code: StatusCode, answer: &str) -> Next {
+        let (service, mut server) = mock::pair::<Request<Body>, Response<Body>>();
+        let client = kube::Client::new(service, "default");
+        let (metrics, tasks) = (Arc::new(Metrics::new()), Tasks::new());
+        let settings = Settings {
+            kind: realizer::Family::SupplyChain.into(),
+            concurrency: 1,
+            field_manager: "carto-supplychain",
+        };
+        let environment = Environment {
+            cluster: &Cluster::new(client.clone(), client, metrics.clone()),
+            metrics: &metrics,
+            tasks: &tasks,
+            ytt: Path::new("ytt"),
+            ytt_memory: MemoryLimit::new(0).unwrap(),
+        };
+        let shell = wiring::shell(settings, environment);
+        let (namespace, name) = (
+            NamespaceName::try_from("dev").unwrap(),
+            ObjectName::try_from("app").unwrap(),
+        );
+        let owner = Subject {
+            namespace: &namespace,
+            name: &name,
+            uid: "u",
+            object: &json!({"metadata": {"namespace": "dev", "name": "app", "uid": "u"}}),
+            ready: ConditionStatus::Unknown,
+        };
+        let outcome = Outcome {
+            status: json!({"observedGeneration": 1}),
+            changed: true,
+            events: Vec::new(),
+            retry: Retry::AwaitChange,
+            removals: Vec::new(),
+            again: None,
+            write_now: true,
+            ready: ConditionStatus::True,
+            reason: "Ready".to_owned(),
+        };
+        let key = OwnerKey::new("dev", "app");
+        let realized = Realized::unrealized(outcome, Vec::new());
+        let answering = async {
+            let (request, send) = server.next_request().await.unwrap();
+            assert_eq!(request.method(), http::Method::PATCH);
+            let body = Body::from(answer.as_bytes().to_vec());
+            send.send_response(Response::builder().status(code).body(body).unwrap());
+        };
+        tokio::join!(shell.report(&key, owner, realized, 0), answering).0
+    }
+
+    #[tokio::test]
+    async fn a_status_is_written_again_unless_its_object_is_gone() {
+        let gone = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "reason": "NotFound",
+            "message": "workloads.carto.run \"app\" not found", "details": {"name": "app", "group": "carto.run", "kind": "workloads"}}"#;
+        assert_eq!(after_answer(StatusCode::NOT_FOUND, gone).await, Next::Done);
+        let withdrawn = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "reason": "NotFound",
+            "message": "the server could not find the requested resource", "details": {}}"#;
+        for of_the_path in ["404 page not found\n", withdrawn] {
+            let next = after_answer(StatusCode::NOT_FOUND, of_the_path).await;
+            assert_eq!(next, Next::Backoff, "{of_the_path}");
+        }
+    }
 
     #[test]
     fn a_status_waits_longer_while_many_owners_move() {
