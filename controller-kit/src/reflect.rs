@@ -5,7 +5,7 @@
 //! must not stop the watch, and whoever needs it can say what is wrong with it.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
@@ -52,17 +52,53 @@ pub fn version_of(object: &Value) -> u64 {
 
 /// A store fed by a watch.
 pub struct Reflector<E> {
-    entries: RwLock<HashMap<ObjectKey, Arc<E>>>,
-    /// While a listing is under way, the keys of the replies that came since it began.
-    overlaid: Mutex<Option<HashSet<ObjectKey>>>,
+    kept: RwLock<Kept<E>>,
     synced: signal::Sender<bool>,
+}
+
+/// What a watch and replies to our own writes change, under one lock: each looks at what the other has put here.
+struct Kept<E> {
+    entries: HashMap<ObjectKey, Arc<E>>,
+    /// While a listing is under way, the keys of the replies that came since it began.
+    overlaid: Option<HashSet<ObjectKey>>,
+}
+
+/// What shows an object.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    Reply,
+    Watch,
+    Listing,
+}
+
+impl<E: Entry> Kept<E> {
+    /// Whether an object in this version says nothing new: the echo of our own write, or what was there before it.
+    fn has_passed(&self, key: &ObjectKey, version: u64, source: Source) -> bool {
+        let Some(held) = self.entries.get(key).map(|held| held.version()) else {
+            // A reply that comes after the deletion leaves no ghost.
+            return source == Source::Reply;
+        };
+        match source {
+            Source::Watch | Source::Listing if held == 0 => false,
+            Source::Reply | Source::Watch => held >= version,
+            // A listing shows what there is, whatever was kept before it: versions go back when etcd is restored.
+            Source::Listing => held == version || (held > version && self.is_overlaid(key)),
+        }
+    }
+
+    fn is_overlaid(&self, key: &ObjectKey) -> bool {
+        let overlaid = self.overlaid.as_ref();
+        overlaid.is_some_and(|overlaid| overlaid.contains(key))
+    }
 }
 
 impl<E: Entry> Default for Reflector<E> {
     fn default() -> Self {
         Self {
-            entries: RwLock::default(),
-            overlaid: Mutex::default(),
+            kept: RwLock::new(Kept {
+                entries: HashMap::new(),
+                overlaid: None,
+            }),
             synced: signal::Sender::new(false),
         }
     }
@@ -71,12 +107,13 @@ impl<E: Entry> Default for Reflector<E> {
 impl<E: Entry> Reflector<E> {
     /// The entry with this key.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<E>> {
-        self.read().get(key).cloned()
+        self.read().entries.get(key).cloned()
     }
 
     /// All entries, in no particular order.
     pub fn all(&self) -> Vec<(ObjectKey, Arc<E>)> {
         self.read()
+            .entries
             .iter()
             .map(|(key, entry)| (key.clone(), entry.clone()))
             .collect()
@@ -84,7 +121,7 @@ impl<E: Entry> Reflector<E> {
 
     /// Number of entries.
     pub fn len(&self) -> usize {
-        self.read().len()
+        self.read().entries.len()
     }
 
     /// Whether there is none.
@@ -104,18 +141,7 @@ impl<E: Entry> Reflector<E> {
 
     /// Takes the reply to our own write, unless the watch has passed it.
     pub(crate) fn overlay(&self, object: Value) {
-        let key = key_of(&object);
-        let mut entries = self.write();
-        let Some(held) = entries.get(&key) else {
-            return;
-        };
-        if held.version() < version_of(&object) {
-            let entry = Arc::new(E::build(object, Some(held)));
-            if let Some(overlaid) = &mut *self.overlaid() {
-                overlaid.insert(key.clone());
-            }
-            entries.insert(key, entry);
-        }
+        self.put(&key_of(&object), object, Source::Reply);
     }
 
     /// Follows the events until cancelled; `changed` is told about every change, after it is kept.
@@ -138,41 +164,29 @@ impl<E: Entry> Reflector<E> {
                 Some(Err(error)) => trouble.log(&error),
                 Some(Ok(Event::Init)) => {
                     listed.clear();
-                    *self.overlaid() = Some(HashSet::new());
+                    self.write().overlaid = Some(HashSet::new());
                 }
                 Some(Ok(Event::InitApply(object))) => {
-                    let key = key_of(&object);
-                    // A listing shows what there is, whatever was kept before it: versions go back when etcd is restored.
-                    let newest = !self.is_overlaid(&key);
-                    listed.insert(key);
-                    self.keep(object, newest, self.is_synced(), &changed);
+                    listed.insert(key_of(&object));
+                    self.keep(object, Source::Listing, &|change: Change<'_, E>| {
+                        if self.is_synced() {
+                            changed(change);
+                        }
+                    });
                 }
                 Some(Ok(Event::InitDone)) => {
                     trouble.end();
                     self.end_listing(&std::mem::take(&mut listed), &changed);
                 }
-                Some(Ok(Event::Apply(object))) => self.keep(object, false, true, &changed),
+                Some(Ok(Event::Apply(object))) => self.keep(object, Source::Watch, &changed),
                 Some(Ok(Event::Delete(object))) => self.drop_key(&key_of(&object), &changed),
             }
         }
     }
 
-    /// Keeps what a watch or a listing shows; `newest` if it is known to be newer than what is kept.
-    fn keep(&self, object: Value, newest: bool, tell: bool, changed: &impl Fn(Change<'_, E>)) {
+    fn keep(&self, object: Value, source: Source, changed: &impl Fn(Change<'_, E>)) {
         let key = key_of(&object);
-        let before = self.get(&key);
-        let version = version_of(&object);
-        // The echo of our own write, already overlaid.
-        let is_passed = |before: u64| before == version || (before > version && !newest);
-        if before
-            .as_ref()
-            .is_some_and(|before| before.version() != 0 && is_passed(before.version()))
-        {
-            return;
-        }
-        let after = Arc::new(E::build(object, before.as_deref()));
-        self.write().insert(key.clone(), after.clone());
-        if tell {
+        if let Some((before, after)) = self.put(&key, object, source) {
             changed(Change {
                 key: &key,
                 before: before.as_ref(),
@@ -181,8 +195,39 @@ impl<E: Entry> Reflector<E> {
         }
     }
 
+    /// Puts an object here unless what is here has passed it. Returns what was here and what is now.
+    ///
+    /// Building takes its time, and nobody waits for it: what came meanwhile is looked at again under the lock.
+    fn put(
+        &self,
+        key: &ObjectKey,
+        object: Value,
+        source: Source,
+    ) -> Option<(Option<Arc<E>>, Arc<E>)> {
+        let version = version_of(&object);
+        let previous = {
+            let kept = self.read();
+            if kept.has_passed(key, version, source) {
+                return None;
+            }
+            kept.entries.get(key).cloned()
+        };
+        let after = Arc::new(E::build(object, previous.as_deref()));
+        let mut kept = self.write();
+        if kept.has_passed(key, version, source) {
+            return None;
+        }
+        if source == Source::Reply
+            && let Some(overlaid) = &mut kept.overlaid
+        {
+            overlaid.insert(key.clone());
+        }
+        let before = kept.entries.insert(key.clone(), after.clone());
+        Some((before, after))
+    }
+
     fn drop_key(&self, key: &ObjectKey, changed: &impl Fn(Change<'_, E>)) {
-        let before = self.write().remove(key);
+        let before = self.write().entries.remove(key);
         changed(Change {
             key,
             before: before.as_ref(),
@@ -191,13 +236,12 @@ impl<E: Entry> Reflector<E> {
     }
 
     fn end_listing(&self, listed: &HashSet<ObjectKey>, changed: &impl Fn(Change<'_, E>)) {
-        let gone: Vec<ObjectKey> = self
-            .read()
-            .keys()
-            .filter(|key| !listed.contains(*key))
-            .cloned()
-            .collect();
-        *self.overlaid() = None;
+        let gone: Vec<ObjectKey> = {
+            let mut kept = self.write();
+            kept.overlaid = None;
+            let unlisted = kept.entries.keys().filter(|key| !listed.contains(*key));
+            unlisted.cloned().collect()
+        };
         for key in gone {
             self.drop_key(&key, changed);
         }
@@ -213,23 +257,12 @@ impl<E: Entry> Reflector<E> {
         }
     }
 
-    fn is_overlaid(&self, key: &ObjectKey) -> bool {
-        let overlaid = self.overlaid();
-        overlaid
-            .as_ref()
-            .is_some_and(|overlaid| overlaid.contains(key))
+    fn read(&self) -> RwLockReadGuard<'_, Kept<E>> {
+        self.kept.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn overlaid(&self) -> MutexGuard<'_, Option<HashSet<ObjectKey>>> {
-        self.overlaid.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, HashMap<ObjectKey, Arc<E>>> {
-        self.entries.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> std::sync::RwLockWriteGuard<'_, HashMap<ObjectKey, Arc<E>>> {
-        self.entries.write().unwrap_or_else(PoisonError::into_inner)
+    fn write(&self) -> RwLockWriteGuard<'_, Kept<E>> {
+        self.kept.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -423,6 +456,9 @@ fn advice(error: &watcher::Error) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::sync::Mutex;
+
     use super::*;
     use serde_json::json;
 
@@ -457,10 +493,22 @@ mod tests {
         assert!(told(&mut trouble, &denied));
     }
 
-    struct Kept(u64, String);
+    struct Seen(u64, String);
 
-    impl Entry for Kept {
+    thread_local! {
+        /// What happens while the next entry is built, as if another thread had done it.
+        static MEANWHILE: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+    }
+
+    fn meanwhile(happens: impl FnOnce() + 'static) {
+        MEANWHILE.set(Some(Box::new(happens)));
+    }
+
+    impl Entry for Seen {
         fn build(object: Value, _: Option<&Self>) -> Self {
+            if let Some(happens) = MEANWHILE.take() {
+                happens();
+            }
             Self(
                 version_of(&object),
                 object["data"].as_str().unwrap_or("malformed").to_owned(),
@@ -485,11 +533,11 @@ mod tests {
         begin.into_iter().chain(shown).chain(end).collect()
     }
 
-    async fn changes(events: Vec<Event<Value>>, reflector: &Arc<Reflector<Kept>>) -> Vec<String> {
+    async fn changes(events: Vec<Event<Value>>, reflector: &Arc<Reflector<Seen>>) -> Vec<String> {
         let seen = Mutex::new(Vec::new());
         let stream: Events = futures::stream::iter(events.into_iter().map(Ok)).boxed();
-        let note = |change: Change<'_, Kept>| {
-            let text = |entry: Option<&Arc<Kept>>| {
+        let note = |change: Change<'_, Seen>| {
+            let text = |entry: Option<&Arc<Seen>>| {
                 entry.map_or_else(|| "-".to_owned(), |entry| entry.1.clone())
             };
             seen.lock().unwrap().push(format!(
@@ -510,7 +558,7 @@ mod tests {
 
     #[tokio::test]
     async fn changes_are_told_once_the_first_listing_is_complete() {
-        let reflector = Arc::new(Reflector::<Kept>::default());
+        let reflector = Arc::new(Reflector::<Seen>::default());
         let first = listing([object("a", 1, json!("x")), object("b", 2, json!(5))]);
         assert_eq!(changes(first, &reflector).await, ["a ->x", "b ->malformed"]);
         assert!(reflector.is_synced());
@@ -523,7 +571,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_echo_of_an_overlaid_write_is_no_change() {
-        let reflector = Arc::new(Reflector::<Kept>::default());
+        let reflector = Arc::new(Reflector::<Seen>::default());
         changes(listing([object("a", 1, json!("x"))]), &reflector).await;
         reflector.overlay(object("a", 4, json!("ours")));
         assert!(
@@ -554,7 +602,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_listing_after_a_restore_takes_back_what_was_lost() {
-        let reflector = Arc::new(Reflector::<Kept>::default());
+        let reflector = Arc::new(Reflector::<Seen>::default());
         let first = listing([object("a", 80, json!("lost")), object("b", 81, json!("b"))]);
         changes(first, &reflector).await;
         let second = listing([
@@ -568,7 +616,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_listing_does_not_undo_what_was_written_while_it_was_under_way() {
-        let reflector = Arc::new(Reflector::<Kept>::default());
+        let reflector = Arc::new(Reflector::<Seen>::default());
         let first = listing([object("a", 5, json!("x"))]);
         changes(first, &reflector).await;
         let (events, listing) = futures::channel::mpsc::unbounded();
@@ -579,7 +627,7 @@ mod tests {
             |_| {},
         ));
         events.unbounded_send(Event::Init).unwrap();
-        let begun = async || reflector.overlaid().is_some();
+        let begun = async || reflector.read().overlaid.is_some();
         test_support::eventually(
             "the listing begins",
             std::time::Duration::from_mins(1),
@@ -596,5 +644,47 @@ mod tests {
         drop(events);
         following.join_next().await.unwrap().unwrap();
         assert_eq!(reflector.get(&ObjectKey::new("", "a")).unwrap().1, "ours");
+    }
+
+    #[tokio::test]
+    async fn what_comes_while_an_older_object_is_built_stays() {
+        let reflector = Arc::new(Reflector::<Seen>::default());
+        let held = || reflector.get(&ObjectKey::new("", "a")).unwrap().1.clone();
+        changes(listing([object("a", 1, json!("x"))]), &reflector).await;
+        // A reply, while the watch builds what was there before it.
+        let replied = reflector.clone();
+        meanwhile(move || replied.overlay(object("a", 3, json!("ours"))));
+        let older = vec![Event::Apply(object("a", 2, json!("older")))];
+        assert!(changes(older, &reflector).await.is_empty());
+        assert_eq!(held(), "ours");
+        // The same while a listing builds it.
+        let replied = reflector.clone();
+        meanwhile(move || replied.overlay(object("a", 5, json!("ours again"))));
+        assert!(
+            changes(listing([object("a", 4, json!("listed"))]), &reflector)
+                .await
+                .is_empty()
+        );
+        assert_eq!(held(), "ours again");
+        // What the watch shows, while an older reply is built.
+        let watched = reflector.clone();
+        meanwhile(move || watched.keep(object("a", 7, json!("theirs")), Source::Watch, &|_| {}));
+        reflector.overlay(object("a", 6, json!("late")));
+        assert_eq!(held(), "theirs");
+        // Its deletion, too.
+        let watched = reflector.clone();
+        meanwhile(move || watched.drop_key(&ObjectKey::new("", "a"), &|_| {}));
+        reflector.overlay(object("a", 8, json!("ghost")));
+        assert!(reflector.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_change_is_told_from_what_it_replaced() {
+        let reflector = Arc::new(Reflector::<Seen>::default());
+        changes(listing([object("a", 1, json!("x"))]), &reflector).await;
+        let replied = reflector.clone();
+        meanwhile(move || replied.overlay(object("a", 2, json!("ours"))));
+        let newer = vec![Event::Apply(object("a", 3, json!("theirs")))];
+        assert_eq!(changes(newer, &reflector).await, ["a ours>theirs"]);
     }
 }
