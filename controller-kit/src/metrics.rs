@@ -43,6 +43,8 @@ pub enum EventOutcome {
     RateLimited,
     /// The API server did not take it.
     Failed,
+    /// Left out: the process ended before.
+    Shutdown,
 }
 
 impl EventOutcome {
@@ -53,6 +55,7 @@ impl EventOutcome {
             Self::QueueFull => "queue_full",
             Self::RateLimited => "rate_limited",
             Self::Failed => "failed",
+            Self::Shutdown => "shutdown",
         }
     }
 }
@@ -210,7 +213,7 @@ impl Metrics {
             ytt_runs: build.counters("carto_ytt_runs_total", "ytt renderings.", &["outcome"]),
             events: build.counters(
                 "carto_events_total",
-                "Events for kubectl describe; queue_full and rate_limited were left out.",
+                "Events for kubectl describe; queue_full, rate_limited and shutdown were left out.",
                 &["outcome"],
             ),
             webhook_requests: build.counters(

@@ -1,4 +1,5 @@
-//! Stopping in order: a signal cancels one token, all tasks are joined, and a deadline bounds the wait.
+//! Stopping in order: a signal cancels one token, and work ends; then all tasks are joined, which cancels a second token for
+//! those that work may still need, and a deadline bounds the wait.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -39,6 +40,7 @@ pub struct Tasks {
 #[derive(Default)]
 struct Inner {
     token: CancellationToken,
+    ending: CancellationToken,
     tracker: TaskTracker,
     alive: Mutex<BTreeMap<&'static str, usize>>,
     panicked: AtomicBool,
@@ -56,7 +58,12 @@ impl Tasks {
         &self.inner.token
     }
 
-    /// Starts a task. It must end soon after [`Self::token`] is cancelled. If it panics, the whole
+    /// Cancelled when the tasks are joined: nothing is under way any more that could need a task.
+    pub fn ending(&self) -> &CancellationToken {
+        &self.inner.ending
+    }
+
+    /// Starts a task. It must end soon after [`Self::token`] is cancelled, or [`Self::ending`] where work needs it. If it panics, the whole
     /// process stops: a controller whose watch is gone does nothing and says nothing.
     pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let inner = self.inner.clone();
@@ -70,11 +77,12 @@ impl Tasks {
         self.inner.tracker.spawn(watched);
     }
 
-    /// Waits for all tasks, at most `deadline`; call it after cancelling the token.
+    /// Waits for all tasks, at most `deadline`; call it after cancelling the token, when work has returned.
     ///
     /// # Errors
     /// If a task panicked or does not end: infrastructure, the process is to exit with a failure.
     pub async fn join(&self, deadline: Duration) -> Result<(), ShutdownError> {
+        self.inner.ending.cancel();
         self.inner.tracker.close();
         if tokio::time::timeout(deadline, self.inner.tracker.wait())
             .await

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
 use super::Happening;
+use crate::metrics::EventOutcome;
 
 /// What waits, by namespace; first in, first out within each. Pure.
 pub(super) struct Turns<T> {
@@ -114,13 +115,15 @@ impl Lane {
         }
     }
 
-    /// Never waits. Returns the event that was left out, this or another, if one was.
+    /// Never waits. Returns why an event was left out, this or another, if one was.
     #[must_use]
-    pub(super) fn push(&self, happening: Happening) -> Option<Happening> {
+    pub(super) fn push(&self, happening: Happening) -> Option<EventOutcome> {
         let namespace = happening.involved.namespace.clone();
         let left_out = match &mut *self.lock() {
-            Some(turns) => turns.push(&namespace, happening),
-            None => Some(happening),
+            Some(turns) => turns
+                .push(&namespace, happening)
+                .map(|_| EventOutcome::QueueFull),
+            None => Some(EventOutcome::Shutdown),
         };
         self.arrived.notify_one();
         left_out
@@ -136,9 +139,14 @@ impl Lane {
         }
     }
 
-    /// Takes no more. Returns how many were left.
-    pub(super) fn close(&self) -> usize {
-        self.lock().take().map_or(0, |turns| turns.len())
+    /// Takes no more. Returns what still waits, in turn.
+    pub(super) fn close(&self) -> Vec<Happening> {
+        let Some(mut turns) = self.lock().take() else {
+            return Vec::new();
+        };
+        let mut waiting = Vec::with_capacity(turns.len());
+        waiting.extend(std::iter::from_fn(|| turns.pop()));
+        waiting
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Turns<Happening>>> {

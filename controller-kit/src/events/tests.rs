@@ -5,9 +5,11 @@ use http_body_util::BodyExt as _;
 use kube::client::Body;
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use tokio::task::JoinSet;
 use tower_test::mock::{self, Handle};
 
 use super::series::Request as Decision;
+use super::series::Series;
 use super::*;
 
 const START: i64 = 1_800_000_000;
@@ -407,6 +409,99 @@ async fn what_waits_at_shutdown_is_still_sent() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_ends_after_the_signal_is_still_told() {
+    let mut scene = scene(&one_writer());
+    scene.tasks.token().cancel();
+    // A reconcile may take as long as `--shutdown-seconds` to end.
+    tokio::time::advance(Duration::from_secs(20)).await;
+    scene.record("app", "m");
+    assert_eq!(scene.answer(StatusCode::CREATED).await.2["message"], "m");
+    scene.stop().await;
+    assert_eq!(
+        (scene.counted("created"), scene.counted("queue_full")),
+        (1, 0)
+    );
+}
+
+/// Answers every request after `latency`, however many come at once. Returns the messages in the order in which they came.
+async fn serve(
+    mut server: Handle<Request<Body>, Response<Body>>,
+    latency: Duration,
+) -> Vec<String> {
+    let mut messages = Vec::new();
+    let mut answers = JoinSet::new();
+    while let Some((request, send)) = server.next_request().await {
+        let body = request.into_body().collect().await.unwrap().to_bytes();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        messages.push(body["message"].as_str().unwrap_or("counted").to_owned());
+        answers.spawn(async move {
+            tokio::time::sleep(latency).await;
+            let event = json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "x"}, "involvedObject": {}});
+            let response = Response::builder().status(StatusCode::CREATED);
+            send.send_response(response.body(Body::from(event.to_string().into_bytes())).unwrap());
+        });
+    }
+    messages
+}
+
+/// Ends the process; what the server was told meanwhile, how long it took, and the metrics.
+async fn end(scene: Scene, latency: Duration) -> (Vec<String>, Duration, String) {
+    let Scene {
+        recorder,
+        server,
+        metrics,
+        tasks,
+        ..
+    } = scene;
+    let start = tokio::time::Instant::now();
+    let ending = async move {
+        // One is under way.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        tasks.token().cancel();
+        tasks.join(Duration::from_mins(1)).await.unwrap();
+        drop(recorder);
+    };
+    let (messages, ()) = tokio::join!(serve(server, latency), ending);
+    let text = String::from_utf8(metrics.render()).unwrap();
+    (messages, start.elapsed(), text)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_leaves_before_the_process_ends() {
+    let mut settings = one_writer();
+    settings.queue_per_namespace = settings.queue;
+    let waiting = settings.queue;
+    let scene = scene(&settings);
+    for number in 0..waiting {
+        scene.record(&format!("app{}", number / 20), &format!("m{number}"));
+    }
+    let (messages, took, metrics) = end(scene, Duration::from_millis(9)).await;
+    assert!(took < settings.flush, "{took:?}");
+    assert_eq!(messages.len(), waiting);
+    let all = format!("carto_events_total{{outcome=\"created\"}} {waiting}");
+    assert!(metrics.contains(&all), "{metrics}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_last_events_of_an_owner_keep_their_order_and_count_up() {
+    let scene = scene(&one_writer());
+    for number in 0..200 {
+        // Every fifth of an owner is the first again.
+        let message = if number % 10 == 8 { 0 } else { number };
+        scene.record(&format!("app{}", number % 2), &format!("m{message}"));
+    }
+    let (messages, ..) = end(scene, Duration::from_millis(5)).await;
+    let odd: Vec<usize> = messages
+        .iter()
+        .filter_map(|message| message.strip_prefix('m')?.parse().ok())
+        .filter(|number: &usize| !number.is_multiple_of(2))
+        .collect();
+    // An owner may send 25.
+    assert_eq!(odd, (0..25).map(|index| 2 * index + 1).collect::<Vec<_>>());
+    assert!(messages.iter().any(|message| message == "counted"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_hangs_does_not_hold_up_the_shutdown() {
     let mut scene = scene(&one_writer());
     for number in 0..3 {
@@ -415,11 +510,16 @@ async fn a_server_that_hangs_does_not_hold_up_the_shutdown() {
     let hanging = scene.server.next_request().await.unwrap();
     let start = tokio::time::Instant::now();
     scene.stop().await;
-    assert_eq!(start.elapsed(), Duration::from_secs(2));
+    assert_eq!(start.elapsed(), EventSettings::default().flush);
     assert_eq!(
-        scene.counted("failed"),
-        2,
-        "what was left in the queue is counted"
+        scene.counted("shutdown"),
+        3,
+        "what was not answered is counted"
+    );
+    scene.record("app", "too late");
+    assert_eq!(
+        (scene.counted("shutdown"), scene.counted("queue_full")),
+        (4, 0)
     );
     drop(hanging);
 }

@@ -1,20 +1,25 @@
-//! Sends events, one request at a time.
+//! Sends events: one request at a time while the process works, several at once when it ends.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::join_all;
 use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
-use tracing::debug;
+use tracing::{debug, warn};
 
-use super::Happening;
 use super::lane::Lane;
 use super::pace::Pace;
 use super::series::{Counted, Created, Request, Series};
+use super::{EventSettings, Happening};
 use crate::metrics::{EventOutcome, Metrics};
 
 /// Waits before each further try, when the API server is unreachable or overloaded.
@@ -23,70 +28,121 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) struct Writer {
     client: kube::Client,
-    series: Series,
-    pace: Pace,
+    series: Mutex<Series>,
+    pace: Mutex<Pace>,
     metrics: Arc<Metrics>,
     flush: Duration,
+    flush_at_once: usize,
+}
+
+/// The event that was being sent when the process began to end, and whose it is.
+struct UnderWay<'w> {
+    owner: String,
+    sending: Pin<Box<dyn Future<Output = ()> + Send + 'w>>,
 }
 
 impl Writer {
     pub(super) fn new(
         client: kube::Client,
-        series: Series,
-        pace: Pace,
+        settings: &EventSettings,
         metrics: Arc<Metrics>,
-        flush: Duration,
+        now: Instant,
     ) -> Self {
+        let pace = Pace::new(settings.per_second, settings.head_start, now);
         Self {
             client,
-            series,
-            pace,
+            series: Mutex::new(Series::new(settings)),
+            pace: Mutex::new(pace),
             metrics,
-            flush,
+            flush: settings.flush,
+            flush_at_once: settings.flush_at_once.max(1),
         }
     }
 
-    /// Sends until `shutdown`; then what already waits, for a short time.
-    pub(super) async fn run(mut self, lane: Arc<Lane>, shutdown: CancellationToken) {
-        let flush = self.flush;
-        let deadline = async {
-            shutdown.cancelled().await;
-            tokio::time::sleep(flush).await;
-        };
-        tokio::select! {
-            biased;
-            () = self.drain(&lane, &shutdown) => {}
-            () = deadline => {}
+    /// Sends until `ending`; then what waits, without pacing and several at once, for a short time.
+    pub(super) async fn run(self, lane: Arc<Lane>, ending: CancellationToken) {
+        let under_way = self.work(&lane, &ending).await;
+        let waiting = lane.close();
+        let unsent = AtomicUsize::new(waiting.len() + usize::from(under_way.is_some()));
+        let all = join_all(self.couriers(waiting, under_way, &unsent));
+        if tokio::time::timeout(self.flush, all).await.is_ok() {
+            return;
         }
-        for _ in 0..lane.close() {
-            self.metrics.event(EventOutcome::Failed);
+        let unsent = unsent.into_inner();
+        for _ in 0..unsent {
+            self.metrics.event(EventOutcome::Shutdown);
         }
+        warn!(
+            events = unsent,
+            "the process ends before these events are sent"
+        );
     }
 
-    /// Ends when the lane is empty after shutdown.
-    async fn drain(&mut self, lane: &Lane, shutdown: &CancellationToken) {
+    /// Sends one after the other. Returns the one that is not sent yet when `ending` comes.
+    async fn work<'w>(&'w self, lane: &Lane, ending: &CancellationToken) -> Option<UnderWay<'w>> {
         loop {
             let happening = tokio::select! {
                 biased;
+                () = ending.cancelled() => return None,
                 happening = lane.next() => happening,
-                () = shutdown.cancelled() => return,
             };
-            let outcome = self.send(&happening).await;
-            self.metrics.event(outcome);
+            let owner = happening.involved.uid.clone();
+            let mut sending = async move { self.deliver(&happening, true).await }.boxed();
+            tokio::select! {
+                biased;
+                () = &mut sending => {}
+                () = ending.cancelled() => return Some(UnderWay { owner, sending }),
+            }
         }
     }
 
-    async fn send(&mut self, happening: &Happening) -> EventOutcome {
-        let outcome = match self.series.admit(happening) {
-            Request::RateLimited => return EventOutcome::RateLimited,
-            Request::Create(created) => {
-                self.turn().await;
-                self.create(created).await
+    /// Each sends the events of its owners in their order; whoever is slow holds up only these.
+    fn couriers<'w>(
+        &'w self,
+        waiting: Vec<Happening>,
+        under_way: Option<UnderWay<'w>>,
+        unsent: &'w AtomicUsize,
+    ) -> impl Iterator<Item = impl Future<Output = ()> + Send + 'w> + 'w {
+        let mut couriers: Vec<(Option<UnderWay<'w>>, Vec<Happening>)> = Vec::new();
+        couriers.resize_with(self.flush_at_once, Default::default);
+        let mut of_owner: HashMap<String, usize> = HashMap::new();
+        if let Some(under_way) = under_way {
+            of_owner.insert(under_way.owner.clone(), 0);
+            couriers[0].0 = Some(under_way);
+        }
+        for happening in waiting {
+            let next = of_owner.len() % couriers.len();
+            let index = *of_owner
+                .entry(happening.involved.uid.clone())
+                .or_insert(next);
+            couriers[index].1.push(happening);
+        }
+        couriers.into_iter().map(move |(first, rest)| async move {
+            if let Some(first) = first {
+                first.sending.await;
+                unsent.fetch_sub(1, Ordering::Relaxed);
             }
-            Request::Count(counted) => {
-                self.turn().await;
-                self.count(happening, counted).await
+            for happening in rest {
+                self.deliver(&happening, false).await;
+                unsent.fetch_sub(1, Ordering::Relaxed);
             }
+        })
+    }
+
+    async fn deliver(&self, happening: &Happening, paced: bool) {
+        let outcome = self.send(happening, paced).await;
+        self.metrics.event(outcome);
+    }
+
+    async fn send(&self, happening: &Happening, paced: bool) -> EventOutcome {
+        let request = self.series().admit(happening);
+        if paced && request != Request::RateLimited {
+            self.turn().await;
+        }
+        let outcome = match request {
+            Request::RateLimited => Ok(EventOutcome::RateLimited),
+            Request::Create(created) => self.create(created).await,
+            Request::Count(counted) => self.count(happening, counted).await,
         };
         outcome.unwrap_or_else(|error| {
             debug!(reason = happening.reason, error = %error, "event not sent");
@@ -95,20 +151,25 @@ impl Writer {
     }
 
     /// Only what is sent takes from the pace.
-    async fn turn(&mut self) {
-        tokio::time::sleep(self.pace.take(Instant::now())).await;
+    async fn turn(&self) {
+        let wait = locked(&self.pace).take(Instant::now());
+        tokio::time::sleep(wait).await;
     }
 
-    async fn create(&mut self, created: Created) -> Result<EventOutcome, kube::Error> {
+    fn series(&self) -> MutexGuard<'_, Series> {
+        locked(&self.series)
+    }
+
+    async fn create(&self, created: Created) -> Result<EventOutcome, kube::Error> {
         let sent = self.try_create(&created).await;
         if sent.is_err() {
-            self.series.forget(&created.key);
+            self.series().forget(&created.key);
         }
         sent.map(|()| EventOutcome::Created)
     }
 
     async fn count(
-        &mut self,
+        &self,
         happening: &Happening,
         counted: Counted,
     ) -> Result<EventOutcome, kube::Error> {
@@ -116,8 +177,9 @@ impl Writer {
             Ok(()) => Ok(EventOutcome::Counted),
             // Events live for an hour.
             Err(kube::Error::Api(status)) if status.is_not_found() => {
-                self.series.forget(&counted.key);
-                match self.series.admit(happening) {
+                self.series().forget(&counted.key);
+                let again = self.series().admit(happening);
+                match again {
                     Request::Create(created) => self.create(created).await,
                     Request::Count(_) | Request::RateLimited => Ok(EventOutcome::RateLimited),
                 }
@@ -144,6 +206,10 @@ impl Writer {
     fn api(&self, namespace: &str) -> Api<Event> {
         Api::namespaced(self.client.clone(), namespace)
     }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 async fn with_retries<C>(call: impl Fn() -> C) -> Result<(), kube::Error>

@@ -18,6 +18,7 @@ mod ownership;
 mod rights;
 mod robustness;
 mod secrets;
+mod shutdown;
 mod takeover;
 mod unchanged;
 mod unstable;
