@@ -228,12 +228,17 @@ impl<'a> RunConclusion<'a> {
             }
             None => conditions.add(template, ConditionStatus::True, &Reason::Ready, ""),
         }
-        if let Some((_, health)) = &self.latest {
+        if let Some(Health {
+            status,
+            reason,
+            message,
+        }) = self.health_of_run()
+        {
             conditions.add(
                 ConditionType::StampedObjectCondition,
-                health.status,
-                &health.reason,
-                health.message.clone(),
+                status,
+                &reason,
+                message,
             );
         }
         conditions.derive_ready();
@@ -244,6 +249,24 @@ impl<'a> RunConclusion<'a> {
         };
         extras.add(&mut conditions);
         conditions.finish()
+    }
+
+    /// Of the run that was submitted last. Without one nothing is known, and that is said, too, unless the walk ended before
+    /// anything was asked for: lists are compared by position.
+    fn health_of_run(&self) -> Option<Health> {
+        let has_no_identity = matches!(
+            self.error,
+            Some(RunError::NotRun(
+                NotRun::ServiceAccount(_)
+                    | NotRun::ServiceAccountToken(_)
+                    | NotRun::ClientBuilder(_)
+            ))
+        );
+        match &self.latest {
+            Some((_, health)) => Some(health.clone()),
+            None if has_no_identity => None,
+            None => Some(unknown()),
+        }
     }
 
     fn shown_run(&self) -> Shown {
@@ -299,9 +322,10 @@ fn mirrored(template: &RunTemplate, run: &Observed) -> Health {
         || api_types::condition::ObservedCondition::all_of(&run.object)
             .iter()
             .any(|condition| condition.type_ == "Succeeded");
-    if says_something {
-        return health;
-    }
+    if says_something { health } else { unknown() }
+}
+
+fn unknown() -> Health {
     Health {
         status: ConditionStatus::Unknown,
         reason: Reason::Unknown,
