@@ -22,8 +22,8 @@ pub(crate) enum ErrorKind {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum StepError {
     #[error(
-        "error matching against template option [{option}] for resource [{resource}] in supply chain [{blueprint}]: \
-         {cause}"
+        "get template name from resource: find matching template option: error matching against template option \
+         [{option}] for resource [{resource}] in supply chain [{blueprint}]: {cause}"
     )]
     ResolveOption {
         option: String,
@@ -33,8 +33,8 @@ pub(crate) enum StepError {
     },
 
     #[error(
-        "expected exactly 1 option to match, found [{}] matching options {}for resource [{resource}] in supply chain \
-         [{blueprint}]",
+        "get template name from resource: find matching template option: expected exactly 1 option to match, found \
+         [{}] matching options {}for resource [{resource}] in supply chain [{blueprint}]",
         matching.len(),
         listed(matching)
     )]

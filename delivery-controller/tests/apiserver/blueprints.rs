@@ -202,7 +202,8 @@ async fn a_source_passes_through_a_step_whose_option_says_so() {
         .await;
     assert_eq!(
         condition(&neither["status"], "Ready")["message"],
-        "expected exactly 1 option to match, found [0] matching options for resource [test] in supply chain [delivery]"
+        "get template name from resource: find matching template option: \
+         expected exactly 1 option to match, found [0] matching options for resource [test] in supply chain [delivery]"
     );
     stage.edit_owner("app", answer("yes")).await;
     sunk(&stage, "app", "tested").await;

@@ -49,7 +49,8 @@ fn every_error_has_its_row_in_the_table() {
                 blueprint: "b".parse().unwrap(),
                 cause: text("c"),
             },
-            "error matching against template option [o] for resource [r] in supply chain [b]: c",
+            "get template name from resource: find matching template option: \
+             error matching against template option [o] for resource [r] in supply chain [b]: c",
             (False, "ResolveTemplateOptionsError", AwaitChange),
         ),
         (
@@ -58,7 +59,8 @@ fn every_error_has_its_row_in_the_table() {
                 resource: "r".into(),
                 blueprint: "b".parse().unwrap(),
             },
-            "expected exactly 1 option to match, found [0] matching options for resource [r] in supply chain [b]",
+            "get template name from resource: find matching template option: \
+             expected exactly 1 option to match, found [0] matching options for resource [r] in supply chain [b]",
             (False, "TemplateOptionsMatchError", AwaitChange),
         ),
         (
@@ -67,7 +69,8 @@ fn every_error_has_its_row_in_the_table() {
                 resource: "r".into(),
                 blueprint: "b".parse().unwrap(),
             },
-            "expected exactly 1 option to match, found [2] matching options [x, y] for resource [r] in supply chain [b]",
+            "get template name from resource: find matching template option: \
+             expected exactly 1 option to match, found [2] matching options [x, y] for resource [r] in supply chain [b]",
             (False, "TemplateOptionsMatchError", AwaitChange),
         ),
         (

@@ -82,7 +82,8 @@ fn options_that_match_equally_are_all_named() {
     let outcome = scenario.reconcile();
     assert_eq!(
         scenario.step_condition("check", "ResourceSubmitted"),
-        "False/TemplateOptionsMatchError/expected exactly 1 option to match, found [2] matching options [test, scan] for \
+        "False/TemplateOptionsMatchError/get template name from resource: find matching template option: \
+         expected exactly 1 option to match, found [2] matching options [test, scan] for \
          resource [check] in supply chain [chain]"
     );
     assert_eq!(
@@ -109,7 +110,8 @@ fn no_matching_option_is_reported_without_a_list() {
     scenario.advance();
     assert_eq!(
         scenario.step_condition("check", "ResourceSubmitted"),
-        "False/TemplateOptionsMatchError/expected exactly 1 option to match, found [0] matching options for resource \
+        "False/TemplateOptionsMatchError/get template name from resource: find matching template option: \
+         expected exactly 1 option to match, found [0] matching options for resource \
          [check] in supply chain [chain]"
     );
 }
@@ -150,7 +152,8 @@ fn an_option_that_cannot_be_evaluated_is_named() {
     let condition = scenario.step_condition("check", "ResourceSubmitted");
     assert!(
         condition.starts_with(
-            "False/ResolveTemplateOptionsError/error matching against template option [scan] for resource [check] in \
+            "False/ResolveTemplateOptionsError/get template name from resource: find matching template option: \
+             error matching against template option [scan] for resource [check] in \
              supply chain [chain]: failed to evaluate selector matchFields: unable to match field requirement with key \
              [spec.env[3]] operator [Exists] values [[]]: "
         ),

@@ -259,7 +259,8 @@ async fn a_step_follows_the_option_that_matches_and_passes_through() {
         .await;
     assert_eq!(
         condition(&neither["status"], "Ready")["message"],
-        "expected exactly 1 option to match, found [0] matching options for resource [test] in supply chain [chain]"
+        "get template name from resource: find matching template option: \
+         expected exactly 1 option to match, found [0] matching options for resource [test] in supply chain [chain]"
     );
     stage.edit_workload("app", with_test("yes")).await;
     all_have(&stage, &["app"], "tested").await;
