@@ -126,8 +126,13 @@ fn root(api_version: &str) -> String {
 #[derive(Debug, Error)]
 pub enum MapError {
     /// The API server does not serve it (yet).
-    #[error("no matches for kind \"{}\" in version \"{}\"", .0.kind, .0.api_version)]
-    NotServed(Kind),
+    #[error("no matches for kind \"{}\" in version \"{}\"", .kind.kind, .kind.api_version)]
+    NotServed {
+        /// What was asked for.
+        kind: Kind,
+        /// Whether any kind is served in this version of its group.
+        has_version: bool,
+    },
     /// Discovery could not be read.
     #[error("failed to read discovery: {0}")]
     Discovery(#[source] RequestError),
@@ -136,24 +141,34 @@ pub enum MapError {
 #[derive(Default)]
 struct Known {
     served: HashMap<Kind, Arc<Served>>,
-    absent_until: HashMap<Kind, Instant>,
+    absent: HashMap<Kind, Absent>,
     /// First and last time that a kind was found in no version of its group.
     missing: HashMap<Kind, (Instant, Instant)>,
     /// How often anything was forgotten. An answer to a question asked before may be out of date.
     forgotten: u64,
 }
 
+/// That a kind is not served is believed for a while.
+#[derive(Clone, Copy)]
+struct Absent {
+    until: Instant,
+    has_version: bool,
+}
+
 impl Known {
     /// The answer to a question about `kind`.
-    fn keep(&mut self, kind: &Kind, found: Vec<Arc<Served>>) {
-        for served in found {
+    fn keep(&mut self, kind: &Kind, found: Option<Vec<Arc<Served>>>) {
+        let has_version = found.is_some();
+        for served in found.into_iter().flatten() {
             self.served.insert(served.kind.clone(), served);
         }
         if !self.served.contains_key(kind) {
             // Kinds may be named by owners: what is not believed any more is not kept either.
             let now = Instant::now();
-            self.absent_until.retain(|_, until| now < *until);
-            self.absent_until.insert(kind.clone(), now + ABSENT_FOR);
+            self.absent.retain(|_, absent| now < absent.until);
+            let until = now + ABSENT_FOR;
+            self.absent
+                .insert(kind.clone(), Absent { until, has_version });
         }
     }
 }
@@ -182,14 +197,16 @@ impl Mapper {
         if let Some(served) = self.lookup(kind)? {
             return Ok(served);
         }
-        let mut answer = None;
+        let (mut answer, mut has_version) = (None, false);
         for _ in 0..QUESTIONS {
             let asked = self.lock().forgotten;
             let found = self
                 .discover(&kind.api_version)
                 .await
                 .map_err(MapError::Discovery)?;
-            answer = found.iter().find(|served| served.kind == *kind).cloned();
+            has_version = found.is_some();
+            let mut all = found.iter().flatten();
+            answer = all.find(|served| served.kind == *kind).cloned();
             let mut known = self.lock();
             // Otherwise a definition changed while the question was under way, and the answer may be of before.
             if known.forgotten == asked {
@@ -197,7 +214,8 @@ impl Mapper {
                 break;
             }
         }
-        answer.ok_or_else(|| MapError::NotServed(kind.clone()))
+        let kind = kind.clone();
+        answer.ok_or(MapError::NotServed { kind, has_version })
     }
 
     /// What is known without asking.
@@ -209,11 +227,11 @@ impl Mapper {
     pub(crate) fn forget_group(&self, group: &str) -> bool {
         let mut known = self.lock();
         known.forgotten += 1;
-        let before = known.served.len() + known.absent_until.len();
+        let before = known.served.len() + known.absent.len();
         known.served.retain(|kind, _| kind.group() != group);
-        known.absent_until.retain(|kind, _| kind.group() != group);
+        known.absent.retain(|kind, _| kind.group() != group);
         known.missing.retain(|kind, _| kind.group() != group);
-        before != known.served.len() + known.absent_until.len()
+        before != known.served.len() + known.absent.len()
     }
 
     /// Forgets everything: definitions may have changed unseen.
@@ -230,24 +248,28 @@ impl Mapper {
         if let Some(served) = known.served.get(kind) {
             return Ok(Some(served.clone()));
         }
-        match known.absent_until.get(kind) {
-            Some(until) if Instant::now() < *until => Err(MapError::NotServed(kind.clone())),
+        match known.absent.get(kind).copied() {
+            Some(Absent { until, has_version }) if Instant::now() < until => {
+                let kind = kind.clone();
+                Err(MapError::NotServed { kind, has_version })
+            }
             Some(_) => {
-                known.absent_until.remove(kind);
+                known.absent.remove(kind);
                 Ok(None)
             }
             None => Ok(None),
         }
     }
 
-    async fn discover(&self, api_version: &str) -> Result<Vec<Arc<Served>>, RequestError> {
+    /// The kinds in a version of a group, if there is such a version.
+    async fn discover(&self, api_version: &str) -> Result<Option<Vec<Arc<Served>>>, RequestError> {
         let uri = match api_version.split_once('/') {
             Some((group, version)) => format!("/apis/{}/{}", encode(group), encode(version)),
             None => format!("/api/{}", encode(api_version)),
         };
-        let list = self.read(uri).await?.unwrap_or_default();
-        let served = parse(api_version, &list).into_iter();
-        Ok(served.map(Arc::new).collect())
+        let list = self.read(uri).await?;
+        let served = list.map(|list| parse(api_version, &list).into_iter());
+        Ok(served.map(|served| served.map(Arc::new).collect()))
     }
 
     /// A document of discovery, if there is one.
@@ -372,7 +394,7 @@ mod tests {
         mapper.forget_all();
         let goes = [things, nothing];
         let refused = overtaken(&mapper, &mut server, Mapper::forget_all, goes).await;
-        assert!(matches!(refused, Err(MapError::NotServed(_))));
+        assert!(matches!(refused, Err(MapError::NotServed { .. })));
         assert_eq!(mapper.known(&served.kind), None);
     }
 

@@ -38,15 +38,18 @@ pub(crate) enum StampError {
     Namespace,
 }
 
-/// Why an object would be refused by the API server, known without asking it. The texts are upstream's inner errors.
+/// Why an object would be refused by the API server, known without asking it. The texts are upstream's inner errors, with the
+/// API server's own words where it is the API server that upstream asks.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unsubmittable {
     #[error(
         "failed to get unstructured [{namespace}/] from api server: resource name may not be empty"
     )]
     MutableWithoutName { namespace: String },
-    #[error("create: name or generateName is required")]
-    ImmutableWithoutName,
+    #[error(
+        "create: {kind} \"\" is invalid: metadata.name: Required value: name or generateName is required"
+    )]
+    ImmutableWithoutName { kind: String },
     #[error(
         "failed to get unstructured [{object}] from api server: Object 'apiVersion' is missing"
     )]
@@ -121,6 +124,10 @@ pub(crate) fn decorate(
             found: "an object without kind",
         });
     }
+    if object.get("metadata").is_some_and(Value::is_null) {
+        // Go sets nothing in a null that is written down: there is no namespace either in what is said about the missing name.
+        return Ok(Value::Object(object));
+    }
     let metadata = object_at(&mut object, "metadata", "metadata")?;
     match metadata.get("namespace") {
         None | Some(Value::Null) => {}
@@ -194,7 +201,9 @@ pub(crate) fn check_submittable(
     let has_name = has_text("/metadata/name");
     if lifecycle.is_immutable() {
         if !has_name && !has_text("/metadata/generateName") {
-            return Err(Unsubmittable::ImmutableWithoutName);
+            return Err(Unsubmittable::ImmutableWithoutName {
+                kind: qualified_kind(object),
+            });
         }
     } else if !has_name {
         return Err(Unsubmittable::MutableWithoutName {
@@ -265,6 +274,16 @@ pub(crate) fn display_name(object: &Value) -> String {
         .and_then(Value::as_str)
         .unwrap_or_default();
     format!("{}/{name}", namespace(object))
+}
+
+/// `<Kind>[.<group>]`, as the API server names a kind.
+fn qualified_kind(object: &Value) -> String {
+    let text = |field: &str| object.get(field).and_then(Value::as_str);
+    let kind = text("kind").unwrap_or_default();
+    match text("apiVersion").and_then(|it| it.split_once('/')) {
+        Some((group, _version)) => format!("{kind}.{group}"),
+        None => kind.to_owned(),
+    }
 }
 
 fn namespace(object: &Value) -> &str {

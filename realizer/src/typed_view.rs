@@ -30,7 +30,15 @@ impl Views {
     }
 
     pub(crate) fn of_runnable(object: &Value) -> Self {
-        Self::of(&RUNNABLE, object)
+        let mut views = Self::of(&RUNNABLE, object);
+        for view in [&mut views.typed, &mut views.json] {
+            let reference = view.pointer_mut("/spec/runTemplateRef");
+            if let Some(reference) = reference.and_then(Value::as_object_mut) {
+                // The Go controller writes it there before it renders, whatever the user wrote.
+                reference.insert("kind".to_owned(), Value::from("ClusterRunTemplate"));
+            }
+        }
+        views
     }
 
     fn of(shape: &Shape, object: &Value) -> Self {

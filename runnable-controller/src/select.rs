@@ -148,7 +148,8 @@ impl RunnableController {
     }
 }
 
-/// A kind that is not served counts as one of the cluster, whose objects then cannot be listed, as upstream.
+/// A kind that is not served counts as one of the cluster, whose objects then cannot be listed, as upstream. Of a version that is
+/// not served, upstream's cache of discovery knows no more than that.
 fn unmapped(
     labels: std::collections::BTreeMap<String, String>,
     kind: &Kind,
@@ -156,7 +157,10 @@ fn unmapped(
 ) -> Look {
     let cause = error.to_string();
     let error = match error {
-        MapError::NotServed(_) => SelectError::List {
+        MapError::NotServed {
+            has_version: false, ..
+        } => SelectError::Discovery("not found".to_owned()),
+        MapError::NotServed { .. } => SelectError::List {
             namespaced: false,
             labels,
             cause,

@@ -63,7 +63,7 @@ impl Mapper {
     async fn served_or_absent(&self, kind: &Kind) -> Result<Option<Arc<Served>>, RequestError> {
         match self.served(kind).await {
             Ok(served) => Ok(Some(served)),
-            Err(MapError::NotServed(_)) => Ok(None),
+            Err(MapError::NotServed { .. }) => Ok(None),
             Err(MapError::Discovery(error)) => Err(error),
         }
     }

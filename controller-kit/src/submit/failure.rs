@@ -122,6 +122,9 @@ pub(super) fn stale(error: &RequestError) -> Failure {
 }
 
 pub(super) fn unmapped(submission: &Submission, error: &MapError) -> Failure {
+    if submission.lifecycle.is_immutable() {
+        return rejected(format!("unable to list from api server: {error}"));
+    }
     rejected(format!(
         "failed to get unstructured [{}] from api server: {error}",
         address(submission)

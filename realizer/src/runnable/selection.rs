@@ -14,7 +14,7 @@ pub enum SelectError {
     #[error("failed to list server api resources: {0}")]
     Discovery(String),
     /// The objects cannot be listed.
-    #[error("failed to list objects {} matching selector [{}]: {cause}", scope(*.namespaced), shown(labels))]
+    #[error("failed to list objects {} matching selector [{}]: unable to list from api server: {cause}", scope(*.namespaced), shown(labels))]
     List {
         /// Whether only the Runnable's namespace was looked at.
         namespaced: bool,

@@ -147,10 +147,9 @@ fn what_is_no_object_is_refused_with_what_it_is() {
 }
 
 #[test]
-fn metadata_and_labels_are_created_where_absent_or_null() {
+fn metadata_and_labels_are_created_where_absent() {
     for rendering in [
         json!({"kind": "A"}),
-        json!({"kind": "A", "metadata": null}),
         json!({"kind": "A", "metadata": {"labels": null}}),
     ] {
         let decorated = decorate(
@@ -161,6 +160,20 @@ fn metadata_and_labels_are_created_where_absent_or_null() {
         .unwrap();
         assert_eq!(decorated["metadata"]["labels"], json!({"a": "b"}));
     }
+}
+
+#[test]
+fn nothing_is_put_into_metadata_that_is_null_and_that_is_refused() {
+    let rendering = json!({"apiVersion": "v1", "kind": "A", "metadata": null});
+    let identity = owner(Family::Delivery);
+    let none = labels(&[]);
+    let decorated = decorate(rendering.clone(), identity.identity(), &none).unwrap();
+    assert_eq!(decorated, rendering);
+    let refused = check_submittable(&decorated, Lifecycle::Mutable, &none).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "failed to get unstructured [/] from api server: resource name may not be empty"
+    );
 }
 
 #[test]
@@ -194,7 +207,10 @@ fn objects_the_api_server_must_refuse_are_found_before() {
     );
     assert_eq!(
         check(object(json!(""), json!("")), Immutable, &none),
-        Err("create: name or generateName is required".to_owned())
+        Err(
+            "create: A \"\" is invalid: metadata.name: Required value: name or generateName is required"
+                .to_owned()
+        )
     );
     assert_eq!(
         check(

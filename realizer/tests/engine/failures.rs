@@ -282,6 +282,12 @@ fn renderings_that_cannot_be_submitted_are_told_by_the_stage_upstream_would_fail
              failed to get unstructured [ns/] from api server: resource name may not be empty"
                 .to_owned(),
         ),
+        (
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": null}),
+            "False/TemplateRejectedByAPIServer/unable to apply object [/] for resource [one] in supply chain [chain]: \
+             failed to get unstructured [/] from api server: resource name may not be empty"
+                .to_owned(),
+        ),
     ];
     for (template, expected) in cases {
         let mut scenario = with_template(template);

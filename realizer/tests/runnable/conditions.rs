@@ -106,12 +106,16 @@ fn a_selector_that_is_not_resolved_says_why() {
         ),
         (
             list(true),
-            format!("failed to list objects in namespace matching selector [{map}]: no"),
+            format!(
+                "failed to list objects in namespace matching selector [{map}]: unable to list from api server: no"
+            ),
             Retry::Slow,
         ),
         (
             list(false),
-            format!("failed to list objects at cluster scope matching selector [{map}]: no"),
+            format!(
+                "failed to list objects at cluster scope matching selector [{map}]: unable to list from api server: no"
+            ),
             Retry::Slow,
         ),
         (

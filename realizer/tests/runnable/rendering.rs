@@ -30,6 +30,14 @@ fn templates_see_the_runnable_and_the_selected_object() {
         ("$(runnable.spec.serviceAccountName)$", json!("")),
         ("$(runnable.spec.selector)$", json!(null)),
         ("$(runnable.status.observedGeneration)$", json!(0)),
+        (
+            "$(runnable.spec.runTemplateRef.kind)$",
+            json!("ClusterRunTemplate"),
+        ),
+        (
+            "$(runnable.spec.runTemplateRef)$",
+            json!({"kind": "ClusterRunTemplate", "name": "tests"}),
+        ),
     ];
     for (tag, expected) in cases {
         assert_eq!(rendered(json!(tag)), Ok(expected), "{tag}");
@@ -94,7 +102,13 @@ fn what_cannot_be_a_run_is_told_without_asking() {
         ),
         (
             json!({"apiVersion": "v1", "kind": "X"}),
-            "unable to apply object [dev/] for run template [tests]: create: name or generateName is required",
+            "unable to apply object [dev/] for run template [tests]: create: X \"\" is invalid: metadata.name: \
+             Required value: name or generateName is required",
+        ),
+        (
+            json!({"apiVersion": "g/v1", "kind": "X", "metadata": null}),
+            "unable to apply object [/] for run template [tests]: create: X.g \"\" is invalid: metadata.name: \
+             Required value: name or generateName is required",
         ),
     ];
     for (object, message) in cases {

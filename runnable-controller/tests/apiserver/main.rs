@@ -9,3 +9,4 @@ mod completion;
 mod runs;
 mod selected;
 mod stage;
+mod texts;

@@ -97,7 +97,8 @@ async fn an_object_that_the_runnable_may_not_read_is_not_selected() {
     let selector =
         json!({"spec": {"selector": {"resource": {"apiVersion": "v1", "kind": "Secret"}}}});
     stage.edit_owner("app", selector).await;
-    let message = "failed to list objects in namespace matching selector [map[pipeline:unit]]: secrets is forbidden";
+    let message = "failed to list objects in namespace matching selector [map[pipeline:unit]]: unable to list from api server: \
+                   secrets is forbidden";
     says(&stage, "TemplateStampFailure", message).await;
 }
 

@@ -210,3 +210,21 @@ metadata: {{name: {}}}
     .await;
     stage.ready("app", "True", "Ready").await;
 }
+
+#[tokio::test]
+async fn an_immutable_step_of_an_unknown_kind_is_told_as_before() {
+    let stage = Stage::open().await;
+    let immutable =
+        blueprint_of(&[("late", LATE)]).replacen("spec:", "spec:\n  lifecycle: immutable", 1);
+    stage.apply(&immutable).await;
+    stage.apply(crate::immutable::WORKLOAD).await;
+    let missing = stage
+        .ready("app", "False", "TemplateRejectedByAPIServer")
+        .await;
+    let expected = format!(
+        "unable to apply object [{}/app] for resource [late] in supply chain [chain]: unable to list from api server: no matches \
+         for kind \"Late\" in version \"late.run/v1\"",
+        stage.namespace
+    );
+    assert_eq!(condition(&missing["status"], "Ready")["message"], expected);
+}
