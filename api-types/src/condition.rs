@@ -64,7 +64,7 @@ impl Condition {
             type_: type_.as_str().to_owned(),
             status,
             reason: reason.as_str().into_owned(),
-            message: cut(message.into()),
+            message: cut(message.into(), MAX_MESSAGE_CHARS),
             last_transition_time: whole_seconds(now),
             observed_generation: None,
         }
@@ -85,11 +85,12 @@ impl Condition {
     }
 }
 
-fn cut(mut message: String) -> String {
-    if let Some((end, _)) = message.char_indices().nth(MAX_MESSAGE_CHARS) {
-        message.truncate(end);
+/// A text of at most so many characters: statuses are bounded, whatever others write into their messages.
+pub fn cut(mut text: String, most: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(most) {
+        text.truncate(end);
     }
-    message
+    text
 }
 
 /// The time without its fraction: status carries whole seconds, so a fraction would look like a change on every read.

@@ -47,6 +47,8 @@ pub enum EventReason {
     BlueprintProblem,
     /// An object belongs to another owner or resource (step) and was not written.
     ObjectContested,
+    /// An object that somebody else made was taken over, as its annotation or the template allows.
+    ObjectAdopted,
     /// An object that is no longer wanted could not be deleted yet.
     DeletionFailed,
     /// A kind cannot be watched; its objects are read with the owner's rights now and then.
@@ -75,6 +77,7 @@ impl EventReason {
             Self::FieldsDropped => "FieldsDropped",
             Self::BlueprintProblem => "BlueprintProblem",
             Self::ObjectContested => "ObjectContested",
+            Self::ObjectAdopted => "ObjectAdopted",
             Self::DeletionFailed => "DeletionFailed",
             Self::WatchForbidden => "WatchForbidden",
             Self::RevisionDeployed => "RevisionDeployed",
@@ -92,6 +95,7 @@ impl EventReason {
             | Self::StampedObjectRemoved
             | Self::ResourceOutputChanged
             | Self::ResourceHealthyStatusChanged
+            | Self::ObjectAdopted
             | Self::RevisionDeployed
             | Self::ValidationSucceeded => EventType::Normal,
             Self::ResourceFailed

@@ -44,7 +44,14 @@ pub const OWNER_GENERATION: &str = "carto.run/owner-generation";
 pub const ENVIRONMENT: &str = "carto.run/environment";
 /// Annotation: the arrival number of the deployment that a mutable validation object validates.
 pub const VALIDATES: &str = "carto.run/validates";
-/// Annotation: rendered paths that the API server did not record as ours, tolerated from then on.
-pub const UNOWNED: &str = "carto.run/unowned";
+/// Annotation on an object that somebody else made: with value `true` it is taken over by the owner whose template renders
+/// it, and deleted with that owner.
+pub const ADOPT: &str = "carto.run/adopt";
+/// Annotation on a cluster-scoped stamped object: its owner as `<Kind>/<namespace>/<name>/<uid>`. An owner reference to an
+/// object in a namespace cannot be resolved there.
+pub const OWNER: &str = "carto.run/owner";
+/// Annotation on a cluster-scoped stamped object: the service account that stamped it as `<namespace>/<name>`, with whose
+/// rights it is deleted once its owner is gone.
+pub const SERVICE_ACCOUNT: &str = "carto.run/service-account";
 /// Annotation on a Runnable: any text; another text than before starts a fresh run with the same inputs.
 pub const RERUN_REQUESTED_AT: &str = "carto.run/rerun-requested-at";

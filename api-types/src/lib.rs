@@ -68,8 +68,9 @@ pub use schema::crds;
 pub use selector::{FieldOperator, FieldRequirement, LabelRequirement, Selector};
 pub use source::{GitRef, GitSource, Source};
 pub use status::{
-    BlueprintRef, DeployedRevision, EnvironmentStatus, InputStatus, OutputStatus, ResourceStatus,
-    StampedRef, TemplateRef, ValidationStatus, ValidationVerdict, WaitingRevision,
+    AppliedObject, BlueprintRef, DeployedRevision, EnvironmentStatus, InputStatus, OutputStatus,
+    ResourceStatus, StampedRef, StampedRun, TemplateRef, ValidationStatus, ValidationVerdict,
+    WaitingRevision,
 };
 pub use supply_chain::{ClusterSupplyChain, ClusterSupplyChainSpec};
 pub use templates::{

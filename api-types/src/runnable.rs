@@ -169,6 +169,12 @@ pub struct RunnableStatus {
 pub struct RunRecord {
     /// Name of the object.
     pub name: String,
+    /// Uid of the object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    /// Position among the runs of the Runnable; the highest is the newest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<u64>,
     /// Digest of what it was made from: the rendering, the attempt and the request for a rerun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
@@ -186,9 +192,10 @@ pub struct RunRecord {
 }
 
 /// What came of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RunResult {
     /// It is going.
+    #[default]
     Running,
     /// It succeeded.
     Succeeded,

@@ -1,9 +1,13 @@
 //! What the status of Workloads and Deliverables says about each resource (step).
 
+use std::collections::BTreeMap;
+
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::condition::Condition;
+use crate::runnable::RunResult;
 
 /// The blueprint an owner was matched to. Only `kind` and `name` are written; serialises as `{}` when nothing matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,6 +70,49 @@ pub struct ResourceStatus {
     /// `ResourceSubmitted`, `Healthy` (if any), `Ready`, in this order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+    /// What the object of a mutable template was when it was last applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub applied: Option<AppliedObject>,
+    /// The objects of an immutable template that this resource (step) made, newest first; also those that somebody else
+    /// deleted, as long as what they came to is needed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<StampedRun>,
+}
+
+/// What a mutable stamped object was when it was last applied, as the API server answered.
+///
+/// It stands in the owner's status and not on the object: whoever may edit a namespace may edit the object, but not the
+/// status.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct AppliedObject {
+    /// Uid of the object.
+    pub uid: String,
+    /// Digest of the rendering, and of the values that the API server then held in the fields that we own: 32 hexadecimal
+    /// digits. Absent where a value comes from a Secret, because whoever reads it could try guesses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
+}
+
+/// An object of an immutable template.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct StampedRun {
+    /// Name of the object.
+    pub name: String,
+    /// Uid of the object.
+    pub uid: String,
+    /// Digest of its rendering; absent where that is not known, or a value comes from a Secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Position among the objects of the resource (step); the highest is the newest.
+    pub sequence: u64,
+    /// What came of it; [`RunResult::Removed`] is never written here.
+    pub result: RunResult,
+    /// The values that were read from it, by the name of the output. Kept of the newest one that succeeded, and only where
+    /// none comes from a Secret and all together are small.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub outputs: BTreeMap<String, Value>,
 }
 
 /// A stamped object: a core/v1 ObjectReference plus the plural resource.
@@ -98,6 +145,9 @@ pub struct StampedRef {
     /// Uid of the object; written in `pendingRemovals` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub uid: Option<String>,
+    /// Why the object is still there; written in `pendingRemovals` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 /// `stampedRef.resource` when the plural of a kind cannot be found out.

@@ -41,6 +41,10 @@ pub struct TemplateSpec {
     /// How many objects of an immutable family are kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retention_policy: Option<RetentionPolicy>,
+    /// Whether an object that is there already, and was made by somebody else, is taken over. Annotation
+    /// [`ADOPT`](crate::labels::ADOPT) on the object allows the same for that object.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub adopt: bool,
 }
 
 /// What happens to a stamped object when its rendering changes.

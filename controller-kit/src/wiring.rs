@@ -1,5 +1,6 @@
 //! Connecting a controller of owners to its watches and queues, and running it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,12 +11,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::cluster::Cluster;
 use crate::events::{EventRecorder, EventSettings};
-use crate::mapper::Mapper;
+use crate::mapper::{Kind, Mapper};
 use crate::metrics::Metrics;
 use crate::openapi::SchemaCache;
 use crate::owner::{
-    BlueprintFamily, Clock, OwnerController, OwnerKind, OwnerShell, Pending, Settling, Templates,
-    Waiters,
+    BlueprintFamily, Clock, OwnerController, OwnerKind, OwnerShell, Pending, Scopes, Settling,
+    Templates, Waiters,
 };
 use crate::reflect::{Change, Entry, Events, Reflector, Watched, follow_changes};
 use crate::scheduler::{Next, OwnerKey, Scheduler, SchedulerConfig, Terms};
@@ -119,7 +120,11 @@ pub struct Wired {
     shell: Arc<OwnerShell>,
     queues: Vec<Queue>,
     synced: Synced,
+    stamped_kinds: StampedKinds,
 }
+
+/// The kinds that templates name.
+pub type StampedKinds = Arc<dyn Fn() -> BTreeSet<Kind> + Send + Sync>;
 
 /// The parts that every controller of owners has.
 pub fn shell(settings: Settings, environment: Environment<'_>) -> Arc<OwnerShell> {
@@ -185,6 +190,7 @@ pub fn shell(settings: Settings, environment: Environment<'_>) -> Arc<OwnerShell
         waiters: Waiters::default(),
         pending: Pending::default(),
         settling: Settling::default(),
+        scopes: Scopes::default(),
     })
 }
 
@@ -254,7 +260,9 @@ pub fn wire<F: BlueprintFamily>(
             },
         ),
     ];
-    Wired::new(controller.shell.clone(), queues, synced)
+    let templates = controller.templates.clone();
+    let stamped_kinds: StampedKinds = Arc::new(move || templates.stamped_kinds());
+    Wired::new(controller.shell.clone(), queues, synced, stamped_kinds)
 }
 
 /// The time of day.
@@ -389,11 +397,17 @@ fn template_plural(kind: &str) -> &'static str {
 
 impl Wired {
     /// A controller whose watches were started.
-    pub fn new(shell: Arc<OwnerShell>, queues: Vec<Queue>, synced: Synced) -> Self {
+    pub fn new(
+        shell: Arc<OwnerShell>,
+        queues: Vec<Queue>,
+        synced: Synced,
+        stamped_kinds: StampedKinds,
+    ) -> Self {
         Self {
             shell,
             queues,
             synced,
+            stamped_kinds,
         }
     }
 
@@ -432,7 +446,12 @@ impl Wired {
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => return,
-                _ = interval.tick() => self.shell.sweep(),
+                _ = interval.tick() => {}
+            }
+            self.shell.sweep();
+            tokio::select! {
+                () = shutdown.cancelled() => return,
+                () = self.shell.watch_for_left_behind((self.stamped_kinds)()) => {}
             }
         }
     }

@@ -87,16 +87,10 @@ fn walk(
                 let observed = cluster
                     .entry(submission.resource.to_string())
                     .or_insert_with(|| Observed {
-                        object: live(submission.object),
                         qualified_resource: Some(
                             "gitrepositories.source.toolkit.fluxcd.io".to_owned(),
                         ),
-                        namespaced: true,
-                        owner_generation: 0,
-                        sequence: 0,
-                        digest: None,
-                        version: 0,
-                        terminating: false,
+                        ..Observed::of(live(submission.object))
                     });
                 let observed = observed.clone();
                 realization.record_observed(Observation::Object {

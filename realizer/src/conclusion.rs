@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use api_types::{BlueprintRef, Condition, ConditionStatus, ConditionType, Reason};
+use api_types::condition::cut;
+use api_types::{BlueprintRef, Condition, ConditionStatus, ConditionType, Reason, StampedRef};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::conditions::{self, Conditions, Deciding};
@@ -11,10 +12,16 @@ use crate::entry::{Entry, EntryMaker};
 use crate::error::StepError;
 use crate::orphans::{BlueprintLabel, CurrentStep, Orphans, is_same};
 use crate::owner_status::{OwnerStatus, stamped_ref};
-use crate::report::{self, Extras};
+use crate::report::{self, Extras, Kept};
 use crate::step_end::{StepEnd, StepResult};
 use crate::survey::{Findings, Survey};
 use crate::{Blueprint, ObjectRef, Outcome, Owner, Realization, Removal, Retry};
+
+/// The most characters that status says of why an object is still there.
+const MOST_REASON_CHARS: usize = 1024;
+
+/// The most objects that status remembers to delete. Those beyond are found in the shell's caches.
+const MOST_PENDING: usize = 100;
 
 /// [`Retry::Slow`] in time: within 60 s, whatever the queue adds.
 const SLOWLY: Duration = Duration::from_secs(50);
@@ -40,6 +47,10 @@ pub struct Conclusion<'a> {
     /// In blueprint order, of the steps that failed.
     errors: Vec<StepError>,
     removals: Vec<Removal>,
+    /// What is no longer wanted and stays for now.
+    kept: Vec<Kept>,
+    /// Whether an immutable object was made: until status knows it, nobody else does.
+    made_run: bool,
     survey: Survey,
     /// What is missing to watch the kinds of some steps.
     unwatched: BTreeSet<String>,
@@ -81,6 +92,8 @@ impl<'a> Conclusion<'a> {
             previous: &owner.status,
             now: &now,
         });
+        let known_blueprint = owner.status.blueprint_ref.name.as_deref();
+        let is_of_another_blueprint = known_blueprint != Some(blueprint.name.as_str());
         let entries: Vec<Entry> = blueprint
             .steps
             .iter()
@@ -91,6 +104,7 @@ impl<'a> Conclusion<'a> {
                 let mut entry = EntryMaker {
                     step,
                     previous,
+                    is_of_another_blueprint,
                     owner_uid: &owner.uid,
                     now: &now,
                 }
@@ -116,7 +130,8 @@ impl<'a> Conclusion<'a> {
             .iter()
             .flat_map(|result| result.superseded().iter().cloned())
             .collect();
-        for orphan in orphans.find(&owner.status) {
+        let found = orphans.find(&owner.status);
+        for orphan in found.removals {
             if !removals
                 .iter()
                 .any(|removal| is_same(&removal.object, &orphan.object))
@@ -124,6 +139,7 @@ impl<'a> Conclusion<'a> {
                 removals.push(orphan);
             }
         }
+        let made_run = results.iter().any(StepResult::made_run);
         let errors = results
             .into_iter()
             .filter_map(|result| result.end.into_error())
@@ -135,6 +151,8 @@ impl<'a> Conclusion<'a> {
             entries,
             errors,
             removals,
+            kept: found.kept,
+            made_run,
             survey,
             unwatched: BTreeSet::new(),
         }
@@ -166,10 +184,7 @@ impl<'a> Conclusion<'a> {
                 self.blueprint.name.as_str(),
             ),
             environments: self.survey.environments.clone(),
-            pending_removals: failed
-                .iter()
-                .map(|(removal, _)| stamped_ref(&removal.object))
-                .collect(),
+            pending_removals: self.pending_removals(failed),
             resources: self
                 .entries
                 .iter()
@@ -188,7 +203,7 @@ impl<'a> Conclusion<'a> {
             .into_iter()
             .flat_map(|entry| entry.events)
             .collect();
-        let write_now = self.survey.is_urgent();
+        let write_now = self.made_run || self.survey.is_urgent();
         events.extend(self.survey.events);
         events.extend(unwatched);
         events.extend(removal_events(&self.removals, failed, &self.owner.status));
@@ -197,6 +212,20 @@ impl<'a> Conclusion<'a> {
             write_now,
             ..outcome(self.owner, &status, events, self.removals, retry)
         }
+    }
+
+    /// What is no longer wanted and still there, with the reason.
+    fn pending_removals(&self, failed: &[(Removal, String)]) -> Vec<StampedRef> {
+        let failed = failed.iter().map(|(removal, why)| (removal, why));
+        let kept = self.kept.iter().map(|kept| (&kept.removal, &kept.why));
+        failed
+            .chain(kept)
+            .take(MOST_PENDING)
+            .map(|(removal, why)| StampedRef {
+                message: Some(cut(why.clone(), MOST_REASON_CHARS)),
+                ..stamped_ref(&removal.object)
+            })
+            .collect()
     }
 
     fn conditions(&self, failed: &[(Removal, String)]) -> Vec<Condition> {
@@ -239,6 +268,7 @@ impl<'a> Conclusion<'a> {
             .filter(|error| matches!(error, StepError::Contested { .. }));
         let extras = Extras {
             failed,
+            kept: &self.kept,
             contested: contested.map(ToString::to_string).collect(),
             unwatched: &self.unwatched,
         };

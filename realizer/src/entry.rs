@@ -22,6 +22,8 @@ pub(crate) struct EntryMaker<'r> {
     pub(crate) step: &'r BlueprintStep,
     /// The entry of the same name in the present status.
     pub(crate) previous: Option<&'r ResourceStatus>,
+    /// Whether that entry speaks of another blueprint, to which the owner belonged before.
+    pub(crate) is_of_another_blueprint: bool,
     pub(crate) owner_uid: &'r str,
     pub(crate) now: &'r Time,
 }
@@ -62,9 +64,15 @@ impl EntryMaker<'_> {
             }),
             template_ref: template.map(template_ref),
             outputs,
+            applied: submitted.memory.applied.clone(),
+            runs: submitted.memory.runs.clone(),
             ..self.bare()
         };
-        let healthy = self.healthy(&submitted.health);
+        let before = conditions::of_type(self.previous_conditions(), ConditionType::Healthy);
+        let healthy = match before.filter(|_| submitted.memory.is_gone) {
+            Some(before) => before.clone(),
+            None => self.healthy(&submitted.health),
+        };
         let mut entry = self.entry(status, Some(healthy), submitted.output.as_ref().err());
         entry.is_settled = true;
 
@@ -82,7 +90,7 @@ impl EntryMaker<'_> {
                     format!("[{}] found a new output in [{shown}]", self.step.name),
                 ));
             }
-            if self.health_flipped(submitted.health.status) {
+            if !submitted.memory.is_gone && self.health_flipped(submitted.health.status) {
                 told.push(events::of_status(
                     EventReason::ResourceHealthyStatusChanged,
                     format!(
@@ -125,7 +133,12 @@ impl EntryMaker<'_> {
         if let Some(previous) = self.previous {
             let healthy =
                 conditions::of_type(&previous.conditions, ConditionType::Healthy).cloned();
-            return self.entry(previous.clone(), healthy, Some(error));
+            let mut status = previous.clone();
+            if self.is_of_another_blueprint {
+                // A step of another blueprint has a family of its own, and does not hand on what this one came to.
+                status.runs.clear();
+            }
+            return self.entry(status, healthy, Some(error));
         }
         let healthy = template.map(|template| {
             self.healthy(&template.health.judge(Subject {

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use api_types::AppliedObject;
 use api_types::names::ResourceName;
 use serde_json::Value;
 
@@ -83,6 +84,37 @@ pub struct Submission {
     pub reads: std::sync::Arc<[Vec<String>]>,
     /// What must be there for a mutable object to be written.
     pub precondition: Precondition,
+    /// What the owner's status says of the object.
+    pub told: Told,
+    /// Whether an object that somebody else made may be taken over.
+    pub adopt: bool,
+}
+
+/// What the owner's status says of the object, or of the family, that a submission is for. Nobody but the controllers
+/// writes that status, so this decides where the object itself, which more people may edit, says something else.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Told {
+    /// The mutable object as it was when it was last applied.
+    pub applied: Option<AppliedObject>,
+    /// The objects of the family that are known, in no particular order.
+    pub runs: std::sync::Arc<[KnownRun]>,
+    /// Position of the object that is to be there, in its family. One that is to be created gets it.
+    pub sequence: u64,
+}
+
+/// An object of an immutable family, as the owner's status knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownRun {
+    /// Its uid. A status written by an earlier version has none; then name and creation time tell.
+    pub uid: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// Its creation time, as the API server writes it.
+    pub started: Option<String>,
+    /// Digest of its rendering, if it is known.
+    pub digest: Option<String>,
+    /// Its position; the highest is the newest.
+    pub sequence: u64,
 }
 
 /// What a write is bound to, when the decision to write depends on what is there; a writer that acts on older knowledge is
@@ -105,6 +137,10 @@ pub type Looked = Result<Vec<Observed>, SubmitFailure>;
 
 /// A stamped object as the cluster holds it, projected to what the engine reads.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "four facts about an object that have nothing to do with one another"
+)]
 pub struct Observed {
     /// `apiVersion`, `kind`, `metadata` (at least name, namespace, uid, generation, creationTimestamp,
     /// labels) and every path that templates read.
@@ -113,18 +149,22 @@ pub struct Observed {
     pub qualified_resource: Option<String>,
     /// Whether the kind is namespaced.
     pub namespaced: bool,
-    /// Position in its family (annotation `carto.run/submission`); 0 for mutable objects and for
-    /// objects that another controller made. Members of equal sequence are ordered by owner generation, then by creation
-    /// time: two processes that did not know of one another's have made them.
+    /// Position in its family; 0 for mutable objects and for objects that are not known ([`Self::is_known`]).
     pub sequence: u64,
-    /// The generation of the owner that it was submitted for (annotation `carto.run/owner-generation`); 0 when it is not said.
-    pub owner_generation: i64,
-    /// The digest of the rendering that was submitted last (annotation `carto.run/rendered-digest`), if it is ours.
+    /// Whether it is known that a walk made this object: by the owner's status, by a request of this process, or because the
+    /// rendering's values are in it. Of an object that is not known, nothing that it says of itself is believed.
+    pub is_known: bool,
+    /// The digest of the rendering that was submitted last, if it is known and, for a mutable object, nobody changed a value
+    /// of it since.
     pub digest: Option<String>,
+    /// What the owner's status is to say of a mutable object that was applied, as [`AppliedObject::state`].
+    pub state: Option<String>,
     /// resourceVersion, for [`Submission::precondition`]; 0 when it is not known.
     pub version: u64,
-    /// Whether the object is being deleted.
+    /// Whether the object is being deleted, or was.
     pub terminating: bool,
+    /// Whether the object was deleted, and this is the last that was seen of it.
+    pub is_gone: bool,
 }
 
 /// What the shell did to make the cluster hold the object.

@@ -23,15 +23,28 @@ impl FamilyRule<'_> {
 }
 
 impl Observed {
-    /// What members of a family are ordered by, the newest last: sequence, then the owner's generation, then creation time
-    /// (RFC 3339 in UTC sorts as text), then name.
-    ///
-    /// The generation comes before the time: what a process that has lost its leadership creates late is younger, but made
-    /// from an older owner, and must not look like the newest.
-    pub fn age(&self) -> (u64, i64, &str, &str) {
+    /// An object as the API server returned it, known to be made by a walk; everything else is to be filled in.
+    pub fn of(object: Value) -> Self {
+        let terminating = object.pointer("/metadata/deletionTimestamp");
+        Self {
+            qualified_resource: None,
+            namespaced: true,
+            sequence: 0,
+            is_known: true,
+            digest: None,
+            state: None,
+            version: 0,
+            is_gone: false,
+            terminating: terminating.is_some_and(Value::is_string),
+            object,
+        }
+    }
+
+    /// What members of a family are ordered by, the newest last: sequence, then creation time (RFC 3339 in UTC sorts as
+    /// text), then name. What is not known has no sequence, so it is older than all that is.
+    pub fn age(&self) -> (u64, &str, &str) {
         (
             self.sequence,
-            self.owner_generation,
             text(self, "/metadata/creationTimestamp"),
             text(self, "/metadata/name"),
         )
@@ -45,7 +58,9 @@ pub(crate) fn newest_healthy<'m>(
 ) -> Option<&'m Observed> {
     members
         .into_iter()
-        .filter(|member| !member.terminating && rule.judge(member) == ConditionStatus::True)
+        .filter(|member| {
+            member.is_known && !member.terminating && rule.judge(member) == ConditionStatus::True
+        })
         .max_by(|a, b| a.age().cmp(&b.age()))
 }
 

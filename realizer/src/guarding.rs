@@ -24,6 +24,7 @@ use crate::outputs::ReadError;
 use crate::owner_status::object_ref;
 use crate::prepare::{Asked, Withheld};
 use crate::realization::Realization;
+use crate::runs::{Due, Runs};
 use crate::step_end::{StepEnd, StepResult};
 use crate::{
     Lifecycle, Looked, Observation, Observed, Precondition, Step, Submission, Template, canonical,
@@ -54,6 +55,8 @@ pub(crate) enum Stage {
     },
     /// A validation.
     Validating,
+    /// An object of an immutable template, not yet looked for.
+    Family,
 }
 
 /// Whoever keeps changing an environment between a look and the write after it is not answered for ever.
@@ -112,6 +115,13 @@ impl Realization<'_> {
             return Asked {
                 ask: Step::Look(submission),
                 stage: Stage::Validating,
+                ..asked
+            };
+        }
+        if submission.lifecycle.is_immutable() {
+            return Asked {
+                ask: Step::Look(submission),
+                stage: Stage::Family,
                 ..asked
             };
         }
@@ -184,6 +194,10 @@ impl Realization<'_> {
                 self.withhold_step(step, asked.template, withheld);
             }
             (Ok(found), Stage::Searching { .. }) => self.found_environment(step, asked, &found),
+            (Ok(found), Stage::Family) => {
+                let submission = submission.clone();
+                self.found_family(step, asked, submission, &found);
+            }
             (Ok(found), _) => {
                 let submission = submission.clone();
                 self.found_run(step, asked, submission, &found);
@@ -192,6 +206,59 @@ impl Realization<'_> {
                 let end = self
                     .observing(step, &asked.template)
                     .observe(submission, Observation::Failed(failure));
+                self.end_step(step, &asked, end);
+            }
+        }
+    }
+
+    /// What status remembers of the objects of a step, with those that were found.
+    pub(crate) fn runs<'s>(
+        &'s self,
+        step: usize,
+        template: &'s Template,
+        found: &'s [Observed],
+    ) -> Runs<'s> {
+        let spec = &self.blueprint.steps[step];
+        Runs {
+            template,
+            found,
+            told: self
+                .owner
+                .status
+                .runs_of(self.blueprint, &spec.name, template),
+            deployment: ResolvedInputs::of(spec, &self.outputs).deployment(),
+        }
+    }
+
+    fn found_family(
+        &mut self,
+        step: usize,
+        asked: Asked,
+        mut submission: Submission,
+        found: &[Observed],
+    ) {
+        match self
+            .runs(step, &asked.template, found)
+            .decide(&submission.digest)
+        {
+            Due::Submit(sequence) => {
+                submission.told.sequence = sequence;
+                let ask = Step::Submit(submission);
+                let stage = Stage::Plain;
+                self.outstanding = Some((
+                    step,
+                    Asked {
+                        ask,
+                        stage,
+                        ..asked
+                    },
+                ));
+            }
+            Due::Ended(run) => {
+                let end = self
+                    .observing(step, &asked.template)
+                    .ended(&submission, &run, found);
+                self.prospects[step] = end.output().cloned();
                 self.end_step(step, &asked, end);
             }
         }
@@ -223,6 +290,8 @@ impl Realization<'_> {
             family: BTreeMap::new(),
             reads: reads.into(),
             precondition: Precondition::None,
+            told: crate::Told::default(),
+            adopt: false,
         });
         let asked = Asked {
             template,
@@ -322,6 +391,8 @@ impl Realization<'_> {
                 annotate(&mut wanted, labels::ENVIRONMENT, &record.text);
                 wanted.digest = canonical::digest(&wanted.object);
                 wanted.precondition = precondition;
+                wanted.told.sequence =
+                    self.next_object(step, &asked.template, found, &wanted.digest);
                 self.outstanding = Some((
                     step,
                     Asked {
@@ -349,6 +420,21 @@ impl Realization<'_> {
                 );
                 self.end_step(step, &asked, end);
             }
+        }
+    }
+
+    /// Position of the object that an environment is to be: one that somebody deleted is made again, whatever it came to,
+    /// because the environment is the object.
+    fn next_object(
+        &self,
+        step: usize,
+        template: &Template,
+        found: &[Observed],
+        digest: &str,
+    ) -> u64 {
+        match self.runs(step, template, found).decide(digest) {
+            Due::Submit(sequence) => sequence,
+            Due::Ended(run) => run.sequence.saturating_add(1),
         }
     }
 
@@ -445,10 +531,15 @@ impl Realization<'_> {
             step: &spec.name,
             template,
             inputs: ResolvedInputs::of(spec, &self.outputs),
+            previous: self.owner.status.resource(&spec.name),
+            told: self
+                .owner
+                .status
+                .runs_of(self.blueprint, &spec.name, template),
         }
     }
 
-    fn end_step(&mut self, step: usize, asked: &Asked, end: StepEnd) {
+    pub(crate) fn end_step(&mut self, step: usize, asked: &Asked, end: StepEnd) {
         self.outputs[step] = end.output().cloned();
         let (Step::Look(submission) | Step::Submit(submission)) = &asked.ask else {
             return;
@@ -466,7 +557,7 @@ impl Realization<'_> {
 fn environment_among(found: &[Observed], in_place: bool) -> Option<&Observed> {
     if in_place {
         let newest = found.iter().rev().find(|member| !member.terminating);
-        return newest.or_else(|| found.last());
+        return newest.or_else(|| found.iter().rev().find(|member| !member.is_gone));
     }
     found
         .iter()

@@ -93,6 +93,14 @@ impl CompiledRule {
         }
     }
 
+    /// Whether every object is healthy as soon as it exists, so that nothing says when it has ended.
+    pub(crate) fn is_always_healthy(&self) -> bool {
+        match self {
+            Self::None | Self::AlwaysHealthy => true,
+            Self::SingleCondition(_) | Self::MultiMatch { .. } => false,
+        }
+    }
+
     /// The health a step reports.
     pub(crate) fn judge(&self, subject: Subject<'_>) -> Health {
         use ConditionStatus::{True, Unknown};

@@ -58,6 +58,7 @@ mod realization;
 mod redaction;
 mod report;
 pub mod runnable;
+mod runs;
 mod select;
 mod stamp;
 mod step_end;

@@ -1,7 +1,7 @@
 //! From what the cluster holds to health, outputs and retention (spec 3.8, 3.10).
 
-use api_types::ConditionStatus;
 use api_types::names::{ObjectName, ResourceName};
+use api_types::{AppliedObject, ConditionStatus, ResourceStatus, StampedRun};
 use serde_json::{Value, json};
 
 use crate::context::ResolvedInputs;
@@ -11,8 +11,10 @@ use crate::family_members::{newest_healthy, superseded};
 use crate::go_format;
 use crate::health::{Health, Subject};
 use crate::outputs::{Output, ReadError};
+use crate::owner_status::object_ref;
 use crate::redaction::{self, scrub};
-use crate::step_end::{StepEnd, Submitted};
+use crate::runs::Runs;
+use crate::step_end::{Memory, StepEnd, Submitted};
 use crate::{
     Observation, Observed, Submission, SubmitFailure, SubmitFailureKind, Template, Write, stamp,
 };
@@ -23,6 +25,10 @@ pub(crate) struct Observing<'r> {
     pub(crate) step: &'r ResourceName,
     pub(crate) template: &'r Template,
     pub(crate) inputs: ResolvedInputs<'r>,
+    /// The entry of the step in the present status.
+    pub(crate) previous: Option<&'r ResourceStatus>,
+    /// The objects of the step that it knows.
+    pub(crate) told: &'r [StampedRun],
 }
 
 impl Observing<'_> {
@@ -42,29 +48,163 @@ impl Observing<'_> {
             Observation::Failed(failure) => StepEnd::Failed(self.failed(submission, &failure)),
             Observation::Object { observed, write } => {
                 let output = self.read(Some(&observed), environment);
-                self.submitted(observed, write, output, Vec::new())
+                let memory = self.applied(&observed);
+                self.submitted(observed, write, output, Vec::new(), memory)
             }
             Observation::Family {
                 submitted,
                 members,
                 write,
             } => {
-                let healthy = match environment {
-                    Some(_) => Some(&submitted),
-                    None => newest_healthy(self.template.family_rule(), &members),
+                let output = match environment {
+                    Some(_) => self.read(Some(&submitted), environment),
+                    None => self.newest_output(&members),
                 };
-                let output = self.read(healthy, environment);
                 let superseded =
                     superseded(self.template.family_rule(), self.step, &submitted, &members);
-                self.submitted(submitted, write, output, superseded)
+                let memory = self.remembering(&members);
+                self.submitted(submitted, write, output, superseded, memory)
             }
+        }
+    }
+
+    /// The newest object of an immutable step has ended, and somebody deleted it: what it came to holds.
+    pub(crate) fn ended(
+        &self,
+        submission: &Submission,
+        run: &StampedRun,
+        found: &[Observed],
+    ) -> StepEnd {
+        let (submitted, memory) = self.remembered(submission, run, found);
+        let superseded = superseded(self.template.family_rule(), self.step, &submitted, found);
+        let output = self.newest_output(found);
+        self.submitted(submitted, Write::Unchanged, output, superseded, memory)
+    }
+
+    /// As [`Observing::ended`], of a validation whose output was decided by its arrival.
+    pub(crate) fn judged_before(
+        &self,
+        submission: &Submission,
+        run: &StampedRun,
+        found: &[Observed],
+        output: Result<Output, StepError>,
+    ) -> StepEnd {
+        let (observed, memory) = self.remembered(submission, run, found);
+        StepEnd::Submitted(Box::new(Submitted {
+            health: self.health(&observed, output.is_ok()),
+            superseded: superseded(self.template.family_rule(), self.step, &observed, found),
+            observed,
+            write: Write::Unchanged,
+            output,
+            memory,
+        }))
+    }
+
+    /// A run that has ended and is on its way out, or what is known of one that is gone.
+    fn remembered(
+        &self,
+        submission: &Submission,
+        run: &StampedRun,
+        found: &[Observed],
+    ) -> (Observed, Memory) {
+        let is_run = |found: &&Observed| {
+            let uid = found.object.pointer("/metadata/uid");
+            uid.and_then(Value::as_str) == Some(&run.uid)
+        };
+        let leaving = found.iter().find(is_run);
+        let memory = Memory {
+            is_gone: leaving.is_none(),
+            ..self.remembering(found)
+        };
+        let observed = leaving.cloned();
+        (
+            observed.unwrap_or_else(|| self.stand_in(submission, run)),
+            memory,
+        )
+    }
+
+    /// As much as is known of an object that is gone.
+    fn stand_in(&self, submission: &Submission, run: &StampedRun) -> Observed {
+        let told = self.previous.and_then(|entry| entry.stamped_ref.as_ref());
+        let object = json!({
+            "apiVersion": submission.object["apiVersion"],
+            "kind": submission.object["kind"],
+            "metadata": {
+                "namespace": submission.object["metadata"]["namespace"],
+                "name": run.name,
+                "uid": run.uid,
+            },
+        });
+        Observed {
+            qualified_resource: told
+                .and_then(object_ref)
+                .and_then(|told| told.qualified_resource),
+            namespaced: told.is_none_or(|told| told.namespace.is_some()),
+            sequence: run.sequence,
+            digest: run.digest.clone(),
+            terminating: true,
+            ..Observed::of(object)
+        }
+    }
+
+    /// Of the newest object that succeeded, whether it is there or only remembered.
+    fn newest_output(&self, members: &[Observed]) -> Result<Output, ReadError> {
+        let healthy = newest_healthy(self.template.family_rule(), members);
+        let remembered = self.runs(members).remembered_output();
+        match (healthy, remembered) {
+            (Some(healthy), Some((sequence, output))) if healthy.sequence < sequence => Ok(output),
+            (None, Some((_, output))) => Ok(output),
+            (healthy, _) => self.read(healthy, None),
+        }
+    }
+
+    fn runs<'s>(&'s self, found: &'s [Observed]) -> Runs<'s> {
+        Runs {
+            template: self.template,
+            found,
+            told: self.told,
+            deployment: self.inputs.deployment(),
+        }
+    }
+
+    /// Whether what was stamped holds values of a Secret.
+    fn is_tainted(&self, observed: Option<&Observed>) -> bool {
+        self.inputs.secrets().next().is_some()
+            || observed.is_some_and(|observed| redaction::is_secret(&observed.object))
+    }
+
+    fn remembering(&self, members: &[Observed]) -> Memory {
+        Memory {
+            runs: self.runs(members).records(self.is_tainted(members.first())),
+            ..Memory::default()
+        }
+    }
+
+    fn applied(&self, observed: &Observed) -> Memory {
+        let uid = observed.object.pointer("/metadata/uid");
+        let applied = uid.and_then(Value::as_str).map(|uid| AppliedObject {
+            uid: uid.to_owned(),
+            state: observed
+                .state
+                .clone()
+                .filter(|_| !self.is_tainted(Some(observed))),
+        });
+        Memory {
+            applied,
+            ..Memory::default()
         }
     }
 
     /// An environment that is kept as it is.
     pub(crate) fn held(&self, observed: Observed, environment: &Output) -> StepEnd {
         let output = self.read(Some(&observed), Some(environment));
-        self.submitted(observed, Write::Unchanged, output, Vec::new())
+        // What was applied last is another rendering than the one that waits: the entry goes on knowing it.
+        let memory = Memory {
+            applied: self.previous.and_then(|entry| entry.applied.clone()),
+            runs: self.told.to_vec(),
+            is_gone: false,
+        };
+        self.submitted(observed, Write::Unchanged, output, Vec::new(), memory)
     }
 
     /// A validation whose output was decided by its arrival.
@@ -76,12 +216,18 @@ impl Observing<'_> {
         output: Result<Output, StepError>,
     ) -> StepEnd {
         let superseded = superseded(self.template.family_rule(), self.step, &observed, members);
+        let memory = if self.template.lifecycle.is_immutable() {
+            self.remembering(members)
+        } else {
+            self.applied(&observed)
+        };
         StepEnd::Submitted(Box::new(Submitted {
             health: self.health(&observed, output.is_ok()),
             observed,
             write,
             output,
             superseded,
+            memory,
         }))
     }
 
@@ -112,6 +258,7 @@ impl Observing<'_> {
         write: Write,
         output: Result<Output, ReadError>,
         superseded: Vec<crate::Removal>,
+        memory: Memory,
     ) -> StepEnd {
         let has_outputs = output
             .as_ref()
@@ -127,6 +274,7 @@ impl Observing<'_> {
             health,
             output,
             superseded,
+            memory,
         }))
     }
 

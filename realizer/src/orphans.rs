@@ -4,11 +4,15 @@
 //! a lost status write, a deleted template or a superseded family left behind. What a failing step once made is never
 //! an orphan: nothing is known of what the step stands for now. Nor is what a failing step would write to: a step that was
 //! renamed while the API server had a bad moment must not cost the object that it goes on with.
+//!
+//! A step that was renamed may also fail before it is known which object it goes on with: its input is not there, ytt had
+//! no time, no option matches. While there is one such step, every orphan is kept, because each may be that object.
 
 use api_types::names::ResourceName;
 use api_types::{ResourceStatus, TemplateRef, labels};
 
 use crate::owner_status::{OwnerStatus, object_ref};
+use crate::report::Kept;
 use crate::{
     KnownObject, Lifecycle, ObjectRef, Removal, RemovalReason, TemplateSource, TemplateState,
 };
@@ -39,9 +43,47 @@ pub(crate) struct Orphans<'r> {
     pub(crate) templates: &'r dyn TemplateSource,
 }
 
+/// What becomes of objects that no step stands for.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    /// They are deleted.
+    pub(crate) removals: Vec<Removal>,
+    /// They stay for now, and why.
+    pub(crate) kept: Vec<Kept>,
+}
+
 impl Orphans<'_> {
+    /// The orphans: all of them are deleted, or, while a step has no known place, all of them are kept.
+    pub(crate) fn find(&self, previous: &OwnerStatus) -> Found {
+        let orphans = self.all(previous);
+        let unplaced: Vec<&str> = self
+            .current
+            .iter()
+            .filter(|step| !step.is_placed())
+            .map(|step| step.status.name.as_str())
+            .collect();
+        if unplaced.is_empty() {
+            return Found {
+                removals: orphans,
+                kept: Vec::new(),
+            };
+        }
+        let why = format!(
+            "kept until it is known which object resource(s) [{}] stand for: one may go on with it",
+            unplaced.join(", ")
+        );
+        let keep = |removal| Kept {
+            removal,
+            why: why.clone(),
+        };
+        Found {
+            removals: Vec::new(),
+            kept: orphans.into_iter().map(keep).collect(),
+        }
+    }
+
     /// The orphans, those status remembers first.
-    pub(crate) fn find(&self, previous: &OwnerStatus) -> Vec<Removal> {
+    fn all(&self, previous: &OwnerStatus) -> Vec<Removal> {
         let mut removals: Vec<Removal> = Vec::new();
         let mut add = |resource: &str, object: ObjectRef| {
             if !removals
@@ -154,6 +196,12 @@ impl Orphans<'_> {
 }
 
 impl CurrentStep<'_> {
+    /// Whether it is known which object the step stands for. One that was not rendered may stand for any; so may one whose
+    /// name is generated, as long as it has no member.
+    fn is_placed(&self) -> bool {
+        self.is_settled || self.wanted.is_some()
+    }
+
     fn is_immutable(&self) -> bool {
         self.lifecycle.is_some_and(Lifecycle::is_immutable)
     }

@@ -13,7 +13,8 @@ use crate::redaction::scrub;
 use crate::stamp::WantedLabels;
 use crate::{
     Blueprint, ObjectRef, Owner, Precondition, RenderFailure, Rendered, Step, Submission,
-    SubmitFailureKind, Template, TemplateSource, TemplateState, canonical, matching, params, stamp,
+    SubmitFailureKind, Template, TemplateSource, TemplateState, Told, canonical, matching, params,
+    runs, stamp,
 };
 
 /// One step about to be submitted.
@@ -28,7 +29,7 @@ pub(crate) struct Preparing<'r> {
 /// What beginning a step came to.
 pub(crate) enum Begun {
     /// The shell has to do something.
-    Asked(Asked),
+    Asked(Box<Asked>),
     /// An input became the output.
     PassedThrough(Output),
     /// It failed, with the template if that was found.
@@ -143,21 +144,21 @@ impl Preparing<'_> {
         let rendered = match template.body.draw(context, &self.step.name) {
             Ok(rendered) => rendered,
             Err(call) => {
-                return Begun::Asked(Asked {
+                return Begun::Asked(Box::new(Asked {
                     template,
                     labels,
                     ask: Step::Render(call),
                     stage: Stage::Plain,
-                });
+                }));
             }
         };
         match self.submit(&template, &labels, rendered) {
-            Ok(submission) => Begun::Asked(Asked {
+            Ok(submission) => Begun::Asked(Box::new(Asked {
                 template,
                 labels,
                 ask: Step::Submit(submission),
                 stage: Stage::Plain,
-            }),
+            })),
             Err(withheld) => Begun::Withheld(template, withheld),
         }
     }
@@ -213,7 +214,19 @@ impl Preparing<'_> {
             family,
             reads: template.reads(),
             precondition: Precondition::None,
+            told: self.told(template),
+            adopt: template.adopt,
         })
+    }
+
+    fn told(&self, template: &Template) -> Told {
+        let status = &self.owner.status;
+        let entry = status.resource(&self.step.name);
+        Told {
+            applied: entry.and_then(|entry| entry.applied.clone()),
+            runs: runs::known(status.runs_of(self.blueprint, &self.step.name, template)),
+            sequence: 0,
+        }
     }
 
     fn stamp_error(&self, template: &Template, failure: &RenderFailure) -> StepError {

@@ -48,16 +48,7 @@ use crate::{
 ///         Step::Render(_) => realization.record_rendered(Err("no ytt here".to_owned().into())),
 ///         Step::Submit(submission) => {
 ///             assert_eq!(submission.object["metadata"]["name"], "app-sink");
-///             let observed = Observed {
-///                 object: submission.object,
-///                 qualified_resource: Some("configmaps".to_owned()),
-///                 namespaced: true,
-///                 owner_generation: 0,
-///                 sequence: 0,
-///                 digest: None,
-///                 version: 0,
-///                 terminating: false,
-///             };
+///             let observed = Observed::of(submission.object);
 ///             realization.record_observed(Observation::Object { observed, write: Write::Created });
 ///         }
 ///         Step::Look(_) => realization.record_looked(Ok(Vec::new())),
@@ -128,7 +119,7 @@ impl<'a> Realization<'a> {
             self.position += 1;
             self.begin_flow(step);
             match self.preparing(step).begin() {
-                Begun::Asked(asked) => self.outstanding = Some((step, self.guarded(step, asked))),
+                Begun::Asked(asked) => self.outstanding = Some((step, self.guarded(step, *asked))),
                 Begun::PassedThrough(output) => {
                     self.outputs[step] = Some(output.clone());
                     self.prospects[step] = Some(output.clone());
@@ -191,7 +182,7 @@ impl<'a> Realization<'a> {
                 self.deployed(step, template, submission, record, observation)
             }
             Stage::Validating => self.validated(step, template, submission, observation),
-            Stage::Plain | Stage::Searching { .. } | Stage::Staying(_) => self
+            Stage::Plain | Stage::Family | Stage::Searching { .. } | Stage::Staying(_) => self
                 .observing(step, template)
                 .observe(submission, observation),
         };

@@ -9,10 +9,19 @@ use crate::conditions::{self, Conditions};
 use crate::orphans::is_same;
 use crate::{ObjectRef, OwnerEvent, Removal, events};
 
+/// An object that is no longer wanted and is not deleted yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) removal: Removal,
+    pub(crate) why: String,
+}
+
 /// What is wrong beside the conditions that feed `Ready`; each is a condition only while it is so.
 pub(crate) struct Extras<'e> {
     /// Deletions that failed, and why.
     pub(crate) failed: &'e [(Removal, String)],
+    /// Deletions that have to wait.
+    pub(crate) kept: &'e [Kept],
     /// Objects that belong to somebody else.
     pub(crate) contested: Vec<String>,
     /// What is missing to watch some kinds.
@@ -25,8 +34,8 @@ impl Extras<'_> {
         let mut add = |type_, reason: &Reason, message: String| {
             conditions.add(type_, ConditionStatus::True, reason, message);
         };
-        if !self.failed.is_empty() {
-            let message = deletion_message(self.failed);
+        if !self.failed.is_empty() || !self.kept.is_empty() {
+            let message = deletion_message(self.failed, self.kept);
             add(
                 ConditionType::DeletionPending,
                 &Reason::DeletionPending,
@@ -75,19 +84,34 @@ pub(crate) fn ready(conditions: &[Condition]) -> (ConditionStatus, String) {
     }
 }
 
-fn deletion_message(failed: &[(Removal, String)]) -> String {
-    let objects: Vec<String> = failed
+fn deletion_message(failed: &[(Removal, String)], kept: &[Kept]) -> String {
+    let shown = |object: &ObjectRef| {
+        events::shown(object).unwrap_or_else(|| format!("{}/{}", object.kind, object.name))
+    };
+    let failed: Vec<String> = failed
         .iter()
-        .map(|(removal, cause)| {
-            let object = events::shown(&removal.object)
-                .unwrap_or_else(|| format!("{}/{}", removal.object.kind, removal.object.name));
-            format!("[{object}]: {cause}")
-        })
+        .map(|(removal, cause)| format!("[{}]: {cause}", shown(&removal.object)))
         .collect();
-    format!(
-        "unable to delete objects that are no longer wanted: {}",
-        objects.join("; ")
-    )
+    let failed = (!failed.is_empty()).then(|| {
+        format!(
+            "unable to delete objects that are no longer wanted: {}",
+            failed.join("; ")
+        )
+    });
+    // All are kept for the same reason.
+    let waiting = kept.first().map(|first| {
+        let objects: Vec<String> = kept
+            .iter()
+            .map(|kept| format!("[{}]", shown(&kept.removal.object)))
+            .collect();
+        format!(
+            "objects that are no longer wanted are not deleted yet: {}: {}",
+            objects.join(", "),
+            first.why
+        )
+    });
+    let parts: Vec<String> = failed.into_iter().chain(waiting).collect();
+    parts.join("; ")
 }
 
 /// What was deleted; and what could not be, unless it was told before.

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use api_types::{AppliedObject, StampedRun};
+
 use crate::error::StepError;
 use crate::health::Health;
 use crate::outputs::Output;
@@ -34,9 +36,32 @@ pub(crate) struct Submitted {
     pub(crate) output: Result<Output, StepError>,
     /// Members of the family beyond the retention policy.
     pub(crate) superseded: Vec<Removal>,
+    /// What the entry remembers of it.
+    pub(crate) memory: Memory,
+}
+
+/// What a status entry remembers for the next walk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) applied: Option<AppliedObject>,
+    pub(crate) runs: Vec<StampedRun>,
+    /// Whether the object is gone, so that condition `Healthy` stays what it was.
+    pub(crate) is_gone: bool,
 }
 
 impl StepResult {
+    /// Whether an immutable object was made.
+    pub(crate) fn made_run(&self) -> bool {
+        let is_immutable = |template: &Arc<Template>| template.lifecycle.is_immutable();
+        match &self.end {
+            StepEnd::Submitted(submitted) => {
+                submitted.write == Write::Created
+                    && self.template.as_ref().is_some_and(is_immutable)
+            }
+            StepEnd::PassedThrough(_) | StepEnd::Failed(_) => false,
+        }
+    }
+
     pub(crate) fn superseded(&self) -> &[Removal] {
         match &self.end {
             StepEnd::Submitted(submitted) => &submitted.superseded,

@@ -26,6 +26,8 @@ pub struct Template {
     pub(crate) body: Body,
     pub(crate) lifecycle: Lifecycle,
     pub(crate) retention: RetentionPolicy,
+    /// Whether objects that somebody else made are taken over.
+    pub(crate) adopt: bool,
     pub(crate) health: CompiledRule,
     pub(crate) outputs: OutputPaths,
     stamped_kind: Option<(String, String)>,
@@ -132,6 +134,7 @@ impl Template {
             body: Body::new(spec.template.as_ref(), spec.ytt.as_ref()),
             lifecycle,
             retention: spec.retention_policy.unwrap_or_default(),
+            adopt: spec.adopt,
             stamped_kind: spec.template.as_ref().and_then(literal_kind),
             reads: prefixes(&health, outputs.paths()),
             health,

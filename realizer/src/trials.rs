@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use api_types::labels;
+use api_types::runnable::RunResult;
 use serde_json::json;
 
 use crate::context::ResolvedInputs;
@@ -12,6 +13,7 @@ use crate::judgement::Trial;
 use crate::outputs::Output;
 use crate::prepare::{Asked, Withheld};
 use crate::realization::Realization;
+use crate::runs::Due;
 use crate::step_end::StepEnd;
 use crate::template::OutputPaths;
 use crate::{Lifecycle, Observation, Observed, Step, Submission, Template, canonical, stamp};
@@ -47,40 +49,100 @@ impl Realization<'_> {
         &mut self,
         step: usize,
         asked: Asked,
-        submission: Submission,
+        mut submission: Submission,
         found: &[Observed],
     ) {
-        let newest = found.iter().rev().find(|member| !member.terminating);
-        let run = newest.filter(|run| run.digest.as_deref() == Some(&submission.digest));
+        let due = self.due(step, &asked.template, &submission, found);
+        let known = self.known_trial(step, &asked.template, &submission, &due, found);
         let inputs = ResolvedInputs::of(&self.blueprint.steps[step], &self.outputs);
+        let withheld = |error| {
+            Box::new(Withheld {
+                error,
+                wanted: stamp::reference(&submission.object),
+            })
+        };
         if !inputs.missing.is_empty() {
-            let withheld = Withheld {
-                error: self.preparing_with(step, inputs).held(),
-                wanted: stamp::reference(&submission.object),
-            };
-            self.trials[step] = Some(match run {
-                Some(run) => judge(&asked.template, run),
-                None => Trial::NotBegun { first_told: false },
-            });
-            self.withhold_step(step, asked.template, Box::new(withheld));
+            let withheld = withheld(self.preparing_with(step, inputs).held());
+            self.trials[step] = Some(known.unwrap_or(Trial::NotBegun { first_told: false }));
+            self.withhold_step(step, asked.template, withheld);
             return;
         }
-        if run.is_none() && self.is_told_ended(step) {
-            let withheld = Withheld {
-                error: self.trial_error(step, TrialError::Begins, ""),
-                wanted: stamp::reference(&submission.object),
-            };
+        if known.is_none() && self.is_told_ended(step) {
+            let withheld = withheld(self.trial_error(step, TrialError::Begins, ""));
             self.trials[step] = Some(Trial::NotBegun { first_told: true });
-            self.withhold_step(step, asked.template, Box::new(withheld));
+            self.withhold_step(step, asked.template, withheld);
             return;
         }
-        self.outstanding = Some((
-            step,
-            Asked {
-                ask: Step::Submit(submission),
-                ..asked
-            },
-        ));
+        match due {
+            Due::Submit(sequence) => {
+                submission.told.sequence = sequence;
+                let ask = Step::Submit(submission);
+                self.outstanding = Some((step, Asked { ask, ..asked }));
+            }
+            Due::Ended(run) => {
+                let trial = known.unwrap_or(Trial::Succeeded);
+                let output = self.output_after(step, &asked.template, &trial);
+                let end = self.observing(step, &asked.template).judged_before(
+                    &submission,
+                    &run,
+                    found,
+                    output,
+                );
+                self.trials[step] = Some(trial);
+                self.end_step(step, &asked, end);
+            }
+        }
+    }
+
+    /// A mutable object is there or is written; an immutable one may have ended, and somebody deleted it.
+    fn due(
+        &self,
+        step: usize,
+        template: &Template,
+        submission: &Submission,
+        found: &[Observed],
+    ) -> Due {
+        if submission.lifecycle.is_immutable() {
+            self.runs(step, template, found).decide(&submission.digest)
+        } else {
+            Due::Submit(0)
+        }
+    }
+
+    /// What is known of the run for this arrival: by the object, or by status if that is gone.
+    fn known_trial(
+        &self,
+        step: usize,
+        template: &Template,
+        submission: &Submission,
+        due: &Due,
+        found: &[Observed],
+    ) -> Option<Trial> {
+        if let Due::Ended(run) = due {
+            return Some(match run.result {
+                RunResult::Failed => Trial::Failed(self.told_cause(step)),
+                RunResult::Succeeded | RunResult::Running | RunResult::Removed => Trial::Succeeded,
+            });
+        }
+        let staying = |member: &&Observed| member.is_known && !member.terminating;
+        let newest = found.iter().rev().find(staying);
+        let run = newest.filter(|run| run.digest.as_deref() == Some(&submission.digest));
+        run.map(|run| judge(template, run))
+    }
+
+    /// Why status says that a validation failed.
+    fn told_cause(&self, step: usize) -> String {
+        let name = &self.blueprint.steps[step].name;
+        let flow = self.flows[step].iter().flat_map(|flow| &flow.lineage);
+        let told = flow.filter_map(|(&environment, record)| {
+            let environment = &self.blueprint.steps[environment].name;
+            let status = self.owner.status.environment(environment)?;
+            let mut validations = status.validations.iter();
+            validations
+                .find(|told| *name == *told.resource && told.arrival == record.arrival.number)
+        });
+        let mut causes = told.filter_map(|told| told.message.clone());
+        causes.next().unwrap_or_default()
     }
 
     /// Whether status says that this validation need not be waited for. To begin it now would let the next process, which
@@ -128,7 +190,19 @@ impl Realization<'_> {
         } else {
             Trial::Running("the object belongs to another version of the owner".to_owned())
         };
-        let output = match &trial {
+        let output = self.output_after(step, template, &trial);
+        self.trials[step] = Some(trial);
+        self.observing(step, template)
+            .judged(observed, &members, write, output)
+    }
+
+    fn output_after(
+        &self,
+        step: usize,
+        template: &Template,
+        trial: &Trial,
+    ) -> Result<Output, StepError> {
+        match trial {
             Trial::Succeeded => Ok(self.validated_output(step)),
             Trial::Failed(cause) => Err(self.trial_error(step, TrialError::Failed, cause)),
             Trial::Running(cause) => {
@@ -140,10 +214,7 @@ impl Realization<'_> {
                 Err(self.trial_error(step, error, cause))
             }
             Trial::NotBegun { .. } => Err(self.trial_error(step, TrialError::Begins, "")),
-        };
-        self.trials[step] = Some(trial);
-        self.observing(step, template)
-            .judged(observed, &members, write, output)
+        }
     }
 
     fn validated_output(&self, step: usize) -> Output {

@@ -22,6 +22,8 @@ mod golden;
 mod inputs;
 #[path = "engine/options.rs"]
 mod options;
+#[path = "engine/pruning.rs"]
+mod pruning;
 #[path = "engine/removals.rs"]
 mod removals;
 #[path = "engine/scenario.rs"]

@@ -229,16 +229,7 @@ fn walk(spec: &Value, status: &Value, template: &Value, observed: &Value) {
             Step::Look(_) => realization.record_looked(Ok(Vec::new())),
             Step::Submit(submission) => {
                 assert!(submission.object["metadata"]["namespace"] == "ns");
-                let observed = Observed {
-                    object: observed.clone(),
-                    qualified_resource: None,
-                    namespaced: true,
-                    owner_generation: 0,
-                    sequence: 0,
-                    digest: None,
-                    version: 0,
-                    terminating: false,
-                };
+                let observed = Observed::of(observed.clone());
                 realization.record_observed(Observation::Object {
                     observed,
                     write: Write::Unchanged,

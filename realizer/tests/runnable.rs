@@ -17,6 +17,8 @@ mod conditions;
 mod outputs;
 #[path = "runnable/properties.rs"]
 mod properties;
+#[path = "runnable/pruning.rs"]
+mod pruning;
 #[path = "runnable/rendering.rs"]
 mod rendering;
 #[path = "runnable/retries.rs"]

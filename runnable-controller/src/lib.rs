@@ -83,5 +83,7 @@ pub fn wire_up(args: &CommonArgs, environment: Environment<'_>) -> Wired {
         let controller = runnables.clone();
         async move { controller.reconcile(&key).await }
     });
-    Wired::new(controller.shell.clone(), vec![queue], synced)
+    let templates = controller.clone();
+    let stamped_kinds = Arc::new(move || templates.templates.stamped_kinds());
+    Wired::new(controller.shell.clone(), vec![queue], synced, stamped_kinds)
 }

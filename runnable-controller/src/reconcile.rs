@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use controller_kit::cluster::chain;
 use controller_kit::mapper::Kind;
-use controller_kit::owner::{Awaited, Claims, Realized, Subject, Walk, span};
+use controller_kit::owner::{Awaited, Claims, Realized, Subject, Walk, behind, span};
 use controller_kit::scheduler::{Next, OwnerKey};
 use controller_kit::stamped::ObjectKey;
 use controller_kit::submit::{Applicant, SLOW_READ, SubmitError};
@@ -25,11 +25,13 @@ impl RunnableController {
                 self.shell.forget(key);
                 self.selections
                     .release(&ObjectKey::new(&key.namespace, &key.name));
-                return Next::Done;
+                return self.shell.clean_up(key).await;
             };
             let now = (self.shell.clock)();
             let rights_changes = self.shell.waiters.rights_changes();
-            let realized = self.realize(&runnable, now).await;
+            let Some(realized) = self.realize(&runnable, now).await else {
+                return behind();
+            };
             let next = self
                 .shell
                 .report(key, subject(&runnable), realized, rights_changes)
@@ -54,7 +56,8 @@ impl RunnableController {
         }
     }
 
-    async fn realize(&self, runnable: &Runnable, now: Timestamp) -> Realized {
+    /// `None` when the Runnable has been changed and this process has not seen that yet.
+    async fn realize(&self, runnable: &Runnable, now: Timestamp) -> Option<Realized> {
         let key = ObjectKey::of_owner(&runnable.namespace, &runnable.name);
         let (namespace, name) = runnable.service_account();
         let not_run =
@@ -63,26 +66,27 @@ impl RunnableController {
             Ok(account) => account,
             Err(awaited) => {
                 let cause = format!("ServiceAccount \"{name}\" not found");
-                return not_run(NotRun::ServiceAccount(cause), vec![awaited]);
+                return Some(not_run(NotRun::ServiceAccount(cause), vec![awaited]));
             }
         };
         let template = match self.templates.get(&runnable.run_template) {
             Ok(template) => template,
             Err(why) => {
                 let account = ObjectKey::new(&account.namespace, &account.name);
-                return not_run(why, vec![Awaited::Account(account)]);
+                return Some(not_run(why, vec![Awaited::Account(account)]));
             }
         };
         match self.run(runnable, &template, &account, now).await {
-            Ok(realized) => realized,
+            Ok(realized) => Some(realized),
+            Err(SubmitError::Behind) => None,
             Err(SubmitError::Token(error)) => {
                 let awaited = Awaited::Account(ObjectKey::new(&account.namespace, &account.name));
                 let why = NotRun::ServiceAccountToken(chain(&error));
                 // The account may be fine and the API server not: looked at again, slowly.
-                Realized {
+                Some(Realized {
                     again: Some(SLOW_READ),
                     ..not_run(why, vec![awaited])
-                }
+                })
             }
         }
     }
@@ -99,6 +103,7 @@ impl RunnableController {
             |namespace: &str, name: &str, uid: &str| self.shell.is_live_owner(namespace, name, uid);
         let applicant = Applicant {
             kind: KIND,
+            plural: self.shell.kind.plural,
             namespace: &runnable.namespace,
             name: &runnable.name,
             uid: &runnable.uid,

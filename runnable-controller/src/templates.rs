@@ -1,5 +1,6 @@
 //! The ClusterRunTemplates, compiled once per resourceVersion.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use controller_kit::cluster::chain;
@@ -45,6 +46,18 @@ impl RunTemplates {
             Some(entry) => entry.template.clone().map_err(NotRun::TemplateUnreadable),
             None => Err(NotRun::TemplateMissing),
         }
+    }
+
+    /// The kinds that stand literally in simple templates.
+    pub(crate) fn stamped_kinds(&self) -> BTreeSet<Kind> {
+        let templates = self.0.all().into_iter();
+        let templates = templates.filter_map(|(_, entry)| entry.template.as_ref().ok().cloned());
+        templates
+            .filter_map(|template| {
+                let (api_version, kind) = template.stamped_kind()?;
+                Some(Kind::new(api_version, kind))
+            })
+            .collect()
     }
 
     /// Every path that some template reads on objects of this kind, so that a watch is started once with all of them.

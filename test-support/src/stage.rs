@@ -12,6 +12,7 @@ mod history;
 mod port;
 mod reconciled;
 mod rights;
+mod tenant;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU32;
@@ -19,6 +20,7 @@ use std::time::Duration;
 
 pub use another::Another;
 pub use history::History;
+pub use tenant::Tenant;
 
 use port::Port;
 
@@ -269,6 +271,16 @@ impl Stage {
     pub async fn edit_owner(&self, name: &str, patch: Value) {
         self.edit("carto.run/v1alpha1", self.cast.owner_kind, name, patch)
             .await;
+    }
+
+    /// Writes the status of an owner, as only controllers may.
+    pub async fn set_owner_status(&self, name: &str, status: Value) {
+        let api = self.api("carto.run/v1alpha1", self.cast.owner_kind);
+        // Lists are replaced as a whole.
+        let patch = Patch::Merge(json!({"status": status}));
+        api.patch_status(name, &PatchParams::default(), &patch)
+            .await
+            .unwrap();
     }
 
     /// Deletes an object.

@@ -40,11 +40,24 @@ pub struct Words {
 }
 
 /// The status in which the example settles, without times; digests are those in `seen`.
+///
+/// # Panics
+///
+/// When `seen` does not say what was applied.
 #[must_use]
 pub fn settled(words: Words, namespace: &str, seen: &Value) -> Value {
     let condition = |kind: &str, reason: &str| json!({"type": kind, "status": "True", "reason": reason, "message": ""});
     let submitted = condition("ResourceSubmitted", "ResourceSubmissionComplete");
     let ready = condition("Ready", "Ready");
+    // What was applied is told by uid and by a digest.
+    let applied = |index: usize| {
+        let applied = &seen["resources"][index]["applied"];
+        let is_digest = applied["state"]
+            .as_str()
+            .is_some_and(|state| state.len() == 32);
+        assert!(applied["uid"].is_string() && is_digest, "{applied}");
+        applied.clone()
+    };
     let output = |index: usize, name: &str, preview: &str| json!({"name": name, "preview": preview, "digest": seen["resources"][0]["outputs"][index]["digest"]});
     json!({
         "observedGeneration": 1,
@@ -62,6 +75,7 @@ pub fn settled(words: Words, namespace: &str, seen: &Value) -> Value {
                 "templateRef": {"apiVersion": "carto.run/v1alpha1", "kind": "ClusterSourceTemplate", "name": "src"},
                 "outputs": [output(0, "url", "https://git.example/app\n"), output(1, "revision", "main\n")],
                 "conditions": [submitted, condition("Healthy", "OutputsAvailable"), ready],
+                "applied": applied(0),
             },
             {
                 "name": "publish",
@@ -69,6 +83,7 @@ pub fn settled(words: Words, namespace: &str, seen: &Value) -> Value {
                 "templateRef": {"apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate", "name": "sink"},
                 "inputs": [{"name": "fetch"}],
                 "conditions": [submitted, condition("Healthy", "AlwaysHealthy"), ready],
+                "applied": applied(1),
             },
         ],
     })

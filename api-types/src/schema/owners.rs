@@ -2,11 +2,12 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use super::build::{Object, Refine, integer, list, list_by, object, text, time};
+use super::build::{Object, Refine, any, integer, list, list_by, map, object, text, time};
 use super::core::{
     conditions, env, object_reference, observed_generation, owner_params, resources, source,
 };
 use super::root;
+use crate::runnable::RunResult;
 use crate::status::ValidationVerdict;
 
 pub(super) fn workload() -> Object {
@@ -83,7 +84,8 @@ fn status(reference: &str, description: &str) -> Object {
             "pendingRemovals",
             list(
                 "Objects that are no longer wanted and could not be deleted yet.",
-                stamped_ref("An object to be deleted."),
+                stamped_ref("An object to be deleted.")
+                    .optional("message", text("Why it is still there.")),
             ),
         )
         .optional(
@@ -154,6 +156,7 @@ fn resource_status() -> Object {
             text("The first 1024 bytes of the value as YAML."),
         );
     object("What a resource of the blueprint came to.")
+        .optional("applied", applied())
         .optional(
             "conditions",
             conditions("What is known, in a fixed order; Ready sums up."),
@@ -169,6 +172,10 @@ fn resource_status() -> Object {
         .required("name", text("Name of the resource in the blueprint."))
         .optional("outputs", list("What can be read now.", output))
         .optional(
+            "runs",
+            list("The objects of an immutable template, newest first.", run()),
+        )
+        .optional(
             "stampedRef",
             stamped_ref("The object that was last submitted."),
         )
@@ -176,4 +183,35 @@ fn resource_status() -> Object {
             "templateRef",
             object_reference("The template it was stamped from."),
         )
+}
+
+fn applied() -> Object {
+    object("What the object of a mutable template was when it was last applied.")
+        .optional(
+            "state",
+            text("Digest of the rendering and of the values that the API server then held in its fields."),
+        )
+        .required("uid", text("Uid of the object."))
+}
+
+fn run() -> Object {
+    let results =
+        [RunResult::Running, RunResult::Succeeded, RunResult::Failed].map(RunResult::as_str);
+    object("An object of an immutable template.")
+        .optional("digest", text("Digest of its rendering."))
+        .required("name", text("Name of the object."))
+        .optional(
+            "outputs",
+            map(
+                "The values that were read from it, by output.",
+                any("Any JSON."),
+            ),
+        )
+        .required("result", text("What came of it.").one_of(&results))
+        .required(
+            "sequence",
+            integer("Position among the objects of the resource; the highest is the newest.")
+                .minimum(0),
+        )
+        .required("uid", text("Uid of the object."))
 }

@@ -105,7 +105,12 @@ fn run() -> Object {
         .optional("message", text("Why, in the words of the object."))
         .required("name", text("Name of the object."))
         .required("result", text("What came of it.").one_of(&results))
+        .optional(
+            "sequence",
+            integer("Position among the runs; the highest is the newest.").minimum(0),
+        )
         .optional("started", time("When it was created."))
+        .optional("uid", text("Uid of the object."))
 }
 
 fn selector() -> Object {

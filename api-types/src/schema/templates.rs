@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::build::{Object, Refine, any, any_object, integer, list, object, text};
+use super::build::{Object, Refine, any, any_object, boolean, integer, list, object, text};
 use super::core::field_requirement;
 use super::root;
 use crate::duration::DURATION_PATTERN;
@@ -104,6 +104,10 @@ fn spec() -> Object {
         )
         .required("name", text("Name of the parameter."));
     object("What is stamped, and what is read from it.")
+        .optional(
+            "adopt",
+            boolean("Whether an object that is there already, and was made by somebody else, is taken over."),
+        )
         .optional(
             "healthRule",
             health_rule("When the stamped object is healthy: exactly one of the fields."),

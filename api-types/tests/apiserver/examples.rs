@@ -72,9 +72,10 @@ async fn templates_of_other_projects_kinds_apply_unchanged() {
 /// The steady state of Appendix A.1, as our types write it.
 #[tokio::test]
 async fn the_status_of_the_smallest_chain_is_stored_as_written() {
+    use api_types::runnable::RunResult;
     use api_types::{
-        BlueprintRef, Condition, ConditionStatus, ConditionType, InputStatus, OutputStatus, Reason,
-        ResourceStatus, StampedRef, TemplateRef, WorkloadStatus,
+        AppliedObject, BlueprintRef, Condition, ConditionStatus, ConditionType, InputStatus,
+        OutputStatus, Reason, ResourceStatus, StampedRef, StampedRun, TemplateRef, WorkloadStatus,
     };
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use k8s_openapi::jiff::Timestamp;
@@ -125,6 +126,18 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
                 ConditionType::Healthy,
                 Reason::condition("example.com/Ready"),
             )],
+            applied: Some(AppliedObject {
+                uid: "u".into(),
+                state: Some("0123456789abcdef0123456789abcdef".into()),
+            }),
+            runs: vec![StampedRun {
+                name: "app-1".into(),
+                uid: "u".into(),
+                digest: Some("sha256:0".into()),
+                sequence: 9_223_372_036_854_775_807,
+                result: RunResult::Succeeded,
+                outputs: [("image".to_owned(), serde_json::json!({"any": null}))].into(),
+            }],
         }],
         pending_removals: vec![StampedRef {
             uid: Some("u".into()),

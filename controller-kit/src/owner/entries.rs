@@ -1,6 +1,6 @@
 //! What is kept of owners, blueprints, templates and service accounts between reconciles.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -209,6 +209,18 @@ impl Templates {
         &self,
     ) -> impl Iterator<Item = (&'static str, &Arc<Reflector<TemplateEntry>>)> {
         self.kinds.iter().map(|(kind, store)| (*kind, store))
+    }
+
+    /// The kinds that stand literally in simple templates.
+    pub(crate) fn stamped_kinds(&self) -> BTreeSet<Kind> {
+        let entries = self.kinds.values().flat_map(|store| store.all());
+        let templates = entries.filter_map(|(_, entry)| entry.template.as_ref().ok().cloned());
+        templates
+            .filter_map(|template| {
+                let (api_version, kind) = template.stamped_kind()?;
+                Some(Kind::new(api_version, kind))
+            })
+            .collect()
     }
 
     /// Every path that some template reads on objects of this kind, so that a watch is started once with

@@ -11,6 +11,7 @@
 mod claims;
 mod controller;
 mod entries;
+mod left_behind;
 mod log;
 mod reconcile;
 mod report;
@@ -25,7 +26,9 @@ pub use entries::{
     AccountEntry, BlueprintEntry, BlueprintFamily, Deliveries, OwnerEntry, SupplyChains,
     TemplateEntry, Templates,
 };
+pub use left_behind::Scopes;
 pub use log::span;
+pub use reconcile::behind;
 pub use report::{Realized, Subject};
 pub use settling::Settling;
 pub use shell::{Clock, OwnerKind, OwnerShell, Pending};

@@ -2,6 +2,7 @@
 //! rest is done.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use realizer::{
@@ -9,7 +10,7 @@ use realizer::{
     select_blueprint,
 };
 use serde_json::Value;
-use tracing::{Instrument as _, warn};
+use tracing::{Instrument as _, debug, warn};
 
 use super::log::span;
 use super::{BlueprintFamily, Claims, OwnerController, Realized, Walk};
@@ -18,6 +19,15 @@ use crate::scheduler::{Next, OwnerKey};
 use crate::stamped::ObjectKey;
 use crate::submit::{Applicant, SubmitError};
 use crate::tokens::Account;
+
+/// How long the event of a change that the API server knows of may take to arrive.
+const EVENT_PATIENCE: Duration = Duration::from_secs(1);
+
+/// What follows when the owner has been changed and this process has not seen that yet: nothing is said of the older one.
+pub fn behind() -> Next {
+    debug!("the owner has a newer generation than this process has seen; waiting for it");
+    Next::After(EVENT_PATIENCE)
+}
 
 /// What the caches say about an owner.
 struct Dereferenced {
@@ -37,13 +47,16 @@ impl<F: BlueprintFamily> OwnerController<F> {
         async {
             let Some(dereferenced) = self.dereference(key) else {
                 self.shell.forget(key);
-                return Next::Done;
+                return self.shell.clean_up(key).await;
             };
             let now = (self.shell.clock)();
             let rights_changes = self.shell.waiters.rights_changes();
             let realized = match self.validate(&dereferenced, now) {
                 Ok(validated) => self.realize(&dereferenced.owner, &validated, now).await,
-                Err(realized) => *realized,
+                Err(realized) => Some(*realized),
+            };
+            let Some(realized) = realized else {
+                return behind();
             };
             let next = self
                 .shell
@@ -125,7 +138,13 @@ impl<F: BlueprintFamily> OwnerController<F> {
         }
     }
 
-    async fn realize(&self, owner: &Owner, validated: &Validated, now: Timestamp) -> Realized {
+    /// `None` when the owner has been changed and this process has not seen that yet.
+    async fn realize(
+        &self,
+        owner: &Owner,
+        validated: &Validated,
+        now: Timestamp,
+    ) -> Option<Realized> {
         let is_live_owner =
             |namespace: &str, name: &str, uid: &str| self.shell.is_live_owner(namespace, name, uid);
         let blueprint = &validated.blueprint;
@@ -134,6 +153,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
             |step: &str, object: &Value| blueprint.has_resource(step) && claims.wants(step, object);
         let applicant = Applicant {
             kind: F::FAMILY.owner_kind(),
+            plural: F::FAMILY.owner_plural(),
             namespace: &owner.namespace,
             name: &owner.name,
             uid: &owner.uid,
@@ -145,13 +165,14 @@ impl<F: BlueprintFamily> OwnerController<F> {
         let reads = |kind: &Kind| self.templates.reads(kind);
         let mut walk = Walk::new(&self.shell, &applicant, &claims, &reads);
         match self.walk(owner, blueprint, now, &mut walk).await {
-            Ok(outcome) => walk.realized(outcome),
+            Ok(outcome) => Some(walk.realized(outcome)),
+            Err(SubmitError::Behind) => None,
             Err(SubmitError::Token(error)) => {
                 let why = Unrealized::ServiceAccountToken(blueprint, crate::cluster::chain(&error));
                 let mut realized = walk.realized(report_unrealized(owner, why, now));
                 // The account may be fine and the API server not: looked at again, slowly.
                 realized.again = Some(crate::submit::SLOW_READ);
-                realized
+                Some(realized)
             }
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::time::Duration;
 
+use api_types::event::EventType;
 use api_types::{ConditionStatus, EventReason, NamespaceName, ObjectName};
 use realizer::{Outcome, Owner, OwnerEvent, Retry};
 use serde_json::{Value, json};
@@ -35,8 +36,8 @@ pub struct Realized {
     pub again: Option<Duration>,
     /// What the owner waits for.
     pub awaited: Vec<Awaited>,
-    /// Warning events about requests: reason and message.
-    pub warnings: Vec<(EventReason, String)>,
+    /// Events about requests: reason and message.
+    pub told: Vec<(EventReason, String)>,
 }
 
 impl Realized {
@@ -46,7 +47,7 @@ impl Realized {
             outcome,
             again: None,
             awaited,
-            warnings: Vec::new(),
+            told: Vec::new(),
         }
     }
 }
@@ -105,11 +106,11 @@ impl OwnerShell {
             outcome,
             again,
             awaited,
-            warnings,
+            told,
         } = realized;
         let missed = self.await_all(key, &awaited, rights_changes);
         self.emit_for_owner(owner, outcome.events.iter().filter(|event| event.immediate));
-        self.warn_owner(owner, warnings);
+        self.tell_owner(owner, told);
         self.metrics.outcome(self.kind.kind, &outcome.reason);
         let later = match self.write_due(key, owner.ready, &outcome) {
             Due::Never => None,
@@ -160,10 +161,10 @@ impl OwnerShell {
         waits_for_rights.then(|| missed().or_else(late)).flatten()
     }
 
-    fn warn_owner(&self, owner: Subject<'_>, warnings: Vec<(EventReason, String)>) {
-        for (reason, message) in warnings {
+    fn tell_owner(&self, owner: Subject<'_>, told: Vec<(EventReason, String)>) {
+        for (reason, message) in told {
             let event = OwnerEvent {
-                warning: true,
+                warning: reason.event_type() == EventType::Warning,
                 reason: reason.as_str().to_owned(),
                 message,
                 immediate: true,

@@ -9,7 +9,7 @@ use realizer::{Family, OwnerEvent};
 use tokio::time::Instant;
 
 use super::waiters::RIGHTS_SETTLE;
-use super::{AccountEntry, Awaited, OwnerEntry, Settling, Waiters};
+use super::{AccountEntry, Awaited, OwnerEntry, Scopes, Settling, Waiters};
 use crate::cluster::Cluster;
 use crate::events::{EventRecorder, InvolvedObject};
 use crate::metrics::Metrics;
@@ -76,6 +76,8 @@ pub struct OwnerShell {
     pub pending: Pending,
     /// Owners on their way to Ready.
     pub settling: Settling,
+    /// Which kinds are cluster-scoped, of those that templates name.
+    pub scopes: Scopes,
 }
 
 /// Since when an owner has a status that is not written yet.
@@ -107,6 +109,8 @@ impl OwnerShell {
             self.settling.begin(&key, after.generation, (self.clock)());
         }
         match (change.before, change.after) {
+            // Nobody else deletes what it made outside of namespaces.
+            (_, None) if self.has_left_behind(&key) => self.scheduler.wake(key, Lane::Fresh, None),
             (_, None) => self.scheduler.forget(&key),
             (Some(before), Some(after)) if !after.differs(before) => {}
             (_, Some(_)) => self.scheduler.wake(key, Lane::Fresh, None),
@@ -152,6 +156,7 @@ impl OwnerShell {
     /// A CustomResourceDefinition (`<plural>.<group>`) changed.
     pub(crate) fn definition_changed(&self, name: &str) {
         let group = name.split_once('.').map_or("", |(_, group)| group);
+        self.scopes.forget_group(group);
         self.submitter.watches().forget_group(group);
         self.wake_all(
             self.waiters.take(&Awaited::Group(group.into())),
@@ -161,6 +166,7 @@ impl OwnerShell {
 
     /// CustomResourceDefinitions may have changed unseen.
     pub(crate) fn definitions_missed(&self) {
+        self.scopes.forget_all();
         self.submitter.watches().forget_definitions();
         self.wake_all(self.waiters.take_all_groups(), Some(DEFINITION_SETTLE));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use api_types::EventReason;
+use api_types::{EventReason, ResourceName};
 use realizer::{
     AskFeed, KnownObject, Looked, ObjectRef, Observation, Outcome, Removal, Step, Submission,
     SubmitFailureKind,
@@ -13,7 +13,7 @@ use super::claims::Claims;
 use super::{Awaited, OwnerShell, Realized};
 use crate::mapper::Kind;
 use crate::stamped::{ObjectKey, Projection};
-use crate::submit::{Applicant, SubmitError};
+use crate::submit::{Applicant, Listed, SubmitError};
 use crate::ytt::Ytt;
 
 /// Where the paths come from that are read on objects of a kind.
@@ -27,9 +27,11 @@ pub struct Walk<'w> {
     reads: Reads<'w>,
     again: Option<Duration>,
     awaited: Vec<Awaited>,
-    warnings: Vec<(EventReason, String)>,
+    told: Vec<(EventReason, String)>,
     unwatched: BTreeSet<String>,
     kinds: BTreeSet<Kind>,
+    /// What the last look listed, and for which step.
+    listed: Option<(ResourceName, Listed)>,
 }
 
 impl<'w> Walk<'w> {
@@ -47,9 +49,10 @@ impl<'w> Walk<'w> {
             reads,
             again: None,
             awaited: Vec::new(),
-            warnings: Vec::new(),
+            told: Vec::new(),
             unwatched: BTreeSet::new(),
             kinds: BTreeSet::new(),
+            listed: None,
         }
     }
 
@@ -82,10 +85,13 @@ impl<'w> Walk<'w> {
         self.claims.walk(&submission.resource, &submission.object);
         let kind = Kind::of(&submission.object);
         let needed = self.use_kind(submission, kind.as_ref());
+        let listed = self.listed.take();
+        let listed = listed.filter(|(step, _)| *step == submission.resource);
+        let listed = listed.map(|(_, listed)| listed).unwrap_or_default();
         let submitted = self
             .shell
             .submitter
-            .submit(self.applicant, submission, &needed)
+            .submit(self.applicant, submission, &needed, listed)
             .await?;
         if let Observation::Failed(failure) = &submitted.observation {
             match failure.kind {
@@ -109,7 +115,7 @@ impl<'w> Walk<'w> {
         if let Some(again) = submitted.again {
             self.look_again(again);
         }
-        self.warnings.extend(submitted.warnings);
+        self.told.extend(submitted.told);
         Ok(submitted.observation)
     }
 
@@ -131,11 +137,12 @@ impl<'w> Walk<'w> {
     async fn look(&mut self, submission: &Submission) -> Result<Looked, SubmitError> {
         let kind = Kind::of(&submission.object);
         let needed = self.use_kind(submission, kind.as_ref());
-        let looked = self
+        let (looked, listed) = self
             .shell
             .submitter
             .look(self.applicant, submission, &needed)
             .await?;
+        self.listed = Some((submission.resource.clone(), listed));
         self.kinds.extend(kind);
         Ok(looked)
     }
@@ -155,9 +162,12 @@ impl<'w> Walk<'w> {
     /// The objects of this owner. From here on the kinds of these and of the walk are watched for it, and no others.
     pub fn known_objects(&mut self) -> Vec<KnownObject> {
         let watches = self.shell.submitter.watches();
+        let owner = self.applicant.key();
+        let (kind, uid) = (self.applicant.kind, self.applicant.uid);
         let known: Vec<KnownObject> = watches
-            .owned_by(self.applicant.uid)
+            .owned_by(&owner, uid)
             .into_iter()
+            .filter(|(_, object)| object.belongs_to(kind, &owner, uid))
             .map(|(served, object)| KnownObject {
                 object: object.reference(&served),
                 labels: object.labels(),
@@ -209,7 +219,7 @@ impl<'w> Walk<'w> {
             outcome,
             again: self.again,
             awaited: self.awaited,
-            warnings: self.warnings,
+            told: self.told,
         }
     }
 

@@ -26,16 +26,12 @@ const REFUSED_PAUSE: Duration = Duration::from_secs(10);
 /// again, so that they find the new listing under way.
 const CHANGE_SETTLE: Duration = Duration::from_millis(150);
 
-/// Full objects where a path is read, metadata otherwise: the API server then sends a fraction of the bytes.
+/// Full objects: what they hold is compared with what we left there. They are projected on arrival.
 pub(super) fn events(client: kube::Client, watch: &KindWatch, label: &str) -> Events {
     let served = watch.served();
     let resource = served.resource();
     let config = watcher::Config::default().labels(label).page_size(PAGE);
-    if watch.projection().is_metadata_only() {
-        watched::<true>(client, &resource, config)
-    } else {
-        watched::<false>(client, &resource, config)
-    }
+    watched::<false>(client, &resource, config)
 }
 
 /// Feeds one watch's events into its store and wakes the owners concerned.
@@ -96,11 +92,12 @@ impl Follower {
             }
             Event::Delete(object) => {
                 let object = self.project(&object);
-                self.watch.write().hide(&object.key, &object.uid)
+                self.watch.write().hide_last_seen(object)
             }
             Event::InitDone => self.end_listing(),
         };
-        if !self.quiet {
+        // Nobody waits for the listing of what an owner left behind that is no more.
+        if !self.quiet || !self.watch.served().namespaced {
             self.wake(&touched);
         }
         if goes_on {
@@ -147,7 +144,7 @@ impl Follower {
                 .as_ref()
                 .filter(|controller| controller.is_ours(self.settings.owner_kind))
             {
-                (self.settings.wake)(&object.owner_namespace(), &controller.name);
+                (self.settings.wake)(&object.owner_namespace, &controller.name);
             }
         }
     }

@@ -9,9 +9,12 @@ pub(crate) mod managed;
 mod object;
 mod projection;
 mod store;
+mod values;
 mod watch;
 
-pub use object::{ControllerRef, ObjectKey, Stamped};
+pub(crate) use object::owner_mark_text;
+pub use object::{ControllerRef, KnownAs, ObjectKey, Stamped};
 pub use projection::Projection;
 pub use store::{Store, Touched};
+pub use values::{OwnedValues, State};
 pub use watch::{KindWatch, Readiness, StampedWatches, Wake, WatchSettings};

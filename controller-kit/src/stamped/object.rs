@@ -11,6 +11,7 @@ use api_types::{NamespaceName, ObjectName, labels};
 use crate::mapper::{Kind, Served};
 use crate::stamped::managed::{is_legacy, is_ours};
 use crate::stamped::projection::Projection;
+use crate::stamped::values::{OwnedValues, State};
 
 /// Namespace and name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -62,33 +63,64 @@ pub struct Stamped {
     pub terminating: bool,
     /// Its controller owner.
     pub controller: Option<ControllerRef>,
-    /// Annotation `carto.run/rendered-digest`.
-    pub digest: Option<Box<str>>,
-    /// Annotation `carto.run/unowned`.
-    pub unowned: Option<Box<str>>,
-    /// Annotation `carto.run/submission`; 0 when absent.
-    pub sequence: u64,
-    /// Annotation `carto.run/owner-generation`; 0 when absent.
-    pub owner_generation: i64,
-    /// `fieldsV1` of our Apply entry, and the apiVersion it was applied with.
-    pub managed: Option<(Box<str>, Box<str>)>,
+    /// Where its owner is: the object's own namespace; of a cluster-scoped object, what its annotation or label says.
+    pub owner_namespace: Box<str>,
+    /// What the object says of itself.
+    pub claims: Claims,
+    /// What we own of it and what it holds there; `None` when we own nothing.
+    pub values: Option<OwnedValues>,
     /// Whether the Go controller's entry is still there.
     pub legacy: bool,
+    /// What this process knows of it by the replies to its own requests. Nothing depends on it: status says the same.
+    pub memory: Memory,
     /// The projected object as JSON text; parsed when a reconcile needs it.
     content: Box<str>,
 }
 
+/// What an object says of itself. Whoever may edit the object may write this, so it decides nothing alone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Claims {
+    /// Annotation `carto.run/rendered-digest`.
+    pub digest: Option<Box<str>>,
+    /// Annotation `carto.run/submission`; 0 when absent.
+    pub sequence: u64,
+    /// Annotation `carto.run/owner-generation`; 0 when absent.
+    pub owner_generation: i64,
+    /// Annotation `carto.run/adopt`.
+    pub adopt: bool,
+    /// Annotation `carto.run/service-account`; of cluster-scoped objects only.
+    pub account: Option<Box<str>>,
+}
+
+/// What this process knows of an object by the replies to its own requests.
+#[derive(Debug, Clone, Default)]
+pub struct Memory {
+    /// The mutable object as it was after our last apply.
+    pub state: Option<State>,
+    /// Whether status need not know that: the apply changed nothing, and status knows an earlier state.
+    pub is_passing: bool,
+    /// The immutable object.
+    pub run: Option<Box<KnownAs>>,
+}
+
+/// An object of an immutable family that a walk made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownAs {
+    /// Digest of its rendering, if it is known.
+    pub digest: Option<Box<str>>,
+    /// Its position; the highest is the newest.
+    pub sequence: u64,
+}
+
 impl PartialEq for Stamped {
-    /// Equal in everything a reconcile could see; the version itself is not part of it.
+    /// Equal in everything a reconcile could see; the version itself is not part of it, nor what we know besides.
     fn eq(&self, other: &Self) -> bool {
         self.uid == other.uid
             && self.terminating == other.terminating
             && self.controller == other.controller
-            && self.digest == other.digest
-            && self.unowned == other.unowned
-            && self.sequence == other.sequence
-            && self.owner_generation == other.owner_generation
-            && self.managed == other.managed
+            && self.owner_namespace == other.owner_namespace
+            && self.claims == other.claims
+            && self.values == other.values
             && self.legacy == other.legacy
             && self.content == other.content
     }
@@ -111,38 +143,52 @@ impl Stamped {
     ) -> Self {
         let metadata = &value["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default();
-        let annotation = |key: &str| metadata["annotations"][key].as_str().map(Box::from);
-        let sequence = annotation(labels::SUBMISSION)
-            .and_then(|text: Box<str>| text.parse().ok())
-            .unwrap_or(0);
-        let owner_generation = annotation(labels::OWNER_GENERATION)
-            .and_then(|text: Box<str>| text.parse().ok())
-            .unwrap_or(0);
         let managed = metadata["managedFields"]
             .as_array()
             .map(Vec::as_slice)
             .unwrap_or_default();
+        let ours = managed.iter().find(|entry| is_ours(entry, field_manager));
+        let owner = OwnerMark::of(metadata);
         Self {
             key: ObjectKey::new(text("namespace"), text("name")),
             uid: text("uid").into(),
             resource_version: text("resourceVersion").parse().unwrap_or(0),
             terminating: metadata["deletionTimestamp"].is_string(),
-            controller: controller_of(metadata),
-            digest: annotation(labels::RENDERED_DIGEST),
-            unowned: annotation(labels::UNOWNED),
-            sequence,
-            owner_generation,
-            managed: managed
-                .iter()
-                .find(|entry| is_ours(entry, field_manager))
-                .map(|entry| {
-                    (
-                        entry["apiVersion"].as_str().unwrap_or_default().into(),
-                        entry["fieldsV1"].to_string().into(),
-                    )
-                }),
+            controller: owner.controller,
+            owner_namespace: owner.namespace,
+            claims: Claims::of(metadata),
+            values: ours.map(|entry| OwnedValues::of(value, entry)),
             legacy: managed.iter().any(is_legacy),
+            memory: Memory::default(),
             content: content(value, kind, projection).to_string().into(),
+        }
+    }
+
+    /// Whether the object says completely and rightly that this owner controls it. A uid alone would not do: it can be read
+    /// on every object of the owner, and a reference with another kind or in another namespace is never cleaned up.
+    ///
+    /// A cluster-scoped object belongs to whichever owner has the name: nothing deletes it with its owner, so the next one of
+    /// that name goes on with it.
+    pub(crate) fn belongs_to(&self, kind: &str, owner: &ObjectKey, uid: &str) -> bool {
+        let is_cluster_scoped = self.key.namespace.is_empty();
+        let is_here = is_cluster_scoped || self.key.namespace == owner.namespace;
+        let controller = self.controller.as_ref();
+        is_here
+            && self.owner_namespace == owner.namespace
+            && controller.is_some_and(|controller| {
+                controller.is_ours(kind)
+                    && controller.name == owner.name
+                    && (is_cluster_scoped || *controller.uid == *uid)
+            })
+    }
+
+    /// By what the objects of an owner are found: its uid or, of a cluster-scoped object, its namespace and name.
+    pub(crate) fn owner_index(&self) -> Option<Box<str>> {
+        let controller = self.controller.as_ref()?;
+        if self.key.namespace.is_empty() {
+            Some(name_index(&self.owner_namespace, &controller.name))
+        } else {
+            Some(controller.uid.clone())
         }
     }
 
@@ -165,17 +211,12 @@ impl Stamped {
             .unwrap_or_default()
     }
 
-    /// Namespace of the owner: the object's own, or what its label says where the object is cluster-scoped.
-    pub(crate) fn owner_namespace(&self) -> Box<str> {
-        if !self.key.namespace.is_empty() {
-            return self.key.namespace.clone();
-        }
+    /// Whether its labels say that it is one of an immutable family.
+    pub(crate) fn is_of_family(&self) -> bool {
         let labels = self.labels();
-        [labels::WORKLOAD_NAMESPACE, labels::DELIVERABLE_NAMESPACE]
-            .iter()
-            .find_map(|label| labels.get(*label))
-            .map(|namespace| namespace.as_str().into())
-            .unwrap_or_default()
+        let lifecycle = labels.get(labels::TEMPLATE_LIFECYCLE).map(String::as_str);
+        let mutable = Some(api_types::Lifecycle::Mutable.as_str());
+        labels.contains_key(labels::RUNNABLE_NAME) || (lifecycle.is_some() && lifecycle != mutable)
     }
 
     /// What the engine reads.
@@ -184,9 +225,11 @@ impl Stamped {
             object: self.content(),
             qualified_resource: Some(served.qualified()),
             namespaced: served.namespaced,
-            sequence: self.sequence,
-            owner_generation: self.owner_generation,
-            digest: self.digest.as_deref().map(str::to_owned),
+            sequence: 0,
+            is_known: false,
+            digest: None,
+            state: None,
+            is_gone: false,
             version: self.resource_version,
             terminating: self.terminating,
         }
@@ -203,6 +246,101 @@ impl Stamped {
             uid: Some(self.uid.to_string()),
         }
     }
+}
+
+impl Memory {
+    /// What was known before and is not known anew.
+    pub(crate) fn take_over(&mut self, before: &Self) {
+        if self.state.is_none() {
+            self.state = before.state;
+            self.is_passing = before.is_passing;
+        }
+        if self.run.is_none() {
+            self.run.clone_from(&before.run);
+        }
+    }
+}
+
+impl Claims {
+    fn of(metadata: &Value) -> Self {
+        let annotation = |key: &str| metadata["annotations"][key].as_str();
+        Self {
+            digest: annotation(labels::RENDERED_DIGEST).map(Box::from),
+            sequence: annotation(labels::SUBMISSION)
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(0),
+            owner_generation: annotation(labels::OWNER_GENERATION)
+                .and_then(|text| text.parse().ok())
+                .unwrap_or(0),
+            adopt: annotation(labels::ADOPT) == Some("true"),
+            account: annotation(labels::SERVICE_ACCOUNT)
+                .filter(|_| metadata["namespace"].is_null())
+                .map(Box::from),
+        }
+    }
+}
+
+/// Who controls an object, and where that owner is.
+struct OwnerMark {
+    controller: Option<ControllerRef>,
+    namespace: Box<str>,
+}
+
+impl OwnerMark {
+    fn of(metadata: &Value) -> Self {
+        let namespace = metadata["namespace"].as_str().unwrap_or_default();
+        if namespace.is_empty() {
+            return Self::of_cluster_scoped(metadata);
+        }
+        Self {
+            controller: controller_of(metadata),
+            namespace: namespace.into(),
+        }
+    }
+
+    /// An owner reference to an object in a namespace means nothing on a cluster-scoped object: the garbage collector cannot
+    /// resolve it. An annotation says whose it is.
+    fn of_cluster_scoped(metadata: &Value) -> Self {
+        let text = metadata["annotations"][labels::OWNER].as_str();
+        if let Some((namespace, controller)) = text.and_then(owner_mark) {
+            return Self {
+                controller: Some(controller),
+                namespace,
+            };
+        }
+        let label = |key: &str| metadata["labels"][key].as_str();
+        let namespace = [labels::WORKLOAD_NAMESPACE, labels::DELIVERABLE_NAMESPACE]
+            .iter()
+            .find_map(|key| label(key));
+        Self {
+            controller: controller_of(metadata),
+            namespace: namespace.unwrap_or_default().into(),
+        }
+    }
+}
+
+/// Reads `<Kind>/<namespace>/<name>/<uid>`, as [`owner_mark_text`] writes it.
+fn owner_mark(text: &str) -> Option<(Box<str>, ControllerRef)> {
+    let mut parts = text.split('/');
+    let mut part = || parts.next().filter(|part| !part.is_empty());
+    let (kind, namespace, name, uid) = (part()?, part()?, part()?, part()?);
+    let controller = ControllerRef {
+        group: api_types::GROUP.into(),
+        kind: kind.into(),
+        name: name.into(),
+        uid: uid.into(),
+    };
+    Some((namespace.into(), controller))
+}
+
+/// As [`Stamped::owner_index`] of a cluster-scoped object.
+pub(crate) fn name_index(namespace: &str, name: &str) -> Box<str> {
+    format!("{namespace}/{name}").into()
+}
+
+/// The owner of a cluster-scoped object, for annotation `carto.run/owner`.
+pub(crate) fn owner_mark_text(kind: &str, namespace: &str, name: &str, uid: &str) -> String {
+    format!("{kind}/{namespace}/{name}/{uid}")
 }
 
 fn controller_of(metadata: &Value) -> Option<ControllerRef> {
@@ -266,8 +404,63 @@ mod tests {
     fn a_cluster_scoped_object_says_by_label_where_its_owner_is() {
         let object =
             json!({"metadata": {"name": "a", "labels": {labels::WORKLOAD_NAMESPACE: "dev"}}});
-        assert_eq!(&*projected(&object, &[]).owner_namespace(), "dev");
+        assert_eq!(&*projected(&object, &[]).owner_namespace, "dev");
         let object = json!({"metadata": {"name": "a", "namespace": "n", "labels": {labels::WORKLOAD_NAMESPACE: "dev"}}});
-        assert_eq!(&*projected(&object, &[]).owner_namespace(), "n");
+        assert_eq!(&*projected(&object, &[]).owner_namespace, "n");
+    }
+
+    #[test]
+    fn an_annotation_says_who_owns_a_cluster_scoped_object_and_nothing_of_others() {
+        let mark = owner_mark_text("Workload", "dev", "app", "u-1");
+        let annotated = |namespace: &str| {
+            let metadata =
+                json!({"name": "a", "namespace": namespace, "annotations": {labels::OWNER: mark}});
+            projected(&json!({"metadata": metadata}), &[])
+        };
+        let owner = ObjectKey::new("dev", "app");
+        assert!(annotated("").belongs_to("Workload", &owner, "u-1"));
+        assert!(
+            annotated("").belongs_to("Workload", &owner, "u-2"),
+            "the next one of that name goes on with it"
+        );
+        assert!(!annotated("dev").belongs_to("Workload", &owner, "u-1"));
+    }
+
+    #[test]
+    fn an_object_belongs_to_an_owner_only_by_a_complete_reference_in_its_namespace() {
+        let object = |namespace: &str, api_version: &str, kind: &str, name: &str| {
+            let reference = json!({"apiVersion": api_version, "kind": kind, "name": name, "uid": "u-1", "controller": true});
+            projected(
+                &json!({"metadata": {"name": "x", "namespace": namespace, "ownerReferences": [reference]}}),
+                &[],
+            )
+        };
+        let owner = ObjectKey::new("dev", "app");
+        let belongs = |object: Stamped| object.belongs_to("Workload", &owner, "u-1");
+        assert!(belongs(object(
+            "dev",
+            "carto.run/v1alpha1",
+            "Workload",
+            "app"
+        )));
+        assert!(!belongs(object(
+            "evil",
+            "carto.run/v1alpha1",
+            "Workload",
+            "app"
+        )));
+        assert!(!belongs(object(
+            "dev",
+            "nope.example.com/v1",
+            "Workload",
+            "app"
+        )));
+        assert!(!belongs(object("dev", "carto.run/v1alpha1", "Nope", "app")));
+        assert!(!belongs(object(
+            "dev",
+            "carto.run/v1alpha1",
+            "Workload",
+            "other"
+        )));
     }
 }

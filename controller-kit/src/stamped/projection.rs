@@ -18,15 +18,6 @@ impl Projection {
         }
     }
 
-    /// Whether only metadata is read, so that the metadata API is enough.
-    pub(crate) fn is_metadata_only(&self) -> bool {
-        self.prefixes.iter().all(|prefix| {
-            prefix.first().is_some_and(|first| {
-                first == "metadata" || first == "kind" || first == "apiVersion"
-            })
-        })
-    }
-
     /// Adds what `other` needs; true if this one grew.
     pub fn grow(&mut self, other: &Self) -> bool {
         let before = self.prefixes.len();
@@ -138,13 +129,5 @@ mod tests {
         let mut projection = prefixes(&["status"]);
         assert!(!projection.grow(&prefixes(&["status.url"])));
         assert!(projection.grow(&prefixes(&["spec"])));
-    }
-
-    #[test]
-    fn a_projection_of_metadata_needs_metadata_only() {
-        assert!(prefixes(&["metadata.name"]).is_metadata_only());
-        assert!(Projection::default().is_metadata_only());
-        assert!(!prefixes(&["data.k"]).is_metadata_only());
-        assert!(!prefixes(&[""]).is_metadata_only());
     }
 }

@@ -3,10 +3,13 @@
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use crate::stamped::object::{ObjectKey, Stamped};
+use crate::stamped::object::{ObjectKey, Stamped, name_index};
 
 /// Deletions remembered against replies that arrive after them.
 const TOMBSTONES: usize = 1024;
+
+/// Deleted objects whose end may not have been read yet.
+const DEPARTED: usize = 512;
 
 /// Objects of one kind, indexed by the uid of their controller owner.
 #[derive(Debug, Default)]
@@ -18,6 +21,9 @@ pub struct Store {
     listing: Option<HashSet<ObjectKey>>,
     listings: u64,
     tombstones: VecDeque<Box<str>>,
+    /// The last that was seen of objects of immutable families. One may end and be deleted before any reconcile comes to
+    /// look at it (`ttlSecondsAfterFinished: 0`); what it came to would be lost, and it would be run again.
+    departed: VecDeque<Arc<Stamped>>,
 }
 
 /// Whose objects changed: the controller owner before and after.
@@ -29,13 +35,25 @@ impl Store {
         self.objects.get(key).cloned()
     }
 
-    /// The objects whose controller owner has this uid, ordered by key.
-    pub(crate) fn owned_by(&self, uid: &str) -> Vec<Arc<Stamped>> {
-        let keys = self.by_owner.get(uid);
+    /// The objects whose controller owner has this uid, or, of cluster-scoped objects, this namespace and name; ordered by
+    /// key.
+    pub(crate) fn owned_by(&self, owner: &ObjectKey, uid: &str) -> Vec<Arc<Stamped>> {
+        let by_name = name_index(&owner.namespace, &owner.name);
+        let keys = [self.by_owner.get(uid), self.by_owner.get(&by_name)];
         keys.into_iter()
+            .flatten()
             .flatten()
             .filter_map(|key| self.get(key))
             .collect()
+    }
+
+    /// The last that was seen of objects that are gone and whose controller owner had this uid.
+    pub(crate) fn departed(&self, uid: &str) -> Vec<Arc<Stamped>> {
+        let is_owned = |object: &&Arc<Stamped>| {
+            let controller = object.controller.as_ref();
+            controller.is_some_and(|controller| *controller.uid == *uid)
+        };
+        self.departed.iter().filter(is_owned).cloned().collect()
     }
 
     /// All objects, in no particular order.
@@ -108,9 +126,15 @@ impl Store {
         if self.tombstones.contains(&object.uid) {
             return;
         }
-        let newer = self
-            .get(&object.key)
+        let held = self.objects.get_mut(&object.key);
+        let newer = held
+            .as_ref()
             .is_none_or(|held| held.resource_version < object.resource_version);
+        if let Some(held) = held.filter(|held| !newer && held.uid == object.uid) {
+            // The watch was faster than the reply, which still says what we know of the object.
+            Arc::make_mut(held).memory = object.memory;
+            return;
+        }
         if newer {
             let key = object.key.clone();
             self.replace(object);
@@ -130,14 +154,34 @@ impl Store {
         }
     }
 
+    /// As [`Self::hide`], with the last state of the object.
+    pub(crate) fn hide_last_seen(&mut self, mut object: Stamped) -> Touched {
+        let held = self.objects.get(&object.key);
+        let memory = held.filter(|held| held.uid == object.uid);
+        let memory = memory.map(|held| held.memory.clone());
+        let touched = self.hide(&object.key, &object.uid);
+        if object.is_of_family() {
+            object.memory = memory.unwrap_or_default();
+            self.departed.push_back(Arc::new(object));
+            if self.departed.len() > DEPARTED {
+                self.departed.pop_front();
+            }
+        }
+        touched
+    }
+
     /// A label that comes back brings the same uid back: it is no ghost.
     fn forget_tombstone(&mut self, uid: &str) {
         self.tombstones.retain(|dead| **dead != *uid);
+        self.departed.retain(|gone| *gone.uid != *uid);
     }
 
-    fn replace(&mut self, object: Stamped) -> Touched {
+    fn replace(&mut self, mut object: Stamped) -> Touched {
         self.forget_tombstone(&object.uid);
         let before = self.objects.get(&object.key).cloned();
+        if let Some(before) = before.as_ref().filter(|before| before.uid == object.uid) {
+            object.memory.take_over(&before.memory);
+        }
         if before.as_ref().is_some_and(|before| **before == object) {
             // Nothing a reconcile could see, but the version has moved on.
             self.objects.insert(object.key.clone(), Arc::new(object));
@@ -147,9 +191,9 @@ impl Store {
             .iter()
             .filter_map(|_| self.remove(&object.key))
             .collect();
-        if let Some(controller) = &object.controller {
+        if let Some(owner) = object.owner_index() {
             self.by_owner
-                .entry(controller.uid.clone())
+                .entry(owner)
                 .or_default()
                 .insert(object.key.clone());
         }
@@ -162,12 +206,12 @@ impl Store {
     fn remove(&mut self, key: &ObjectKey) -> Option<Arc<Stamped>> {
         self.overlaid.remove(key);
         let removed = self.objects.remove(key)?;
-        if let Some(controller) = &removed.controller
-            && let Some(keys) = self.by_owner.get_mut(&controller.uid)
+        if let Some(owner) = removed.owner_index()
+            && let Some(keys) = self.by_owner.get_mut(&owner)
         {
             keys.remove(key);
             if keys.is_empty() {
-                self.by_owner.remove(&controller.uid);
+                self.by_owner.remove(&owner);
             }
         }
         Some(removed)
@@ -276,10 +320,11 @@ mod tests {
         let mut store = Store::default();
         store.show(object("a", "1", 1, "x"));
         store.show(object("b", "2", 1, "x"));
-        assert_eq!(store.owned_by("owner").len(), 2);
+        let owner = ObjectKey::new("n", "w");
+        assert_eq!(store.owned_by(&owner, "owner").len(), 2);
         store.hide(&ObjectKey::new("n", "a"), "1");
-        assert_eq!(store.owned_by("owner").len(), 1);
-        assert!(store.owned_by("somebody").is_empty());
+        assert_eq!(store.owned_by(&owner, "owner").len(), 1);
+        assert!(store.owned_by(&owner, "somebody").is_empty());
     }
 
     #[test]

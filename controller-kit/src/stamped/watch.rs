@@ -76,8 +76,13 @@ impl KindWatch {
     }
 
     /// The objects of one owner.
-    pub(crate) fn owned_by(&self, uid: &str) -> Vec<Arc<Stamped>> {
-        self.read().owned_by(uid)
+    pub(crate) fn owned_by(&self, owner: &ObjectKey, uid: &str) -> Vec<Arc<Stamped>> {
+        self.read().owned_by(owner, uid)
+    }
+
+    /// The last that was seen of objects of this owner that are gone.
+    pub(crate) fn departed(&self, uid: &str) -> Vec<Arc<Stamped>> {
+        self.read().departed(uid)
     }
 
     /// The reply to our own write.
@@ -232,16 +237,35 @@ impl StampedWatches {
         }
     }
 
+    /// One object of a kind, if that is watched.
+    pub(crate) fn get(&self, kind: &Kind, key: &ObjectKey) -> Option<Arc<Stamped>> {
+        let watch = self.lock().kinds.get(kind).cloned();
+        watch.and_then(|watch| watch.get(key))
+    }
+
     /// All objects of one owner in every watched kind.
-    pub(crate) fn owned_by(&self, uid: &str) -> Vec<(Arc<Served>, Arc<Stamped>)> {
+    pub(crate) fn owned_by(
+        &self,
+        owner: &ObjectKey,
+        uid: &str,
+    ) -> Vec<(Arc<Served>, Arc<Stamped>)> {
         let kinds: Vec<Arc<KindWatch>> = self.lock().kinds.values().cloned().collect();
         let owned = |kind: &Arc<KindWatch>| {
             let served = kind.served.clone();
-            kind.owned_by(uid)
+            kind.owned_by(owner, uid)
                 .into_iter()
                 .map(move |object| (served.clone(), object))
         };
         kinds.iter().flat_map(owned).collect()
+    }
+
+    /// The cluster-scoped kinds of which objects are held.
+    pub(crate) fn cluster_scoped_kinds(&self) -> BTreeSet<Kind> {
+        let kinds: Vec<Arc<KindWatch>> = self.lock().kinds.values().cloned().collect();
+        let held = kinds
+            .iter()
+            .filter(|watch| !watch.served.namespaced && !watch.is_empty());
+        held.map(|watch| watch.served.kind.clone()).collect()
     }
 
     /// Number of objects held in all kinds.

@@ -16,6 +16,9 @@ pub enum SubmitError {
     /// The owner's service account gives no token.
     #[error(transparent)]
     Token(#[from] TokenError),
+    /// The owner has been changed, and this process has not seen that yet.
+    #[error("the owner has a newer generation than this process has seen")]
+    Behind,
 }
 
 /// Inside this module: ends the step or the reconcile.
@@ -24,6 +27,8 @@ pub(super) enum Failure {
     /// As `Step`; the path itself may be gone, with the definition of the kind.
     Unserved(SubmitFailure),
     Token(TokenError),
+    /// As [`SubmitError::Behind`].
+    Behind,
 }
 
 impl From<TokenError> for Failure {

@@ -1,4 +1,9 @@
-//! Immutable objects: one object per rendering, found again by digest and sequence, never by memory.
+//! Immutable objects: one object per rendering, found again by what status knows of it.
+//!
+//! Labels, annotations and owner references are written by whoever may create objects in the namespace. So a member of a
+//! family counts when its uid stands in the owner's status, when this process has just made it, or when the rendering's
+//! values are in it: then it is the run that is due, whoever made it (a process that died before it wrote the status, the
+//! Go controller). Everything else is looked at for retention only, where it is older than all others.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -6,12 +11,89 @@ use std::sync::Arc;
 
 use api_types::labels;
 use http::StatusCode;
-use realizer::{Labels, Observation, Submission, Write};
+use realizer::{KnownRun, Labels, Observation, Observed, Submission, Write};
 use serde_json::{Value, json};
 
-use super::failure::{self, Failure, OwnerRequestError, address, during, listing};
-use super::{Applicant, Source, Submitted, Submitter, identity, now};
-use crate::stamped::Stamped;
+use super::failure::{self, Failure, OwnerRequestError, address, contested, during, listing};
+use super::{Applicant, Listed, Source, Submitted, Submitter, identity, now, placing};
+use crate::cluster::{Call, Identity, encode};
+use crate::mapper::Served;
+use crate::stamped::{KnownAs, Stamped};
+
+/// Whoever can create objects can also take the names that ours would have; so many further ones are tried.
+const NAMES: u64 = 4;
+
+/// A member of a family.
+pub(super) struct Member {
+    pub(super) object: Arc<Stamped>,
+    /// What is known of it; `None` when it only says that it is one.
+    known: Option<KnownAs>,
+    /// Whether it was deleted, and this is the last that was seen of it.
+    is_gone: bool,
+}
+
+impl Member {
+    fn of(object: Arc<Stamped>, told: &[KnownRun], is_gone: bool) -> Self {
+        let known = known_as(&object, told);
+        Self {
+            object,
+            known,
+            is_gone,
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        !self.is_gone && !self.object.terminating
+    }
+
+    /// Whether it is the object that is to be there.
+    fn is_submitted(&self, submission: &Submission) -> bool {
+        self.is_live()
+            && self.known.as_ref().is_some_and(|known| {
+                known.sequence == submission.told.sequence
+                    && known.digest.as_deref() == Some(&submission.digest)
+            })
+    }
+
+    /// What it is ordered by among those of which nothing is known: what it says of itself, then its age.
+    fn claimed_age(&self) -> (u64, i64, String) {
+        let claims = &self.object.claims;
+        (
+            claims.sequence,
+            claims.owner_generation,
+            created_at(&self.object),
+        )
+    }
+
+    pub(super) fn observed(&self, served: &Served) -> Observed {
+        let mut observed = self.object.observed(served);
+        observed.is_gone = self.is_gone;
+        observed.terminating |= self.is_gone;
+        if let Some(known) = &self.known {
+            observed.is_known = true;
+            observed.sequence = known.sequence;
+            observed.digest = known.digest.as_deref().map(str::to_owned);
+        }
+        observed
+    }
+}
+
+/// What this process or status knows of an object.
+fn known_as(object: &Stamped, told: &[KnownRun]) -> Option<KnownAs> {
+    if let Some(known) = &object.memory.run {
+        return Some((**known).clone());
+    }
+    let created = || created_at(object);
+    let told = told.iter().find(|run| match &run.uid {
+        Some(uid) => **uid == *object.uid,
+        // Two objects of one name are not created in the same second by chance, and the time is the API server's.
+        None => *run.name == *object.key.name && run.started == Some(created()),
+    })?;
+    Some(KnownAs {
+        digest: told.digest.as_deref().map(Box::from),
+        sequence: told.sequence,
+    })
+}
 
 impl Submitter {
     pub(super) async fn submit_immutable(
@@ -19,226 +101,118 @@ impl Submitter {
         applicant: &Applicant<'_>,
         submission: &Submission,
         source: &Source,
+        listed: Listed,
     ) -> Result<Submitted, Failure> {
-        let mut members = self.members(applicant, submission, source).await?;
-        if let Some(current) = self
-            .current(applicant, submission, source, &members)
-            .await?
+        let found = match listed.0 {
+            Some(found) => found,
+            None => self.find(applicant, submission, source).await?,
+        };
+        let mut members = Self::members(applicant, submission, source, found);
+        if let Some(current) = members
+            .iter()
+            .find(|member| member.is_submitted(submission))
         {
             self.requests.avoided();
-            return Ok(Self::family(source, &current, &members, Write::Unchanged));
+            let current = current.observed(source.served());
+            return Ok(Self::family(source, current, &members, Write::Unchanged));
         }
         if let Some(wait) = self.unsteady.held_back(applicant.uid, submission, now())
-            && let Some(newest) = members.iter().rev().find(|member| !member.terminating)
+            && let Some(newest) = members.iter().rev().find(|member| member.is_live())
         {
+            let newest = newest.observed(source.served());
             let mut outcome = Self::family(source, newest, &members, Write::Unchanged);
             outcome.look_again(wait);
             return Ok(outcome);
         }
-        let sequence = members
-            .iter()
-            .map(|member| member.sequence)
-            .max()
-            .unwrap_or(0)
-            + 1;
-        let (current, write) = self.create(applicant, submission, source, sequence).await?;
-        members.retain(|member| member.key != current.key);
-        members.push(Arc::new(current.clone()));
-        let mut outcome = Self::family(source, &current, &members, write);
+        let run = Run {
+            submitter: self,
+            applicant,
+            submission,
+            source,
+        };
+        let (made, write) = if let Some(adopted) = run.adopt_unknown(&members).await? { (adopted, Write::Unchanged) } else {
+            run.refuse_if_behind(&members).await?;
+            run.create().await?
+        };
+        members.retain(|member| member.object.key != made.key);
+        let made = Member::of(made, &submission.told.runs, false);
+        let current = made.observed(source.served());
+        members.push(made);
+        let mut outcome = Self::family(source, current, &members, write);
         let warning = self.unsteady.written(applicant, submission, now());
-        outcome.warnings.extend(warning);
+        outcome.told.extend(warning);
         Ok(outcome)
     }
 
-    /// The members of the family: owned by this owner, all step labels equal; in order of submission.
-    pub(super) async fn members(
+    /// The members of the family: completely owned by this owner, all step labels equal; known ones in order of submission
+    /// after all others. Those that are gone are among them as long as what they came to may not have been read.
+    pub(super) fn members(
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        source: &Source,
+        found: Vec<Arc<Stamped>>,
+    ) -> Vec<Member> {
+        let gone = match source {
+            Source::Watch(watch) => watch.departed(applicant.uid),
+            Source::Live(..) => Vec::new(),
+        };
+        let owner = applicant.key();
+        let is_member = |object: &Arc<Stamped>| {
+            object.belongs_to(applicant.kind, &owner, applicant.uid)
+                && is_member(&object.labels(), &submission.family)
+        };
+        let told = &submission.told.runs;
+        let found = found.into_iter().filter(is_member);
+        let gone = gone.into_iter().filter(is_member);
+        let mut members: Vec<Member> = found
+            .map(|object| Member::of(object, told, false))
+            .chain(gone.map(|object| Member::of(object, told, true)))
+            .collect();
+        members.sort_by_cached_key(|member| {
+            let position = member.known.as_ref().map(|known| known.sequence);
+            (position, member.claimed_age(), member.object.key.clone())
+        });
+        members
+    }
+
+    /// The objects of the owner, from the watch or, where the kind cannot be watched, from the server.
+    pub(super) async fn find(
         &self,
         applicant: &Applicant<'_>,
         submission: &Submission,
         source: &Source,
     ) -> Result<Vec<Arc<Stamped>>, Failure> {
-        let mut members = match source {
-            Source::Watch(watch) => watch.owned_by(applicant.uid),
+        match source {
+            Source::Watch(watch) => Ok(watch.owned_by(&applicant.key(), applicant.uid)),
             Source::Live(watch, _) => {
                 let selector = family_selector(&submission.family);
+                let (account, namespace) = (&applicant.account, applicant.namespace.as_str());
                 let listed = self
                     .requests
-                    .list(
-                        &applicant.account,
-                        watch.served(),
-                        applicant.namespace.as_str(),
-                        &selector,
-                    )
+                    .list(account, watch.served(), namespace, &selector)
                     .await
                     .map_err(listing)?;
-                let owned = |member: &Stamped| {
-                    member
-                        .controller
-                        .as_ref()
-                        .is_some_and(|controller| *controller.uid == *applicant.uid)
-                };
-                listed
-                    .iter()
-                    .map(|value| self.project(source, value))
-                    .filter(owned)
-                    .map(Arc::new)
-                    .collect()
-            }
-        };
-        members.retain(|member| is_member(&member.labels(), &submission.family));
-        // As `Observed::age`.
-        members.sort_by_cached_key(|member| {
-            let made = (member.sequence, member.owner_generation);
-            (made, created_at(member), member.key.clone())
-        });
-        Ok(members)
-    }
-
-    /// The newest member, if it is this rendering, or that of a newer version of the owner than the one we know: its
-    /// event is still to come. Terminating members do not count.
-    async fn current(
-        &self,
-        applicant: &Applicant<'_>,
-        submission: &Submission,
-        source: &Source,
-        members: &[Arc<Stamped>],
-    ) -> Result<Option<Stamped>, Failure> {
-        let Some(newest) = members.iter().rev().find(|member| !member.terminating) else {
-            return Ok(None);
-        };
-        match &newest.digest {
-            Some(digest) if **digest == *submission.digest => Ok(Some((**newest).clone())),
-            Some(_) if newest.owner_generation > applicant.generation => {
-                Ok(Some((**newest).clone()))
-            }
-            Some(_) => Ok(None),
-            None => {
-                self.adopt_foreign(applicant, submission, source, newest)
-                    .await
+                let found = listed.iter().map(|value| {
+                    let mut found = self.project(source, value);
+                    if let Some(known) = watch.get(&found.key) {
+                        found.memory.take_over(&known.memory);
+                    }
+                    Arc::new(found)
+                });
+                Ok(found.collect())
             }
         }
     }
 
-    /// A member without annotations was made by the Go controller: it is the rendering if it contains it,
-    /// so that a takeover runs nothing again. The digest is written down for the next time.
-    async fn adopt_foreign(
-        &self,
-        applicant: &Applicant<'_>,
-        submission: &Submission,
-        source: &Source,
-        member: &Stamped,
-    ) -> Result<Option<Stamped>, Failure> {
-        let (account, served) = (&applicant.account, source.served());
-        let (namespace, name) = (&member.key.namespace, &member.key.name);
-        let Some(live) = self
-            .requests
-            .get(account, served, namespace, name)
-            .await
-            .map_err(|error| during("patch", error))?
-        else {
-            return Ok(None);
-        };
-        if !identity::contains(&live, &submission.object) {
-            return Ok(None);
-        }
-        let mut patch = vec![json!({"op": "test", "path": "/metadata/uid", "value": &*member.uid})];
-        if !live["metadata"]["annotations"].is_object() {
-            patch.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
-        }
-        let pointer = format!(
-            "/metadata/annotations/{}",
-            labels::RENDERED_DIGEST.replace('/', "~1")
-        );
-        patch.push(json!({"op": "add", "path": pointer, "value": submission.digest}));
-        let answer = self
-            .requests
-            .json_patch(account, served, namespace, name, &Value::from(patch))
-            .await;
-        let answer = answer.map_err(|error| during("patch", error))?;
-        Ok(Some(self.learn(source, &answer.body)))
-    }
-
-    async fn create(
-        &self,
-        applicant: &Applicant<'_>,
-        submission: &Submission,
-        source: &Source,
-        sequence: u64,
-    ) -> Result<(Stamped, Write), Failure> {
-        let object = numbered(applicant, submission, sequence)?;
-        match self
-            .requests
-            .create(&applicant.account, source.served(), &object)
-            .await
-        {
-            Ok(answer) => Ok((self.learn(source, &answer.body), Write::Created)),
-            Err(OwnerRequestError::Request(error)) if error.is(StatusCode::CONFLICT) => {
-                let existing = self.adopt(applicant, submission, source, &object).await?;
-                existing.ok_or_else(|| during("create", OwnerRequestError::Request(error)))
-            }
-            Err(error) => Err(during("create", error)),
-        }
-    }
-
-    /// A create that answers AlreadyExists was done before, and the object is ours: its reply was lost, or somebody
-    /// stripped the label by which the watch would show it. The labels are put back, or nobody would hear of the
-    /// object any more.
-    async fn adopt(
-        &self,
-        applicant: &Applicant<'_>,
-        submission: &Submission,
-        source: &Source,
-        object: &Value,
-    ) -> Result<Option<(Stamped, Write)>, Failure> {
-        let (account, served) = (&applicant.account, source.served());
-        let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let live = self
-            .requests
-            .get(account, served, applicant.namespace.as_str(), name)
-            .await;
-        let Some(live) = live.map_err(|error| during("create", error))? else {
-            return Ok(None);
-        };
-        let stamped = self.project(source, &live);
-        let ours = stamped
-            .controller
-            .as_ref()
-            .is_some_and(|controller| *controller.uid == *applicant.uid);
-        if !ours || stamped.digest.as_deref() != Some(&submission.digest) {
-            return Ok(None);
-        }
-        let Some(patch) = relabelling(&live, object) else {
-            source.watch().overlay(stamped.clone());
-            return Ok(Some((stamped, Write::Unchanged)));
-        };
-        let answer = self
-            .requests
-            .json_patch(account, served, applicant.namespace.as_str(), name, &patch)
-            .await
-            .map_err(|error| during("patch", error))?;
-        Ok(Some((self.learn(source, &answer.body), Write::Patched)))
-    }
-
-    fn family(
-        source: &Source,
-        submitted: &Stamped,
-        members: &[Arc<Stamped>],
-        write: Write,
-    ) -> Submitted {
+    fn family(source: &Source, submitted: Observed, members: &[Member], write: Write) -> Submitted {
         let served = source.served();
         let mut members: Vec<_> = members
             .iter()
-            .map(|member| {
-                if member.key == submitted.key {
-                    submitted.observed(served)
-                } else {
-                    member.observed(served)
-                }
-            })
+            .map(|member| member.observed(served))
             .collect();
         members.sort_by(|a, b| a.age().cmp(&b.age()));
         let observation = Observation::Family {
-            submitted: submitted.observed(served),
+            submitted,
             members,
             write,
         };
@@ -248,40 +222,230 @@ impl Submitter {
     }
 }
 
-fn numbered(
-    applicant: &Applicant<'_>,
-    submission: &Submission,
-    sequence: u64,
-) -> Result<Value, Failure> {
-    let mut object = submission.object.clone();
-    let metadata = &mut object["metadata"];
-    if metadata["name"].as_str().unwrap_or_default().is_empty() {
-        let prefix = metadata["generateName"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
-        if prefix.is_empty() {
-            return Err(failure::rejected(format!(
-                "create: the object [{}] has neither metadata.name nor metadata.generateName; set generateName in the template",
-                address(submission)
-            )));
+/// One submission of an immutable object that is not known to be there.
+#[derive(Clone, Copy)]
+struct Run<'a> {
+    submitter: &'a Submitter,
+    applicant: &'a Applicant<'a>,
+    submission: &'a Submission,
+    source: &'a Source,
+}
+
+impl Run<'_> {
+    /// The newest member is the rendering, if the rendering's values are in it, and nothing else is known of it: status knows
+    /// no member yet (an object of the Go controller, or of an earlier version), or it does not know the digest of this one
+    /// (values of a Secret). A takeover runs nothing again.
+    async fn adopt_unknown(self, members: &[Member]) -> Result<Option<Arc<Stamped>>, Failure> {
+        let nothing_known = members.iter().all(|member| member.known.is_none())
+            && self.submission.told.runs.is_empty();
+        let newest = members.iter().rev().find(|member| member.is_live());
+        let Some(newest) = newest.filter(|newest| match &newest.known {
+            None => nothing_known,
+            Some(known) => known.digest.is_none(),
+        }) else {
+            return Ok(None);
+        };
+        let claimed = newest.object.claims.digest.as_deref();
+        if claimed.is_some_and(|claimed| claimed != self.submission.digest) {
+            return Ok(None);
         }
-        metadata["name"] = Value::from(identity::derived_name(
-            &prefix,
-            applicant.uid,
-            &submission.resource,
-            &submission.digest,
+        let name = newest.object.key.name.clone();
+        let Some(live) = self.live(&name, "patch").await? else {
+            return Ok(None);
+        };
+        let rendered = self.placed();
+        if live["metadata"]["uid"] != *newest.object.uid || !identity::contains(&live, &rendered) {
+            return Ok(None);
+        }
+        let position = newest.known.as_ref().map(|known| known.sequence);
+        let position = position.unwrap_or(self.submission.told.sequence);
+        if claimed.is_some() {
+            return Ok(Some(self.known(&live, position)));
+        }
+        self.mark(&name, &newest.object.uid, &live, position).await
+    }
+
+    /// Writes the digest on an object of the Go controller, for people.
+    async fn mark(
+        self,
+        name: &str,
+        uid: &str,
+        live: &Value,
+        position: u64,
+    ) -> Result<Option<Arc<Stamped>>, Failure> {
+        let mut patch = vec![json!({"op": "test", "path": "/metadata/uid", "value": uid})];
+        if !live["metadata"]["annotations"].is_object() {
+            patch.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
+        }
+        let pointer = format!(
+            "/metadata/annotations/{}",
+            labels::RENDERED_DIGEST.replace('/', "~1")
+        );
+        patch.push(json!({"op": "add", "path": pointer, "value": self.submission.digest}));
+        let body = self.patch(name, &Value::from(patch)).await?;
+        Ok(Some(self.known(&body, position)))
+    }
+
+    async fn create(self) -> Result<(Arc<Stamped>, Write), Failure> {
+        let first = self.submission.told.sequence;
+        for sequence in first..first.saturating_add(NAMES) {
+            let object = self.numbered(sequence)?;
+            let served = self.source.served();
+            let requests = &self.submitter.requests;
+            match requests
+                .create(&self.applicant.account, served, &object)
+                .await
+            {
+                Ok(answer) => return Ok((self.known(&answer.body, sequence), Write::Created)),
+                Err(OwnerRequestError::Request(error)) if error.is(StatusCode::CONFLICT) => {
+                    if let Some(adopted) = self.adopt(&object, sequence).await? {
+                        return Ok(adopted);
+                    }
+                    let is_generated = self.submission.object["metadata"]["name"]
+                        .as_str()
+                        .is_none_or(str::is_empty);
+                    if !is_generated {
+                        return Err(during("create", OwnerRequestError::Request(error)));
+                    }
+                }
+                Err(error) => return Err(during("create", error)),
+            }
+        }
+        Err(contested(format!(
+            "other objects have the names that [{}] would have; delete those in namespace [{}] whose name begins so and that \
+             no controller made",
+            address(self.submission),
+            self.applicant.namespace,
+        )))
+    }
+
+    /// A create that answers AlreadyExists was done before, and the object is ours, if the rendering is in it: its reply was
+    /// lost, or somebody stripped the label by which the watch would show it. The labels are put back, or nobody would hear
+    /// of the object any more.
+    async fn adopt(
+        self,
+        object: &Value,
+        sequence: u64,
+    ) -> Result<Option<(Arc<Stamped>, Write)>, Failure> {
+        let name = object["metadata"]["name"].as_str().unwrap_or_default();
+        let Some(live) = self.live(name, "create").await? else {
+            return Ok(None);
+        };
+        let applicant = self.applicant;
+        let stamped = self.submitter.project(self.source, &live);
+        let ours = stamped.belongs_to(applicant.kind, &applicant.key(), applicant.uid);
+        let mut unlabelled = self.placed();
+        if let Some(metadata) = unlabelled["metadata"].as_object_mut() {
+            metadata.remove("labels");
+        }
+        if !ours || stamped.terminating || !identity::contains(&live, &unlabelled) {
+            return Ok(None);
+        }
+        let Some(patch) = relabelling(&live, object) else {
+            return Ok(Some((self.known(&live, sequence), Write::Unchanged)));
+        };
+        let body = self.patch(name, &patch).await?;
+        Ok(Some((self.known(&body, sequence), Write::Patched)))
+    }
+
+    /// A process that has lost its leadership knows an older owner than its successor. It must not run for that what nobody
+    /// wants any more. What an object says of the owner's generation is not believed: the API server is asked.
+    async fn refuse_if_behind(self, members: &[Member]) -> Result<(), Failure> {
+        let known = self.applicant.generation;
+        let claims_newer =
+            |member: &Member| member.is_live() && member.object.claims.owner_generation > known;
+        if !members.iter().any(claims_newer) {
+            return Ok(());
+        }
+        let path = format!(
+            "/apis/{}/namespaces/{}/{}?fieldSelector={}",
+            api_types::API_VERSION,
+            encode(self.applicant.namespace.as_str()),
+            self.applicant.plural,
+            encode(&format!("metadata.name={}", self.applicant.name)),
+        );
+        let cluster = self.submitter.requests.cluster();
+        let answer = cluster.send(Identity::Controller, Call::get(path)).await;
+        let answer = answer.map_err(|error| during("create", error.into()))?;
+        let generation = answer.body["items"][0]["metadata"]["generation"].as_i64();
+        if generation.is_some_and(|generation| generation > known) {
+            return Err(Failure::Behind);
+        }
+        Ok(())
+    }
+
+    async fn live(self, name: &str, operation: &str) -> Result<Option<Value>, Failure> {
+        let namespace = self.applicant.namespace.as_str();
+        let requests = &self.submitter.requests;
+        let live = requests.get(
+            &self.applicant.account,
+            self.source.served(),
+            namespace,
+            name,
+        );
+        live.await.map_err(|error| during(operation, error))
+    }
+
+    async fn patch(self, name: &str, patch: &Value) -> Result<Value, Failure> {
+        let namespace = self.applicant.namespace.as_str();
+        let requests = &self.submitter.requests;
+        let (account, served) = (&self.applicant.account, self.source.served());
+        let answer = requests
+            .json_patch(account, served, namespace, name, patch)
+            .await;
+        let answer = answer.map_err(|error| during("patch", error))?;
+        Ok(answer.body)
+    }
+
+    /// Takes a reply into the cache, and what is known of the object with it.
+    fn known(self, body: &Value, sequence: u64) -> Arc<Stamped> {
+        let mut stamped = self.submitter.project(self.source, body);
+        stamped.memory.run = Some(Box::new(KnownAs {
+            digest: Some(self.submission.digest.as_str().into()),
             sequence,
-        ));
+        }));
+        Submitter::keep(self.source, stamped)
     }
-    if !metadata["annotations"].is_object() {
-        metadata["annotations"] = json!({});
+
+    fn placed(self) -> Value {
+        placing::placed(
+            self.applicant,
+            &self.submission.object,
+            self.source.served(),
+        )
     }
-    metadata["annotations"][labels::RENDERED_DIGEST] = Value::from(submission.digest.as_str());
-    metadata["annotations"][labels::SUBMISSION] = Value::from(sequence.to_string());
-    metadata["annotations"][labels::OWNER_GENERATION] =
-        Value::from(applicant.generation.to_string());
-    Ok(object)
+
+    fn numbered(self, sequence: u64) -> Result<Value, Failure> {
+        let mut object = self.placed();
+        let metadata = &mut object["metadata"];
+        if metadata["name"].as_str().unwrap_or_default().is_empty() {
+            let prefix = metadata["generateName"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
+            if prefix.is_empty() {
+                return Err(failure::rejected(format!(
+                    "create: the object [{}] has neither metadata.name nor metadata.generateName; set generateName in the template",
+                    address(self.submission)
+                )));
+            }
+            metadata["name"] = Value::from(identity::derived_name(
+                &prefix,
+                self.applicant.uid,
+                &self.submission.resource,
+                &self.submission.digest,
+                sequence,
+            ));
+        }
+        if !metadata["annotations"].is_object() {
+            metadata["annotations"] = json!({});
+        }
+        let annotations = &mut metadata["annotations"];
+        annotations[labels::RENDERED_DIGEST] = Value::from(self.submission.digest.as_str());
+        annotations[labels::SUBMISSION] = Value::from(sequence.to_string());
+        annotations[labels::OWNER_GENERATION] = Value::from(self.applicant.generation.to_string());
+        Ok(object)
+    }
 }
 
 /// JSON patch that gives a live object the labels of its rendering; `None` when it has them.

@@ -2,7 +2,7 @@
 
 use realizer::{Looked, Submission};
 
-use super::{Applicant, SubmitError, Submitter, failure};
+use super::{Applicant, Listed, Source, SubmitError, Submitter, failure};
 use crate::stamped::Projection;
 
 impl Submitter {
@@ -17,22 +17,29 @@ impl Submitter {
         applicant: &Applicant<'_>,
         submission: &Submission,
         needed: &Projection,
-    ) -> Result<Looked, SubmitError> {
+    ) -> Result<(Looked, Listed), SubmitError> {
         let looked = async {
             let source = self.source(submission, needed).await?;
-            let found = if submission.lifecycle.is_immutable() {
-                self.members(applicant, submission, &source).await?
-            } else {
-                let held = self.held(applicant, submission, &source).await?;
-                held.into_iter().collect()
-            };
-            let observed = found.iter().map(|held| held.observed(source.served()));
-            Ok(observed.collect())
+            if submission.lifecycle.is_immutable() {
+                let found = self.find(applicant, submission, &source).await?;
+                let listed = matches!(source, Source::Live(..)).then(|| found.clone());
+                let members = Self::members(applicant, submission, &source, found);
+                let observed = members
+                    .iter()
+                    .map(|member| member.observed(source.served()));
+                return Ok((observed.collect(), Listed(listed)));
+            }
+            let held = self.held(applicant, submission, &source).await?;
+            let observed = held.map(|held| self.verified(applicant, submission, &source, &held));
+            Ok((observed.into_iter().collect(), Listed::default()))
         };
         match looked.await {
-            Ok(observed) => Ok(Ok(observed)),
+            Ok((observed, listed)) => Ok((Ok(observed), listed)),
             Err(failure::Failure::Token(error)) => Err(SubmitError::Token(error)),
-            Err(failure::Failure::Step(step) | failure::Failure::Unserved(step)) => Ok(Err(step)),
+            Err(failure::Failure::Behind) => Err(SubmitError::Behind),
+            Err(failure::Failure::Step(step) | failure::Failure::Unserved(step)) => {
+                Ok((Err(step), Listed::default()))
+            }
         }
     }
 }

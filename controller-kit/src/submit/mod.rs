@@ -15,12 +15,13 @@ mod identity;
 mod immutable;
 mod look;
 mod mutable;
-mod ownership;
 mod pace;
+mod placing;
 mod remove;
 mod requests;
 mod select;
-mod shapes;
+mod standing;
+mod strangers;
 mod takeover;
 mod unsteady;
 
@@ -35,14 +36,14 @@ use tokio::time::Instant;
 use crate::cluster::Cluster;
 use crate::mapper::{Kind, Mapper, Served};
 use crate::openapi::SchemaCache;
-use crate::stamped::{KindWatch, Projection, Readiness, Stamped, StampedWatches};
+use crate::stamped::{KindWatch, ObjectKey, Projection, Readiness, Stamped, StampedWatches};
 use crate::tokens::{Account, TokenCache};
 
 pub use contest::Fights;
 pub use failure::SubmitError;
 
 use requests::Requests;
-use shapes::Shapes;
+use strangers::Strangers;
 use unsteady::Unsteady;
 
 /// How long a reconcile waits for the first listing of a kind; the owner is retried afterwards.
@@ -56,6 +57,8 @@ const REPLACEMENTS: u32 = 8;
 pub struct Applicant<'a> {
     /// Kind of the owner.
     pub kind: &'static str,
+    /// Plural of that kind, as in URLs.
+    pub plural: &'static str,
     /// Namespace of the owner.
     pub namespace: &'a NamespaceName,
     /// Name of the owner.
@@ -72,6 +75,13 @@ pub struct Applicant<'a> {
     pub wanted_by_step: &'a (dyn Fn(&str, &Value) -> bool + Send + Sync),
 }
 
+impl Applicant<'_> {
+    /// Namespace and name of the owner.
+    pub fn key(&self) -> ObjectKey {
+        ObjectKey::of_owner(self.namespace, self.name)
+    }
+}
+
 /// What came of a submission, and what the reconcile has to know besides.
 #[derive(Debug)]
 pub struct Submitted {
@@ -80,8 +90,8 @@ pub struct Submitted {
     /// Look again after this time: a writer keeps undoing us, our own status keeps changing the rendering, or the kind
     /// cannot be watched.
     pub again: Option<Duration>,
-    /// Warning events: reason and message.
-    pub warnings: Vec<(EventReason, String)>,
+    /// Events: reason and message.
+    pub told: Vec<(EventReason, String)>,
     /// What is missing to watch the kind.
     pub unwatched: Option<String>,
 }
@@ -91,7 +101,7 @@ impl Submitted {
         Self {
             observation,
             again: None,
-            warnings: Vec::new(),
+            told: Vec::new(),
             unwatched: None,
         }
     }
@@ -101,6 +111,10 @@ impl Submitted {
     }
 }
 
+/// The family that a look listed where its kind cannot be watched. The submission that follows need not list it again.
+#[derive(Debug, Default)]
+pub struct Listed(Option<Vec<Arc<Stamped>>>);
+
 /// Submits objects for all owners of one controller.
 pub struct Submitter {
     mapper: Arc<Mapper>,
@@ -108,7 +122,7 @@ pub struct Submitter {
     requests: Requests,
     fights: Fights,
     unsteady: Unsteady,
-    shapes: Shapes,
+    strangers: Strangers,
 }
 
 /// A kind that cannot be watched is read at this interval.
@@ -152,7 +166,7 @@ impl Submitter {
             requests,
             fights: Fights::default(),
             unsteady: Unsteady::default(),
-            shapes: Shapes::default(),
+            strangers: Strangers::default(),
         }
     }
 
@@ -166,7 +180,8 @@ impl Submitter {
         &self.mapper
     }
 
-    /// Makes the cluster hold the object; `needed` are the paths that its template reads.
+    /// Makes the cluster hold the object; `needed` are the paths that its template reads, `listed` is what a look at the same
+    /// family has just listed.
     ///
     /// Sends nothing when the object is there as rendered.
     ///
@@ -178,10 +193,12 @@ impl Submitter {
         applicant: &Applicant<'_>,
         submission: &Submission,
         needed: &Projection,
+        listed: Listed,
     ) -> Result<Submitted, SubmitError> {
         let outcome = match self.source(submission, needed).await {
             Ok(source) if submission.lifecycle.is_immutable() => {
-                self.submit_immutable(applicant, submission, &source).await
+                self.submit_immutable(applicant, submission, &source, listed)
+                    .await
             }
             Ok(source) => self.submit_mutable(applicant, submission, &source).await,
             Err(failure) => Err(failure),
@@ -189,6 +206,7 @@ impl Submitter {
         match outcome {
             Ok(submitted) => Ok(submitted),
             Err(failure::Failure::Token(error)) => Err(SubmitError::Token(error)),
+            Err(failure::Failure::Behind) => Err(SubmitError::Behind),
             Err(failure::Failure::Step(step)) => Ok(Submitted::plain(Observation::Failed(step))),
             Err(failure::Failure::Unserved(step)) => {
                 // Discovery shows a kind for a moment longer than the server serves it.
@@ -250,10 +268,9 @@ impl Submitter {
     }
 
     /// Takes the reply to our own write into the cache.
-    fn learn(&self, source: &Source, value: &serde_json::Value) -> Stamped {
-        let stamped = self.project(source, value);
+    fn keep(source: &Source, stamped: Stamped) -> Arc<Stamped> {
         source.watch().overlay(stamped.clone());
-        stamped
+        Arc::new(stamped)
     }
 
     fn note_unwatched(source: &Source, submitted: &mut Submitted) {

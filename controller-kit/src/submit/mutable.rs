@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use api_types::{EventReason, labels};
 use http::StatusCode;
-use realizer::{Observation, Precondition, Submission, Write};
+use realizer::{Observation, Observed, Precondition, Submission, Write};
 use serde_json::{Value, json};
 
 use super::contest::Rendering;
 use super::failure::{self, Failure, OwnerRequestError, address, contested, during};
-use super::{Applicant, Source, Submitted, Submitter, now, ownership, takeover};
+use super::standing::{Standing, belongs_to_another, is_stale, standing};
+use super::{Applicant, Source, Submitted, Submitter, now, placing, takeover};
 use crate::mapper::Served;
-use crate::stamped::{ObjectKey, Stamped};
+use crate::stamped::{ObjectKey, Stamped, State};
 
 /// A version that no object has. An apply that is bound to it creates the object, and is refused when there is one.
 const NOTHING_THERE: u64 = 1;
@@ -26,41 +27,13 @@ impl Submitter {
         submission: &Submission,
         source: &Source,
     ) -> Result<Submitted, Failure> {
-        let held = self.held(applicant, submission, source).await?;
-        if let Some(held) = &held {
-            if is_as_rendered(held, submission, source.served()) {
-                self.requests.avoided();
-                return Ok(Self::report(source, held, Write::Unchanged));
-            }
-            refuse_contested(applicant, submission, held)?;
-        }
-        if let Some(waiting) = self.waiting(applicant, submission, source, held.as_ref()) {
-            return Ok(waiting);
-        }
-        self.apply(applicant, submission, source, held).await
-    }
-
-    /// What there is, while it is too early to write: somebody keeps undoing the rendering, or we keep changing it.
-    fn waiting(
-        &self,
-        applicant: &Applicant<'_>,
-        submission: &Submission,
-        source: &Source,
-        held: Option<&Arc<Stamped>>,
-    ) -> Option<Submitted> {
-        let rendering = rendering_of(applicant, submission, source.served());
-        let (present, wait) = if let Some(back) = self.fights.held_back(rendering, now()) {
-            (held.cloned().unwrap_or(back.applied), back.wait)
-        } else {
-            let wait = self.unsteady.held_back(applicant.uid, submission, now())?;
-            let present = held
-                .cloned()
-                .or_else(|| renamed(applicant, submission, source));
-            (present?, wait)
+        let attempt = Attempt {
+            submitter: self,
+            applicant,
+            submission,
+            source,
         };
-        let mut submitted = Self::report(source, &present, Write::Unchanged);
-        submitted.look_again(wait);
-        Some(submitted)
+        attempt.run().await
     }
 
     /// The live object with the rendered name, from the watch or, where the kind cannot be watched, from the server.
@@ -91,144 +64,247 @@ impl Submitter {
                 let live = live.map_err(|error| {
                     during(&format!("failed to get unstructured [{}] from api server (the controller cannot watch the kind either: {why})", address(submission)), error)
                 })?;
-                Ok(live.map(|live| Arc::new(self.project(source, &live))))
+                Ok(live.map(|live| {
+                    let mut live = self.project(source, &live);
+                    if let Some(known) = watch.get(&key).filter(|known| known.uid == live.uid) {
+                        live.memory.take_over(&known.memory);
+                    }
+                    Arc::new(live)
+                }))
             }
         }
     }
+}
 
-    async fn apply(
+impl Submitter {
+    /// A mutable object as the engine sees it: what it says of itself only as far as its values bear it out.
+    pub(super) fn verified(
         &self,
         applicant: &Applicant<'_>,
         submission: &Submission,
         source: &Source,
-        held: Option<Arc<Stamped>>,
-    ) -> Result<Submitted, Failure> {
-        if let Some(held) = held.as_ref().filter(|held| held.legacy) {
-            self.take_over(applicant, source.served(), held).await?;
-        }
-        let tolerated = self.tolerated(submission, source.served(), held.as_deref());
-        let first = self
-            .send_apply(
-                applicant,
-                submission,
-                source,
-                tolerated.as_deref(),
-                bound_to(submission.precondition),
-                held.is_some(),
-            )
-            .await?;
-        let mut stamped = self.learn(source, &first.answer.body);
-        let write = if first.answer.code == StatusCode::CREATED {
-            Write::Created
-        } else {
-            Write::Patched
+        held: &Stamped,
+    ) -> Observed {
+        let attempt = Attempt {
+            submitter: self,
+            applicant,
+            submission,
+            source,
         };
-        let rendering = rendering_of(applicant, submission, source.served());
-        let answers = self.fights.written(rendering, &stamped, now());
-        let unsteady = self.unsteady.written(applicant, submission, now());
-        // What the server did not take is written down once and tolerated from then on, so it cannot loop.
-        let unowned = encode(&uncovered_by(&stamped, &submission.object, source.served()));
-        if unowned.as_deref() != stamped.unowned.as_deref() {
-            let second = self
-                .send_apply(
-                    applicant,
-                    submission,
-                    source,
-                    unowned.as_deref(),
-                    still_ours(submission.precondition, &stamped),
-                    true,
-                )
-                .await?;
-            stamped = self.learn(source, &second.answer.body);
-        }
-        let kind = &source.served().kind;
-        self.shapes
-            .learn(kind, submission, stamped.unowned.as_deref());
-        let mut submitted = Self::report(source, &stamped, write);
-        submitted.warnings.extend(unsteady);
-        submitted
-            .warnings
-            .extend(left_out(submission, source, &first.conformed));
-        submitted
-            .warnings
-            .extend(fought_over(submission, source, answers));
-        Ok(submitted)
+        attempt.observed(held)
     }
+}
 
-    /// What the server will probably not take of this rendering.
-    fn tolerated(
-        &self,
-        submission: &Submission,
-        served: &Served,
-        held: Option<&Stamped>,
-    ) -> Option<Box<str>> {
-        match held {
-            Some(held) if held.digest.as_deref() == Some(&submission.digest) => {
-                held.unowned.clone()
+/// One submission of a mutable object.
+#[derive(Clone, Copy)]
+struct Attempt<'a> {
+    submitter: &'a Submitter,
+    applicant: &'a Applicant<'a>,
+    submission: &'a Submission,
+    source: &'a Source,
+}
+
+/// What an apply was answered.
+enum Applied {
+    Done(super::requests::Applied),
+    /// It was to create the object, and there is one that the watch does not show.
+    Occupied,
+}
+
+impl Attempt<'_> {
+    async fn run(self) -> Result<Submitted, Failure> {
+        let held = self
+            .submitter
+            .held(self.applicant, self.submission, self.source)
+            .await?;
+        let mut adopts = false;
+        if let Some(held) = &held {
+            if self.is_as_rendered(held) {
+                self.submitter.requests.avoided();
+                return Ok(self.report(held, Write::Unchanged));
             }
-            _ => self
-                .shapes
-                .expected(&served.kind, submission)
-                .unwrap_or_else(|| held.and_then(|held| held.unowned.clone())),
+            adopts = self.admit(held)?;
+        }
+        if held.is_none() {
+            self.refuse_known_stranger()?;
+        }
+        if let Some(waiting) = self.waiting(held.as_ref()) {
+            return Ok(waiting);
+        }
+        let submitted = if let Some(submitted) = self.apply(held.as_deref()).await? { submitted } else {
+            let (submitted, taken) = self.apply_onto_unseen().await?;
+            adopts = taken;
+            submitted
+        };
+        Ok(self.with_adoption(submitted, adopts))
+    }
+
+    /// Whether the object may be written. True when that takes it over from somebody else.
+    fn admit(self, held: &Stamped) -> Result<bool, Failure> {
+        match standing(self.applicant, self.submission, held) {
+            Standing::Ours => Ok(false),
+            Standing::Adoptable => Ok(true),
+            Standing::Contested(message) => Err(contested(message)),
         }
     }
 
-    async fn send_apply(
-        &self,
-        applicant: &Applicant<'_>,
-        submission: &Submission,
-        source: &Source,
-        unowned: Option<&str>,
-        precondition: Option<u64>,
-        exists: bool,
-    ) -> Result<super::requests::Applied, Failure> {
-        let mut object = annotated(&submission.object, &submission.digest, unowned);
+    /// An object of somebody else that the watch does not show is not looked at with every reconcile.
+    fn refuse_known_stranger(self) -> Result<(), Failure> {
+        let (kind, digest) = (&self.source.served().kind, &self.submission.digest);
+        let strangers = &self.submitter.strangers;
+        match strangers.known(kind, &self.key(), digest, now()) {
+            Some(told) => Err(contested(told.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// The object is there without the label by which the watch would show it: somebody took the label away, or somebody
+    /// else made the object.
+    async fn apply_onto_unseen(self) -> Result<(Submitted, bool), Failure> {
+        let Some(live) = self.live().await? else {
+            return Err(failure::rejected(format!(
+                "create: object [{}] comes and goes; trying again",
+                address(self.submission)
+            )));
+        };
+        let adopts = self.admit(&live).inspect_err(|failure| {
+            if let Failure::Step(step) = failure {
+                let (kind, digest) = (&self.source.served().kind, &self.submission.digest);
+                let strangers = &self.submitter.strangers;
+                strangers.found(kind, &self.key(), digest, &step.message, now());
+            }
+        })?;
+        match self.apply(Some(&live)).await? {
+            Some(submitted) => Ok((submitted, adopts)),
+            // Only an apply that is bound to an absent object can come here.
+            None => Err(failure::rejected(format!(
+                "patch: object [{}] comes and goes; trying again",
+                address(self.submission)
+            ))),
+        }
+    }
+
+    /// What there is, while it is too early to write: somebody keeps undoing the rendering, or we keep changing it.
+    fn waiting(self, held: Option<&Arc<Stamped>>) -> Option<Submitted> {
+        let submitter = self.submitter;
+        let (present, wait) = if let Some(back) =
+            submitter.fights.held_back(self.rendering(), now())
+        {
+            (held.cloned().unwrap_or(back.applied), back.wait)
+        } else {
+            let wait = submitter
+                .unsteady
+                .held_back(self.applicant.uid, self.submission, now())?;
+            let present = held.cloned().or_else(|| self.renamed());
+            (present?, wait)
+        };
+        let mut submitted = self.report(&present, Write::Unchanged);
+        submitted.look_again(wait);
+        Some(submitted)
+    }
+
+    /// Applies; `None` when it was to create the object and there is one.
+    async fn apply(self, held: Option<&Stamped>) -> Result<Option<Submitted>, Failure> {
+        if let Some(held) = held {
+            self.prepare(held).await?;
+        }
+        let applied = match self.send_apply(held).await? {
+            Applied::Done(applied) => applied,
+            Applied::Occupied => return Ok(None),
+        };
+        let mut stamped = self.submitter.project(self.source, &applied.answer.body);
+        let changes_nothing = held.is_some_and(|held| {
+            held.uid == stamped.uid && held.resource_version == stamped.resource_version
+        });
+        let write = match applied.answer.code {
+            StatusCode::CREATED => Write::Created,
+            _ if changes_nothing => Write::Unchanged,
+            _ => Write::Patched,
+        };
+        let answers = self
+            .submitter
+            .fights
+            .written(self.rendering(), &stamped, now());
+        let unsteady = self
+            .submitter
+            .unsteady
+            .written(self.applicant, self.submission, now());
+        stamped.memory.state = self.state_of(&stamped);
+        stamped.memory.is_passing =
+            changes_nothing && answers > 0 && self.told_state(&stamped).is_some();
+        let stamped = Submitter::keep(self.source, stamped);
+        let mut submitted = self.report(&stamped, write);
+        submitted.told.extend(unsteady);
+        submitted
+            .told
+            .extend(left_out(self.submission, self.source, &applied.conformed));
+        let answers = if changes_nothing { 0 } else { answers };
+        submitted
+            .told
+            .extend(fought_over(self.submission, self.source, answers));
+        Ok(Some(submitted))
+    }
+
+    async fn send_apply(self, held: Option<&Stamped>) -> Result<Applied, Failure> {
+        let mut object = placing::placed(
+            self.applicant,
+            &self.submission.object,
+            self.source.served(),
+        );
+        annotate(&mut object, &self.submission.digest);
+        let precondition = match self.submission.precondition {
+            Precondition::None => held.is_none().then_some(NOTHING_THERE),
+            Precondition::Absent => Some(NOTHING_THERE),
+            Precondition::Version(version) => Some(version),
+        };
         if let Some(version) = precondition {
             object["metadata"]["resourceVersion"] = Value::from(version.to_string());
         }
-        match self
-            .requests
-            .apply(&applicant.account, source.served(), &object)
-            .await
-        {
-            Ok(applied) => Ok(applied),
+        let applied =
+            self.submitter
+                .requests
+                .apply(&self.applicant.account, self.source.served(), &object);
+        match applied.await {
+            Ok(applied) => Ok(Applied::Done(applied)),
             Err(OwnerRequestError::Request(error))
                 if precondition.is_some() && error.is(StatusCode::CONFLICT) =>
             {
-                self.learn_anew(applicant, submission, source).await?;
+                if self.submission.precondition == Precondition::None {
+                    return Ok(Applied::Occupied);
+                }
+                self.learn_anew().await?;
                 Err(failure::stale(&error))
             }
-            Err(error) => Err(self
-                .explain(applicant, submission, source, exists, error)
-                .await),
+            Err(error) => Err(self.explain(held.is_some(), error).await),
         }
     }
 
-    /// The server knows a later version than the watch has shown: reads it, so that the next look does not find the same.
-    async fn learn_anew(
-        &self,
-        applicant: &Applicant<'_>,
-        submission: &Submission,
-        source: &Source,
-    ) -> Result<(), Failure> {
-        let key = key_of(applicant, submission, source.served());
+    async fn live(self) -> Result<Option<Stamped>, Failure> {
+        let key = self.key();
         let live = self
+            .submitter
             .requests
             .get(
-                &applicant.account,
-                source.served(),
+                &self.applicant.account,
+                self.source.served(),
                 &key.namespace,
                 &key.name,
             )
             .await
             .map_err(|error| during("patch", error))?;
-        match (live, source.watch().get(&key)) {
+        Ok(live.map(|live| self.submitter.project(self.source, &live)))
+    }
+
+    /// The server knows a later version than the watch has shown: reads it, so that the next look does not find the same.
+    async fn learn_anew(self) -> Result<(), Failure> {
+        let key = self.key();
+        match (self.live().await?, self.source.watch().get(&key)) {
             (Some(live), _) => {
-                self.learn(source, &live);
+                Submitter::keep(self.source, live);
             }
             (None, Some(held)) => {
-                let kind = &source.served().kind;
-                self.watches.deleted(kind, &key, &held.uid);
+                let kind = &self.source.served().kind;
+                self.submitter.watches.deleted(kind, &key, &held.uid);
             }
             (None, None) => {}
         }
@@ -236,109 +312,130 @@ impl Submitter {
     }
 
     /// An unknown object in the way: the server refuses a second controller. Say whose it is.
-    async fn explain(
-        &self,
-        applicant: &Applicant<'_>,
-        submission: &Submission,
-        source: &Source,
-        exists: bool,
-        error: OwnerRequestError,
-    ) -> Failure {
+    async fn explain(self, exists: bool, error: OwnerRequestError) -> Failure {
         if let OwnerRequestError::Request(request) = &error
             && request.is(StatusCode::UNPROCESSABLE_ENTITY)
+            && let Ok(Some(live)) = self.live().await
+            && let Some(controller) = live
+                .controller
+                .as_ref()
+                .filter(|controller| *controller.uid != *self.applicant.uid)
         {
-            let name = submission.object["metadata"]["name"]
-                .as_str()
-                .unwrap_or_default();
-            if let Ok(Some(live)) = self
-                .requests
-                .get(
-                    &applicant.account,
-                    source.served(),
-                    applicant.namespace.as_str(),
-                    name,
-                )
-                .await
-            {
-                let live = self.project(source, &live);
-                if let Some(controller) = live
-                    .controller
-                    .as_ref()
-                    .filter(|controller| *controller.uid != *applicant.uid)
-                {
-                    return contested(format!(
-                        "object [{}] belongs to {} [{}]; rename it in the template or remove the other owner",
-                        address(submission),
-                        controller.kind,
-                        controller.name
-                    ));
-                }
-            }
+            return contested(belongs_to_another(self.submission, controller));
         }
         during(if exists { "patch" } else { "create" }, error)
     }
 
-    async fn take_over(
-        &self,
-        applicant: &Applicant<'_>,
-        served: &Served,
-        held: &Stamped,
-    ) -> Result<(), Failure> {
+    /// What has to go before our apply can own the object: the Go controller's entry, which would co-own its fields, and the
+    /// reference to an owner that is no more, beside which the server allows no other.
+    async fn prepare(self, held: &Stamped) -> Result<(), Failure> {
+        let stale = is_stale(self.applicant, held) && !held.key.namespace.is_empty();
+        if !held.legacy && !stale {
+            return Ok(());
+        }
+        let served = self.source.served();
         let (namespace, name) = (&held.key.namespace, &held.key.name);
-        let live = self
-            .requests
-            .get(&applicant.account, served, namespace, name)
+        let requests = &self.submitter.requests;
+        let account = &self.applicant.account;
+        let live = requests
+            .get(account, served, namespace, name)
             .await
             .map_err(|error| during("patch", error))?;
-        let Some(patch) =
-            live.and_then(|live| takeover::migration(&live, self.watches.field_manager()))
-        else {
+        let released = held.controller.as_ref().filter(|_| stale);
+        let patch = live.and_then(|live| {
+            let manager = self.submitter.watches.field_manager();
+            takeover::migration(&live, manager, released.map(|controller| &*controller.uid))
+        });
+        let Some(patch) = patch else {
             return Ok(());
         };
-        let migrated = self
-            .requests
-            .json_patch(&applicant.account, served, namespace, name, &patch)
+        let migrated = requests
+            .json_patch(account, served, namespace, name, &patch)
             .await;
         migrated.map(|_| ()).map_err(|error| during("patch", error))
     }
 
-    fn report(source: &Source, stamped: &Stamped, write: Write) -> Submitted {
-        let observed = stamped.observed(source.served());
+    /// What the step stamped before; a rendering that changes may change its name, too.
+    fn renamed(self) -> Option<Arc<Stamped>> {
+        let Source::Watch(watch) = self.source else {
+            return None;
+        };
+        let owner = self.applicant.key();
+        let mut owned = watch.owned_by(&owner, self.applicant.uid);
+        owned.retain(|held| {
+            let step = held.labels().remove(labels::RESOURCE_NAME);
+            held.belongs_to(self.applicant.kind, &owner, self.applicant.uid)
+                && !held.terminating
+                && step.as_deref() == Some(self.submission.resource.as_str())
+        });
+        owned.pop()
+    }
+
+    /// Decided from what arrived and from what only we can write: the object holds what it held after our last apply, and
+    /// that was of this rendering.
+    fn is_as_rendered(self, held: &Stamped) -> bool {
+        // The Go controller's entry would co-own our fields, so that those a template drops would stay.
+        let Some(state) = self.state_of(held).filter(|_| !held.legacy) else {
+            return false;
+        };
+        held.memory.state == Some(state) || self.told_state(held) == Some(&state.to_string())
+    }
+
+    fn state_of(self, held: &Stamped) -> Option<State> {
+        let values = held.values?;
+        Some(State::of(&self.submission.digest, values))
+    }
+
+    /// What status says of the object.
+    fn told_state(&self, held: &Stamped) -> Option<&String> {
+        let applied = self.submission.told.applied.as_ref();
+        applied
+            .filter(|applied| *applied.uid == *held.uid)
+            .and_then(|applied| applied.state.as_ref())
+    }
+
+    fn observed(self, stamped: &Stamped) -> Observed {
+        let mut observed = stamped.observed(self.source.served());
+        observed.is_known = true;
+        if self.is_as_rendered(stamped) {
+            observed.digest = Some(self.submission.digest.clone());
+        }
+        observed.state = match (stamped.memory.state, self.told_state(stamped)) {
+            (Some(state), _) if !stamped.memory.is_passing => Some(state.to_string()),
+            (_, told) => told.cloned(),
+        };
+        observed
+    }
+
+    fn report(self, stamped: &Stamped, write: Write) -> Submitted {
+        let observed = self.observed(stamped);
         let mut submitted = Submitted::plain(Observation::Object { observed, write });
-        Self::note_unwatched(source, &mut submitted);
+        Submitter::note_unwatched(self.source, &mut submitted);
         submitted
     }
-}
 
-/// The version that the first write is bound to.
-fn bound_to(precondition: Precondition) -> Option<u64> {
-    match precondition {
-        Precondition::None => None,
-        Precondition::Absent => Some(NOTHING_THERE),
-        Precondition::Version(version) => Some(version),
+    fn with_adoption(self, mut submitted: Submitted, adopts: bool) -> Submitted {
+        if adopts {
+            let message = format!(
+                "[{}] took over {} [{}], which somebody else made; it is deleted with the {}",
+                self.submission.resource,
+                self.source.served().qualified(),
+                address(self.submission),
+                self.applicant.kind.to_lowercase(),
+            );
+            submitted.told.push((EventReason::ObjectAdopted, message));
+        }
+        submitted
     }
-}
 
-/// The version that a write upon our own is bound to: another process may have come in between.
-fn still_ours(precondition: Precondition, written: &Stamped) -> Option<u64> {
-    (precondition != Precondition::None).then_some(written.resource_version)
-}
+    fn key(self) -> ObjectKey {
+        key_of(self.applicant, self.submission, self.source.served())
+    }
 
-/// What the step stamped before; a rendering that changes may change its name, too.
-fn renamed(
-    applicant: &Applicant<'_>,
-    submission: &Submission,
-    source: &Source,
-) -> Option<Arc<Stamped>> {
-    let Source::Watch(watch) = source else {
-        return None;
-    };
-    let mut owned = watch.owned_by(applicant.uid);
-    owned.retain(|held| {
-        let step = held.labels().remove(labels::RESOURCE_NAME);
-        !held.terminating && step.as_deref() == Some(submission.resource.as_str())
-    });
-    owned.pop()
+    fn rendering(self) -> Rendering {
+        let kind = &self.source.served().kind;
+        Rendering::of(kind, &self.key(), &self.submission.digest)
+    }
 }
 
 /// Tells which fields had to be left out to apply the rendering.
@@ -388,89 +485,11 @@ fn key_of(applicant: &Applicant<'_>, submission: &Submission, served: &Served) -
     ObjectKey::new(namespace, name.as_str().unwrap_or_default())
 }
 
-fn rendering_of(applicant: &Applicant<'_>, submission: &Submission, served: &Served) -> Rendering {
-    let key = key_of(applicant, submission, served);
-    Rendering::of(&served.kind, &key, &submission.digest)
-}
-
-/// Decided from the object alone: the last thing we applied was this rendering, and we still own it all.
-fn is_as_rendered(held: &Stamped, submission: &Submission, served: &Served) -> bool {
-    // An object on its way out is written no more: it is made again once it is gone.
-    if held.digest.as_deref() != Some(&submission.digest) || held.legacy {
-        return false;
-    }
-    encode(&uncovered_by(held, &submission.object, served)).as_deref() == held.unowned.as_deref()
-}
-
-fn uncovered_by(held: &Stamped, rendered: &Value, served: &Served) -> Vec<String> {
-    let entry = held
-        .managed
-        .as_ref()
-        .filter(|(version, _)| **version == *served.kind.api_version);
-    let entry: Option<Value> = entry.and_then(|(_, fields)| serde_json::from_str(fields).ok());
-    ownership::uncovered(rendered, entry.as_ref(), served.status_subresource)
-}
-
-/// The pointers as one annotation value; nothing when there is none.
-fn encode(pointers: &[String]) -> Option<String> {
-    if pointers.is_empty() {
-        None
-    } else {
-        serde_json::to_string(pointers).ok()
-    }
-}
-
-fn annotated(object: &Value, digest: &str, unowned: Option<&str>) -> Value {
-    let mut object = object.clone();
+/// Says on the object what was rendered, for people.
+fn annotate(object: &mut Value, digest: &str) {
     let metadata = &mut object["metadata"];
     if !metadata["annotations"].is_object() {
         metadata["annotations"] = json!({});
     }
     metadata["annotations"][labels::RENDERED_DIGEST] = Value::from(digest);
-    if let Some(unowned) = unowned {
-        metadata["annotations"][labels::UNOWNED] = Value::from(unowned);
-    }
-    object
-}
-
-fn refuse_contested(
-    applicant: &Applicant<'_>,
-    submission: &Submission,
-    held: &Stamped,
-) -> Result<(), Failure> {
-    let Some(controller) = &held.controller else {
-        return Ok(());
-    };
-    if *controller.uid != *applicant.uid {
-        if controller.is_ours(applicant.kind)
-            && !(applicant.is_live_owner)(
-                &held.owner_namespace(),
-                &controller.name,
-                &controller.uid,
-            )
-        {
-            return Ok(());
-        }
-        return Err(contested(format!(
-            "object [{}] belongs to {} [{}]; rename it in the template or remove the other owner",
-            address(submission),
-            controller.kind,
-            controller.name
-        )));
-    }
-    let step = held
-        .labels()
-        .remove(labels::RESOURCE_NAME)
-        .unwrap_or_default();
-    if !step.is_empty()
-        && submission.resource != *step
-        && (applicant.wanted_by_step)(&step, &submission.object)
-    {
-        return Err(contested(format!(
-            "object [{}] belongs to resource [{step}] of the same {}; give the two templates different names",
-            address(submission),
-            applicant.kind.to_lowercase()
-        )));
-    }
-    Ok(())
 }

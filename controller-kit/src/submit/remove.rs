@@ -1,14 +1,41 @@
 //! Deleting what is no longer wanted, with the owner's rights.
 
+use std::sync::Arc;
+
 use http::StatusCode;
 use realizer::{ObjectRef, Removal};
 
 use super::failure::{OwnerRequestError, SubmitError};
 use super::{Applicant, Submitter};
-use crate::mapper::{ABSENT_FOR, Kind};
-use crate::stamped::ObjectKey;
+use crate::cluster::chain;
+use crate::mapper::{ABSENT_FOR, Kind, Served};
+use crate::stamped::{ObjectKey, Projection, Stamped};
+use crate::tokens::Account;
 
 impl Submitter {
+    /// Deletes a cluster-scoped object whose owner is gone.
+    ///
+    /// # Errors
+    /// The text says why it is still there: there is no token, or the request was refused.
+    pub async fn remove_left_behind(
+        &self,
+        account: &Account,
+        served: &Served,
+        object: &Stamped,
+    ) -> Result<(), String> {
+        let (name, uid) = (&object.key.name, &object.uid);
+        match self.requests.delete(account, served, "", name, uid).await {
+            Ok(gone) => {
+                if gone {
+                    self.watches.deleted(&served.kind, &object.key, uid);
+                }
+                Ok(())
+            }
+            Err(OwnerRequestError::Token(error)) => Err(chain(&error)),
+            Err(OwnerRequestError::Request(error)) => Err(error.to_string()),
+        }
+    }
+
     /// Deletes an object that belongs to the applicant; one that is gone, or never was theirs, counts as deleted.
     ///
     /// # Errors
@@ -60,14 +87,7 @@ impl Submitter {
         };
         let (account, namespace, name) =
             (&applicant.account, &reference.namespace, &reference.name);
-        let uid = if let Some(uid) = &reference.uid {
-            Some(uid.clone())
-        } else {
-            let live = self.requests.get(account, &served, namespace, name).await?;
-            live.filter(|live| is_controlled_by(live, applicant.uid))
-                .and_then(|live| live["metadata"]["uid"].as_str().map(str::to_owned))
-        };
-        let Some(uid) = uid else {
+        let Some(uid) = self.uid_of_ours(applicant, reference, &served).await? else {
             return Ok(());
         };
         let gone = self
@@ -81,13 +101,35 @@ impl Submitter {
         }
         Ok(())
     }
-}
 
-/// An object of the same name that belongs to somebody else is not ours to delete.
-fn is_controlled_by(live: &serde_json::Value, uid: &str) -> bool {
-    let references = live["metadata"]["ownerReferences"].as_array();
-    references
-        .into_iter()
-        .flatten()
-        .any(|reference| reference["controller"] == true && reference["uid"] == uid)
+    /// The uid of the object, if the owner controls it. A reference may come from a status that somebody else could write, and
+    /// an object of the same name that belongs to somebody else is not ours to delete.
+    async fn uid_of_ours(
+        &self,
+        applicant: &Applicant<'_>,
+        reference: &ObjectRef,
+        served: &Arc<Served>,
+    ) -> Result<Option<Box<str>>, OwnerRequestError> {
+        let namespace = reference.namespace.as_str();
+        if !namespace.is_empty() && namespace != applicant.namespace.as_str() {
+            return Ok(None);
+        }
+        let is_wanted = |found: &Stamped| {
+            let is_meant = reference.uid.as_ref().is_none_or(|uid| **uid == *found.uid);
+            is_meant && found.belongs_to(applicant.kind, &applicant.key(), applicant.uid)
+        };
+        let key = ObjectKey::new(namespace, &reference.name);
+        let held = self.watches.get(&served.kind, &key);
+        if let Some(held) = held.filter(|held| is_wanted(held)) {
+            return Ok(Some(held.uid.clone()));
+        }
+        let live = self
+            .requests
+            .get(&applicant.account, served, namespace, &reference.name)
+            .await?;
+        let manager = self.watches.field_manager();
+        let live = live
+            .map(|live| Stamped::from_value(&live, &served.kind, &Projection::default(), manager));
+        Ok(live.filter(is_wanted).map(|live| live.uid))
+    }
 }

@@ -39,6 +39,10 @@ impl Requests {
         }
     }
 
+    pub(super) fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
     pub(super) fn avoided(&self) {
         self.cluster.metrics().request_avoided();
     }

@@ -122,6 +122,8 @@ mod tests {
             family: labels,
             reads: Vec::new().into(),
             precondition: realizer::Precondition::None,
+            told: realizer::Told::default(),
+            adopt: false,
         }
     }
 

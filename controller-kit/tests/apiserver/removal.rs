@@ -87,6 +87,7 @@ async fn remove(
 ) {
     let applicant = Applicant {
         kind: "Workload",
+        plural: "workloads",
         namespace: &account.namespace.parse().unwrap(),
         name: &"app".parse().unwrap(),
         uid: "of-app",

@@ -27,14 +27,8 @@ fn arrived(arrival: u64, revision: &str) -> Record {
 
 fn observed(annotation: Option<&str>) -> Observed {
     Observed {
-        object: json!({"metadata": {"annotations": {labels::ENVIRONMENT: annotation}}}),
-        qualified_resource: None,
-        namespaced: true,
-        owner_generation: 0,
-        sequence: 0,
-        digest: None,
         version: 7,
-        terminating: false,
+        ..Observed::of(json!({"metadata": {"annotations": {labels::ENVIRONMENT: annotation}}}))
     }
 }
 

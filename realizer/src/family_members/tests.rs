@@ -41,19 +41,16 @@ fn member(
     succeeded: &str,
     terminating: bool,
 ) -> Observed {
+    let object = json!({
+        "apiVersion": "tekton.dev/v1", "kind": "TaskRun",
+        "metadata": {"namespace": "ns", "name": name, "uid": format!("u-{name}"), "creationTimestamp": created},
+        "status": {"conditions": [{"type": "Succeeded", "status": succeeded}]},
+    });
     Observed {
-        object: json!({
-            "apiVersion": "tekton.dev/v1", "kind": "TaskRun",
-            "metadata": {"namespace": "ns", "name": name, "uid": format!("u-{name}"), "creationTimestamp": created},
-            "status": {"conditions": [{"type": "Succeeded", "status": succeeded}]},
-        }),
         qualified_resource: Some("taskruns.tekton.dev".to_owned()),
-        namespaced: true,
         sequence,
-        owner_generation: 0,
-        digest: None,
-        version: 0,
         terminating,
+        ..Observed::of(object)
     }
 }
 
@@ -166,20 +163,18 @@ fn members_of_another_controller_are_ordered_by_creation_time() {
 }
 
 #[test]
-fn what_was_made_late_from_an_older_owner_is_not_the_newest() {
-    let of_generation = |owner_generation, member| Observed {
-        owner_generation,
-        ..member
+fn an_object_that_is_not_known_yields_nothing_and_is_older_than_all_that_are() {
+    let unknown = Observed {
+        is_known: false,
+        sequence: 0,
+        ..member("forged", 999_999, "2030-01-01T00:00:00Z", "True", false)
     };
-    // Both are the third: the one who lost the leadership did not see what its successor had made.
-    let members = [
-        of_generation(6, member("new", 3, "2024-01-01T00:00:01Z", "True", false)),
-        of_generation(5, member("old", 3, "2024-01-01T00:00:02Z", "True", false)),
-    ];
-    let newest = newest_healthy(template("null").family_rule(), &members).unwrap();
-    assert_eq!(text(newest, "/metadata/name"), "new");
-    let later = of_generation(5, member("later", 4, "2024-01-01T00:00:00Z", "True", false));
-    assert!(later.age() > members[0].age(), "the sequence decides first");
+    let known = member("ours", 1, "2024-01-01T00:00:00Z", "True", false);
+    let template = template("null");
+    let rule = template.family_rule();
+    assert!(unknown.age() < known.age());
+    assert_eq!(newest_healthy(rule, [&unknown]), None);
+    assert_eq!(newest_healthy(rule, [&known, &unknown]), Some(&known));
 }
 
 #[test]

@@ -22,14 +22,9 @@ fn step() -> BlueprintStep {
 
 fn observed(object: Value, namespaced: bool) -> Observed {
     Observed {
-        object,
         qualified_resource: Some("images.kpack.io".to_owned()),
         namespaced,
-        owner_generation: 0,
-        sequence: 0,
-        digest: None,
-        version: 0,
-        terminating: false,
+        ..Observed::of(object)
     }
 }
 
@@ -43,6 +38,8 @@ fn submission(object: Value) -> Submission {
         family: [("a", "b".parse().unwrap()), ("c", "d".parse().unwrap())].into(),
         reads: Vec::new().into(),
         precondition: crate::Precondition::None,
+        told: crate::Told::default(),
+        adopt: false,
     }
 }
 
@@ -54,6 +51,8 @@ fn observe(template: &Template, observation: Observation) -> StepEnd {
         step: &"build".into(),
         template,
         inputs,
+        previous: None,
+        told: &[],
     };
     observing.observe(
         &submission(json!({"metadata": {"namespace": "ns", "name": "x"}})),

@@ -80,7 +80,7 @@ fn known(text: &str) -> KnownObject {
     }
 }
 
-/// Current entries; a leading `!` marks a step that failed.
+/// Current entries; a leading `!` marks a step that failed. What is kept for now stands in parentheses.
 fn orphans(previous: &[&str], current: &[&str], knowns: &[&str]) -> String {
     let status = OwnerStatus {
         resources: previous.iter().map(|text| entry(text)).collect(),
@@ -109,18 +109,20 @@ fn found(previous: &OwnerStatus, current: &[&str], knowns: &[&str]) -> String {
             }),
         })
         .collect();
-    let removals = Orphans {
+    let found = Orphans {
         blueprint: CHAIN,
         current,
         known: &known,
         templates: &Templates,
     }
     .find(previous);
-    removals
+    let shown = |removal: &Removal| format!("{}/{}", removal.resource, removal.object.name);
+    let removals = found.removals.iter().map(shown);
+    let kept = found
+        .kept
         .iter()
-        .map(|removal| format!("{}/{}", removal.resource, removal.object.name))
-        .collect::<Vec<_>>()
-        .join(" ")
+        .map(|kept| format!("({})", shown(&kept.removal)));
+    removals.chain(kept).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
@@ -276,6 +278,7 @@ fn removals_carry_the_uid_when_it_is_known() {
     }
     .find(&previous);
     let uids: Vec<_> = removals
+        .removals
         .iter()
         .map(|removal| removal.object.uid.as_deref())
         .collect();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use api_types::event::EventReason;
-use api_types::runnable::{RunRecord, RunnableStatus};
+use api_types::runnable::{RunRecord, RunResult, RunnableStatus};
 use api_types::{Condition, ConditionStatus, ConditionType, Reason, StampedRef, labels};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -16,7 +16,7 @@ use super::plan::HELD_LOOK;
 use super::run::{End, step};
 use super::{Run, RunTemplate, Runnable, history, outputs};
 use crate::conditions::{self, Conditions};
-use crate::family_members::{newest_healthy, object_ref, superseded};
+use crate::family_members::{object_ref, superseded};
 use crate::health::Health;
 use crate::owner_status::stamped_ref;
 use crate::report::{self, Extras};
@@ -31,6 +31,10 @@ pub struct RunConclusion<'a> {
     error: Option<RunError>,
     /// The run that was submitted last, and the verdict on it.
     latest: Option<(Observed, Health)>,
+    /// Whether a run was made that status does not know yet.
+    made_run: bool,
+    /// Whether the run that was submitted last is gone, so that what was said of it stays.
+    is_gone: bool,
     events: Vec<OwnerEvent>,
     removals: Vec<Removal>,
     again: Option<Duration>,
@@ -49,6 +53,7 @@ impl<'a> RunConclusion<'a> {
                 runs,
                 rendering,
             } => conclusion.hold(&run, going, &runs, &rendering),
+            End::Rested { runs, rendering } => conclusion.rest(&run, &runs, &rendering),
             End::Submitted {
                 submitted,
                 runs,
@@ -71,6 +76,8 @@ impl<'a> RunConclusion<'a> {
             },
             error: None,
             latest: None,
+            made_run: false,
+            is_gone: false,
             events: Vec::new(),
             removals: Vec::new(),
             again: None,
@@ -86,6 +93,26 @@ impl<'a> RunConclusion<'a> {
         self.again = Some(HELD_LOOK);
         self.error = Some(RunError::Held { going });
         self.observe(run, latest, runs);
+        self.read_outputs(run.template, runs);
+    }
+
+    /// The newest run has ended and is gone: all that status says of it stays, and what it did not say yet is added.
+    fn rest(&mut self, run: &Run<'_>, runs: &[Observed], rendering: &str) {
+        let attempts = Attempts::of(rendering, self.runnable.rerun.as_deref());
+        let situation = run.situation(&attempts, runs);
+        self.again = situation.retry_in();
+        self.removals = situation.replaced();
+        self.status
+            .last_rerun_requested_at
+            .clone_from(&self.runnable.rerun);
+        let is_attempt = |run: &&Observed| {
+            let digest = run.digest.as_deref().filter(|_| run.is_known);
+            digest.is_some_and(|digest| attempts.number(digest).is_some())
+        };
+        let attempts = runs.iter().filter(is_attempt);
+        let leaving = attempts.max_by(|a, b| a.age().cmp(&b.age()));
+        self.observe(run, leaving.cloned(), runs);
+        self.is_gone = self.latest.is_none();
         self.read_outputs(run.template, runs);
     }
 
@@ -107,6 +134,7 @@ impl<'a> RunConclusion<'a> {
         self.status
             .last_rerun_requested_at
             .clone_from(&self.runnable.rerun);
+        self.made_run = write == Write::Created;
         self.applied(&submitted, write);
         self.observe(run, Some(submitted), runs);
         self.read_outputs(run.template, runs);
@@ -145,7 +173,12 @@ impl<'a> RunConclusion<'a> {
     /// must not see them vanish because of an error.
     fn read_outputs(&mut self, template: &RunTemplate, runs: &[Observed]) {
         let rule = template.rule(self.runnable.retention);
-        let Some(run) = newest_healthy(rule, of_template(template, runs)) else {
+        // A run that succeeded has succeeded, also while it is being deleted.
+        let succeeded = |run: &&Observed| run.is_known && rule.judge(run) == ConditionStatus::True;
+        let newest = of_template(template, runs)
+            .filter(succeeded)
+            .max_by(|a, b| a.age().cmp(&b.age()));
+        let Some(run) = newest.filter(|run| !self.is_remembered_behind(run)) else {
             return;
         };
         if template.outputs.is_empty() {
@@ -160,6 +193,13 @@ impl<'a> RunConclusion<'a> {
             }
             Err(error) => self.error = self.error.take().or(Some(error)),
         }
+    }
+
+    /// Whether a later run succeeded that is gone; the outputs are of that one.
+    fn is_remembered_behind(&self, run: &Observed) -> bool {
+        history::numbered(&self.runnable.status.runs).any(|(sequence, record)| {
+            record.result == RunResult::Succeeded && sequence > run.sequence
+        })
     }
 
     fn found_outputs(&mut self) {
@@ -211,7 +251,7 @@ impl<'a> RunConclusion<'a> {
             retry: retry.max().unwrap_or(Retry::AwaitChange),
             removals: self.removals,
             again: self.again,
-            write_now: tells_of_an_end(&self.status, previous),
+            write_now: self.made_run || tells_of_an_end(&self.status, previous),
             ready,
             reason,
         }
@@ -228,7 +268,11 @@ impl<'a> RunConclusion<'a> {
             }
             None => conditions.add(template, ConditionStatus::True, &Reason::Ready, ""),
         }
-        if let Some(Health {
+        let before = &self.runnable.status.conditions;
+        let before = conditions::of_type(before, ConditionType::StampedObjectCondition);
+        if let Some(before) = before.filter(|_| self.is_gone) {
+            conditions.carry_over(before.clone());
+        } else if let Some(Health {
             status,
             reason,
             message,
@@ -244,6 +288,7 @@ impl<'a> RunConclusion<'a> {
         conditions.derive_ready();
         let extras = Extras {
             failed,
+            kept: &[],
             contested: Vec::new(),
             unwatched: &self.unwatched,
         };

@@ -1,7 +1,7 @@
 //! The runs that status remembers.
 
 use api_types::ConditionStatus;
-use api_types::condition::whole_seconds;
+use api_types::condition::{cut, whole_seconds};
 use api_types::runnable::{MOST_RUNS, RunRecord, RunResult};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::plan::name;
 use super::{RunTemplate, Runnable};
 use crate::health::{Health, Subject};
-use crate::{Observed, redaction};
+use crate::{KnownRun, Observed, redaction};
 
 /// The most characters of a message that are remembered.
 const MOST_MESSAGE_CHARS: usize = 1024;
@@ -45,13 +45,16 @@ pub(super) fn records(
     shown: &dyn Fn(&str) -> String,
     now: Timestamp,
 ) -> Vec<RunRecord> {
-    let mut newest_first: Vec<&Observed> = runs.iter().collect();
+    // What is not known to be ours must not look as if status knew it.
+    let mut newest_first: Vec<&Observed> = runs.iter().filter(|run| run.is_known).collect();
     newest_first.sort_by(|a, b| b.age().cmp(&a.age()));
     let present = newest_first.iter().map(|run| {
         let health = judge(template, run);
         let is_over = health.status != ConditionStatus::Unknown;
         RunRecord {
             name: name(run),
+            uid: uid(run).map(str::to_owned),
+            sequence: Some(run.sequence),
             digest: run.digest.clone(),
             started: started(run),
             finished: is_over.then(|| finished(runnable, template, run, now)),
@@ -60,7 +63,14 @@ pub(super) fn records(
                 ConditionStatus::False => RunResult::Failed,
                 ConditionStatus::Unknown => RunResult::Running,
             },
-            message: cut(shown(&health.message)),
+            message: cut(shown(&health.message), MOST_MESSAGE_CHARS),
+        }
+    });
+    let present = present.zip(&newest_first).map(|(record, run)| {
+        if run.is_gone {
+            removed(&record, now)
+        } else {
+            record
         }
     });
     let known = runnable.status.runs.iter();
@@ -68,7 +78,10 @@ pub(super) fn records(
     let gone = gone.map(|record| removed(record, now));
     let mut records: Vec<RunRecord> = present.chain(gone).collect();
     // Stable: what started in the same second stays in this order.
-    records.sort_by_key(|record| std::cmp::Reverse(record.started.as_ref().map(|time| time.0)));
+    records.sort_by_key(|record| {
+        let started = record.started.as_ref().map(|time| time.0);
+        std::cmp::Reverse((record.sequence, started))
+    });
     records.truncate(MOST_RUNS);
     records
 }
@@ -77,9 +90,39 @@ fn record_of<'r>(records: &'r [RunRecord], run: &Observed) -> Option<&'r RunReco
     records.iter().find(|record| is_of(record, run))
 }
 
-/// A template may give its objects a fixed name, so that the name alone does not tell.
-fn is_of(record: &RunRecord, run: &Observed) -> bool {
-    record.name == name(run) && record.started == started(run)
+/// Whether a record is that of a run. An earlier version wrote no uid. The name alone does not tell: a template may give its
+/// objects a fixed one.
+pub(super) fn is_of(record: &RunRecord, run: &Observed) -> bool {
+    match &record.uid {
+        Some(known) => uid(run) == Some(known),
+        None => record.name == name(run) && record.started == started(run),
+    }
+}
+
+/// Records with their positions. An earlier version wrote none; the newest stands first.
+pub(super) fn numbered(records: &[RunRecord]) -> impl Iterator<Item = (u64, &RunRecord)> {
+    let position = |behind: usize| u64::try_from(behind).unwrap_or(0) + 1;
+    let ranks = records.iter().rev().enumerate();
+    ranks.map(move |(behind, record)| {
+        let sequence = record.sequence.unwrap_or_else(|| position(behind));
+        (sequence, record)
+    })
+}
+
+/// The runs that status knows, for the shell.
+pub(super) fn known(records: &[RunRecord]) -> std::sync::Arc<[KnownRun]> {
+    let known = numbered(records).map(|(sequence, record)| KnownRun {
+        uid: record.uid.clone(),
+        name: record.name.clone(),
+        started: record.started.as_ref().map(|time| time.0.to_string()),
+        digest: record.digest.clone(),
+        sequence,
+    });
+    known.collect()
+}
+
+fn uid(run: &Observed) -> Option<&str> {
+    run.object.pointer("/metadata/uid").and_then(Value::as_str)
 }
 
 fn removed(record: &RunRecord, now: Timestamp) -> RunRecord {
@@ -97,11 +140,4 @@ fn started(run: &Observed) -> Option<Time> {
     let text = run.object.pointer("/metadata/creationTimestamp");
     let time = text.and_then(Value::as_str)?.parse().ok()?;
     Some(Time(time))
-}
-
-fn cut(mut message: String) -> String {
-    if let Some((end, _)) = message.char_indices().nth(MOST_MESSAGE_CHARS) {
-        message.truncate(end);
-    }
-    message
 }

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use api_types::ConditionStatus;
-use api_types::runnable::Concurrency;
+use api_types::runnable::{Concurrency, RunRecord, RunResult};
 use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::attempt::{Attempts, backoff};
 use super::{RunTemplate, Runnable, history};
-use crate::{Observed, Removal, RemovalReason, family_members};
+use crate::{Observed, Removal, RemovalReason, family_members, runs};
 
 /// A held run is looked at again after this time, should no event come: its kind may be one that cannot be watched.
 pub(super) const HELD_LOOK: Duration = Duration::from_secs(30);
@@ -16,8 +17,15 @@ pub(super) const HELD_LOOK: Duration = Duration::from_secs(30);
 /// What is to be done.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Plan {
-    /// The cluster is to hold this attempt.
-    Submit(u32),
+    /// The cluster is to hold this attempt, at this position.
+    Submit {
+        /// Which attempt.
+        number: u32,
+        /// Its position among the runs.
+        sequence: u64,
+    },
+    /// The newest run has ended and is gone; there is nothing to do.
+    Rest,
     /// Nothing may be started before these runs are over.
     Hold(Vec<String>),
 }
@@ -31,22 +39,38 @@ pub(super) struct Situation<'s> {
     pub(super) now: Timestamp,
 }
 
-impl Situation<'_> {
+/// A run that is there, or one that has ended and that somebody deleted: what it came to is known, and it is not run again.
+struct Latest<'s> {
+    sequence: u64,
+    /// Which attempt at the present rendering it is.
+    number: Option<u32>,
+    status: ConditionStatus,
+    finished: Time,
+    /// `None` when it is gone, or on its way out.
+    live: Option<&'s Observed>,
+}
+
+impl<'s> Situation<'s> {
     /// Decides.
     pub(super) fn plan(&self) -> Plan {
-        match self.newest().and_then(|run| Some((run, self.number(run)?))) {
+        let latest = self.latest();
+        match latest.as_ref().and_then(|run| Some((run, run.number?))) {
             Some((run, number)) if self.wait(run, number) == Some(Duration::ZERO) => {
                 self.start(number + 1)
             }
-            Some((_, number)) => Plan::Submit(number),
+            Some((run, _)) if run.live.is_none() => Plan::Rest,
+            Some((run, number)) => Plan::Submit {
+                number,
+                sequence: run.sequence,
+            },
             None => self.start(1),
         }
     }
 
     /// When the newest run, which failed, is to be tried again.
     pub(super) fn retry_in(&self) -> Option<Duration> {
-        let run = self.newest()?;
-        let wait = self.wait(run, self.number(run)?)?;
+        let run = self.latest()?;
+        let wait = self.wait(&run, run.number?)?;
         // Not at once: if it could have been tried again, it would have been.
         Some(wait.max(Duration::from_secs(1)))
     }
@@ -65,10 +89,57 @@ impl Situation<'_> {
         removals.collect()
     }
 
-    /// The run that was started last; what is being deleted does not count.
-    pub(super) fn newest(&self) -> Option<&Observed> {
-        let staying = self.runs.iter().filter(|run| !run.terminating);
+    /// The run that was started last and is there; what is being deleted does not count.
+    pub(super) fn newest(&self) -> Option<&'s Observed> {
+        let staying = self.known().filter(|run| !run.terminating);
         staying.max_by(|a, b| a.age().cmp(&b.age()))
+    }
+
+    /// The run that was started last, whether it is there or has ended and is gone.
+    fn latest(&self) -> Option<Latest<'s>> {
+        let found = self.known().map(|run| Latest {
+            sequence: run.sequence,
+            number: self.number(run),
+            status: self.health(run),
+            finished: history::finished(self.runnable, self.template, run, self.now),
+            live: (!run.terminating).then_some(run),
+        });
+        let counts = |run: &Latest<'_>| run.live.is_some() || self.is_over(run.status);
+        let gone = self.gone().filter_map(|(sequence, record)| {
+            let status = match record.result {
+                RunResult::Succeeded => ConditionStatus::True,
+                RunResult::Failed => ConditionStatus::False,
+                RunResult::Running | RunResult::Removed => return None,
+            };
+            Some(Latest {
+                sequence,
+                number: self.attempts.number(record.digest.as_deref()?),
+                status,
+                finished: record.finished.clone().unwrap_or(Time(self.now)),
+                live: None,
+            })
+        });
+        found
+            .chain(gone)
+            .filter(counts)
+            .max_by_key(|run| run.sequence)
+    }
+
+    /// Runs that status remembers and the cluster does not hold, with their positions.
+    fn gone(&self) -> impl Iterator<Item = (u64, &'s RunRecord)> {
+        let records = history::numbered(&self.runnable.status.runs);
+        let runs = self.runs;
+        records.filter(move |(_, record)| !runs.iter().any(|run| history::is_of(record, run)))
+    }
+
+    fn known(&self) -> impl Iterator<Item = &'s Observed> {
+        self.runs.iter().filter(|run| run.is_known)
+    }
+
+    /// Whether a run with this verdict has ended. Without a rule nothing says so, except that its outputs are there.
+    fn is_over(&self, status: ConditionStatus) -> bool {
+        let judges = !self.template.health.is_always_healthy() || !self.template.outputs.is_empty();
+        judges && status != ConditionStatus::Unknown
     }
 
     /// Which attempt at the present rendering a run is.
@@ -81,14 +152,13 @@ impl Situation<'_> {
     }
 
     /// How long to wait until a failed run is tried again; `None` if it is not.
-    fn wait(&self, run: &Observed, number: u32) -> Option<Duration> {
+    fn wait(&self, run: &Latest<'_>, number: u32) -> Option<Duration> {
         let is_last = number >= self.runnable.attempts;
-        if is_last || self.health(run) != ConditionStatus::False {
+        if is_last || run.status != ConditionStatus::False {
             return None;
         }
-        let finished = history::finished(self.runnable, self.template, run, self.now);
-        let since = self.now.duration_since(finished.0).unsigned_abs();
-        let since = if finished.0 > self.now {
+        let since = self.now.duration_since(run.finished.0).unsigned_abs();
+        let since = if run.finished.0 > self.now {
             Duration::ZERO
         } else {
             since
@@ -97,22 +167,43 @@ impl Situation<'_> {
     }
 
     fn start(&self, number: u32) -> Plan {
+        let sequence = self.next_position(self.attempts.digest(number));
         if self.runnable.concurrency == Concurrency::Allow {
-            return Plan::Submit(number);
+            return Plan::Submit { number, sequence };
         }
         let going: Vec<String> = self.going().map(name).collect();
         if going.is_empty() {
-            Plan::Submit(number)
+            Plan::Submit { number, sequence }
         } else {
             Plan::Hold(going)
         }
     }
 
+    /// Behind all others. Only a run that vanished before its end is made again where it was: if it has just lost its labels,
+    /// it is found by its name.
+    fn next_position(&self, digest: &str) -> u64 {
+        let found = self.known().map(|run| run.sequence).max().unwrap_or(0);
+        let newest_gone = self.gone().max_by_key(|(sequence, _)| *sequence);
+        match newest_gone.filter(|(sequence, _)| *sequence > found) {
+            Some((sequence, record)) => {
+                let is_same = record.digest.as_deref() == Some(digest);
+                let vanished = matches!(record.result, RunResult::Running | RunResult::Removed);
+                if is_same && vanished {
+                    sequence
+                } else {
+                    sequence.saturating_add(1).min(runs::HIGHEST)
+                }
+            }
+            None => found.saturating_add(1).min(runs::HIGHEST),
+        }
+    }
+
     /// Runs that are going and not those of the present rendering; or on their way out, of whatever rendering. One of the
     /// Go controller has no digest and may well be of the present rendering: it is adopted then, and never in the way.
-    fn going(&self) -> impl Iterator<Item = &Observed> {
+    fn going(&self) -> impl Iterator<Item = &'s Observed> {
         let is_other = |run: &Observed| run.digest.is_some() && self.number(run).is_none();
-        self.runs.iter().filter(move |run| {
+        let there = self.known().filter(|run| !run.is_gone);
+        there.filter(move |run| {
             self.health(run) == ConditionStatus::Unknown && (run.terminating || is_other(run))
         })
     }

@@ -11,13 +11,13 @@ use super::attempt::Attempts;
 use super::conclusion::RunConclusion;
 use super::error::RunError;
 use super::plan::{Plan, Situation};
-use super::{RunTemplate, Runnable, SelectError};
+use super::{RunTemplate, Runnable, SelectError, history};
 use crate::context::Context;
 use crate::redaction::{self, scrub};
 use crate::stamp::{WantedLabels, check_submittable, decorate, display_name};
 use crate::{
     AskFeed, Lifecycle, Looked, Observation, Observed, Precondition, Rendered, Step, Submission,
-    SubmitFailure, SubmitFailureKind, Write, canonical,
+    SubmitFailure, SubmitFailureKind, Told, Write, canonical,
 };
 
 /// What stands for the name of a step, which a Runnable does not have.
@@ -51,14 +51,9 @@ pub type Selected = Result<Option<Value>, SelectError>;
 ///         Step::Submit(submission) => {
 ///             assert_eq!(submission.object["spec"]["revision"], "abc");
 ///             let submitted = Observed {
-///                 object: submission.object,
-///                 qualified_resource: Some("taskruns.tekton.dev".to_owned()),
-///                 namespaced: true,
-///                 owner_generation: 0,
-///                 sequence: 1,
+///                 sequence: submission.told.sequence,
 ///                 digest: Some(submission.digest),
-///                 version: 0,
-///                 terminating: false,
+///                 ..Observed::of(submission.object)
 ///             };
 ///             let members = vec![submitted.clone()];
 ///             run.record_observed(Observation::Family { submitted, members, write: Write::Created });
@@ -100,6 +95,11 @@ pub(super) enum End {
     /// Other runs are in the way.
     Held {
         going: Vec<String>,
+        runs: Vec<Observed>,
+        rendering: String,
+    },
+    /// The newest run has ended, and somebody deleted it: what it came to holds.
+    Rested {
         runs: Vec<Observed>,
         rendering: String,
     },
@@ -195,6 +195,11 @@ impl<'a> Run<'a> {
             family: labels,
             reads: self.template.reads(),
             precondition: Precondition::None,
+            told: Told {
+                runs: history::known(&self.runnable.status.runs),
+                ..Told::default()
+            },
+            adopt: false,
         })
     }
 
@@ -238,12 +243,17 @@ impl<'a> Run<'a> {
         let attempts = Attempts::of(&rendering, self.runnable.rerun.as_deref());
         let situation = self.situation(&attempts, &runs);
         match situation.plan() {
-            Plan::Submit(number) => State::Asked(Step::Submit(Submission {
+            Plan::Submit { number, sequence } => State::Asked(Step::Submit(Submission {
                 digest: attempts.digest(number).to_owned(),
+                told: Told {
+                    sequence,
+                    ..submission.told
+                },
                 // Another attempt at the same is not caused by a status of ours.
                 basis: submission.basis.map(|basis| format!("{basis} {number}")),
                 ..submission
             })),
+            Plan::Rest => State::Over(End::Rested { runs, rendering }),
             Plan::Hold(going) => State::Over(End::Held {
                 going,
                 runs,

@@ -341,7 +341,7 @@ fn a_step_whose_name_can_be_no_label_fails_alone() {
         scenario.step_condition("two", "ResourceSubmitted"),
         "True/ResourceSubmissionComplete/"
     );
-    assert_eq!(scenario.cluster.log, ["two: Created"]);
+    assert_eq!(scenario.cluster.log, ["two: look", "two: Created"]);
 }
 
 #[test]

@@ -242,7 +242,7 @@ fn what_cannot_be_deleted_is_tried_again_until_it_is_gone() {
     assert_eq!(outcome.retry, Retry::Backoff);
     assert_eq!(
         scenario.owner["status"]["pendingRemovals"],
-        json!([{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "ns", "name": "one-a", "resource": "configmaps", "uid": "uid-1"}])
+        json!([{"apiVersion": "v1", "kind": "ConfigMap", "namespace": "ns", "name": "one-a", "resource": "configmaps", "uid": "uid-1", "message": "forbidden"}])
     );
     let told: Vec<_> = outcome
         .events
@@ -327,4 +327,222 @@ fn a_terminating_orphan_is_not_deleted_again() {
         json!("2024-05-01T10:00:00Z");
     set_steps(&mut scenario, &[("two", "plain")]);
     assert!(scenario.reconcile().removals.is_empty());
+}
+
+const FED: &str = "
+kind: ClusterConfigTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: source}
+spec:
+  configPath: .spec.value
+  template:
+    apiVersion: test.run/v1
+    kind: Source
+    metadata: {name: source}
+    spec: {}
+---
+kind: ClusterTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: fed}
+spec:
+  template:
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: application}
+    data: {config: $(config)$}
+---
+kind: ClusterTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: drawn}
+spec:
+  ytt: 'kind: ConfigMap'
+---
+";
+
+/// A chain of a source and a step that takes its output and stamps `application`.
+fn fed(scenario: &mut Scenario, blueprint: &str, step: &str, template: &Value) {
+    scenario.blueprints = vec![json!({
+        "apiVersion": "carto.run/v1alpha1", "kind": "ClusterSupplyChain", "metadata": {"name": blueprint, "generation": 1},
+        "spec": {"selector": {"type": "web"}, "resources": [
+            {"name": "source", "templateRef": {"kind": "ClusterConfigTemplate", "name": "source"}},
+            {"name": step, "templateRef": template, "configs": [{"name": "config", "resource": "source"}]},
+        ]},
+    })];
+}
+
+fn fed_scenario() -> Scenario {
+    let mut scenario = Scenario::new(&format!("{FED}{TEMPLATES}"));
+    fed(&mut scenario, "chain", "deploy", &named("fed"));
+    scenario.advance();
+    publish(&mut scenario, json!("v1"));
+    scenario.advance();
+    assert_eq!(scenario.cluster.names(), ["source", "application"]);
+    scenario
+}
+
+fn named(template: &str) -> Value {
+    json!({"kind": "ClusterTemplate", "name": template})
+}
+
+fn publish(scenario: &mut Scenario, value: Value) {
+    scenario.cluster.object("source")["spec"] = json!({"value": value});
+}
+
+fn unpublish(scenario: &mut Scenario) {
+    scenario.cluster.object("source")["spec"] = json!({});
+}
+
+#[test]
+fn an_object_survives_that_its_step_is_renamed_while_the_input_is_missing() {
+    let mut scenario = fed_scenario();
+    unpublish(&mut scenario);
+    scenario.advance();
+    fed(&mut scenario, "chain", "app", &named("fed"));
+    let outcome = scenario.reconcile();
+    assert_eq!(scenario.cluster.names(), ["source", "application"]);
+    assert!(outcome.removals.is_empty());
+    let pending = &scenario.owner["status"]["pendingRemovals"][0];
+    assert_eq!(pending["name"], "application");
+    let why =
+        "kept until it is known which object resource(s) [app] stand for: one may go on with it";
+    assert_eq!(pending["message"], why);
+    assert_eq!(
+        scenario.owner_condition("DeletionPending"),
+        format!(
+            "True/DeletionPending/objects that are no longer wanted are not deleted yet: [configmaps/application]: {why}"
+        )
+    );
+    assert!(
+        outcome
+            .events
+            .iter()
+            .all(|event| event.reason != "DeletionFailed"),
+        "nothing has failed"
+    );
+    assert!(!scenario.reconcile().changed);
+
+    publish(&mut scenario, json!("v2"));
+    scenario.advance();
+    assert_eq!(scenario.cluster.names(), ["source", "application"]);
+    assert_eq!(scenario.owner["status"].get("pendingRemovals"), None);
+    assert_eq!(scenario.owner_condition("DeletionPending"), "absent");
+}
+
+#[test]
+fn an_object_survives_that_its_owner_moves_to_a_blueprint_whose_source_is_fresh() {
+    let mut scenario = fed_scenario();
+    unpublish(&mut scenario);
+    fed(&mut scenario, "other", "application", &named("fed"));
+    scenario.advance();
+    scenario.advance();
+    assert_eq!(scenario.cluster.names(), ["source", "application"]);
+}
+
+#[test]
+fn an_object_survives_that_its_renamed_step_finds_no_option() {
+    let mut scenario = fed_scenario();
+    let never = json!({"kind": "ClusterTemplate", "options": [
+        {"name": "fed", "selector": {"matchLabels": {"no": "such"}}},
+        {"name": "fixed", "selector": {"matchLabels": {"no": "either"}}},
+    ]});
+    fed(&mut scenario, "chain", "app", &never);
+    scenario.advance();
+    assert_eq!(scenario.cluster.names(), ["source", "application"]);
+    fed(&mut scenario, "chain", "app", &named("fed"));
+    scenario.advance();
+    assert_eq!(scenario.cluster.names(), ["source", "application"]);
+}
+
+#[test]
+fn an_object_survives_that_ytt_has_no_time_for_its_renamed_step() {
+    let mut scenario = fed_scenario();
+    fed(&mut scenario, "chain", "app", &named("drawn"));
+    scenario.advance();
+    assert_eq!(scenario.cluster.names(), ["source", "application"]);
+    let rendered = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "drawn"}});
+    scenario.cluster.ytt.insert("app".to_owned(), Ok(rendered));
+    scenario.advance();
+    assert_eq!(
+        scenario.cluster.names(),
+        ["source", "drawn"],
+        "another object stands in its place, so the old one goes"
+    );
+}
+
+/// How a step fares in a walk.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fate {
+    /// The blueprint has no such step.
+    Gone,
+    Stamped,
+    /// It is rendered, and refused by the API server.
+    Refused,
+    /// ytt does not render it.
+    Unrendered,
+    /// Its template is not there.
+    Untemplated,
+}
+
+fn set_fates(scenario: &mut Scenario, fates: &[Fate]) {
+    let names = ["one", "two", "three", "four"];
+    let mut steps = Vec::new();
+    scenario.cluster.failing.clear();
+    scenario.cluster.ytt.clear();
+    for (name, fate) in names.into_iter().zip(fates) {
+        let template = match fate {
+            Fate::Gone => continue,
+            Fate::Stamped | Fate::Refused => "plain",
+            Fate::Unrendered => "drawn",
+            Fate::Untemplated => "nowhere",
+        };
+        if *fate == Fate::Refused {
+            let refused = SubmitFailure {
+                kind: SubmitFailureKind::Rejected,
+                message: "patch: no".to_owned(),
+            };
+            scenario.cluster.failing.insert(name.to_owned(), refused);
+        }
+        steps.push((name, template));
+    }
+    set_steps(scenario, &steps);
+    // A template that goes after the blueprint was found ready: the walk meets it.
+    scenario.blueprints[0]["status"] = json!({"observedGeneration": 1, "conditions": [
+        {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": "2024-05-01T10:00:00Z"},
+    ]});
+}
+
+proptest::proptest! {
+    /// Whatever becomes of the steps of a blueprint, from walk to walk.
+    #[test]
+    fn no_walk_with_a_step_of_unknown_place_deletes_anything(
+        walks in proptest::collection::vec(
+            proptest::collection::vec(
+                proptest::sample::select(vec![
+                    Fate::Gone, Fate::Stamped, Fate::Stamped, Fate::Refused, Fate::Unrendered, Fate::Untemplated,
+                ]),
+                4,
+            ),
+            1..6,
+        )
+    ) {
+        let mut scenario = Scenario::new(&format!("{FED}{TEMPLATES}"));
+        for fates in walks {
+            set_fates(&mut scenario, &fates);
+            let before = scenario.cluster.objects.len();
+            let outcome = scenario.reconcile();
+            let unplaced = fates
+                .iter()
+                .any(|fate| matches!(fate, Fate::Unrendered | Fate::Untemplated));
+            if unplaced {
+                proptest::prop_assert!(outcome.removals.is_empty(), "{fates:?}: {:?}", outcome.removals);
+                proptest::prop_assert!(scenario.cluster.objects.len() >= before);
+            }
+        }
+        // Once every step has its object, nothing else is left.
+        set_fates(&mut scenario, &[Fate::Stamped, Fate::Gone, Fate::Stamped, Fate::Gone]);
+        scenario.advance();
+        let mut names = scenario.cluster.names();
+        names.sort_unstable();
+        proptest::prop_assert_eq!(names, ["one-a", "three-a"]);
+    }
 }

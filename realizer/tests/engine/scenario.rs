@@ -43,6 +43,10 @@ pub(crate) struct Cluster {
     pub(crate) ytt: BTreeMap<String, Rendered>,
     /// By name of the object: why it cannot be deleted.
     pub(crate) undeletable: BTreeMap<String, String>,
+    /// Uids of objects of which status and process know nothing, whatever they say of themselves.
+    pub(crate) unknown: Vec<String>,
+    /// The last that was seen of objects that were deleted before anybody looked.
+    pub(crate) departed: Vec<Value>,
     /// Submissions in order, as `<step>: <write>`.
     pub(crate) log: Vec<String>,
     clock: u64,
@@ -277,26 +281,23 @@ impl Cluster {
     }
 
     fn submit_member(&mut self, submission: &Submission, now: Timestamp) -> (Observation, Write) {
-        let newest = self.family(&submission.family).last().cloned();
-        let (submitted, write) = match newest {
-            Some(newest)
-                if newest.object["metadata"]["annotations"]["digest"] == submission.digest =>
-            {
-                (newest, Write::Unchanged)
-            }
-            newest => {
-                let sequence = newest.map_or(1, |newest| newest.sequence + 1);
-                let mut object = stored(&submission.object, &submission.digest, &now);
-                let prefix = object["metadata"]["generateName"]
-                    .as_str()
-                    .unwrap_or("fixed")
-                    .to_owned();
-                object["metadata"]["name"] = json!(format!("{prefix}{sequence}"));
-                object["metadata"]["uid"] = json!(format!("uid-{}", self.clock));
-                object["metadata"]["annotations"]["sequence"] = json!(sequence);
-                self.objects.push(object.clone());
-                (observed(object), Write::Created)
-            }
+        let sequence = submission.told.sequence;
+        let family = self.family(&submission.family);
+        let there = family.into_iter().find(|member| {
+            let digest = &member.object["metadata"]["annotations"]["digest"];
+            member.sequence == sequence && *digest == submission.digest
+        });
+        let (submitted, write) = if let Some(there) = there { (there, Write::Unchanged) } else {
+            let mut object = stored(&submission.object, &submission.digest, &now);
+            let prefix = object["metadata"]["generateName"]
+                .as_str()
+                .unwrap_or("fixed")
+                .to_owned();
+            object["metadata"]["name"] = json!(format!("{prefix}{sequence}"));
+            object["metadata"]["uid"] = json!(format!("uid-{}", self.clock));
+            object["metadata"]["annotations"]["sequence"] = json!(sequence);
+            self.objects.push(object.clone());
+            (observed(object), Write::Created)
         };
         let members = self.family(&submission.family);
         (
@@ -321,6 +322,20 @@ impl Cluster {
             .cloned()
             .map(observed)
             .collect();
+        for member in &mut members {
+            let uid = member.object["metadata"]["uid"].as_str().unwrap();
+            if self.unknown.iter().any(|unknown| unknown == uid) {
+                member.is_known = false;
+                member.sequence = 0;
+                member.digest = None;
+            }
+        }
+        let departed = self.departed.iter().cloned().map(|object| Observed {
+            terminating: true,
+            is_gone: true,
+            ..observed(object)
+        });
+        members.extend(departed);
         members.sort_by_key(|member| member.sequence);
         members
     }
@@ -344,6 +359,19 @@ impl Cluster {
         self.objects
             .retain(|live| reference(&observed(live.clone())).name != object.name);
         Ok(())
+    }
+
+    /// Somebody else deletes an object.
+    pub(crate) fn prune(&mut self, name: &str) {
+        self.objects
+            .retain(|object| object["metadata"]["name"] != name);
+    }
+
+    /// Somebody else deletes an object between two walks.
+    pub(crate) fn prune_before_anybody_looked(&mut self, name: &str) {
+        let object = self.object(name).clone();
+        self.departed.push(object);
+        self.prune(name);
     }
 
     /// The object of this name.
@@ -419,10 +447,13 @@ pub(crate) fn observed(object: Value) -> Observed {
         Some((group, _)) => format!("{plural}.{group}"),
         None => plural,
     };
+    let state = object["metadata"]["annotations"]["digest"].as_str();
     Observed {
         qualified_resource: Some(qualified),
-        namespaced: true,
-        owner_generation: 0,
+        state: state.map(|digest| {
+            let state = digest.replace("sha256:", "state-of-");
+            state.chars().take(24).collect()
+        }),
         sequence: object["metadata"]["annotations"]["sequence"]
             .as_u64()
             .unwrap_or(0),
@@ -430,8 +461,7 @@ pub(crate) fn observed(object: Value) -> Observed {
             .as_str()
             .map(str::to_owned),
         version: 1,
-        terminating: object["metadata"].get("deletionTimestamp").is_some(),
-        object,
+        ..Observed::of(object)
     }
 }
 

@@ -485,8 +485,27 @@ spec:
     scenario.advance();
     assert_eq!(
         scenario.cluster.names(),
-        ["src", "app-B"],
-        "released: the new one is made and the old one goes"
+        ["src", "app-A", "app-B"],
+        "released: the new one is made; what steps behind it stand for is not known yet"
+    );
+    scenario.cluster.object("app-B")["status"] = json!({"observedGeneration": 1, "phase": "Ready"});
+    scenario.advance();
+    let runs: Vec<String> = scenario
+        .cluster
+        .names()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    for name in runs.iter().filter(|name| name.starts_with("run-")) {
+        run(&mut scenario, name, "True");
+    }
+    scenario.advance();
+    check(&mut scenario);
+    scenario.advance();
+    assert!(scenario.cluster.names().contains(&"promoted"));
+    assert!(
+        !scenario.cluster.names().contains(&"app-A"),
+        "every step has its object: the old one goes"
     );
 }
 

@@ -499,13 +499,9 @@ fn object(submission: &Submission, write: Write) -> Observation {
 
 fn observed(object: Value, digest: &str, version: u64) -> Observed {
     Observed {
-        object,
-        qualified_resource: None,
-        namespaced: true,
-        owner_generation: 0,
         sequence: 1,
         digest: Some(digest.to_owned()),
         version,
-        terminating: false,
+        ..Observed::of(object)
     }
 }

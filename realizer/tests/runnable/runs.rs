@@ -21,11 +21,13 @@ fn a_settled_runnable_submits_nothing_and_writes_nothing() {
 }
 
 #[test]
-fn the_end_of_a_run_is_told_at_once_and_its_start_is_not() {
+fn the_start_and_the_end_of_a_run_are_written_at_once() {
     let mut stage = Stage::new(json!({}));
     for (input, run) in [("a", "run-1"), ("b", "run-2")] {
         stage.input(input);
-        assert!(!stage.outcome().write_now, "{run} has only started");
+        // Until status knows it, nobody but this process does.
+        assert!(stage.outcome().write_now, "{run} was made");
+        assert!(!stage.outcome().write_now, "{run} is known");
         stage.end(run, "True", "x");
         assert!(stage.outcome().write_now, "{run} is over");
         assert!(!stage.outcome().write_now, "{run} has been told of");
@@ -63,7 +65,7 @@ fn a_kind_without_spec_starts_one_run() {
 }
 
 #[test]
-fn a_run_that_was_deleted_is_started_again() {
+fn a_run_that_was_deleted_before_its_end_is_started_again() {
     let mut stage = Stage::new(json!({}));
     stage.walk();
     stage.runs.clear();
@@ -133,7 +135,8 @@ fn the_history_tells_how_each_run_went() {
     assert_eq!(
         runs[1],
         json!({"name": "run-1", "digest": stage.runs[0].digest, "started": "2023-11-14T22:13:20Z",
-            "finished": "2023-11-14T22:14:20Z", "result": "Failed", "message": "run-1 says False"})
+            "finished": "2023-11-14T22:14:20Z", "result": "Failed", "message": "run-1 says False",
+            "uid": "run-uid-1", "sequence": 1})
     );
 }
 

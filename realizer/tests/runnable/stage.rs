@@ -113,8 +113,11 @@ impl Stage {
         if let Some(failure) = &self.fails {
             return Observation::Failed(failure.clone());
         }
-        let newest = self.runs.iter().rev().find(|run| !run.terminating);
-        let newest = newest.filter(|run| run.digest.as_ref() == Some(&submission.digest));
+        let told = |run: &&Observed| {
+            let is_position = run.sequence == submission.told.sequence;
+            !run.terminating && is_position && run.digest.as_ref() == Some(&submission.digest)
+        };
+        let newest = self.runs.iter().find(told);
         let (submitted, write) = match newest {
             Some(newest) => (newest.clone(), Write::Unchanged),
             None => (self.create(submission), Write::Created),
@@ -133,14 +136,10 @@ impl Stage {
         object["metadata"]["uid"] = json!(format!("run-uid-{}", self.created));
         object["metadata"]["creationTimestamp"] = json!(self.now.to_string());
         let created = Observed {
-            object,
             qualified_resource: Some("taskruns.tekton.dev".to_owned()),
-            namespaced: true,
-            owner_generation: 0,
-            sequence: self.created as u64,
+            sequence: submission.told.sequence,
             digest: Some(submission.digest.clone()),
-            version: 0,
-            terminating: false,
+            ..Observed::of(object)
         };
         self.runs.push(created.clone());
         let going = |run: &&Observed| run.object.pointer("/status/conditions/0/status").is_none();

@@ -6,6 +6,7 @@
 
 mod changes;
 mod completion;
+mod forged;
 mod runs;
 mod selected;
 mod stage;

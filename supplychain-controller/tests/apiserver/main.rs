@@ -6,8 +6,11 @@
 
 mod stage;
 
+mod adoption;
 mod blueprints;
 mod chain;
+mod cluster_scoped;
+mod forged;
 mod handover;
 mod immutable;
 mod isolation;
@@ -15,6 +18,7 @@ mod kinds;
 mod neighbours;
 mod orphans;
 mod ownership;
+mod pruned;
 mod rights;
 mod robustness;
 mod secrets;

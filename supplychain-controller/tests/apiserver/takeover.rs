@@ -211,7 +211,8 @@ async fn what_the_go_controller_left_is_taken_over_and_nothing_runs_twice() {
     assert_eq!(sink["metadata"]["annotations"]["mine"], "1");
     assert_eq!(uids(&stage).await, before);
 
-    stage.idle().await;
+    // What was applied stands in the status now, by which the next process knows it.
+    stage.settle("app").await;
     let writes = stage.writes().len();
     stage.kill_controller();
     stage.start_controller();
@@ -225,7 +226,7 @@ async fn what_the_go_controller_left_is_taken_over_and_nothing_runs_twice() {
     let runs = crate::immutable::runs_up_to(&stage, "b").await;
     assert_eq!(runs.len(), 4);
     assert_eq!(
-        runs[3]["metadata"]["annotations"]["carto.run/submission"],
-        "1"
+        runs[3]["metadata"]["annotations"]["carto.run/submission"], "2",
+        "the first is the Go controller's newest"
     );
 }

@@ -1,0 +1,130 @@
+//! Cluster-scoped objects whose owner is gone.
+//!
+//! The garbage collector cannot delete them: an owner reference from a cluster-scoped object to an owner in a namespace means
+//! nothing to it, and the object stays for ever, a ClusterRole for instance, with all that it allows. So they are deleted
+//! here, when the deletion of the owner is seen, and, if that was missed, when the objects are listed after a restart. It is
+//! done with the rights of the service account that made them. Without that account they stay, and the log says so.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tracing::{info, warn};
+
+use super::OwnerShell;
+use crate::mapper::{Kind, MapError, Served};
+use crate::scheduler::{Next, OwnerKey};
+use crate::stamped::{ObjectKey, Projection, Stamped};
+use crate::tokens::Account;
+
+/// Uses the watches of kinds of which something may have been left behind. No owner has this uid.
+const CLEANING: &str = "objects left behind";
+
+impl OwnerShell {
+    /// Whether an owner that is gone left cluster-scoped objects behind.
+    pub(crate) fn has_left_behind(&self, key: &OwnerKey) -> bool {
+        !self.left_behind(key).is_empty()
+    }
+
+    /// Deletes the cluster-scoped objects of an owner that is gone; nothing as long as it is there.
+    pub async fn clean_up(&self, key: &OwnerKey) -> Next {
+        let mut next = Next::Done;
+        for (served, object) in self.left_behind(key) {
+            if object.terminating {
+                continue;
+            }
+            let resource = served.qualified();
+            let name = &*object.key.name;
+            match self.remove_left_behind(&served, &object).await {
+                Ok(()) => info!(%resource, name, "deleted an object whose owner is gone"),
+                Err(why) => {
+                    warn!(%resource, name, %why, "cannot delete an object whose owner is gone; delete it by hand or grant the right to its service account");
+                    next = Next::Slow;
+                }
+            }
+        }
+        next
+    }
+
+    async fn remove_left_behind(&self, served: &Served, object: &Stamped) -> Result<(), String> {
+        let account = self.account_of(object)?;
+        self.submitter
+            .remove_left_behind(&account, served, object)
+            .await
+    }
+
+    fn account_of(&self, object: &Stamped) -> Result<Account, String> {
+        let text = object.claims.account.as_deref().unwrap_or_default();
+        let (namespace, name) = text
+            .split_once('/')
+            .ok_or("annotation carto.run/service-account does not name the account that made it")?;
+        let account = self.accounts.get(&ObjectKey::new(namespace, name));
+        let account = account.ok_or_else(|| format!("service account [{text}] is gone, too"))?;
+        Ok(Account {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            uid: account.uid.to_string(),
+        })
+    }
+
+    fn left_behind(&self, key: &OwnerKey) -> Vec<(Arc<Served>, Arc<Stamped>)> {
+        let owner = ObjectKey::new(&key.namespace, &key.name);
+        if self.owners.get(&owner).is_some() {
+            return Vec::new();
+        }
+        let mut found = self.submitter.watches().owned_by(&owner, "");
+        found.retain(|(_, object)| object.belongs_to(self.kind.kind, &owner, ""));
+        found
+    }
+
+    /// Has the cluster-scoped ones of these kinds watched, also while no owner uses them: after a restart only a listing
+    /// shows what an owner left behind that went meanwhile.
+    pub async fn watch_for_left_behind(&self, kinds: BTreeSet<Kind>) {
+        let watches = self.submitter.watches();
+        let mut watched = watches.cluster_scoped_kinds();
+        for kind in kinds {
+            if self.is_cluster_scoped(&kind).await {
+                watched.insert(kind);
+            }
+        }
+        for kind in &watched {
+            if let Ok(served) = self.submitter.mapper().served(kind).await {
+                watches.ensure(&served, &Projection::default());
+            }
+        }
+        watches.set_uses(CLEANING, watched);
+    }
+
+    /// Asked once for each kind, until a definition of its group changes: a kind that is not served has no objects.
+    async fn is_cluster_scoped(&self, kind: &Kind) -> bool {
+        if let Some(known) = self.scopes.lock().get(kind) {
+            return *known;
+        }
+        let is_cluster_scoped = match self.submitter.mapper().served(kind).await {
+            Ok(served) => !served.namespaced,
+            Err(MapError::NotServed { .. }) => false,
+            Err(MapError::Discovery(_)) => return false,
+        };
+        self.scopes.lock().insert(kind.clone(), is_cluster_scoped);
+        is_cluster_scoped
+    }
+}
+
+/// Which kinds are cluster-scoped, of those that templates name.
+#[derive(Default)]
+pub struct Scopes(Mutex<BTreeMap<Kind, bool>>);
+
+impl Scopes {
+    /// A definition of this group changed.
+    pub(crate) fn forget_group(&self, group: &str) {
+        self.lock().retain(|kind, _| kind.group() != group);
+    }
+
+    /// Definitions may have changed unseen.
+    pub(crate) fn forget_all(&self) {
+        self.lock().clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Kind, bool>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,283 @@
+//! What a stamped object holds in the fields that we own, as a digest.
+//!
+//! Whoever may edit a namespace may write any annotation, label and managed fields entry on the objects in it. So whether an
+//! object is as we left it is decided by its values. They are digested when the object arrives, in the shape that the API
+//! server gave them, and compared with the digest of the reply to our own apply: what the server defaults, normalises or
+//! drops is the same in both, so nothing of this has to be known here.
+//!
+//! The entry of managed fields only says which values are looked at. It is part of the digest: an entry that somebody
+//! shortened, to hide a value from us, is as much a difference as another value.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+
+const LENGTH: usize = 16;
+
+/// Digest of the fields that we own, and of their values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OwnedValues([u8; LENGTH]);
+
+impl OwnedValues {
+    /// Of an object, by our Apply entry in its managed fields.
+    pub(crate) fn of(object: &Value, entry: &Value) -> Self {
+        let mut hasher = Sha256::new();
+        // In another version the fields have other names.
+        feed_text(
+            &mut hasher,
+            entry["apiVersion"].as_str().unwrap_or_default(),
+        );
+        feed_owned(&mut hasher, Some(object), &entry["fieldsV1"]);
+        Self(shortened(hasher))
+    }
+}
+
+/// Digest of a rendering and of the values that the API server held after it was applied: what an object was when we left
+/// it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct State([u8; LENGTH]);
+
+impl State {
+    /// After a rendering with this digest was applied.
+    pub(crate) fn of(rendering: &str, values: OwnedValues) -> Self {
+        let mut hasher = Sha256::new();
+        feed_text(&mut hasher, rendering);
+        hasher.update(values.0);
+        Self(shortened(hasher))
+    }
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+fn shortened(hasher: Sha256) -> [u8; LENGTH] {
+    let mut short = [0; LENGTH];
+    short.copy_from_slice(&hasher.finalize()[..LENGTH]);
+    short
+}
+
+/// The length keeps ("ab", "c") and ("a", "bc") apart.
+fn feed_text(hasher: &mut Sha256, text: &str) {
+    hasher.update((text.len() as u64).to_be_bytes());
+    hasher.update(text);
+}
+
+/// A value by an entry: the places that the entry names, and what is there.
+fn feed_owned(hasher: &mut Sha256, value: Option<&Value>, entry: &Value) {
+    let Some(members) = entry.as_object().filter(|members| !members.is_empty()) else {
+        return feed_value(hasher, value);
+    };
+    hasher.update(b"<");
+    for (key, member) in sorted(members) {
+        feed_text(hasher, key);
+        match key.split_once(':') {
+            Some(("f", name)) => {
+                feed_owned(hasher, value.and_then(|value| value.get(name)), member);
+            }
+            Some(("k", keys)) => {
+                feed_owned(hasher, value.and_then(|value| item(value, keys)), member);
+            }
+            Some(("i", index)) => {
+                let item = index.parse::<usize>().ok();
+                let item = item.and_then(|index| value?.get(index));
+                feed_owned(hasher, item, member);
+            }
+            Some(("v", text)) => {
+                let is_in = value.is_some_and(|value| contains(value, text));
+                hasher.update([u8::from(is_in)]);
+            }
+            // `.`: the place itself.
+            _ => hasher.update([u8::from(value.is_some())]),
+        }
+    }
+    hasher.update(b">");
+}
+
+/// The item of a list with these keys. A key that the object leaves out is in no entry: the server fills in defaults first.
+fn item<'v>(list: &'v Value, keys: &str) -> Option<&'v Value> {
+    let keys: Map<String, Value> = serde_json::from_str(keys).ok()?;
+    let is_item = |item: &&Value| keys.iter().all(|(name, key)| item.get(name) == Some(key));
+    list.as_array()?.iter().find(is_item)
+}
+
+fn contains(list: &Value, text: &str) -> bool {
+    let Ok(wanted) = serde_json::from_str::<Value>(text) else {
+        return false;
+    };
+    list.as_array().is_some_and(|items| items.contains(&wanted))
+}
+
+fn feed_value(hasher: &mut Sha256, value: Option<&Value>) {
+    match value {
+        None => hasher.update(b"-"),
+        Some(Value::Null) => hasher.update(b"0"),
+        Some(Value::Bool(value)) => hasher.update(if *value { b"t" } else { b"f" }),
+        Some(Value::Number(number)) => {
+            hasher.update(b"n");
+            feed_text(hasher, &number.to_string());
+        }
+        Some(Value::String(text)) => {
+            hasher.update(b"s");
+            feed_text(hasher, text);
+        }
+        Some(Value::Array(items)) => {
+            hasher.update(b"[");
+            for item in items {
+                feed_value(hasher, Some(item));
+            }
+            hasher.update(b"]");
+        }
+        Some(Value::Object(members)) => {
+            hasher.update(b"{");
+            for (key, member) in sorted(members) {
+                feed_text(hasher, key);
+                feed_value(hasher, Some(member));
+            }
+            hasher.update(b"}");
+        }
+    }
+}
+
+fn sorted(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
+    let mut sorted: Vec<_> = members.iter().collect();
+    sorted.sort_unstable_by_key(|(key, _)| *key);
+    sorted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn values(object: &Value, fields: &Value) -> OwnedValues {
+        OwnedValues::of(object, &json!({"apiVersion": "v1", "fieldsV1": fields}))
+    }
+
+    /// Whether the digest of the second object differs from that of the first.
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "the tables read better without references"
+    )]
+    fn differ(fields: Value, before: Value, after: Value) -> bool {
+        values(&before, &fields) != values(&after, &fields)
+    }
+
+    #[test]
+    fn a_changed_value_of_ours_is_seen_wherever_it_is() {
+        let cases = [
+            (
+                json!({"f:data": {".": {}, "f:a": {}}}),
+                json!({"data": {"a": "1"}}),
+                json!({"data": {"a": "2"}}),
+            ),
+            (
+                json!({"f:data": {"f:a": {}}}),
+                json!({"data": {"a": "1"}}),
+                json!({"data": {}}),
+            ),
+            (
+                json!({"f:spec": {"f:args": {}}}),
+                json!({"spec": {"args": ["a", "b"]}}),
+                json!({"spec": {"args": ["b", "a"]}}),
+            ),
+            (
+                json!({"f:spec": {"f:atomic": {}}}),
+                json!({"spec": {"atomic": {"a": 1}}}),
+                json!({"spec": {"atomic": {"a": 1, "b": 2}}}),
+            ),
+            (
+                json!({"f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:name": {}}}}),
+                json!({"ports": [{"port": 80, "protocol": "TCP", "name": "web"}]}),
+                json!({"ports": [{"port": 80, "protocol": "TCP", "name": "evil"}]}),
+            ),
+            (
+                json!({"f:finalizers": {"v:\"a\"": {}}}),
+                json!({"finalizers": ["a"]}),
+                json!({"finalizers": ["b"]}),
+            ),
+            (
+                json!({"f:list": {"i:1": {}}}),
+                json!({"list": [1, 2]}),
+                json!({"list": [1, 3]}),
+            ),
+            (json!({"f:n": {}}), json!({"n": 1}), json!({"n": "1"})),
+        ];
+        for (fields, before, after) in cases {
+            assert!(
+                differ(fields, before.clone(), after.clone()),
+                "{before} {after}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_not_ours_may_change() {
+        let cases = [
+            (
+                json!({"f:data": {".": {}, "f:a": {}}}),
+                json!({"data": {"a": "1"}}),
+                json!({"data": {"a": "1", "b": "2"}, "status": 5}),
+            ),
+            (
+                json!({"f:finalizers": {"v:\"a\"": {}}}),
+                json!({"finalizers": ["a"]}),
+                json!({"finalizers": ["b", "a"]}),
+            ),
+            (
+                json!({"f:ports": {"k:{\"port\":80}": {".": {}, "f:port": {}}}}),
+                json!({"ports": [{"port": 80}]}),
+                json!({"ports": [{"port": 81}, {"port": 80, "name": "web"}]}),
+            ),
+        ];
+        for (fields, before, after) in cases {
+            assert!(
+                !differ(fields, before.clone(), after.clone()),
+                "{before} {after}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_entry_that_names_less_is_a_difference() {
+        let object = json!({"data": {"a": "1", "b": "2"}});
+        let whole = values(&object, &json!({"f:data": {"f:a": {}, "f:b": {}}}));
+        assert_ne!(whole, values(&object, &json!({"f:data": {"f:a": {}}})));
+        assert_ne!(whole, values(&object, &json!({})));
+    }
+
+    #[test]
+    fn the_order_of_fields_and_the_version_of_others_do_not_count_but_ours_does() {
+        let entry =
+            |version: &str| json!({"apiVersion": version, "fieldsV1": {"f:a": {}, "f:b": {}}});
+        let object = json!({"a": 1, "b": {"x": 1, "y": 2}});
+        let same: Value = serde_json::from_str(r#"{"b": {"y": 2, "x": 1}, "a": 1}"#).unwrap();
+        assert_eq!(
+            OwnedValues::of(&object, &entry("v1")),
+            OwnedValues::of(&same, &entry("v1"))
+        );
+        assert_ne!(
+            OwnedValues::of(&object, &entry("v1")),
+            OwnedValues::of(&object, &entry("v2"))
+        );
+    }
+
+    #[test]
+    fn a_state_is_of_one_rendering_and_stands_in_status_as_text() {
+        let values = values(&json!({"a": 1}), &json!({"f:a": {}}));
+        let state = State::of("sha256:a", values);
+        assert_ne!(state, State::of("sha256:b", values));
+        let text = state.to_string();
+        assert_eq!(text.len(), 32);
+        assert!(text.bytes().all(|byte| byte.is_ascii_hexdigit()), "{text}");
+    }
+}

@@ -1,0 +1,37 @@
+//! What a rendering becomes so that it can be where its kind is: in the owner's namespace, or in none.
+
+use api_types::labels;
+use serde_json::{Value, json};
+
+use super::Applicant;
+use crate::mapper::Served;
+use crate::stamped::owner_mark_text;
+
+/// The object to send. A cluster-scoped object gets no owner reference: the garbage collector cannot resolve one to an owner
+/// in a namespace and keeps the object for ever. Annotations say whose it is and with whose rights it is deleted.
+pub(super) fn placed(applicant: &Applicant<'_>, rendered: &Value, served: &Served) -> Value {
+    let mut object = rendered.clone();
+    if served.namespaced {
+        return object;
+    }
+    let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return object;
+    };
+    metadata.remove("namespace");
+    metadata.remove("ownerReferences");
+    let annotations = metadata.entry("annotations").or_insert(Value::Null);
+    if !annotations.is_object() {
+        *annotations = json!({});
+    }
+    let (namespace, name) = (applicant.namespace.as_str(), applicant.name.as_str());
+    annotations[labels::OWNER] = Value::from(owner_mark_text(
+        applicant.kind,
+        namespace,
+        name,
+        applicant.uid,
+    ));
+    let account = &applicant.account;
+    annotations[labels::SERVICE_ACCOUNT] =
+        Value::from(format!("{}/{}", account.namespace, account.name));
+    object
+}

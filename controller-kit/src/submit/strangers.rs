@@ -1,0 +1,83 @@
+//! How often an object of somebody else is looked at that the watch does not show.
+//!
+//! Only its owner's labels would bring it into the watch. So each look is a refused apply and a read, which must not come with
+//! every reconcile.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::pace::{Pace, Paced, Repeatable};
+use crate::mapper::Kind;
+use crate::stamped::ObjectKey;
+
+const PACE: Pace = Pace {
+    first: Duration::from_secs(15),
+    // As often as whatever cannot be watched is read.
+    longest: super::SLOW_READ,
+    calm: Duration::from_mins(5),
+};
+
+/// The latest looks, with what they came to.
+#[derive(Debug)]
+pub(super) struct Strangers(Paced<Arc<str>>);
+
+impl Default for Strangers {
+    fn default() -> Self {
+        Self(Paced::new(PACE))
+    }
+}
+
+impl Strangers {
+    /// What the last look came to, as long as that is to be believed.
+    pub(super) fn known(
+        &self,
+        kind: &Kind,
+        key: &ObjectKey,
+        digest: &str,
+        now: Instant,
+    ) -> Option<Arc<str>> {
+        let (wait, told) = self
+            .0
+            .last(Repeatable::new(&(kind, key, digest), &()), now)?;
+        (!wait.is_zero()).then_some(told)
+    }
+
+    /// A look found an object that must not be written; the text says why.
+    pub(super) fn found(
+        &self,
+        kind: &Kind,
+        key: &ObjectKey,
+        digest: &str,
+        told: &str,
+        now: Instant,
+    ) {
+        let write = Repeatable::new(&(kind, key, digest), &());
+        self.0.written(write, now, |_| told.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stranger_is_looked_at_twice_and_then_every_half_minute() {
+        let strangers = Strangers::default();
+        let (kind, key) = (Kind::new("v1", "ConfigMap"), ObjectKey::new("n", "a"));
+        let mut now = Instant::now();
+        let known = |now| strangers.known(&kind, &key, "d", now);
+        assert_eq!(known(now), None);
+        strangers.found(&kind, &key, "d", "theirs", now);
+        assert_eq!(known(now), None);
+        strangers.found(&kind, &key, "d", "theirs", now);
+        for _ in 0..3 {
+            assert_eq!(known(now), Some("theirs".into()));
+            now += super::super::SLOW_READ;
+            assert_eq!(known(now), None);
+            strangers.found(&kind, &key, "d", "theirs", now);
+        }
+        assert_eq!(strangers.known(&kind, &key, "another rendering", now), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! What a tenant can write on runs decides nothing, and runs that somebody else deletes are not run again.
+
+use serde_json::{Value, json};
+use test_support::eventually;
+use test_support::stage::{History, NOTHING, PATIENCE};
+
+use crate::stage::{end, open, outputs, revision, runs};
+
+const TESTS: &str = "test.run/v1alpha1";
+
+/// Somebody else's copy of a run, with what he would like to be believed.
+fn copy_of(run: &Value, name: &str) -> Value {
+    let mut copy = run.clone();
+    for field in [
+        "managedFields",
+        "resourceVersion",
+        "uid",
+        "creationTimestamp",
+        "generation",
+    ] {
+        copy["metadata"].as_object_mut().unwrap().remove(field);
+    }
+    copy.as_object_mut().unwrap().remove("status");
+    copy["metadata"]["name"] = json!(name);
+    copy["metadata"]["annotations"]["carto.run/submission"] = json!("999999");
+    copy["metadata"]["annotations"]["carto.run/owner-generation"] = json!("999999");
+    copy["spec"]["value"]["revision"] = json!("forged");
+    copy
+}
+
+#[tokio::test]
+async fn a_run_that_a_tenant_makes_replaces_none_that_is_due() {
+    let stage = open("").await;
+    let tenant = stage.tenant().await;
+    let first = runs(&stage, 1).await.remove(0);
+    end(&stage, &first, "True", "one").await;
+    outputs(&stage, json!({"result": "one"})).await;
+    stage.settle("app").await;
+    let run = stage.tests().await.remove(0);
+    tenant.create(copy_of(&run, "forged")).await.unwrap();
+    // He cannot write its status; whoever reports on runs in his place could.
+    end(&stage, "forged", "True", "forged").await;
+    stage.reconcile("app").await;
+    stage.settle("app").await;
+    outputs(&stage, json!({"result": "one"})).await;
+
+    stage.edit_owner("app", revision("b")).await;
+    let due = eventually("the run that is due is made", PATIENCE, async || {
+        let runs = stage.tests().await;
+        runs.into_iter()
+            .find(|run| run["spec"]["value"]["revision"] == "b")
+    })
+    .await;
+    let name = due["metadata"]["name"].as_str().unwrap();
+    end(&stage, name, "True", "two").await;
+    outputs(&stage, json!({"result": "two"})).await;
+    stage.settle("app").await;
+    let status = stage.owner("app").await["status"].to_string();
+    assert!(!status.contains("forged"), "{status}");
+    assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
+}
+
+#[tokio::test]
+async fn a_run_that_ended_is_not_run_again_when_it_is_deleted_not_even_by_the_next_process() {
+    let mut stage = open("").await;
+    let history = History::of_tests(&stage).await;
+    let first = runs(&stage, 1).await.remove(0);
+    end(&stage, &first, "True", "one").await;
+    outputs(&stage, json!({"result": "one"})).await;
+    stage.settle("app").await;
+    let before = stage.owner("app").await["status"].clone();
+    stage.delete(TESTS, "Test", &first).await;
+    stage.reconcile("app").await;
+    stage.settle("app").await;
+    stage.kill_controller();
+    stage.start_controller();
+    stage.reconcile("app").await;
+    stage.settle("app").await;
+    assert_eq!(stage.owner("app").await["status"], before);
+    assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
+    let one: usize = 1;
+    assert_eq!(history.created_and_deleted(&stage).await, (one, one));
+
+    // It ends and goes in the same moment.
+    stage.edit_owner("app", revision("b")).await;
+    let next = runs(&stage, 1).await.remove(0);
+    end(&stage, &next, "True", "two").await;
+    stage.delete(TESTS, "Test", &next).await;
+    outputs(&stage, json!({"result": "two"})).await;
+    stage.settle("app").await;
+    assert_eq!(history.created_and_deleted(&stage).await, (2, 2));
+}
