@@ -87,6 +87,9 @@ impl Stage {
             touches: AtomicU32::new(0),
         };
         stage.apply(include_str!("../fixtures/test-crd.yaml")).await;
+        stage
+            .apply(include_str!("../fixtures/typed-crd.yaml"))
+            .await;
         stage.apply_rights().await;
         stage
     }

@@ -57,6 +57,16 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// What a merge patch (RFC 7396) would come to; nothing is stored.
+    pub(crate) fn try_merge_patch(path: &str, field_manager: &str, patch: &'a Value) -> Self {
+        Self {
+            method: Method::PATCH,
+            uri: format!("{}&dryRun=All", managed(path, field_manager)),
+            content_type: "application/merge-patch+json",
+            body: Some(patch),
+        }
+    }
+
     /// Deletes an object; `options` are `DeleteOptions`.
     pub fn delete(path: impl Into<String>, options: &'a Value) -> Self {
         Self {
@@ -95,6 +105,10 @@ mod tests {
             (
                 Call::json_patch("/x/y/status", "me", &object),
                 "PATCH /x/y/status?fieldManager=me application/json-patch+json",
+            ),
+            (
+                Call::try_merge_patch("/x/y", "me", &object),
+                "PATCH /x/y?fieldManager=me&dryRun=All application/merge-patch+json",
             ),
             (
                 Call::delete("/x/y", &object),

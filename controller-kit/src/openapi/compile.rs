@@ -29,8 +29,8 @@ pub(super) enum Shape {
         fields: BTreeMap<Box<str>, Field>,
         open: bool,
     },
-    /// Any keys, all values of one shape.
-    Map(Index),
+    /// Any keys, all values alike.
+    Map { values: Index, nullable: bool },
     /// A list.
     List { items: Index, identity: Identity },
 }
@@ -39,6 +39,8 @@ pub(super) enum Shape {
 pub(super) struct Field {
     pub(super) shape: Index,
     pub(super) default: Option<Value>,
+    /// Whether null is one of its values.
+    pub(super) nullable: bool,
 }
 
 /// What makes two list items the same.
@@ -148,7 +150,10 @@ impl<'a> Compiler<'a> {
             return self.fields(node);
         }
         match &node.additional_properties {
-            Some(AdditionalProperties::Schema(values)) => Shape::Map(self.compile(values)),
+            Some(AdditionalProperties::Schema(values)) => Shape::Map {
+                values: self.compile(values),
+                nullable: values.nullable,
+            },
             Some(AdditionalProperties::Allowed(_)) | None => Shape::Any,
         }
     }
@@ -162,6 +167,7 @@ impl<'a> Compiler<'a> {
                 Field {
                     shape,
                     default: property.default.clone(),
+                    nullable: property.nullable,
                 },
             );
         }

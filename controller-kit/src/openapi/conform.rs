@@ -28,7 +28,7 @@ impl Fitting<'_> {
     fn value(&mut self, value: &mut Value, shape: Index, path: &str) {
         match (&self.schema.shapes[shape], value) {
             (Shape::Struct { .. }, Value::Object(object)) => self.object(object, shape, path),
-            (Shape::Map(values), Value::Object(object)) => {
+            (Shape::Map { values, .. }, Value::Object(object)) => {
                 for (key, value) in object.iter_mut() {
                     self.value(value, *values, &member(path, key));
                 }
@@ -104,7 +104,7 @@ impl Fitting<'_> {
     fn default(&self, items: Index, name: &str) -> Option<&Value> {
         match &self.schema.shapes[items] {
             Shape::Struct { fields, .. } => fields.get(name)?.default.as_ref(),
-            Shape::Any | Shape::Map(_) | Shape::List { .. } => None,
+            Shape::Any | Shape::Map { .. } | Shape::List { .. } => None,
         }
     }
 }

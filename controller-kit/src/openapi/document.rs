@@ -28,6 +28,7 @@ pub(super) struct Node {
     pub(super) additional_properties: Option<AdditionalProperties>,
     pub(super) items: Option<Box<Self>>,
     pub(super) default: Option<Value>,
+    pub(super) nullable: bool,
     #[serde(rename = "x-kubernetes-preserve-unknown-fields")]
     pub(super) preserve_unknown_fields: bool,
     #[serde(rename = "x-kubernetes-int-or-string")]

@@ -1,4 +1,6 @@
-//! Making an object fit its kind, for the one refusal that existing manifests meet (design: *submit*).
+//! What the schema of a kind says of an object that is to be applied (design: *submit*).
+//!
+//! Nulls where the kind knows none are left out beforehand (`nulls`). The rest is for one refusal that existing manifests meet.
 //!
 //! Server-side apply wants every field declared and every list-map key once; the Go controller's merge
 //! patch did not. An owner whose template adds `env` to the owner's own `env`, or that sets a field the
@@ -12,6 +14,7 @@
 mod compile;
 mod conform;
 mod document;
+mod nulls;
 #[cfg(test)]
 mod tests;
 
@@ -21,12 +24,12 @@ use std::time::Duration;
 
 use http::{Request, header};
 use kube::core::Status;
-use serde_json::Value;
 use thiserror::Error;
 use tokio::time::Instant;
 
 pub use compile::KindSchema;
 pub use conform::conform;
+pub use nulls::{has_nulls, leave_out_nulls};
 
 use crate::cluster::{chain, encode};
 
@@ -91,22 +94,11 @@ struct Cached {
 }
 
 impl SchemaCache {
-    /// Makes an object fit its kind, and returns the paths that were dropped or merged.
+    /// The schema of a kind, as it was at most five minutes ago.
     ///
     /// # Errors
-    /// There is no schema to be had; the refusal stands then.
-    pub async fn conform(
-        &self,
-        client: &kube::Client,
-        api_version: &str,
-        kind: &str,
-        object: &mut Value,
-    ) -> Result<Vec<String>, SchemaError> {
-        let schema = self.schema(client, api_version, kind).await?;
-        Ok(conform(object, &schema))
-    }
-
-    async fn schema(
+    /// There is none to be had.
+    pub async fn schema(
         &self,
         client: &kube::Client,
         api_version: &str,

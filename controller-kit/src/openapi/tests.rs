@@ -31,6 +31,8 @@ fn document() -> Value {
                     "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
                     "partly": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
                         "known": {"type": "object", "properties": {"a": {"type": "string"}}}}},
+                    "maybe": {"type": "string", "nullable": true},
+                    "maybes": {"type": "object", "additionalProperties": {"type": "string", "nullable": true}},
                     "limit": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
                     "schema": {"$ref": "#/components/schemas/Recursive"},
                 }},
@@ -107,6 +109,15 @@ fn an_absent_key_takes_its_default_when_items_are_compared() {
 }
 
 #[test]
+fn nothing_of_the_item_that_comes_first_is_left() {
+    check(
+        &json!({"ports": [{"port": 80, "name": "web"}, {"port": 81}, {"port": 80}]}),
+        &json!({"ports": [{"port": 80}, {"port": 81}]}),
+        &["spec.ports[port=80,protocol=TCP]"],
+    );
+}
+
+#[test]
 fn items_without_their_key_are_not_merged() {
     let spec = json!({"env": [{"value": "1"}, {"value": "2"}, {"name": null}, {"name": null}]});
     check(&spec, &spec, &[]);
@@ -151,6 +162,61 @@ fn a_value_of_the_wrong_type_is_left_for_the_server_to_refuse() {
     check(&spec, &spec, &[]);
 }
 
+fn nulls_left_out(spec: &Value, schema: Option<&KindSchema>) -> Value {
+    let mut object = json!({"metadata": {"name": "a", "labels": {"a": null}}, "spec": spec});
+    assert!(has_nulls(&object));
+    leave_out_nulls(&mut object, schema);
+    assert_eq!(object["metadata"], json!({"name": "a", "labels": {}}));
+    object["spec"].take()
+}
+
+#[test]
+fn nulls_are_left_out_where_the_kind_declares_the_place_and_does_not_call_it_nullable() {
+    let schema = schema();
+    for (spec, expected) in [
+        (
+            json!({"replicas": null, "env": null, "limit": null, "args": null, "schema": null, "free": null}),
+            json!({}),
+        ),
+        (
+            json!({"env": [{"name": "A", "value": null}], "ports": [{"port": 80, "name": null}]}),
+            json!({"env": [{"name": "A"}], "ports": [{"port": 80}]}),
+        ),
+        (
+            json!({"labels": {"a": null, "b": {"value": null}}, "schema": {"not": {"title": null}}}),
+            json!({"labels": {"b": {}}, "schema": {"not": {}}}),
+        ),
+        (
+            json!({"env": "text", "labels": [{"a": null}]}),
+            json!({"env": "text", "labels": [{"a": null}]}),
+        ),
+    ] {
+        assert_eq!(nulls_left_out(&spec, Some(&schema)), expected);
+    }
+    assert_eq!(nulls_left_out(&Value::Null, Some(&schema)), Value::Null);
+}
+
+#[test]
+fn nulls_stay_where_they_are_values() {
+    let spec = json!({
+        "maybe": null, "maybes": {"a": null}, "free": {"a": null, "b": [{"c": null}]},
+        "partly": {"other": null, "more": {"a": null}}, "args": [null], "undeclared": null,
+    });
+    assert_eq!(nulls_left_out(&spec, Some(&schema())), spec);
+}
+
+#[test]
+fn without_a_schema_all_nulls_but_those_in_lists_are_left_out() {
+    assert_eq!(
+        nulls_left_out(
+            &json!({"maybe": null, "a": {"b": null, "c": [null, {"d": null, "e": 1}]}}),
+            None
+        ),
+        json!({"a": {"c": [null, {"e": 1}]}})
+    );
+    assert!(!has_nulls(&json!({"a": [null, {"b": [null]}], "c": 1})));
+}
+
 #[test]
 fn a_kind_that_is_not_in_the_document_has_no_schema() {
     let text = document().to_string();
@@ -190,9 +256,8 @@ async fn a_schema_is_read_once_and_again_when_it_may_be_old() {
     let cache = Arc::new(SchemaCache::default());
     let ask = |cache: Arc<SchemaCache>, client: kube::Client| async move {
         let mut object = json!({"spec": {"bogus": 1}});
-        cache
-            .conform(&client, "test.run/v1", "App", &mut object)
-            .await
+        let schema = cache.schema(&client, "test.run/v1", "App").await?;
+        Ok::<_, SchemaError>(conform(&mut object, &schema))
     };
     let answer = async |server: &mut mock::Handle<Request<Body>, Response<Body>>| {
         let (request, send) = server.next_request().await.unwrap();
@@ -220,8 +285,7 @@ async fn a_missing_schema_names_the_kind() {
     let (service, mut server) = mock::pair::<Request<Body>, Response<Body>>();
     let client = kube::Client::new(service, "default");
     let cache = SchemaCache::default();
-    let mut object = json!({});
-    let (outcome, ()) = tokio::join!(cache.conform(&client, "v1", "Gone", &mut object), async {
+    let (outcome, ()) = tokio::join!(cache.schema(&client, "v1", "Gone"), async {
         let (request, send) = server.next_request().await.unwrap();
         assert_eq!(request.uri().path(), "/openapi/v3/api/v1");
         send.send_response(Response::new(Body::from(
@@ -269,11 +333,22 @@ proptest! {
     }
 
     #[test]
+    fn without_a_schema_no_null_is_left_and_by_one_nothing_else_goes(object in anything()) {
+        let (mut all, mut declared) = (object.clone(), object);
+        leave_out_nulls(&mut declared, Some(&schema()));
+        leave_out_nulls(&mut all, None);
+        prop_assert!(!has_nulls(&all));
+        leave_out_nulls(&mut declared, None);
+        prop_assert_eq!(declared, all);
+    }
+
+    #[test]
     fn no_document_makes_it_panic(document in anything(), mut object in anything()) {
         let text = json!({"components": {"schemas": {"a": document, "b": {
             "x-kubernetes-group-version-kind": [{"group": "", "version": "v1", "kind": "A"}],
             "properties": {"spec": document}}}}}).to_string();
         if let Ok(Some(schema)) = KindSchema::compile(text.as_bytes(), "", "v1", "A") {
+            leave_out_nulls(&mut object, Some(&schema));
             conform(&mut object, &schema);
         }
     }

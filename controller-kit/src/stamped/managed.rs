@@ -10,9 +10,16 @@ pub(crate) fn is_ours(entry: &Value, field_manager: &str) -> bool {
     entry["manager"] == field_manager && entry["operation"] == "Apply" && is_main(entry)
 }
 
-/// Whether an entry records what the Go controller wrote to the object itself.
-pub(crate) fn is_legacy(entry: &Value) -> bool {
-    entry["manager"] == LEGACY_MANAGER && entry["operation"] == "Update" && is_main(entry)
+/// Whether an entry is to become ours as we would write it now: what the Go controller wrote to the object itself, and
+/// the texts of a Secret that we applied as `stringData`, where nothing is ever stored.
+pub(crate) fn is_legacy(entry: &Value, field_manager: &str) -> bool {
+    let of_go =
+        entry["manager"] == LEGACY_MANAGER && entry["operation"] == "Update" && is_main(entry);
+    of_go || (is_ours(entry, field_manager) && has_texts(entry))
+}
+
+fn has_texts(entry: &Value) -> bool {
+    entry["apiVersion"] == "v1" && !entry["fieldsV1"]["f:stringData"].is_null()
 }
 
 fn is_main(entry: &Value) -> bool {

@@ -69,7 +69,7 @@ pub struct Stamped {
     pub claims: Claims,
     /// What we own of it and what it holds there; `None` when we own nothing.
     pub values: Option<OwnedValues>,
-    /// Whether the Go controller's entry is still there.
+    /// Whether managed fields are to be migrated: the Go controller's, or our own of old.
     pub legacy: bool,
     /// What this process knows of it by the replies to its own requests. Nothing depends on it: status says the same.
     pub memory: Memory,
@@ -158,7 +158,7 @@ impl Stamped {
             owner_namespace: owner.namespace,
             claims: Claims::of(metadata),
             values: ours.map(|entry| OwnedValues::of(value, entry)),
-            legacy: managed.iter().any(is_legacy),
+            legacy: managed.iter().any(|entry| is_legacy(entry, field_manager)),
             memory: Memory::default(),
             content: content(value, kind, projection).to_string().into(),
         }

@@ -10,6 +10,7 @@
 //! ```
 
 mod contest;
+mod defaults;
 mod failure;
 mod identity;
 mod immutable;
@@ -18,6 +19,7 @@ mod mutable;
 mod pace;
 mod placing;
 mod remove;
+mod rendering;
 mod requests;
 mod select;
 mod standing;

@@ -3,12 +3,18 @@
 use std::sync::Arc;
 
 use http::StatusCode;
+use kube::core::Status;
 use serde_json::{Value, json};
 
+use super::defaults::{self, Obstacles};
 use super::failure::OwnerRequestError;
+use super::rendering;
 use crate::cluster::{Answer, Call, Cluster, Identity, RequestError, encode};
-use crate::mapper::Served;
-use crate::openapi::SchemaCache;
+use crate::mapper::{Kind, Served};
+use crate::openapi::{
+    KindSchema, SchemaCache, SchemaError, conform, has_nulls, is_typed_patch_failure,
+    leave_out_nulls,
+};
 use crate::tokens::{Account, TokenCache};
 
 pub(super) struct Requests {
@@ -54,56 +60,133 @@ impl Requests {
         served: &Served,
         object: &Value,
     ) -> Result<Applied, OwnerRequestError> {
-        match self.apply_once(account, served, object).await {
-            Err(OwnerRequestError::Request(RequestError::Refused { status, .. }))
-                if crate::openapi::is_typed_patch_failure(&status) =>
+        let mut object = self.applicable(served, object).await;
+        let (outcome, conformed) = self.apply_conformed(account, served, &mut object).await;
+        let answer = match outcome {
+            Err(OwnerRequestError::Request(refusal))
+                if refusal.is(StatusCode::UNPROCESSABLE_ENTITY) =>
             {
-                self.apply_conformed(
-                    account,
-                    served,
-                    object,
-                    RequestError::Refused {
-                        code: StatusCode::INTERNAL_SERVER_ERROR,
-                        status,
-                    },
-                )
-                .await
+                self.apply_refused(account, served, &object, refusal)
+                    .await?
             }
-            Ok(answer) => Ok(Applied {
-                answer,
-                conformed: Vec::new(),
-            }),
-            Err(error) => Err(error),
-        }
+            outcome => outcome?,
+        };
+        // Where the kind says nothing of such a map, it is null now, and an object after the same apply once more.
+        let answer = if rendering::has_lost_a_map(&object, &answer.body) {
+            let object = rendering::bound_anew(&object, &answer.body);
+            self.apply_once(account, served, &object).await?
+        } else {
+            answer
+        };
+        Ok(Applied { answer, conformed })
     }
 
-    /// Existing manifests carry fields that the kind does not declare, and lists with a key twice; the
-    /// merge patch of the Go controller took them, server-side apply does not.
-    async fn apply_conformed(
+    /// What a create takes, an apply onto an existing object may not: two of the reasons can be removed.
+    async fn apply_refused(
         &self,
         account: &Account,
         served: &Served,
         object: &Value,
         refusal: RequestError,
-    ) -> Result<Applied, OwnerRequestError> {
-        let mut conforming = object.clone();
-        let Ok(conformed) = self
-            .schemas
-            .conform(
-                self.cluster.controller(),
-                &served.kind.api_version,
-                &served.kind.kind,
-                &mut conforming,
-            )
-            .await
-        else {
+    ) -> Result<Answer, OwnerRequestError> {
+        let RequestError::Refused { status, .. } = &refusal else {
             return Err(refusal.into());
         };
-        if conformed.is_empty() {
-            return Err(refusal.into());
+        let answer = match rendering::without_empty(object, status) {
+            Some(without) => self.apply_in_two(account, served, object, &without).await,
+            None => {
+                self.apply_without_defaults(account, served, object, status)
+                    .await
+            }
+        };
+        answer.ok_or_else(|| refusal.into())
+    }
+
+    /// A map that loses its last member in an apply becomes null, although the rendering has it as `{}`. It is left out
+    /// first, and then made anew.
+    async fn apply_in_two(
+        &self,
+        account: &Account,
+        served: &Served,
+        object: &Value,
+        without: &Value,
+    ) -> Option<Answer> {
+        let first = self.apply_once(account, served, without).await.ok()?;
+        let object = rendering::bound_anew(object, &first.body);
+        self.apply_once(account, served, &object).await.ok()
+    }
+
+    /// What the API server would make of the rendering in a create, and does not in an apply.
+    async fn applicable(&self, served: &Served, rendered: &Value) -> Value {
+        let mut object = rendered.clone();
+        if has_nulls(&object) {
+            let schema = self.schema(served).await;
+            leave_out_nulls(&mut object, schema.ok().as_deref());
         }
-        let answer = self.apply_once(account, served, &conforming).await?;
-        Ok(Applied { answer, conformed })
+        rendering::as_stored(&mut object, &served.kind);
+        object
+    }
+
+    async fn schema(&self, served: &Served) -> Result<Arc<KindSchema>, SchemaError> {
+        let Kind { api_version, kind } = &served.kind;
+        let client = self.cluster.controller();
+        self.schemas.schema(client, api_version, kind).await
+    }
+
+    /// Existing manifests carry fields that the kind does not declare, and lists with a key twice; the
+    /// merge patch of the Go controller took them, server-side apply does not. Such an object is made to fit; what it lost
+    /// is told beside the outcome.
+    async fn apply_conformed(
+        &self,
+        account: &Account,
+        served: &Served,
+        object: &mut Value,
+    ) -> (Result<Answer, OwnerRequestError>, Vec<String>) {
+        let outcome = self.apply_once(account, served, object).await;
+        let misfit = matches!(
+            &outcome,
+            Err(OwnerRequestError::Request(RequestError::Refused { status, .. }))
+                if is_typed_patch_failure(status)
+        );
+        if misfit && let Ok(schema) = self.schema(served).await {
+            let conformed = conform(object, &schema);
+            if !conformed.is_empty() {
+                return (self.apply_once(account, served, object).await, conformed);
+            }
+        }
+        (outcome, Vec::new())
+    }
+
+    /// Once more without the defaults that the rendering cannot stand beside, if that is what is wrong; otherwise the refusal
+    /// stands, and nothing has changed.
+    async fn apply_without_defaults(
+        &self,
+        account: &Account,
+        served: &Served,
+        object: &Value,
+        refusal: &Status,
+    ) -> Option<Answer> {
+        let fields = defaults::refused_fields(refusal);
+        if fields.is_empty() {
+            return None;
+        }
+        let [namespace, name] = ["namespace", "name"]
+            .map(|field| object["metadata"][field].as_str().unwrap_or_default());
+        let live = self.get(account, served, namespace, name).await.ok()??;
+        let bound = &object["metadata"]["resourceVersion"];
+        if !bound.is_null() && *bound != live["metadata"]["resourceVersion"] {
+            return None;
+        }
+        let Obstacles { trial, claim } =
+            defaults::obstacles(object, &live, &fields, self.field_manager)?;
+        let path = path_of(served, object);
+        let call = Call::try_merge_patch(&path, self.field_manager, &trial);
+        self.send(account, call).await.ok()?;
+        let claimed = self
+            .json_patch(account, served, namespace, name, &claim)
+            .await;
+        let object = rendering::bound_anew(object, &claimed.ok()?.body);
+        self.apply_once(account, served, &object).await.ok()
     }
 
     async fn apply_once(

@@ -1,14 +1,15 @@
-//! Taking over an object that the Go controller wrote.
+//! Taking over what the Go controller wrote, or we did where nothing is stored.
 //!
 //! It wrote with create and merge patch, so its managed fields entry says `Update`. Left alone, that
 //! entry would co-own every field, and a field that a template drops would stay for ever (the same
-//! happened elsewhere: fluxcd/kustomize-controller#486). The entry is turned into our Apply entry once.
+//! happened elsewhere: fluxcd/kustomize-controller#486). The entry is turned into our Apply entry once. So is an entry of our own for the `stringData` of a Secret: what it names is in
+//! `data`, and a key that the template drops would stay there.
 
 use serde_json::{Map, Value, json};
 
 use crate::stamped::managed::{is_legacy, is_ours};
 
-/// JSON patch that hands the Go controller's fields to us, and takes away the reference to the controller with the uid
+/// JSON patch that hands the fields of such entries to us as we would own them now, and takes away the reference to the controller with the uid
 /// `released`; `None` when there is nothing to change.
 pub(super) fn migration(
     live: &Value,
@@ -41,8 +42,9 @@ fn kept_references(metadata: &Value, released: &str) -> Option<Vec<Value>> {
 
 fn migrated_fields(metadata: &Value, field_manager: &str) -> Option<Vec<Value>> {
     let entries = metadata.get("managedFields")?.as_array()?;
-    let (legacy, others): (Vec<&Value>, Vec<&Value>) =
-        entries.iter().partition(|entry| is_legacy(entry));
+    let (legacy, others): (Vec<&Value>, Vec<&Value>) = entries
+        .iter()
+        .partition(|entry| is_legacy(entry, field_manager));
     let newest = legacy.last()?;
     let (ours, kept): (Vec<&Value>, Vec<&Value>) = others
         .into_iter()
@@ -51,7 +53,7 @@ fn migrated_fields(metadata: &Value, field_manager: &str) -> Option<Vec<Value>> 
         .iter()
         .chain(&legacy)
         .filter_map(|entry| entry.get("fieldsV1"));
-    let fields = sets.cloned().reduce(union)?;
+    let fields = as_stored(sets.cloned().reduce(union)?, newest);
     let mut merged = (*newest).clone();
     merged["manager"] = Value::from(field_manager);
     merged["operation"] = Value::from("Apply");
@@ -59,8 +61,20 @@ fn migrated_fields(metadata: &Value, field_manager: &str) -> Option<Vec<Value>> 
     Some(kept.into_iter().cloned().chain([merged]).collect())
 }
 
+/// The API server stores the texts of a Secret in `data`; no other kind of the core group has any.
+fn as_stored(mut fields: Value, entry: &Value) -> Value {
+    if entry["apiVersion"] == "v1"
+        && let Some(members) = fields.as_object_mut()
+        && let Some(texts) = members.remove("f:stringData")
+    {
+        let data = members.remove("f:data").unwrap_or_else(|| json!({}));
+        members.insert("f:data".into(), union(data, texts));
+    }
+    fields
+}
+
 /// Union of two field sets; an empty set is a leaf, which `.` keeps when it gets children.
-fn union(left: Value, right: Value) -> Value {
+pub(super) fn union(left: Value, right: Value) -> Value {
     let (Value::Object(mut left), Value::Object(right)) = (left, right) else {
         return Value::Object(Map::new());
     };
@@ -100,6 +114,19 @@ mod tests {
             entries[2],
             json!({"manager": "carto", "operation": "Apply", "apiVersion": "v1", "fieldsV1": {"f:data": {"f:a": {}}}})
         );
+    }
+
+    #[test]
+    fn texts_of_a_secret_that_we_applied_become_data() {
+        let live = json!({"kind": "Secret", "metadata": {"resourceVersion": "7", "managedFields": [
+            {"manager": "carto", "operation": "Apply", "apiVersion": "v1",
+             "fieldsV1": {"f:data": {"f:a": {}}, "f:stringData": {".": {}, "f:b": {}}, "f:type": {}}},
+        ]}});
+        let patch = migration(&live, "carto", None).unwrap();
+        let ours = json!({"f:data": {".": {}, "f:a": {}, "f:b": {}}, "f:type": {}});
+        assert_eq!(patch[1]["value"][0]["fieldsV1"], ours);
+        assert_eq!(patch[1]["value"].as_array().unwrap().len(), 1);
+        assert_eq!(migration(&live, "somebody-else", None), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-use controller_kit::openapi::{SchemaCache, fetch_schema, is_typed_patch_failure};
+use controller_kit::openapi::{SchemaCache, conform, fetch_schema, is_typed_patch_failure};
 use http::StatusCode;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
@@ -46,10 +46,8 @@ async fn mended(plane: &ControlPlane, mut object: Value, changed: &[&str]) -> Va
     let cache = SchemaCache::default();
     let paths = eventually("the schema is published", PATIENCE, async || {
         let mut copy = object.clone();
-        let paths = cache
-            .conform(&client, &api_version, &kind, &mut copy)
-            .await
-            .map_err(|error| error.to_string())?;
+        let schema = cache.schema(&client, &api_version, &kind).await;
+        let paths = conform(&mut copy, &*schema.map_err(|error| error.to_string())?);
         Ok::<_, String>(Some((copy, paths)))
     })
     .await;

@@ -7,6 +7,7 @@
 mod stage;
 
 mod adoption;
+mod applied;
 mod blueprints;
 mod chain;
 mod cluster_scoped;
@@ -24,6 +25,7 @@ mod robustness;
 mod secrets;
 mod shutdown;
 mod takeover;
+mod typed_kinds;
 mod unchanged;
 mod unstable;
 mod ytt;

@@ -61,7 +61,7 @@ spec:
 ";
 
 /// What the Go controller puts on every object; the template's name is empty for a step with options.
-fn left_by_go(
+pub(crate) fn left_by_go(
     stage: &Stage,
     workload: &Value,
     step: &str,
