@@ -61,6 +61,8 @@ pub enum EventReason {
     ValidationFailed,
     /// A validation of a deployed revision did not end in time; the environment is free for the next revision.
     ValidationTimedOut,
+    /// Somebody else wrote on the object of an environment what is said to be in it.
+    RecordDisregarded,
     /// Our own status write changes the rendering again and again; writing is slowed down.
     RenderingUnstable,
 }
@@ -84,6 +86,7 @@ impl EventReason {
             Self::ValidationSucceeded => "ValidationSucceeded",
             Self::ValidationFailed => "ValidationFailed",
             Self::ValidationTimedOut => "ValidationTimedOut",
+            Self::RecordDisregarded => "RecordDisregarded",
             Self::RenderingUnstable => "RenderingUnstable",
         }
     }
@@ -106,6 +109,7 @@ impl EventReason {
             | Self::WatchForbidden
             | Self::ValidationFailed
             | Self::ValidationTimedOut
+            | Self::RecordDisregarded
             | Self::RenderingUnstable => EventType::Warning,
         }
     }

@@ -39,8 +39,7 @@ pub const OWNER_GENERATION: &str = "carto.run/owner-generation";
 /// Annotation on the object of a ClusterDeploymentTemplate step with validations behind it: what is deployed, as compact JSON
 /// `{"arrival", "revision", "url", "rendered", "started"}`.
 ///
-/// It is written in the same apply as the object's change, so that no crash can part the environment from what is known
-/// about it.
+/// It tells people; tenants can write it, so that nothing is decided by it but whether status has heard of it.
 pub const ENVIRONMENT: &str = "carto.run/environment";
 /// Annotation: the arrival number of the deployment that a mutable validation object validates.
 pub const VALIDATES: &str = "carto.run/validates";

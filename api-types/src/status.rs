@@ -221,6 +221,14 @@ pub struct EnvironmentStatus {
     /// What is in the environment; absent as long as nothing is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deployed: Option<DeployedRevision>,
+    /// What is about to be put into the environment, or has just been: written down before the object is. Until it is
+    /// `deployed` no validation of it begins, and nothing is handed on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arriving: Option<DeployedRevision>,
+    /// Keyed digest of an annotation `carto.run/environment` that the object carries and that is neither that of `deployed`
+    /// nor that of `arriving`. Somebody else wrote it; it is disregarded.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disregarded: Option<String>,
     /// The newest revision that waits until the deployed one is validated; older ones that waited are skipped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<WaitingRevision>,
@@ -242,6 +250,14 @@ pub struct DeployedRevision {
     pub arrival: u64,
     /// When it was put into the environment; whole seconds.
     pub since: Time,
+    /// What annotation `carto.run/environment` of the object says of it, word for word; a keyed digest of that if the
+    /// revision comes from a Secret. Absent in a status of a former version, and with `unproven`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub record: Option<String>,
+    /// Status was lost, and only the object itself says that this is in it. It is kept until the validations that run have
+    /// ended, and it is not handed on.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unproven: bool,
 }
 
 /// A revision that waits for an environment.

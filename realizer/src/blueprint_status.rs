@@ -52,6 +52,7 @@ pub fn blueprint_status(
         removals: Vec::new(),
         again: None,
         write_now: false,
+        unless_changed: None,
         retry: if found.unreadable.is_empty() {
             Retry::AwaitChange
         } else {

@@ -11,7 +11,7 @@ use crate::conditions::{self, Conditions, Deciding};
 use crate::entry::{Entry, EntryMaker};
 use crate::error::StepError;
 use crate::orphans::{BlueprintLabel, CurrentStep, Orphans, is_same};
-use crate::owner_status::{OwnerStatus, stamped_ref};
+use crate::owner_status::{ENVIRONMENTS, OwnerStatus, stamped_ref};
 use crate::report::{self, Extras, Kept};
 use crate::step_end::{StepEnd, StepResult};
 use crate::survey::{Findings, Survey};
@@ -204,12 +204,15 @@ impl<'a> Conclusion<'a> {
             .flat_map(|entry| entry.events)
             .collect();
         let write_now = self.made_run || self.survey.is_urgent();
+        let has_environments =
+            !(status.environments.is_empty() && self.owner.status.environments.is_empty());
         events.extend(self.survey.events);
         events.extend(unwatched);
         events.extend(removal_events(&self.removals, failed, &self.owner.status));
         Outcome {
             again: [self.survey.again, slowly].into_iter().flatten().min(),
             write_now,
+            unless_changed: has_environments.then_some(ENVIRONMENTS),
             ..outcome(self.owner, &status, events, self.removals, retry)
         }
     }
@@ -340,5 +343,6 @@ pub(crate) fn outcome(
         retry,
         again: None,
         write_now: false,
+        unless_changed: None,
     }
 }

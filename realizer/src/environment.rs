@@ -1,11 +1,23 @@
 //! An environment: the object of a ClusterDeploymentTemplate step with validations behind it, and its lock.
 //!
 //! From before the object is written with a revision until every validation behind it has a verdict for that arrival, or
-//! has timed out, the object is not written with anything else. What is in the environment stands in an annotation of the
-//! object itself, so that both change in one apply; that it is free stands in the owner's status, which may be older than
-//! the truth but never newer. A process that dies in between therefore finds the environment locked, never wrongly free.
+//! has timed out, the object is not written with anything else. All of that is decided by the owner's status, which tenants
+//! cannot write: a revision is *announced* there before the object is written with it, and no validation of it begins
+//! before status says that it is *deployed*. So whatever was announced and not deployed may be replaced, whether it reached
+//! the object or not, and a process that dies at any point finds the environment locked, never wrongly free.
+//!
+//! ```text
+//!  status      deployed r1 ─▶ all verdicts, r2 announced ──────────────────▶ r2 deployed ─▶ validations of r2 begin
+//!  object      r1 ─────────────────────────────────────────▶ r2 is written
+//! ```
+//!
+//! What the object says of itself, in an annotation, decides nothing. What status does not know of in it means that status
+//! is old, or that somebody else wrote it: it is first written down, which a process with an old status cannot do, and
+//! disregarded from then on.
 
-use api_types::{EnvironmentStatus, labels};
+mod known;
+
+use api_types::labels;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
@@ -13,9 +25,14 @@ use serde_json::{Map, Value, json};
 
 use crate::outputs::{Output, OutputValues};
 use crate::redaction::REDACTED;
-use crate::{Observed, Precondition, Submission, go_format};
+use crate::{Observed, Precondition, Submission, canonical, go_format};
 
-/// What is in an environment: annotation `carto.run/environment`.
+pub(crate) use known::{Known, Present};
+
+/// A greater number is not taken from an annotation: all that come after it must be numbers, too.
+const HIGHEST_READ: u64 = 1 << 53;
+
+/// An arrival as the object tells of it: annotation `carto.run/environment`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Arrival {
     /// Position in the order in which the environment received revisions; from 1 on.
@@ -25,18 +42,26 @@ pub(crate) struct Arrival {
     pub(crate) url: Value,
     /// Digest of the rendering without this annotation.
     pub(crate) rendered: String,
-    /// When it was written; whole seconds.
+    /// When it was announced; whole seconds.
     pub(crate) started: Time,
     /// Whether revision and url come from a Secret and must not be shown.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) secret: bool,
 }
 
-/// An arrival, and the text that it has on the object. Rendered again as it stands, so that nothing is written for it.
+/// An arrival, and what is known of it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Record {
     pub(crate) arrival: Arrival,
+    /// The text that it has on the object, rendered again as it stands so that nothing is written for it. Empty when it
+    /// cannot be had.
     pub(crate) text: String,
+    /// Since when it is in the environment, by status. Time limits count from here.
+    pub(crate) since: Time,
+    /// What status says of it; none when status has nothing to compare with.
+    pub(crate) seal: Option<String>,
+    /// Whether this is what we wrote. Otherwise it is not handed on, and no validation of it begins.
+    pub(crate) proven: bool,
 }
 
 /// Where the annotation is, for what is kept of watched objects.
@@ -46,35 +71,72 @@ pub(crate) fn annotation_path() -> Vec<String> {
         .to_vec()
 }
 
+/// What an object says of itself; nothing if it was written before there were validations, or by the Go controller.
+pub(crate) fn said(object: &Value) -> Option<&str> {
+    object
+        .get("metadata")?
+        .get("annotations")?
+        .get(labels::ENVIRONMENT)?
+        .as_str()
+}
+
+impl Arrival {
+    fn read(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    fn is_of(&self, rendered: &str, incoming: &Incoming) -> bool {
+        self.rendered == rendered && self.has_values_of(incoming)
+    }
+
+    fn has_values_of(&self, incoming: &Incoming) -> bool {
+        self.revision == incoming.revision && self.url == incoming.url
+    }
+
+    /// What status says of an arrival with this text, for comparing. The text itself; if it holds what must not be shown,
+    /// digests that nobody can guess from: of the values, and of the rendering.
+    fn seal(&self, text: &str, key: &str) -> String {
+        if !self.secret {
+            return text.to_owned();
+        }
+        let rendered = canonical::keyed_digest(key.as_bytes(), self.rendered.as_bytes());
+        format!("{} {rendered}", self.seal_of_values(key))
+    }
+
+    fn seal_of_values(&self, key: &str) -> String {
+        let values = canonical::digest(&json!([self.number, self.revision, self.url]));
+        canonical::keyed_digest(key.as_bytes(), values.as_bytes())
+    }
+}
+
 impl Record {
-    fn new(arrival: Arrival) -> Self {
+    /// One that we write, or have verified.
+    pub(crate) fn proven(arrival: Arrival, text: String, since: Time, key: &str) -> Self {
+        Self {
+            seal: Some(arrival.seal(&text, key)),
+            arrival,
+            text,
+            since,
+            proven: true,
+        }
+    }
+
+    fn new(arrival: Arrival, since: Time, key: &str) -> Self {
         // Nothing in it can fail to serialise; the fallback keeps the function total.
         let text = serde_json::to_string(&arrival).unwrap_or_default();
-        Self { arrival, text }
+        Self::proven(arrival, text, since, key)
     }
 
-    /// What an object says of itself; none if it was written before there were validations, or by the Go controller.
-    pub(crate) fn of(object: &Value) -> Option<Self> {
-        let text = object
-            .get("metadata")?
-            .get("annotations")?
-            .get(labels::ENVIRONMENT)?
-            .as_str()?;
-        Some(Self {
-            arrival: serde_json::from_str(text).ok()?,
-            text: text.to_owned(),
-        })
-    }
-
-    /// What the environment hands on once it is done: what is in it, never what waits for it.
-    pub(crate) fn output(&self) -> Output {
-        Output {
+    /// What is in the environment, never what waits for it; as far as that is known.
+    pub(crate) fn output(&self) -> Option<Output> {
+        let output = || Output {
             values: OutputValues::Source {
                 url: self.arrival.url.clone(),
                 revision: self.arrival.revision.clone(),
             },
             secret: self.arrival.secret,
-        }
+        };
+        (!self.text.is_empty()).then(output)
     }
 
     pub(crate) fn revision(&self) -> String {
@@ -83,6 +145,22 @@ impl Record {
 
     pub(crate) fn url(&self) -> String {
         shown(&self.arrival.url, self.arrival.secret)
+    }
+
+    /// This record, if it is that of the rendering, which makes it known for sure: submitting it compares the values.
+    fn verified(&self, rendered: &str, incoming: &Incoming, key: &str) -> Option<Self> {
+        if !self.text.is_empty() {
+            let arrival = Arrival {
+                secret: self.arrival.secret || incoming.secret,
+                ..self.arrival.clone()
+            };
+            return arrival
+                .is_of(rendered, incoming)
+                .then(|| Self::proven(arrival, self.text.clone(), self.since.clone(), key));
+        }
+        let arrival = incoming.arrival(self.arrival.number, rendered, &self.since);
+        let rebuilt = Self::new(arrival, self.since.clone(), key);
+        (self.seal.is_some() && rebuilt.seal == self.seal).then_some(rebuilt)
     }
 }
 
@@ -118,35 +196,16 @@ impl Incoming {
             },
         }
     }
-}
 
-/// What status says of an environment.
-#[derive(Clone, Copy)]
-pub(crate) struct Known<'s> {
-    pub(crate) status: Option<&'s EnvironmentStatus>,
-    /// The validations behind it.
-    pub(crate) validations: &'s [&'s str],
-}
-
-impl Known<'_> {
-    /// Whether status says of every validation that the environment need not be kept for this arrival.
-    fn is_free(&self, arrival: u64) -> bool {
-        let told = self.status.map_or(&[][..], |status| &status.validations);
-        self.validations.iter().all(|name| {
-            told.iter().any(|told| {
-                told.resource == *name && told.arrival == arrival && told.verdict.releases()
-            })
-        })
-    }
-
-    /// The highest arrival number that status knows of.
-    fn highest(&self) -> u64 {
-        let Some(status) = self.status else {
-            return 0;
-        };
-        let deployed = status.deployed.iter().map(|deployed| deployed.arrival);
-        let validated = status.validations.iter().map(|told| told.arrival);
-        deployed.chain(validated).max().unwrap_or(0)
+    fn arrival(&self, number: u64, rendered: &str, started: &Time) -> Arrival {
+        Arrival {
+            number,
+            revision: self.revision.clone(),
+            url: self.url.clone(),
+            rendered: rendered.to_owned(),
+            started: started.clone(),
+            secret: self.secret,
+        }
     }
 }
 
@@ -160,13 +219,24 @@ pub(crate) struct Live<'o> {
 /// What becomes of a rendering.
 #[derive(Debug)]
 pub(crate) enum Decision {
-    /// It is submitted, with this record in it.
+    /// It is submitted, with this record in it: status knows of it.
     Submit {
         record: Record,
         precondition: Precondition,
     },
-    /// The environment is kept as it is.
-    Hold(Record),
+    /// The environment is kept as it is, with what counts as being in it; once status calls it free, `next` is announced.
+    Hold {
+        record: Record,
+        next: Record,
+        is_free: bool,
+    },
+    /// Nothing is written: first status has to say that this arrives. What the object says meanwhile is disregarded.
+    Announce {
+        record: Record,
+        disregarded: Option<String>,
+    },
+    /// Nothing is decided: first status has to say that what the object says is disregarded.
+    Disregard(String),
 }
 
 /// Decides whether the environment may be changed. `rendered` is the digest of the rendering without the record.
@@ -174,40 +244,48 @@ pub(crate) fn decide(
     rendered: &str,
     incoming: &Incoming,
     live: Option<&Live<'_>>,
-    known: Known<'_>,
+    known: &Known<'_>,
     now: Timestamp,
 ) -> Decision {
-    let record = live.and_then(|live| Record::of(&live.observed.object));
+    let now = api_types::condition::whole_seconds(&Time(now));
     let precondition = match live.filter(|live| live.in_place) {
         None => Precondition::Absent,
         Some(live) if live.observed.version == 0 => Precondition::None,
         Some(live) => Precondition::Version(live.observed.version),
     };
-    if let Some(record) = &record {
-        let same = record.arrival.rendered == rendered
-            && record.arrival.revision == incoming.revision
-            && record.arrival.url == incoming.url;
-        if same {
-            return Decision::Submit {
-                record: record.clone(),
+    let said = live.and_then(|live| said(&live.observed.object));
+    let next = |after: u64| {
+        let arrival = incoming.arrival(known.number_after(after), rendered, &now);
+        Record::new(arrival, now.clone(), known.key)
+    };
+    let present = match live {
+        Some(_) => known.present(said, &now),
+        None => Present::Nothing,
+    };
+    match present {
+        Present::Unheard(digest) => Decision::Disregard(digest),
+        Present::Revision(record) => match record.verified(rendered, incoming, known.key) {
+            Some(record) => Decision::Submit {
+                record,
                 precondition,
-            };
-        }
-        if !known.is_free(record.arrival.number) {
-            return Decision::Hold(record.clone());
-        }
-    }
-    let before = record.map_or(0, |record| record.arrival.number);
-    Decision::Submit {
-        record: Record::new(Arrival {
-            number: before.max(known.highest()) + 1,
-            revision: incoming.revision.clone(),
-            url: incoming.url.clone(),
-            rendered: rendered.to_owned(),
-            started: api_types::condition::whole_seconds(&Time(now)),
-            secret: incoming.secret,
-        }),
-        precondition,
+            },
+            None => Decision::Hold {
+                next: next(record.arrival.number),
+                is_free: known.is_free(record.arrival.number),
+                record,
+            },
+        },
+        // What was announced and never called deployed is not being validated.
+        Present::Nothing | Present::Either => match known.announced(rendered, incoming, &now) {
+            Some(record) => Decision::Submit {
+                record,
+                precondition,
+            },
+            None => Decision::Announce {
+                record: next(0),
+                disregarded: live.and_then(|_| known.unless_deployed(said)),
+            },
+        },
     }
 }
 

@@ -331,6 +331,9 @@ pub struct Outcome {
     pub again: Option<std::time::Duration>,
     /// The status must not be held back: what follows waits for it.
     pub write_now: bool,
+    /// A field of the status that must still be as it was reconciled when this one is written: what follows was decided by
+    /// it, and whoever has an older one must not undo it.
+    pub unless_changed: Option<&'static str>,
     /// Status of `Ready`.
     pub ready: api_types::ConditionStatus,
     /// Finite label for metrics: the reason of the `Ready` condition.

@@ -1,23 +1,21 @@
 //! The part of a walk that is about environments: looking before writing, and judging validations by arrival.
 //!
 //! ```text
-//!  deployment step   rendering ─▶ Look ─▶ decide ─┬─▶ Submit, with the record of the arrival in it
-//!                                                 └─▶ hold: what is deployed is read, nothing is written
-//!  validation step   rendering ─▶ Look ─┬─▶ Submit, when its deployment is there
+//!  deployment step   rendering ─▶ Look ─▶ decide ─┬─▶ Submit, with the record of the arrival that status announced
+//!                                                 ├─▶ hold: what is deployed is read, nothing is written
+//!                                                 └─▶ nothing: status has to say first what comes, or what is disregarded
+//!  validation step   rendering ─▶ Look ─┬─▶ Submit, when status says that its deployment is there
 //!                                       └─▶ judged as it is, or not begun
 //! ```
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api_types::labels;
 use serde_json::json;
 
 use crate::context::ResolvedInputs;
 use crate::deployment::NotDone;
-use crate::environment::{
-    self, Decision, Incoming, Known, Live, Record, annotate, annotation_path,
-};
+use crate::environment::{Incoming, Record, annotation_path};
 use crate::error::StepError;
 use crate::observe::Observing;
 use crate::outputs::ReadError;
@@ -27,8 +25,8 @@ use crate::realization::Realization;
 use crate::runs::{Due, Runs};
 use crate::step_end::{StepEnd, StepResult};
 use crate::{
-    Lifecycle, Looked, Observation, Observed, Precondition, Step, Submission, Template, canonical,
-    stamp,
+    Lifecycle, Looked, Observation, Observed, Precondition, Step, Submission, SubmitFailureKind,
+    Template, canonical, stamp,
 };
 
 /// What is being asked about a step, as far as environments are concerned.
@@ -59,9 +57,6 @@ pub(crate) enum Stage {
     Family,
 }
 
-/// Whoever keeps changing an environment between a look and the write after it is not answered for ever.
-const REFUSALS: u8 = 3;
-
 impl Stage {
     pub(crate) fn is_plain(&self) -> bool {
         matches!(self, Self::Plain)
@@ -78,15 +73,22 @@ pub(crate) struct Flow {
 }
 
 /// What a walk found in an environment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Site {
-    pub(crate) record: Record,
+    /// What is in it; none when that cannot be said.
+    pub(crate) record: Option<Record>,
+    /// What comes next, to be announced: at once if it is not kept, otherwise once it is free.
+    pub(crate) next: Option<Record>,
     /// What waits for it.
     pub(crate) waiting: Option<Incoming>,
-    /// Whether it is locked, as opposed to: the write did not take place for another reason.
+    /// Whether it is kept, as opposed to: the write did not take place for another reason.
     pub(crate) held: bool,
+    /// Whether status calls it free of what is in it.
+    pub(crate) is_free: bool,
     /// Whether the deployment failed.
     pub(crate) failed: bool,
+    /// Digest of what its object says of itself, if somebody else wrote that.
+    pub(crate) disregarded: Option<String>,
 }
 
 impl Realization<'_> {
@@ -137,7 +139,7 @@ impl Realization<'_> {
 
     /// A template may render another name, or another kind, for each revision; the environment is then where the step
     /// wrote last.
-    fn other_places(&self, step: usize, submission: &Submission) -> Vec<Submission> {
+    pub(crate) fn other_places(&self, step: usize, submission: &Submission) -> Vec<Submission> {
         let mut places = Vec::new();
         if submission.lifecycle == Lifecycle::Mutable {
             places.push(Submission {
@@ -197,6 +199,12 @@ impl Realization<'_> {
             (Ok(found), Stage::Family) => {
                 let submission = submission.clone();
                 self.found_family(step, asked, submission, &found);
+            }
+            // Where it was is somebody else's now, so it is not there any more.
+            (Err(failure), Stage::Searching { wanted, .. })
+                if failure.kind == SubmitFailureKind::Contested && *wanted != *submission =>
+            {
+                self.found_environment(step, asked, &[]);
             }
             (Ok(found), _) => {
                 let submission = submission.clone();
@@ -311,219 +319,6 @@ impl Realization<'_> {
         })
     }
 
-    /// An environment that nothing is put into now: it hands on what is in it.
-    fn stays(&mut self, step: usize, template: &Arc<Template>, found: &[Observed]) {
-        let Some((observed, record)) = found
-            .first()
-            .and_then(|observed| Some((observed, Record::of(&observed.object)?)))
-        else {
-            return;
-        };
-        let end = self
-            .observing(step, template)
-            .held(observed.clone(), &record.output());
-        self.outputs[step] = end.output().cloned();
-        let failed = has_failed(&end);
-        let own = BTreeMap::from([(step, record.clone())]);
-        self.prospects[step] = Some(record.output());
-        self.flows[step] = Some(Flow {
-            nearest: own.clone(),
-            lineage: own,
-        });
-        self.sites[step] = Some(Site {
-            record,
-            waiting: None,
-            held: false,
-            failed,
-        });
-    }
-
-    fn found_environment(&mut self, step: usize, asked: Asked, found: &[Observed]) {
-        let Stage::Searching {
-            wanted,
-            mut elsewhere,
-            refused,
-        } = asked.stage.clone()
-        else {
-            return;
-        };
-        let mut wanted = *wanted;
-        let in_place = matches!(&asked.ask, Step::Look(looked) if *looked == wanted);
-        let live = environment_among(found, in_place).map(|observed| Live { observed, in_place });
-        if live.is_none() && !elsewhere.is_empty() {
-            let next = elsewhere.remove(0);
-            let stage = Stage::Searching {
-                wanted: Box::new(wanted),
-                elsewhere,
-                refused,
-            };
-            self.outstanding = Some((
-                step,
-                Asked {
-                    ask: Step::Look(next),
-                    stage,
-                    ..asked
-                },
-            ));
-            return;
-        }
-        let name = &self.blueprint.steps[step].name;
-        let validations: Vec<&str> = self
-            .blueprint
-            .validations(step)
-            .map(|validation| self.blueprint.steps[validation].name.as_str())
-            .collect();
-        let known = Known {
-            status: self.owner.status.environment(name),
-            validations: &validations,
-        };
-        let incoming = self.incoming(step);
-        match environment::decide(&wanted.digest, &incoming, live.as_ref(), known, self.now.0) {
-            Decision::Submit {
-                record,
-                precondition,
-            } => {
-                let stage = Stage::Deploying {
-                    record: Box::new(record.clone()),
-                    wanted: Box::new(wanted.clone()),
-                    refused,
-                };
-                annotate(&mut wanted, labels::ENVIRONMENT, &record.text);
-                wanted.digest = canonical::digest(&wanted.object);
-                wanted.precondition = precondition;
-                wanted.told.sequence =
-                    self.next_object(step, &asked.template, found, &wanted.digest);
-                self.outstanding = Some((
-                    step,
-                    Asked {
-                        ask: Step::Submit(wanted),
-                        stage,
-                        ..asked
-                    },
-                ));
-            }
-            Decision::Hold(record) => {
-                let Some(live) = live else {
-                    return;
-                };
-                let end = self
-                    .observing(step, &asked.template)
-                    .held(live.observed.clone(), &record.output());
-                self.found_site(
-                    step,
-                    Site {
-                        record,
-                        waiting: Some(incoming),
-                        held: true,
-                        failed: has_failed(&end),
-                    },
-                );
-                self.end_step(step, &asked, end);
-            }
-        }
-    }
-
-    /// Position of the object that an environment is to be: one that somebody deleted is made again, whatever it came to,
-    /// because the environment is the object.
-    fn next_object(
-        &self,
-        step: usize,
-        template: &Template,
-        found: &[Observed],
-        digest: &str,
-    ) -> u64 {
-        match self.runs(step, template, found).decide(digest) {
-            Due::Submit(sequence) => sequence,
-            Due::Ended(run) => run.sequence.saturating_add(1),
-        }
-    }
-
-    /// Somebody changed the environment after it was looked at, another process or a person: nothing is wrong, but what was
-    /// decided no longer holds. Decides again; gives the question back when that was done often enough.
-    pub(crate) fn decide_again(&mut self, step: usize, asked: Asked) -> Option<Asked> {
-        let Stage::Deploying {
-            wanted, refused, ..
-        } = &asked.stage
-        else {
-            return Some(asked);
-        };
-        if *refused >= REFUSALS {
-            return Some(asked);
-        }
-        let stage = Stage::Searching {
-            wanted: wanted.clone(),
-            elsewhere: self.other_places(step, wanted),
-            refused: refused + 1,
-        };
-        let ask = Step::Look((**wanted).clone());
-        self.outstanding = Some((
-            step,
-            Asked {
-                ask,
-                stage,
-                ..asked
-            },
-        ));
-        None
-    }
-
-    /// Reads an environment that was written, by what it says of itself: another writer may have been in the way.
-    pub(crate) fn deployed(
-        &mut self,
-        step: usize,
-        template: &Arc<Template>,
-        submission: &Submission,
-        record: &Record,
-        observation: Observation,
-    ) -> StepEnd {
-        let (Observation::Object { observed, .. }
-        | Observation::Family {
-            submitted: observed,
-            ..
-        }) = &observation
-        else {
-            return self
-                .observing(step, template)
-                .observe(submission, observation);
-        };
-        let present = Record::of(&observed.object).unwrap_or_else(|| record.clone());
-        let waiting = (present.text != record.text).then(|| self.incoming(step));
-        let end = self.observing(step, template).observe_as(
-            submission,
-            observation,
-            Some(&present.output()),
-        );
-        self.found_site(
-            step,
-            Site {
-                record: present,
-                waiting,
-                held: false,
-                failed: has_failed(&end),
-            },
-        );
-        end
-    }
-
-    fn incoming(&self, step: usize) -> Incoming {
-        let inputs = ResolvedInputs::of(&self.blueprint.steps[step], &self.outputs);
-        Incoming::of(inputs.deployment())
-    }
-
-    fn found_site(&mut self, step: usize, site: Site) {
-        let own = BTreeMap::from([(step, site.record.clone())]);
-        let mut lineage = own.clone();
-        if site.waiting.is_none() {
-            lineage.extend(self.inbound(step).lineage);
-        }
-        self.prospects[step] = Some(site.record.output());
-        self.flows[step] = Some(Flow {
-            nearest: own,
-            lineage,
-        });
-        self.sites[step] = Some(site);
-    }
-
     pub(crate) fn observing<'s>(&'s self, step: usize, template: &'s Template) -> Observing<'s> {
         let spec = &self.blueprint.steps[step];
         Observing {
@@ -552,21 +347,7 @@ impl Realization<'_> {
     }
 }
 
-/// The object that is the environment: the only one, or the newest of those that say so. Elsewhere, one without a record
-/// is none: it was written before there were validations, and nothing keeps it.
-fn environment_among(found: &[Observed], in_place: bool) -> Option<&Observed> {
-    if in_place {
-        let newest = found.iter().rev().find(|member| !member.terminating);
-        return newest.or_else(|| found.iter().rev().find(|member| !member.is_gone));
-    }
-    found
-        .iter()
-        .filter_map(|observed| Some((Record::of(&observed.object)?.arrival.number, observed)))
-        .max_by_key(|(arrival, _)| *arrival)
-        .map(|(_, observed)| observed)
-}
-
-fn has_failed(end: &StepEnd) -> bool {
+pub(crate) fn has_failed(end: &StepEnd) -> bool {
     match end {
         StepEnd::Submitted(submitted) => matches!(
             &submitted.output,

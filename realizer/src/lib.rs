@@ -21,6 +21,7 @@
 // What is new in an enum is decided about wherever the enum is told apart.
 #![warn(clippy::wildcard_enum_match_arm)]
 
+mod arrivals;
 mod blueprint;
 mod blueprint_status;
 mod body;

@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 
 use crate::{Blueprint, Family, ObjectRef, Template};
 
+/// Field of a Deliverable's status.
+pub(crate) const ENVIRONMENTS: &str = "environments";
+
 /// What WorkloadStatus and DeliverableStatus have in common: all but the name of one field.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct OwnerStatus {
@@ -32,7 +35,7 @@ impl OwnerStatus {
             conditions: part(status, "conditions"),
             blueprint_ref: part(status, family.status_ref_field()),
             resources: part(status, "resources"),
-            environments: part(status, "environments"),
+            environments: part(status, ENVIRONMENTS),
             pending_removals: part(status, "pendingRemovals"),
         }
     }
@@ -49,7 +52,7 @@ impl OwnerStatus {
             insert("resources", json(&self.resources));
         }
         if !self.environments.is_empty() {
-            insert("environments", json(&self.environments));
+            insert(ENVIRONMENTS, json(&self.environments));
         }
         if !self.pending_removals.is_empty() {
             insert("pendingRemovals", json(&self.pending_removals));

@@ -7,7 +7,7 @@ use api_types::condition::whole_seconds;
 use api_types::event::EventReason;
 use api_types::{
     Condition, ConditionStatus, ConditionType, DeployedRevision, EnvironmentStatus, Reason,
-    ValidationStatus, ValidationVerdict, WaitingRevision,
+    ValidationStatus, ValidationVerdict, WaitingRevision, labels,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -99,29 +99,37 @@ impl Survey {
     }
 
     fn add(&mut self, findings: &Findings<'_>, environment: usize, site: &Site) {
-        let status = findings.status(environment, site);
+        let Some(record) = &site.record else {
+            self.environments
+                .push(findings.unsettled(environment, site));
+            self.look_again(Duration::ZERO);
+            self.tell_disregarded(findings, environment, site);
+            return;
+        };
+        let mut status = findings.status(environment, site, record);
+        if site.is_free {
+            findings.keep_released(environment, &mut status.validations);
+        }
         self.tell(findings, environment, &status);
+        self.tell_disregarded(findings, environment, site);
         let unfinished: Vec<&str> = status
             .validations
             .iter()
             .filter(|told| !told.verdict.releases())
             .map(|told| told.resource.as_str())
             .collect();
-        if let Some(waiting) = status.waiting.as_ref().filter(|_| site.held) {
+        if let Some(next) = site.next.as_ref().filter(|_| unfinished.is_empty()) {
+            status.arriving = Some(deployed(next));
+            status.waiting = None;
+            self.look_again(Duration::ZERO);
+        } else if let Some(waiting) = status.waiting.as_ref().filter(|_| site.held) {
             let message = format!(
-                "revision [{}] waits: revision [{}] is in the environment until it is validated{}",
+                "revision [{}] waits: revision [{}] is in the environment until it is validated; no verdict yet from [{}]",
                 waiting.revision,
-                site.record.revision(),
-                if unfinished.is_empty() {
-                    "; that has just ended".to_owned()
-                } else {
-                    format!("; no verdict yet from [{}]", unfinished.join(", "))
-                }
+                record.revision(),
+                unfinished.join(", ")
             );
             self.held.insert(environment, message);
-            if unfinished.is_empty() {
-                self.look_again(Duration::ZERO);
-            }
         }
         for validation in findings.blueprint.validations(environment) {
             let told = &findings.blueprint.steps[validation].name;
@@ -129,7 +137,7 @@ impl Survey {
                 self.look_again(Duration::ZERO);
             }
             if unfinished.contains(&told.as_str())
-                && let Some(left) = findings.time_left(validation, &site.record)
+                && let Some(left) = findings.time_left(validation, record)
             {
                 self.look_again(left);
             }
@@ -139,6 +147,23 @@ impl Survey {
 
     fn look_again(&mut self, after: Duration) {
         self.again = Some(self.again.map_or(after, |again| again.min(after)));
+    }
+
+    fn tell_disregarded(&mut self, findings: &Findings<'_>, environment: usize, site: &Site) {
+        let before = findings.told(environment);
+        let known = before.and_then(|before| before.disregarded.as_ref());
+        // What we announced and replace was written by ourselves, if it was.
+        let is_news = site.disregarded.is_some() && known != site.disregarded.as_ref();
+        if is_news && (site.record.is_some() || site.next.is_none()) {
+            let name = &findings.blueprint.steps[environment].name;
+            self.events.push(events::of_status(
+                EventReason::RecordDisregarded,
+                format!(
+                    "[{name}] annotation [{}] of the object was written by somebody else; it is disregarded",
+                    labels::ENVIRONMENT
+                ),
+            ));
+        }
     }
 
     /// Told when it is new.
@@ -207,9 +232,20 @@ impl Findings<'_> {
             .environment(&self.blueprint.steps[environment].name)
     }
 
-    fn status(&self, environment: usize, site: &Site) -> EnvironmentStatus {
+    /// What is in the environment cannot be said: what is known stays known, beside what has to be written down first.
+    fn unsettled(&self, environment: usize, site: &Site) -> EnvironmentStatus {
+        let before = self.told(environment).cloned().unwrap_or_default();
+        EnvironmentStatus {
+            resource: self.blueprint.steps[environment].name.to_string(),
+            arriving: site.next.as_ref().map(deployed).or(before.arriving),
+            waiting: before.waiting.filter(|_| site.next.is_none()),
+            disregarded: site.disregarded.clone(),
+            ..before
+        }
+    }
+
+    fn status(&self, environment: usize, site: &Site, record: &Record) -> EnvironmentStatus {
         let before = self.told(environment);
-        let record = &site.record;
         let waiting = site.waiting.as_ref().map(|waiting| {
             let revision = shown(&waiting.revision, waiting.secret);
             let url = shown(&waiting.url, waiting.secret);
@@ -225,32 +261,49 @@ impl Findings<'_> {
         });
         EnvironmentStatus {
             resource: self.blueprint.steps[environment].name.to_string(),
-            deployed: Some(DeployedRevision {
-                revision: record.revision(),
-                url: record.url(),
-                arrival: record.arrival.number,
-                since: record.arrival.started.clone(),
-            }),
+            deployed: Some(deployed(record)),
+            arriving: None,
+            disregarded: site.disregarded.clone(),
             waiting,
-            validations: self.validations(environment, site),
+            validations: self.validations(environment, record, site.failed),
+        }
+    }
+
+    /// An environment that status calls free goes to what comes next, though something that had ended could begin now.
+    fn keep_released(&self, environment: usize, validations: &mut [ValidationStatus]) {
+        let told = self.told(environment).into_iter();
+        for before in told.flat_map(|told| &told.validations) {
+            let is_same = |now: &&mut ValidationStatus| {
+                (&now.resource, now.arrival) == (&before.resource, before.arrival)
+            };
+            if let Some(now) = validations.iter_mut().find(is_same)
+                && !now.verdict.releases()
+            {
+                now.clone_from(before);
+            }
         }
     }
 
     /// The verdicts on what is in the environment, in blueprint order.
-    fn validations(&self, environment: usize, site: &Site) -> Vec<ValidationStatus> {
-        let mut stuck: BTreeMap<usize, bool> = BTreeMap::from([(environment, site.failed)]);
+    fn validations(
+        &self,
+        environment: usize,
+        record: &Record,
+        failed: bool,
+    ) -> Vec<ValidationStatus> {
+        let mut stuck: BTreeMap<usize, bool> = BTreeMap::from([(environment, failed)]);
         let mut told: Vec<(usize, ValidationStatus)> = Vec::new();
         for &step in &self.blueprint.downstream[environment] {
             let behind = self.blueprint.steps[step]
                 .deployment_providers()
                 .any(|provider| stuck.get(&provider) == Some(&true));
             if self.blueprint.steps[step].validates() {
-                let finding = self.finding(environment, &site.record, step, behind);
+                let finding = self.finding(environment, record, step, behind);
                 stuck.insert(step, is_stuck(finding.verdict));
-                told.push((step, self.written(environment, &site.record, step, finding)));
+                told.push((step, self.written(environment, record, step, finding)));
             } else {
                 let failed = self.sites[step].as_ref().is_some_and(|site| site.failed)
-                    && self.is_of(environment, &site.record, step);
+                    && self.is_of(environment, record, step);
                 stuck.insert(step, behind || failed);
             }
         }
@@ -273,7 +326,7 @@ impl Findings<'_> {
             },
             Some(Trial::NotBegun { first_told: true }) => Finding::plain(Pending),
             Some(Trial::NotBegun { first_told: false }) if behind => skipped(),
-            Some(Trial::NotBegun { first_told: false }) => self.unless_late(step, record, Pending),
+            Some(Trial::NotBegun { first_told: false }) => self.unbegun(environment, record, step),
             Some(Trial::Running(_)) => self.unless_late(step, record, Running),
             None if passed_through => Finding::plain(Succeeded),
             None => match self.told_of(environment, record, step) {
@@ -284,8 +337,22 @@ impl Findings<'_> {
                 Some(told) if told.verdict == Running => self.unless_late(step, record, Running),
                 // It is not known whether it has begun, but what it would begin with is not there.
                 _ if behind => skipped(),
-                _ => self.unless_late(step, record, Pending),
+                _ => self.unbegun(environment, record, step),
             },
+        }
+    }
+
+    /// Of what is not proven to be in the environment no validation begins; only one that status says is awaited, is.
+    fn unbegun(&self, environment: usize, record: &Record, step: usize) -> Finding {
+        use ValidationVerdict::{Pending, Running, Skipped};
+        let told = self.told_of(environment, record, step);
+        let is_awaited = told.is_some_and(|told| matches!(told.verdict, Pending | Running));
+        if record.proven || is_awaited {
+            return self.unless_late(step, record, Pending);
+        }
+        Finding {
+            verdict: Skipped,
+            message: Some("only its object says what is in the environment".to_owned()),
         }
     }
 
@@ -361,6 +428,18 @@ impl Findings<'_> {
     fn time_left(&self, step: usize, record: &Record) -> Option<Duration> {
         let template: &Template = self.results[step].template.as_deref()?;
         time_left(template, record, &self.now.0)
+    }
+}
+
+/// What status says of an arrival.
+fn deployed(record: &Record) -> DeployedRevision {
+    DeployedRevision {
+        revision: record.revision(),
+        url: record.url(),
+        arrival: record.arrival.number,
+        since: record.since.clone(),
+        record: record.seal.clone(),
+        unproven: record.seal.is_none(),
     }
 }
 

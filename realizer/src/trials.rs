@@ -67,7 +67,7 @@ impl Realization<'_> {
             self.withhold_step(step, asked.template, withheld);
             return;
         }
-        if known.is_none() && self.is_told_ended(step) {
+        if !self.is_told_deployed(step) || known.is_none() && self.is_told_ended(step) {
             let withheld = withheld(self.trial_error(step, TrialError::Begins, ""));
             self.trials[step] = Some(Trial::NotBegun { first_told: true });
             self.withhold_step(step, asked.template, withheld);
@@ -143,6 +143,22 @@ impl Realization<'_> {
         });
         let mut causes = told.filter_map(|told| told.message.clone());
         causes.next().unwrap_or_default()
+    }
+
+    /// Whether status says of all that is validated that it is deployed. Before that it may be replaced at any time: by the
+    /// next process, which cannot tell from the object alone what reached it.
+    fn is_told_deployed(&self, step: usize) -> bool {
+        let flow = self.flows[step].iter();
+        flow.flat_map(|flow| &flow.lineage)
+            .all(|(&environment, record)| {
+                let environment = &self.blueprint.steps[environment].name;
+                let status = self.owner.status.environment(environment);
+                status.is_some_and(|status| {
+                    status.arriving.is_none()
+                        && (status.deployed.as_ref())
+                            .is_some_and(|told| told.arrival == record.arrival.number)
+                })
+            })
     }
 
     /// Whether status says that this validation need not be waited for. To begin it now would let the next process, which
@@ -266,7 +282,7 @@ pub(crate) fn time_left(
     let OutputPaths::Validation(judgement) = &template.outputs else {
         return None;
     };
-    let past = now.duration_since(record.arrival.started.0);
+    let past = now.duration_since(record.since.0);
     let past = std::time::Duration::try_from(past).unwrap_or_default();
     Some(judgement.limit?.saturating_sub(past))
 }

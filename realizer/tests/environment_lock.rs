@@ -1,6 +1,6 @@
 //! The environment lock, proven by trying everything: all interleavings of arriving revisions, deployments and validations
-//! that end well or badly, time that passes, walks that are cut off by a crash after any of their actions, and status
-//! writes that are lost.
+//! that end well or badly, time that passes, walks that are cut off by a crash after any of their actions, status writes
+//! that are lost, and a tenant who changes the environment's object and what it says of itself.
 //!
 //! ```text
 //!  world.rs     the state of a small cluster, and what can happen to it
@@ -65,6 +65,19 @@ fn the_lock_in_parallel_holds_when_the_world_moves_during_a_walk() {
     explored(Checker::new(Topology::Parallel, 2).with_moves_during_walks());
 }
 
+/// Somebody who may write the environment's object does so at any point.
+#[test]
+fn the_lock_in_sequence_holds_against_a_tenant_who_writes_the_object() {
+    explored(Checker::new(Topology::Sequence, 2).with_tampering());
+}
+
+#[test]
+fn the_lock_in_parallel_holds_against_a_tenant_who_writes_the_object() {
+    let checker = Checker::new(Topology::Parallel, 2).with_tampering();
+    // That it goes on is seen in sequence.
+    explored(checker.without_futures());
+}
+
 /// That walks are the same whatever the numbers of the revisions are is not taken for granted.
 #[test]
 fn nothing_depends_on_the_numbers_of_revisions() {
@@ -89,10 +102,30 @@ fn the_checker_finds_every_planted_fault() {
         if fault != Fault::NeverAgain {
             checker = checker.without_futures();
         }
-        let violation = checker
-            .explore()
-            .err()
-            .unwrap_or_else(|| panic!("{fault:?} was not found"));
-        assert!(violation.starts_with(expected), "{fault:?}: {violation}");
+        finds(fault, checker, expected);
     }
+}
+
+/// Each way to believe what the object says of itself.
+#[test]
+fn the_checker_finds_every_forgery_that_is_believed() {
+    let faults = [
+        (Fault::ForgeryBelieved, 1, "promoted unvalidated"),
+        (Fault::ForgeryBelieved, 2, "changed"),
+        (Fault::AnnouncedIsDeployed, 2, "changed"),
+        (Fault::MissingIsFree, 2, "changed"),
+    ];
+    for (fault, revisions, expected) in faults {
+        let checker = Checker::new(Topology::Sequence, revisions);
+        let checker = checker.with_tampering().without_futures();
+        finds(fault, checker.with_fault(fault), expected);
+    }
+}
+
+fn finds(fault: Fault, checker: Checker, expected: &str) {
+    let violation = checker
+        .explore()
+        .err()
+        .unwrap_or_else(|| panic!("{fault:?} was not found"));
+    assert!(violation.starts_with(expected), "{fault:?}: {violation}");
 }

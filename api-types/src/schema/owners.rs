@@ -2,7 +2,7 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use super::build::{Object, Refine, any, integer, list, list_by, map, object, text, time};
+use super::build::{Object, Refine, any, boolean, integer, list, list_by, map, object, text, time};
 use super::core::{
     conditions, env, object_reference, observed_generation, owner_params, resources, source,
 };
@@ -104,13 +104,36 @@ fn environment() -> Object {
             .required("revision", text("The revision."))
             .required("url", text("Where it comes from."))
     };
-    let deployed = revision("What is in the environment.")
-        .required(
-            "arrival",
-            integer("Number of the revision in the order in which the environment received them.")
+    let arrival = |description: &str, since: &str| {
+        revision(description)
+            .required(
+                "arrival",
+                integer(
+                    "Number of the revision in the order in which the environment received them.",
+                )
                 .minimum(1),
-        )
-        .required("since", time("When it was put into the environment."));
+            )
+            .required("since", time(since))
+            .optional(
+                "record",
+                text(
+                    "What the object says of it in annotation carto.run/environment; a keyed digest of that if it comes \
+                     from a Secret.",
+                ),
+            )
+    };
+    let deployed = arrival(
+        "What is in the environment.",
+        "When it was put into the environment.",
+    )
+    .optional(
+        "unproven",
+        boolean("Whether only the object itself says so, because status was lost; it is not handed on then."),
+    );
+    let arriving = arrival(
+        "What is about to be put into the environment, or has just been.",
+        "When that was written down.",
+    );
     let waiting = revision("The newest revision that waits until the deployed one is validated.")
         .required("since", time("Since when it waits."));
     let validation = object("What a validation says of the revision in the environment.")
@@ -128,6 +151,13 @@ fn environment() -> Object {
     object("An environment, and what of it is known.")
         .required("resource", text("Name of the deploying resource."))
         .optional("deployed", deployed)
+        .optional("arriving", arriving)
+        .optional(
+            "disregarded",
+            text(
+                "Keyed digest of an annotation carto.run/environment on the object that somebody else wrote.",
+            ),
+        )
         .optional("waiting", waiting)
         .optional(
             "validations",

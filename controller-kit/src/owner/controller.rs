@@ -126,7 +126,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
                 name: &key.name,
                 uid: &entry.uid,
             };
-            if let Err(error) = self.shell.write_status(object, &outcome.status).await {
+            if let Err(error) = self.shell.write_status(object, &outcome.status, None).await {
                 return write_failed(&error);
             }
             log::tell(&entry.status, &outcome);

@@ -84,6 +84,7 @@ mod tests {
             reason: reason.to_owned(),
             again: None,
             write_now: false,
+            unless_changed: None,
         }
     }
 

@@ -212,7 +212,10 @@ impl OwnerShell {
             name: owner.name.as_str(),
             uid: owner.uid,
         };
-        let written = self.write_status(object, &outcome.status).await?;
+        let known = outcome
+            .unless_changed
+            .map(|field| (field, &owner.object["status"]));
+        let written = self.write_status(object, &outcome.status, known).await?;
         let seen = if is_same_but_for_status(owner.object, &written) {
             Seen::All
         } else {
@@ -243,7 +246,8 @@ impl OwnerShell {
 
     /// Replaces the whole status of the object with this uid; a namesake created since is left alone.
     ///
-    /// One JSON patch: exact like a PUT, but it cannot conflict with a writer of `spec` or metadata.
+    /// One JSON patch: exact like a PUT, but it cannot conflict with a writer of `spec` or metadata. It is refused when a
+    /// field of the status is not as in the `known` one any more, if one is named.
     ///
     /// # Errors
     /// When the API server refuses or cannot be reached; see [`write_failed`].
@@ -251,15 +255,26 @@ impl OwnerShell {
         &self,
         object: OurObject<'_>,
         status: &Value,
+        known: Option<(&str, &Value)>,
     ) -> Result<Value, RequestError> {
-        let operations = json!([
-            {"op": "test", "path": "/metadata/uid", "value": object.uid},
-            {"op": "add", "path": "/status", "value": status},
-        ]);
+        let mut operations =
+            vec![json!({"op": "test", "path": "/metadata/uid", "value": object.uid})];
+        operations.extend(known.map(|(field, known)| still(field, known)));
+        operations.push(json!({"op": "add", "path": "/status", "value": status}));
+        let operations = Value::Array(operations);
         let path = format!("{}/status", object.path());
         let call = Call::json_patch(&path, self.field_manager, &operations);
         let answer = self.cluster.send(Identity::Controller, call).await?;
         Ok(answer.body)
+    }
+}
+
+/// That a field of the status is what it is in this one. To compare with null is to ask that there is none.
+fn still(field: &str, known: &Value) -> Value {
+    if known.is_object() {
+        json!({"op": "test", "path": format!("/status/{field}"), "value": known[field]})
+    } else {
+        json!({"op": "test", "path": "/status", "value": null})
     }
 }
 
@@ -391,6 +406,7 @@ mod tests {
             removals: Vec::new(),
             again: None,
             write_now: true,
+            unless_changed: None,
             ready: ConditionStatus::True,
             reason: "Ready".to_owned(),
         };

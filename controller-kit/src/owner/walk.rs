@@ -94,18 +94,7 @@ impl<'w> Walk<'w> {
             .submit(self.applicant, submission, &needed, listed)
             .await?;
         if let Observation::Failed(failure) = &submitted.observation {
-            match failure.kind {
-                SubmitFailureKind::Forbidden => self.await_rights(),
-                SubmitFailureKind::Rejected | SubmitFailureKind::List => {
-                    self.awaited.extend(
-                        kind.as_ref()
-                            .map(|kind| Awaited::Group(kind.group().into())),
-                    );
-                }
-                SubmitFailureKind::Contested => self.look_again(crate::submit::SLOW_READ),
-                // The machine looks again; what is there now is known.
-                SubmitFailureKind::Stale => {}
-            }
+            self.await_what_failed(failure.kind, kind.as_ref());
         }
         if let Some(text) = submitted.unwatched {
             self.unwatched.insert(text);
@@ -117,6 +106,20 @@ impl<'w> Walk<'w> {
         }
         self.told.extend(submitted.told);
         Ok(submitted.observation)
+    }
+
+    /// What a step that failed waits for.
+    fn await_what_failed(&mut self, failure: SubmitFailureKind, kind: Option<&Kind>) {
+        match failure {
+            SubmitFailureKind::Forbidden => self.await_rights(),
+            SubmitFailureKind::Rejected | SubmitFailureKind::List => {
+                let group = kind.map(|kind| Awaited::Group(kind.group().into()));
+                self.awaited.extend(group);
+            }
+            SubmitFailureKind::Contested => self.look_again(crate::submit::SLOW_READ),
+            // The machine looks again; what is there now is known.
+            SubmitFailureKind::Stale => {}
+        }
     }
 
     /// Has the kind watched for this owner; returns the paths to keep of its objects.
@@ -143,6 +146,9 @@ impl<'w> Walk<'w> {
             .look(self.applicant, submission, &needed)
             .await?;
         self.listed = Some((submission.resource.clone(), listed));
+        if let Err(failure) = &looked {
+            self.await_what_failed(failure.kind, kind.as_ref());
+        }
         self.kinds.extend(kind);
         Ok(looked)
     }

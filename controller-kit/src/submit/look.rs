@@ -2,13 +2,15 @@
 
 use realizer::{Looked, Submission};
 
+use super::standing::{Standing, standing};
 use super::{Applicant, Listed, Source, SubmitError, Submitter, failure};
 use crate::stamped::Projection;
 
 impl Submitter {
     /// The live object, or the members of its family; `needed` are the paths that the template reads.
     ///
-    /// Sends nothing where the kind can be watched.
+    /// Sends nothing where the kind can be watched. What is there and belongs to somebody else is not shown, no more than it
+    /// would be written: whoever names another owner's object must not learn what it says.
     ///
     /// # Errors
     /// As [`Self::submit`]: a token is needed where the kind cannot be watched.
@@ -30,6 +32,11 @@ impl Submitter {
                 return Ok((observed.collect(), Listed(listed)));
             }
             let held = self.held(applicant, submission, &source).await?;
+            if let Some(held) = &held
+                && let Standing::Contested(message) = standing(applicant, submission, held)
+            {
+                return Err(failure::contested(message));
+            }
             let observed = held.map(|held| self.verified(applicant, submission, &source, &held));
             Ok((observed.into_iter().collect(), Listed::default()))
         };

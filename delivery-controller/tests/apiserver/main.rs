@@ -6,5 +6,6 @@ mod stage;
 mod blueprints;
 mod chain;
 mod deployment;
+mod forged;
 mod unchanged;
 mod validation;

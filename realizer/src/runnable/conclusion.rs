@@ -252,6 +252,7 @@ impl<'a> RunConclusion<'a> {
             removals: self.removals,
             again: self.again,
             write_now: self.made_run || tells_of_an_end(&self.status, previous),
+            unless_changed: None,
             ready,
             reason,
         }

@@ -78,11 +78,11 @@ fn verdicts(scenario: &Scenario) -> Vec<String> {
 /// Revision A is in both environments and its check runs.
 fn in_production() -> Scenario {
     let mut scenario = stages();
-    scenario.advance();
+    scenario.advance_with_arrival();
     phase(&mut scenario, "app", "Ready");
     scenario.advance();
     run(&mut scenario, "run-1", "True");
-    scenario.advance();
+    scenario.advance_with_arrival();
     phase(&mut scenario, "production", "Ready");
     scenario.advance();
     scenario
@@ -123,7 +123,7 @@ fn a_revision_that_fails_in_staging_frees_it_and_leaves_production_alone() {
     check(&mut scenario);
     scenario.advance();
     push(&mut scenario, "B");
-    scenario.advance();
+    scenario.advance_with_arrival();
     phase(&mut scenario, "app", "Ready");
     scenario.advance();
     run(&mut scenario, "run-2", "False");
@@ -137,7 +137,7 @@ fn a_revision_that_fails_in_staging_frees_it_and_leaves_production_alone() {
         ]
     );
     push(&mut scenario, "C");
-    scenario.advance();
+    scenario.advance_with_arrival();
     assert_eq!(deployed(&mut scenario, "app"), "C");
     assert_eq!(deployed(&mut scenario, "production"), "A");
     assert_eq!(scenario.cluster.object("promoted")["data"]["revision"], "A");

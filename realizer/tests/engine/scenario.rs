@@ -135,6 +135,21 @@ impl Scenario {
     /// One reconcile, as the shell does it, a minute after the last one.
     pub(crate) fn reconcile(&mut self) -> Outcome {
         self.tick();
+        self.reconcile_at_once()
+    }
+
+    /// Two reconciles: a revision that goes into an environment is announced in status first.
+    pub(crate) fn arrive(&mut self) -> Outcome {
+        let announced = self.reconcile();
+        assert_eq!(
+            (announced.again, announced.write_now),
+            (Some(std::time::Duration::ZERO), true)
+        );
+        self.reconcile_at_once()
+    }
+
+    /// One reconcile without any time in between.
+    pub(crate) fn reconcile_at_once(&mut self) -> Outcome {
         let owner = self.parsed_owner();
         let blueprints = self.compiled_blueprints();
         let outcome = match select_blueprint(&owner, &blueprints) {
@@ -184,6 +199,11 @@ impl Scenario {
             })
             .collect();
         conclusion.report(&failed)
+    }
+
+    /// As [`Scenario::arrive`], with the outcome read from the owner.
+    pub(crate) fn advance_with_arrival(&mut self) {
+        let _ = self.arrive();
     }
 
     /// One reconcile whose outcome is read from the owner.

@@ -95,7 +95,7 @@ spec:
     sources: [{name: source, resource: checker}]
 ";
 
-fn sequence() -> Scenario {
+pub(crate) fn sequence() -> Scenario {
     Scenario::new(&format!("{TEMPLATES}{SEQUENCE}"))
 }
 
@@ -104,7 +104,7 @@ pub(crate) fn push(scenario: &mut Scenario, revision: &str) {
 }
 
 /// The deployed object says what became of it.
-fn deployment(scenario: &mut Scenario, phase: &str) {
+pub(crate) fn deployment(scenario: &mut Scenario, phase: &str) {
     let generation = scenario.cluster.object("app")["metadata"]["generation"].clone();
     scenario.cluster.object("app")["status"] =
         json!({"observedGeneration": generation, "phase": phase});
@@ -119,13 +119,13 @@ pub(crate) fn check(scenario: &mut Scenario) {
     scenario.cluster.object("check")["status"] = json!({"revision": revision});
 }
 
-fn deployed(scenario: &mut Scenario) -> String {
+pub(crate) fn deployed(scenario: &mut Scenario) -> String {
     let revision = &scenario.cluster.object("app")["spec"]["revision"];
     revision.as_str().unwrap().to_owned()
 }
 
 /// `<resource>=<verdict>@<arrival>` of all validations.
-fn verdicts(scenario: &Scenario) -> Vec<String> {
+pub(crate) fn verdicts(scenario: &Scenario) -> Vec<String> {
     let validations = scenario.owner["status"]["environments"][0]["validations"]
         .as_array()
         .expect("no environment in status");
@@ -160,7 +160,24 @@ pub(crate) fn events(outcome: &Outcome) -> Vec<String> {
 #[test]
 fn a_revision_is_promoted_once_all_validations_in_sequence_succeeded() {
     let mut scenario = sequence();
-    let told = scenario.reconcile();
+    let announced = scenario.reconcile();
+    assert_eq!(
+        (announced.again, announced.write_now),
+        (Some(std::time::Duration::ZERO), true)
+    );
+    assert_eq!(
+        scenario.cluster.names(),
+        ["src"],
+        "status does not say yet that it comes"
+    );
+    let environment = &scenario.owner["status"]["environments"][0];
+    assert_eq!(environment["arriving"]["revision"], "A");
+    assert_eq!(environment.get("deployed"), None);
+    assert_eq!(
+        scenario.step_condition("deployer", "ResourceSubmitted"),
+        "Unknown/ConditionNotMet/resource [deployer] condition not met: revision [A] is about to be deployed"
+    );
+    let told = scenario.reconcile_at_once();
     assert_eq!(
         events(&told),
         ["Normal RevisionDeployed [deployer] deployed revision [A], arrival 1"]
@@ -216,7 +233,7 @@ fn a_revision_is_promoted_once_all_validations_in_sequence_succeeded() {
 #[test]
 fn the_newest_waiting_revision_goes_next_and_older_ones_are_skipped() {
     let mut scenario = sequence();
-    scenario.advance();
+    scenario.advance_with_arrival();
     deployment(&mut scenario, "Ready");
     scenario.advance();
     for revision in ["B", "C"] {
@@ -262,8 +279,11 @@ fn the_newest_waiting_revision_goes_next_and_older_ones_are_skipped() {
     assert_eq!(
         deployed(&mut scenario),
         "A",
-        "status does not say yet that it is free"
+        "status does not say yet that it is free and what comes"
     );
+    let environment = &scenario.owner["status"]["environments"][0];
+    assert_eq!(environment["arriving"]["revision"], "C");
+    assert_eq!(environment.get("waiting"), None);
 
     let told = scenario.reconcile();
     assert_eq!(deployed(&mut scenario), "C");
@@ -289,7 +309,7 @@ fn the_newest_waiting_revision_goes_next_and_older_ones_are_skipped() {
 #[test]
 fn a_failed_validation_releases_the_environment_and_stops_the_revision() {
     let mut scenario = sequence();
-    scenario.advance();
+    scenario.advance_with_arrival();
     deployment(&mut scenario, "Ready");
     scenario.advance();
     run(&mut scenario, "run-1", "False");
@@ -314,7 +334,7 @@ fn a_failed_validation_releases_the_environment_and_stops_the_revision() {
         ["tester=Failed@1", "checker=Skipped@1"]
     );
     push(&mut scenario, "B");
-    scenario.advance();
+    scenario.advance_with_arrival();
     assert_eq!(deployed(&mut scenario), "B");
     assert!(!scenario.cluster.names().contains(&"promoted"));
 }
@@ -322,7 +342,7 @@ fn a_failed_validation_releases_the_environment_and_stops_the_revision() {
 #[test]
 fn a_validation_that_does_not_end_is_waited_for_until_its_timeout() {
     let mut scenario = sequence();
-    scenario.advance();
+    scenario.advance_with_arrival();
     deployment(&mut scenario, "Ready");
     push(&mut scenario, "B");
     let told = scenario.reconcile();
@@ -359,7 +379,7 @@ fn a_validation_that_does_not_end_is_waited_for_until_its_timeout() {
 #[test]
 fn a_late_success_promotes_and_locks_again_for_what_comes_behind_it() {
     let mut scenario = sequence();
-    scenario.advance();
+    scenario.advance_with_arrival();
     deployment(&mut scenario, "Ready");
     for _ in 0..10 {
         scenario.advance();
@@ -395,7 +415,7 @@ fn a_late_success_promotes_and_locks_again_for_what_comes_behind_it() {
 #[test]
 fn a_failed_deployment_lets_the_next_revision_in() {
     let mut scenario = sequence();
-    scenario.advance();
+    scenario.advance_with_arrival();
     deployment(&mut scenario, "Failed");
     scenario.advance();
     assert_eq!(
@@ -403,24 +423,24 @@ fn a_failed_deployment_lets_the_next_revision_in() {
         ["tester=Skipped@1", "checker=Skipped@1"]
     );
     push(&mut scenario, "B");
-    scenario.advance();
+    scenario.advance_with_arrival();
     assert_eq!(deployed(&mut scenario), "B");
 }
 
 #[test]
 fn a_deployment_that_fails_under_its_validation_stays_until_that_ended() {
     let mut scenario = sequence();
-    scenario.advance();
+    scenario.advance_with_arrival();
     deployment(&mut scenario, "Ready");
     scenario.advance();
-    // The status write was lost: nothing but the run itself tells that it runs.
+    // Status was lost: nothing but the run itself tells that it runs, and no other validation begins.
     scenario.owner["status"] = json!({});
     deployment(&mut scenario, "Failed");
     push(&mut scenario, "B");
     scenario.advance();
     assert_eq!(
         verdicts(&scenario),
-        ["tester=Running@1", "checker=Pending@1"]
+        ["tester=Running@1", "checker=Skipped@1"]
     );
     scenario.advance();
     assert_eq!(deployed(&mut scenario), "A");
@@ -435,7 +455,7 @@ fn the_same_revision_that_comes_again_is_validated_again() {
     let mut scenario = sequence();
     for revision in ["A", "B", "A"] {
         push(&mut scenario, revision);
-        scenario.advance();
+        scenario.advance_with_arrival();
         deployment(&mut scenario, "Ready");
         scenario.advance();
         let run_name = scenario
@@ -470,16 +490,22 @@ spec:
     metadata: {name: app-$(deployment.revision)$}
     spec: {revision: $(deployment.revision)$}",
     );
-    scenario.advance();
+    scenario.advance_with_arrival();
     push(&mut scenario, "B");
-    for status in [scenario.owner["status"].clone(), json!({})] {
-        scenario.owner["status"] = status;
+    let held = |scenario: &mut Scenario| {
         scenario.advance();
         assert_eq!(scenario.cluster.names(), ["src", "app-A"]);
         assert_eq!(scenario.entry("deployer")["stampedRef"]["name"], "app-A");
-    }
+    };
+    held(&mut scenario);
+    // Whatever the object says of itself.
+    scenario.cluster.object("app-A")["metadata"]["annotations"]
+        .as_object_mut()
+        .unwrap()
+        .remove("carto.run/environment");
+    held(&mut scenario);
     for _ in 0..8 {
-        scenario.advance();
+        held(&mut scenario);
     }
     assert_eq!(verdicts(&scenario)[0], "tester=TimedOut@1");
     scenario.advance();
@@ -512,7 +538,7 @@ spec:
 #[test]
 fn what_is_deployed_is_promoted_even_while_nothing_can_be_deployed() {
     let mut scenario = sequence();
-    scenario.advance();
+    scenario.advance_with_arrival();
     deployment(&mut scenario, "Ready");
     scenario.advance();
     scenario.cluster.failing.insert(
@@ -550,7 +576,7 @@ fn an_environment_that_changes_between_look_and_write_is_looked_at_again_and_not
             message: "patch: the object has been modified".to_owned(),
         },
     );
-    scenario.advance();
+    scenario.advance_with_arrival();
     assert_eq!(
         scenario.step_condition("deployer", "ResourceSubmitted"),
         "False/TemplateRejectedByAPIServer/unable to apply object [ns/app] for resource [deployer] in supply chain \
@@ -600,7 +626,7 @@ spec:
 #[test]
 fn an_environment_made_before_there_were_validations_is_free() {
     let mut scenario = sequence();
-    scenario.advance();
+    scenario.advance_with_arrival();
     let annotations = &mut scenario.cluster.object("app")["metadata"]["annotations"];
     annotations
         .as_object_mut()
@@ -608,14 +634,14 @@ fn an_environment_made_before_there_were_validations_is_free() {
         .remove("carto.run/environment");
     scenario.owner["status"] = json!({});
     push(&mut scenario, "B");
-    scenario.advance();
+    scenario.advance_with_arrival();
     assert_eq!(deployed(&mut scenario), "B");
 }
 
 #[test]
 fn a_drifted_environment_is_put_back_to_what_is_being_validated() {
     let mut scenario = sequence();
-    scenario.advance();
+    scenario.advance_with_arrival();
     deployment(&mut scenario, "Ready");
     scenario.advance();
     scenario.cluster.object("app")["metadata"]["annotations"]["digest"] = json!("somebody else");

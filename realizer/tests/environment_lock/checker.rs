@@ -11,13 +11,18 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::shell::{Fault, Shell, Topology, Walked};
-use crate::world::{Move, Phase, Told, World};
+use crate::world::{Check, Deployed, Move, Phase, Told, World};
 
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "what may happen, each by itself"
+)]
 pub(crate) struct Checker {
     shell: Shell,
     revisions: u8,
     moves_during_walks: bool,
     source_fails: bool,
+    tampers: bool,
     /// Whether worlds that differ only in the numbers of their revisions are walked once.
     renumbers: bool,
     futures: &'static [Future],
@@ -64,6 +69,7 @@ impl Checker {
             revisions,
             moves_during_walks: false,
             source_fails: false,
+            tampers: false,
             renumbers: true,
             futures: &FUTURES,
             walks: HashMap::new(),
@@ -81,6 +87,14 @@ impl Checker {
     pub(crate) fn with_failing_source(self) -> Self {
         Self {
             source_fails: true,
+            ..self
+        }
+    }
+
+    /// A tenant writes the environment's object at any time.
+    pub(crate) fn with_tampering(self) -> Self {
+        Self {
+            tampers: true,
             ..self
         }
     }
@@ -139,6 +153,9 @@ impl Checker {
         if self.source_fails {
             moves.push(Move::Source(!world.readable));
         }
+        if self.tampers {
+            moves.extend(world.tampering());
+        }
         let mut next: Vec<World> = moves.iter().map(|&next| world.after(next)).collect();
         let mut walked = vec![self.walk(world, None)];
         if self.moves_during_walks {
@@ -160,7 +177,9 @@ impl Checker {
         if !self.renumbers {
             return Rc::new(self.shell.walk(world, moved));
         }
-        let key = (world.renumbered(), moved);
+        let (renumbered, origin) = world.renumbered();
+        let moved = moved.map(|(action, moved)| (action, moved.renumbered(&origin)));
+        let key = (renumbered, moved);
         if !self.walks.contains_key(&key) {
             let walked = Rc::new(self.shell.walk(&key.0, moved));
             self.walks.insert(key.clone(), walked);
@@ -170,9 +189,9 @@ impl Checker {
             cuts: walked
                 .cuts
                 .iter()
-                .map(|cut| cut.in_numbers_of(world))
+                .map(|cut| cut.in_numbers_of(&origin))
                 .collect(),
-            end: walked.end.in_numbers_of(world),
+            end: walked.end.in_numbers_of(&origin),
             ..**walked
         })
     }
@@ -235,17 +254,14 @@ impl Checker {
             _ => Phase::Done,
         };
         if !matches!(future, Future::NothingEnds) {
-            if world.run_phase() == Some(Phase::Working) {
+            if world.run.as_ref().map(|run| run.phase) == Some(Phase::Working) {
                 return Some(world.after(Move::Run(run)));
             }
-            if world.check_phase() == Some(Phase::Working) {
+            if world.check.as_ref().map(Check::phase) == Some(Phase::Working) {
                 return Some(world.after(Move::Check(Phase::Done)));
             }
         }
-        let waits = world
-            .environment
-            .as_ref()
-            .is_some_and(|environment| !environment.late);
+        let waits = (world.status.deployed.as_ref()).is_some_and(|deployed| !deployed.late);
         // Last of all: a source that cannot be read must not keep what is deployed from being judged.
         let hour = end.again.filter(|_| waits).map(|_| world.after(Move::Hour));
         hour.or_else(readable)
@@ -266,11 +282,19 @@ fn check(before: &World, after: &World, explored: &mut Explored) -> Result<(), S
     if let (Some(old), Some(new)) = (&before.environment, &after.environment)
         && old.revision != new.revision
     {
-        let running = [before.run_phase(), before.check_phase()].contains(&Some(Phase::Working));
-        if running && !old.late {
+        let phases = [
+            before.run_phase(old.revision),
+            before.check_phase(old.revision),
+        ];
+        let running = phases.contains(&Some(Phase::Working));
+        let deployed = before.deployed(old.revision);
+        let late = deployed.is_some_and(|deployed| deployed.late);
+        if running && !late {
             return Err("changed under a running validation".to_owned());
         }
-        if !old.late && !has_verdicts(before) {
+        // Of what status does not call deployed, no validation has begun, and none need.
+        let judged = deployed.is_none_or(|deployed| has_verdicts(phases, deployed));
+        if !late && !judged {
             return Err("changed before every validation had a verdict".to_owned());
         }
         explored.releases_by_time += usize::from(running);
@@ -284,7 +308,11 @@ fn check(before: &World, after: &World, explored: &mut Explored) -> Result<(), S
             .environment
             .as_ref()
             .map(|environment| environment.revision);
-        let good = [after.run_phase(), after.check_phase()] == [Some(Phase::Done); 2];
+        let phases = [
+            after.run_phase(after.promoted),
+            after.check_phase(after.promoted),
+        ];
+        let good = phases == [Some(Phase::Done); 2];
         if deployed != Some(after.promoted) || !good {
             return Err("promoted unvalidated".to_owned());
         }
@@ -296,12 +324,11 @@ fn check(before: &World, after: &World, explored: &mut Explored) -> Result<(), S
 }
 
 /// Whether each validation has ended, or status says that it will not begin.
-fn has_verdicts(world: &World) -> bool {
-    let phases = [world.run_phase(), world.check_phase()];
+fn has_verdicts(phases: [Option<Phase>; 2], deployed: &Deployed) -> bool {
     (0..2).all(|which| match phases[which] {
         Some(Phase::Working) => false,
         Some(Phase::Done | Phase::Failed) => true,
-        None => world.told.is_some_and(|told| told[which] == Told::Skipped),
+        None => deployed.told[which] == Told::Skipped,
     })
 }
 
@@ -313,10 +340,11 @@ fn is_done(world: &World) -> Result<(), &'static str> {
     if environment.revision != world.pushed {
         return Err("the newest revision is not deployed");
     }
-    let Some(told) = world
-        .told
-        .filter(|told| told.iter().all(|told| told.ends()))
-    else {
+    if environment.said != world.pushed || environment.drifted {
+        return Err("what somebody else changed is not put back");
+    }
+    let told = world.deployed(world.pushed).map(|deployed| deployed.told);
+    let Some(told) = told.filter(|told| told.iter().all(|told| told.ends())) else {
         return Err("a validation has no verdict");
     };
     let good = environment.phase == Phase::Done && told == [Told::Succeeded; 2];

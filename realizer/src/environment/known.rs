@@ -1,0 +1,248 @@
+//! What counts as being in an environment: what status says, compared with what the object says of itself.
+
+use api_types::{DeployedRevision, EnvironmentStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::json;
+
+use super::{Arrival, HIGHEST_READ, Incoming, Record, shown};
+use crate::canonical;
+use crate::redaction::REDACTED;
+
+/// The greatest number that status can hold.
+const HIGHEST: u64 = i64::MAX.unsigned_abs();
+
+/// What status says of an environment.
+pub(crate) struct Known<'s> {
+    pub(crate) status: Option<&'s EnvironmentStatus>,
+    /// The validations behind it.
+    pub(crate) validations: Vec<&'s str>,
+    /// For digests of what must not be shown.
+    pub(crate) key: &'s str,
+}
+
+/// What counts as being in an environment whose object is there.
+#[derive(Debug)]
+pub(crate) enum Present {
+    /// Nothing that anybody knows of.
+    Nothing,
+    /// The revision that was announced, or the one before it.
+    Either,
+    /// It is not decided: the object says something that status has not heard of, with this digest.
+    Unheard(String),
+    /// This.
+    Revision(Record),
+}
+
+impl Known<'_> {
+    /// Whether status says of every validation that the environment need not be kept for this arrival.
+    pub(super) fn is_free(&self, arrival: u64) -> bool {
+        let told = self.status.map_or(&[][..], |status| &status.validations);
+        self.validations.iter().all(|name| {
+            told.iter().any(|told| {
+                told.resource == *name && told.arrival == arrival && told.verdict.releases()
+            })
+        })
+    }
+
+    /// The number of the next arrival.
+    pub(super) fn number_after(&self, number: u64) -> u64 {
+        let status = self.status.into_iter();
+        let told = status.flat_map(|status| {
+            let revisions = status.deployed.iter().chain(&status.arriving);
+            let revisions = revisions.map(|told| told.arrival);
+            revisions.chain(status.validations.iter().map(|told| told.arrival))
+        });
+        let highest = told.max().unwrap_or(0).max(number);
+        highest.min(HIGHEST - 1) + 1
+    }
+
+    /// What was announced, if it is this revision; in the present rendering, which may depend on what status announces.
+    pub(super) fn announced(
+        &self,
+        rendered: &str,
+        incoming: &Incoming,
+        now: &Time,
+    ) -> Option<Record> {
+        let told = self.status?.arriving.as_ref()?;
+        let arrival = incoming.arrival(told.arrival, rendered, &told.since);
+        let record = told.record.as_deref()?;
+        let is_announced = match Arrival::read(record) {
+            Some(announced) => announced.has_values_of(incoming) && !incoming.secret,
+            None => incoming.secret && record.starts_with(&arrival.seal_of_values(self.key)),
+        };
+        is_announced.then(|| Record::new(arrival, now.clone(), self.key))
+    }
+
+    /// What counts, for an object that says this of itself.
+    pub(crate) fn present(&self, said: Option<&str>, now: &Time) -> Present {
+        let told = self
+            .status
+            .filter(|status| status.deployed.is_some() || status.arriving.is_some());
+        let Some(told) = told else {
+            let lost = said.and_then(|said| lost(said, now));
+            return lost.map_or(Present::Nothing, Present::Revision);
+        };
+        let (record, as_told) = match &told.deployed {
+            Some(deployed) => {
+                let (record, as_told) = self.deployed(deployed, said);
+                (Some(record), as_told)
+            }
+            None => (None, said.is_none()),
+        };
+        let digest = self.digest(said);
+        if !as_told && !self.has_arrived(said) && told.disregarded.as_ref() != Some(&digest) {
+            return Present::Unheard(digest);
+        }
+        match record {
+            _ if told.arriving.is_some() => Present::Either,
+            Some(record) => Present::Revision(record),
+            None => Present::Nothing,
+        }
+    }
+
+    /// Whether the object says what status says of what is, or may be, in the environment.
+    pub(crate) fn recognises(&self, said: Option<&str>) -> bool {
+        let deployed = self.status.and_then(|status| status.deployed.as_ref());
+        self.has_arrived(said) || deployed.is_some_and(|told| self.deployed(told, said).1)
+    }
+
+    /// Whether anything is known to be, or to come, into the environment.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.status
+            .is_some_and(|status| status.deployed.is_some() || status.arriving.is_some())
+    }
+
+    fn has_arrived(&self, said: Option<&str>) -> bool {
+        let told = self.status.and_then(|status| status.arriving.as_ref());
+        told.zip(said)
+            .is_some_and(|(told, said)| told.record == self.seal(said))
+    }
+
+    /// The digest of what the object says, unless that is what status says of what is deployed.
+    pub(crate) fn unless_deployed(&self, said: Option<&str>) -> Option<String> {
+        let as_told = match self.status.and_then(|status| status.deployed.as_ref()) {
+            Some(deployed) => self.deployed(deployed, said).1,
+            None => said.is_none(),
+        };
+        (!as_told).then(|| self.digest(said))
+    }
+
+    /// Keyed, because what the object says may come from a Secret.
+    fn digest(&self, said: Option<&str>) -> String {
+        canonical::keyed_digest(self.key.as_bytes(), said.unwrap_or_default().as_bytes())
+    }
+
+    fn seal(&self, said: &str) -> Option<String> {
+        Some(Arrival::read(said)?.seal(said, self.key))
+    }
+
+    /// What is deployed, and whether the object says so as well.
+    fn deployed(&self, told: &DeployedRevision, said: Option<&str>) -> (Record, bool) {
+        let said = said.and_then(|said| Some((said, Arrival::read(said)?)));
+        match &told.record {
+            Some(record) => match Arrival::read(record) {
+                Some(arrival) => {
+                    let as_told = said.is_some_and(|(said, _)| said == record);
+                    let known =
+                        Record::proven(arrival, record.clone(), told.since.clone(), self.key);
+                    (known, as_told)
+                }
+                None => {
+                    match said.filter(|(said, arrival)| arrival.seal(said, self.key) == *record) {
+                        Some((said, arrival)) => {
+                            let text = said.to_owned();
+                            (
+                                Record::proven(arrival, text, told.since.clone(), self.key),
+                                true,
+                            )
+                        }
+                        None => (stand_in(told), false),
+                    }
+                }
+            },
+            None if told.unproven => match said.filter(|(_, said)| said.number == told.arrival) {
+                Some((said, arrival)) => (unproven(arrival, said, &told.since), true),
+                None => (stand_in(told), false),
+            },
+            None => self.of_former_version(told, said),
+        }
+    }
+
+    /// A former version wrote the record on the object alone: it counts if it agrees with all that status says.
+    fn of_former_version(
+        &self,
+        told: &DeployedRevision,
+        said: Option<(&str, Arrival)>,
+    ) -> (Record, bool) {
+        let agrees = |arrival: &Arrival| {
+            arrival.number == told.arrival
+                && shown(&arrival.revision, arrival.secret) == told.revision
+                && shown(&arrival.url, arrival.secret) == told.url
+                && arrival.started == told.since
+        };
+        match said.filter(|(_, arrival)| agrees(arrival)) {
+            // That both are redacted says nothing about either.
+            Some((said, arrival)) if arrival.secret => (unproven(arrival, said, &told.since), true),
+            Some((said, arrival)) => {
+                let text = said.to_owned();
+                (
+                    Record::proven(arrival, text, told.since.clone(), self.key),
+                    true,
+                )
+            }
+            None if is_redacted(told) => (stand_in(told), false),
+            None => (
+                Record::new(as_told(told), told.since.clone(), self.key),
+                false,
+            ),
+        }
+    }
+}
+
+/// Status was lost, and the object says this. It is known to be so as soon as the same is rendered.
+fn lost(said: &str, now: &Time) -> Option<Record> {
+    let arrival = Arrival::read(said)?;
+    (1..=HIGHEST_READ)
+        .contains(&arrival.number)
+        .then(|| unproven(arrival, said, now))
+}
+
+fn unproven(arrival: Arrival, said: &str, since: &Time) -> Record {
+    Record {
+        arrival,
+        text: said.to_owned(),
+        since: since.clone(),
+        seal: None,
+        proven: false,
+    }
+}
+
+/// What status says of an arrival whose values cannot be had.
+fn stand_in(told: &DeployedRevision) -> Record {
+    Record {
+        arrival: as_told(told),
+        text: String::new(),
+        since: told.since.clone(),
+        seal: told.record.clone(),
+        proven: false,
+    }
+}
+
+/// Status shows texts, which is what revisions and urls are. It does not say by which rendering they were written, so that
+/// the next one is another arrival.
+fn as_told(told: &DeployedRevision) -> Arrival {
+    Arrival {
+        number: told.arrival,
+        revision: json!(told.revision),
+        url: json!(told.url),
+        rendered: String::new(),
+        started: told.since.clone(),
+        secret: is_redacted(told),
+    }
+}
+
+fn is_redacted(told: &DeployedRevision) -> bool {
+    [&told.revision, &told.url]
+        .into_iter()
+        .any(|text| text == REDACTED)
+}
