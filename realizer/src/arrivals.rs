@@ -16,7 +16,7 @@ use crate::prepare::Asked;
 use crate::realization::Realization;
 use crate::runs::Due;
 use crate::step_end::StepEnd;
-use crate::{Lifecycle, Observation, Observed, Step, Submission, Template, canonical};
+use crate::{Lifecycle, Observation, Observed, Position, Step, Submission, Template, canonical};
 
 /// Whoever keeps changing an environment between a look and the write after it is not answered for ever.
 const REFUSALS: u8 = 3;
@@ -137,7 +137,7 @@ impl Realization<'_> {
                 annotate(&mut wanted, labels::ENVIRONMENT, &record.text);
                 wanted.digest = canonical::digest(&wanted.object);
                 wanted.precondition = precondition;
-                wanted.told.sequence =
+                wanted.told.position =
                     self.next_object(step, &asked.template, found, &wanted.digest);
                 let ask = Step::Submit(wanted);
                 self.ask_again(step, asked, ask, stage);
@@ -230,10 +230,10 @@ impl Realization<'_> {
         template: &Template,
         found: &[Observed],
         digest: &str,
-    ) -> u64 {
+    ) -> Position {
         match self.runs(step, template, found).decide(digest) {
-            Due::Submit(sequence) => sequence,
-            Due::Ended(run) => run.sequence.saturating_add(1),
+            Due::Submit(position) => position,
+            Due::Ended(run) => Position::to_be_made(run.sequence.saturating_add(1)),
         }
     }
 

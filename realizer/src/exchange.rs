@@ -98,8 +98,27 @@ pub struct Told {
     pub applied: Option<AppliedObject>,
     /// The objects of the family that are known, in no particular order.
     pub runs: std::sync::Arc<[KnownRun]>,
-    /// Position of the object that is to be there, in its family. One that is to be created gets it.
+    /// Where the object that is to be there stands in its family. One that is to be created gets this position.
+    pub position: Position,
+}
+
+/// Where an object stands in its family.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Position {
+    /// Its number; the highest is the newest.
     pub sequence: u64,
+    /// Whether the last look showed the object. If it is gone since, it is not made again before it has been decided anew.
+    pub is_there: bool,
+}
+
+impl Position {
+    /// Of an object that is not there yet.
+    pub fn to_be_made(sequence: u64) -> Self {
+        Self {
+            sequence,
+            is_there: false,
+        }
+    }
 }
 
 /// An object of an immutable family, as the owner's status knows it.

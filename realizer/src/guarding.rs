@@ -249,8 +249,8 @@ impl Realization<'_> {
             .runs(step, &asked.template, found)
             .decide(&submission.digest)
         {
-            Due::Submit(sequence) => {
-                submission.told.sequence = sequence;
+            Due::Submit(position) => {
+                submission.told.position = position;
                 let ask = Step::Submit(submission);
                 let stage = Stage::Plain;
                 self.outstanding = Some((

@@ -12,7 +12,7 @@ use crate::outputs::Output;
 use crate::redaction::scrub;
 use crate::stamp::WantedLabels;
 use crate::{
-    Blueprint, ObjectRef, Owner, Precondition, RenderFailure, Rendered, Step, Submission,
+    Blueprint, ObjectRef, Owner, Position, Precondition, RenderFailure, Rendered, Step, Submission,
     SubmitFailureKind, Template, TemplateSource, TemplateState, Told, canonical, matching, params,
     runs, stamp,
 };
@@ -225,7 +225,7 @@ impl Preparing<'_> {
         Told {
             applied: entry.and_then(|entry| entry.applied.clone()),
             runs: runs::known(status.runs_of(self.blueprint, &self.step.name, template)),
-            sequence: 0,
+            position: Position::default(),
         }
     }
 

@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::judgement::Trial;
 use crate::outputs::{Output, OutputValues};
 use crate::template::OutputPaths;
-use crate::{KnownRun, Observed, Template};
+use crate::{KnownRun, Observed, Position, Template};
 
 /// The most objects of a step that status remembers.
 const MOST_RUNS: usize = 64;
@@ -46,7 +46,7 @@ pub(crate) struct Runs<'r> {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Due {
     /// The object at this position is to be there.
-    Submit(u64),
+    Submit(Position),
     /// The object has ended, and somebody deleted it.
     Ended(StampedRun),
 }
@@ -83,16 +83,20 @@ impl Runs<'_> {
         let counts = |run: &&Run| run.is_live || run.record.result != RunResult::Running;
         let newest = runs.iter().filter(counts).max_by_key(|run| run.sequence);
         match newest.filter(is_of_rendering) {
-            Some(run) if run.is_live => Due::Submit(run.sequence),
+            Some(run) if run.is_live => Due::Submit(Position {
+                sequence: run.sequence,
+                is_there: true,
+            }),
             Some(run) if self.knows_outputs(&run.record) => Due::Ended(run.record.clone()),
-            Some(_) => Due::Submit(next),
+            Some(_) => Due::Submit(Position::to_be_made(next)),
             // The same position has the same name: an object that only lost its labels is found by it again.
             None => {
                 let vanished = runs
                     .iter()
                     .filter(is_of_rendering)
                     .find(|run| run.sequence == highest && !run.is_found && !counts(run));
-                Due::Submit(vanished.map_or(next, |run| run.sequence))
+                let sequence = vanished.map_or(next, |run| run.sequence);
+                Due::Submit(Position::to_be_made(sequence))
             }
         }
     }

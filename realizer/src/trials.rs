@@ -16,7 +16,9 @@ use crate::realization::Realization;
 use crate::runs::Due;
 use crate::step_end::StepEnd;
 use crate::template::OutputPaths;
-use crate::{Lifecycle, Observation, Observed, Step, Submission, Template, canonical, stamp};
+use crate::{
+    Lifecycle, Observation, Observed, Position, Step, Submission, Template, canonical, stamp,
+};
 
 impl Realization<'_> {
     /// Ties the rendering of a validation to the arrivals it validates: an environment that is written anew has a new run,
@@ -74,8 +76,8 @@ impl Realization<'_> {
             return;
         }
         match due {
-            Due::Submit(sequence) => {
-                submission.told.sequence = sequence;
+            Due::Submit(position) => {
+                submission.told.position = position;
                 let ask = Step::Submit(submission);
                 self.outstanding = Some((step, Asked { ask, ..asked }));
             }
@@ -105,7 +107,7 @@ impl Realization<'_> {
         if submission.lifecycle.is_immutable() {
             self.runs(step, template, found).decide(&submission.digest)
         } else {
-            Due::Submit(0)
+            Due::Submit(Position::default())
         }
     }
 

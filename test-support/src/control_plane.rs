@@ -48,7 +48,7 @@ pub struct ControlPlane {
 #[must_use]
 pub struct ControlPlaneBuilder {
     controller_manager: bool,
-    workload_controllers: bool,
+    more_controllers: Vec<&'static str>,
     audit: bool,
     apiserver_args: Vec<String>,
     data_dir: Option<PathBuf>,
@@ -67,7 +67,17 @@ impl ControlPlaneBuilder {
     /// Deployment becomes available only when it wants no replicas.
     pub fn deployments(mut self) -> Self {
         self.controller_manager = true;
-        self.workload_controllers = true;
+        self.more_controllers
+            .extend(["deployment-controller", "replicaset-controller"]);
+        self
+    }
+
+    /// Also runs kube-controller-manager, and in it the controllers of Jobs and of their `ttlSecondsAfterFinished`. There are no
+    /// nodes: a Job ends only when it wants no Pod.
+    pub fn jobs(mut self) -> Self {
+        self.controller_manager = true;
+        self.more_controllers
+            .extend(["job-controller", "ttl-after-finished-controller"]);
         self
     }
 
@@ -121,11 +131,7 @@ impl ControlPlaneBuilder {
             _home: home,
         };
         if self.controller_manager {
-            let more: &[&str] = if self.workload_controllers {
-                &["deployment-controller", "replicaset-controller"]
-            } else {
-                &[]
-            };
+            let more = &self.more_controllers;
             control_plane.controller_manager =
                 Some(control_plane.launch.start_controller_manager(more)?);
             control_plane.default_service_account("default").await?;

@@ -136,7 +136,7 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
                 digest: Some("sha256:0".into()),
                 sequence: 9_223_372_036_854_775_807,
                 result: RunResult::Succeeded,
-                outputs: [("image".to_owned(), serde_json::json!({"any": null}))].into(),
+                outputs: [("image".to_owned(), serde_json::json!({"any": [1, {}]}))].into(),
             }],
         }],
         pending_removals: vec![StampedRef {

@@ -5,95 +5,22 @@
 //! values are in it: then it is the run that is due, whoever made it (a process that died before it wrote the status, the
 //! Go controller). Everything else is looked at for retention only, where it is older than all others.
 
-use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::sync::Arc;
 
 use api_types::labels;
 use http::StatusCode;
-use realizer::{KnownRun, Labels, Observation, Observed, Submission, Write};
+use realizer::{Labels, Observation, Observed, Submission, Write};
 use serde_json::{Value, json};
 
 use super::failure::{self, Failure, OwnerRequestError, address, contested, during, listing};
+use super::family::{Member, is_member};
 use super::{Applicant, Listed, Source, Submitted, Submitter, identity, now, placing};
 use crate::cluster::{Call, Identity, encode};
-use crate::mapper::Served;
 use crate::stamped::{KnownAs, Stamped};
 
 /// Whoever can create objects can also take the names that ours would have; so many further ones are tried.
 const NAMES: u64 = 4;
-
-/// A member of a family.
-pub(super) struct Member {
-    pub(super) object: Arc<Stamped>,
-    /// What is known of it; `None` when it only says that it is one.
-    known: Option<KnownAs>,
-    /// Whether it was deleted, and this is the last that was seen of it.
-    is_gone: bool,
-}
-
-impl Member {
-    fn of(object: Arc<Stamped>, told: &[KnownRun], is_gone: bool) -> Self {
-        let known = known_as(&object, told);
-        Self {
-            object,
-            known,
-            is_gone,
-        }
-    }
-
-    fn is_live(&self) -> bool {
-        !self.is_gone && !self.object.terminating
-    }
-
-    /// Whether it is the object that is to be there.
-    fn is_submitted(&self, submission: &Submission) -> bool {
-        self.is_live()
-            && self.known.as_ref().is_some_and(|known| {
-                known.sequence == submission.told.sequence
-                    && known.digest.as_deref() == Some(&submission.digest)
-            })
-    }
-
-    /// What it is ordered by among those of which nothing is known: what it says of itself, then its age.
-    fn claimed_age(&self) -> (u64, i64, String) {
-        let claims = &self.object.claims;
-        (
-            claims.sequence,
-            claims.owner_generation,
-            created_at(&self.object),
-        )
-    }
-
-    pub(super) fn observed(&self, served: &Served) -> Observed {
-        let mut observed = self.object.observed(served);
-        observed.is_gone = self.is_gone;
-        observed.terminating |= self.is_gone;
-        if let Some(known) = &self.known {
-            observed.is_known = true;
-            observed.sequence = known.sequence;
-            observed.digest = known.digest.as_deref().map(str::to_owned);
-        }
-        observed
-    }
-}
-
-/// What this process or status knows of an object.
-fn known_as(object: &Stamped, told: &[KnownRun]) -> Option<KnownAs> {
-    if let Some(known) = &object.memory.run {
-        return Some((**known).clone());
-    }
-    let created = || created_at(object);
-    let told = told.iter().find(|run| match &run.uid {
-        Some(uid) => **uid == *object.uid,
-        // Two objects of one name are not created in the same second by chance, and the time is the API server's.
-        None => *run.name == *object.key.name && run.started == Some(created()),
-    })?;
-    Some(KnownAs {
-        digest: told.digest.as_deref().map(Box::from),
-        sequence: told.sequence,
-    })
-}
 
 impl Submitter {
     pub(super) async fn submit_immutable(
@@ -116,6 +43,14 @@ impl Submitter {
             let current = current.observed(source.served());
             return Ok(Self::family(source, current, &members, Write::Unchanged));
         }
+        if submission.told.position.is_there {
+            // It went between the look and now. What it came to is to be read first.
+            let last = members
+                .iter()
+                .find(|member| member.was_submitted(submission));
+            let last = last.ok_or(Failure::Behind)?.observed(source.served());
+            return Ok(Self::family(source, last, &members, Write::Unchanged));
+        }
         if let Some(wait) = self.unsteady.held_back(applicant.uid, submission, now())
             && let Some(newest) = members.iter().rev().find(|member| member.is_live())
         {
@@ -130,7 +65,9 @@ impl Submitter {
             submission,
             source,
         };
-        let (made, write) = if let Some(adopted) = run.adopt_unknown(&members).await? { (adopted, Write::Unchanged) } else {
+        let (made, write) = if let Some(adopted) = run.adopt_unknown(&members, true).await? {
+            (adopted, Write::Unchanged)
+        } else {
             run.refuse_if_behind(&members).await?;
             run.create().await?
         };
@@ -142,6 +79,35 @@ impl Submitter {
         let warning = self.unsteady.written(applicant, submission, now());
         outcome.told.extend(warning);
         Ok(outcome)
+    }
+
+    /// The members, of which one may be the rendering though nothing is known of any: the status was lost, or an earlier
+    /// version wrote it.
+    pub(super) async fn recognised(
+        &self,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        source: &Source,
+        members: Vec<Member>,
+    ) -> Result<Vec<Member>, Failure> {
+        let run = Run {
+            submitter: self,
+            applicant,
+            submission,
+            source,
+        };
+        let Some(known) = run.adopt_unknown(&members, false).await? else {
+            return Ok(members);
+        };
+        let told = &submission.told.runs;
+        let replaced = members.into_iter().map(|member| {
+            if member.object.key == known.key {
+                Member::of(known.clone(), told, false)
+            } else {
+                member
+            }
+        });
+        Ok(replaced.collect())
     }
 
     /// The members of the family: completely owned by this owner, all step labels equal; known ones in order of submission
@@ -234,8 +200,12 @@ struct Run<'a> {
 impl Run<'_> {
     /// The newest member is the rendering, if the rendering's values are in it, and nothing else is known of it: status knows
     /// no member yet (an object of the Go controller, or of an earlier version), or it does not know the digest of this one
-    /// (values of a Secret). A takeover runs nothing again.
-    async fn adopt_unknown(self, members: &[Member]) -> Result<Option<Arc<Stamped>>, Failure> {
+    /// (values of a Secret). A takeover runs nothing again. One without a digest is marked with it, if that may be written.
+    async fn adopt_unknown(
+        self,
+        members: &[Member],
+        may_write: bool,
+    ) -> Result<Option<Arc<Stamped>>, Failure> {
         let nothing_known = members.iter().all(|member| member.known.is_none())
             && self.submission.told.runs.is_empty();
         let newest = members.iter().rev().find(|member| member.is_live());
@@ -246,7 +216,8 @@ impl Run<'_> {
             return Ok(None);
         };
         let claimed = newest.object.claims.digest.as_deref();
-        if claimed.is_some_and(|claimed| claimed != self.submission.digest) {
+        let is_other = claimed.map_or(!may_write, |claimed| claimed != self.submission.digest);
+        if is_other {
             return Ok(None);
         }
         let name = newest.object.key.name.clone();
@@ -258,7 +229,8 @@ impl Run<'_> {
             return Ok(None);
         }
         let position = newest.known.as_ref().map(|known| known.sequence);
-        let position = position.unwrap_or(self.submission.told.sequence);
+        let told = self.submission.told.position.sequence;
+        let position = position.unwrap_or_else(|| told.max(1));
         if claimed.is_some() {
             return Ok(Some(self.known(&live, position)));
         }
@@ -287,7 +259,7 @@ impl Run<'_> {
     }
 
     async fn create(self) -> Result<(Arc<Stamped>, Write), Failure> {
-        let first = self.submission.told.sequence;
+        let first = self.submission.told.position.sequence;
         for sequence in first..first.saturating_add(NAMES) {
             let object = self.numbered(sequence)?;
             let served = self.source.served();
@@ -471,15 +443,6 @@ fn relabelling(live: &Value, rendered: &Value) -> Option<Value> {
     Some(Value::from(patch))
 }
 
-fn is_member(held: &BTreeMap<String, String>, family: &Labels) -> bool {
-    family.iter().all(|(key, value)| match held.get(*key) {
-        Some(present) => {
-            *value == **present || (*key == labels::CLUSTER_TEMPLATE_NAME && present.is_empty())
-        }
-        None => false,
-    })
-}
-
 /// The template name is left out: the Go controller leaves it empty for options.
 fn family_selector(family: &Labels) -> String {
     selector_of(
@@ -498,11 +461,4 @@ pub(super) fn selector_of(
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
     pairs.join(",")
-}
-
-fn created_at(member: &Stamped) -> String {
-    member.content()["metadata"]["creationTimestamp"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned()
 }

@@ -26,6 +26,9 @@ impl Submitter {
                 let found = self.find(applicant, submission, &source).await?;
                 let listed = matches!(source, Source::Live(..)).then(|| found.clone());
                 let members = Self::members(applicant, submission, &source, found);
+                let members = self
+                    .recognised(applicant, submission, &source, members)
+                    .await?;
                 let observed = members
                     .iter()
                     .map(|member| member.observed(source.served()));

@@ -12,6 +12,7 @@
 mod contest;
 mod defaults;
 mod failure;
+mod family;
 mod identity;
 mod immutable;
 mod look;

@@ -131,7 +131,9 @@ impl Attempt<'_> {
         if let Some(waiting) = self.waiting(held.as_ref()) {
             return Ok(waiting);
         }
-        let submitted = if let Some(submitted) = self.apply(held.as_deref()).await? { submitted } else {
+        let submitted = if let Some(submitted) = self.apply(held.as_deref()).await? {
+            submitted
+        } else {
             let (submitted, taken) = self.apply_onto_unseen().await?;
             adopts = taken;
             submitted

@@ -2,9 +2,8 @@
 //! with the rights that are shipped for people, and those to edit what is stamped.
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
-use kube::api::{Api, DynamicObject, Patch, PatchParams};
-use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
+use test_support::stage::Tenant;
 use test_support::{Stage, eventually};
 
 use crate::stage::{DELIVERABLE, NOTHING, PATIENCE, open, sunk};
@@ -13,89 +12,22 @@ use crate::validation::{
     runs, staging, test, until_told, written,
 };
 
-/// The ClusterRole that is shipped for people who may edit a namespace.
-const SHIPPED: &str = "cartographer-user-admin";
-
 const RECORD: &str = "carto.run/environment";
 
-/// Somebody who may edit the namespace, and no more.
-struct Tenant {
-    client: kube::Client,
-    user: String,
-    namespace: String,
-}
-
-impl Tenant {
-    async fn of(stage: &Stage) -> Self {
-        let namespace = stage.namespace.clone();
-        let user = format!("tenant-{namespace}");
-        let rules = shipped_rules();
-        stage
-            .apply(&format!(
-                r"
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {{name: tenant}}
-rules:
-  - {{apiGroups: [test.run], resources: [tests], verbs: [get, list, watch, create, update, patch, delete]}}
-  - {{apiGroups: [''], resources: [configmaps], verbs: [get, list, watch, create, update, patch, delete]}}
-{rules}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {{name: tenant}}
-roleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, name: tenant}}
-subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {user}}}]
-"
-            ))
-            .await;
-        for right in ["patch tests.test.run", "patch deliverables.carto.run"] {
-            let right = format!("{right} in {namespace}");
-            stage.plane.until_it_may(&user, &right).await;
-        }
-        Self {
-            client: stage.plane.client_as_user(&user, &[]).unwrap(),
-            user,
-            namespace,
-        }
-    }
-
-    async fn patch(&self, kind: (&str, &str), name: &str, patch: Value) -> kube::Result<()> {
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(kind.0, "v1alpha1", kind.1));
-        let api: Api<DynamicObject> =
-            Api::namespaced_with(self.client.clone(), &self.namespace, &resource);
-        let patched = api
-            .patch(name, &PatchParams::default(), &Patch::Merge(patch))
-            .await;
-        patched.map(|_| ())
-    }
-
-    /// Writes what the environment's object says of itself, or takes it out.
-    async fn says(&self, text: Option<String>) {
-        let patch = json!({"metadata": {"annotations": {RECORD: text}}});
-        let tests = ("test.run", "Test");
-        self.patch(tests, "app-environment", patch).await.unwrap();
-    }
-}
-
-/// As in `deploy/install.yaml`, without what a Role cannot have.
-fn shipped_rules() -> String {
-    let manifest = include_str!("../../../deploy/install.yaml");
-    let role = manifest
-        .split("---")
-        .find(|document| document.contains(&format!("name: {SHIPPED}\n")))
+/// The tenant writes what the environment's object says of itself, or takes it out.
+async fn says(tenant: &Tenant, text: Option<String>) {
+    let patch = json!({"metadata": {"annotations": {RECORD: text}}});
+    tenant
+        .patch("test.run/v1alpha1", "Test", "app-environment", patch)
+        .await
         .unwrap();
-    let (_, rules) = role.split_once("rules:\n").unwrap();
-    assert!(rules.contains("deliverables"), "{rules}");
-    rules.to_owned()
 }
 
-/// A revision is under test.
 async fn under_test() -> (Stage, Tenant, String) {
     let stage = open().await;
     stage.apply(&staging(INTEGRATION)).await;
     stage.apply(DELIVERABLE).await;
-    let tenant = Tenant::of(&stage).await;
+    let tenant = stage.tenant().await;
     deploy(&stage, "main").await;
     let first = run(&stage, 1).await;
     until_told(&stage, "main@1 <-: Running Pending").await;
@@ -173,7 +105,7 @@ async fn another_revision_that_an_annotation_names_is_neither_validated_nor_prom
     let (stage, tenant, first) = under_test().await;
     let before = said(&stage).await;
     let evil = json!({"revision": "EVIL", "url": "http://evil"});
-    tenant.says(forged(&stage, evil).await).await;
+    says(&tenant, forged(&stage, evil).await).await;
     // What is rendered is what is under test, so that it is put back.
     eventually("the record is put back", PATIENCE, async || {
         let seen = said(&stage).await;
@@ -190,7 +122,7 @@ async fn another_revision_that_an_annotation_names_is_neither_validated_nor_prom
 async fn another_revision_that_an_annotation_names_is_not_promoted_while_one_waits() {
     let (stage, tenant, first) = with_one_waiting().await;
     let evil = json!({"revision": "EVIL", "url": "http://evil"});
-    tenant.says(forged(&stage, evil).await).await;
+    says(&tenant, forged(&stage, evil).await).await;
     disregarded(&stage).await;
     until_told(&stage, "main@1 <v2: Running Pending").await;
     goes_on_with_main(&stage, &first, "v2").await;
@@ -199,7 +131,7 @@ async fn another_revision_that_an_annotation_names_is_not_promoted_while_one_wai
 #[tokio::test]
 async fn an_environment_whose_record_is_removed_stays_locked() {
     let (stage, tenant, first) = with_one_waiting().await;
-    tenant.says(None).await;
+    says(&tenant, None).await;
     disregarded(&stage).await;
     until_told(&stage, "main@1 <v2: Running Pending").await;
     goes_on_with_main(&stage, &first, "v2").await;
@@ -208,7 +140,7 @@ async fn an_environment_whose_record_is_removed_stays_locked() {
 #[tokio::test]
 async fn a_record_that_cannot_be_read_keeps_nothing_and_frees_nothing() {
     let (stage, tenant, first) = with_one_waiting().await;
-    tenant.says(Some("{".to_owned())).await;
+    says(&tenant, Some("{".to_owned())).await;
     disregarded(&stage).await;
     goes_on_with_main(&stage, &first, "v2").await;
 }
@@ -216,9 +148,8 @@ async fn a_record_that_cannot_be_read_keeps_nothing_and_frees_nothing() {
 #[tokio::test]
 async fn a_number_beyond_all_numbers_does_not_keep_the_status_from_being_written() {
     let (stage, tenant, first) = with_one_waiting().await;
-    tenant
-        .says(forged(&stage, json!({"arrival": u64::MAX})).await)
-        .await;
+    let highest = forged(&stage, json!({"arrival": u64::MAX})).await;
+    says(&tenant, highest).await;
     disregarded(&stage).await;
     push(&stage, "v3").await;
     until_told(&stage, "main@1 <v3: Running Pending").await;
@@ -229,7 +160,7 @@ async fn a_number_beyond_all_numbers_does_not_keep_the_status_from_being_written
 async fn a_start_long_ago_releases_nothing() {
     let (stage, tenant, first) = with_one_waiting().await;
     let long_ago = json!({"started": "1970-01-01T00:00:00Z"});
-    tenant.says(forged(&stage, long_ago).await).await;
+    says(&tenant, forged(&stage, long_ago).await).await;
     disregarded(&stage).await;
     until_told(&stage, "main@1 <v2: Running Pending").await;
     assert_eq!(generation(&written(&stage, "main").await), 1);
@@ -242,7 +173,7 @@ async fn what_a_tenant_wrote_while_nobody_was_there_is_not_believed() {
     let (mut stage, tenant, first) = with_one_waiting().await;
     stage.kill_controller();
     let evil = json!({"revision": "EVIL", "url": "http://evil", "arrival": 7});
-    tenant.says(forged(&stage, evil).await).await;
+    says(&tenant, forged(&stage, evil).await).await;
     stage.start_controller();
     disregarded(&stage).await;
     goes_on_with_main(&stage, &first, "v2").await;
@@ -252,13 +183,13 @@ async fn what_a_tenant_wrote_while_nobody_was_there_is_not_believed() {
 #[tokio::test]
 async fn a_tenant_may_not_write_the_status_that_decides() {
     let stage = open().await;
-    let tenant = Tenant::of(&stage).await;
+    let tenant = stage.tenant().await;
     for verb in ["patch", "update"] {
         let right = format!(
             "{verb} deliverables.carto.run/status in {}",
             stage.namespace
         );
-        assert!(!stage.plane.may(&tenant.user, &right).await.unwrap());
+        assert!(!stage.plane.may(tenant.user(), &right).await.unwrap());
     }
     stage.apply(&staging(INTEGRATION)).await;
     stage.apply(DELIVERABLE).await;
@@ -266,8 +197,10 @@ async fn a_tenant_may_not_write_the_status_that_decides() {
     let before = until_told(&stage, "main@1 <-: Running Pending").await;
     // By the main resource, what is written of it is dropped.
     let freed = json!({"status": {"environments": null}, "metadata": {"annotations": {"a": "b"}}});
-    let owners = ("carto.run", "Deliverable");
-    tenant.patch(owners, "app", freed).await.unwrap();
+    tenant
+        .patch("carto.run/v1alpha1", "Deliverable", "app", freed)
+        .await
+        .unwrap();
     let after = stage.owner("app").await;
     assert_eq!(after["metadata"]["annotations"]["a"], "b");
     assert_eq!(

@@ -527,7 +527,8 @@ async fn of_two_processes_one_writes_the_environment_and_the_other_looks_again()
 async fn an_object_that_was_there_before_is_looked_at_before_it_becomes_the_environment() {
     let mut stage = set().await;
     stage.apply(&staging(INTEGRATION)).await;
-    let before = json!({"apiVersion": "test.run/v1alpha1", "kind": "Test", "metadata": {"name": "app-environment"},
+    let adopt = json!({"carto.run/adopt": "true"});
+    let before = json!({"apiVersion": "test.run/v1alpha1", "kind": "Test", "metadata": {"name": "app-environment", "annotations": adopt},
         "spec": {"value": {"rev": "older", "kept": true}}});
     stage.create_as("somebody", before).await;
     stage.apply(DELIVERABLE).await;

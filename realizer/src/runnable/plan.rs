@@ -9,7 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::attempt::{Attempts, backoff};
 use super::{RunTemplate, Runnable, history};
-use crate::{Observed, Removal, RemovalReason, family_members, runs};
+use crate::{Observed, Position, Removal, RemovalReason, family_members, runs};
 
 /// A held run is looked at again after this time, should no event come: its kind may be one that cannot be watched.
 pub(super) const HELD_LOOK: Duration = Duration::from_secs(30);
@@ -21,8 +21,8 @@ pub(super) enum Plan {
     Submit {
         /// Which attempt.
         number: u32,
-        /// Its position among the runs.
-        sequence: u64,
+        /// Where it stands among the runs.
+        position: Position,
     },
     /// The newest run has ended and is gone; there is nothing to do.
     Rest,
@@ -61,7 +61,10 @@ impl<'s> Situation<'s> {
             Some((run, _)) if run.live.is_none() => Plan::Rest,
             Some((run, number)) => Plan::Submit {
                 number,
-                sequence: run.sequence,
+                position: Position {
+                    sequence: run.sequence,
+                    is_there: true,
+                },
             },
             None => self.start(1),
         }
@@ -167,13 +170,14 @@ impl<'s> Situation<'s> {
     }
 
     fn start(&self, number: u32) -> Plan {
-        let sequence = self.next_position(self.attempts.digest(number));
+        let sequence = self.next_sequence(self.attempts.digest(number));
+        let position = Position::to_be_made(sequence);
         if self.runnable.concurrency == Concurrency::Allow {
-            return Plan::Submit { number, sequence };
+            return Plan::Submit { number, position };
         }
         let going: Vec<String> = self.going().map(name).collect();
         if going.is_empty() {
-            Plan::Submit { number, sequence }
+            Plan::Submit { number, position }
         } else {
             Plan::Hold(going)
         }
@@ -181,7 +185,7 @@ impl<'s> Situation<'s> {
 
     /// Behind all others. Only a run that vanished before its end is made again where it was: if it has just lost its labels,
     /// it is found by its name.
-    fn next_position(&self, digest: &str) -> u64 {
+    fn next_sequence(&self, digest: &str) -> u64 {
         let found = self.known().map(|run| run.sequence).max().unwrap_or(0);
         let newest_gone = self.gone().max_by_key(|(sequence, _)| *sequence);
         match newest_gone.filter(|(sequence, _)| *sequence > found) {

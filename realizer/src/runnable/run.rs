@@ -51,7 +51,7 @@ pub type Selected = Result<Option<Value>, SelectError>;
 ///         Step::Submit(submission) => {
 ///             assert_eq!(submission.object["spec"]["revision"], "abc");
 ///             let submitted = Observed {
-///                 sequence: submission.told.sequence,
+///                 sequence: submission.told.position.sequence,
 ///                 digest: Some(submission.digest),
 ///                 ..Observed::of(submission.object)
 ///             };
@@ -243,10 +243,10 @@ impl<'a> Run<'a> {
         let attempts = Attempts::of(&rendering, self.runnable.rerun.as_deref());
         let situation = self.situation(&attempts, &runs);
         match situation.plan() {
-            Plan::Submit { number, sequence } => State::Asked(Step::Submit(Submission {
+            Plan::Submit { number, position } => State::Asked(Step::Submit(Submission {
                 digest: attempts.digest(number).to_owned(),
                 told: Told {
-                    sequence,
+                    position,
                     ..submission.told
                 },
                 // Another attempt at the same is not caused by a status of ours.

@@ -301,13 +301,15 @@ impl Cluster {
     }
 
     fn submit_member(&mut self, submission: &Submission, now: Timestamp) -> (Observation, Write) {
-        let sequence = submission.told.sequence;
+        let sequence = submission.told.position.sequence;
         let family = self.family(&submission.family);
         let there = family.into_iter().find(|member| {
             let digest = &member.object["metadata"]["annotations"]["digest"];
             member.sequence == sequence && *digest == submission.digest
         });
-        let (submitted, write) = if let Some(there) = there { (there, Write::Unchanged) } else {
+        let (submitted, write) = if let Some(there) = there {
+            (there, Write::Unchanged)
+        } else {
             let mut object = stored(&submission.object, &submission.digest, &now);
             let prefix = object["metadata"]["generateName"]
                 .as_str()

@@ -114,7 +114,7 @@ impl Stage {
             return Observation::Failed(failure.clone());
         }
         let told = |run: &&Observed| {
-            let is_position = run.sequence == submission.told.sequence;
+            let is_position = run.sequence == submission.told.position.sequence;
             !run.terminating && is_position && run.digest.as_ref() == Some(&submission.digest)
         };
         let newest = self.runs.iter().find(told);
@@ -137,7 +137,7 @@ impl Stage {
         object["metadata"]["creationTimestamp"] = json!(self.now.to_string());
         let created = Observed {
             qualified_resource: Some("taskruns.tekton.dev".to_owned()),
-            sequence: submission.told.sequence,
+            sequence: submission.told.position.sequence,
             digest: Some(submission.digest.clone()),
             ..Observed::of(object)
         };

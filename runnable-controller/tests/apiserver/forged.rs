@@ -2,31 +2,11 @@
 
 use serde_json::{Value, json};
 use test_support::eventually;
-use test_support::stage::{History, NOTHING, PATIENCE};
+use test_support::stage::{History, NOTHING, PATIENCE, forged_copy};
 
 use crate::stage::{end, open, outputs, revision, runs};
 
 const TESTS: &str = "test.run/v1alpha1";
-
-/// Somebody else's copy of a run, with what he would like to be believed.
-fn copy_of(run: &Value, name: &str) -> Value {
-    let mut copy = run.clone();
-    for field in [
-        "managedFields",
-        "resourceVersion",
-        "uid",
-        "creationTimestamp",
-        "generation",
-    ] {
-        copy["metadata"].as_object_mut().unwrap().remove(field);
-    }
-    copy.as_object_mut().unwrap().remove("status");
-    copy["metadata"]["name"] = json!(name);
-    copy["metadata"]["annotations"]["carto.run/submission"] = json!("999999");
-    copy["metadata"]["annotations"]["carto.run/owner-generation"] = json!("999999");
-    copy["spec"]["value"]["revision"] = json!("forged");
-    copy
-}
 
 #[tokio::test]
 async fn a_run_that_a_tenant_makes_replaces_none_that_is_due() {
@@ -37,7 +17,9 @@ async fn a_run_that_a_tenant_makes_replaces_none_that_is_due() {
     outputs(&stage, json!({"result": "one"})).await;
     stage.settle("app").await;
     let run = stage.tests().await.remove(0);
-    tenant.create(copy_of(&run, "forged")).await.unwrap();
+    let mut forged = forged_copy(&run, "forged");
+    forged["spec"]["value"]["revision"] = json!("forged");
+    tenant.create(forged).await.unwrap();
     // He cannot write its status; whoever reports on runs in his place could.
     end(&stage, "forged", "True", "forged").await;
     stage.reconcile("app").await;

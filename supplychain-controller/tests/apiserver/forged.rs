@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 use test_support::eventually;
-use test_support::stage::Tenant;
+use test_support::stage::{Tenant, forged_copy};
 
 use crate::immutable::{WORKLOAD, branch, instant, runs_up_to};
 use crate::stage::{NOTHING, PATIENCE, Stage, condition, step};
@@ -169,21 +169,8 @@ async fn managed_fields_that_are_rewritten_hide_nothing_not_even_from_the_next_p
 
 /// Somebody else's copy of a member, with what he would like to be believed.
 fn copy_of(run: &Value, name: &str, namespace: &str) -> Value {
-    let mut copy = run.clone();
-    for field in [
-        "managedFields",
-        "resourceVersion",
-        "uid",
-        "creationTimestamp",
-        "generation",
-    ] {
-        copy["metadata"].as_object_mut().unwrap().remove(field);
-    }
-    copy.as_object_mut().unwrap().remove("status");
-    copy["metadata"]["name"] = json!(name);
+    let mut copy = forged_copy(run, name);
     copy["metadata"]["namespace"] = json!(namespace);
-    copy["metadata"]["annotations"]["carto.run/submission"] = json!("999999");
-    copy["metadata"]["annotations"]["carto.run/owner-generation"] = json!("999999");
     copy["spec"]["value"]["branch"] = json!("evil");
     copy
 }

@@ -149,7 +149,7 @@ spec:
 async fn a_job_that_its_ttl_deletes_is_not_run_again() {
     let plane = ControlPlane::builder()
         .audit()
-        .controller_manager(true)
+        .jobs()
         .start()
         .await
         .unwrap();

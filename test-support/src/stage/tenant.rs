@@ -7,7 +7,7 @@
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::Stage;
 
@@ -57,6 +57,7 @@ subjects: [{{apiGroup: rbac.authorization.k8s.io, kind: User, name: {user}}}]
             "patch tests.test.run",
             "create configmaps",
             "patch workloads.carto.run",
+            "patch deliverables.carto.run",
         ] {
             self.plane
                 .until_it_may(&user, &format!("{right} in {namespace}"))
@@ -80,6 +81,27 @@ fn shipped_rules() -> String {
     let (_, rules) = role.split_once("rules:\n").unwrap();
     assert!(rules.contains("workloads"), "{rules}");
     rules.to_owned()
+}
+
+/// Somebody else's copy of a stamped object, which says of itself that it is the newest there will ever be.
+#[must_use]
+pub fn forged_copy(object: &Value, name: &str) -> Value {
+    let mut copy = object.clone();
+    let metadata = copy["metadata"].as_object_mut().unwrap();
+    for field in [
+        "managedFields",
+        "resourceVersion",
+        "uid",
+        "creationTimestamp",
+        "generation",
+    ] {
+        metadata.remove(field);
+    }
+    copy.as_object_mut().unwrap().remove("status");
+    copy["metadata"]["name"] = json!(name);
+    copy["metadata"]["annotations"]["carto.run/submission"] = json!("999999");
+    copy["metadata"]["annotations"]["carto.run/owner-generation"] = json!("999999");
+    copy
 }
 
 impl Tenant {
