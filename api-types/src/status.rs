@@ -225,7 +225,7 @@ pub struct EnvironmentStatus {
     /// `deployed` no validation of it begins, and nothing is handed on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arriving: Option<DeployedRevision>,
-    /// Keyed digest of an annotation `carto.run/environment` that the object carries and that is neither that of `deployed`
+    /// Digest of an annotation `carto.run/environment` that the object carries and that is neither that of `deployed`
     /// nor that of `arriving`. Somebody else wrote it; it is disregarded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disregarded: Option<String>,
@@ -250,8 +250,8 @@ pub struct DeployedRevision {
     pub arrival: u64,
     /// When it was put into the environment; whole seconds.
     pub since: Time,
-    /// What annotation `carto.run/environment` of the object says of it, word for word; a keyed digest of that if the
-    /// revision comes from a Secret. Absent in a status of a former version, and with `unproven`.
+    /// What annotation `carto.run/environment` of the object says of it, word for word; sealed if the revision comes
+    /// from a Secret. Absent in a status of a former version, and with `unproven`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub record: Option<String>,
     /// Status was lost, and only the object itself says that this is in it. It is kept until the validations that run have

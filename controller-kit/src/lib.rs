@@ -28,6 +28,7 @@ pub mod refusals;
 pub mod scheduler;
 pub mod shutdown;
 pub mod stamped;
+pub mod status_key;
 pub mod submit;
 pub mod telemetry;
 pub mod tokens;

@@ -16,7 +16,7 @@ use crate::probes::{ProbePorts, Readiness, serve};
 use crate::scheduler::Terms;
 use crate::shutdown::Tasks;
 use crate::wiring::{Environment, Wired, wall_clock};
-use crate::{kubeconfig, telemetry, webhook};
+use crate::{kubeconfig, status_key, telemetry, webhook};
 
 /// What is left for the release of the Lease and the last events when work has used up all of `--shutdown-seconds`:
 /// with the default, all fits into the 30 s that a pod is given.
@@ -90,8 +90,10 @@ async fn run(program: &Program, common: &CommonArgs, wire: Wire) -> anyhow::Resu
     let server = config.cluster_url.to_string();
     let cluster = Cluster::connect(config, metrics.clone())
         .context("failed to set up the connection to the API server")?;
+    let status_keys = status_key::keep(&common.serve, &cluster, &tasks).await;
     let environment = Environment {
         cluster: &cluster,
+        status_keys: &status_keys,
         metrics: &metrics,
         tasks: &tasks,
         ytt: &common.ytt,

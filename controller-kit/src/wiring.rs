@@ -22,6 +22,7 @@ use crate::reflect::{Change, Entry, Events, Reflector, Watched, follow_changes};
 use crate::scheduler::{Next, OwnerKey, Scheduler, SchedulerConfig, Terms};
 use crate::shutdown::Tasks;
 use crate::stamped::{ObjectKey, StampedWatches, WatchSettings};
+use crate::status_key::StatusKeys;
 use crate::submit::Submitter;
 use crate::tokens::{TokenCache, TokenSources};
 use crate::ytt::{MemoryLimit, Ytt};
@@ -55,6 +56,8 @@ pub struct Environment<'e> {
     pub ytt: &'e Path,
     /// The memory that each ytt process may take.
     pub ytt_memory: MemoryLimit,
+    /// The key for digests of secret values.
+    pub status_keys: &'e StatusKeys,
 }
 
 /// A queue and what is done with its keys.
@@ -191,6 +194,7 @@ pub fn shell(settings: Settings, environment: Environment<'_>) -> Arc<OwnerShell
         pending: Pending::default(),
         settling: Settling::default(),
         scopes: Scopes::default(),
+        status_keys: environment.status_keys.clone(),
     })
 }
 
@@ -331,6 +335,26 @@ pub fn follow_owners(shell: &Arc<OwnerShell>, environment: Environment<'_>, sync
     );
     follow_rights(shell, environment);
     follow_definitions(shell, environment);
+    tasks.spawn(
+        "status-key-changes",
+        follow_status_key(shell.clone(), tasks.token().clone()),
+    );
+}
+
+/// Another key gives each secret value another digest.
+async fn follow_status_key(shell: Arc<OwnerShell>, shutdown: CancellationToken) {
+    let mut keys = shell.status_keys.clone();
+    let follow = async {
+        keys.known().await;
+        let mut key = keys.now();
+        while keys.replaced(&mut key).await {
+            shell.wake_everyone();
+        }
+    };
+    tokio::select! {
+        () = shutdown.cancelled() => {}
+        () = follow => {}
+    }
 }
 
 fn follow_rights(shell: &Arc<OwnerShell>, environment: Environment<'_>) {
@@ -422,7 +446,10 @@ impl Wired {
         tokio::select! {
             // A process that was never synced is to end all the same.
             () = terms.shutdown.cancelled() => return,
-            () = self.synced.wait() => {}
+            () = async {
+                self.synced.wait().await;
+                self.shell.status_keys.known().await;
+            } => {}
         }
         let work = self.queues.iter().map(|queue| self.work(queue, terms));
         tokio::join!(futures::future::join_all(work), self.sweep(&terms.shutdown));

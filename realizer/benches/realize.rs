@@ -79,7 +79,8 @@ fn walk(
     known: &[KnownObject],
 ) -> Outcome {
     let now = jiff::Timestamp::UNIX_EPOCH;
-    let mut realization = Realization::new(owner, blueprint, templates, now);
+    let mut realization =
+        Realization::new(owner, blueprint, templates, now, realizer::StatusKey::NONE);
     loop {
         match realization.next_step() {
             Step::Look(_) => realization.record_looked(Ok(Vec::new())),

@@ -12,11 +12,13 @@ use crate::environment::{self, Decision, Incoming, Known, Live, Present, Record,
 use crate::error::StepError;
 use crate::guarding::{Flow, Site, Stage, has_failed};
 use crate::outputs::{Output, ReadError};
-use crate::prepare::Asked;
+use crate::prepare::{Asked, Withheld};
 use crate::realization::Realization;
 use crate::runs::Due;
 use crate::step_end::StepEnd;
-use crate::{Lifecycle, Observation, Observed, Position, Step, Submission, Template, canonical};
+use crate::{
+    Lifecycle, Observation, Observed, Position, Step, Submission, Template, canonical, stamp,
+};
 
 /// Whoever keeps changing an environment between a look and the write after it is not answered for ever.
 const REFUSALS: u8 = 3;
@@ -61,7 +63,7 @@ impl Realization<'_> {
         let disregarded = self
             .known(step)
             .unless_deployed(said(&observed.object))
-            .filter(|_| record.seal.is_some());
+            .filter(|_| record.told.is_some());
         let site = Site {
             failed: has_failed(&end),
             disregarded,
@@ -89,7 +91,7 @@ impl Realization<'_> {
             validations: validations
                 .map(|validation| self.blueprint.steps[validation].name.as_str())
                 .collect(),
-            key: &self.owner.uid,
+            key: &self.key,
         }
     }
 
@@ -172,6 +174,18 @@ impl Realization<'_> {
                 });
                 self.end_step(step, &asked, end);
             }
+            Decision::Keyless => {
+                let template = asked.template;
+                let inputs = ResolvedInputs::of(&self.blueprint.steps[step], &self.outputs);
+                let withheld = Withheld {
+                    error: self.preparing_with(step, inputs).keyless(&template),
+                    wanted: stamp::reference(&wanted.object),
+                };
+                let found: Vec<Observed> =
+                    live.into_iter().map(|live| live.observed.clone()).collect();
+                self.stays(step, &template, &found);
+                self.withhold_step(step, template, Box::new(withheld));
+            }
             Decision::Disregard(digest) => {
                 let what = "somebody else wrote what its object says of the environment";
                 let end = StepEnd::Failed(self.awaits(step, what));
@@ -231,7 +245,8 @@ impl Realization<'_> {
         found: &[Observed],
         digest: &str,
     ) -> Position {
-        match self.runs(step, template, found).decide(digest) {
+        let taint = self.taint(step);
+        match self.runs(step, template, found, &taint).decide(digest) {
             Due::Submit(position) => position,
             Due::Ended(run) => Position::to_be_made(run.sequence.saturating_add(1)),
         }

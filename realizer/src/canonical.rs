@@ -20,10 +20,15 @@ pub(crate) fn digest_bytes(bytes: &[u8]) -> String {
     text(&Sha256::digest(bytes))
 }
 
-/// `sha256:<hex>` of the HMAC (RFC 2104) of bytes under a key.
+/// `sha256:<hex>` of the HMAC of bytes under a key.
 ///
 /// A plain digest of a short secret can be guessed; a keyed one only by who knows the key.
 pub(crate) fn keyed_digest(key: &[u8], bytes: &[u8]) -> String {
+    text(&hmac(key, &[bytes]))
+}
+
+/// The HMAC (RFC 2104) with SHA-256 of all parts, one after the other.
+pub(crate) fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     const BLOCK: usize = 64;
     let mut block = [0_u8; BLOCK];
     if key.len() > BLOCK {
@@ -31,16 +36,18 @@ pub(crate) fn keyed_digest(key: &[u8], bytes: &[u8]) -> String {
     } else {
         block[..key.len()].copy_from_slice(key);
     }
-    let inner = Sha256::new()
-        .chain_update(block.map(|byte| byte ^ 0x36))
-        .chain_update(bytes)
+    let inner = parts
+        .iter()
+        .fold(
+            Sha256::new().chain_update(block.map(|byte| byte ^ 0x36)),
+            Sha256::chain_update,
+        )
         .finalize();
-    text(
-        &Sha256::new()
-            .chain_update(block.map(|byte| byte ^ 0x5c))
-            .chain_update(inner)
-            .finalize(),
-    )
+    Sha256::new()
+        .chain_update(block.map(|byte| byte ^ 0x5c))
+        .chain_update(inner)
+        .finalize()
+        .into()
 }
 
 fn text(digest: &[u8]) -> String {

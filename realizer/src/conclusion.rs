@@ -12,6 +12,7 @@ use crate::entry::{Entry, EntryMaker};
 use crate::error::StepError;
 use crate::orphans::{BlueprintLabel, CurrentStep, Orphans, is_same};
 use crate::owner_status::{ENVIRONMENTS, OwnerStatus, stamped_ref};
+use crate::redaction::Taint;
 use crate::report::{self, Extras, Kept};
 use crate::step_end::{StepEnd, StepResult};
 use crate::survey::{Findings, Survey};
@@ -54,15 +55,21 @@ pub struct Conclusion<'a> {
     survey: Survey,
     /// What is missing to watch the kinds of some steps.
     unwatched: BTreeSet<String>,
+    /// What came from Secrets, of all steps.
+    taint: Taint,
 }
 
 impl<'a> Conclusion<'a> {
     pub(crate) fn of(realization: Realization<'a>, known: &[KnownObject]) -> Self {
+        let taints: Vec<Taint> = (0..realization.blueprint.steps.len())
+            .map(|step| realization.taint(step))
+            .collect();
         let Realization {
             owner,
             blueprint,
             templates,
             now,
+            key,
             results,
             flows,
             sites,
@@ -105,7 +112,8 @@ impl<'a> Conclusion<'a> {
                     step,
                     previous,
                     is_of_another_blueprint,
-                    owner_uid: &owner.uid,
+                    taint: &taints[index],
+                    key: &key,
                     now: &now,
                 }
                 .make(result);
@@ -155,6 +163,7 @@ impl<'a> Conclusion<'a> {
             made_run,
             survey,
             unwatched: BTreeSet::new(),
+            taint: taints.iter().fold(Taint::NONE, Taint::and),
         }
     }
 
@@ -174,6 +183,10 @@ impl<'a> Conclusion<'a> {
 
     /// The outcome, given the deletions that failed (NotFound is no failure) and why.
     pub fn report(self, failed: &[(Removal, String)]) -> Outcome {
+        let scrubbed = |(removal, cause): &(Removal, String)| {
+            (removal.clone(), self.taint.scrub(cause.as_str()))
+        };
+        let failed: &[(Removal, String)] = &failed.iter().map(scrubbed).collect::<Vec<_>>();
         let conditions = self.conditions(failed);
         let unwatched = report::unwatched_event(&self.owner.status.conditions, &conditions);
         let status = OwnerStatus {
@@ -209,6 +222,10 @@ impl<'a> Conclusion<'a> {
         events.extend(self.survey.events);
         events.extend(unwatched);
         events.extend(removal_events(&self.removals, failed, &self.owner.status));
+        for event in &mut events {
+            // Names of objects, above all: a template may have put anything into them.
+            event.message = self.taint.scrub(std::mem::take(&mut event.message));
+        }
         Outcome {
             again: [self.survey.again, slowly].into_iter().flatten().min(),
             write_now,

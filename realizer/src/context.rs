@@ -9,6 +9,7 @@ use crate::interpolate::Compiled;
 use crate::jsonpath::Root;
 use crate::numbers;
 use crate::outputs::{Output, OutputValues};
+use crate::redaction::Taint;
 use crate::stamp::WantedLabels;
 use crate::typed_view::Views;
 
@@ -53,13 +54,10 @@ impl<'o> ResolvedInputs<'o> {
             .last()
     }
 
-    /// Values that must not be shown.
-    pub(crate) fn secrets(&self) -> impl Iterator<Item = &'o Value> {
-        self.resolved
-            .iter()
-            .filter(|(_, output)| output.secret)
-            .flat_map(|(_, output)| output.named())
-            .map(|(_, value)| value)
+    /// What came from Secrets: nothing that is said of the step may hold it.
+    pub(crate) fn taint(&self) -> Taint {
+        let taints = self.resolved.iter().map(|(_, output)| &output.taint);
+        taints.fold(Taint::NONE, Taint::and)
     }
 
     /// The input of this slot if only one local name is declared. Upstream counts the names that are resolved, so with two

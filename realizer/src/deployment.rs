@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::field_path::{FieldPath, PathProblem};
 use crate::go_format;
-use crate::redaction::REDACTED;
+use crate::redaction::{REDACTED, Veil};
 
 /// The rules of a deployment template with their paths parsed. Neither given: done at once.
 #[derive(Clone, Debug)]
@@ -66,31 +66,31 @@ impl Readiness {
         !self.matches.is_empty() || self.completion.is_some()
     }
 
-    /// Whether the object is done. With `secret`, messages show no values.
-    pub(crate) fn check(&self, object: &Value, secret: bool) -> Result<(), NotDone> {
-        self.check_matches(object, secret)?;
+    /// Whether the object is done. Messages show no values under the veil.
+    pub(crate) fn check(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
+        self.check_matches(object, veil)?;
         self.completion.as_ref().map_or(Ok(()), |completion| {
             completion.check_generation(object)?;
-            completion.check(object, secret)
+            completion.check(object, veil)
         })
     }
 
     /// As [`Readiness::check`], for an object that is never changed: there is only one generation of it, so that one that
     /// does not say which it has observed is not waited for.
-    pub(crate) fn check_run(&self, object: &Value, secret: bool) -> Result<(), NotDone> {
-        self.check_matches(object, secret)?;
+    pub(crate) fn check_run(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
+        self.check_matches(object, veil)?;
         self.completion.as_ref().map_or(Ok(()), |completion| {
             if completion.observed_generation.read(object).is_ok() {
                 completion.check_generation(object)?;
             }
-            completion.check(object, secret)
+            completion.check(object, veil)
         })
     }
 
-    fn check_matches(&self, object: &Value, secret: bool) -> Result<(), NotDone> {
+    fn check_matches(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
         self.matches
             .iter()
-            .try_for_each(|pair| pair.check(object, secret))
+            .try_for_each(|pair| pair.check(object, veil))
     }
 
     pub(crate) fn paths(&self) -> Vec<&FieldPath> {
@@ -120,13 +120,13 @@ impl PathPair {
     }
 
     /// Compares deeply: comparing two maps or lists killed the Go controller.
-    fn check(&self, object: &Value, secret: bool) -> Result<(), NotDone> {
+    fn check(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
         let side = |name: &str, path: &FieldPath| {
             path.read(object).map_err(|problem| {
                 NotDone::Condition(format!(
                     "could not find value on {name} [{}]: {}",
                     path.text(),
-                    shown_problem(&problem, secret)
+                    shown_problem(&problem, veil.hides_all())
                 ))
             })
         };
@@ -135,12 +135,13 @@ impl PathPair {
         if input == output {
             return Ok(());
         }
+        let hidden = veil.hides([&input, &output]);
         Err(NotDone::Condition(format!(
             "input [{}] and output [{}] do not match: {} != {}",
             self.input.text(),
             self.output.text(),
-            shown(&input, secret),
-            shown(&output, secret)
+            shown(&input, hidden),
+            shown(&output, hidden)
         )))
     }
 }
@@ -155,11 +156,11 @@ impl Completion {
         }
     }
 
-    fn check(&self, object: &Value, secret: bool) -> Result<(), NotDone> {
+    fn check(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
         if let Some(failed) = &self.failed {
             failed.check_failed(object)?;
         }
-        self.succeeded.check_succeeded(object, secret)
+        self.succeeded.check_succeeded(object, veil)
     }
 
     fn check_generation(&self, object: &Value) -> Result<(), NotDone> {
@@ -213,12 +214,12 @@ impl Expected {
         }
     }
 
-    fn check_succeeded(&self, object: &Value, secret: bool) -> Result<(), NotDone> {
+    fn check_succeeded(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
         let path = self.path.text();
         let value = self.path.read(object).map_err(|problem| {
             NotDone::Condition(format!(
                 "failed to evaluate succeededCondition.Key [{path}]: {}",
-                shown_problem(&problem, secret)
+                shown_problem(&problem, veil.hides_all())
             ))
         })?;
         if value.as_str() == Some(&self.value) {
@@ -226,7 +227,7 @@ impl Expected {
         }
         Err(NotDone::Condition(format!(
             "deployment success condition [{path}] was: {}, expected: {}",
-            shown(&value, secret),
+            shown(&value, veil.hides_all()),
             self.value
         )))
     }

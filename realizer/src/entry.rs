@@ -2,7 +2,8 @@
 
 use api_types::event::EventReason;
 use api_types::{
-    Condition, ConditionStatus, ConditionType, InputStatus, Reason, ResourceStatus, TemplateRef,
+    Condition, ConditionStatus, ConditionType, InputStatus, OutputStatus, Reason, ResourceStatus,
+    TemplateRef,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -14,8 +15,9 @@ use crate::family_members::object_ref;
 use crate::health::{Health, Subject};
 use crate::outputs::Output;
 use crate::owner_status::stamped_ref;
+use crate::redaction::{REDACTED, Taint};
 use crate::step_end::{StepEnd, StepResult, Submitted};
-use crate::{OwnerEvent, Template, Write};
+use crate::{OwnerEvent, StatusKey, Template, Write};
 
 /// What a new entry is made of.
 pub(crate) struct EntryMaker<'r> {
@@ -24,7 +26,9 @@ pub(crate) struct EntryMaker<'r> {
     pub(crate) previous: Option<&'r ResourceStatus>,
     /// Whether that entry speaks of another blueprint, to which the owner belonged before.
     pub(crate) is_of_another_blueprint: bool,
-    pub(crate) owner_uid: &'r str,
+    /// What of the inputs came from Secrets.
+    pub(crate) taint: &'r Taint,
+    pub(crate) key: &'r StatusKey,
     pub(crate) now: &'r Time,
 }
 
@@ -53,7 +57,7 @@ impl EntryMaker<'_> {
 
     fn submitted(&self, template: Option<&Template>, submitted: &Submitted) -> Entry {
         let outputs = match &submitted.output {
-            Ok(output) => output.statuses(self.previous_outputs(), self.owner_uid, self.now),
+            Ok(output) => output.statuses(self.previous_outputs(), self.key, self.now),
             Err(_) => Vec::new(),
         };
         let object = object_ref(&submitted.observed);
@@ -76,7 +80,7 @@ impl EntryMaker<'_> {
         let mut entry = self.entry(status, Some(healthy), submitted.output.as_ref().err());
         entry.is_settled = true;
 
-        let shown = events::shown(&object);
+        let shown = events::shown(&object).map(|shown| self.taint.scrub(shown));
         let mut told = Vec::new();
         if let Some(shown) = &shown {
             match submitted.write {
@@ -109,7 +113,7 @@ impl EntryMaker<'_> {
 
     /// Built anew each time: upstream copies the first one, so that its outputs freeze (spec 2.5).
     fn passed_through(&self, output: &Output) -> Entry {
-        let outputs = output.statuses(self.previous_outputs(), self.owner_uid, self.now);
+        let outputs = output.statuses(self.previous_outputs(), self.key, self.now);
         let mut entry = self.entry(
             ResourceStatus {
                 outputs,
@@ -138,6 +142,10 @@ impl EntryMaker<'_> {
                 // A step of another blueprint has a family of its own, and does not hand on what this one came to.
                 status.runs.clear();
             }
+            status
+                .outputs
+                .iter_mut()
+                .for_each(|output| self.hide(output));
             return self.entry(status, healthy, Some(error));
         }
         let healthy = template.map(|template| {
@@ -153,6 +161,14 @@ impl EntryMaker<'_> {
             ..self.bare()
         };
         self.entry(status, healthy, Some(error))
+    }
+
+    /// An output that was told before its step knew what is secret.
+    fn hide(&self, output: &mut OutputStatus) {
+        if self.taint.scrub(output.preview.as_str()) != output.preview {
+            REDACTED.clone_into(&mut output.preview);
+            output.digest.clear();
+        }
     }
 
     /// Adds the conditions, and a warning if the failure is news and somebody has to act.

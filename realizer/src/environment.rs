@@ -16,6 +16,7 @@
 //! disregarded from then on.
 
 mod known;
+mod sealed;
 
 use api_types::labels;
 use jiff::Timestamp;
@@ -24,8 +25,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::outputs::{Output, OutputValues};
-use crate::redaction::REDACTED;
-use crate::{Observed, Precondition, Submission, canonical, go_format};
+use crate::redaction::{REDACTED, Taint};
+use crate::{Observed, Precondition, StatusKey, Submission, go_format};
 
 pub(crate) use known::{Known, Present};
 
@@ -58,10 +59,12 @@ pub(crate) struct Record {
     pub(crate) text: String,
     /// Since when it is in the environment, by status. Time limits count from here.
     pub(crate) since: Time,
-    /// What status says of it; none when status has nothing to compare with.
-    pub(crate) seal: Option<String>,
+    /// Its text as status has it; none when status has nothing to compare with.
+    pub(crate) told: Option<String>,
     /// Whether this is what we wrote. Otherwise it is not handed on, and no validation of it begins.
     pub(crate) proven: bool,
+    /// What of it came from Secrets. Kept, because to search for it takes preparation.
+    taint: Taint,
 }
 
 /// Where the annotation is, for what is kept of watched objects.
@@ -81,39 +84,34 @@ pub(crate) fn said(object: &Value) -> Option<&str> {
 }
 
 impl Arrival {
-    fn read(text: &str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+    /// None if it is no arrival, or one that was sealed with another key.
+    fn read(text: &str, key: &StatusKey) -> Option<Self> {
+        sealed::read(text, key)
     }
 
     fn is_of(&self, rendered: &str, incoming: &Incoming) -> bool {
         self.rendered == rendered && self.has_values_of(incoming)
     }
 
+    fn taint(&self) -> Taint {
+        if self.secret {
+            Taint::of([&self.url, &self.revision])
+        } else {
+            Taint::NONE
+        }
+    }
+
     fn has_values_of(&self, incoming: &Incoming) -> bool {
         self.revision == incoming.revision && self.url == incoming.url
-    }
-
-    /// What status says of an arrival with this text, for comparing. The text itself; if it holds what must not be shown,
-    /// digests that nobody can guess from: of the values, and of the rendering.
-    fn seal(&self, text: &str, key: &str) -> String {
-        if !self.secret {
-            return text.to_owned();
-        }
-        let rendered = canonical::keyed_digest(key.as_bytes(), self.rendered.as_bytes());
-        format!("{} {rendered}", self.seal_of_values(key))
-    }
-
-    fn seal_of_values(&self, key: &str) -> String {
-        let values = canonical::digest(&json!([self.number, self.revision, self.url]));
-        canonical::keyed_digest(key.as_bytes(), values.as_bytes())
     }
 }
 
 impl Record {
     /// One that we write, or have verified.
-    pub(crate) fn proven(arrival: Arrival, text: String, since: Time, key: &str) -> Self {
+    fn proven(arrival: Arrival, text: String, since: Time) -> Self {
         Self {
-            seal: Some(arrival.seal(&text, key)),
+            told: Some(text.clone()),
+            taint: arrival.taint(),
             arrival,
             text,
             since,
@@ -121,20 +119,21 @@ impl Record {
         }
     }
 
-    fn new(arrival: Arrival, since: Time, key: &str) -> Self {
-        // Nothing in it can fail to serialise; the fallback keeps the function total.
-        let text = serde_json::to_string(&arrival).unwrap_or_default();
-        Self::proven(arrival, text, since, key)
+    /// None if it has to be sealed and there is no key.
+    fn new(arrival: Arrival, since: Time, key: &StatusKey) -> Option<Self> {
+        let text = sealed::write(&arrival, key)?;
+        Some(Self::proven(arrival, text, since))
     }
 
     /// What is in the environment, never what waits for it; as far as that is known.
     pub(crate) fn output(&self) -> Option<Output> {
+        let Arrival { url, revision, .. } = &self.arrival;
         let output = || Output {
             values: OutputValues::Source {
-                url: self.arrival.url.clone(),
-                revision: self.arrival.revision.clone(),
+                url: url.clone(),
+                revision: revision.clone(),
             },
-            secret: self.arrival.secret,
+            taint: self.taint.clone(),
         };
         (!self.text.is_empty()).then(output)
     }
@@ -148,19 +147,17 @@ impl Record {
     }
 
     /// This record, if it is that of the rendering, which makes it known for sure: submitting it compares the values.
-    fn verified(&self, rendered: &str, incoming: &Incoming, key: &str) -> Option<Self> {
-        if !self.text.is_empty() {
-            let arrival = Arrival {
-                secret: self.arrival.secret || incoming.secret,
-                ..self.arrival.clone()
-            };
-            return arrival
-                .is_of(rendered, incoming)
-                .then(|| Self::proven(arrival, self.text.clone(), self.since.clone(), key));
+    /// What stands in clear and must not, is sealed when it is written again.
+    fn verified(&self, rendered: &str, incoming: &Incoming, key: &StatusKey) -> Option<Self> {
+        let is_this = !self.text.is_empty() && self.arrival.is_of(rendered, incoming);
+        let arrival = Arrival {
+            secret: self.arrival.secret || incoming.secret,
+            ..is_this.then(|| self.arrival.clone())?
+        };
+        if arrival.secret && sealed::is_clear(&self.text) {
+            return Self::new(arrival, self.since.clone(), key);
         }
-        let arrival = incoming.arrival(self.arrival.number, rendered, &self.since);
-        let rebuilt = Self::new(arrival, self.since.clone(), key);
-        (self.seal.is_some() && rebuilt.seal == self.seal).then_some(rebuilt)
+        Some(Self::proven(arrival, self.text.clone(), self.since.clone()))
     }
 }
 
@@ -183,7 +180,7 @@ pub(crate) struct Incoming {
 
 impl Incoming {
     pub(crate) fn of(output: Option<&Output>) -> Self {
-        match output.map(|output| (&output.values, output.secret)) {
+        match output.map(|output| (&output.values, !output.taint.is_none())) {
             Some((OutputValues::Source { url, revision }, secret)) => Self {
                 revision: revision.clone(),
                 url: url.clone(),
@@ -237,6 +234,8 @@ pub(crate) enum Decision {
     },
     /// Nothing is decided: first status has to say that what the object says is disregarded.
     Disregard(String),
+    /// The revision came from a Secret, and there is no key to keep it in the environment with.
+    Keyless,
 }
 
 /// Decides whether the environment may be changed. `rendered` is the digest of the rendering without the record.
@@ -269,10 +268,13 @@ pub(crate) fn decide(
                 record,
                 precondition,
             },
-            None => Decision::Hold {
-                next: next(record.arrival.number),
-                is_free: known.is_free(record.arrival.number),
-                record,
+            None => match next(record.arrival.number) {
+                Some(next) => Decision::Hold {
+                    next,
+                    is_free: known.is_free(record.arrival.number),
+                    record,
+                },
+                None => Decision::Keyless,
             },
         },
         // What was announced and never called deployed is not being validated.
@@ -281,9 +283,12 @@ pub(crate) fn decide(
                 record,
                 precondition,
             },
-            None => Decision::Announce {
-                record: next(0),
-                disregarded: live.and_then(|_| known.unless_deployed(said)),
+            None => match next(0) {
+                Some(record) => Decision::Announce {
+                    record,
+                    disregarded: live.and_then(|_| known.unless_deployed(said)),
+                },
+                None => Decision::Keyless,
             },
         },
     }

@@ -72,6 +72,9 @@ pub struct Submission {
     pub object: Value,
     /// `sha256:` digest of [`Self::object`] in canonical JSON.
     pub digest: String,
+    /// What the name of an immutable object is derived from in place of the digest: with a value of a Secret in the object, the
+    /// digest would confirm a guess to whoever reads the name.
+    pub name_seed: Option<String>,
     /// All that the object was rendered from except what our own status writes change, as a digest; `None` when the
     /// template reads nothing of that. Another rendering on the same basis comes from a status of ours.
     pub basis: Option<String>,

@@ -22,6 +22,7 @@ use crate::outputs::ReadError;
 use crate::owner_status::object_ref;
 use crate::prepare::{Asked, Withheld};
 use crate::realization::Realization;
+use crate::redaction::Taint;
 use crate::runs::{Due, Runs};
 use crate::step_end::{StepEnd, StepResult};
 use crate::{
@@ -225,9 +226,11 @@ impl Realization<'_> {
         step: usize,
         template: &'s Template,
         found: &'s [Observed],
+        taint: &'s Taint,
     ) -> Runs<'s> {
         let spec = &self.blueprint.steps[step];
         Runs {
+            taint,
             template,
             found,
             told: self
@@ -246,7 +249,7 @@ impl Realization<'_> {
         found: &[Observed],
     ) {
         match self
-            .runs(step, &asked.template, found)
+            .runs(step, &asked.template, found, &self.taint(step))
             .decide(&submission.digest)
         {
             Due::Submit(position) => {
@@ -292,6 +295,7 @@ impl Realization<'_> {
         let ask = Step::Look(Submission {
             resource: self.blueprint.steps[step].name.clone(),
             digest: canonical::digest(&object),
+            name_seed: None,
             basis: None,
             object,
             lifecycle: Lifecycle::Mutable,
@@ -319,6 +323,23 @@ impl Realization<'_> {
         })
     }
 
+    /// What of the inputs of a step came from Secrets: of those that are there, and for a validation of those that it would
+    /// have. What is in an environment stays secret while something else waits for it.
+    pub(crate) fn taint(&self, step: usize) -> Taint {
+        let spec = &self.blueprint.steps[step];
+        let mut taint = ResolvedInputs::of(spec, &self.outputs).taint();
+        if spec.validates() {
+            taint = taint.and(&ResolvedInputs::of(spec, &self.prospects).taint());
+        }
+        let record = self.sites[step]
+            .as_ref()
+            .and_then(|site| site.record.as_ref());
+        match record.and_then(Record::output) {
+            Some(output) => taint.and(&output.taint),
+            None => taint,
+        }
+    }
+
     pub(crate) fn observing<'s>(&'s self, step: usize, template: &'s Template) -> Observing<'s> {
         let spec = &self.blueprint.steps[step];
         Observing {
@@ -326,6 +347,8 @@ impl Realization<'_> {
             step: &spec.name,
             template,
             inputs: ResolvedInputs::of(spec, &self.outputs),
+            taint: self.taint(step),
+            key: &self.key,
             previous: self.owner.status.resource(&spec.name),
             told: self
                 .owner

@@ -9,7 +9,7 @@ use crate::Template;
 use crate::deployment::{Expected, NotDone, Readiness};
 use crate::field_path::FieldPath;
 use crate::health::Subject;
-use crate::redaction;
+use crate::redaction::{Taint, Veil};
 
 /// The rules of a validation template with their paths parsed.
 #[derive(Clone, Debug)]
@@ -48,10 +48,10 @@ impl Judgement {
 
     /// Judges the object that holds the rendering for this arrival, and never another one: the newest healthy member of a
     /// family may have validated an older revision.
-    pub(crate) fn judge(&self, template: &Template, object: &Value) -> Trial {
-        let secret = redaction::is_secret(object);
+    pub(crate) fn judge(&self, template: &Template, object: &Value, inputs: &Taint) -> Trial {
+        let veil = Veil::over(object, inputs);
         if !self.readiness.is_given() {
-            return by_health(template, object, secret);
+            return by_health(template, object, veil.hides_all());
         }
         if let Some(failed) = self.failed.as_ref().filter(|_| self.is_current(object)) {
             match failed.check_failed(object) {
@@ -61,9 +61,9 @@ impl Judgement {
             }
         }
         let checked = if template.lifecycle.is_immutable() {
-            self.readiness.check_run(object, secret)
+            self.readiness.check_run(object, veil)
         } else {
-            self.readiness.check(object, secret)
+            self.readiness.check(object, veil)
         };
         match checked {
             Ok(()) => Trial::Succeeded,

@@ -1,7 +1,7 @@
 //! From what the cluster holds to health, outputs and retention (spec 3.8, 3.10).
 
 use api_types::names::{ObjectName, ResourceName};
-use api_types::{AppliedObject, ConditionStatus, ResourceStatus, StampedRun};
+use api_types::{AppliedObject, ConditionStatus, OutputStatus, ResourceStatus, StampedRun};
 use serde_json::{Value, json};
 
 use crate::context::ResolvedInputs;
@@ -12,11 +12,12 @@ use crate::go_format;
 use crate::health::{Health, Subject};
 use crate::outputs::{Output, ReadError};
 use crate::owner_status::object_ref;
-use crate::redaction::{self, scrub};
+use crate::redaction::{self, Taint};
 use crate::runs::Runs;
 use crate::step_end::{Memory, StepEnd, Submitted};
 use crate::{
-    Observation, Observed, Submission, SubmitFailure, SubmitFailureKind, Template, Write, stamp,
+    Observation, Observed, StatusKey, Submission, SubmitFailure, SubmitFailureKind, Template,
+    Write, stamp,
 };
 
 /// One step whose submission was answered.
@@ -25,6 +26,9 @@ pub(crate) struct Observing<'r> {
     pub(crate) step: &'r ResourceName,
     pub(crate) template: &'r Template,
     pub(crate) inputs: ResolvedInputs<'r>,
+    /// What of the inputs came from Secrets.
+    pub(crate) taint: Taint,
+    pub(crate) key: &'r StatusKey,
     /// The entry of the step in the present status.
     pub(crate) previous: Option<&'r ResourceStatus>,
     /// The objects of the step that it knows.
@@ -32,22 +36,25 @@ pub(crate) struct Observing<'r> {
 }
 
 impl Observing<'_> {
-    pub(crate) fn observe(&self, submission: &Submission, observation: Observation) -> StepEnd {
+    pub(crate) fn observe(self, submission: &Submission, observation: Observation) -> StepEnd {
         self.observe_as(submission, observation, None)
     }
 
     /// As [`Observing::observe`]; an `environment` is what the submitted object holds, which is not what goes into the
     /// step while that waits, and it is done by that object alone.
     pub(crate) fn observe_as(
-        &self,
+        mut self,
         submission: &Submission,
         observation: Observation,
         environment: Option<&Output>,
     ) -> StepEnd {
+        if let Some(environment) = environment {
+            self.taint = self.taint.and(&environment.taint);
+        }
         match observation {
             Observation::Failed(failure) => StepEnd::Failed(self.failed(submission, &failure)),
             Observation::Object { observed, write } => {
-                let output = self.read(Some(&observed), environment);
+                let output = self.read(Some(&observed), environment, false);
                 let memory = self.applied(&observed);
                 self.submitted(observed, write, output, Vec::new(), memory)
             }
@@ -57,8 +64,8 @@ impl Observing<'_> {
                 write,
             } => {
                 let output = match environment {
-                    Some(_) => self.read(Some(&submitted), environment),
-                    None => self.newest_output(&members),
+                    Some(_) => self.read(Some(&submitted), environment, false),
+                    None => self.newest_output(&members, submitted.digest.as_deref()),
                 };
                 let superseded =
                     superseded(self.template.family_rule(), self.step, &submitted, &members);
@@ -77,7 +84,7 @@ impl Observing<'_> {
     ) -> StepEnd {
         let (submitted, memory) = self.remembered(submission, run, found);
         let superseded = superseded(self.template.family_rule(), self.step, &submitted, found);
-        let output = self.newest_output(found);
+        let output = self.newest_output(found, run.digest.as_deref());
         self.submitted(submitted, Write::Unchanged, output, superseded, memory)
     }
 
@@ -147,14 +154,22 @@ impl Observing<'_> {
         }
     }
 
-    /// Of the newest object that succeeded, whether it is there or only remembered.
-    fn newest_output(&self, members: &[Observed]) -> Result<Output, ReadError> {
+    /// Of the newest object that succeeded, whether it is there or only remembered. `digest` is that of the present inputs.
+    fn newest_output(
+        &self,
+        members: &[Observed],
+        digest: Option<&str>,
+    ) -> Result<Output, ReadError> {
         let healthy = newest_healthy(self.template.family_rule(), members);
         let remembered = self.runs(members).remembered_output();
         match (healthy, remembered) {
             (Some(healthy), Some((sequence, output))) if healthy.sequence < sequence => Ok(output),
             (None, Some((_, output))) => Ok(output),
-            (healthy, _) => self.read(healthy, None),
+            (healthy, _) => {
+                let is_of_others =
+                    healthy.is_some_and(|healthy| healthy.digest.as_deref() != digest);
+                self.read(healthy, None, is_of_others)
+            }
         }
     }
 
@@ -164,12 +179,13 @@ impl Observing<'_> {
             found,
             told: self.told,
             deployment: self.inputs.deployment(),
+            taint: &self.taint,
         }
     }
 
     /// Whether what was stamped holds values of a Secret.
     fn is_tainted(&self, observed: Option<&Observed>) -> bool {
-        self.inputs.secrets().next().is_some()
+        !self.taint.is_none()
             || observed.is_some_and(|observed| redaction::is_secret(&observed.object))
     }
 
@@ -196,8 +212,9 @@ impl Observing<'_> {
     }
 
     /// An environment that is kept as it is.
-    pub(crate) fn held(&self, observed: Observed, environment: &Output) -> StepEnd {
-        let output = self.read(Some(&observed), Some(environment));
+    pub(crate) fn held(mut self, observed: Observed, environment: &Output) -> StepEnd {
+        self.taint = self.taint.and(&environment.taint);
+        let output = self.read(Some(&observed), Some(environment), false);
         // What was applied last is another rendering than the one that waits: the entry goes on knowing it.
         let memory = Memory {
             applied: self.previous.and_then(|entry| entry.applied.clone()),
@@ -235,21 +252,29 @@ impl Observing<'_> {
         &self,
         observed: Option<&Observed>,
         environment: Option<&Output>,
+        is_of_other_inputs: bool,
     ) -> Result<Output, ReadError> {
-        Output::read(
+        let output = Output::read(
             self.template,
             observed.map(|observed| &observed.object),
             environment.or_else(|| self.inputs.deployment()),
-        )
+            &self.taint,
+        )?;
+        let before: &[OutputStatus] = self.previous.map_or(&[], |entry| &entry.outputs);
+        Ok(output.remembered(before, &self.taint, is_of_other_inputs, self.key))
     }
 
     fn health(&self, observed: &Observed, has_outputs: bool) -> Health {
-        self.template.health.judge(Subject {
+        let health = self.template.health.judge(Subject {
             object: Some(&observed.object),
             kind: self.template.output_kind,
             has_outputs,
             secret: redaction::is_secret(&observed.object),
-        })
+        });
+        Health {
+            message: self.taint.scrub(health.message),
+            ..health
+        }
     }
 
     fn submitted(
@@ -266,6 +291,7 @@ impl Observing<'_> {
         let health = self.health(&observed, has_outputs);
         let output = output.map_err(|error| {
             let message = self.unreadable(&error, &observed, &health);
+            let message = self.taint.scrub(message);
             StepError::Retrieve { error, message }
         });
         StepEnd::Submitted(Box::new(Submitted {
@@ -279,13 +305,12 @@ impl Observing<'_> {
     }
 
     fn failed(&self, submission: &Submission, failure: &SubmitFailure) -> StepError {
-        // A template may put a secret value into the name, too.
-        let object = scrub(
-            &stamp::display_name(&submission.object),
-            self.inputs.secrets(),
-        );
+        // A template may put a secret value into the name, too; and what it puts into a Secret is one.
+        let taint = self.taint.clone();
+        let taint = taint.and(&redaction::of_object(&submission.object));
+        let object = taint.scrub(stamp::display_name(&submission.object));
         let (resource, blueprint) = (self.step.clone(), self.blueprint.clone());
-        let cause = scrub(&failure.message, self.inputs.secrets());
+        let cause = taint.scrub(failure.message.as_str());
         match failure.kind {
             SubmitFailureKind::Contested => StepError::Contested {
                 object,
@@ -295,7 +320,7 @@ impl Observing<'_> {
             },
             SubmitFailureKind::List => StepError::List {
                 namespace: object.split('/').next().unwrap_or_default().to_owned(),
-                labels: go_format::display(&json!(submission.family)),
+                labels: taint.scrub(go_format::display(&json!(submission.family))),
                 cause,
             },
             kind @ (SubmitFailureKind::Forbidden

@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use crate::deployment::NotDone;
 use crate::field_path::FieldPath;
-use crate::redaction::{self, REDACTED};
+use crate::redaction::{self, REDACTED, Taint, Veil};
 use crate::template::{OutputPaths, Template};
-use crate::{canonical, yaml_digest};
+use crate::{StatusKey, yaml_digest};
 
 /// What a step hands on.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Output {
     pub(crate) values: OutputValues,
-    /// Whether a value came from a core/v1 Secret and must not be shown.
-    pub(crate) secret: bool,
+    /// What of the values came from Secrets; unless that is nothing, they must not be shown.
+    pub(crate) taint: Taint,
 }
 
 /// The values by kind.
@@ -47,20 +47,22 @@ pub(crate) enum ReadError {
 impl Output {
     pub(crate) const NOTHING: Self = Self {
         values: OutputValues::Nothing,
-        secret: false,
+        taint: Taint::NONE,
     };
 
-    /// Reads the outputs of a template from its object. `deployment` is what the step's deployment input holds.
+    /// Reads the outputs of a template from its object. `deployment` is what the step's deployment input holds, `inputs` what
+    /// all its inputs taint with.
     pub(crate) fn read(
         template: &Template,
         object: Option<&Value>,
         deployment: Option<&Self>,
+        inputs: &Taint,
     ) -> Result<Self, ReadError> {
         let values = match &template.outputs {
             OutputPaths::Plain => return Ok(Self::NOTHING),
             OutputPaths::Deployment(readiness) => {
                 let object = object.ok_or(ReadError::NoObject)?;
-                readiness.check(object, redaction::is_secret(object))?;
+                readiness.check(object, Veil::over(object, inputs))?;
                 return deployment.cloned().ok_or(ReadError::NoDeployment);
             }
             // Judged by arrival, not read: see `Judgement`.
@@ -81,10 +83,49 @@ impl Output {
                 format!("spec.configPath [{path}]")
             })?),
         };
-        Ok(Self {
+        let mut output = Self {
             values,
-            secret: object.is_some_and(redaction::is_secret),
-        })
+            taint: Taint::NONE,
+        };
+        let named = output.named().into_iter().map(|(_, value)| value);
+        output.taint = if object.is_some_and(redaction::is_secret) {
+            Taint::of(named)
+        } else {
+            inputs.carried_by(named)
+        };
+        Ok(output)
+    }
+
+    /// The output as it follows from what status told of it before, for what cannot be seen in its values.
+    ///
+    /// An object that lags behind, or that was made from other inputs (`is_of_other_inputs`), may hold a text that the present
+    /// inputs have no more. So what was redacted stays redacted while a secret goes into the step, and whenever it is the same
+    /// value still; and what was made from other inputs is shown only if it was shown before.
+    pub(crate) fn remembered(
+        mut self,
+        before: &[OutputStatus],
+        inputs: &Taint,
+        is_of_other_inputs: bool,
+        key: &StatusKey,
+    ) -> Self {
+        let nothing_known = before.is_empty() && inputs.is_none();
+        if nothing_known || !self.taint.is_none() {
+            return self;
+        }
+        let is_suspect = |(name, value): (&str, &Value)| {
+            let told = before.iter().find(|told| told.name == name);
+            match told.filter(|told| told.preview == REDACTED) {
+                Some(_) if !inputs.is_none() => true,
+                Some(told) => secret_digest(value, key)
+                    .is_none_or(|it| it == told.digest || told.digest.is_empty()),
+                None if inputs.is_none() || !is_of_other_inputs => false,
+                None => told.is_none_or(|told| told.digest != yaml_digest::digest(value)),
+            }
+        };
+        if self.named().into_iter().any(is_suspect) {
+            self.taint = Taint::of(self.named().into_iter().map(|(_, value)| value)).and(inputs);
+        }
+        self
     }
 
     /// Names and values, in the order of the status. A null image or config is no output (spec 3.10).
@@ -97,11 +138,12 @@ impl Output {
         }
     }
 
-    /// What status says of the outputs. Times are kept where the digest is. `key` is for digests of secret values.
+    /// What status says of the outputs. Times are kept where the digest is. `key` is for digests of secret values; without
+    /// one these are empty.
     pub(crate) fn statuses(
         &self,
         previous: &[OutputStatus],
-        key: &str,
+        key: &StatusKey,
         now: &Time,
     ) -> Vec<OutputStatus> {
         self.named()
@@ -125,17 +167,17 @@ impl Output {
             .collect()
     }
 
-    fn shown(&self, value: &Value, key: &str) -> (String, String) {
-        if self.secret {
-            let yaml = yaml_digest::to_yaml(value);
-            (
-                REDACTED.to_owned(),
-                canonical::keyed_digest(key.as_bytes(), yaml.as_bytes()),
-            )
-        } else {
-            (yaml_digest::preview(value), yaml_digest::digest(value))
+    fn shown(&self, value: &Value, key: &StatusKey) -> (String, String) {
+        if self.taint.is_none() {
+            return (yaml_digest::preview(value), yaml_digest::digest(value));
         }
+        let digest = secret_digest(value, key).unwrap_or_default();
+        (REDACTED.to_owned(), digest)
     }
+}
+
+fn secret_digest(value: &Value, key: &StatusKey) -> Option<String> {
+    key.digest("output", &yaml_digest::to_yaml(value))
 }
 
 fn read(

@@ -9,12 +9,12 @@ use crate::context::{Context, ResolvedInputs};
 use crate::error::{StepError, WaitsFor};
 use crate::guarding::Stage;
 use crate::outputs::Output;
-use crate::redaction::scrub;
+use crate::redaction;
 use crate::stamp::WantedLabels;
 use crate::{
-    Blueprint, ObjectRef, Owner, Position, Precondition, RenderFailure, Rendered, Step, Submission,
-    SubmitFailureKind, Template, TemplateSource, TemplateState, Told, canonical, matching, params,
-    runs, stamp,
+    Blueprint, ObjectRef, Owner, Position, Precondition, RenderFailure, Rendered, StatusKey, Step,
+    Submission, SubmitFailureKind, Template, TemplateSource, TemplateState, Told, canonical,
+    matching, params, runs, stamp,
 };
 
 /// One step about to be submitted.
@@ -24,6 +24,7 @@ pub(crate) struct Preparing<'r> {
     pub(crate) templates: &'r dyn TemplateSource,
     pub(crate) step: &'r BlueprintStep,
     pub(crate) inputs: ResolvedInputs<'r>,
+    pub(crate) key: &'r StatusKey,
 }
 
 /// What beginning a step came to.
@@ -207,6 +208,7 @@ impl Preparing<'_> {
             .map_err(|error| withheld(self.apply_error(&object, error.to_string())))?;
         Ok(Submission {
             resource: self.step.name.clone(),
+            name_seed: redaction::name_seed(&object, &self.inputs.taint(), self.key),
             digest: canonical::digest(&object),
             basis: template.body.basis(|| self.context(template, labels)),
             object,
@@ -241,7 +243,7 @@ impl Preparing<'_> {
             template: format!("{}/{}", template.kind, template.name),
             resource: self.step.name.clone(),
             blueprint: self.blueprint.name.clone(),
-            cause: scrub(&failure.message, self.inputs.secrets()),
+            cause: self.inputs.taint().scrub(failure.message.as_str()),
             waits_for,
         }
     }
@@ -268,13 +270,25 @@ impl Preparing<'_> {
         }
     }
 
+    /// For an environment that would tell a secret revision.
+    pub(crate) fn keyless(&self, template: &Template) -> StepError {
+        let failure = RenderFailure {
+            message: "the revision comes from a Secret, and it can be kept in the environment only under the key that \
+                      digests of secret values have, which the controller does not know"
+                .to_owned(),
+            passes_by_itself: true,
+        };
+        self.stamp_error(template, &failure)
+    }
+
     fn apply_error(&self, object: &Value, cause: String) -> StepError {
+        let taint = self.inputs.taint();
         StepError::Apply {
             kind: SubmitFailureKind::Rejected,
-            object: stamp::display_name(object),
+            object: taint.scrub(stamp::display_name(object)),
             resource: self.step.name.clone(),
             blueprint: self.blueprint.name.clone(),
-            cause,
+            cause: taint.scrub(cause),
         }
     }
 }

@@ -13,8 +13,8 @@ use crate::outputs::Output;
 use crate::prepare::{Asked, Begun, Preparing, Withheld};
 use crate::step_end::{StepEnd, StepResult};
 use crate::{
-    Blueprint, KnownObject, Looked, Observation, Owner, Rendered, Step, SubmitFailureKind,
-    Template, TemplateSource, stamp,
+    Blueprint, KnownObject, Looked, Observation, Owner, Rendered, StatusKey, Step,
+    SubmitFailureKind, Template, TemplateSource, stamp,
 };
 
 /// One walk over the steps of a blueprint for one owner.
@@ -42,7 +42,7 @@ use crate::{
 /// #     "metadata": {"namespace": "dev", "name": "app", "uid": "u"}}))).unwrap();
 /// # let templates = Templates(Arc::new(template));
 /// # let now = jiff::Timestamp::UNIX_EPOCH;
-/// let mut realization = Realization::new(&owner, &blueprint, &templates, now);
+/// let mut realization = Realization::new(&owner, &blueprint, &templates, now, StatusKey::NONE);
 /// loop {
 ///     match realization.next_step() {
 ///         Step::Render(_) => realization.record_rendered(Err("no ytt here".to_owned().into())),
@@ -64,6 +64,7 @@ pub struct Realization<'a> {
     pub(crate) blueprint: &'a Blueprint,
     pub(crate) templates: &'a dyn TemplateSource,
     pub(crate) now: Time,
+    pub(crate) key: StatusKey,
     /// By index of the step.
     pub(crate) results: Vec<Option<StepResult>>,
     /// By index of the step; what later steps take.
@@ -83,12 +84,13 @@ pub struct Realization<'a> {
 }
 
 impl<'a> Realization<'a> {
-    /// Starts a walk. `now` is for transition times.
+    /// Starts a walk. `now` is for transition times, `key` for digests of secret values.
     pub fn new(
         owner: &'a Owner,
         blueprint: &'a Blueprint,
         templates: &'a dyn TemplateSource,
         now: Timestamp,
+        key: StatusKey,
     ) -> Self {
         let steps = blueprint.steps.len();
         Self {
@@ -96,6 +98,7 @@ impl<'a> Realization<'a> {
             blueprint,
             templates,
             now: Time(now),
+            key,
             results: (0..steps).map(|_| None).collect(),
             outputs: vec![None; steps],
             prospects: vec![None; steps],
@@ -229,6 +232,7 @@ impl<'a> Realization<'a> {
             templates: self.templates,
             step: &self.blueprint.steps[step],
             inputs,
+            key: &self.key,
         }
     }
 

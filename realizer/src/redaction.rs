@@ -1,12 +1,26 @@
 //! Keeping Secret values out of everything that is shown.
+//!
+//! What came from a Secret is known by its texts: a step that takes an output with such texts searches for them in all it
+//! says, and in what it hands on, whatever kind of object it stamps in between. Without such an input nothing is searched.
 
 use serde_json::Value;
+
+use crate::{StatusKey, canonical};
+
+mod spellings;
+mod taint;
+
+pub(crate) use taint::Taint;
 
 /// What is shown instead.
 pub(crate) const REDACTED: &str = "<redacted>";
 
-/// Shorter texts are not searched for: they would tear holes into unrelated words, and are no secrets.
-const SHORTEST: usize = 4;
+/// Where a Secret has values; what kubectl keeps of one that was applied stands in an annotation.
+const VALUES_AT: [&str; 3] = [
+    "/data",
+    "/stringData",
+    "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration",
+];
 
 /// Whether an object is a core/v1 Secret, whose values must not be shown.
 pub(crate) fn is_secret(object: &Value) -> bool {
@@ -14,63 +28,50 @@ pub(crate) fn is_secret(object: &Value) -> bool {
         && object.get("kind").and_then(Value::as_str) == Some("Secret")
 }
 
-/// A message of someone else (ytt, the API server) without the texts that occur in secret values.
-///
-/// The API server quotes the value of an invalid field, and ytt the line that failed. What a Secret's base64 stands for
-/// is taken out as well: ytt can decode it.
-pub(crate) fn scrub<'v>(message: &str, secrets: impl IntoIterator<Item = &'v Value>) -> String {
-    let mut texts = Vec::new();
-    for secret in secrets {
-        collect_texts(secret, &mut texts);
+/// The texts in the values of a Secret, wherever such an object holds them; of any other object none.
+pub(crate) fn of_object(object: &Value) -> Taint {
+    if !is_secret(object) {
+        return Taint::NONE;
     }
-    let decoded: Vec<String> = texts.iter().filter_map(|text| decoded(text)).collect();
-    texts.extend(
-        decoded
-            .iter()
-            .map(String::as_str)
-            .filter(|text| text.len() >= SHORTEST),
-    );
-    // The longest first: a text may be part of another.
-    texts.sort_unstable_by_key(|text| std::cmp::Reverse(text.len()));
-    texts.into_iter().fold(message.to_owned(), |message, text| {
-        message.replace(text, REDACTED)
-    })
+    Taint::of(VALUES_AT.iter().filter_map(|place| object.pointer(place)))
 }
 
-/// The text that padded standard base64 stands for, if it is one.
-fn decoded(base64: &str) -> Option<String> {
-    if !base64.len().is_multiple_of(4) {
-        return None;
-    }
-    let digits = base64.trim_end_matches('=');
-    let mut bytes = Vec::with_capacity(digits.len());
-    let (mut bits, mut count) = (0_u32, 0);
-    for digit in digits.bytes() {
-        let value = match digit {
-            b'A'..=b'Z' => digit - b'A',
-            b'a'..=b'z' => digit - b'a' + 26,
-            b'0'..=b'9' => digit - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            _ => return None,
-        };
-        bits = ((bits << 6) | u32::from(value)) & 0xffff;
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            bytes.push(u8::try_from((bits >> count) & 0xff).ok()?);
+/// What of an observed object must not be shown.
+#[derive(Clone, Copy)]
+pub(crate) struct Veil<'t> {
+    /// Nothing of it may be: it is a Secret itself.
+    all: bool,
+    /// What its step was given of Secrets.
+    inputs: &'t Taint,
+}
+
+impl<'t> Veil<'t> {
+    pub(crate) fn over(object: &Value, inputs: &'t Taint) -> Self {
+        Self {
+            all: is_secret(object),
+            inputs,
         }
     }
-    String::from_utf8(bytes).ok()
+
+    pub(crate) fn hides_all(self) -> bool {
+        self.all
+    }
+
+    /// Whether values that are told side by side are hidden: with one of them all, since the other may be what the secret was
+    /// before.
+    pub(crate) fn hides(self, values: [&Value; 2]) -> bool {
+        self.all || !self.inputs.carried_by(values).is_none()
+    }
 }
 
-fn collect_texts<'v>(value: &'v Value, texts: &mut Vec<&'v str>) {
-    match value {
-        Value::String(text) if text.len() >= SHORTEST => texts.push(text),
-        Value::Array(items) => items.iter().for_each(|item| collect_texts(item, texts)),
-        Value::Object(entries) => entries.values().for_each(|item| collect_texts(item, texts)),
-        Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {}
+/// What the name of an object is derived from if its rendering holds secret values; see
+/// [`Submission::name_seed`](crate::Submission::name_seed). Without a key, runs are told apart by their numbers alone.
+pub(crate) fn name_seed(object: &Value, inputs: &Taint, key: &StatusKey) -> Option<String> {
+    if inputs.is_none() && !is_secret(object) {
+        return None;
     }
+    let digest = canonical::digest(object);
+    Some(key.digest("name", &digest).unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ use serde_json::Value;
 
 use crate::judgement::Trial;
 use crate::outputs::{Output, OutputValues};
+use crate::redaction::Taint;
 use crate::template::OutputPaths;
 use crate::{KnownRun, Observed, Position, Template};
 
@@ -40,6 +41,8 @@ pub(crate) struct Runs<'r> {
     pub(crate) told: &'r [StampedRun],
     /// What the deployment input holds.
     pub(crate) deployment: Option<&'r Output>,
+    /// What of the inputs came from Secrets.
+    pub(crate) taint: &'r Taint,
 }
 
 /// What is to be done for a rendering.
@@ -162,7 +165,13 @@ impl Runs<'_> {
         let text = |pointer| found.object.pointer(pointer).and_then(Value::as_str);
         let uid = text("/metadata/uid").unwrap_or_default();
         let told = self.told.iter().find(|told| told.uid == uid);
-        let output = Output::read(self.template, Some(&found.object), self.deployment).ok();
+        let output = Output::read(
+            self.template,
+            Some(&found.object),
+            self.deployment,
+            self.taint,
+        )
+        .ok();
         let result = self.result(found, output.as_ref());
         // A run that has ended says no more than it did; what is on its way out may have lost what it said.
         let told = told.filter(|_| found.terminating && result == RunResult::Running);
@@ -185,7 +194,7 @@ impl Runs<'_> {
     /// What a run came to. Without a rule nothing says that an object has ended, except that its outputs are there.
     fn result(&self, found: &Observed, output: Option<&Output>) -> RunResult {
         if let OutputPaths::Validation(judgement) = &self.template.outputs {
-            return match judgement.judge(self.template, &found.object) {
+            return match judgement.judge(self.template, &found.object, self.taint) {
                 Trial::Succeeded => RunResult::Succeeded,
                 Trial::Failed(_) => RunResult::Failed,
                 Trial::Running(_) | Trial::NotBegun { .. } => RunResult::Running,
@@ -231,14 +240,14 @@ impl Runs<'_> {
         };
         Some(Output {
             values,
-            secret: false,
+            taint: Taint::NONE,
         })
     }
 }
 
 /// The outputs as they are kept: nothing of a Secret, and nothing large.
 fn kept(output: &Output) -> BTreeMap<String, Value> {
-    if output.secret {
+    if !output.taint.is_none() {
         return BTreeMap::new();
     }
     let named = output.named().into_iter();

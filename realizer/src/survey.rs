@@ -438,8 +438,8 @@ fn deployed(record: &Record) -> DeployedRevision {
         url: record.url(),
         arrival: record.arrival.number,
         since: record.since.clone(),
-        record: record.seal.clone(),
-        unproven: record.seal.is_none(),
+        record: record.told.clone(),
+        unproven: record.told.is_none(),
     }
 }
 

@@ -105,7 +105,8 @@ impl Realization<'_> {
         found: &[Observed],
     ) -> Due {
         if submission.lifecycle.is_immutable() {
-            self.runs(step, template, found).decide(&submission.digest)
+            self.runs(step, template, found, &self.taint(step))
+                .decide(&submission.digest)
         } else {
             Due::Submit(Position::default())
         }
@@ -129,7 +130,7 @@ impl Realization<'_> {
         let staying = |member: &&Observed| member.is_known && !member.terminating;
         let newest = found.iter().rev().find(staying);
         let run = newest.filter(|run| run.digest.as_deref() == Some(&submission.digest));
-        run.map(|run| judge(template, run))
+        run.map(|run| self.judge(step, template, run))
     }
 
     /// Why status says that a validation failed.
@@ -204,7 +205,7 @@ impl Realization<'_> {
             } => (submitted, members, write),
         };
         let trial = if observed.digest.as_deref() == Some(&submission.digest) {
-            judge(template, &observed)
+            self.judge(step, template, &observed)
         } else {
             Trial::Running("the object belongs to another version of the owner".to_owned())
         };
@@ -240,6 +241,19 @@ impl Realization<'_> {
         inputs.deployment().cloned().unwrap_or(Output::NOTHING)
     }
 
+    fn judge(&self, step: usize, template: &Template, run: &Observed) -> Trial {
+        let OutputPaths::Validation(judgement) = &template.outputs else {
+            // Only templates of the step's kind are found for it.
+            return Trial::Running(String::new());
+        };
+        let taint = self.taint(step);
+        match judgement.judge(template, &run.object, &taint) {
+            Trial::Running(cause) => Trial::Running(taint.scrub(cause)),
+            Trial::Failed(cause) => Trial::Failed(taint.scrub(cause)),
+            other @ (Trial::Succeeded | Trial::NotBegun { .. }) => other,
+        }
+    }
+
     fn is_late(&self, step: usize, template: &Template) -> bool {
         let flow = self.flows[step].iter();
         flow.flat_map(|flow| flow.nearest.values()).any(|record| {
@@ -265,14 +279,6 @@ impl Realization<'_> {
             cause: cause.to_owned(),
         }
     }
-}
-
-fn judge(template: &Template, run: &Observed) -> Trial {
-    let OutputPaths::Validation(judgement) = &template.outputs else {
-        // Only templates of the step's kind are found for it.
-        return Trial::Running(String::new());
-    };
-    judgement.judge(template, &run.object)
 }
 
 /// How much longer the environment is kept for a validation; `None` for ever.

@@ -219,7 +219,13 @@ fn walk(spec: &Value, status: &Value, template: &Value, observed: &Value) {
         .0
         .insert(key, TemplateState::Found(Arc::new(template)));
     let blueprint = &scenario.compiled_blueprints()[0];
-    let mut realization = Realization::new(&owner, blueprint, &scenario.templates, scenario.now);
+    let mut realization = Realization::new(
+        &owner,
+        blueprint,
+        &scenario.templates,
+        scenario.now,
+        scenario.key.clone(),
+    );
     let mut asked = 0;
     loop {
         asked += 1;

@@ -115,7 +115,8 @@ impl RunnableController {
         let claims = Claims::of(runnable.object());
         let reads = |kind: &Kind| self.templates.reads(kind);
         let mut walk = Walk::new(&self.shell, &applicant, &claims, &reads);
-        let run = Run::new(runnable, template, look.selected, now);
+        let key = self.shell.status_keys.now();
+        let run = Run::new(runnable, template, look.selected, now, key);
         let outcome = self.walk(run, runnable, look.unwatched, &mut walk).await?;
         let mut realized = walk.realized(outcome);
         realized.again = [realized.again, look.again].into_iter().flatten().min();

@@ -117,8 +117,7 @@ fn environment() -> Object {
             .optional(
                 "record",
                 text(
-                    "What the object says of it in annotation carto.run/environment; a keyed digest of that if it comes \
-                     from a Secret.",
+                    "What the object says of it in annotation carto.run/environment; sealed if it comes from a Secret.",
                 ),
             )
     };
@@ -155,7 +154,7 @@ fn environment() -> Object {
         .optional(
             "disregarded",
             text(
-                "Keyed digest of an annotation carto.run/environment on the object that somebody else wrote.",
+                "Digest of an annotation carto.run/environment on the object that somebody else wrote.",
             ),
         )
         .optional("waiting", waiting)

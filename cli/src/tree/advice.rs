@@ -1,5 +1,6 @@
 //! What to do next, by the reason of the condition that says why nothing moves.
 
+mod names;
 mod rejection;
 mod subject;
 mod wiring;
@@ -80,7 +81,7 @@ pub(super) fn for_step(
         ),
         (
             &[Reason::TemplateRejectedByAPIServer],
-            rejection::advice(&condition.message, &read_template),
+            rejection::advice(&condition.message, subject.account(), &read_template),
         ),
         (
             &[Reason::ObjectContested],
@@ -132,7 +133,11 @@ fn chosen<const N: usize>(
 fn read_template(step: &Step) -> String {
     let template = step.template.as_deref().unwrap_or_default();
     match template.split_once('/') {
-        Some((kind, name)) => format!("kubectl get {} {name} -o yaml", kind.to_ascii_lowercase()),
+        Some((kind, name)) => names::command(
+            "read the template of the step",
+            &[kind, name],
+            format!("kubectl get {} {name} -o yaml", kind.to_ascii_lowercase()),
+        ),
         None => "kubectl describe the options of its template".to_owned(),
     }
 }
@@ -151,25 +156,35 @@ pub(super) fn check_controller(controller: &str) -> String {
     )
 }
 
-/// For a run that the API server does not take.
-pub(super) fn refused_run(message: &str, template: &str) -> String {
-    rejection::advice(
-        message,
-        &format!("kubectl get clusterruntemplate {template} -o yaml"),
+/// For a run that could not be made, or says nothing itself.
+pub(super) fn read_run_template(template: &str) -> String {
+    names::command(
+        "read its ClusterRunTemplate, with kubectl describe",
+        &[template],
+        format!("kubectl describe clusterruntemplates {template}"),
     )
+}
+
+/// For a run that the API server does not take.
+pub(super) fn refused_run(message: &str, account: (&str, &str), template: &str) -> String {
+    let read = names::command(
+        "read its ClusterRunTemplate",
+        &[template],
+        format!("kubectl get clusterruntemplate {template} -o yaml"),
+    );
+    rejection::advice(message, account, &read)
 }
 
 /// An object says more of itself than what is mirrored.
 pub(super) fn examine(object: &StampedRef, namespace: &str) -> String {
-    format!(
-        "look at the object: kubectl describe -n {} {}/{}",
-        object.namespace.as_deref().unwrap_or(namespace),
-        object
-            .resource
-            .as_deref()
-            .or(object.kind.as_deref())
-            .unwrap_or_default(),
-        object.name.as_deref().unwrap_or_default(),
+    let namespace = object.namespace.as_deref().unwrap_or(namespace);
+    let resource = object.resource.as_deref().or(object.kind.as_deref());
+    let resource = resource.unwrap_or_default();
+    let name = object.name.as_deref().unwrap_or_default();
+    names::command(
+        "look at the object, with kubectl describe",
+        &[namespace, resource, name],
+        format!("look at the object: kubectl describe -n {namespace} {resource}/{name}"),
     )
 }
 

@@ -87,16 +87,17 @@ impl View {
     /// What was refused, else the template when it is what is wrong, else the newest run.
     fn next(&self, ready: &Condition) -> String {
         if ready.reason == Reason::StampedObjectRejectedByAPIServer.as_str() {
-            return advice::refused_run(&ready.message, &self.spec.run_template_ref.name);
+            let own = self.spec.service_account_name.as_deref();
+            let account = own.filter(|name| !name.is_empty()).unwrap_or("default");
+            let account = (self.metadata.namespace.as_str(), account);
+            let template = &self.spec.run_template_ref.name;
+            return advice::refused_run(&ready.message, account, template);
         }
         let template = self.condition(ConditionType::RunTemplateReady);
         let usable = template.is_some_and(|template| template.status == ConditionStatus::True);
         match &self.status.stamped_ref {
             Some(run) if usable => advice::examine(run, &self.metadata.namespace),
-            _ => format!(
-                "kubectl describe clusterruntemplates {}",
-                self.spec.run_template_ref.name
-            ),
+            _ => advice::read_run_template(&self.spec.run_template_ref.name),
         }
     }
 }

@@ -127,6 +127,16 @@ pub struct ServeArgs {
     )]
     pub webhook_configuration: Option<String>,
 
+    /// Secret (in our own namespace) with the key under which status shows digests of secret values; made when it is empty
+    /// or missing, as far as rights allow. Without one no such digest is shown
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "CARTO_STATUS_KEY_SECRET",
+        default_value = "carto-status-key"
+    )]
+    pub status_key_secret: Option<String>,
+
     /// TCP port of Prometheus /metrics; 0 = off
     #[arg(
         long,
@@ -283,6 +293,7 @@ impl CommonArgs {
             &mut serve.webhook_service,
             &mut serve.webhook_configuration,
             &mut serve.own_namespace,
+            &mut serve.status_key_secret,
             &mut lease.lease_name,
             &mut lease.lease_namespace,
             &mut lease.lease_identity,

@@ -184,7 +184,8 @@ impl<F: BlueprintFamily> OwnerController<F> {
         now: Timestamp,
         walk: &mut Walk<'_>,
     ) -> Result<Outcome, SubmitError> {
-        let mut realization = Realization::new(owner, blueprint, &*self.templates, now);
+        let key = self.shell.status_keys.now();
+        let mut realization = Realization::new(owner, blueprint, &*self.templates, now, key);
         walk.drive(&mut realization, &self.ytt).await?;
         walk.watch_remembered(owner.previous_refs()).await;
         let known = walk.known_objects();

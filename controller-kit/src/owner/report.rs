@@ -385,6 +385,7 @@ mod tests {
             tasks: &tasks,
             ytt: Path::new("ytt"),
             ytt_memory: MemoryLimit::new(0).unwrap(),
+            status_keys: &crate::status_key::StatusKeys::none(),
         };
         let shell = wiring::shell(settings, environment);
         let (namespace, name) = (

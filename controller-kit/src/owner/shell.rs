@@ -16,6 +16,7 @@ use crate::metrics::Metrics;
 use crate::reflect::{Change, Reflector};
 use crate::scheduler::{Lane, OwnerKey, Scheduler};
 use crate::stamped::ObjectKey;
+use crate::status_key::StatusKeys;
 use crate::submit::Submitter;
 use crate::tokens::{Account, TokenCache};
 
@@ -78,6 +79,8 @@ pub struct OwnerShell {
     pub settling: Settling,
     /// Which kinds are cluster-scoped, of those that templates name.
     pub scopes: Scopes,
+    /// The key for digests of secret values.
+    pub status_keys: StatusKeys,
 }
 
 /// Since when an owner has a status that is not written yet.
@@ -169,6 +172,12 @@ impl OwnerShell {
         self.scopes.forget_all();
         self.submitter.watches().forget_definitions();
         self.wake_all(self.waiters.take_all_groups(), Some(DEFINITION_SETTLE));
+    }
+
+    /// What all statuses show may have changed.
+    pub(crate) fn wake_everyone(&self) {
+        let owners = self.owners.all().into_iter().map(|(key, _)| key);
+        self.wake_all(owners, None);
     }
 
     /// Wakes these owners.

@@ -405,7 +405,10 @@ impl Run<'_> {
                 &prefix,
                 self.applicant.uid,
                 &self.submission.resource,
-                &self.submission.digest,
+                self.submission
+                    .name_seed
+                    .as_ref()
+                    .unwrap_or(&self.submission.digest),
                 sequence,
             ));
         }

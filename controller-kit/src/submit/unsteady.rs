@@ -117,6 +117,7 @@ mod tests {
             resource: "step".into(),
             object: json!({"metadata": {"labels": labels}}),
             digest: digest.to_owned(),
+            name_seed: None,
             basis: basis.map(str::to_owned),
             lifecycle: realizer::Lifecycle::Mutable,
             family: labels,

@@ -21,6 +21,8 @@ watch gitrepositories.source.toolkit.fluxcd.io
 update leases.coordination.k8s.io in carto-system named supplychain-controller
 watch secrets in carto-system named supplychain-controller-webhook
 update secrets in carto-system named supplychain-controller-webhook
+watch secrets in carto-system named carto-status-key
+update secrets in carto-system named carto-status-key
 watch validatingwebhookconfigurations.admissionregistration.k8s.io named carto-supplychain-controller
 ";
 
@@ -34,7 +36,7 @@ get deployments.apps in dev named app
 patch workloads.carto.run in dev named app
 delete workloads.carto.run in dev named app
 create clustersupplychains.carto.run
-# Secrets: its own certificate, by name and by watch, and nothing else.
+# Secrets: its own certificate and the key for digests, by name and by watch, and nothing else.
 list secrets
 get secrets in dev named app
 get secrets in carto-system named other
@@ -64,6 +66,8 @@ create serviceaccounts/token in dev named app
 create events in dev
 watch kustomizations.kustomize.toolkit.fluxcd.io
 update leases.coordination.k8s.io in carto-system named delivery-controller
+watch secrets in carto-system named carto-status-key
+update secrets in carto-system named carto-status-key
 ";
 
 const DENIED_TO_DELIVERIES: &str = "
@@ -79,6 +83,8 @@ update leases.coordination.k8s.io in carto-system named supplychain-controller
 # It serves no webhook.
 get secrets in carto-system named supplychain-controller-webhook
 create secrets in carto-system
+list secrets in carto-system
+delete secrets in carto-system named carto-status-key
 patch validatingwebhookconfigurations.admissionregistration.k8s.io named carto-supplychain-controller
 get serviceaccounts in dev named app
 impersonate serviceaccounts in dev named app
@@ -94,6 +100,8 @@ create serviceaccounts/token in dev named app
 create events in dev
 watch jobs.batch
 update leases.coordination.k8s.io in carto-system named runnable-controller
+watch secrets in carto-system named carto-status-key
+update secrets in carto-system named carto-status-key
 ";
 
 const DENIED_TO_RUNNABLES: &str = "
@@ -105,9 +113,13 @@ patch deliverables.carto.run/status in dev named app
 watch clustertemplates.carto.run
 list secrets
 create secrets in carto-system
+list secrets in carto-system
+delete secrets in carto-system named carto-status-key
 get serviceaccounts in dev named app
 impersonate serviceaccounts in dev named app
 update leases.coordination.k8s.io in carto-system named delivery-controller
+watch secrets in carto-system named carto-status-key
+update secrets in carto-system named carto-status-key
 ";
 
 #[tokio::test]

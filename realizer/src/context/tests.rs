@@ -20,7 +20,7 @@ fn source(url: &str) -> Option<Output> {
             url: json!(url),
             revision: json!("main"),
         },
-        secret: false,
+        taint: Taint::NONE,
     })
 }
 
@@ -31,7 +31,7 @@ fn source(url: &str) -> Option<Output> {
 fn value(values: OutputValues) -> Option<Output> {
     Some(Output {
         values,
-        secret: false,
+        taint: Taint::NONE,
     })
 }
 
@@ -360,9 +360,9 @@ fn secrets_are_told_from_other_inputs() {
     let inputs = json!({"configs": [{"name": "c", "resource": "c"}], "sources": [{"name": "a", "resource": "s1"}]});
     let secret = Some(Output {
         values: OutputValues::Config(json!("hunter2")),
-        secret: true,
+        taint: Taint::of([&json!("hunter2")]),
     });
     let case = case(inputs, vec![source("u"), None, None, secret]);
     let inputs = ResolvedInputs::of(&case.step, &case.outputs);
-    assert_eq!(inputs.secrets().collect::<Vec<_>>(), [&json!("hunter2")]);
+    assert_eq!(inputs.taint(), Taint::of([&json!("hunter2")]));
 }

@@ -1,10 +1,18 @@
 use serde_json::json;
 
 use super::*;
+use crate::redaction::Taint;
+
+static NOTHING: Taint = Taint::NONE;
+
+fn veil(secret: bool) -> Veil<'static> {
+    let kind = if secret { "Secret" } else { "ConfigMap" };
+    Veil::over(&json!({"apiVersion": "v1", "kind": kind}), &NOTHING)
+}
 
 fn check(yaml: &str, object: &Value) -> String {
     let spec: ClusterDeploymentTemplateSpec = serde_saphyr::from_str(yaml).unwrap();
-    match Readiness::new(&spec).check(object, false) {
+    match Readiness::new(&spec).check(object, veil(false)) {
         Ok(()) => "done".to_owned(),
         Err(NotDone::Condition(text)) => format!("not yet: {text}"),
         Err(NotDone::Failed(text)) => format!("failed: {text}"),
@@ -145,14 +153,18 @@ fn another_error_of_the_failed_path_is_a_path_error() {
 fn values_of_secrets_are_not_shown() {
     let spec: ClusterDeploymentTemplateSpec = serde_saphyr::from_str(MATCHES).unwrap();
     let object = json!({"spec": {"value": "hunter2"}, "status": {"value": "hunter3"}});
-    let error = Readiness::new(&spec).check(&object, true).unwrap_err();
+    let error = Readiness::new(&spec)
+        .check(&object, veil(true))
+        .unwrap_err();
     assert_eq!(
         error.to_string(),
         "input [spec.value] and output [status.value] do not match: <redacted> != <redacted>"
     );
     let spec: ClusterDeploymentTemplateSpec = serde_saphyr::from_str(COMPLETION).unwrap();
     let object = json!({"metadata": {"generation": 1}, "status": {"observedGeneration": 1, "phase": "hunter2"}});
-    let error = Readiness::new(&spec).check(&object, true).unwrap_err();
+    let error = Readiness::new(&spec)
+        .check(&object, veil(true))
+        .unwrap_err();
     assert_eq!(
         error.to_string(),
         "deployment success condition [status.phase] was: <redacted>, expected: Done"
@@ -166,7 +178,7 @@ fn data_of_secrets_is_not_quoted_by_paths_that_do_not_fit_it() {
     let object = json!({"data": {"token": "hunter2"}});
     let text = |secret| {
         Readiness::new(&spec)
-            .check(&object, secret)
+            .check(&object, veil(secret))
             .unwrap_err()
             .to_string()
     };
@@ -175,4 +187,19 @@ fn data_of_secrets_is_not_quoted_by_paths_that_do_not_fit_it() {
         "could not find value on input [data.token[?(@.a==1)]]: <redacted>"
     );
     assert!(text(false).contains("hunter2"), "{}", text(false));
+}
+
+#[test]
+fn what_is_compared_with_a_text_of_a_secret_may_be_what_it_was_before() {
+    let spec: ClusterDeploymentTemplateSpec = serde_saphyr::from_str(MATCHES).unwrap();
+    let object = json!({"spec": {"value": "hunter2"}, "status": {"value": "former"}});
+    let taint = Taint::of([&json!("hunter2")]);
+    let veil = Veil::over(&object, &taint);
+    assert_eq!(
+        Readiness::new(&spec)
+            .check(&object, veil)
+            .unwrap_err()
+            .to_string(),
+        "input [spec.value] and output [status.value] do not match: <redacted> != <redacted>"
+    );
 }

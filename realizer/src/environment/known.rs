@@ -4,9 +4,9 @@ use api_types::{DeployedRevision, EnvironmentStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
 
-use super::{Arrival, HIGHEST_READ, Incoming, Record, shown};
-use crate::canonical;
-use crate::redaction::REDACTED;
+use super::{Arrival, HIGHEST_READ, Incoming, Record, sealed, shown};
+use crate::StatusKey;
+use crate::redaction::{REDACTED, Taint};
 
 /// The greatest number that status can hold.
 const HIGHEST: u64 = i64::MAX.unsigned_abs();
@@ -16,8 +16,8 @@ pub(crate) struct Known<'s> {
     pub(crate) status: Option<&'s EnvironmentStatus>,
     /// The validations behind it.
     pub(crate) validations: Vec<&'s str>,
-    /// For digests of what must not be shown.
-    pub(crate) key: &'s str,
+    /// For what must not be shown.
+    pub(crate) key: &'s StatusKey,
 }
 
 /// What counts as being in an environment whose object is there.
@@ -65,12 +65,11 @@ impl Known<'_> {
     ) -> Option<Record> {
         let told = self.status?.arriving.as_ref()?;
         let arrival = incoming.arrival(told.arrival, rendered, &told.since);
-        let record = told.record.as_deref()?;
-        let is_announced = match Arrival::read(record) {
-            Some(announced) => announced.has_values_of(incoming) && !incoming.secret,
-            None => incoming.secret && record.starts_with(&arrival.seal_of_values(self.key)),
-        };
-        is_announced.then(|| Record::new(arrival, now.clone(), self.key))
+        let announced = Arrival::read(told.record.as_deref()?, self.key)?;
+        let is_announced = announced.has_values_of(incoming) && announced.secret == incoming.secret;
+        is_announced
+            .then(|| Record::new(arrival, now.clone(), self.key))
+            .flatten()
     }
 
     /// What counts, for an object that says this of itself.
@@ -79,7 +78,7 @@ impl Known<'_> {
             .status
             .filter(|status| status.deployed.is_some() || status.arriving.is_some());
         let Some(told) = told else {
-            let lost = said.and_then(|said| lost(said, now));
+            let lost = said.and_then(|said| lost(said, self.key, now));
             return lost.map_or(Present::Nothing, Present::Revision);
         };
         let (record, as_told) = match &told.deployed {
@@ -115,7 +114,7 @@ impl Known<'_> {
     fn has_arrived(&self, said: Option<&str>) -> bool {
         let told = self.status.and_then(|status| status.arriving.as_ref());
         told.zip(said)
-            .is_some_and(|(told, said)| told.record == self.seal(said))
+            .is_some_and(|(told, said)| told.record.as_deref() == Some(said))
     }
 
     /// The digest of what the object says, unless that is what status says of what is deployed.
@@ -129,42 +128,26 @@ impl Known<'_> {
 
     /// Keyed, because what the object says may come from a Secret.
     fn digest(&self, said: Option<&str>) -> String {
-        canonical::keyed_digest(self.key.as_bytes(), said.unwrap_or_default().as_bytes())
-    }
-
-    fn seal(&self, said: &str) -> Option<String> {
-        Some(Arrival::read(said)?.seal(said, self.key))
+        sealed::digest(said.unwrap_or_default(), self.key)
     }
 
     /// What is deployed, and whether the object says so as well.
     fn deployed(&self, told: &DeployedRevision, said: Option<&str>) -> (Record, bool) {
-        let said = said.and_then(|said| Some((said, Arrival::read(said)?)));
-        match &told.record {
-            Some(record) => match Arrival::read(record) {
-                Some(arrival) => {
-                    let as_told = said.is_some_and(|(said, _)| said == record);
-                    let known =
-                        Record::proven(arrival, record.clone(), told.since.clone(), self.key);
-                    (known, as_told)
-                }
-                None => {
-                    match said.filter(|(said, arrival)| arrival.seal(said, self.key) == *record) {
-                        Some((said, arrival)) => {
-                            let text = said.to_owned();
-                            (
-                                Record::proven(arrival, text, told.since.clone(), self.key),
-                                true,
-                            )
-                        }
-                        None => (stand_in(told), false),
-                    }
-                }
-            },
-            None if told.unproven => match said.filter(|(_, said)| said.number == told.arrival) {
-                Some((said, arrival)) => (unproven(arrival, said, &told.since), true),
-                None => (stand_in(told), false),
-            },
-            None => self.of_former_version(told, said),
+        if let Some(record) = &told.record {
+            let known = match Arrival::read(record, self.key) {
+                Some(arrival) => Record::proven(arrival, record.clone(), told.since.clone()),
+                // It was sealed with another key.
+                None => stand_in(told),
+            };
+            return (known, said == Some(record));
+        }
+        let said = said.and_then(|said| Some((said, Arrival::read(said, self.key)?)));
+        if !told.unproven {
+            return self.of_former_version(told, said);
+        }
+        match said.filter(|(_, said)| said.number == told.arrival) {
+            Some((said, arrival)) => (unproven(arrival, said, &told.since), true),
+            None => (stand_in(told), false),
         }
     }
 
@@ -184,24 +167,22 @@ impl Known<'_> {
             // That both are redacted says nothing about either.
             Some((said, arrival)) if arrival.secret => (unproven(arrival, said, &told.since), true),
             Some((said, arrival)) => {
-                let text = said.to_owned();
-                (
-                    Record::proven(arrival, text, told.since.clone(), self.key),
-                    true,
-                )
+                let record = Record::proven(arrival, said.to_owned(), told.since.clone());
+                (record, true)
             }
-            None if is_redacted(told) => (stand_in(told), false),
-            None => (
-                Record::new(as_told(told), told.since.clone(), self.key),
-                false,
-            ),
+            None => {
+                let shown = Some(as_told(told)).filter(|arrival| !arrival.secret);
+                let record =
+                    shown.and_then(|shown| Record::new(shown, told.since.clone(), self.key));
+                (record.unwrap_or_else(|| stand_in(told)), false)
+            }
         }
     }
 }
 
 /// Status was lost, and the object says this. It is known to be so as soon as the same is rendered.
-fn lost(said: &str, now: &Time) -> Option<Record> {
-    let arrival = Arrival::read(said)?;
+fn lost(said: &str, key: &StatusKey, now: &Time) -> Option<Record> {
+    let arrival = Arrival::read(said, key)?;
     (1..=HIGHEST_READ)
         .contains(&arrival.number)
         .then(|| unproven(arrival, said, now))
@@ -209,10 +190,11 @@ fn lost(said: &str, now: &Time) -> Option<Record> {
 
 fn unproven(arrival: Arrival, said: &str, since: &Time) -> Record {
     Record {
+        taint: arrival.taint(),
         arrival,
         text: said.to_owned(),
         since: since.clone(),
-        seal: None,
+        told: None,
         proven: false,
     }
 }
@@ -223,8 +205,9 @@ fn stand_in(told: &DeployedRevision) -> Record {
         arrival: as_told(told),
         text: String::new(),
         since: told.since.clone(),
-        seal: told.record.clone(),
+        told: told.record.clone(),
         proven: false,
+        taint: Taint::NONE,
     }
 }
 

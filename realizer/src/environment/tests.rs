@@ -1,11 +1,13 @@
 //! Deciding about an environment.
 
+use std::sync::LazyLock;
+
 use api_types::{DeployedRevision, EnvironmentStatus, ValidationStatus, ValidationVerdict};
 
 use super::*;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
-const KEY: &str = "key";
+static KEY: LazyLock<StatusKey> = LazyLock::new(|| StatusKey::new(b"key"));
 
 fn incoming(revision: &str) -> Incoming {
     Incoming {
@@ -25,7 +27,7 @@ fn hidden(revision: &str) -> Incoming {
 fn arrived(arrival: u64, incoming: &Incoming) -> Record {
     let revision = incoming.revision.as_str().unwrap();
     let arrival = incoming.arrival(arrival, &format!("digest of {revision}"), &Time(NOW));
-    Record::new(arrival, Time(NOW), KEY)
+    Record::new(arrival, Time(NOW), &KEY).unwrap()
 }
 
 fn plain(arrival: u64, revision: &str) -> Record {
@@ -45,7 +47,7 @@ fn told(record: &Record) -> DeployedRevision {
         url: record.url(),
         arrival: record.arrival.number,
         since: record.since.clone(),
-        record: record.seal.clone(),
+        record: record.told.clone(),
         unproven: false,
     }
 }
@@ -86,7 +88,7 @@ fn known(status: Option<&EnvironmentStatus>) -> Known<'_> {
     Known {
         status,
         validations: vec!["one", "two"],
-        key: KEY,
+        key: &KEY,
     }
 }
 
@@ -125,6 +127,7 @@ fn decided_on(
         }
         Decision::Announce { record, .. } => format!("announce {}", record.arrival.number),
         Decision::Disregard(_) => "disregard".to_owned(),
+        Decision::Keyless => "keyless".to_owned(),
     }
 }
 
@@ -188,7 +191,7 @@ fn what_is_there_is_rendered_again_as_it_is() {
 fn another_rendering_of_the_same_revision_is_another_arrival() {
     let mut b = plain(3, "B");
     b.arrival.rendered = "by a template that was changed since".to_owned();
-    let b = Record::new(b.arrival, Time(NOW), KEY);
+    let b = Record::new(b.arrival, Time(NOW), &KEY).unwrap();
     let status = status(&b, &[]);
     assert_eq!(decided(Some(&b.text), Some(&status)), "hold 3 B, next 4");
 }
@@ -233,7 +236,7 @@ fn what_was_announced_is_replaced_by_what_is_newer() {
 fn what_was_announced_arrives_in_its_present_rendering() {
     let mut b = plain(4, "B");
     b.arrival.rendered = "before it was announced".to_owned();
-    let b = Record::new(b.arrival, Time(NOW), KEY);
+    let b = Record::new(b.arrival, Time(NOW), &KEY).unwrap();
     let told = announcing(status(&plain(3, "A"), &[]), &b);
     assert_eq!(
         decided(Some(&plain(3, "A").text), Some(&told)),
@@ -247,7 +250,7 @@ fn what_status_does_not_know_is_written_down_and_then_decides_nothing() {
     let forged = |change: &dyn Fn(&mut Arrival)| {
         let mut arrival = a.arrival.clone();
         change(&mut arrival);
-        Some(Record::new(arrival, Time(NOW), KEY).text)
+        Some(Record::new(arrival, Time(NOW), &KEY).unwrap().text)
     };
     let told = status(&a, &[]);
     let cases = [
@@ -369,38 +372,120 @@ fn a_record_is_read_back_as_it_was_written() {
         record.text,
         r#"{"arrival":3,"revision":"A","url":"u","rendered":"digest of A","started":"1970-01-01T00:00:00Z"}"#
     );
-    assert_eq!(Arrival::read(&record.text), Some(record.arrival));
+    assert_eq!(Arrival::read(&record.text, &KEY), Some(record.arrival));
+}
+
+/// What becomes of this in place of an object that says that.
+fn decided_for(incoming: &Incoming, said: &Record, status: &EnvironmentStatus) -> String {
+    decided_on(
+        incoming,
+        Some(&observed(Some(&said.text))),
+        true,
+        Some(status),
+    )
 }
 
 #[test]
-fn what_comes_from_a_secret_is_not_shown_and_compared_all_the_same() {
+fn what_comes_from_a_secret_is_sealed_and_compared_all_the_same() {
     let a = arrived(3, &hidden("A"));
     let told = status(&a, &[]);
-    let shown = format!("{told:?}");
-    assert!(
-        !shown.contains("\"A\"") && !shown.contains("digest of A"),
-        "{shown}"
-    );
+    let shown = format!("{told:?} {}", a.text);
+    for secret in ["\"A\"", "\"u\"", "digest of A"] {
+        assert!(!shown.contains(secret), "{secret} in {shown}");
+    }
     assert_eq!(told.deployed.as_ref().unwrap().revision, REDACTED);
-    assert!(a.output().unwrap().secret);
+    assert!(!a.output().unwrap().taint.is_none());
+    assert_eq!(Arrival::read(&a.text, &KEY), Some(a.arrival.clone()));
 
-    let b = hidden("B");
-    let decided = |said: &str, status: &EnvironmentStatus| {
-        decided_on(&b, Some(&observed(Some(said))), true, Some(status))
-    };
-    assert_eq!(decided(&a.text, &told), "hold 3 A, next 4");
-    let announced = announcing(told.clone(), &arrived(4, &b));
-    assert_eq!(decided(&a.text, &announced), "submit 4 at Version(7)");
-    let other = announcing(told.clone(), &arrived(4, &hidden("C")));
-    assert_eq!(decided(&a.text, &other), "announce 5");
-
-    // What it was cannot be had any more, except from the revision itself.
-    let evil = arrived(3, &hidden("EVIL")).text;
-    let told = disregarding(told, Some(&evil));
-    assert_eq!(decided(&evil, &told), "hold 3 <redacted> unproven, next 4");
-    let live = observed(Some(&evil));
     assert_eq!(
-        decided_on(&hidden("A"), Some(&live), true, Some(&told)),
+        decided_for(&hidden("A"), &a, &told),
         "submit 3 at Version(7)"
+    );
+    let b = hidden("B");
+    assert_eq!(decided_for(&b, &a, &told), "hold 3 A, next 4");
+    let announced = announcing(told.clone(), &arrived(4, &b));
+    assert_eq!(decided_for(&b, &a, &announced), "submit 4 at Version(7)");
+    let other = announcing(told, &arrived(4, &hidden("C")));
+    assert_eq!(decided_for(&b, &a, &other), "announce 5");
+}
+
+/// Status has it, so that nothing is lost.
+#[test]
+fn a_secret_revision_is_handed_on_whatever_somebody_wrote_on_its_object() {
+    let told = status(&arrived(3, &hidden("A")), &[]);
+    let evil = arrived(3, &hidden("EVIL"));
+    assert_eq!(decided_for(&hidden("B"), &evil, &told), "disregard");
+    let told = disregarding(told, Some(&evil.text));
+    assert_eq!(decided_for(&hidden("B"), &evil, &told), "hold 3 A, next 4");
+    assert_eq!(
+        decided_for(&hidden("A"), &evil, &told),
+        "submit 3 at Version(7)"
+    );
+}
+
+#[test]
+fn a_revision_that_was_sealed_with_another_key_keeps_the_environment_and_is_not_handed_on() {
+    let arrival = hidden("B").arrival(3, "digest of B", &Time(NOW));
+    let b = Record::new(arrival, Time(NOW), &StatusKey::new(b"another")).unwrap();
+    let told = status(&b, &[]);
+    assert_eq!(
+        decided_for(&hidden("B"), &b, &told),
+        "hold 3 <redacted> unproven, next 4"
+    );
+    let Present::Revision(record) = known(Some(&told)).present(Some(&b.text), &Time(NOW)) else {
+        panic!("nothing is there");
+    };
+    assert_eq!(record.output(), None);
+    assert_eq!(record.told, b.told, "with the former key it is known again");
+}
+
+/// It was deployed before anybody knew that it is secret, or by a former version.
+#[test]
+fn what_stands_in_clear_is_sealed_when_it_is_written_again() {
+    let clear = serde_json::to_string(&arrived(3, &hidden("B")).arrival).unwrap();
+    let mut formerly = arrived(3, &hidden("B"));
+    formerly.text = clear;
+    for (said, told) in [
+        (formerly.clone(), former(&formerly)),
+        (plain(3, "B"), status(&plain(3, "B"), &[])),
+    ] {
+        let live = observed(Some(&said.text));
+        let live = Live {
+            observed: &live,
+            in_place: true,
+        };
+        let known = known(Some(&told));
+        let decision = decide("digest of B", &hidden("B"), Some(&live), &known, NOW);
+        let Decision::Submit { record, .. } = decision else {
+            panic!("{decision:?}");
+        };
+        assert_eq!(record, arrived(3, &hidden("B")));
+        let keyless = Known {
+            key: &StatusKey::NONE,
+            ..known
+        };
+        let decision = decide("digest of B", &hidden("B"), Some(&live), &keyless, NOW);
+        assert!(matches!(decision, Decision::Keyless), "{decision:?}");
+    }
+}
+
+#[test]
+fn without_a_key_a_secret_revision_waits_and_no_digest_tells_of_one() {
+    let keyless = |status| Known {
+        key: &StatusKey::NONE,
+        ..known(status)
+    };
+    let decision = decide("digest of B", &hidden("B"), None, &keyless(None), NOW);
+    assert!(matches!(decision, Decision::Keyless), "{decision:?}");
+    let digests: Vec<Option<String>> = ["A", "B"]
+        .map(|revision| {
+            let clear = serde_json::to_string(&arrived(3, &hidden(revision)).arrival).unwrap();
+            keyless(None).unless_deployed(Some(&clear))
+        })
+        .to_vec();
+    assert_eq!(digests[0], digests[1]);
+    assert_ne!(
+        keyless(None).unless_deployed(Some(&plain(3, "A").text)),
+        keyless(None).unless_deployed(Some(&plain(3, "B").text))
     );
 }

@@ -15,7 +15,7 @@ fn judged(spec: &str, object: Value) -> Trial {
     let crate::template::OutputPaths::Validation(judgement) = &template.outputs else {
         panic!("a validation template is judged");
     };
-    judgement.judge(&template, &object)
+    judgement.judge(&template, &object, &Taint::NONE)
 }
 
 fn running(cause: &str) -> Trial {

@@ -33,6 +33,7 @@ fn submission(object: Value) -> Submission {
         resource: "build".into(),
         object,
         digest: String::new(),
+        name_seed: None,
         basis: None,
         lifecycle: Lifecycle::Mutable,
         family: [("a", "b".parse().unwrap()), ("c", "d".parse().unwrap())].into(),
@@ -51,6 +52,8 @@ fn observe(template: &Template, observation: Observation) -> StepEnd {
         step: &"build".into(),
         template,
         inputs,
+        taint: Taint::NONE,
+        key: &StatusKey::NONE,
         previous: None,
         told: &[],
     };

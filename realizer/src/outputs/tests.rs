@@ -36,7 +36,7 @@ fn outputs_are_read_in_the_order_of_their_kind() {
         ("{kind: ClusterTemplate, spec: {}}", vec![]),
     ];
     for (yaml, expected) in cases {
-        let output = Output::read(&template(yaml), Some(&object), None).unwrap();
+        let output = Output::read(&template(yaml), Some(&object), None, &Taint::NONE).unwrap();
         let named: Vec<_> = output
             .named()
             .into_iter()
@@ -49,7 +49,7 @@ fn outputs_are_read_in_the_order_of_their_kind() {
 #[test]
 fn null_is_a_source_but_no_image_and_no_config() {
     let object = json!({"status": {"url": null, "rev": null}});
-    let output = Output::read(&template(SOURCE), Some(&object), None).unwrap();
+    let output = Output::read(&template(SOURCE), Some(&object), None, &Taint::NONE).unwrap();
     assert_eq!(
         output.named(),
         [("url", &Value::Null), ("revision", &Value::Null)]
@@ -59,7 +59,7 @@ fn null_is_a_source_but_no_image_and_no_config() {
         "{kind: ClusterConfigTemplate, spec: {configPath: .status.url}}",
     ] {
         assert!(
-            Output::read(&template(yaml), Some(&object), None)
+            Output::read(&template(yaml), Some(&object), None, &Taint::NONE)
                 .unwrap()
                 .named()
                 .is_empty(),
@@ -114,7 +114,7 @@ fn failures_name_the_path_as_upstream_does() {
     ];
     for (yaml, object, expected) in cases {
         assert_eq!(
-            Output::read(&template(yaml), object, None)
+            Output::read(&template(yaml), object, None, &Taint::NONE)
                 .unwrap_err()
                 .to_string(),
             expected,
@@ -130,11 +130,11 @@ fn a_deployment_template_hands_its_deployment_on() {
             url: json!("u"),
             revision: json!("r"),
         },
-        secret: true,
+        taint: Taint::of([&json!("u")]),
     };
     let template = template("{kind: ClusterDeploymentTemplate, spec: {}}");
     assert_eq!(
-        Output::read(&template, Some(&json!({})), Some(&deployment)),
+        Output::read(&template, Some(&json!({})), Some(&deployment), &Taint::NONE),
         Ok(deployment)
     );
 }
@@ -144,9 +144,9 @@ fn outputs_of_a_secret_are_redacted_and_their_digest_is_keyed() {
     let template = template("{kind: ClusterConfigTemplate, spec: {configPath: .data.token}}");
     let read = |kind: &str| {
         let object = json!({"apiVersion": "v1", "kind": kind, "data": {"token": "aHVudGVyMg=="}});
-        Output::read(&template, Some(&object), None)
+        Output::read(&template, Some(&object), None, &Taint::NONE)
             .unwrap()
-            .statuses(&[], "owner-uid", &at(0))
+            .statuses(&[], &StatusKey::new(b"key"), &at(0))
             .remove(0)
     };
     let (shown, hidden) = (read("ConfigMap"), read("Secret"));
@@ -158,7 +158,7 @@ fn outputs_of_a_secret_are_redacted_and_their_digest_is_keyed() {
     );
     assert_eq!(
         hidden.digest,
-        canonical::keyed_digest(b"owner-uid", b"aHVudGVyMg==\n")
+        crate::canonical::keyed_digest(b"key", b"output\0aHVudGVyMg==\n")
     );
 }
 
@@ -169,11 +169,12 @@ fn time_of_an_output_moves_with_its_digest_only() {
             url: json!(url),
             revision: json!("main"),
         },
-        secret: false,
+        taint: Taint::NONE,
     };
-    let first = output("one").statuses(&[], "k", &at(100));
-    assert_eq!(output("one").statuses(&first, "k", &at(200)), first);
-    let second = output("two").statuses(&first, "k", &at(200));
+    let key = &StatusKey::NONE;
+    let first = output("one").statuses(&[], key, &at(100));
+    assert_eq!(output("one").statuses(&first, key, &at(200)), first);
+    let second = output("two").statuses(&first, key, &at(200));
     assert_eq!(
         (
             &second[0].last_transition_time,
@@ -181,4 +182,70 @@ fn time_of_an_output_moves_with_its_digest_only() {
         ),
         (&at(200), &at(100))
     );
+}
+
+#[test]
+fn without_a_key_no_digest_of_a_secret_is_shown_and_its_time_stays() {
+    let output = |config: &str| Output {
+        values: OutputValues::Config(json!(config)),
+        taint: Taint::of([&json!(config)]),
+    };
+    let first = output("one").statuses(&[], &StatusKey::NONE, &at(100));
+    assert_eq!((&*first[0].preview, &*first[0].digest), ("<redacted>", ""));
+    assert_eq!(
+        output("two").statuses(&first, &StatusKey::NONE, &at(200)),
+        first
+    );
+    let keyed = output("two").statuses(&first, &StatusKey::new(b"key"), &at(300));
+    assert_eq!(keyed[0].last_transition_time, at(300));
+}
+
+fn config(value: &str, taint: Taint) -> Output {
+    Output {
+        values: OutputValues::Config(json!(value)),
+        taint,
+    }
+}
+
+#[test]
+fn what_was_redacted_stays_so_while_it_may_hold_a_former_value_of_the_secret() {
+    let key = &StatusKey::new(b"key");
+    let former = Taint::of([&json!("former-secret")]);
+    let told = config("former-secret", former).statuses(&[], key, &at(0));
+    let now = Taint::of([&json!("present-secret")]);
+    let is_hidden = |value: &str, inputs: &Taint, key: &StatusKey| {
+        let output = config(value, Taint::NONE).remembered(&told, inputs, false, key);
+        !output.taint.is_none()
+    };
+    assert!(
+        is_hidden("former-secret", &now, key),
+        "the object lags behind"
+    );
+    assert!(
+        is_hidden("former-secret", &Taint::NONE, key),
+        "the input has gone"
+    );
+    assert!(!is_hidden("something-else", &Taint::NONE, key));
+    for unknown in [StatusKey::NONE, StatusKey::new(b"")] {
+        assert!(
+            is_hidden("something-else", &Taint::NONE, &unknown),
+            "nobody can tell"
+        );
+    }
+}
+
+#[test]
+fn what_was_made_from_other_inputs_is_shown_only_if_it_was_shown_before() {
+    let key = &StatusKey::new(b"key");
+    let inputs = Taint::of([&json!("present-secret")]);
+    let told = config("known", Taint::NONE).statuses(&[], key, &at(0));
+    let is_hidden = |value: &str, of_others: bool| {
+        let output = config(value, Taint::NONE).remembered(&told, &inputs, of_others, key);
+        !output.taint.is_none()
+    };
+    assert!(!is_hidden("known", true));
+    assert!(is_hidden("unknown", true));
+    assert!(!is_hidden("unknown", false));
+    let without_secrets = config("unknown", Taint::NONE).remembered(&told, &Taint::NONE, true, key);
+    assert!(without_secrets.taint.is_none());
 }

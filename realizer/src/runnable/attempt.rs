@@ -52,7 +52,25 @@ fn digest(rendering: &str, rerun: Option<&str>, number: u32) -> String {
     if token.is_empty() {
         return rendering.to_owned();
     }
-    canonical::digest_bytes(format!("{rendering} {}", token.join("/")).as_bytes())
+    let digest = canonical::digest_bytes(format!("{rendering} {}", token.join("/")).as_bytes());
+    if is_marked(rendering) {
+        marked(&digest)
+    } else {
+        digest
+    }
+}
+
+/// What a digest begins with that is one under the key of the installation.
+const KEYED: &str = "hmac-";
+
+/// Marks a digest that was made under the key.
+pub(super) fn marked(digest: &str) -> String {
+    format!("{KEYED}{digest}")
+}
+
+/// Whether a digest was made under the key.
+pub(super) fn is_marked(digest: &str) -> bool {
+    digest.starts_with(KEYED)
 }
 
 /// How long after the end of attempt `number` the next one starts.

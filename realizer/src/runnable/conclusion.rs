@@ -19,6 +19,7 @@ use crate::conditions::{self, Conditions};
 use crate::family_members::{object_ref, superseded};
 use crate::health::Health;
 use crate::owner_status::stamped_ref;
+use crate::redaction::Taint;
 use crate::report::{self, Extras};
 use crate::{Observed, Outcome, OwnerEvent, Removal, Retry, Write, events};
 
@@ -40,12 +41,17 @@ pub struct RunConclusion<'a> {
     again: Option<Duration>,
     /// What is missing to watch the kind.
     unwatched: BTreeSet<String>,
+    /// What of the selected object must not be shown.
+    taint: Taint,
 }
 
 impl<'a> RunConclusion<'a> {
     pub(super) fn of(mut run: Run<'a>) -> Self {
         let end = run.end();
-        let mut conclusion = Self::nothing(run.runnable, run.now);
+        let mut conclusion = Self {
+            taint: run.taint.clone(),
+            ..Self::nothing(run.runnable, run.now)
+        };
         match end {
             End::Failed(error) => conclusion.error = Some(error),
             End::Held {
@@ -82,6 +88,7 @@ impl<'a> RunConclusion<'a> {
             removals: Vec::new(),
             again: None,
             unwatched: BTreeSet::new(),
+            taint: Taint::NONE,
         }
     }
 
@@ -93,7 +100,7 @@ impl<'a> RunConclusion<'a> {
         self.again = Some(HELD_LOOK);
         self.error = Some(RunError::Held { going });
         self.observe(run, latest, runs);
-        self.read_outputs(run.template, runs);
+        self.read_outputs(run, runs, &attempts);
     }
 
     /// The newest run has ended and is gone: all that status says of it stays, and what it did not say yet is added.
@@ -109,11 +116,11 @@ impl<'a> RunConclusion<'a> {
             let digest = run.digest.as_deref().filter(|_| run.is_known);
             digest.is_some_and(|digest| attempts.number(digest).is_some())
         };
-        let attempts = runs.iter().filter(is_attempt);
-        let leaving = attempts.max_by(|a, b| a.age().cmp(&b.age()));
+        let of_attempts = runs.iter().filter(is_attempt);
+        let leaving = of_attempts.max_by(|a, b| a.age().cmp(&b.age()));
         self.observe(run, leaving.cloned(), runs);
         self.is_gone = self.latest.is_none();
-        self.read_outputs(run.template, runs);
+        self.read_outputs(run, runs, &attempts);
     }
 
     fn submitted(
@@ -137,7 +144,7 @@ impl<'a> RunConclusion<'a> {
         self.made_run = write == Write::Created;
         self.applied(&submitted, write);
         self.observe(run, Some(submitted), runs);
-        self.read_outputs(run.template, runs);
+        self.read_outputs(run, runs, &attempts);
     }
 
     fn applied(&mut self, submitted: &Observed, write: Write) {
@@ -156,8 +163,7 @@ impl<'a> RunConclusion<'a> {
     }
 
     fn observe(&mut self, run: &Run<'_>, latest: Option<Observed>, runs: &[Observed]) {
-        let shown = |text: &str| run.shown(text);
-        self.status.runs = history::records(self.runnable, run.template, runs, &shown, self.now.0);
+        self.status.runs = history::records(run, runs);
         self.latest = latest.map(|latest| {
             let health = mirrored(run.template, &latest);
             let message = run.shown(&health.message);
@@ -171,7 +177,11 @@ impl<'a> RunConclusion<'a> {
 
     /// Of the newest run that succeeded. Without one, or if a path fails, the outputs stay what they were: who reads them
     /// must not see them vanish because of an error.
-    fn read_outputs(&mut self, template: &RunTemplate, runs: &[Observed]) {
+    fn read_outputs(&mut self, walk: &Run<'_>, runs: &[Observed], attempts: &Attempts) {
+        let (template, taint) = (walk.template, &walk.taint);
+        self.status
+            .outputs
+            .retain(|_, value| taint.carried_by([&*value]).is_none());
         let rule = template.rule(self.runnable.retention);
         // A run that succeeded has succeeded, also while it is being deleted.
         let succeeded = |run: &&Observed| run.is_known && rule.judge(run) == ConditionStatus::True;
@@ -181,10 +191,17 @@ impl<'a> RunConclusion<'a> {
         let Some(run) = newest.filter(|run| !self.is_remembered_behind(run)) else {
             return;
         };
-        if template.outputs.is_empty() {
+        // A run of other inputs may hold a value that the Secret had before, and by which it is not recognized any more.
+        let is_safe = if taint.is_none() {
+            crate::redaction::is_secret(&run.object) || !walk.was_secret(run)
+        } else {
+            let digest = run.digest.as_deref();
+            digest.is_some_and(|digest| attempts.number(digest).is_some())
+        };
+        if template.outputs.is_empty() || !is_safe {
             return;
         }
-        match outputs::read(template, run) {
+        match outputs::read(template, run, taint) {
             Ok(outputs) => {
                 if self.status.outputs != outputs {
                     self.status.outputs = outputs;
@@ -227,6 +244,10 @@ impl<'a> RunConclusion<'a> {
 
     /// The outcome, given the deletions that failed (NotFound is no failure) and why.
     pub fn report(mut self, failed: &[(Removal, String)]) -> Outcome {
+        let scrubbed = |(removal, cause): &(Removal, String)| {
+            (removal.clone(), self.taint.scrub(cause.as_str()))
+        };
+        let failed: &[(Removal, String)] = &failed.iter().map(scrubbed).collect::<Vec<_>>();
         let previous = &self.runnable.status;
         self.status.conditions = self.conditions(failed);
         let mut events = std::mem::take(&mut self.events);
@@ -238,6 +259,10 @@ impl<'a> RunConclusion<'a> {
         events.extend(report::removal_events(&self.removals, failed, &|object| {
             was_pending(&previous.conditions, object)
         }));
+        for event in &mut events {
+            // Names of objects, above all: a template may have put anything into them.
+            event.message = self.taint.scrub(std::mem::take(&mut event.message));
+        }
         let retry = self.error.as_ref().map(|error| error.verdict().retry);
         let retry = retry
             .into_iter()
@@ -265,6 +290,7 @@ impl<'a> RunConclusion<'a> {
             Some(error) => {
                 let verdict = error.verdict();
                 let message = error.message(self.runnable, &self.shown_run());
+                let message = self.taint.scrub(message);
                 conditions.add(template, verdict.status, &verdict.reason, message);
             }
             None => conditions.add(template, ConditionStatus::True, &Reason::Ready, ""),

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
 use super::plan::name;
-use super::{RunTemplate, Runnable};
+use super::{Run, RunTemplate, Runnable};
 use crate::health::{Health, Subject};
 use crate::{KnownRun, Observed, redaction};
 
@@ -37,14 +37,14 @@ pub(super) fn judge(template: &RunTemplate, run: &Observed) -> Health {
     })
 }
 
-/// The runs, newest first. `shown` takes secret values out of messages.
-pub(super) fn records(
-    runnable: &Runnable,
-    template: &RunTemplate,
-    runs: &[Observed],
-    shown: &dyn Fn(&str) -> String,
-    now: Timestamp,
-) -> Vec<RunRecord> {
+/// The runs, newest first, without values of a selected Secret.
+pub(super) fn records(walk: &Run<'_>, runs: &[Observed]) -> Vec<RunRecord> {
+    let &Run {
+        runnable,
+        template,
+        now,
+        ..
+    } = walk;
     // What is not known to be ours must not look as if status knew it.
     let mut newest_first: Vec<&Observed> = runs.iter().filter(|run| run.is_known).collect();
     newest_first.sort_by(|a, b| b.age().cmp(&a.age()));
@@ -55,7 +55,7 @@ pub(super) fn records(
             name: name(run),
             uid: uid(run).map(str::to_owned),
             sequence: Some(run.sequence),
-            digest: run.digest.clone(),
+            digest: walk.told_digest(run),
             started: started(run),
             finished: is_over.then(|| finished(runnable, template, run, now)),
             result: match health.status {
@@ -63,7 +63,7 @@ pub(super) fn records(
                 ConditionStatus::False => RunResult::Failed,
                 ConditionStatus::Unknown => RunResult::Running,
             },
-            message: cut(shown(&health.message), MOST_MESSAGE_CHARS),
+            message: cut(walk.shown(&health.message), MOST_MESSAGE_CHARS),
         }
     });
     let present = present.zip(&newest_first).map(|(record, run)| {
@@ -86,7 +86,7 @@ pub(super) fn records(
     records
 }
 
-fn record_of<'r>(records: &'r [RunRecord], run: &Observed) -> Option<&'r RunRecord> {
+pub(super) fn record_of<'r>(records: &'r [RunRecord], run: &Observed) -> Option<&'r RunRecord> {
     records.iter().find(|record| is_of(record, run))
 }
 

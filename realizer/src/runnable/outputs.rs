@@ -6,14 +6,17 @@ use serde_json::Value;
 
 use super::RunTemplate;
 use super::error::RunError;
-use crate::{Observed, redaction};
+use crate::Observed;
+use crate::redaction::{self, Taint};
 
 /// Reads all outputs of a run; of several paths that fail, the last one is told.
 ///
-/// Values of a Secret are not read: status is where they would end, and everyone who may read the Runnable would see them.
+/// Values of a Secret are not read, and those that hold a value of the selected one (`taint`) are not, either: status is
+/// where they would end, and everyone who may read the Runnable would see them.
 pub(super) fn read(
     template: &RunTemplate,
     run: &Observed,
+    taint: &Taint,
 ) -> Result<BTreeMap<String, Value>, RunError> {
     let secret = redaction::is_secret(&run.object);
     let mut values = BTreeMap::new();
@@ -22,8 +25,13 @@ pub(super) fn read(
         let read = if secret {
             Err("the object is a Secret, whose values are not written into a status".to_owned())
         } else {
-            path.read(&run.object)
-                .map_err(|problem| problem.to_string())
+            match path.read(&run.object) {
+                Ok(value) if !taint.carried_by([&*value]).is_none() => Err(
+                    "it holds a value of the selected Secret, which is not written into a status"
+                        .to_owned(),
+                ),
+                read => read.map_err(|problem| taint.scrub(problem.to_string())),
+            }
         };
         match read {
             Ok(value) => {

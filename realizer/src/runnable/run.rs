@@ -7,17 +7,17 @@ use api_types::names::ResourceName;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::attempt::Attempts;
+use super::attempt::{self, Attempts};
 use super::conclusion::RunConclusion;
 use super::error::RunError;
 use super::plan::{Plan, Situation};
 use super::{RunTemplate, Runnable, SelectError, history};
 use crate::context::Context;
-use crate::redaction::{self, scrub};
+use crate::redaction::{self, Taint};
 use crate::stamp::{WantedLabels, check_submittable, decorate, display_name};
 use crate::{
-    AskFeed, Lifecycle, Looked, Observation, Observed, Precondition, Rendered, Step, Submission,
-    SubmitFailure, SubmitFailureKind, Told, Write, canonical,
+    AskFeed, Lifecycle, Looked, Observation, Observed, Precondition, Rendered, StatusKey, Step,
+    Submission, SubmitFailure, SubmitFailureKind, Told, Write, canonical,
 };
 
 /// What stands for the name of a step, which a Runnable does not have.
@@ -43,7 +43,7 @@ pub type Selected = Result<Option<Value>, SelectError>;
 /// #     "metadata": {"namespace": "dev", "name": "app", "uid": "u"},
 /// #     "spec": {"runTemplateRef": {"name": "tests"}, "inputs": {"revision": "abc"}}}))).unwrap();
 /// # let now = jiff::Timestamp::UNIX_EPOCH;
-/// let mut run = Run::new(&runnable, &template, Ok(None), now);
+/// let mut run = Run::new(&runnable, &template, Ok(None), now, StatusKey::NONE);
 /// loop {
 ///     match run.next_step() {
 ///         Step::Render(_) => run.record_rendered(Err("no ytt here".to_owned().into())),
@@ -69,10 +69,17 @@ pub struct Run<'a> {
     pub(super) template: &'a RunTemplate,
     pub(super) now: Timestamp,
     selected: Option<Value>,
+    /// What of the selected object must not be shown.
+    pub(super) taint: Taint,
+    key: StatusKey,
     labels: WantedLabels,
     state: State,
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "there is one for each walk, and it is not moved about"
+)]
 enum State {
     /// Nothing was asked yet.
     Fresh,
@@ -108,12 +115,13 @@ pub(super) enum End {
 }
 
 impl<'a> Run<'a> {
-    /// Starts a walk. `now` is for transition times and for when to try again.
+    /// Starts a walk. `now` is for transition times and for when to try again, `key` for digests of secret values.
     pub fn new(
         runnable: &'a Runnable,
         template: &'a RunTemplate,
         selected: Selected,
         now: Timestamp,
+        key: StatusKey,
     ) -> Self {
         let (selected, state) = match selected {
             Ok(selected) => (selected, State::Fresh),
@@ -123,6 +131,8 @@ impl<'a> Run<'a> {
             runnable,
             template,
             now,
+            taint: selected.as_ref().map_or(Taint::NONE, redaction::of_object),
+            key,
             selected,
             labels: run_labels(runnable, template),
             state,
@@ -146,9 +156,33 @@ impl<'a> Run<'a> {
 
     /// A text without the values of a selected Secret.
     pub(super) fn shown(&self, text: &str) -> String {
-        let secret = self.selected.iter().filter(|it| redaction::is_secret(it));
-        let values = secret.flat_map(|it| ["data", "stringData"].map(|field| &it[field]));
-        scrub(text, values)
+        self.taint.scrub(text)
+    }
+
+    /// The digest that a run with this rendering is known by: with values of a Secret in it, under the key of the
+    /// installation, since status tells it.
+    fn digest(&self, object: &Value) -> String {
+        let digest = canonical::digest(object);
+        if self.taint.is_none() && !redaction::is_secret(object) {
+            return digest;
+        }
+        let keyed = self.key.digest("run", &digest);
+        keyed.map_or(digest, |keyed| attempt::marked(&keyed))
+    }
+
+    /// The digest of a run as status tells it; without a key, that of a run with values of a Secret in it is not told.
+    pub(super) fn told_digest(&self, run: &Observed) -> Option<String> {
+        let is_secret = || !self.taint.is_none() || redaction::is_secret(&run.object);
+        let digest = run.digest.clone()?;
+        let is_tellable = attempt::is_marked(&digest) || !(is_secret() || self.was_secret(run));
+        is_tellable.then_some(digest)
+    }
+
+    /// Whether a run was rendered from a Secret: its digest says so, or was not told.
+    pub(super) fn was_secret(&self, run: &Observed) -> bool {
+        let told = || history::record_of(&self.runnable.status.runs, run);
+        run.digest.as_deref().is_some_and(attempt::is_marked)
+            || told().is_some_and(|told| told.uid.is_some() && told.digest.is_none())
     }
 
     fn begin(&mut self) {
@@ -188,7 +222,8 @@ impl<'a> Run<'a> {
         labels.retain(|key, _| *key == labels::RUNNABLE_NAME);
         Ok(Submission {
             resource: step(),
-            digest: canonical::digest(&object),
+            name_seed: redaction::name_seed(&object, &self.taint, &self.key),
+            digest: self.digest(&object),
             basis: self.template.body.basis(|| self.context()),
             object,
             lifecycle: Lifecycle::Immutable,
@@ -311,7 +346,7 @@ impl AskFeed for Run<'_> {
             submitted: Box::new(submitted),
             runs,
             write,
-            rendering: canonical::digest(&submission.object),
+            rendering: self.digest(&submission.object),
         });
     }
 }

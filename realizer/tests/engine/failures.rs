@@ -350,8 +350,13 @@ fn a_walk_that_ends_early_keeps_what_the_other_steps_have() {
     scenario.advance();
     let owner = scenario.parsed_owner();
     let blueprints = scenario.compiled_blueprints();
-    let mut realization =
-        realizer::Realization::new(&owner, &blueprints[0], &scenario.templates, scenario.now);
+    let mut realization = realizer::Realization::new(
+        &owner,
+        &blueprints[0],
+        &scenario.templates,
+        scenario.now,
+        scenario.key.clone(),
+    );
     let first = realization.next_step();
     assert_eq!(
         realization.next_step(),
@@ -373,8 +378,13 @@ fn answers_nobody_asked_for_are_ignored() {
     let scenario = Scenario::new(CHAIN);
     let owner = scenario.parsed_owner();
     let blueprints = scenario.compiled_blueprints();
-    let mut realization =
-        realizer::Realization::new(&owner, &blueprints[0], &scenario.templates, scenario.now);
+    let mut realization = realizer::Realization::new(
+        &owner,
+        &blueprints[0],
+        &scenario.templates,
+        scenario.now,
+        scenario.key.clone(),
+    );
     realization.record_rendered(Err("never asked".to_owned().into()));
     let first = realization.next_step();
     realization.record_rendered(Err("not what was asked".to_owned().into()));

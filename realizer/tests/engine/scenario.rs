@@ -6,9 +6,9 @@ use std::sync::Arc;
 use jiff::{Span, Timestamp};
 use realizer::{
     Blueprint, Family, KnownObject, Labels, ObjectRef, Observation, Observed, Outcome, Owner,
-    Realization, Removal, Rendered, Selection, Step, Submission, SubmitFailure, Template,
-    TemplateSource, TemplateState, Unrealized, Write, blueprint_status, report_unrealized,
-    select_blueprint,
+    Realization, Removal, Rendered, Selection, StatusKey, Step, Submission, SubmitFailure,
+    Template, TemplateSource, TemplateState, Unrealized, Write, blueprint_status,
+    report_unrealized, select_blueprint,
 };
 use serde_json::{Value, json};
 
@@ -20,6 +20,7 @@ pub(crate) struct Scenario {
     pub(crate) owner: Value,
     pub(crate) cluster: Cluster,
     pub(crate) now: Timestamp,
+    pub(crate) key: StatusKey,
 }
 
 /// Templates by kind and name.
@@ -49,6 +50,8 @@ pub(crate) struct Cluster {
     pub(crate) departed: Vec<Value>,
     /// Submissions in order, as `<step>: <write>`.
     pub(crate) log: Vec<String>,
+    /// By step: what the name of its last submission is derived from in place of the digest.
+    pub(crate) seeds: BTreeMap<String, Option<String>>,
     clock: u64,
 }
 
@@ -62,6 +65,7 @@ impl Scenario {
             owner: Value::Null,
             cluster: Cluster::default(),
             now: "2024-05-01T10:00:00Z".parse().unwrap(),
+            key: StatusKey::new(b"the key of the installation"),
         };
         scenario.apply(yaml);
         scenario
@@ -172,7 +176,13 @@ impl Scenario {
     }
 
     fn realize(&mut self, owner: &Owner, blueprint: &Blueprint) -> Outcome {
-        let mut realization = Realization::new(owner, blueprint, &self.templates, self.now);
+        let mut realization = Realization::new(
+            owner,
+            blueprint,
+            &self.templates,
+            self.now,
+            self.key.clone(),
+        );
         loop {
             match realization.next_step() {
                 Step::Render(call) => {
@@ -240,6 +250,8 @@ impl Cluster {
             return Observation::Failed(failure.clone());
         }
         self.clock += 1;
+        let seed = submission.name_seed.clone();
+        self.seeds.insert(submission.resource.to_string(), seed);
         let (observation, write) = if submission.lifecycle.is_immutable() {
             self.submit_member(submission, now)
         } else {

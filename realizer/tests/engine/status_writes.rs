@@ -44,8 +44,13 @@ spec: {params: [{name: a, value: first}]}
 fn submissions(scenario: &mut Scenario) -> [Submission; 2] {
     let owner = scenario.parsed_owner();
     let blueprints = scenario.compiled_blueprints();
-    let mut realization =
-        Realization::new(&owner, &blueprints[0], &scenario.templates, scenario.now);
+    let mut realization = Realization::new(
+        &owner,
+        &blueprints[0],
+        &scenario.templates,
+        scenario.now,
+        scenario.key.clone(),
+    );
     [(); 2].map(|()| match realization.next_step() {
         Step::Submit(submission) => {
             realization.record_observed(scenario.cluster.submit(&submission, scenario.now));
@@ -106,8 +111,13 @@ fn a_ytt_template_that_sees_the_status_has_a_basis_too() {
         scenario.owner["metadata"]["resourceVersion"] = json!(version);
         let owner = scenario.parsed_owner();
         let blueprints = scenario.compiled_blueprints();
-        let mut realization =
-            Realization::new(&owner, &blueprints[0], &scenario.templates, scenario.now);
+        let mut realization = Realization::new(
+            &owner,
+            &blueprints[0],
+            &scenario.templates,
+            scenario.now,
+            scenario.key.clone(),
+        );
         loop {
             match realization.next_step() {
                 Step::Render(_) => realization.record_rendered(rendered(version)),

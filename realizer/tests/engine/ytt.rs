@@ -32,8 +32,13 @@ spec: {}
 fn call(scenario: &Scenario) -> realizer::YttCall {
     let owner = scenario.parsed_owner();
     let blueprints = scenario.compiled_blueprints();
-    let mut realization =
-        Realization::new(&owner, &blueprints[0], &scenario.templates, scenario.now);
+    let mut realization = Realization::new(
+        &owner,
+        &blueprints[0],
+        &scenario.templates,
+        scenario.now,
+        scenario.key.clone(),
+    );
     match realization.next_step() {
         Step::Render(call) => call,
         other => panic!("no rendering asked for: {other:?}"),

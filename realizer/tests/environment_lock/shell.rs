@@ -8,8 +8,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use realizer::{
     Blueprint, Family, Observation, Observed, Outcome, Owner, Precondition, Realization, Retry,
-    Step, Submission, SubmitFailure, SubmitFailureKind, Template, TemplateSource, TemplateState,
-    Write,
+    StatusKey, Step, Submission, SubmitFailure, SubmitFailureKind, Template, TemplateSource,
+    TemplateState, Write,
 };
 use serde_json::{Value, json};
 
@@ -235,7 +235,13 @@ impl Shell {
         let owner = self.owner(&world);
         let late = (world.status.deployed.as_ref()).is_some_and(|deployed| deployed.late);
         let now = Timestamp::from_second(if late { 7200 } else { 60 }).unwrap();
-        let mut realization = Realization::new(&owner, &self.blueprint, &self.templates, now);
+        let mut realization = Realization::new(
+            &owner,
+            &self.blueprint,
+            &self.templates,
+            now,
+            StatusKey::NONE,
+        );
         let mut cuts = Vec::new();
         let mut walk = During {
             tied: (self.as_told(&world).deployed).map(|deployed| deployed.revision),

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use realizer::runnable::{Run, RunTemplate, Runnable, SelectError, Selected};
 use realizer::{
-    AskFeed, Observation, Observed, Outcome, Removal, Rendered, Step, Submission, SubmitFailure,
-    SubmitFailureKind, Write,
+    AskFeed, Observation, Observed, Outcome, Removal, Rendered, StatusKey, Step, Submission,
+    SubmitFailure, SubmitFailureKind, Write,
 };
 use serde_json::{Value, json};
 
@@ -17,6 +17,7 @@ pub(crate) struct Stage {
     /// Oldest first.
     pub(crate) runs: Vec<Observed>,
     pub(crate) now: Timestamp,
+    pub(crate) key: StatusKey,
     /// How many runs were ever created.
     pub(crate) created: usize,
     /// The most runs there ever were at the same time that had not ended.
@@ -48,6 +49,7 @@ impl Stage {
             selected: Ok(None),
             runs: Vec::new(),
             now: Timestamp::from_second(1_700_000_000).unwrap(),
+            key: StatusKey::new(b"the key of the installation"),
             created: 0,
             most_going: 0,
             fails: None,
@@ -77,7 +79,7 @@ impl Stage {
         let runnable = Runnable::parse(Arc::new(self.runnable.clone())).unwrap();
         let template = RunTemplate::compile(&self.template).unwrap();
         let selected: Selected = self.selected.clone();
-        let mut run = Run::new(&runnable, &template, selected, self.now);
+        let mut run = Run::new(&runnable, &template, selected, self.now, self.key.clone());
         loop {
             match run.next_step() {
                 Step::Render(_) => run.record_rendered(self.rendered.clone()),

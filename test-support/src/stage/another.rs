@@ -2,7 +2,7 @@
 
 use super::PATIENCE;
 use super::port::Port;
-use crate::scrape::metric;
+use crate::scrape::{http_get, metric};
 use crate::{Process, eventually};
 
 /// A second process of the controller.
@@ -28,6 +28,15 @@ impl Another {
     /// What it has logged.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.process.log()).unwrap()
+    }
+
+    /// All it says of itself in numbers.
+    ///
+    /// # Panics
+    ///
+    /// When it does not answer.
+    pub async fn metrics(&self) -> String {
+        http_get(self.metrics.number(), "/metrics").await.unwrap()
     }
 
     /// As [`Stage::metric`].

@@ -3,11 +3,15 @@
 //! The reason is the same whatever it objects to, so its words are read here: to advise, never to decide. Words that are not
 //! known get the advice that is right for all.
 
+use super::names::{is_label, is_plain, is_subdomain};
+
+/// Namespace and name of a service account.
+pub(super) type Account<'a> = (&'a str, &'a str);
+
 /// A right that is missing, as the API server's authorizer tells it.
 #[derive(Debug, PartialEq, Eq)]
 struct Denied<'m> {
-    /// Namespace and name of the service account.
-    account: (&'m str, &'m str),
+    account: Account<'m>,
     /// `deployments`, or `deployments/scale`.
     resource: &'m str,
     /// Empty for the core group.
@@ -16,17 +20,48 @@ struct Denied<'m> {
     namespace: Option<&'m str>,
 }
 
+/// What the authorizer may say that somebody must not do.
+const VERBS: [&str; 8] = [
+    "get",
+    "list",
+    "watch",
+    "create",
+    "update",
+    "patch",
+    "delete",
+    "deletecollection",
+];
+
 impl<'m> Denied<'m> {
-    /// Reads `User "system:serviceaccount:dev:app" cannot patch resource "services" in API group "" in the namespace "dev"`. Of
-    /// two, the last is the owner's: before it may stand what the controller must not watch.
+    /// Reads `services "x" is forbidden: User "system:serviceaccount:dev:app" cannot patch resource "services" in API group ""
+    /// in the namespace "dev"`, where nothing but that was said. Each part has to be what it can be, or the text is
+    /// somebody else's: a webhook, or the API server when it quotes a value, may repeat what a developer wrote.
     fn read(message: &'m str) -> Option<Self> {
-        let (_, denied) = message.rsplit_once("User \"system:serviceaccount:")?;
-        let resource =
-            until_quote(after(denied, "\" cannot ").and_then(|rest| after(rest, "resource \""))?)?;
-        let group = until_quote(after(denied, "in API group \"")?)?;
-        let namespace = after(denied, "in the namespace \"").and_then(until_quote);
-        Some(Self {
-            account: until_quote(denied)?.split_once(':')?,
+        let told = own_text(message)?;
+        let (refused, told) = told.split_once(" \"")?;
+        let (name, told) = told.split_once("\" is forbidden: User \"system:serviceaccount:")?;
+        let (account, told) = told.split_once("\" cannot ")?;
+        let (verb, told) = told.split_once(" resource \"")?;
+        let (resource, told) = told.split_once("\" in API group \"")?;
+        let (group, place) = told.split_once('"')?;
+        let namespace = match place.strip_prefix(" in the namespace \"") {
+            Some(place) => Some(place.split_once('"')?.0),
+            None if place.starts_with(" at the cluster scope") => None,
+            None => return None,
+        };
+        let account = account.split_once(':')?;
+        let (plural, subresource) = resource.split_once('/').unwrap_or((resource, "status"));
+        let is_known = VERBS.contains(&verb)
+            && is_plain(name)
+            && is_label(account.0)
+            && is_subdomain(account.1)
+            && is_label(plural)
+            && is_label(subresource)
+            && (group.is_empty() || is_subdomain(group))
+            && namespace.is_none_or(is_label)
+            && refused.split_once('.').unwrap_or((refused, "")) == (plural, group);
+        is_known.then_some(Self {
+            account,
             resource,
             group,
             // A Namespace is told to be in itself, which is of no use for creating it.
@@ -59,22 +94,47 @@ impl<'m> Denied<'m> {
     }
 }
 
+/// What the API server answered when the object was written: after what our own message says before it, of which every
+/// name has to be one, so that no name can pretend to be an end of it.
+fn own_text(message: &str) -> Option<&str> {
+    let told = message.strip_prefix("unable to apply object [")?;
+    let (object, told) = told.split_once("] for ")?;
+    let (place, told) = told.split_once("]: ")?;
+    let words = place.replace("] in supply chain [", " ");
+    let words = words
+        .strip_prefix("resource [")
+        .or_else(|| words.strip_prefix("run template ["))?;
+    let (namespace, name) = object.split_once('/')?;
+    let are_names = words.split(' ').chain([name]).all(is_plain)
+        && (namespace.is_empty() || is_label(namespace));
+    let told = told
+        .strip_prefix("create: ")
+        .or_else(|| told.strip_prefix("patch: "))?;
+    are_names.then_some(told)
+}
+
 /// A kind that the API server does not serve: its group (empty for the core group).
 fn unknown_kind(message: &str) -> Option<&str> {
     let version = after(message, "no matches for kind \"")
         .and_then(|rest| after(rest, "\" in version \""))
         .and_then(until_quote)?;
-    Some(
-        version
-            .split_once('/')
-            .map_or("", |(group, _version)| group),
-    )
+    let group = version.split_once('/').map_or("", |(group, _)| group);
+    (group.is_empty() || is_subdomain(group)).then_some(group)
 }
 
-/// What to do about a refusal with this message; `template` is the command that shows the template.
-pub(super) fn advice(message: &str, template: &str) -> String {
-    if let Some(denied) = Denied::read(message) {
-        return denied.grant();
+/// What to do about a refusal with this message, of an object written with the rights of `account`; `template` says how to
+/// look at the template.
+pub(super) fn advice(message: &str, account: Account<'_>, template: &str) -> String {
+    match Denied::read(message) {
+        // Nobody is told to grant a right to an account that only a message names.
+        Some(denied) if denied.account == account => return denied.grant(),
+        _ if message.contains(" is forbidden: User \"system:serviceaccount:") => {
+            return format!(
+                "if a right is missing, see in the message which, and grant it to the service account that stamps the \
+                 object; else correct what the message names, in the template or in what it is given: {template}"
+            );
+        }
+        _ => {}
     }
     match unknown_kind(message) {
         Some(group) => format!(
@@ -96,93 +156,4 @@ fn until_quote(text: &str) -> Option<&str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const CREATE: &str = "create: services \"x\" is forbidden: User \"system:serviceaccount:k:app\" cannot patch resource \
-         \"services\" in API group \"\" in the namespace \"k\"";
-
-    #[test]
-    fn a_missing_right_is_granted_by_what_the_advice_says() {
-        assert_eq!(
-            advice(CREATE, "kubectl get clustertemplate dep -o yaml"),
-            "grant it to the service account, in a role it has or in a new one: kubectl create role app-services -n k \
-             --verb=get,list,create,patch,delete --resource=services && kubectl create rolebinding app-services -n k \
-             --role=app-services --serviceaccount=k:app"
-        );
-    }
-
-    #[test]
-    fn groups_subresources_other_namespaces_and_cluster_scoped_kinds_are_told_apart() {
-        let cases = [
-            (
-                "User \"system:serviceaccount:a:b\" cannot patch resource \"deployments/scale\" in API group \"apps\" in the namespace \"c\"",
-                "create role b-deployments -n c --verb=get,list,create,patch,delete --resource=deployments.apps/scale",
-            ),
-            (
-                "User \"system:serviceaccount:a:b\" cannot patch resource \"deployments/scale\" in API group \"apps\" in the namespace \"c\"",
-                "create rolebinding b-deployments -n c --role=b-deployments --serviceaccount=a:b",
-            ),
-            (
-                "User \"system:serviceaccount:a:b\" cannot get resource \"nodes\" in API group \"\" at the cluster scope",
-                "create clusterrole b-nodes --verb=get,list,create,patch,delete --resource=nodes &&",
-            ),
-            (
-                "User \"system:serviceaccount:a:b\" cannot get resource \"nodes\" in API group \"\" at the cluster scope",
-                "create clusterrolebinding b-nodes --clusterrole=b-nodes --serviceaccount=a:b",
-            ),
-        ];
-        for (message, expected) in cases {
-            let advice = advice(message, "");
-            assert!(advice.contains(expected), "{advice}");
-        }
-    }
-
-    #[test]
-    fn the_right_is_the_owners_when_the_controller_lacks_one_too() {
-        let told = advice(
-            "failed to get unstructured [dev/x] from api server (the controller cannot watch the kind either: pods is forbidden: \
-             User \"system:serviceaccount:carto-system:supplychain-controller\" cannot list resource \"pods\" in API group \"\" \
-             at the cluster scope): namespaces \"x\" is forbidden: User \"system:serviceaccount:dev:app\" cannot get resource \
-             \"namespaces\" in API group \"\" in the namespace \"x\"",
-            "",
-        );
-        assert!(
-            told.contains("kubectl create clusterrole app-namespaces --verb="),
-            "{told}"
-        );
-        assert!(told.ends_with("--serviceaccount=dev:app"), "{told}");
-    }
-
-    #[test]
-    fn a_kind_that_is_not_served_is_no_matter_of_rights() {
-        let told = advice(
-            "failed to get unstructured [g/x] from api server: no matches for kind \"GitRepositry\" in version \
-             \"source.toolkit.fluxcd.io/v1\"",
-            "kubectl get clustertemplate bad -o yaml",
-        );
-        assert!(
-            told.ends_with("kubectl api-resources --api-group=source.toolkit.fluxcd.io"),
-            "{told}"
-        );
-        let core = advice("no matches for kind \"Pot\" in version \"v1\"", "");
-        assert!(core.ends_with("--api-group="), "{core}");
-    }
-
-    #[test]
-    fn any_other_refusal_is_corrected_where_the_object_comes_from() {
-        for message in [
-            "create: ConfigMap \"X_Y\" is invalid: metadata.name: Invalid value",
-            "configmaps \"x\" is forbidden: exceeded quota: few, requested: count/configmaps=1",
-            "services \"x\" is forbidden: User \"jane\" cannot patch resource \"services\" in API group \"\"",
-            "User \"system:serviceaccount:a\" cannot patch resource",
-            "no matches for kind",
-            "",
-        ] {
-            assert_eq!(
-                advice(message, "kubectl get clustertemplate t -o yaml"),
-                "correct what the message names, in the template or in what it is given: kubectl get clustertemplate t -o yaml"
-            );
-        }
-    }
-}
+mod tests;

@@ -6,7 +6,7 @@ use api_types::{BlueprintSpec, Condition};
 use realizer::Family;
 
 use super::super::{OwnerView, Step};
-use super::{check_controller, wiring};
+use super::{check_controller, names, wiring};
 use crate::target::TargetKind;
 
 /// The owner that advice is about; displays as `workload dev/web-app`.
@@ -69,6 +69,11 @@ impl<'a> Subject<'a> {
         }
     }
 
+    /// Namespace and name of the service account whose rights are used.
+    pub(super) fn account(&self) -> (&str, &str) {
+        (self.account_namespace, &self.account)
+    }
+
     /// Nothing was written: the controller does not run, or is behind.
     pub(in crate::tree) fn check_controller(&self) -> String {
         check_controller(TargetKind::Owner(self.family).controller())
@@ -92,18 +97,26 @@ impl<'a> Subject<'a> {
     }
 
     pub(super) fn read_blueprint(&self) -> String {
-        format!(
-            "kubectl describe {} {}",
-            self.family.blueprint_plural(),
-            self.blueprint
+        names::command(
+            "read the blueprint, with kubectl describe",
+            &[self.blueprint],
+            format!(
+                "kubectl describe {} {}",
+                self.family.blueprint_plural(),
+                self.blueprint
+            ),
         )
     }
 
     pub(super) fn edit_blueprint(&self) -> String {
-        format!(
-            "kubectl edit {} {}",
-            self.family.blueprint_plural(),
-            self.blueprint
+        names::command(
+            "edit the blueprint, with kubectl edit",
+            &[self.blueprint],
+            format!(
+                "kubectl edit {} {}",
+                self.family.blueprint_plural(),
+                self.blueprint
+            ),
         )
     }
 
@@ -120,9 +133,14 @@ impl<'a> Subject<'a> {
             );
             ("serviceAccountName", edit)
         };
-        format!(
-            "create it: kubectl create serviceaccount {} -n {}; or name another one in spec.{field}: {edit}",
-            self.account, self.account_namespace
+        let (namespace, account) = self.account();
+        names::command(
+            &format!("its name cannot be one; name another one in spec.{field}: {edit}"),
+            &[namespace, account],
+            format!(
+                "create it: kubectl create serviceaccount {account} -n {namespace}; or name another one in spec.{field}: \
+                 {edit}"
+            ),
         )
     }
 
