@@ -122,7 +122,7 @@ impl Store {
 
     /// A reply to our own write shows an object. The reply is newer than what the watch has delivered,
     /// unless the object was deleted in between.
-    pub(crate) fn overlay(&mut self, object: Stamped) {
+    pub(crate) fn overlay(&mut self, mut object: Stamped) {
         if self.tombstones.contains(&object.uid) {
             return;
         }
@@ -131,7 +131,8 @@ impl Store {
             .as_ref()
             .is_none_or(|held| held.resource_version < object.resource_version);
         if let Some(held) = held.filter(|held| !newer && held.uid == object.uid) {
-            // The watch was faster than the reply, which still says what we know of the object.
+            // The watch was faster than the reply, which may still say what we know of the object.
+            object.memory.take_over(&held.memory);
             Arc::make_mut(held).memory = object.memory;
             return;
         }
@@ -313,6 +314,59 @@ mod tests {
         store.end_listing();
         assert_eq!(value(&store, "a").as_deref(), Some("written since"));
         assert_eq!(store.show(object("a", "u", 8, "later")).len(), 2);
+    }
+
+    #[test]
+    fn what_is_known_by_a_reply_outlives_events_and_readings_that_know_nothing() {
+        let known = |version: u64| {
+            let mut object = object("a", "u", version, "x");
+            object.memory.run = Some(Box::new(crate::stamped::KnownAs {
+                digest: Some("sha256:x".into()),
+                sequence: 3,
+            }));
+            object
+        };
+        let remembered = |store: &Store| {
+            let held = store.get(&ObjectKey::new("n", "a")).unwrap();
+            held.memory.run.as_ref().map(|run| run.sequence)
+        };
+        let mut store = Store::default();
+        // The watch was faster than the reply.
+        store.show(object("a", "u", 5, "x"));
+        store.overlay(known(5));
+        assert_eq!(remembered(&store), Some(3));
+        // Read again, and changed by somebody.
+        store.overlay(object("a", "u", 5, "x"));
+        store.show(object("a", "u", 6, "y"));
+        assert_eq!(remembered(&store), Some(3));
+        // Another object of that name is another object.
+        store.show(object("a", "other", 7, "x"));
+        assert_eq!(remembered(&store), None);
+    }
+
+    #[test]
+    fn the_last_state_of_a_deleted_run_is_kept_and_that_of_other_objects_is_not() {
+        let mut store = Store::default();
+        let mut of_family = |name: &str, lifecycle: &str| {
+            let object = json!({
+                "metadata": {"name": name, "namespace": "n", "uid": name, "resourceVersion": "5",
+                    "labels": {"carto.run/template-lifecycle": lifecycle},
+                    "ownerReferences": [{"kind": "Workload", "name": "w", "uid": "owner", "controller": true}]},
+            });
+            let kind = Kind::new("v1", "ConfigMap");
+            let object = Stamped::from_value(&object, &kind, &Projection::default(), "m");
+            store.show(object.clone());
+            store.hide_last_seen(object);
+        };
+        of_family("run", "tekton");
+        of_family("settings", "mutable");
+        let names: Vec<_> = store
+            .departed("owner")
+            .iter()
+            .map(|gone| gone.key.name.to_string())
+            .collect();
+        assert_eq!(names, ["run"]);
+        assert!(store.departed("somebody").is_empty());
     }
 
     #[test]
