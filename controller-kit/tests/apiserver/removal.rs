@@ -11,7 +11,7 @@ use controller_kit::stamped::{StampedWatches, WatchSettings};
 use controller_kit::submit::{Applicant, Submitter};
 use controller_kit::tokens::{Account, TokenCache, TokenSources};
 use kube::Api;
-use kube::api::{DynamicObject, PostParams};
+use kube::api::{DeleteParams, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use realizer::{ObjectRef, Removal, RemovalReason};
 use serde_json::{Value, json};
@@ -112,6 +112,38 @@ async fn remove(
     assert_eq!(removed, Ok(()));
 }
 
+/// The metadata of an object that the owner controls.
+fn controlled() -> Value {
+    let owner = json!({
+        "apiVersion": "carto.run/v1alpha1", "kind": "Workload", "name": "app", "uid": "of-app", "controller": true,
+    });
+    json!({"name": "a", "ownerReferences": [owner]})
+}
+
+#[tokio::test]
+async fn an_object_that_the_owner_does_not_control_is_not_deleted() {
+    let plane = shared_control_plane().await.unwrap();
+    let namespace = plane.create_namespace("removal").await.unwrap();
+    let submitter = submitter(plane);
+    let account = account(plane, &namespace).await;
+    let configs = api(plane, &namespace, "v1", "ConfigMap");
+    for (field, value) in [
+        ("kind", "Nope"),
+        ("apiVersion", "nope.example.com/v1"),
+        ("name", "other"),
+        ("uid", "of-other"),
+    ] {
+        let mut metadata = controlled();
+        metadata["ownerReferences"][0][field] = json!(value);
+        let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+        let uid = create(&configs, config).await;
+        remove(&submitter, &account, ("v1", "ConfigMap"), &uid).await;
+        let kept = configs.get("a").await.unwrap();
+        assert_eq!(kept.metadata.deletion_timestamp, None, "{field}");
+        configs.delete("a", &DeleteParams::default()).await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn a_namesake_of_the_object_is_not_deleted() {
     let plane = shared_control_plane().await.unwrap();
@@ -119,7 +151,7 @@ async fn a_namesake_of_the_object_is_not_deleted() {
     let submitter = submitter(plane);
     let account = account(plane, &namespace).await;
     let configs = api(plane, &namespace, "v1", "ConfigMap");
-    let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+    let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": controlled()});
     let uid = create(&configs, config).await;
 
     // What was seen last is gone already; somebody else took the name.
@@ -144,7 +176,7 @@ async fn what_a_deleted_object_owns_goes_in_the_background() {
     let account = account(plane, &namespace).await;
     let jobs = api(plane, &namespace, "batch/v1", "Job");
     let pod = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "registry.example/app"}]}});
-    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "a"}, "spec": {"template": pod}});
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": controlled(), "spec": {"template": pod}});
     let uid = create(&jobs, job).await;
     remove(&submitter, &account, ("batch/v1", "Job"), &uid).await;
     assert_eq!(jobs.get_opt("a").await.unwrap(), None);

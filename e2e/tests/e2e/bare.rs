@@ -126,7 +126,7 @@ fn help_lists_every_flag_and_no_others() {
 
 const FLAGS: &str = "
     kubeconfig ytt ytt-memory-limit shutdown-seconds help
-    dev log-level
+    dev log-level status-key-secret
     port cert-dir webhook-secret webhook-service webhook-configuration metrics-port health-port pprof-port own-namespace
     max-concurrent-workloads max-concurrent-deliveries max-concurrent-runnables
     leader-elect lease-name lease-namespace lease-identity

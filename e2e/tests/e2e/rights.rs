@@ -118,8 +118,6 @@ delete secrets in carto-system named carto-status-key
 get serviceaccounts in dev named app
 impersonate serviceaccounts in dev named app
 update leases.coordination.k8s.io in carto-system named delivery-controller
-watch secrets in carto-system named carto-status-key
-update secrets in carto-system named carto-status-key
 ";
 
 #[tokio::test]
