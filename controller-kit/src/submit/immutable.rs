@@ -160,7 +160,8 @@ impl Submitter {
                     .map_err(listing)?;
                 let found = listed.iter().map(|value| {
                     let mut found = self.project(source, value);
-                    if let Some(known) = watch.get(&found.key) {
+                    let known = watch.get(&found.key);
+                    if let Some(known) = known.filter(|known| known.uid == found.uid) {
                         found.memory.take_over(&known.memory);
                     }
                     Arc::new(found)
