@@ -255,6 +255,44 @@ async fn a_run_that_claims_to_be_the_next_one_is_not_taken_for_it() {
 }
 
 #[tokio::test]
+async fn a_run_made_anew_under_its_name_is_not_taken_for_the_old_one_where_nothing_is_watched() {
+    let mut stage = Stage::set().await;
+    stage.grant_user_the_least(crate::rights::STATUSES).await;
+    stage.apply(&instant(3)).await;
+    stage.apply(WORKLOAD).await;
+    stage.start_controller_as_user();
+    let ready = stage.ready("app", "True", "Ready").await;
+    assert!(
+        !condition(&ready["status"], "WatchForbidden").is_null(),
+        "{ready}"
+    );
+    let run = stage.tests().await.remove(0);
+    let tenant = stage.tenant().await;
+    let name = run["metadata"]["name"].as_str().unwrap();
+    stage.delete(TESTS, "Test", name).await;
+    let forged = copy_of(&run, name, &stage.namespace);
+    tenant.create(forged).await.unwrap();
+    // The family is listed in each reconcile: the copy was seen in each of these.
+    for _ in 0..3 {
+        stage.reconcile("app").await;
+    }
+    let sink = stage.get("v1", "ConfigMap", "app-sink").await.unwrap();
+    assert_eq!(sink["data"]["url"], "a");
+    let workload = stage.workload("app").await;
+    assert!(
+        !workload["status"].to_string().contains("evil"),
+        "{workload}"
+    );
+
+    stage.edit_workload("app", branch("b")).await;
+    eventually("a new input is run", PATIENCE, async || {
+        let sink = stage.get("v1", "ConfigMap", "app-sink").await.unwrap();
+        sink["data"]["url"] == "b"
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn objects_of_another_namespace_count_for_nothing_and_are_left_alone() {
     const FLOOD: usize = 40;
     let (stage, run) = with_a_run().await;

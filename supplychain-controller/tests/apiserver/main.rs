@@ -13,6 +13,7 @@ mod chain;
 mod cluster_scoped;
 mod forged;
 mod handover;
+mod hanging;
 mod immutable;
 mod isolation;
 mod kinds;

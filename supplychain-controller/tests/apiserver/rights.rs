@@ -235,7 +235,7 @@ async fn an_account_that_comes_late_or_anew_is_used() {
     assert!(tokens.len() <= 5, "{tokens:?}");
 }
 
-const STATUSES: &str = "[workloads/status, clustersupplychains/status]";
+pub(crate) const STATUSES: &str = "[workloads/status, clustersupplychains/status]";
 
 /// The right to watch what the templates stamp.
 const WATCHING: &str =
