@@ -157,7 +157,7 @@ impl Cluster {
         let sent = Instant::now();
         match tokio::time::timeout(REQUEST_TIMEOUT, receive(client, request)).await {
             Ok(answer) => {
-                if tells_of_the_server(identity, &call) {
+                if answer.is_ok() && tells_of_the_server(identity, &call) {
                     self.pulse.record(sent.elapsed(), Instant::now());
                 }
                 answer

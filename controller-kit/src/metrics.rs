@@ -14,6 +14,7 @@ use prometheus::{
 };
 use tokio::time::Instant;
 
+use crate::pulse::Pace;
 use crate::scheduler::{Lane, QueueDepth};
 
 /// Reconciles take from under a millisecond (nothing to do) to minutes (a hung server).
@@ -114,6 +115,10 @@ pub struct Metrics {
     queue_oldest: GaugeVec,
     queue_delayed: IntGaugeVec,
     queue_running: IntGaugeVec,
+    queue_window: IntGaugeVec,
+    queue_yields: IntGaugeVec,
+    congested: IntGauge,
+    status_write_seconds: GaugeVec,
     api_requests: IntCounterVec,
     api_requests_avoided: IntCounter,
     stamped_objects: IntGauge,
@@ -187,6 +192,25 @@ impl Metrics {
                 "carto_queue_running",
                 "Owners being reconciled.",
                 &["queue"],
+            ),
+            queue_window: build.gauges(
+                "carto_queue_window",
+                "Slots that a namespace of many owners may hold; fewer than all while the API server is congested.",
+                &["queue"],
+            ),
+            queue_yields: build.gauges(
+                "carto_queue_yields",
+                "How often many owners made way for a namespace that asks for little, since the start.",
+                &["queue"],
+            ),
+            congested: build.gauge(
+                "carto_api_congested",
+                "1 while requests wait for one another at the API server, judged by how long writes of our status take.",
+            ),
+            status_write_seconds: build.float_gauges(
+                "carto_api_status_write_seconds",
+                "How long a write of our status takes: `average` lately, and `best`, which congestion is judged against.",
+                &["which"],
             ),
             api_requests: build.counters(
                 "carto_api_requests_total",
@@ -294,6 +318,26 @@ impl Metrics {
         self.queue_running
             .with_label_values(&[queue])
             .set(count(depth.running));
+    }
+
+    /// How many make way for few.
+    pub(crate) fn courtesy(&self, queue: &'static str, window: usize, yields: u64) {
+        let queue = [queue];
+        self.queue_window
+            .with_label_values(&queue)
+            .set(count(window));
+        let yields = i64::try_from(yields).unwrap_or(i64::MAX);
+        self.queue_yields.with_label_values(&queue).set(yields);
+    }
+
+    /// How long the API server takes.
+    pub(crate) fn pace(&self, pace: Pace) {
+        self.congested.set(i64::from(pace.is_congested));
+        for (which, seconds) in [("average", pace.average), ("best", pace.best)] {
+            self.status_write_seconds
+                .with_label_values(&[which])
+                .set(seconds);
+        }
     }
 
     /// A request is sent.

@@ -7,24 +7,41 @@ use tokio::time::Instant;
 
 /// Weight of the last answer in the average.
 const WEIGHT: f64 = 0.1;
-/// How long the best answer counts: two of these at the most, as the way to the server may become longer. Long enough for
+/// How long the best answers count: two of these at the most, as the way to the server may become longer. Long enough for
 /// thousands of owners to settle: what is best under load is not the server's best.
 const WINDOW: Duration = Duration::from_mins(15);
-/// An average of so many times the best answer means that requests wait for one another.
+/// An average of so many times the best answers means that requests wait for one another.
 const CONGESTED: f64 = 2.5;
+/// So many answers were as good as the measure or better: one that was quick by chance is no measure.
+const BEST: usize = 5;
+/// An answer counts for no more than so many times the measure: a stall (a disk that syncs, a server that collects its
+/// garbage) is one slow answer, not twenty.
+const LONGEST: f64 = 8.0;
 
-/// The answers of an API server, measured.
+/// The answers of an API server, measured. Only of requests that did what they should: a refusal, and a connection that
+/// nobody answers, are quick for other reasons.
 #[derive(Debug, Default)]
 pub(crate) struct Pulse {
     answers: Mutex<Answers>,
 }
 
+/// How long answers take.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Pace {
+    /// Lately, in seconds; 0 where nothing is known.
+    pub(crate) average: f64,
+    /// At its best, in seconds; 0 where nothing is known.
+    pub(crate) best: f64,
+    /// Whether requests wait for one another at the server.
+    pub(crate) is_congested: bool,
+}
+
 #[derive(Debug, Default)]
 struct Answers {
     /// Seconds.
-    average: f64,
-    /// Seconds; of this window and of the one before.
-    best: [Option<f64>; 2],
+    average: Option<f64>,
+    /// The best of this window and of the one before, in seconds, best first.
+    best: [Vec<f64>; 2],
     window: Option<Instant>,
 }
 
@@ -36,36 +53,56 @@ impl Answers {
             .is_none_or(|began| now.saturating_duration_since(began) > WINDOW)
         {
             self.window = Some(now);
-            self.best = [None, self.best[0]];
+            self.best = [
+                Vec::with_capacity(BEST + 1),
+                std::mem::take(&mut self.best[0]),
+            ];
         }
-        self.average = if self.best() == f64::INFINITY {
-            seconds
-        } else {
-            self.average * (1.0 - WEIGHT) + seconds * WEIGHT
-        };
-        self.best[0] = Some(self.best[0].map_or(seconds, |best| best.min(seconds)));
+        let best = &mut self.best[0];
+        let place = best.partition_point(|other| *other <= seconds);
+        best.insert(place, seconds);
+        best.truncate(BEST);
+        let counted = self
+            .measure()
+            .map_or(seconds, |best| seconds.min(best * LONGEST));
+        let average = self
+            .average
+            .map_or(counted, |before| before * (1.0 - WEIGHT) + counted * WEIGHT);
+        self.average = Some(average);
     }
 
-    fn best(&self) -> f64 {
-        self.best
-            .iter()
-            .flatten()
-            .copied()
-            .fold(f64::INFINITY, f64::min)
+    /// The worst of the best answers, once there are enough.
+    fn measure(&self) -> Option<f64> {
+        let of = |best: &Vec<f64>| best.get(BEST - 1).copied();
+        self.best.iter().filter_map(of).reduce(f64::min)
+    }
+
+    fn pace(&self) -> Pace {
+        let (average, best) = (self.average.unwrap_or(0.0), self.measure());
+        Pace {
+            average,
+            best: best.unwrap_or(0.0),
+            is_congested: best.is_some_and(|best| average > best * CONGESTED),
+        }
     }
 }
 
 impl Pulse {
-    /// One write of a status was answered.
+    /// One write of a status was answered, and done.
     pub(crate) fn record(&self, took: Duration, now: Instant) {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.record(took, now);
     }
 
+    /// How long answers take now.
+    pub(crate) fn pace(&self) -> Pace {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.pace()
+    }
+
     /// Whether requests wait for one another at the server.
     pub(crate) fn is_congested(&self) -> bool {
-        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.average > answers.best() * CONGESTED
+        self.pace().is_congested
     }
 }
 
@@ -91,8 +128,8 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn answers_that_take_many_times_the_best_are() {
         let pulse = Pulse::default();
-        assert!(!after(&pulse, &[5, 4, 6, 5]));
-        assert!(!after(&pulse, &[40]), "one slow answer is none");
+        assert!(!after(&pulse, &[5, 4, 6, 5, 5]));
+        assert!(!after(&pulse, &[400]), "one slow answer is none");
         assert!(after(&pulse, &[40; 20]));
         assert!(!after(&pulse, &[5; 40]), "and it ends");
     }
@@ -111,11 +148,28 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_was_best_long_ago_is_forgotten() {
         let pulse = Pulse::default();
-        after(&pulse, &[1]);
+        after(&pulse, &[1; 5]);
         for _ in 0..3 {
             tokio::time::advance(WINDOW + Duration::from_secs(1)).await;
             after(&pulse, &[50; 20]);
         }
         assert!(!pulse.is_congested());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_few_quick_answers_are_no_measure() {
+        let pulse = Pulse::default();
+        assert!(!after(&pulse, &[1, 1, 1, 1]));
+        assert!(!after(&pulse, &[20; 50]), "four of fifty");
+    }
+
+    /// A disk that syncs: each tenth answer takes ten times as long as the others.
+    #[tokio::test(start_paused = true)]
+    async fn stalls_are_no_congestion() {
+        let pulse = Pulse::default();
+        for round in 0..200 {
+            let congested = after(&pulse, &[4, 5, 4, 6, 4, 5, 4, 5, 4, 50]);
+            assert!(!congested, "in round {round}: {:?}", pulse.pace());
+        }
     }
 }

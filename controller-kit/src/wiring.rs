@@ -205,6 +205,10 @@ pub fn queue(
     environment: Environment<'_>,
 ) -> Arc<Scheduler> {
     let pulse = environment.cluster.pulse().clone();
+    let shown = pulse.clone();
+    environment
+        .metrics
+        .before_gather(move |metrics| metrics.pace(shown.pace()));
     let scheduler = Arc::new(Scheduler::new(SchedulerConfig {
         concurrency,
         congested: Arc::new(move || pulse.is_congested()),

@@ -1,22 +1,30 @@
 //! What the many give up for the few where the API server is congested.
 //!
-//! A slot of its own is not enough for a small tenant: everything that a namespace with thousands of owners
-//! has under way makes each request of the small one wait at the server. So, while many owners wait:
+//! A slot of its own is not enough for a small tenant: everything that thousands of owners of others have under way makes each
+//! of its requests wait at the server. So, while many owners wait:
 //!
 //! - **Window**: other namespaces are there and the server is congested: the slots of each namespace go down
 //!   to one, step by step, and come back when the server is fast again. What was in flight beyond
 //!   that only waited at the server: a fifth of the pace is lost (docs/benchmarks.md), and the first request of the
-//!   next guest finds the server free.
+//!   next guest finds the server free. While a few guests come, all others together have no more than that: a crowd in
+//!   hundreds of namespaces is one crowd.
 //! - **Yield**: while a guest is under way, a crowd gets no slot at all, for as long as it has patience.
+//!
+//! Both are bounded. Where many guests come at once, they are a crowd themselves, and nobody makes way for them. Where the
+//! server stays slow though we send nearly nothing, it is not us who make it slow: the window opens, and stays open for a while.
 
+use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// A namespace with no more owners in the queue than this is a guest.
-const GUEST: usize = 4;
 /// Where more owners wait than so many times the slots, courtesy is asked for; a namespace with more is a crowd.
 const CROWD: usize = 4;
+/// No more guests than these at a time: more are a crowd.
+const FEW: usize = 2;
+/// A guest that asked for nothing for so long has left.
+const LATELY: Duration = Duration::from_secs(10);
 /// So long after the start of each run of a guest. A chain whose objects are good at once goes on within this time.
 const YIELD: Duration = Duration::from_millis(150);
 /// A crowd has so much time to give away, which comes back at a quarter of the speed of time: a guest that never
@@ -28,6 +36,10 @@ const CLOSE: Duration = Duration::from_millis(200);
 /// How long the server must have been fast before the window opens by one more: there is nothing to gain in a hurry, and the
 /// next guest would meet what is in flight.
 const OPEN: Duration = Duration::from_secs(1);
+/// Where the window is closed to one slot for so long and the server is as slow, closing it is in vain.
+const IN_VAIN: Duration = Duration::from_secs(5);
+/// Then it stays open for so long.
+const STAYS_OPEN: Duration = Duration::from_mins(1);
 /// A namespace that asked for nothing for so long is no neighbour any more. At the start all owners are looked at, so
 /// whoever is there has been seen.
 const NEIGHBOUR: Duration = Duration::from_mins(10);
@@ -38,16 +50,20 @@ pub(super) struct Courtesy {
     window: Window,
     patience: Patience,
     yields_until: Option<Instant>,
+    yields: u64,
     neighbours_until: Option<Instant>,
+    guests: Guests,
 }
 
-/// How many slots a namespace may hold now.
+/// How many slots namespaces may hold now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Share {
     /// More than so many owners are a crowd.
     above: usize,
     crowd: usize,
     others: usize,
+    /// Crowds and others together.
+    all_others: usize,
 }
 
 impl Share {
@@ -55,17 +71,28 @@ impl Share {
         above: usize::MAX,
         crowd: usize::MAX,
         others: usize::MAX,
+        all_others: usize::MAX,
     };
 
+    /// Whether few wait, so that nobody has to make way.
+    pub(super) fn is_all(self) -> bool {
+        self == Self::ALL
+    }
+
     /// For a namespace of which so many owners wait or run.
-    pub(super) fn of(self, backlog: usize) -> usize {
-        if backlog <= GUEST {
+    pub(super) fn of(self, is_guest: bool, backlog: usize) -> usize {
+        if is_guest {
             usize::MAX
         } else if backlog > self.above {
             self.crowd
         } else {
             self.others
         }
+    }
+
+    /// For all that are no guests, together.
+    pub(super) fn all_others(self) -> usize {
+        self.all_others
     }
 }
 
@@ -77,7 +104,9 @@ impl Courtesy {
             window: Window::new(slots),
             patience: Patience::default(),
             yields_until: None,
+            yields: 0,
             neighbours_until: None,
+            guests: Guests::default(),
         }
     }
 
@@ -94,30 +123,53 @@ impl Courtesy {
             return Share::ALL;
         }
         let window = self.window.look(now, congested);
-        let (crowd, others) = if self.yields_until(now).is_some() {
-            (0, 1)
+        let has_guests = self.guests.are_few(now);
+        let (crowd, others, all_others) = if self.yields_until(now).is_some() {
+            (0, 1, 1)
         } else if self.has_neighbours(now) {
-            (window, window)
+            (window, window, if has_guests { window } else { usize::MAX })
         } else {
-            (usize::MAX, usize::MAX)
+            (usize::MAX, usize::MAX, usize::MAX)
         };
         Share {
             above: self.crowd,
             crowd,
             others,
+            all_others,
         }
     }
 
     /// An owner was taken whose namespace has so many in the queue, itself included.
-    pub(super) fn taken(&mut self, backlog: usize, waiting: usize, now: Instant) {
+    pub(super) fn taken(
+        &mut self,
+        namespace: &Arc<str>,
+        is_guest: bool,
+        backlog: usize,
+        waiting: usize,
+        now: Instant,
+    ) {
         if backlog <= self.crowd {
             self.neighbours_until = Some(now + NEIGHBOUR);
         }
+        if !is_guest {
+            return;
+        }
+        self.guests.came(namespace, now);
         // The window tells of congestion a while after it has ended: what is given makes the server fast again,
         // which is no reason to stop.
-        if backlog <= GUEST && waiting > self.crowd && self.window.is_narrow() {
+        if waiting > self.crowd && self.window.is_narrow() && self.guests.are_few(now) {
             self.give_way(now);
         }
+    }
+
+    /// How many slots a namespace of many may hold while the server is congested.
+    pub(super) fn window(&self) -> usize {
+        self.window.now
+    }
+
+    /// How often a crowd made way for a guest.
+    pub(super) fn yields(&self) -> u64 {
+        self.yields
     }
 
     /// Until when a crowd yields to a guest, if it does.
@@ -135,7 +187,31 @@ impl Courtesy {
         let more = until.saturating_duration_since(given);
         if self.patience.give(more, now) {
             self.yields_until = Some(until);
+            self.yields += 1;
         }
+    }
+}
+
+/// Guests that came lately; one more than are few, and no more.
+#[derive(Default)]
+struct Guests {
+    came: VecDeque<(Arc<str>, Instant)>,
+}
+
+impl Guests {
+    fn came(&mut self, namespace: &Arc<str>, now: Instant) {
+        self.came.retain(|(name, _)| name != namespace);
+        self.came.push_back((namespace.clone(), now));
+        if self.came.len() > FEW + 1 {
+            self.came.pop_front();
+        }
+    }
+
+    /// Whether there are some, and few.
+    fn are_few(&self, now: Instant) -> bool {
+        let lately = |at: &Instant| now.saturating_duration_since(*at) < LATELY;
+        let count = self.came.iter().filter(|(_, at)| lately(at)).count();
+        (1..=FEW).contains(&count)
     }
 }
 
@@ -144,6 +220,9 @@ struct Window {
     slots: usize,
     now: usize,
     changed: Option<Instant>,
+    /// Since when it is closed to one slot, and the server is congested.
+    closed_since: Option<Instant>,
+    open_until: Option<Instant>,
 }
 
 impl Window {
@@ -153,11 +232,14 @@ impl Window {
             slots,
             now: slots,
             changed: None,
+            closed_since: None,
+            open_until: None,
         }
     }
 
     fn open(&mut self) {
         self.now = self.slots;
+        self.closed_since = None;
     }
 
     fn is_narrow(&self) -> bool {
@@ -165,16 +247,32 @@ impl Window {
     }
 
     fn look(&mut self, now: Instant, congested: impl FnOnce() -> bool) -> usize {
+        if self.open_until.is_some_and(|until| until > now) {
+            return self.now;
+        }
         let stands = |at| now.saturating_duration_since(at);
         let stands = self.changed.map_or(Duration::MAX, stands);
         if stands >= CLOSE && congested() {
             self.changed = Some(now);
-            self.now = (self.now - self.now.div_ceil(4)).max(1);
+            self.close(now);
         } else if stands >= OPEN {
             self.changed = Some(now);
+            self.closed_since = None;
             self.now = (self.now + 1).min(self.slots);
         }
         self.now
+    }
+
+    fn close(&mut self, now: Instant) {
+        self.now = (self.now - self.now.div_ceil(4)).max(1);
+        if self.now > 1 {
+            return;
+        }
+        let since = *self.closed_since.get_or_insert(now);
+        if now.saturating_duration_since(since) >= IN_VAIN {
+            self.open();
+            self.open_until = Some(now + STAYS_OPEN);
+        }
     }
 }
 
@@ -219,7 +317,7 @@ mod tests {
         fn new(neighbours: bool) -> Self {
             let (mut courtesy, now) = (Courtesy::new(12, 16), Instant::now());
             if neighbours {
-                courtesy.taken(10, 0, now);
+                courtesy.taken(&"other".into(), false, 10, 0, now);
             }
             Self { courtesy, now }
         }
@@ -231,11 +329,25 @@ mod tests {
                 self.now += if congested { CLOSE } else { OPEN };
                 share = self.courtesy.share(MANY, self.now, || congested);
             }
-            share.of(MANY)
+            share.of(false, MANY)
+        }
+
+        /// The server is slow because of what is sent, and is not with one slot.
+        fn share(&mut self) -> Share {
+            let congested = self.courtesy.window() > 1;
+            self.courtesy.share(MANY, self.now, || congested)
         }
 
         fn now(&mut self, backlog: usize) -> usize {
-            self.courtesy.share(MANY, self.now, || true).of(backlog)
+            self.share().of(false, backlog)
+        }
+
+        fn together(&mut self) -> usize {
+            self.share().all_others()
+        }
+
+        fn guest(&mut self, name: &str) {
+            self.courtesy.taken(&name.into(), true, 1, MANY, self.now);
         }
     }
 
@@ -270,12 +382,11 @@ mod tests {
     fn a_crowd_gets_nothing_while_a_guest_is_under_way_and_others_one_slot() {
         let mut scene = Scene::new(true);
         scene.after(10, true);
-        scene.courtesy.taken(1, MANY, scene.now);
+        scene.guest("guest");
         assert_eq!([MANY, 64, 5].map(|backlog| scene.now(backlog)), [0, 1, 1]);
-        assert_eq!(
-            [GUEST, 1].map(|backlog| scene.now(backlog)),
-            [usize::MAX; 2]
-        );
+        assert_eq!(scene.together(), 1, "others have one slot together");
+        let share = scene.courtesy.share(MANY, scene.now, || true);
+        assert_eq!(share.of(true, 1), usize::MAX);
         assert_eq!(
             scene.courtesy.yields_until(scene.now),
             Some(scene.now + YIELD)
@@ -288,7 +399,7 @@ mod tests {
     fn nobody_yields_where_the_server_is_fast() {
         let mut scene = Scene::new(true);
         scene.after(10, false);
-        scene.courtesy.taken(1, MANY, scene.now);
+        scene.guest("guest");
         assert_eq!(scene.courtesy.yields_until(scene.now), None);
         assert_eq!(scene.after(1, false), 12);
     }
@@ -298,7 +409,7 @@ mod tests {
         let mut scene = Scene::new(true);
         scene.after(10, true);
         scene.after(3, false);
-        scene.courtesy.taken(1, MANY, scene.now);
+        scene.guest("guest");
         assert_eq!(scene.now(MANY), 0);
     }
 
@@ -309,7 +420,7 @@ mod tests {
         let mut yielded = Vec::new();
         for _ in 0..40_000 {
             scene.now += Duration::from_millis(10);
-            scene.courtesy.taken(1, MANY, scene.now);
+            scene.guest("guest");
             yielded.push(scene.now(MANY) == 0);
         }
         let share = |run: &[bool]| run.iter().filter(|yields| **yields).count() * 100 / run.len();
@@ -319,5 +430,45 @@ mod tests {
         );
         let in_the_end = share(&yielded[20_000..]);
         assert!((15..=26).contains(&in_the_end), "{in_the_end} %");
+    }
+
+    #[test]
+    fn a_crowd_of_small_namespaces_has_one_window_while_a_few_guests_come() {
+        let mut scene = Scene::new(true);
+        scene.after(10, true);
+        assert_eq!(scene.together(), usize::MAX, "nobody is in a hurry");
+        scene.guest("one");
+        scene.now += YIELD;
+        assert_eq!(scene.together(), 1);
+        scene.guest("two");
+        scene.now += YIELD;
+        assert_eq!(scene.together(), 1);
+        scene.guest("three");
+        assert_eq!(scene.now(MANY), 1, "nobody yields to many");
+        assert_eq!(
+            scene.together(),
+            usize::MAX,
+            "guests that are many are a crowd"
+        );
+        scene.now += LATELY;
+        scene.guest("one");
+        scene.now += YIELD;
+        assert!(scene.together() <= 2);
+        scene.now += LATELY;
+        assert_eq!(scene.together(), usize::MAX, "the guest has left");
+    }
+
+    #[test]
+    fn a_server_that_stays_slow_with_one_slot_is_not_slow_because_of_us() {
+        let mut scene = Scene::new(true);
+        let looks = |time: Duration| usize::try_from(time.as_millis() / CLOSE.as_millis()).unwrap();
+        assert_eq!(scene.after(looks(IN_VAIN), true), 1);
+        assert_eq!(scene.after(looks(IN_VAIN), true), 12);
+        assert_eq!(scene.after(looks(STAYS_OPEN) / 2, true), 12);
+        assert_eq!(
+            scene.after(looks(STAYS_OPEN) / 2 + 8, true),
+            1,
+            "it is tried again"
+        );
     }
 }

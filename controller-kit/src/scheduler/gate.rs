@@ -42,7 +42,7 @@ impl Gate {
         Self {
             shared: Arc::new(Shared {
                 line: Mutex::new(Line {
-                    pool: Pool::new(places),
+                    pool: Pool::new(places, false),
                     next_ticket: 0,
                 }),
             }),
@@ -82,15 +82,20 @@ impl Line {
     fn push(&mut self, namespace: &str, sender: oneshot::Sender<Pass>) -> u64 {
         self.next_ticket += 1;
         let ticket = self.next_ticket;
-        self.pool
-            .push(0, ticket, &namespace.into(), sender, Instant::now());
+        self.pool.push(
+            0,
+            ticket,
+            (&namespace.into(), false),
+            sender,
+            Instant::now(),
+        );
         ticket
     }
 }
 
 fn hand_out(shared: &Arc<Shared>) {
     loop {
-        let taken = shared.line().pool.take(0, |_| usize::MAX);
+        let taken = shared.line().pool.take(0, false, |_| usize::MAX);
         let Some((namespace, sender)) = taken else {
             return;
         };

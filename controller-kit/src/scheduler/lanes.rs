@@ -1,17 +1,17 @@
 //! Owners that could run now: three lanes over two pools of slots.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use tokio::time::Instant;
 
 use super::courtesy::{Courtesy, Share};
+use super::demand::Demand;
 use super::pool::Pool;
 use super::turns::Turns;
 use super::{Lane, OwnerKey};
 
 /// One Fresh owner is taken after this many of Progress while both wait.
 const PROGRESS_BURST: u32 = 4;
+/// While many wait, guests go first; one of the others is taken after this many of them.
+const GUEST_BURST: u32 = 4;
 
 /// Lanes of the pool of events; the pool of retries has one.
 const PROGRESS: usize = 0;
@@ -21,36 +21,43 @@ const RETRY: usize = 0;
 pub(super) struct Lanes {
     events: Pool<OwnerKey, 2>,
     retries: Pool<OwnerKey, 1>,
-    progress_in_a_row: u32,
-    /// How many of each namespace wait or run.
-    backlog: HashMap<Arc<str>, usize>,
+    /// Of guests, and of everybody.
+    progress_in_a_row: [u32; 2],
+    guests_in_a_row: u32,
+    demand: Demand,
     courtesy: Courtesy,
 }
 
 impl Lanes {
     pub(super) fn new(event_slots: usize, retry_slots: usize) -> Self {
         Self {
-            events: Pool::new(event_slots),
-            retries: Pool::new(retry_slots),
-            progress_in_a_row: 0,
-            backlog: HashMap::new(),
+            events: Pool::new(event_slots, true),
+            retries: Pool::new(retry_slots, true),
+            progress_in_a_row: [0; 2],
+            guests_in_a_row: 0,
+            demand: Demand::default(),
             courtesy: Courtesy::new(event_slots, event_slots.saturating_add(retry_slots)),
         }
     }
 
     pub(super) fn push(&mut self, lane: Lane, ticket: u64, key: OwnerKey, now: Instant) {
         let namespace = key.namespace.clone();
-        *self.backlog.entry(namespace.clone()).or_default() += 1;
+        self.demand.at(now);
+        if self.demand.enters(&namespace) {
+            self.events.no_guest(&namespace);
+            self.retries.no_guest(&namespace);
+        }
+        let from = (&namespace, self.demand.is_guest(&namespace));
         match lane {
-            Lane::Progress => self.events.push(PROGRESS, ticket, &namespace, key, now),
-            Lane::Fresh => self.events.push(FRESH, ticket, &namespace, key, now),
-            Lane::Retry => self.retries.push(RETRY, ticket, &namespace, key, now),
+            Lane::Progress => self.events.push(PROGRESS, ticket, from, key, now),
+            Lane::Fresh => self.events.push(FRESH, ticket, from, key, now),
+            Lane::Retry => self.retries.push(RETRY, ticket, from, key, now),
         }
     }
 
     /// Takes an owner out of the middle.
     pub(super) fn remove(&mut self, lane: Lane, ticket: u64, namespace: &str) {
-        self.leaves(namespace);
+        self.demand.leaves(namespace);
         match lane {
             Lane::Progress => self.events.remove(PROGRESS, ticket, namespace),
             Lane::Fresh => self.events.remove(FRESH, ticket, namespace),
@@ -64,24 +71,45 @@ impl Lanes {
         now: Instant,
         congested: impl FnOnce() -> bool,
     ) -> Option<(OwnerKey, Lane)> {
+        self.demand.at(now);
         let waiting = self.waiting();
         let share = self.courtesy.share(waiting, now, congested);
         let (key, lane) = self.take_fairly(share)?;
-        let backlog = self.backlog(&key.namespace);
-        self.courtesy.taken(backlog, waiting, now);
+        let is_guest = self.demand.is_guest(&key.namespace);
+        let backlog = self.demand.backlog(&key.namespace);
+        self.courtesy
+            .taken(&key.namespace, is_guest, backlog, waiting, now);
         Some((key, lane))
     }
 
     fn take_fairly(&mut self, share: Share) -> Option<(OwnerKey, Lane)> {
+        if share.is_all() {
+            return self.take_any(false, share);
+        }
+        if self.guests_in_a_row < GUEST_BURST
+            && let Some(guest) = self.take_any(true, share)
+        {
+            self.guests_in_a_row += 1;
+            return Some(guest);
+        }
+        self.guests_in_a_row = 0;
+        let is_other = |name: &str| !self.demand.is_guest(name);
+        let by_others = self.events.taken_by(is_other) + self.retries.taken_by(is_other);
+        self.take_any(by_others >= share.all_others(), share)
+    }
+
+    fn take_any(&mut self, guests_only: bool, share: Share) -> Option<(OwnerKey, Lane)> {
         let Self {
             events,
             retries,
-            backlog,
+            demand,
             progress_in_a_row,
             ..
         } = self;
-        let of = |namespace: &str| share.of(backlog.get(namespace).copied().unwrap_or(0));
-        take_event(events, progress_in_a_row, of).or_else(|| take(retries, RETRY, Lane::Retry, of))
+        let of = |name: &str| share.of(demand.is_guest(name), demand.backlog(name));
+        let in_a_row = &mut progress_in_a_row[usize::from(!guests_only)];
+        take_event(events, in_a_row, guests_only, of)
+            .or_else(|| take(retries, RETRY, Lane::Retry, guests_only, of))
     }
 
     /// Until when a crowd yields to a guest, if it does.
@@ -89,18 +117,9 @@ impl Lanes {
         self.courtesy.yields_until(now)
     }
 
-    fn backlog(&self, namespace: &str) -> usize {
-        self.backlog.get(namespace).copied().unwrap_or(0)
-    }
-
-    /// One of a namespace waits no more, or has ended.
-    fn leaves(&mut self, namespace: &str) {
-        if let Some(backlog) = self.backlog.get_mut(namespace) {
-            *backlog -= 1;
-            if *backlog == 0 {
-                self.backlog.remove(namespace);
-            }
-        }
+    /// What people may want to know of it.
+    pub(super) fn courtesy(&self) -> &Courtesy {
+        &self.courtesy
     }
 
     fn waiting(&self) -> usize {
@@ -109,7 +128,7 @@ impl Lanes {
 
     /// An owner taken from this lane has ended its run.
     pub(super) fn give_back(&mut self, lane: Lane, namespace: &str) {
-        self.leaves(namespace);
+        self.demand.leaves(namespace);
         match lane {
             Lane::Progress | Lane::Fresh => self.events.give_back(namespace),
             Lane::Retry => self.retries.give_back(namespace),
@@ -142,30 +161,33 @@ impl Lanes {
 fn take_event(
     events: &mut Pool<OwnerKey, 2>,
     progress_in_a_row: &mut u32,
+    guests_only: bool,
     share: impl Fn(&str) -> usize,
 ) -> Option<(OwnerKey, Lane)> {
     if events.lane(FRESH).len() == 0 {
         *progress_in_a_row = 0;
     }
     if *progress_in_a_row < PROGRESS_BURST
-        && let Some(taken) = take(events, PROGRESS, Lane::Progress, &share)
+        && let Some(taken) = take(events, PROGRESS, Lane::Progress, guests_only, &share)
     {
         *progress_in_a_row += 1;
         return Some(taken);
     }
-    if let Some(taken) = take(events, FRESH, Lane::Fresh, &share) {
+    if let Some(taken) = take(events, FRESH, Lane::Fresh, guests_only, &share) {
         *progress_in_a_row = 0;
         return Some(taken);
     }
     // Fresh owners may wait whose namespaces must wait for another slot; it remains their turn.
-    take(events, PROGRESS, Lane::Progress, &share)
+    take(events, PROGRESS, Lane::Progress, guests_only, &share)
 }
 
 fn take<const LANES: usize>(
     pool: &mut Pool<OwnerKey, LANES>,
     index: usize,
     lane: Lane,
+    guests_only: bool,
     share: impl Fn(&str) -> usize,
 ) -> Option<(OwnerKey, Lane)> {
-    pool.take(index, share).map(|(_, key)| (key, lane))
+    pool.take(index, guests_only, share)
+        .map(|(_, key)| (key, lane))
 }

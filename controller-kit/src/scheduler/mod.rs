@@ -15,14 +15,17 @@
 //! - Namespaces take turns inside a lane: one tenant with 10,000 owners delays another tenant's single
 //!   owner by one slot (incident: #929).
 //! - The last quarter of the slots goes only to namespaces that hold none: a tenant whose reconciles hang
-//!   (a webhook that does not answer) keeps nobody else out.
-//! - Where the API server is congested, a slot is not enough: what namespaces with thousands of owners have under way is cut
-//!   down, and stops while one with a few goes on (`courtesy`).
+//!   (a webhook that does not answer) keeps nobody else out. Half of them go only to namespaces that ask for little.
+//! - While many owners wait, namespaces that ask for little (`demand`) go before the others: a crowd made of hundreds of small
+//!   namespaces would otherwise have hundreds of turns.
+//! - Where the API server is congested, a slot is not enough: what the many have under way is cut
+//!   down, and stops while one of the few goes on (`courtesy`).
 //! - An owner never runs twice at once; what wakes it meanwhile runs it again after.
 //!
 //! Nothing here is needed for correctness: after a restart every owner is woken once by the first list.
 
 mod courtesy;
+mod demand;
 mod gate;
 mod lanes;
 mod pool;
@@ -212,8 +215,12 @@ impl Scheduler {
         let observed = Arc::downgrade(&self.shared);
         metrics.before_gather(move |metrics| {
             if let Some(shared) = observed.upgrade() {
-                let depth = shared.lock().depth(Instant::now());
+                let (depth, (window, yields)) = {
+                    let state = shared.lock();
+                    (state.depth(Instant::now()), state.courtesy())
+                };
                 metrics.queue(queue, &depth);
+                metrics.courtesy(queue, window, yields);
             }
         });
     }

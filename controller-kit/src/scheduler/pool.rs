@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::slots::{Admits, Slots};
-use super::turns::Turns;
+use super::turns::{Standing, Turns};
 
 /// The last quarter of the slots goes only to namespaces that hold none of them. Without this, one
 /// namespace whose work hangs (a webhook that does not answer, a template that loops) holds all slots, and
@@ -16,24 +16,28 @@ pub(super) struct Pool<T, const LANES: usize> {
 }
 
 impl<T, const LANES: usize> Pool<T, LANES> {
-    /// With so many slots; 0 counts as 1.
-    pub(super) fn new(slots: usize) -> Self {
+    /// With so many slots; 0 counts as 1. `tells_guests`: whether namespaces that ask for little are told apart.
+    pub(super) fn new(slots: usize, tells_guests: bool) -> Self {
         Self {
-            slots: Slots::new(slots),
+            slots: Slots::new(slots, tells_guests),
             lanes: std::array::from_fn(|_| Turns::default()),
         }
     }
 
+    /// `is_guest`: whether its namespace asks for little.
     pub(super) fn push(
         &mut self,
         lane: usize,
         ticket: u64,
-        namespace: &Arc<str>,
+        (namespace, is_guest): (&Arc<str>, bool),
         item: T,
         now: Instant,
     ) {
-        let holds = self.slots.holds(namespace);
-        self.lanes[lane].push(ticket, namespace, holds, item, now);
+        let standing = Standing {
+            holds: self.slots.holds(namespace),
+            is_guest,
+        };
+        self.lanes[lane].push(ticket, namespace, standing, item, now);
     }
 
     /// Takes one out of the middle.
@@ -41,21 +45,24 @@ impl<T, const LANES: usize> Pool<T, LANES> {
         self.lanes[lane].remove(ticket, namespace);
     }
 
-    /// The next one of a lane that may run now: of a namespace that holds less than its share of slots. It
-    /// holds a slot from now on, until [`Self::give_back`].
+    /// The next one of a lane that may run now: of a namespace that holds less than its share of slots and, where
+    /// `guests_only`, asks for little. It holds a slot from now on, until [`Self::give_back`].
     pub(super) fn take(
         &mut self,
         lane: usize,
+        guests_only: bool,
         share: impl Fn(&str) -> usize,
     ) -> Option<(Arc<str>, T)> {
-        let most = match self.slots.admits() {
+        let admits = self.slots.admits();
+        let most = match admits {
             Admits::Nobody => return None,
-            Admits::Newcomers => 1,
+            Admits::Newcomers | Admits::Guests => 1,
             Admits::Everyone => usize::MAX,
         };
+        let guests_only = guests_only || admits == Admits::Guests;
         let slots = &self.slots;
         let may = |name: &str| slots.held(name) < share(name).min(most);
-        let (namespace, item) = self.lanes[lane].pop(may)?;
+        let (namespace, item) = self.lanes[lane].pop(guests_only, may)?;
         self.slots.take(&namespace);
         self.tell(&namespace);
         Some((namespace, item))
@@ -64,6 +71,18 @@ impl<T, const LANES: usize> Pool<T, LANES> {
     pub(super) fn give_back(&mut self, namespace: &str) {
         self.slots.give_back(namespace);
         self.tell(namespace);
+    }
+
+    /// The namespace asks for much from now on.
+    pub(super) fn no_guest(&mut self, namespace: &str) {
+        for lane in &mut self.lanes {
+            lane.no_guest(namespace);
+        }
+    }
+
+    /// How many slots these namespaces hold.
+    pub(super) fn taken_by(&self, which: impl Fn(&str) -> bool) -> usize {
+        self.slots.taken_by(which)
     }
 
     fn tell(&mut self, namespace: &str) {

@@ -5,10 +5,14 @@ use std::sync::Arc;
 
 /// One in so many slots is kept for newcomers.
 const KEPT: usize = 4;
+/// One in so many of these is kept for guests, where there are any.
+const FOR_GUESTS: usize = 2;
 
 /// Slots and who holds them.
 pub(super) struct Slots {
     limit: usize,
+    /// Of the last ones, for namespaces that ask for little.
+    for_guests: usize,
     taken: usize,
     held: HashMap<Arc<str>, usize>,
 }
@@ -20,15 +24,19 @@ pub(super) enum Admits {
     Everyone,
     /// Namespaces that hold no slot.
     Newcomers,
+    /// Those of them that ask for little.
+    Guests,
     /// No slot is free.
     Nobody,
 }
 
 impl Slots {
-    /// So many free slots; 0 counts as 1.
-    pub(super) fn new(limit: usize) -> Self {
+    /// So many free slots; 0 counts as 1. The last ones are for guests where namespaces are told apart by that.
+    pub(super) fn new(limit: usize, tells_guests: bool) -> Self {
+        let for_guests = kept(limit) / FOR_GUESTS;
         Self {
             limit: limit.max(1),
+            for_guests: if tells_guests { for_guests } else { 0 },
             taken: 0,
             held: HashMap::new(),
         }
@@ -41,6 +49,8 @@ impl Slots {
     pub(super) fn admits(&self) -> Admits {
         if self.taken >= self.limit {
             Admits::Nobody
+        } else if self.taken >= self.limit - self.for_guests {
+            Admits::Guests
         } else if self.taken >= self.limit - kept(self.limit) {
             Admits::Newcomers
         } else {
@@ -55,6 +65,12 @@ impl Slots {
     /// How many slots a namespace holds.
     pub(super) fn held(&self, namespace: &str) -> usize {
         self.held.get(namespace).copied().unwrap_or(0)
+    }
+
+    /// How many slots these namespaces hold.
+    pub(super) fn taken_by(&self, which: impl Fn(&str) -> bool) -> usize {
+        let held = self.held.iter().filter(|(name, _)| which(name));
+        held.map(|(_, count)| count).sum()
     }
 
     /// Takes a slot. What is in no namespace is nobody's tenant and stays a newcomer.
@@ -94,7 +110,7 @@ mod tests {
 
     #[test]
     fn the_last_slots_are_for_newcomers_only() {
-        let mut slots = Slots::new(4);
+        let mut slots = Slots::new(4, true);
         let mut admitted = Vec::new();
         for _ in 0..4 {
             admitted.push(slots.admits());
@@ -109,8 +125,27 @@ mod tests {
     }
 
     #[test]
+    fn the_very_last_ones_of_many_are_for_guests() {
+        let admitted = |tells_guests| {
+            let mut slots = Slots::new(16, tells_guests);
+            for _ in 0..13 {
+                slots.take(&"a".into());
+            }
+            let mut admitted = Vec::new();
+            for _ in 13..17 {
+                admitted.push(slots.admits());
+                slots.take(&"a".into());
+            }
+            admitted
+        };
+        let (newcomers, guests, nobody) = (Admits::Newcomers, Admits::Guests, Admits::Nobody);
+        assert_eq!(admitted(true), [newcomers, guests, guests, nobody]);
+        assert_eq!(admitted(false), [newcomers, newcomers, newcomers, nobody]);
+    }
+
+    #[test]
     fn a_namespace_is_a_newcomer_again_when_its_last_slot_is_back() {
-        let mut slots = Slots::new(4);
+        let mut slots = Slots::new(4, true);
         slots.take(&"a".into());
         slots.take(&"a".into());
         slots.give_back("a");

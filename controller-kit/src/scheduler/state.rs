@@ -275,6 +275,12 @@ impl State {
         }
     }
 
+    /// How many slots a namespace of many may hold, and how often they made way.
+    pub(super) fn courtesy(&self) -> (usize, u64) {
+        let courtesy = self.lanes.courtesy();
+        (courtesy.window(), courtesy.yields())
+    }
+
     pub(super) fn finish(&mut self, key: &OwnerKey, outcome: Next, now: Instant) {
         let Some(entry) = self.entries.get_mut(key) else {
             return;

@@ -458,6 +458,79 @@ async fn ten_thousand_slow_owners_do_not_delay_another_namespace_at_all() {
     serving.join_next().await.unwrap().unwrap();
 }
 
+/// How long a guest waits for each of its runs beside a crowd that is worked off, in a queue like this one.
+async fn waits_beside(
+    config: SchedulerConfig,
+    namespaces: usize,
+    takes: Duration,
+) -> (Vec<Duration>, usize) {
+    const OWNERS: usize = 20;
+    let queue = Arc::new(Scheduler::new(config));
+    for number in 0..namespaces * OWNERS {
+        let owner = format!("crowd{}/{number}", number % namespaces);
+        queue.wake(key(&owner), Lane::Fresh, None);
+    }
+    let shutdown = CancellationToken::new();
+    let began = Arc::new(Mutex::new(Vec::new()));
+    let (noted, runs) = (began.clone(), Arc::new(AtomicUsize::new(0)));
+    let (counted, stop) = (runs.clone(), shutdown.clone());
+    let mut serving = tokio::task::JoinSet::new();
+    serving.spawn(run(queue.clone(), until(stop), move |key| {
+        let (noted, counted) = (noted.clone(), counted.clone());
+        async move {
+            if &*key.namespace == "guest" {
+                noted.lock().unwrap().push(Instant::now());
+                return Next::Done;
+            }
+            tokio::time::sleep(takes).await;
+            // Chains: most of the time, something that it made makes it go on.
+            match counted.fetch_add(1, Ordering::SeqCst) % 6 {
+                0 => Next::Done,
+                _ => Next::After(Duration::from_millis(30)),
+            }
+        }
+    }));
+    let mut woken = Vec::new();
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    for number in 0..60 {
+        tokio::time::sleep(Duration::from_millis(1_234)).await;
+        woken.push(Instant::now());
+        let lane = [Lane::Fresh, Lane::Progress][number % 2];
+        queue.wake(key("guest/1"), lane, None);
+    }
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let ended = runs.load(Ordering::SeqCst);
+    shutdown.cancel();
+    serving.join_next().await.unwrap().unwrap();
+    let began = began.lock().unwrap().clone();
+    assert_eq!(began.len(), woken.len(), "each wake is a run");
+    let waits = began.iter().zip(&woken).map(|(run, wake)| *run - *wake);
+    (waits.collect(), ended)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_of_five_hundred_small_namespaces_does_not_delay_another_one() {
+    for (takes, congested_too) in [
+        (Duration::from_millis(80), false),
+        (Duration::from_millis(80), true),
+        (Duration::from_secs(5), false),
+    ] {
+        let config = if congested_too {
+            congested(16)
+        } else {
+            config(16)
+        };
+        let (waits, ended) = waits_beside(config, 500, takes).await;
+        assert!(ended < 500 * 20 * 5, "the crowd was there to the end");
+        let longest = waits.iter().max().unwrap();
+        assert_eq!(
+            *longest,
+            Duration::ZERO,
+            "{takes:?} {congested_too}: {waits:?}"
+        );
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_owner_never_runs_twice_at_once_and_runs_again_after() {
     let queue = scheduler(4);

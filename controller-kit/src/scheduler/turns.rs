@@ -8,26 +8,44 @@ use tokio::time::Instant;
 /// Tickets grow with time, so the order by ticket is the order of arrival.
 pub(super) struct Turns<T> {
     namespaces: HashMap<Arc<str>, Namespace<T>>,
-    /// Which namespace comes next: those that were served last stand behind. Namespaces that hold a slot
-    /// stand apart, so that the next newcomer is found without looking at them.
-    newcomers: BTreeMap<u64, Arc<str>>,
-    holders: BTreeMap<u64, Arc<str>>,
+    /// Which namespace comes next: those that were served last stand behind. Namespaces that hold a slot, and those that
+    /// ask for little, stand apart, so that the next one of a sort is found without looking at the others.
+    rows: [BTreeMap<u64, Arc<str>>; 4],
     ready_since: BTreeMap<u64, Instant>,
     next_turn: u64,
 }
 
 struct Namespace<T> {
     turn: u64,
-    holds: bool,
+    standing: Standing,
     waiting: BTreeMap<u64, T>,
 }
+
+/// What tells the namespaces of a lane apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Standing {
+    /// It holds a slot.
+    pub(super) holds: bool,
+    /// It asks for little.
+    pub(super) is_guest: bool,
+}
+
+impl Standing {
+    fn index(self) -> usize {
+        usize::from(self.holds) + if self.is_guest { 0 } else { 2 }
+    }
+}
+
+/// The rows of guests.
+const GUESTS: std::ops::Range<usize> = 0..2;
+/// The rows of everybody.
+const ALL: std::ops::Range<usize> = 0..4;
 
 impl<T> Default for Turns<T> {
     fn default() -> Self {
         Self {
             namespaces: HashMap::new(),
-            newcomers: BTreeMap::new(),
-            holders: BTreeMap::new(),
+            rows: std::array::from_fn(|_| BTreeMap::new()),
             ready_since: BTreeMap::new(),
             next_turn: 0,
         }
@@ -44,12 +62,12 @@ impl<T> Turns<T> {
         self.ready_since.first_key_value().map(|(_, since)| *since)
     }
 
-    /// `holds`: whether the namespace holds a slot now.
+    /// `standing`: of the namespace now.
     pub(super) fn push(
         &mut self,
         ticket: u64,
         namespace: &Arc<str>,
-        holds: bool,
+        standing: Standing,
         item: T,
         now: Instant,
     ) {
@@ -58,37 +76,40 @@ impl<T> Turns<T> {
             namespace.waiting.insert(ticket, item);
             return;
         }
-        let turn = self.queue_up(holds, namespace.clone());
+        let turn = self.queue_up(standing, namespace.clone());
         let waiting = BTreeMap::from([(ticket, item)]);
         self.namespaces.insert(
             namespace.clone(),
             Namespace {
                 turn,
-                holds,
+                standing,
                 waiting,
             },
         );
     }
 
-    /// The next one of a namespace that `may` hold another slot. Looks at those that may not: of holders there are no more than
-    /// slots, and among newcomers only crowds may not.
-    pub(super) fn pop(&mut self, may: impl Fn(&str) -> bool) -> Option<(Arc<str>, T)> {
-        let first = |turns: &BTreeMap<u64, Arc<str>>| {
-            let admitted = turns.iter().find(|(_, name)| may(name));
-            admitted.map(|(turn, _)| *turn)
+    /// The next one of a namespace that `may` hold another slot; where `guests_only`, of those that ask for little. Looks at
+    /// those that may not: of holders there are no more than slots, and among newcomers only crowds may not.
+    pub(super) fn pop(
+        &mut self,
+        guests_only: bool,
+        may: impl Fn(&str) -> bool,
+    ) -> Option<(Arc<str>, T)> {
+        let rows = if guests_only { GUESTS } else { ALL };
+        let first = |row: usize| {
+            let admitted = self.rows[row].iter().find(|(_, name)| may(name));
+            admitted.map(|(turn, _)| (*turn, row))
         };
-        let (newcomer, holder) = (first(&self.newcomers), first(&self.holders));
-        let takes_holder = holder.is_some_and(|turn| newcomer.is_none_or(|other| turn < other));
-        let turn = if takes_holder { holder } else { newcomer }?;
-        let name = self.turns(takes_holder).remove(&turn)?;
+        let (turn, row) = rows.filter_map(first).min()?;
+        let name = self.rows[row].remove(&turn)?;
         let namespace = self.namespaces.get_mut(&name)?;
         let (ticket, item) = namespace.waiting.pop_first()?;
         self.ready_since.remove(&ticket);
         if namespace.waiting.is_empty() {
             self.namespaces.remove(&name);
         } else {
-            let holds = namespace.holds;
-            let turn = self.queue_up(holds, name.clone());
+            let standing = namespace.standing;
+            let turn = self.queue_up(standing, name.clone());
             if let Some(namespace) = self.namespaces.get_mut(&name) {
                 namespace.turn = turn;
             }
@@ -106,36 +127,38 @@ impl<T> Turns<T> {
         }
         self.ready_since.remove(&ticket);
         if namespace.waiting.is_empty() {
-            let (turn, holds) = (namespace.turn, namespace.holds);
-            self.turns(holds).remove(&turn);
+            let (turn, standing) = (namespace.turn, namespace.standing);
+            self.rows[standing.index()].remove(&turn);
             self.namespaces.remove(name);
         }
     }
 
     /// The namespace got its first slot, or gave back its last. It keeps its turn.
     pub(super) fn set_holds(&mut self, name: &str, holds: bool) {
+        self.change(name, |standing| standing.holds = holds);
+    }
+
+    /// The namespace asks for much from now on. It keeps its turn.
+    pub(super) fn no_guest(&mut self, name: &str) {
+        self.change(name, |standing| standing.is_guest = false);
+    }
+
+    fn change(&mut self, name: &str, change: impl FnOnce(&mut Standing)) {
         let Some(namespace) = self.namespaces.get_mut(name) else {
             return;
         };
-        let before = std::mem::replace(&mut namespace.holds, holds);
-        let turn = namespace.turn;
-        if let Some(name) = self.turns(before).remove(&turn) {
-            self.turns(holds).insert(turn, name);
+        let (before, turn) = (namespace.standing, namespace.turn);
+        change(&mut namespace.standing);
+        let now = namespace.standing;
+        if let Some(name) = self.rows[before.index()].remove(&turn) {
+            self.rows[now.index()].insert(turn, name);
         }
     }
 
-    fn queue_up(&mut self, holds: bool, name: Arc<str>) -> u64 {
+    fn queue_up(&mut self, standing: Standing, name: Arc<str>) -> u64 {
         let turn = self.next_turn;
         self.next_turn += 1;
-        self.turns(holds).insert(turn, name);
+        self.rows[standing.index()].insert(turn, name);
         turn
-    }
-
-    fn turns(&mut self, holds: bool) -> &mut BTreeMap<u64, Arc<str>> {
-        if holds {
-            &mut self.holders
-        } else {
-            &mut self.newcomers
-        }
     }
 }
