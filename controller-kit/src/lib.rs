@@ -19,6 +19,7 @@ pub mod mapper;
 pub mod metrics;
 pub mod openapi;
 pub mod owner;
+mod packed_text;
 mod probes;
 pub mod process;
 mod pulse;

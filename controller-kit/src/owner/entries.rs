@@ -9,10 +9,11 @@ use realizer::{Blueprint, Family, Template, TemplateSource, TemplateState};
 use serde_json::Value;
 
 use crate::mapper::Kind;
+use crate::packed_text::PackedText;
 use crate::reflect::{Entry, Reflector, version_of};
 use crate::stamped::{ObjectKey, Projection};
 
-/// An owner as text: parsed when it is reconciled, which is rarer than it is listed.
+/// An owner as packed text: parsed when it is reconciled, which is rarer than it is listed.
 pub struct OwnerEntry {
     /// uid.
     pub uid: Box<str>,
@@ -24,7 +25,7 @@ pub struct OwnerEntry {
     pub generation: i64,
     version: u64,
     fingerprint: u64,
-    body: Box<str>,
+    body: PackedText,
 }
 
 impl Entry for OwnerEntry {
@@ -44,7 +45,7 @@ impl Entry for OwnerEntry {
             run_template: object["spec"]["runTemplateRef"]["name"]
                 .as_str()
                 .map(Box::from),
-            body: object.to_string().into(),
+            body: PackedText::of(&object),
         }
     }
 
@@ -56,7 +57,7 @@ impl Entry for OwnerEntry {
 impl OwnerEntry {
     /// The object.
     pub fn object(&self) -> Value {
-        serde_json::from_str(&self.body).unwrap_or_default()
+        self.body.value()
     }
 
     /// Whether anything but the version differs.

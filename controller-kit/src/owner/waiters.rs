@@ -4,7 +4,7 @@
 //! retried slowly, so nothing here is needed for correctness. An account is awaited while it is there, too: it may go.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -22,7 +22,7 @@ pub enum Awaited {
     /// A service account: that it comes, goes or is replaced.
     Account(ObjectKey),
     /// A right of accounts in this namespace.
-    Rights(Box<str>),
+    Rights(Arc<str>),
     /// A kind of this API group.
     Group(Box<str>),
 }

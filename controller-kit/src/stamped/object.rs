@@ -2,6 +2,7 @@
 //! templates read, nothing else. A thousand owners with five steps must fit in a few tens of MiB.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use realizer::{ObjectRef, Observed};
 use serde_json::{Map, Value, json};
@@ -9,17 +10,18 @@ use serde_json::{Map, Value, json};
 use api_types::{NamespaceName, ObjectName, labels};
 
 use crate::mapper::{Kind, Served};
+use crate::packed_text::PackedText;
 use crate::stamped::managed::{is_legacy, is_ours};
 use crate::stamped::projection::Projection;
 use crate::stamped::values::{OwnedValues, State};
 
-/// Namespace and name.
+/// Namespace and name. Stores hold several of each: a clone shares the texts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectKey {
     /// Namespace, empty for cluster-scoped objects.
-    pub namespace: Box<str>,
+    pub namespace: Arc<str>,
     /// Name.
-    pub name: Box<str>,
+    pub name: Arc<str>,
 }
 
 impl ObjectKey {
@@ -64,7 +66,7 @@ pub struct Stamped {
     /// Its controller owner.
     pub controller: Option<ControllerRef>,
     /// Where its owner is: the object's own namespace; of a cluster-scoped object, what its annotation or label says.
-    pub owner_namespace: Box<str>,
+    pub owner_namespace: Arc<str>,
     /// What the object says of itself.
     pub claims: Claims,
     /// What we own of it and what it holds there; `None` when we own nothing.
@@ -73,8 +75,8 @@ pub struct Stamped {
     pub legacy: bool,
     /// What this process knows of it by the replies to its own requests. Nothing depends on it: status says the same.
     pub memory: Memory,
-    /// The projected object as JSON text; parsed when a reconcile needs it.
-    content: Box<str>,
+    /// The projected object; parsed when a reconcile needs it.
+    content: PackedText,
 }
 
 /// What an object says of itself. Whoever may edit the object may write this, so it decides nothing alone.
@@ -149,18 +151,24 @@ impl Stamped {
             .unwrap_or_default();
         let ours = managed.iter().find(|entry| is_ours(entry, field_manager));
         let owner = OwnerMark::of(metadata);
+        let key = ObjectKey::new(text("namespace"), text("name"));
+        let owner_namespace = if *owner.namespace == *key.namespace {
+            key.namespace.clone()
+        } else {
+            owner.namespace.into()
+        };
         Self {
-            key: ObjectKey::new(text("namespace"), text("name")),
+            key,
             uid: text("uid").into(),
             resource_version: text("resourceVersion").parse().unwrap_or(0),
             terminating: metadata["deletionTimestamp"].is_string(),
             controller: owner.controller,
-            owner_namespace: owner.namespace,
+            owner_namespace,
             claims: Claims::of(metadata),
             values: ours.map(|entry| OwnedValues::of(value, entry)),
             legacy: managed.iter().any(|entry| is_legacy(entry, field_manager)),
             memory: Memory::default(),
-            content: content(value, kind, projection).to_string().into(),
+            content: PackedText::of(&content(value, kind, projection)),
         }
     }
 
@@ -174,10 +182,10 @@ impl Stamped {
         let is_here = is_cluster_scoped || self.key.namespace == owner.namespace;
         let controller = self.controller.as_ref();
         is_here
-            && self.owner_namespace == owner.namespace
+            && *self.owner_namespace == *owner.namespace
             && controller.is_some_and(|controller| {
                 controller.is_ours(kind)
-                    && controller.name == owner.name
+                    && *controller.name == *owner.name
                     && (is_cluster_scoped || *controller.uid == *uid)
             })
     }
@@ -194,7 +202,7 @@ impl Stamped {
 
     /// The projected object.
     pub fn content(&self) -> Value {
-        serde_json::from_str(&self.content).unwrap_or_default()
+        self.content.value()
     }
 
     /// Its labels.
