@@ -134,8 +134,14 @@ pub enum MapError {
         has_version: bool,
     },
     /// Discovery could not be read.
-    #[error("failed to read discovery: {0}")]
-    Discovery(#[source] RequestError),
+    #[error("failed to read discovery of [{api_version}]: {error}")]
+    Discovery {
+        /// Whose kinds were asked for.
+        api_version: String,
+        /// Why there is no answer.
+        #[source]
+        error: RequestError,
+    },
 }
 
 #[derive(Default)]
@@ -200,10 +206,13 @@ impl Mapper {
         let (mut answer, mut has_version) = (None, false);
         for _ in 0..QUESTIONS {
             let asked = self.lock().forgotten;
-            let found = self
-                .discover(&kind.api_version)
-                .await
-                .map_err(MapError::Discovery)?;
+            let found =
+                self.discover(&kind.api_version)
+                    .await
+                    .map_err(|error| MapError::Discovery {
+                        api_version: kind.api_version.clone(),
+                        error,
+                    })?;
             has_version = found.is_some();
             let mut all = found.iter().flatten();
             answer = all.find(|served| served.kind == *kind).cloned();

@@ -165,7 +165,7 @@ fn unmapped(
             labels,
             cause,
         },
-        MapError::Discovery(error) => SelectError::Discovery(error.to_string()),
+        MapError::Discovery { error, .. } => SelectError::Discovery(error.to_string()),
     };
     Look::failed(error, Awaited::Group(kind.group().into()))
 }

@@ -38,7 +38,7 @@ pub struct ControlPlane {
     // Dropped in this order: the clients first.
     controller_manager: Option<Process>,
     apiserver: Mutex<Option<Process>>,
-    _etcd: Process,
+    etcd: Mutex<Process>,
     launch: Launch,
     _home: Option<Scratch>,
 }
@@ -126,7 +126,7 @@ impl ControlPlaneBuilder {
         let mut control_plane = ControlPlane {
             controller_manager: None,
             apiserver: Mutex::new(Some(apiserver)),
-            _etcd: etcd,
+            etcd: Mutex::new(etcd),
             launch,
             _home: home,
         };
@@ -197,6 +197,33 @@ impl ControlPlane {
         self.launch.wait_until_ready(&mut apiserver).await?;
         *self.apiserver_slot() = Some(apiserver);
         Ok(())
+    }
+
+    /// Freezes the API server until [`Self::thaw`]: connections stay, and nobody answers.
+    pub fn freeze_apiserver(&self) {
+        self.signal_apiserver("STOP");
+    }
+
+    /// Freezes etcd until [`Self::thaw`]: the API server answers what it has in memory, and nothing else.
+    pub fn freeze_etcd(&self) {
+        self.signal_etcd("STOP");
+    }
+
+    /// Has both go on.
+    pub fn thaw(&self) {
+        self.signal_etcd("CONT");
+        self.signal_apiserver("CONT");
+    }
+
+    fn signal_apiserver(&self, name: &str) {
+        if let Some(apiserver) = self.apiserver_slot().as_mut() {
+            apiserver.signal(name).expect("the API server runs");
+        }
+    }
+
+    fn signal_etcd(&self, name: &str) {
+        let mut etcd = self.etcd.lock().unwrap_or_else(PoisonError::into_inner);
+        etcd.signal(name).expect("etcd runs");
     }
 
     /// Kills the API server and starts it again.

@@ -64,7 +64,7 @@ impl Mapper {
         match self.served(kind).await {
             Ok(served) => Ok(Some(served)),
             Err(MapError::NotServed { .. }) => Ok(None),
-            Err(MapError::Discovery(error)) => Err(error),
+            Err(MapError::Discovery { error, .. }) => Err(error),
         }
     }
 

@@ -102,7 +102,7 @@ impl OwnerShell {
         let is_cluster_scoped = match self.submitter.mapper().served(kind).await {
             Ok(served) => !served.namespaced,
             Err(MapError::NotServed { .. }) => false,
-            Err(MapError::Discovery(_)) => return false,
+            Err(MapError::Discovery { .. }) => return false,
         };
         self.scopes.lock().insert(kind.clone(), is_cluster_scoped);
         is_cluster_scoped

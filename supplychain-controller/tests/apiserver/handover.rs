@@ -8,10 +8,10 @@ use tokio::net::TcpListener;
 use crate::immutable::{WORKLOAD, branch, instant};
 use crate::stage::{PATIENCE, Stage, step};
 
-const OWNERS: usize = 10;
+pub(crate) const OWNERS: usize = 10;
 
 /// One replica; the Lease is where the owners are.
-fn replica(stage: &mut Stage, name: &str, times: &[&str]) -> Another {
+pub(crate) fn replica(stage: &mut Stage, name: &str, times: &[&str]) -> Another {
     let namespace = format!("--lease-namespace={}", stage.namespace);
     let identity = format!("--lease-identity={name}");
     let mut flags = vec!["--leader-elect=true", "--lease-retry-seconds=1"];
@@ -20,7 +20,7 @@ fn replica(stage: &mut Stage, name: &str, times: &[&str]) -> Another {
     stage.another_controller_with(&flags)
 }
 
-async fn leads(stage: &Stage, identity: &str) {
+pub(crate) async fn leads(stage: &Stage, identity: &str) {
     eventually(&format!("{identity} leads"), PATIENCE, async || {
         let lease = stage
             .get("coordination.k8s.io/v1", "Lease", "supplychain-controller")
@@ -30,17 +30,17 @@ async fn leads(stage: &Stage, identity: &str) {
     .await;
 }
 
-fn owners() -> impl Iterator<Item = String> {
+pub(crate) fn owners() -> impl Iterator<Item = String> {
     (0..OWNERS).map(|number| format!("app{number}"))
 }
 
-async fn edit_all(stage: &Stage, branch_name: &str) {
+pub(crate) async fn edit_all(stage: &Stage, branch_name: &str) {
     for owner in owners() {
         stage.edit_workload(&owner, branch(branch_name)).await;
     }
 }
 
-async fn all_published(stage: &Stage, branch_name: &str) {
+pub(crate) async fn all_published(stage: &Stage, branch_name: &str) {
     for owner in owners() {
         eventually(
             &format!("{owner} has published {branch_name}"),
@@ -71,13 +71,13 @@ async fn runs_of(stage: &Stage, owner: &str) -> Vec<String> {
 }
 
 /// No rendering ran twice.
-async fn each_ran_once(stage: &Stage, branches: &[&str]) {
+pub(crate) async fn each_ran_once(stage: &Stage, branches: &[&str]) {
     for owner in owners() {
         assert_eq!(runs_of(stage, &owner).await, branches, "{owner}");
     }
 }
 
-async fn populate(stage: &Stage) {
+pub(crate) async fn populate(stage: &Stage) {
     stage.apply(&instant(50)).await;
     let all: Vec<String> = owners()
         .map(|owner| WORKLOAD.replace("name: app", &format!("name: {owner}")))

@@ -1,0 +1,129 @@
+//! The API server, or etcd behind it, stands still for two minutes: connections stay, and nobody answers.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use kube::api::ListParams;
+use serde_json::Value;
+use test_support::eventually;
+use tokio::task::JoinSet;
+
+use crate::handover::{all_published, each_ran_once, edit_all, owners, populate, replica};
+use crate::stage::{PATIENCE, Stage, condition};
+
+/// Longer than a Lease, and than any request is waited for.
+const STANDSTILL: Duration = Duration::from_mins(2);
+/// From the end of it.
+const SETTLED_WITHIN: Duration = Duration::from_mins(1);
+
+/// Who said that he leads, until it is dropped; and each owner that was seen not Ready.
+struct Watcher {
+    unready: Arc<Mutex<BTreeSet<String>>>,
+    _watching: JoinSet<()>,
+}
+
+impl Watcher {
+    fn of(stage: &Stage) -> Self {
+        let workloads = stage.api("carto.run/v1alpha1", "Workload");
+        let unready = Arc::<Mutex<BTreeSet<String>>>::default();
+        let seen = unready.clone();
+        let mut watching = JoinSet::new();
+        watching.spawn(async move {
+            let mut every = tokio::time::interval(Duration::from_millis(200));
+            loop {
+                every.tick().await;
+                let listed = workloads.list(&ListParams::default()).await;
+                for workload in listed.iter().flatten() {
+                    let ready = condition(&workload.data["status"], "Ready");
+                    if ready["status"] == "False" {
+                        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                        seen.insert(ready.to_string());
+                    }
+                }
+            }
+        });
+        Self {
+            unready,
+            _watching: watching,
+        }
+    }
+
+    fn unready(&self) -> BTreeSet<String> {
+        let seen = self.unready.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.clone()
+    }
+}
+
+async fn stands_still(freeze: impl FnOnce(&Stage)) {
+    let mut stage = Stage::set().await;
+    let replicas = [
+        replica(&mut stage, "one", &[]),
+        replica(&mut stage, "two", &[]),
+    ];
+    populate(&stage).await;
+    all_published(&stage, "a").await;
+    let watcher = Watcher::of(&stage);
+    edit_all(&stage, "b").await;
+    freeze(&stage);
+    // The time is what is tested, not what is waited for.
+    tokio::time::sleep(STANDSTILL).await;
+    stage.plane.thaw();
+    let thawed = Instant::now();
+    all_published(&stage, "b").await;
+    let took = thawed.elapsed();
+    assert!(took < SETTLED_WITHIN, "settled {took:?} after the end");
+
+    edit_all(&stage, "c").await;
+    all_published(&stage, "c").await;
+    each_ran_once(&stage, &["a", "b", "c"]).await;
+    for owner in owners() {
+        stage.ready(&owner, "True", "Ready").await;
+    }
+    assert_eq!(watcher.unready(), BTreeSet::new());
+    let one_leads = eventually("one of them leads", PATIENCE, async || {
+        let mut leading = Vec::new();
+        for replica in &replicas {
+            leading.push(replica.metric("carto_leader", &[]).await?);
+        }
+        (leading.iter().sum::<f64>() > 0.5).then_some(leading)
+    })
+    .await;
+    assert!((one_leads.iter().sum::<f64>() - 1.0).abs() < 0.1);
+    never_at_once(&replicas.map(|replica| replica.log()));
+}
+
+/// Each process says when it begins to lead and when it ends; no two spans overlap.
+fn never_at_once(logs: &[String]) {
+    let mut spans = Vec::new();
+    for log in logs {
+        let mut since: Option<String> = None;
+        for line in log.lines() {
+            let line: Value = serde_json::from_str(line).unwrap_or_default();
+            let at = line["timestamp"].as_str().unwrap_or_default().to_owned();
+            match line["message"].as_str().unwrap_or_default() {
+                "leading" => since = since.or(Some(at)),
+                "not leading any more" | "lease released" => {
+                    spans.extend(since.take().map(|since| (since, at)));
+                }
+                _ => {}
+            }
+        }
+        spans.extend(since.map(|since| (since, "9999".to_owned())));
+    }
+    spans.sort();
+    assert!(!spans.is_empty(), "nobody said that he leads: {logs:?}");
+    for pair in spans.windows(2) {
+        assert!(pair[0].1 <= pair[1].0, "two lead at once: {spans:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_api_server_that_stands_still_has_nothing_run_twice_and_nobody_told_that_he_failed() {
+    stands_still(|stage| stage.plane.freeze_apiserver()).await;
+}
+
+#[tokio::test]
+async fn an_etcd_that_stands_still_has_nothing_run_twice_and_nobody_told_that_he_failed() {
+    stands_still(|stage| stage.plane.freeze_etcd()).await;
+}
