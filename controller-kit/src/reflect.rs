@@ -4,13 +4,14 @@
 //! so that a reconcile does none of that work. An object that cannot be understood is kept as such: it
 //! must not stop the watch, and whoever needs it can say what is wrong with it.
 
-use std::collections::{HashMap, HashSet};
+mod backoff;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::ApiResource;
-use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
 use tokio::sync::watch as signal;
@@ -20,6 +21,8 @@ use tracing::{debug, warn};
 use crate::mapper::Served;
 use crate::raw_object::RawObject;
 use crate::stamped::ObjectKey;
+
+use backoff::{Heard, backed_off};
 
 const PAGE: u32 = 100;
 
@@ -316,12 +319,18 @@ impl Watched {
 
     /// Full objects.
     pub fn objects(&self, client: kube::Client) -> Events {
-        watched::<false>(client, &self.resource(), page())
+        self.events::<false>(client)
     }
 
     /// Metadata only.
     pub fn metadata(&self, client: kube::Client) -> Events {
-        watched::<true>(client, &self.resource(), page())
+        self.events::<true>(client)
+    }
+
+    /// What tells of rights and definitions is among these kinds, so nobody tells them.
+    fn events<const METADATA_ONLY: bool>(&self, client: kube::Client) -> Events {
+        let api = kube::Api::all_with(client, &self.resource());
+        events_of::<METADATA_ONLY>(api, page(), Heard::ByTrying)
     }
 }
 
@@ -329,13 +338,15 @@ fn page() -> watcher::Config {
     watcher::Config::default().page_size(PAGE)
 }
 
-/// The events of one resource as plain values; interruptions heal by themselves.
+/// The events of one resource as plain values; interruptions heal by themselves. A watch that is refused is tried rarely: who
+/// hears of changed rights or definitions starts another one.
 pub(crate) fn watched<const METADATA_ONLY: bool>(
     client: kube::Client,
     resource: &ApiResource,
     config: watcher::Config,
 ) -> Events {
-    events_of::<METADATA_ONLY>(kube::Api::all_with(client, resource), config)
+    let api = kube::Api::all_with(client, resource);
+    events_of::<METADATA_ONLY>(api, config, Heard::Elsewhere)
 }
 
 /// Metadata of the objects of a kind with these labels, in one namespace or in all; label selector as in URLs.
@@ -350,17 +361,16 @@ pub fn selected_metadata(
         Some(namespace) => kube::Api::namespaced_with(client, namespace, &resource),
         None => kube::Api::all_with(client, &resource),
     };
-    events_of::<true>(api, page().labels(labels))
+    events_of::<true>(api, page().labels(labels), Heard::Elsewhere)
 }
 
 fn events_of<const METADATA_ONLY: bool>(
     api: kube::Api<RawObject<METADATA_ONLY>>,
     config: watcher::Config,
+    heard: Heard,
 ) -> Events {
-    watcher::watcher(api, config)
-        .map_ok(as_value)
-        .default_backoff()
-        .boxed()
+    let events = watcher::watcher(api, config).map_ok(as_value);
+    backed_off(events, heard, crate::jitter::random).boxed()
 }
 
 fn as_value<const METADATA_ONLY: bool>(event: Event<RawObject<METADATA_ONLY>>) -> Event<Value> {
@@ -404,33 +414,33 @@ pub(crate) async fn follow_changes(
     }
 }
 
-/// What was told of one watch that does not come about: once is enough, as it is tried again every second or so.
+/// The most texts that are remembered of one watch; a text may hold a time or a number of its own.
+const MOST_TOLD: usize = 16;
+
+/// What was told of one watch that does not come about. Once is enough: it is tried again and again.
 #[derive(Default)]
-struct Trouble {
-    told: Option<&'static str>,
+pub(crate) struct Trouble {
+    told: BTreeSet<String>,
 }
 
 impl Trouble {
     /// A kind that is never listed leaves the process idle and not ready: the log is where its operator looks then.
     fn log(&mut self, error: &watcher::Error) {
         let text = crate::cluster::chain(error);
-        if let Some(advice) = self.news(error) {
-            warn!(error = %text, "{advice}");
-        } else {
-            debug!(error = %text, "watch interrupted");
+        match advice(error) {
+            Some(advice) if self.is_news(&text) => warn!(error = %text, "{advice}"),
+            _ => debug!(error = %text, "watch interrupted"),
         }
     }
 
-    /// The advice, unless it was the last one.
-    fn news(&mut self, error: &watcher::Error) -> Option<&'static str> {
-        let advice = advice(error).filter(|advice| self.told != Some(*advice))?;
-        self.told = Some(advice);
-        Some(advice)
+    /// Whether this was not told yet.
+    pub(crate) fn is_news(&mut self, text: &str) -> bool {
+        self.told.len() < MOST_TOLD && self.told.insert(text.to_owned())
     }
 
     /// It came about; the next trouble is another one.
-    fn end(&mut self) {
-        self.told = None;
+    pub(crate) fn end(&mut self) {
+        self.told.clear();
     }
 }
 
@@ -449,6 +459,9 @@ fn advice(error: &watcher::Error) -> Option<&'static str> {
         ),
         (None, watcher::Error::InitialListFailed(_)) => Some(
             "the API server does not answer: see that it runs at the address told at the start",
+        ),
+        (Some(_), watcher::Error::InitialListFailed(_)) => Some(
+            "a kind cannot be listed: see what the API server says; it is tried again ever less often",
         ),
         _ => None,
     }
@@ -470,7 +483,13 @@ mod tests {
                 ..kube::core::Status::default()
             }))
         };
-        for (code, word) in [(401, "credentials"), (403, "grant"), (404, "deploy/crds")] {
+        for (code, word) in [
+            (401, "credentials"),
+            (403, "grant"),
+            (404, "deploy/crds"),
+            (429, "ever less often"),
+            (500, "ever less often"),
+        ] {
             let told = advice(&watcher::Error::InitialListFailed(answered(code))).unwrap();
             assert!(told.contains(word), "{code}: {told}");
         }
@@ -478,19 +497,30 @@ mod tests {
         assert!(advice(&watcher::Error::InitialListFailed(silent())).is_some());
         for passing in [
             watcher::Error::WatchFailed(silent()),
-            watcher::Error::InitialListFailed(answered(503)),
             watcher::Error::WatchFailed(answered(410)),
         ] {
             assert_eq!(advice(&passing), None, "{passing}");
         }
+    }
+
+    #[test]
+    fn each_text_is_told_once_until_the_watch_has_come_about() {
         let mut trouble = Trouble::default();
-        let unanswered = watcher::Error::InitialListFailed(silent());
-        let denied = watcher::Error::WatchStartFailed(answered(403));
-        let told = |trouble: &mut Trouble, error| trouble.news(error).is_some();
-        assert!(told(&mut trouble, &unanswered) && !told(&mut trouble, &unanswered));
-        assert!(told(&mut trouble, &denied));
+        let told = |trouble: &mut Trouble, texts: &[&str]| -> Vec<bool> {
+            texts.iter().map(|text| trouble.is_news(text)).collect()
+        };
+        assert_eq!(
+            told(&mut trouble, &["a", "a", "b", "a", "b"]),
+            [true, false, true, false, false]
+        );
         trouble.end();
-        assert!(told(&mut trouble, &denied));
+        assert_eq!(told(&mut trouble, &["b", "b"]), [true, false]);
+        let numbered: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+        let numbered: Vec<&str> = numbered.iter().map(String::as_str).collect();
+        let news = told(&mut trouble, &numbered)
+            .into_iter()
+            .filter(|news| *news);
+        assert!(news.count() < MOST_TOLD);
     }
 
     struct Seen(u64, String);

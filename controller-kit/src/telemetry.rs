@@ -68,6 +68,8 @@ impl LogLevel {
             .with_targets(THIRD_PARTY.map(|target| (target, theirs)))
             // Its warnings quote answers that it cannot read, whole: tokens and Secrets among them.
             .with_target("kube_client::client", LevelFilter::ERROR)
+            // Each refused listing, each time it is tried; the watch tells of it, once.
+            .with_target("kube_runtime::watcher", LevelFilter::OFF)
             // Each failed connection, without address or cause; whoever made the request gets the error and tells both.
             .with_target("kube_client::client::builder", LevelFilter::OFF)
     }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use controller_kit::cluster::Cluster;
 use controller_kit::mapper::{Kind, Served};
@@ -14,10 +14,12 @@ use controller_kit::refusals::Refusals;
 use controller_kit::scheduler::{Lane, OwnerKey, Scheduler};
 use controller_kit::shutdown::Tasks;
 use controller_kit::stamped::ObjectKey;
-use controller_kit::submit::SLOW_READ;
 use realizer::runnable::SelectError;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+
+/// A watch that is refused is tried anew after this time, if no right changes before.
+const REFUSED: Duration = Duration::from_mins(5);
 
 /// Watches at a time; equal selections share one.
 pub(crate) const MOST_WATCHES: usize = 256;
@@ -99,7 +101,7 @@ impl Watch {
     /// Whether it is refused and what that was due to may be over. Nothing but a new listing tells.
     fn is_worth_another_try(&self, rights_changes: u64) -> bool {
         let (since, rights) = self.since;
-        let is_due = rights != rights_changes || since.elapsed() >= SLOW_READ;
+        let is_due = rights != rights_changes || since.elapsed() >= REFUSED;
         is_due && self.refusals.why().is_some()
     }
 }
