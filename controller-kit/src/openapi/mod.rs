@@ -35,13 +35,15 @@ use crate::cluster::{chain, encode};
 
 /// Kinds remembered. Few kinds ever need it.
 const KINDS: usize = 64;
+/// A document that takes longer is given up: whoever waits for it holds a slot.
+const DEADLINE: Duration = Duration::from_secs(10);
 /// How long a schema is taken for current: a CRD may be changed at any time.
 const LIFETIME: Duration = Duration::from_mins(5);
 
 /// Whether server-side apply refused an object because it does not fit the kind's schema.
 ///
-/// This is the only place in the product that looks at error text: the API server gives this refusal no
-/// code and no reason of its own.
+/// Beside what is asked of a 500 in `cluster`, this is the only place in the product that looks at error text: the API server
+/// gives this refusal no code and no reason of its own.
 pub fn is_typed_patch_failure(status: &Status) -> bool {
     status.code == 500
         && status
@@ -50,7 +52,7 @@ pub fn is_typed_patch_failure(status: &Status) -> bool {
 }
 
 /// Why a kind's schema is not to be had.
-#[derive(Debug, Error)]
+#[derive(Debug, Clone, Error)]
 pub enum SchemaError {
     /// The API server publishes none for it.
     #[error("the API server publishes no schema for {kind} in {api_version}")]
@@ -60,9 +62,17 @@ pub enum SchemaError {
         /// Kind.
         kind: String,
     },
-    /// The request failed.
+    /// The API server refused the request.
     #[error("fetch schema of {api_version}: {cause}")]
     Fetch {
+        /// apiVersion.
+        api_version: String,
+        /// The error and what caused it.
+        cause: String,
+    },
+    /// The API server could not carry out the request, or did not answer in time.
+    #[error("fetch schema of {api_version}: {cause}")]
+    Unavailable {
         /// apiVersion.
         api_version: String,
         /// The error and what caused it.
@@ -84,9 +94,12 @@ type KindKey = (String, String);
 #[derive(Default)]
 pub struct SchemaCache {
     kinds: Mutex<HashMap<KindKey, Cached>>,
-    /// Documents are large: one is read at a time.
-    reading: tokio::sync::Mutex<()>,
+    /// Documents are large: each is read once at a time. By apiVersion.
+    flights: Mutex<HashMap<String, Arc<Flight>>>,
 }
+
+/// Held while a document is read; inside is when and how the last try failed.
+type Flight = tokio::sync::Mutex<Option<(Instant, SchemaError)>>;
 
 struct Cached {
     schema: Arc<KindSchema>,
@@ -108,13 +121,35 @@ impl SchemaCache {
         if let Some(schema) = self.current(&key) {
             return Ok(schema);
         }
-        let _reading = self.reading.lock().await;
+        let asked = Instant::now();
+        let flight = self.flight(api_version);
+        let mut failed = flight.lock().await;
         if let Some(schema) = self.current(&key) {
             return Ok(schema);
         }
-        let schema = Arc::new(fetch_schema(client, api_version, kind).await?);
-        self.keep(key, schema.clone());
-        Ok(schema)
+        // Whoever waited for a document that does not come does not wait for it once more.
+        if let Some((_, error)) = failed.as_ref().filter(|(when, _)| *when >= asked) {
+            return Err(error.clone());
+        }
+        match fetch_schema(client, api_version, kind).await {
+            Ok(schema) => {
+                let schema = Arc::new(schema);
+                self.keep(key, schema.clone());
+                Ok(schema)
+            }
+            Err(error) => {
+                if matches!(error, SchemaError::Unavailable { .. }) {
+                    *failed = Some((Instant::now(), error.clone()));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn flight(&self, api_version: &str) -> Arc<Flight> {
+        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        flights.retain(|_, flight| Arc::strong_count(flight) > 1);
+        flights.entry(api_version.to_owned()).or_default().clone()
     }
 
     fn current(&self, key: &KindKey) -> Option<Arc<KindSchema>> {
@@ -169,6 +204,10 @@ pub async fn fetch_schema(
 }
 
 async fn fetch_document(client: &kube::Client, api_version: &str) -> Result<String, SchemaError> {
+    let unavailable = |cause: String| SchemaError::Unavailable {
+        api_version: api_version.into(),
+        cause,
+    };
     let failed = |cause: String| SchemaError::Fetch {
         api_version: api_version.into(),
         cause,
@@ -181,8 +220,17 @@ async fn fetch_document(client: &kube::Client, api_version: &str) -> Result<Stri
         .header(header::ACCEPT, "application/json")
         .body(Vec::new());
     let request = request.map_err(|error| failed(error.to_string()))?;
-    client
-        .request_text(request)
-        .await
-        .map_err(|error| failed(chain(&error)))
+    match tokio::time::timeout(DEADLINE, client.request_text(request)).await {
+        Ok(Ok(text)) => Ok(text),
+        Ok(Err(kube::Error::Api(status)))
+            if (400..500).contains(&status.code) && status.code != 429 =>
+        {
+            Err(failed(status.message.clone()))
+        }
+        Ok(Err(error)) => Err(unavailable(chain(&error))),
+        Err(_) => Err(unavailable(format!(
+            "no answer within {} s",
+            DEADLINE.as_secs()
+        ))),
+    }
 }

@@ -353,3 +353,44 @@ proptest! {
         }
     }
 }
+
+/// The first document hangs; those of other groups, and whoever asked for the same one, do not wait for it longer than once.
+#[tokio::test(start_paused = true)]
+async fn a_document_that_does_not_come_holds_nobody_for_long() {
+    let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = asked.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let hangs = request.uri().path().contains("hanging");
+        count.fetch_add(usize::from(hangs), std::sync::atomic::Ordering::Relaxed);
+        async move {
+            if hangs {
+                std::future::pending::<()>().await;
+            }
+            let body = Body::from(document().to_string().into_bytes());
+            Ok::<_, std::convert::Infallible>(Response::new(body))
+        }
+    });
+    let client = kube::Client::new(service, "default");
+    let cache = SchemaCache::default();
+    let began = Instant::now();
+    let hanging = async || {
+        let error = cache.schema(&client, "hanging.run/v1", "App").await;
+        (error.unwrap_err().to_string(), began.elapsed())
+    };
+    let other = async {
+        // The one that hangs is asked for first.
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        cache.schema(&client, "test.run/v1", "App").await.unwrap();
+        began.elapsed()
+    };
+    let (one, two, three, other) = tokio::join!(hanging(), hanging(), hanging(), other);
+    assert!(other < DEADLINE, "{other:?}");
+    for (error, after) in [one, two, three] {
+        assert!(error.contains("no answer within 10 s"), "{error}");
+        assert!(after < DEADLINE + Duration::from_secs(1), "{after:?}");
+    }
+    assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 1);
+    // Later, it is asked for again.
+    let (_, after) = hanging().await;
+    assert!(after >= DEADLINE * 2, "{after:?}");
+}
