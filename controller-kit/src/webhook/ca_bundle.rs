@@ -10,6 +10,7 @@ use kube::api::{Patch, PatchParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
@@ -17,10 +18,14 @@ use crate::cluster::chain;
 
 /// The wait after each write: if somebody undoes it, this is how fast we answer.
 const PAUSE: Duration = Duration::from_secs(5);
+/// The longest wait after patches that fail: what they are refused for may be mended by nobody for long.
+const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 /// Who asks cert-manager for the bundle does not want ours.
 const INJECTED_BY_OTHERS: &str = "cert-manager.io/inject-ca-from";
 
 /// Patches the configuration when it, or what is trusted, changes; while it does not exist, waits for it.
+///
+/// What is there is known from the watch and from replies to the patches alone: to read it is a right that is not asked for.
 pub(super) async fn keep_ca_bundle(
     client: kube::Client,
     name: String,
@@ -31,43 +36,90 @@ pub(super) async fn keep_ca_bundle(
     let work = async {
         let stream = watcher::watch_object(configurations.clone(), &name).default_backoff();
         tokio::pin!(stream);
-        let mut latest = None;
+        let (mut latest, mut pace) = (None, Pace::new());
         loop {
-            let event = tokio::select! {
-                event = stream.next() => event,
+            let bundle = trusted.borrow_and_update().clone();
+            let patch = latest
+                .as_ref()
+                .and_then(|configuration| ca_bundle_patch(configuration, &bundle));
+            tokio::select! {
+                biased;
+                event = stream.next() => match event {
+                    Some(Ok(configuration)) => {
+                        latest = configuration;
+                        pace.is_changed();
+                    }
+                    Some(Err(error)) => {
+                        warn!(configuration = %name, error = %chain(&error), "caBundle: configuration not watched");
+                    }
+                    None => return,
+                },
                 changed = trusted.changed() => {
                     if changed.is_err() {
                         return;
                     }
-                    Some(Ok(latest.take()))
+                    pace.is_changed();
                 }
-            };
-            match event {
-                Some(Ok(configuration)) => latest = configuration,
-                Some(Err(error)) => {
-                    warn!(configuration = %name, error = %chain(&error), "caBundle: configuration not watched");
-                }
-                None => return,
-            }
-            let bundle = trusted.borrow().clone();
-            while let Some(patch) = latest
-                .as_ref()
-                .and_then(|configuration| ca_bundle_patch(configuration, &bundle))
-            {
-                match write(&configurations, &name, patch).await {
-                    Ok(configuration) => latest = Some(configuration),
-                    Err(error) => {
-                        warn!(configuration = %name, error = %chain(&error), "caBundle not written");
-                        latest = configurations.get_opt(&name).await.unwrap_or(latest);
+                Some(patch) = pace.when_due(patch) => {
+                    match write(&configurations, &name, patch).await {
+                        Ok(configuration) => {
+                            latest = Some(configuration);
+                            pace.written();
+                        }
+                        Err(error) => {
+                            warn!(configuration = %name, error = %chain(&error), "caBundle not written");
+                            pace.failed();
+                        }
                     }
                 }
-                tokio::time::sleep(PAUSE).await;
             }
         }
     };
     tokio::select! {
         () = shutdown.cancelled() => {}
         () = work => {}
+    }
+}
+
+/// When the next patch is due.
+struct Pace {
+    last: Option<Instant>,
+    pause: Duration,
+}
+
+impl Pace {
+    fn new() -> Self {
+        Self {
+            last: None,
+            pause: PAUSE,
+        }
+    }
+
+    /// Another patch, or for another state, may succeed where the last one did not.
+    fn is_changed(&mut self) {
+        self.pause = PAUSE;
+    }
+
+    fn written(&mut self) {
+        *self = Self {
+            last: Some(Instant::now()),
+            pause: PAUSE,
+        };
+    }
+
+    fn failed(&mut self) {
+        if self.last.is_some() {
+            self.pause = (self.pause * 2).min(LONGEST_PAUSE);
+        }
+        self.last = Some(Instant::now());
+    }
+
+    /// The patch, once it may be sent.
+    async fn when_due(&self, patch: Option<Value>) -> Option<Value> {
+        if let (Some(last), Some(_)) = (self.last, &patch) {
+            tokio::time::sleep_until(last + self.pause).await;
+        }
+        patch
     }
 }
 

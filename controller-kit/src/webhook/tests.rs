@@ -1,3 +1,4 @@
+mod ca_bundle;
 mod pki;
 mod review;
 mod self_managed;
