@@ -27,6 +27,7 @@ mod raw_object;
 pub mod reflect;
 pub mod refusals;
 pub mod scheduler;
+mod serving;
 pub mod shutdown;
 pub mod stamped;
 pub mod status_key;

@@ -2,16 +2,18 @@
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::Metrics;
+use crate::serving::{self, Limits};
 use crate::shutdown::Tasks;
 use crate::telemetry::LogControl;
 
@@ -106,17 +108,21 @@ async fn listen(flag: &str, port: u16, router: Router, tasks: &Tasks) -> std::io
     Ok(())
 }
 
-/// Ends at shutdown even if a client keeps its connection open: probes are answered in no time, so nothing is lost.
+/// The kubelet and a few who read metrics.
+const LIMITS: Limits = Limits {
+    connections: 32,
+    opening: Duration::from_secs(10),
+    // Longer than metrics are usually read apart.
+    idle: Duration::from_mins(2),
+    request: Duration::from_secs(10),
+    // They are answered in no time, so nothing is lost.
+    drain: Duration::ZERO,
+};
+
 async fn answer(listener: TcpListener, router: Router, shutdown: CancellationToken) {
-    let service = router.into_make_service_with_connect_info::<SocketAddr>();
-    tokio::select! {
-        () = shutdown.cancelled() => {}
-        outcome = async { axum::serve(listener, service).await } => {
-            if let Err(error) = outcome {
-                tracing::error!(error = %error, "probes are not served any more");
-            }
-        }
-    }
+    let open = |stream| std::future::ready(std::io::Result::Ok(stream));
+    let stop = shutdown.cancelled();
+    serving::serve::<TcpStream, _>(listener, LIMITS, open, router, stop).await;
 }
 
 fn health_router(readiness: Arc<Readiness>, log: LogControl) -> Router {

@@ -7,40 +7,47 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::DefaultBodyLimit;
-use axum::extract::rejection::BytesRejection;
+use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+use http_body_util::BodyExt as _;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
-use tokio_util::sync::CancellationToken;
-use tracing::{debug, error};
+use tokio_rustls::server::TlsStream;
+use tracing::error;
 
 use super::certificate::ServingCertificate;
 use super::review::{Operation, Review};
 use super::{Route, Validate, Verdict};
 use crate::metrics::{Metrics, WebhookOutcome};
 use crate::scheduler::panic_text;
+use crate::serving::{self, Limits};
 use crate::shutdown::Tasks;
 
 /// An object and its predecessor of 3 MiB each (what etcd takes at most), and what is around them.
 pub(super) const BODY_LIMIT: usize = 7 * 1024 * 1024;
-/// Connections at once. The API server needs a handful; the rest is who should not be here.
-const CONNECTIONS: usize = 256;
-const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Longer than the API server keeps a connection idle, so that it is the one who closes.
-const IDLE: Duration = Duration::from_mins(2);
+/// What all bodies that are being read or judged may take together.
+const BODIES_LIMIT: usize = 4 * BODY_LIMIT;
+/// The API server sends a body at once.
+const BODY_PATIENCE: Duration = Duration::from_secs(5);
+/// A pod that ends is asked until all nodes know of it.
+pub(super) const WITHDRAWAL: Duration = Duration::from_secs(5);
+/// The API server needs a handful of connections; the rest is who should not be here.
+const LIMITS: Limits = Limits {
+    connections: 64,
+    opening: Duration::from_secs(10),
+    // Longer than the API server keeps a connection idle, so that it is the one who closes.
+    idle: Duration::from_mins(2),
+    request: Duration::from_secs(10),
+    // With the withdrawal, less than what the process waits for its tasks.
+    drain: Duration::from_secs(2),
+};
 
-/// Serves the webhook on all interfaces until the tasks are cancelled; returns its address.
+/// Serves the webhook on all interfaces until the tasks are cancelled, and for a moment after; returns its address.
 ///
 /// # Errors
 /// The port is taken or may not be used, or TLS cannot be set up; the operator must fix it.
@@ -58,11 +65,19 @@ pub async fn serve(
     };
     let address = listener.local_addr()?;
     let acceptor = TlsAcceptor::from(Arc::new(tls(certificate)?));
+    let open = move |stream| {
+        let acceptor = acceptor.clone();
+        async move { acceptor.accept(stream).await }
+    };
     let router = router(routes, &validator, &metrics);
-    tasks.spawn(
-        "webhook",
-        accept(listener, acceptor, router, tasks.token().clone()),
-    );
+    let shutdown = tasks.token().clone();
+    let withdrawn = async move {
+        shutdown.cancelled().await;
+        tokio::time::sleep(WITHDRAWAL).await;
+    };
+    let serving =
+        serving::serve::<TlsStream<TcpStream>, _>(listener, LIMITS, open, router, withdrawn);
+    tasks.spawn("webhook", serving);
     Ok(address)
 }
 
@@ -76,96 +91,70 @@ fn tls(certificate: Arc<ServingCertificate>) -> io::Result<ServerConfig> {
     Ok(config)
 }
 
-async fn accept(
-    listener: TcpListener,
-    acceptor: TlsAcceptor,
-    router: Router,
-    shutdown: CancellationToken,
-) {
-    let slots = Arc::new(Semaphore::new(CONNECTIONS));
-    let mut connections = JoinSet::new();
-    loop {
-        let slot = tokio::select! {
-            () = shutdown.cancelled() => break,
-            Some(_) = connections.join_next() => continue,
-            slot = slots.clone().acquire_owned() => slot,
-        };
-        let accepted = tokio::select! {
-            () = shutdown.cancelled() => break,
-            accepted = listener.accept() => accepted,
-        };
-        match accepted {
-            Ok((stream, _)) => {
-                let (acceptor, router, shutdown) =
-                    (acceptor.clone(), router.clone(), shutdown.clone());
-                connections.spawn(async move {
-                    converse(stream, &acceptor, router, &shutdown).await;
-                    drop(slot);
-                });
-            }
-            Err(error) => {
-                // Out of file descriptors, mostly: it passes when a connection ends.
-                error!(error = %error, "webhook connection not accepted");
-                tokio::time::sleep(Duration::from_millis(100)).await;
-            }
-        }
-    }
-    while connections.join_next().await.is_some() {}
-}
-
-/// One connection. At shutdown the request under way is answered, and no further one.
-async fn converse(
-    stream: TcpStream,
-    acceptor: &TlsAcceptor,
-    router: Router,
-    shutdown: &CancellationToken,
-) {
-    let handshake = tokio::time::timeout(HANDSHAKE, acceptor.accept(stream));
-    let stream = tokio::select! {
-        () = shutdown.cancelled() => return,
-        stream = handshake => match stream {
-            Ok(Ok(stream)) => stream,
-            Ok(Err(error)) => return debug!(error = %error, "TLS handshake failed"),
-            Err(_) => return debug!("TLS handshake took too long"),
-        },
-    };
-    let mut http = http1::Builder::new();
-    let connection = http
-        .timer(TokioTimer::new())
-        .header_read_timeout(IDLE)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
-    tokio::pin!(connection);
-    let outcome = tokio::select! {
-        outcome = connection.as_mut() => outcome,
-        () = shutdown.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = outcome {
-        debug!(error = %error, "webhook connection broken");
-    }
-}
-
 pub(super) fn router(
     routes: &[Route],
     validator: &Arc<dyn Validate>,
     metrics: &Arc<Metrics>,
 ) -> Router {
     let mut router = Router::new();
+    let room = Arc::new(Semaphore::new(BODIES_LIMIT));
     for route in routes {
         let (validator, metrics, kind) = (validator.clone(), metrics.clone(), route.kind);
-        let answer = move |body: Result<Bytes, BytesRejection>| async move {
-            review(kind, body, &*validator, &metrics)
+        let room = room.clone();
+        let answer = async move |body: Body| {
+            let read = tokio::time::timeout(BODY_PATIENCE, read(body, &room)).await;
+            let read = read.unwrap_or(Err((
+                StatusCode::REQUEST_TIMEOUT,
+                "the body did not arrive in time",
+            )));
+            review(kind, &read, &*validator, &metrics)
         };
         router = router.route(route.path, post(answer));
     }
-    router.layer(DefaultBodyLimit::max(BODY_LIMIT))
+    router
+}
+
+/// A body, and the room that it takes until it is dropped.
+struct Received {
+    bytes: Vec<u8>,
+    room: Option<OwnedSemaphorePermit>,
+}
+
+/// Room is taken for what has arrived, not for what a client says that it will send.
+async fn read(
+    mut body: Body,
+    room: &Arc<Semaphore>,
+) -> Result<Received, (StatusCode, &'static str)> {
+    const TOO_LARGE: (StatusCode, &str) = (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
+    let mut received = Received {
+        bytes: Vec::new(),
+        room: None,
+    };
+    while let Some(frame) = body.frame().await {
+        let frame =
+            frame.map_err(|_| (StatusCode::BAD_REQUEST, "the body did not arrive whole"))?;
+        let Ok(part) = frame.into_data() else {
+            continue;
+        };
+        if received.bytes.len() + part.len() > BODY_LIMIT {
+            return Err(TOO_LARGE);
+        }
+        // No part is larger than the limit, so it is never truncated; and nobody closes the semaphore.
+        let size = u32::try_from(part.len()).unwrap_or(u32::MAX);
+        if let Ok(more) = room.clone().acquire_many_owned(size).await {
+            match &mut received.room {
+                Some(room) => room.merge(more),
+                none => *none = Some(more),
+            }
+        }
+        received.bytes.extend_from_slice(&part);
+    }
+    Ok(received)
 }
 
 fn review(
     kind: &'static str,
-    body: Result<Bytes, BytesRejection>,
+    body: &Result<Received, (StatusCode, &'static str)>,
     validator: &dyn Validate,
     metrics: &Metrics,
 ) -> Response {
@@ -179,12 +168,10 @@ fn review(
         (code, text).into_response()
     };
     let body = match body {
-        Ok(body) => body,
-        Err(rejection) => {
-            return refuse(rejection.status(), format!("{}\n", rejection.body_text()));
-        }
+        Ok(received) => &received.bytes,
+        Err((code, text)) => return refuse(*code, format!("{text}\n")),
     };
-    let review = match Review::parse(&body) {
+    let review = match Review::parse(body) {
         Ok(review) => review,
         Err(error) => return refuse(StatusCode::BAD_REQUEST, format!("{error}\n")),
     };

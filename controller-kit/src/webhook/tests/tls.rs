@@ -343,8 +343,52 @@ async fn shutdown_closes_idle_connections_and_ends() {
     client.review("CREATE", &json!({})).await;
     let _handshaking = TcpStream::connect(scene.address).await.unwrap();
     scene.tasks.token().cancel();
-    scene.tasks.join(Duration::from_secs(5)).await.unwrap();
+    scene.tasks.join(Duration::from_mins(1)).await.unwrap();
     assert!(client.receive().await.is_err());
+}
+
+/// Its Service sends requests to a pod until every node knows that it ends.
+#[tokio::test]
+async fn who_comes_at_the_end_is_still_answered() {
+    let (scene, authority) = served().await;
+    scene.tasks.token().cancel();
+    let mut client = Client::connect(&scene, &authority.trusted()).await.unwrap();
+    assert_eq!(client.review("CREATE", &json!({})).await["allowed"], true);
+    scene.tasks.join(Duration::from_mins(1)).await.unwrap();
+}
+
+/// The head of a review whose body is yet to come.
+async fn begun(scene: &Scene, authority: &Authority) -> Client {
+    let mut client = Client::connect(scene, &authority.trusted()).await.unwrap();
+    let head =
+        format!("POST {PATH} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 7000000\r\n\r\n{{");
+    client.0.write_all(head.as_bytes()).await.unwrap();
+    client.0.flush().await.unwrap();
+    client
+}
+
+#[tokio::test]
+async fn slow_clients_keep_nobody_out_and_nobody_from_ending() {
+    let (scene, authority) = served().await;
+    let mut slow = Vec::new();
+    for _ in 0..63 {
+        slow.push(begun(&scene, &authority).await);
+    }
+    let mut client = Client::connect(&scene, &authority.trusted()).await.unwrap();
+    assert_eq!(client.review("CREATE", &json!({})).await["allowed"], true);
+    // One more than there are places: whoever is slow is told so in time.
+    let mut late = Client::connect(&scene, &authority.trusted()).await.unwrap();
+    assert_eq!(late.review("CREATE", &json!({})).await["allowed"], true);
+    for client in &mut slow {
+        let answer = tokio::time::timeout(Duration::from_mins(1), client.receive());
+        // Otherwise the place was needed.
+        if let Ok((code, _)) = answer.await.expect("an answer or the end") {
+            assert_eq!(code, 408);
+        }
+    }
+    let _hanging = begun(&scene, &authority).await;
+    scene.tasks.token().cancel();
+    scene.tasks.join(Duration::from_mins(1)).await.unwrap();
 }
 
 fn write(directory: &std::path::Path, authority: &Authority) {

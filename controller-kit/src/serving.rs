@@ -1,0 +1,408 @@
+//! HTTP for clients that nobody vouches for: whoever reaches the port may connect.
+//!
+//! So connections are few, and none is kept for a client that does nothing with it: the handshake, the head of a request and
+//! the whole of an answer have their time, and where all places are taken, who has been idle for longest goes.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use hyper::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::{debug, error};
+
+/// What each client may take.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Limits {
+    /// Connections at once.
+    pub(crate) connections: usize,
+    /// From the connection to the head of its first request.
+    pub(crate) opening: Duration,
+    /// Between two requests, and for the head of the next one.
+    pub(crate) idle: Duration,
+    /// From the head of a request to its answer.
+    pub(crate) request: Duration,
+    /// For what is under way at the end.
+    pub(crate) drain: Duration,
+}
+
+/// How often it is looked whether somebody has become idle, while all places are taken.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Serves until `stop`. `open` makes of a TCP connection what is spoken over.
+pub(crate) async fn serve<S, O>(
+    listener: TcpListener,
+    limits: Limits,
+    open: impl Fn(TcpStream) -> O,
+    router: Router,
+    stop: impl Future<Output = ()>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    O: Future<Output = io::Result<S>> + Send + 'static,
+{
+    let places = Arc::new(Places::new(limits.connections));
+    let closing = CancellationToken::new();
+    let mut connections = JoinSet::new();
+    tokio::pin!(stop);
+    loop {
+        while connections.try_join_next().is_some() {}
+        let accepted = tokio::select! {
+            biased;
+            () = &mut stop => break,
+            accepted = listener.accept() => accepted,
+        };
+        let (stream, peer) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Out of file descriptors, mostly: it passes when a connection ends.
+                error!(error = %error, "connection not accepted");
+                tokio::time::sleep(LOOK).await;
+                continue;
+            }
+        };
+        let place = tokio::select! {
+            biased;
+            () = &mut stop => break,
+            place = places.take() => place,
+        };
+        let seat = place.seat.clone();
+        let talk = converse(
+            open(stream),
+            limits,
+            place,
+            (router.clone(), peer),
+            closing.clone(),
+        );
+        connections.spawn(async move {
+            tokio::select! {
+                () = talk => {}
+                () = seat.leave.cancelled() => debug!("a place is needed, and this client was idle"),
+            }
+        });
+    }
+    drop(listener);
+    closing.cancel();
+    let all_ended = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(limits.drain, all_ended).await.is_err() {
+        debug!(connections = connections.len(), "connections broken off");
+    }
+}
+
+/// One connection. At the end the request under way is answered, and no further one.
+async fn converse<S>(
+    open: impl Future<Output = io::Result<S>> + Send,
+    limits: Limits,
+    place: Place,
+    (router, peer): (Router, SocketAddr),
+    closing: CancellationToken,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let opened = tokio::time::timeout(limits.opening, open);
+    let stream = tokio::select! {
+        () = closing.cancelled() => return,
+        opened = opened => match opened {
+            Ok(Ok(stream)) => stream,
+            Ok(Err(error)) => return debug!(error = %error, "connection not opened"),
+            Err(_) => return debug!("connection not opened in time"),
+        },
+    };
+    let router = TowerToHyperService::new(router);
+    let seat = &place.seat;
+    let service = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        let busy = Busy::on(seat.clone());
+        let answer = tokio::time::timeout(limits.request, router.call(request));
+        async move {
+            let answer: Response = match answer.await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(never)) => match never {},
+                Err(_) => (StatusCode::REQUEST_TIMEOUT, "took too long\n").into_response(),
+            };
+            drop(busy);
+            Ok::<_, Infallible>(answer)
+        }
+    });
+    let mut http = http1::Builder::new();
+    let connection = http
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.idle)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let silent = async {
+        tokio::time::sleep(limits.opening).await;
+        if seat.was_busy() {
+            std::future::pending::<()>().await;
+        }
+    };
+    let outcome = tokio::select! {
+        outcome = connection.as_mut() => outcome,
+        () = silent => return debug!("no request in time"),
+        () = closing.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = outcome {
+        debug!(error = %error, "connection broken");
+    }
+}
+
+/// The places that there are for connections.
+struct Places {
+    free: Arc<Semaphore>,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Default)]
+struct Taken {
+    seats: HashMap<u64, Arc<Seat>>,
+    last: u64,
+}
+
+/// A place that is taken, until it is dropped.
+struct Place {
+    number: u64,
+    seat: Arc<Seat>,
+    places: Arc<Places>,
+    _permit: Option<OwnedSemaphorePermit>,
+}
+
+/// Who sits there.
+struct Seat {
+    /// The place is needed.
+    leave: CancellationToken,
+    state: Mutex<Sitting>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Sitting {
+    idle_since: Option<Instant>,
+    was_busy: bool,
+}
+
+impl Places {
+    fn new(connections: usize) -> Self {
+        Self {
+            free: Arc::new(Semaphore::new(connections)),
+            taken: Mutex::default(),
+        }
+    }
+
+    /// Waits for a place; while there is none, whoever has been idle for longest has to go.
+    async fn take(self: &Arc<Self>) -> Place {
+        loop {
+            if let Ok(permit) = self.free.clone().try_acquire_owned() {
+                return self.seat(Some(permit));
+            }
+            self.turn_one_out();
+            let freed = self.free.clone().acquire_owned();
+            if let Ok(permit) = tokio::time::timeout(LOOK, freed).await {
+                return self.seat(permit.ok());
+            }
+        }
+    }
+
+    fn seat(self: &Arc<Self>, permit: Option<OwnedSemaphorePermit>) -> Place {
+        let seat = Arc::new(Seat {
+            leave: CancellationToken::new(),
+            state: Mutex::new(Sitting {
+                idle_since: Some(Instant::now()),
+                was_busy: false,
+            }),
+        });
+        let mut taken = locked(&self.taken);
+        taken.last += 1;
+        let number = taken.last;
+        taken.seats.insert(number, seat.clone());
+        Place {
+            number,
+            seat,
+            places: self.clone(),
+            _permit: permit,
+        }
+    }
+
+    fn turn_one_out(&self) {
+        let taken = locked(&self.taken);
+        let idle = |seat: &Arc<Seat>| Some((locked(&seat.state).idle_since?, seat.clone()));
+        let idle = taken.seats.values().filter_map(idle);
+        if let Some((_, seat)) = idle.min_by_key(|(since, _)| *since) {
+            seat.leave.cancel();
+        }
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        locked(&self.places.taken).seats.remove(&self.number);
+    }
+}
+
+impl Seat {
+    fn was_busy(&self) -> bool {
+        locked(&self.state).was_busy
+    }
+}
+
+/// A request is under way.
+struct Busy(Arc<Seat>);
+
+impl Busy {
+    fn on(seat: Arc<Seat>) -> Self {
+        *locked(&seat.state) = Sitting {
+            idle_since: None,
+            was_busy: true,
+        };
+        Self(seat)
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        locked(&self.0.state).idle_since = Some(Instant::now());
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    use super::*;
+    use crate::shutdown::Tasks;
+
+    const FEW: Limits = Limits {
+        connections: 2,
+        opening: Duration::from_mins(10),
+        idle: Duration::from_mins(10),
+        request: Duration::from_mins(10),
+        drain: Duration::from_millis(1),
+    };
+    const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n";
+    /// Longer than any machine needs, and shorter than the limits that are not asked about.
+    const PATIENCE: Duration = Duration::from_mins(2);
+
+    struct Scene {
+        address: SocketAddr,
+        tasks: Tasks,
+    }
+
+    async fn scene(limits: Limits) -> Scene {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let router = Router::new()
+            .route("/", get(async || "here"))
+            .route("/never", get(async || std::future::pending::<&str>().await));
+        let tasks = Tasks::new();
+        let stopped = tasks.token().clone().cancelled_owned();
+        let open = |stream| std::future::ready(io::Result::Ok(stream));
+        let serving = serve::<TcpStream, _>(listener, limits, open, router, stopped);
+        tasks.spawn("serving", serving);
+        Scene { address, tasks }
+    }
+
+    impl Scene {
+        async fn connect(&self) -> TcpStream {
+            TcpStream::connect(self.address).await.unwrap()
+        }
+
+        async fn ask(&self, stream: &mut TcpStream) -> String {
+            stream.write_all(GET).await.unwrap();
+            answer(stream).await
+        }
+    }
+
+    async fn answer(stream: &mut TcpStream) -> String {
+        let mut bytes = [0; 1024];
+        let read = tokio::time::timeout(PATIENCE, stream.read(&mut bytes));
+        let read = read.await.expect("an answer or the end").unwrap_or(0);
+        String::from_utf8_lossy(&bytes[..read]).into_owned()
+    }
+
+    #[tokio::test]
+    async fn who_only_keeps_a_place_loses_it_to_who_has_a_request() {
+        let scene = scene(FEW).await;
+        // One says nothing at all, one only begins.
+        let mut silent = scene.connect().await;
+        let mut slow = scene.connect().await;
+        slow.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
+        let mut clients = Vec::new();
+        for _ in 0..3 {
+            let mut client = scene.connect().await;
+            assert!(scene.ask(&mut client).await.contains("200 OK"));
+            clients.push(client);
+        }
+        assert_eq!(answer(&mut silent).await, "");
+        assert_eq!(answer(&mut slow).await, "");
+    }
+
+    #[tokio::test]
+    async fn whose_request_is_under_way_keeps_the_place() {
+        let limits = Limits {
+            request: Duration::from_secs(2),
+            ..FEW
+        };
+        let scene = scene(limits).await;
+        let mut asking = [scene.connect().await, scene.connect().await];
+        for stream in &mut asking {
+            let request = b"GET /never HTTP/1.1\r\nHost: x\r\n\r\n";
+            stream.write_all(request).await.unwrap();
+        }
+        let mut client = scene.connect().await;
+        assert!(scene.ask(&mut client).await.contains("200 OK"));
+        for stream in &mut asking {
+            let answer = answer(stream).await;
+            assert!(answer.contains("408 Request Timeout"), "{answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn who_asks_nothing_in_time_is_left() {
+        let limits = Limits {
+            opening: Duration::from_millis(50),
+            ..FEW
+        };
+        let scene = scene(limits).await;
+        let mut silent = scene.connect().await;
+        assert_eq!(answer(&mut silent).await, "");
+    }
+
+    #[tokio::test]
+    async fn the_end_does_not_wait_for_who_does_not_end() {
+        let scene = scene(FEW).await;
+        let mut hanging = scene.connect().await;
+        hanging
+            .write_all(b"GET /never HTTP/1.1\r\nHost: x\r\n\r\n")
+            .await
+            .unwrap();
+        let mut idle = scene.connect().await;
+        assert!(scene.ask(&mut idle).await.contains("200 OK"));
+        scene.tasks.token().cancel();
+        scene.tasks.join(PATIENCE).await.unwrap();
+        assert_eq!(answer(&mut idle).await, "");
+        assert_eq!(answer(&mut hanging).await, "");
+    }
+}
