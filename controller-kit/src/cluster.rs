@@ -23,6 +23,10 @@ use crate::pulse::Pulse;
 /// A request that takes longer than this is given up: a hung connection must not hold a worker for ever.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 
+/// The longest rest that is taken because an answer asks for it: it may come from an admission webhook, and what it asks for
+/// must not stop an owner for a day.
+pub(crate) const MOST_REST: Duration = Duration::from_mins(1);
+
 /// Why a request did not succeed.
 #[derive(Debug, Error)]
 pub enum RequestError {
@@ -33,6 +37,8 @@ pub enum RequestError {
         code: StatusCode,
         /// What it said.
         status: Box<Status>,
+        /// How long it asked to be left alone.
+        retry_after: Option<Duration>,
     },
     /// The API server could not be reached, or its answer not be read.
     #[error("request failed: {0}")]
@@ -53,11 +59,36 @@ impl RequestError {
         self.code() == Some(expected)
     }
 
+    /// Whether the machine is in the way, and nothing that was asked for has to be mended: the server is asked too much or
+    /// cannot, or there was no answer.
+    pub(crate) fn passes_by_itself(&self) -> bool {
+        match self {
+            Self::Refused { code, status, .. } => {
+                const PASSING: [StatusCode; 4] = [
+                    StatusCode::TOO_MANY_REQUESTS,
+                    StatusCode::BAD_GATEWAY,
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    StatusCode::GATEWAY_TIMEOUT,
+                ];
+                PASSING.contains(code) || tells_of_etcd(*code, status)
+            }
+            Self::Transport(_) => true,
+        }
+    }
+
+    /// How long the server asked to be left alone, which is never longer than [`MOST_REST`].
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { retry_after, .. } => *retry_after,
+            Self::Transport(_) => None,
+        }
+    }
+
     /// Whether the server knows the kind but no object of that name. A 404 that names no object means that nothing is served
     /// at the path: a version was withdrawn, or the server is just starting.
     pub(crate) fn is_missing_object(&self) -> bool {
         match self {
-            Self::Refused { code, status } => {
+            Self::Refused { code, status, .. } => {
                 let details = status.details.as_ref();
                 *code == StatusCode::NOT_FOUND
                     && details.is_some_and(|named| !named.name.is_empty())
@@ -65,6 +96,15 @@ impl RequestError {
             Self::Transport(_) => false,
         }
     }
+}
+
+/// Whether the server hands on what its store said: that there is no leader, or no time. It gives this no code and no reason
+/// of its own, so here, too, the text decides; nobody else's text stands at the beginning.
+fn tells_of_etcd(code: StatusCode, status: &Status) -> bool {
+    code == StatusCode::INTERNAL_SERVER_ERROR
+        && ["etcdserver: ", "rpc error: "]
+            .iter()
+            .any(|prefix| status.message.starts_with(prefix))
 }
 
 /// Who sends a request.
@@ -206,6 +246,7 @@ async fn receive(client: &kube::Client, request: Request<Body>) -> Result<Answer
         .await
         .map_err(|error| RequestError::Transport(chain(&error)))?;
     let code = response.status();
+    let retry_after = response.headers().get(header::RETRY_AFTER).cloned();
     let bytes = response
         .into_body()
         .collect()
@@ -217,10 +258,14 @@ async fn receive(client: &kube::Client, request: Request<Body>) -> Result<Answer
             .map_err(|error| RequestError::Transport(error.to_string()))?;
         return Ok(Answer { code, body });
     }
-    Err(refusal(code, &bytes))
+    Err(refusal(code, retry_after.as_ref(), &bytes))
 }
 
-fn refusal(code: StatusCode, bytes: &Bytes) -> RequestError {
+fn refusal(
+    code: StatusCode,
+    retry_after: Option<&http::HeaderValue>,
+    bytes: &Bytes,
+) -> RequestError {
     let status = serde_json::from_slice::<Status>(bytes).unwrap_or_else(|_| {
         // Proxies and 401 answers are plain text.
         let text = String::from_utf8_lossy(bytes);
@@ -232,10 +277,21 @@ fn refusal(code: StatusCode, bytes: &Bytes) -> RequestError {
         };
         Status::failure(&message, code.canonical_reason().unwrap_or_default())
     });
+    let retry_after = retry_after
+        .and_then(|seconds| seconds.to_str().ok()?.trim().parse().ok())
+        .or_else(|| asked_rest(&status))
+        .filter(|seconds| *seconds > 0);
     RequestError::Refused {
         code,
         status: Box::new(status),
+        retry_after: retry_after.map(|seconds| Duration::from_secs(seconds).min(MOST_REST)),
     }
+}
+
+/// The seconds that a `Status` asks to be waited.
+fn asked_rest(status: &Status) -> Option<u64> {
+    let details = status.details.as_ref()?;
+    Some(details.retry_after_seconds.into())
 }
 
 /// The message of an error and of everything that caused it.
@@ -290,10 +346,89 @@ mod tests {
     fn a_plain_text_refusal_keeps_its_text() {
         let error = refusal(
             StatusCode::UNAUTHORIZED,
+            None,
             &Bytes::from_static(b"Unauthorized\n"),
         );
         assert_eq!(error.to_string(), "Unauthorized");
         assert!(error.is(StatusCode::UNAUTHORIZED));
+    }
+
+    fn answered(code: u16, text: &str) -> RequestError {
+        let body = serde_json::json!({"kind": "Status", "status": "Failure", "message": text, "code": code});
+        let code = StatusCode::from_u16(code).unwrap();
+        refusal(code, None, &Bytes::from(body.to_string()))
+    }
+
+    #[test]
+    fn what_the_machine_prevented_is_told_from_what_a_user_has_to_mend() {
+        for (code, text, passes) in [
+            (429, "too many requests", true),
+            (429, "storage is (re)initializing", true),
+            (502, "bad gateway", true),
+            (
+                503,
+                "the server is currently unable to handle the request",
+                true,
+            ),
+            (
+                504,
+                "request did not complete within the allotted timeout",
+                true,
+            ),
+            (500, "etcdserver: leader changed", true),
+            (500, "etcdserver: request timed out", true),
+            (
+                500,
+                "rpc error: code = Unavailable desc = transport is closing",
+                true,
+            ),
+            // Of the object, or of somebody's webhook.
+            (500, "failed to create typed patch object", false),
+            (
+                500,
+                "admission webhook \"x\" denied the request: etcdserver: no",
+                false,
+            ),
+            (
+                500,
+                "Internal error occurred: failed calling webhook",
+                false,
+            ),
+            (400, "etcdserver: no", false),
+            (401, "Unauthorized", false),
+            (403, "forbidden", false),
+            (404, "not found", false),
+            (409, "conflict", false),
+            (422, "invalid", false),
+        ] {
+            assert_eq!(
+                answered(code, text).passes_by_itself(),
+                passes,
+                "{code} {text}"
+            );
+        }
+        assert!(RequestError::Transport("reset".into()).passes_by_itself());
+    }
+
+    #[test]
+    fn the_rest_that_the_server_asks_for_is_read_from_head_or_body() {
+        let asked = |header: Option<&str>, body: &str| {
+            let header = header.map(|text| http::HeaderValue::from_str(text).unwrap());
+            refusal(
+                StatusCode::TOO_MANY_REQUESTS,
+                header.as_ref(),
+                &Bytes::from(body.to_owned()),
+            )
+            .retry_after()
+        };
+        // Priority and fairness answers in plain text.
+        let plain = "Too many requests, please try again later.\n";
+        assert_eq!(asked(Some("2"), plain), Some(Duration::from_secs(2)));
+        assert_eq!(asked(None, plain), None);
+        assert_eq!(asked(Some("soon"), plain), None);
+        assert_eq!(asked(Some("86400"), plain), Some(MOST_REST));
+        let status = r#"{"kind": "Status", "message": "x", "code": 429, "details": {"retryAfterSeconds": 3}}"#;
+        assert_eq!(asked(None, status), Some(Duration::from_secs(3)));
     }
 
     #[test]

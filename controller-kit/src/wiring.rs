@@ -16,7 +16,7 @@ use crate::metrics::Metrics;
 use crate::openapi::SchemaCache;
 use crate::owner::{
     BlueprintFamily, Clock, OwnerController, OwnerKind, OwnerShell, Pending, Scopes, Settling,
-    Templates, Waiters,
+    Templates, Troubles, Waiters,
 };
 use crate::reflect::{Change, Entry, Events, Reflector, Watched, follow_changes};
 use crate::scheduler::{Next, OwnerKey, Scheduler, SchedulerConfig, Terms};
@@ -192,6 +192,7 @@ pub fn shell(settings: Settings, environment: Environment<'_>) -> Arc<OwnerShell
         field_manager: settings.field_manager,
         waiters: Waiters::default(),
         pending: Pending::default(),
+        troubles: Troubles::default(),
         settling: Settling::default(),
         scopes: Scopes::default(),
         status_keys: environment.status_keys.clone(),

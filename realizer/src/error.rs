@@ -256,6 +256,10 @@ impl StepError {
             } => {
                 return Verdict::new(UserMustFix, Reason::TemplateRejectedByAPIServer).slowly();
             }
+            Self::Apply {
+                kind: SubmitFailureKind::Unavailable,
+                ..
+            } => (Infrastructure, Reason::ApiServerUnavailable),
             Self::Apply { .. } => (Infrastructure, Reason::TemplateRejectedByAPIServer),
             Self::List { .. } => (Infrastructure, Reason::FailedToListCreatedObjects),
             Self::Contested { .. } => {

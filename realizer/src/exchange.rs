@@ -237,8 +237,11 @@ pub struct SubmitFailure {
 pub enum SubmitFailureKind {
     /// The API server answered 403 (RBAC, quota or admission): retried slowly and when rights change.
     Forbidden,
-    /// The API server refused the object for good (422, 400, unknown kind …) or could not be reached: retried with back-off.
+    /// The API server refused the object for good (422, 400, unknown kind …): retried with back-off.
     Rejected,
+    /// The API server was asked too much (429), could not (503, 504), or did not answer. Nobody has to mend anything in what
+    /// was rendered; retried no earlier than the server asks.
+    Unavailable,
     /// Siblings of an immutable object could not be listed or watched.
     List,
     /// The live object belongs to another live owner or step; it was not written.

@@ -325,6 +325,7 @@ impl Observing<'_> {
             },
             kind @ (SubmitFailureKind::Forbidden
             | SubmitFailureKind::Rejected
+            | SubmitFailureKind::Unavailable
             | SubmitFailureKind::Stale) => StepError::Apply {
                 kind,
                 object,

@@ -28,6 +28,8 @@ pub enum Unrealized<'a> {
     ServiceAccount(&'a Blueprint, String),
     /// No token for it; the whole message, for example `fetch token: …`.
     ServiceAccountToken(&'a Blueprint, String),
+    /// The API server did not issue a token, and not because of the account; the whole message.
+    Unavailable(&'a Blueprint, String),
     /// No client with the token; the inner error.
     ClientBuilder(&'a Blueprint, String),
 }
@@ -43,6 +45,7 @@ impl<'a> Unrealized<'a> {
             Self::BlueprintNotReady(blueprint)
             | Self::ServiceAccount(blueprint, _)
             | Self::ServiceAccountToken(blueprint, _)
+            | Self::Unavailable(blueprint, _)
             | Self::ClientBuilder(blueprint, _) => Some(blueprint),
         }
     }
@@ -55,7 +58,9 @@ impl<'a> Unrealized<'a> {
             | Self::Multiple(_)
             | Self::BlueprintNotReady(_) => Retry::AwaitChange,
             Self::ServiceAccount(..) | Self::ServiceAccountToken(..) => Retry::Slow,
-            Self::BlueprintUnreadable(_) | Self::ClientBuilder(..) => Retry::Backoff,
+            Self::BlueprintUnreadable(_) | Self::Unavailable(..) | Self::ClientBuilder(..) => {
+                Retry::Backoff
+            }
         }
     }
 
@@ -99,6 +104,9 @@ impl<'a> Unrealized<'a> {
             }
             Self::ServiceAccountToken(_, message) => {
                 of_resources(Reason::ServiceAccountTokenError, message.clone())
+            }
+            Self::Unavailable(_, message) => {
+                of_resources(Reason::ApiServerUnavailable, message.clone())
             }
             Self::ClientBuilder(_, cause) => of_resources(
                 Reason::ResourceRealizerBuilderError,
@@ -178,6 +186,7 @@ fn warning(owner: &Owner, why: &Unrealized<'_>, conditions: &[Condition]) -> Opt
         Unrealized::Multiple(names) => format!("{}: {}", ready.message, names.join(", ")),
         Unrealized::ServiceAccount(..)
         | Unrealized::ServiceAccountToken(..)
+        | Unrealized::Unavailable(..)
         | Unrealized::ClientBuilder(..) => ready.message.clone(),
     };
     Some(events::of_status(

@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use realizer::Outcome;
 use realizer::runnable::{KIND, NotRun, Run, RunTemplate, Runnable, report_not_run};
 use serde_json::Value;
+use tokio::time::Instant;
 use tracing::{Instrument as _, warn};
 
 use crate::controller::RunnableController;
@@ -79,13 +80,22 @@ impl RunnableController {
         match self.run(runnable, &template, &account, now).await {
             Ok(realized) => Some(realized),
             Err(SubmitError::Behind) => None,
-            Err(SubmitError::Token(error)) => {
+            Err(error) => {
                 let awaited = Awaited::Account(ObjectKey::new(&account.namespace, &account.name));
-                let why = NotRun::ServiceAccountToken(chain(&error));
-                // The account may be fine and the API server not: looked at again, slowly.
-                Some(Realized {
-                    again: Some(SLOW_READ),
-                    ..not_run(why, vec![awaited])
+                Some(match error.unavailable() {
+                    Ok(unavailable) => {
+                        let overload = self.shell.troubles.met(&key, &unavailable, Instant::now());
+                        let why = NotRun::Unavailable(unavailable.failure.message);
+                        Realized {
+                            overload: Some(overload),
+                            ..not_run(why, vec![awaited])
+                        }
+                    }
+                    // The account may be fine and the API server not: looked at again, slowly.
+                    Err(error) => Realized {
+                        again: Some(SLOW_READ),
+                        ..not_run(NotRun::ServiceAccountToken(chain(&error)), vec![awaited])
+                    },
                 })
             }
         }

@@ -63,7 +63,12 @@ impl RunnableController {
         );
         let served = match self.shell.submitter.mapper().served(&kind).await {
             Ok(served) => served,
-            Err(error) => return Ok(unmapped(selector.matching_labels.clone(), &kind, &error)),
+            Err(error) => {
+                return match SubmitError::of_lookup(&error) {
+                    Some(prevented) => Err(prevented),
+                    None => Ok(unmapped(selector.matching_labels.clone(), &kind, &error)),
+                };
+            }
         };
         let selection = Selection {
             namespace: served.namespaced.then(|| runnable.namespace.to_string()),

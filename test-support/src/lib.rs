@@ -37,7 +37,7 @@ pub use control_plane::{ControlPlane, ControlPlaneBuilder, service_account};
 pub use eventually::{Observation, eventually};
 pub use flux::{FluxKustomizeController, FluxSourceController};
 pub use git_server::GitServer;
-pub use lossy_proxy::LossyProxy;
+pub use lossy_proxy::{Disturbance, LossyProxy};
 pub use manifests::{documents, yaml_files};
 pub use node::Node;
 pub use oci_registry::OciRegistry;

@@ -40,25 +40,44 @@ enum NoReply {
     Failed(#[from] kube::Error),
     #[error("the request is not whole: {0}")]
     Request(#[from] hyper::Error),
+    #[error("the answer cannot be made: {0}")]
+    Answer(#[from] http::Error),
 }
 
-/// What gets lost of a request that is chosen.
+/// What stands between a request and the API server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Disturbance {
+    /// An answer in its place, in plain text, as those have that do not come from its registry.
+    Refused {
+        /// HTTP status.
+        code: u16,
+        /// Seconds to wait.
+        retry_after: Option<u32>,
+        /// What it says.
+        text: &'static str,
+    },
+    /// The connection breaks off.
+    Broken,
+}
+
+/// What happens to a request that is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fault {
     /// It is carried out, and nobody hears of it.
     Reply,
     /// It never arrives.
     Request,
+    /// It is answered otherwise.
+    Disturbed(Disturbance),
 }
 
-/// Says of a request and its body whether it is chosen.
-type Loses = Box<dyn Fn(&Parts, &[u8]) -> bool + Send + Sync>;
+/// Says of a request and its body what happens to it.
+type Faults = Box<dyn Fn(&Parts, &[u8]) -> Option<Fault> + Send + Sync>;
 
 struct Way {
     administrator: Client,
     anonymous: Client,
-    fault: Fault,
-    loses: Loses,
+    faults: Faults,
     lost: Arc<Mutex<Vec<String>>>,
 }
 
@@ -72,7 +91,8 @@ impl LossyProxy {
         plane: &ControlPlane,
         loses: impl Fn(&Parts) -> bool + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
-        Self::with(plane, Fault::Reply, Box::new(move |parts, _| loses(parts))).await
+        let faults = move |parts: &Parts, _: &[u8]| loses(parts).then_some(Fault::Reply);
+        Self::with(plane, Box::new(faults)).await
     }
 
     /// Holds back the requests that `holds` says, given head and body: they never reach the API server, and have no reply.
@@ -84,10 +104,24 @@ impl LossyProxy {
         plane: &ControlPlane,
         holds: impl Fn(&Parts, &[u8]) -> bool + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
-        Self::with(plane, Fault::Request, Box::new(holds)).await
+        let faults = move |parts: &Parts, body: &[u8]| holds(parts, body).then_some(Fault::Request);
+        Self::with(plane, Box::new(faults)).await
     }
 
-    async fn with(plane: &ControlPlane, fault: Fault, loses: Loses) -> anyhow::Result<Self> {
+    /// Answers in the API server's place, where `disturbs` says so; the request never reaches it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub async fn disturbing(
+        plane: &ControlPlane,
+        disturbs: impl Fn(&Parts) -> Option<Disturbance> + Send + Sync + 'static,
+    ) -> anyhow::Result<Self> {
+        let faults = move |parts: &Parts, _: &[u8]| disturbs(parts).map(Fault::Disturbed);
+        Self::with(plane, Box::new(faults)).await
+    }
+
+    async fn with(plane: &ControlPlane, faults: Faults) -> anyhow::Result<Self> {
         let administrator = plane.config()?;
         let mut anonymous = administrator.clone();
         anonymous.auth_info = AuthInfo::default();
@@ -95,8 +129,7 @@ impl LossyProxy {
         let way = Way {
             administrator: Client::try_from(administrator)?,
             anonymous: Client::try_from(anonymous)?,
-            fault,
-            loses,
+            faults,
             lost: lost.clone(),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -161,10 +194,17 @@ async fn pass_on(way: &Way, request: Request<Incoming>) -> Result<Response<Body>
     parts.headers.remove(header::HOST);
     let asked = format!("{} {}", parts.method, parts.uri.path());
     let body = body.collect().await?.to_bytes();
-    let loses = (way.loses)(&parts, &body).then_some(way.fault);
-    if loses == Some(Fault::Request) {
-        way.note(asked);
-        return std::future::pending().await;
+    let fault = (way.faults)(&parts, &body);
+    match fault {
+        Some(Fault::Request) => {
+            way.note(asked);
+            return std::future::pending().await;
+        }
+        Some(Fault::Disturbed(disturbance)) => {
+            way.note(asked);
+            return disturbance.answer();
+        }
+        Some(Fault::Reply) | None => {}
     }
     let client = if parts.headers.contains_key(header::AUTHORIZATION) {
         &way.anonymous
@@ -173,11 +213,29 @@ async fn pass_on(way: &Way, request: Request<Incoming>) -> Result<Response<Body>
     };
     let body = Body::from(body.to_vec());
     let reply = client.send(Request::from_parts(parts, body)).await?;
-    if loses.is_some() {
+    if fault.is_some() {
         way.note(asked);
         return Err(NoReply::Lost);
     }
     Ok(reply)
+}
+
+impl Disturbance {
+    fn answer(self) -> Result<Response<Body>, NoReply> {
+        let Self::Refused {
+            code,
+            retry_after,
+            text,
+        } = self
+        else {
+            return Err(NoReply::Lost);
+        };
+        let mut answer = Response::builder().status(code);
+        if let Some(seconds) = retry_after {
+            answer = answer.header(header::RETRY_AFTER, seconds);
+        }
+        Ok(answer.body(Body::from(text.as_bytes().to_vec()))?)
+    }
 }
 
 impl Way {

@@ -112,6 +112,8 @@ pub enum Reason {
     DeletionPending,
     /// No right to watch a stamped kind.
     WatchForbidden,
+    /// The API server, or what stands behind it, has not carried out a request for half a minute.
+    ApiServerUnavailable,
     /// A validation of the deployed revision has not ended; for a step that is held: it waits for that.
     ValidationRunning,
     /// A validation of the deployed revision failed.
@@ -189,6 +191,7 @@ impl Reason {
             Self::WaitingForRun => "WaitingForRun",
             Self::DeletionPending => "DeletionPending",
             Self::WatchForbidden => "WatchForbidden",
+            Self::ApiServerUnavailable => "APIServerUnavailable",
             Self::ValidationRunning => "ValidationRunning",
             Self::ValidationFailed => "ValidationFailed",
             Self::ValidationTimedOut => "ValidationTimedOut",

@@ -63,7 +63,12 @@ pub(super) fn for_step(
         return examine_object(subject, step);
     }
     let read_template = read_template(step);
-    let by_reason: [(&[Reason], String); 7] = [
+    let by_reason: [(&[Reason], String); 8] = [
+        (
+            &[Reason::ApiServerUnavailable],
+            "see that the API server, and the webhooks and aggregated APIs that it asks, answer; it is tried again by itself"
+                .to_owned(),
+        ),
         (
             &[Reason::TemplateObjectRetrievalFailure],
             format!(

@@ -13,6 +13,7 @@ mod controller;
 mod entries;
 mod left_behind;
 mod log;
+mod overload;
 mod reconcile;
 mod report;
 mod settling;
@@ -28,6 +29,7 @@ pub use entries::{
 };
 pub use left_behind::Scopes;
 pub use log::span;
+pub use overload::{Overload, Troubles};
 pub use reconcile::behind;
 pub use report::{Realized, Subject};
 pub use settling::Settling;

@@ -167,6 +167,10 @@ impl<F: BlueprintFamily> OwnerController<F> {
         match self.walk(owner, blueprint, now, &mut walk).await {
             Ok(outcome) => Some(walk.realized(outcome)),
             Err(SubmitError::Behind) => None,
+            Err(SubmitError::Unavailable(unavailable)) => {
+                let why = Unrealized::Unavailable(blueprint, unavailable.failure.message);
+                Some(walk.realized(report_unrealized(owner, why, now)))
+            }
             Err(SubmitError::Token(error)) => {
                 let why = Unrealized::ServiceAccountToken(blueprint, crate::cluster::chain(&error));
                 let mut realized = walk.realized(report_unrealized(owner, why, now));

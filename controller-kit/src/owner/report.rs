@@ -13,7 +13,7 @@ use tracing::{debug, warn};
 
 use super::shell::OwnerShell;
 use super::waiters::RIGHTS_SETTLE;
-use super::{Awaited, log};
+use super::{Awaited, Overload, log};
 use crate::cluster::{Call, Identity, RequestError, encode};
 use crate::events::InvolvedObject;
 use crate::scheduler::{Next, OwnerKey};
@@ -38,6 +38,8 @@ pub struct Realized {
     pub awaited: Vec<Awaited>,
     /// Events about requests: reason and message.
     pub told: Vec<(EventReason, String)>,
+    /// What the API server did not carry out.
+    pub overload: Option<Overload>,
 }
 
 impl Realized {
@@ -48,6 +50,7 @@ impl Realized {
             again: None,
             awaited,
             told: Vec::new(),
+            overload: None,
         }
     }
 }
@@ -107,10 +110,17 @@ impl OwnerShell {
             again,
             awaited,
             told,
+            overload,
         } = realized;
         let missed = self.await_all(key, &awaited, rights_changes);
         self.emit_for_owner(owner, outcome.events.iter().filter(|event| event.immediate));
         self.tell_owner(owner, told);
+        let rest = self.rest(key, overload);
+        if let Some(rest) = rest
+            && overload.is_some_and(|overload| overload.is_borne)
+        {
+            return rest;
+        }
         self.metrics.outcome(self.kind.kind, &outcome.reason);
         let later = match self.write_due(key, owner.ready, &outcome) {
             Due::Never => None,
@@ -120,7 +130,7 @@ impl OwnerShell {
                 // The store holds the reply now, so the event of that change will wake nobody.
                 Ok(Seen::NotTheLatest) => {
                     debug!("changed while it was reconciled");
-                    return Next::After(Duration::ZERO);
+                    return rest.unwrap_or(Next::After(Duration::ZERO));
                 }
                 Err(error) => return write_failed(&error),
             },
@@ -132,7 +142,16 @@ impl OwnerShell {
             .into_iter()
             .flatten()
             .min();
-        next(outcome.retry, due)
+        rest.unwrap_or_else(|| next(outcome.retry, due))
+    }
+
+    /// When the next walk begins after one in which the API server did not carry out what was asked.
+    fn rest(&self, key: &OwnerKey, overload: Option<Overload>) -> Option<Next> {
+        let owner = ObjectKey::new(&key.namespace, &key.name);
+        if overload.is_none() {
+            self.troubles.ended(&owner);
+        }
+        overload.map(|overload| self.troubles.failed(&owner, overload, Instant::now()))
     }
 
     /// Whether the owner has a status that is not written yet.
@@ -284,6 +303,13 @@ pub(super) fn write_failed(error: &RequestError) -> Next {
     // path, while the API server starts or a version goes: no event tells when it is served again.
     if error.is_missing_object() {
         return Next::Done;
+    }
+    if let Some(asked) = error.retry_after() {
+        debug!(error = %error, "status not written; trying again");
+        return Next::Rest {
+            hold: asked,
+            wait: asked.mul_f64(1.0 + crate::jitter::random()),
+        };
     }
     warn!(error = %error, "failed to update status");
     Next::Backoff

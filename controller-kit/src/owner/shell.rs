@@ -9,7 +9,7 @@ use realizer::{Family, OwnerEvent};
 use tokio::time::Instant;
 
 use super::waiters::RIGHTS_SETTLE;
-use super::{AccountEntry, Awaited, OwnerEntry, Scopes, Settling, Waiters};
+use super::{AccountEntry, Awaited, OwnerEntry, Scopes, Settling, Troubles, Waiters};
 use crate::cluster::Cluster;
 use crate::events::{EventRecorder, InvolvedObject};
 use crate::metrics::Metrics;
@@ -75,6 +75,8 @@ pub struct OwnerShell {
     pub waiters: Waiters,
     /// Statuses that are held back.
     pub pending: Pending,
+    /// Owners whose requests are not carried out.
+    pub troubles: Troubles,
     /// Owners on their way to Ready.
     pub settling: Settling,
     /// Which kinds are cluster-scoped, of those that templates name.
@@ -212,6 +214,8 @@ impl OwnerShell {
     /// Drops what is remembered of an owner that is gone.
     pub fn forget(&self, key: &OwnerKey) {
         self.settling.forget(key);
+        self.troubles
+            .ended(&ObjectKey::new(&key.namespace, &key.name));
         self.pending
             .0
             .lock()

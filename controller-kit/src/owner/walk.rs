@@ -6,11 +6,13 @@ use std::time::Duration;
 use api_types::{EventReason, ResourceName};
 use realizer::{
     AskFeed, KnownObject, Looked, ObjectRef, Observation, Outcome, Removal, Step, Submission,
-    SubmitFailureKind,
+    SubmitFailure, SubmitFailureKind,
 };
+use tokio::time::Instant;
+use tracing::debug;
 
 use super::claims::Claims;
-use super::{Awaited, OwnerShell, Realized};
+use super::{Awaited, Overload, OwnerShell, Realized};
 use crate::mapper::Kind;
 use crate::stamped::{ObjectKey, Projection};
 use crate::submit::{Applicant, Listed, SubmitError};
@@ -32,6 +34,8 @@ pub struct Walk<'w> {
     kinds: BTreeSet<Kind>,
     /// What the last look listed, and for which step.
     listed: Option<(ResourceName, Listed)>,
+    /// What the API server did not carry out.
+    overload: Option<Overload>,
 }
 
 impl<'w> Walk<'w> {
@@ -53,10 +57,12 @@ impl<'w> Walk<'w> {
             unwatched: BTreeSet::new(),
             kinds: BTreeSet::new(),
             listed: None,
+            overload: None,
         }
     }
 
-    /// Answers the machine until it asks no more.
+    /// Answers the machine until it asks no more, or until the API server does not carry out a request: as nothing is said of
+    /// that at first, nothing more is asked either.
     ///
     /// # Errors
     /// When the owner's service account gives no token.
@@ -72,16 +78,54 @@ impl<'w> Walk<'w> {
                         ytt.render(self.applicant.namespace.as_str(), &call).await,
                     );
                 }
-                Step::Look(submission) => machine.record_looked(self.look(&submission).await?),
-                Step::Submit(submission) => {
-                    machine.record_observed(self.submit(&submission).await?);
-                }
+                Step::Look(submission) => match self.look(&submission).await? {
+                    Some(looked) => machine.record_looked(looked),
+                    None => return Ok(()),
+                },
+                Step::Submit(submission) => match self.submit(&submission).await? {
+                    Some(observation) => machine.record_observed(observation),
+                    None => return Ok(()),
+                },
                 Step::Done => return Ok(()),
             }
         }
     }
 
-    async fn submit(&mut self, submission: &Submission) -> Result<Observation, SubmitError> {
+    /// What becomes of a step that the API server prevented: `None` while nothing is said of that, and the walk ends.
+    fn bear(
+        &mut self,
+        step: &str,
+        error: SubmitError,
+    ) -> Result<Option<SubmitFailure>, SubmitError> {
+        // A token is needed for every step, so that it is told of the owner and not of a step.
+        let is_of_owner = matches!(error, SubmitError::Token(_));
+        let mut unavailable = error.unavailable()?;
+        let (owner, now) = (self.applicant.key(), Instant::now());
+        let troubles = &self.shell.troubles;
+        let overload = troubles.met(&owner, &unavailable, now).and(self.overload);
+        self.overload = Some(overload);
+        let message = &mut unavailable.failure.message;
+        if overload.is_borne {
+            debug!(step, why = %message, "not carried out; trying again");
+            return Ok(None);
+        }
+        let step = if is_of_owner { "" } else { step };
+        *message = troubles.words(&owner, step, std::mem::take(message), now);
+        if is_of_owner {
+            return Err(SubmitError::Unavailable(unavailable));
+        }
+        Ok(Some(unavailable.failure))
+    }
+
+    /// Whether the walk has ended early, and nothing is said of it.
+    fn is_broken_off(&self) -> bool {
+        self.overload.is_some_and(|overload| overload.is_borne)
+    }
+
+    async fn submit(
+        &mut self,
+        submission: &Submission,
+    ) -> Result<Option<Observation>, SubmitError> {
         self.claims.walk(&submission.resource, &submission.object);
         let kind = Kind::of(&submission.object);
         let needed = self.use_kind(submission, kind.as_ref());
@@ -92,7 +136,14 @@ impl<'w> Walk<'w> {
             .shell
             .submitter
             .submit(self.applicant, submission, &needed, listed)
-            .await?;
+            .await;
+        let submitted = match submitted {
+            Ok(submitted) => submitted,
+            Err(error) => {
+                let step = submission.resource.as_str();
+                return Ok(self.bear(step, error)?.map(Observation::Failed));
+            }
+        };
         if let Observation::Failed(failure) = &submitted.observation {
             self.await_what_failed(failure.kind, kind.as_ref());
         }
@@ -105,7 +156,7 @@ impl<'w> Walk<'w> {
             self.look_again(again);
         }
         self.told.extend(submitted.told);
-        Ok(submitted.observation)
+        Ok(Some(submitted.observation))
     }
 
     /// What a step that failed waits for.
@@ -117,8 +168,8 @@ impl<'w> Walk<'w> {
                 self.awaited.extend(group);
             }
             SubmitFailureKind::Contested => self.look_again(crate::submit::SLOW_READ),
-            // The machine looks again; what is there now is known.
-            SubmitFailureKind::Stale => {}
+            // The machine looks again; what is there now is known. And what is prevented comes by itself.
+            SubmitFailureKind::Stale | SubmitFailureKind::Unavailable => {}
         }
     }
 
@@ -137,25 +188,35 @@ impl<'w> Walk<'w> {
         needed
     }
 
-    async fn look(&mut self, submission: &Submission) -> Result<Looked, SubmitError> {
+    async fn look(&mut self, submission: &Submission) -> Result<Option<Looked>, SubmitError> {
         let kind = Kind::of(&submission.object);
         let needed = self.use_kind(submission, kind.as_ref());
-        let (looked, listed) = self
+        let looked = self
             .shell
             .submitter
             .look(self.applicant, submission, &needed)
-            .await?;
+            .await;
+        let (looked, listed) = match looked {
+            Ok(looked) => looked,
+            Err(error) => {
+                let step = submission.resource.as_str();
+                return Ok(self.bear(step, error)?.map(Err));
+            }
+        };
         self.listed = Some((submission.resource.clone(), listed));
         if let Err(failure) = &looked {
             self.await_what_failed(failure.kind, kind.as_ref());
         }
         self.kinds.extend(kind);
-        Ok(looked)
+        Ok(Some(looked))
     }
 
     /// Kinds that status remembers and this walk did not come to: the step has gone, or failed early. After a restart
     /// nobody watches them, and of a family status names one member only; the others would never be found.
     pub async fn watch_remembered(&mut self, objects: Vec<ObjectRef>) {
+        if self.is_broken_off() {
+            return;
+        }
         for object in objects {
             let kind = Kind::new(&object.api_version, &object.kind);
             if !self.kinds.contains(&kind) {
@@ -184,7 +245,10 @@ impl<'w> Walk<'w> {
             .iter()
             .map(|known| Kind::new(&known.object.api_version, &known.object.kind));
         self.kinds.extend(kinds);
-        watches.set_uses(self.applicant.uid, std::mem::take(&mut self.kinds));
+        // A walk that ended early did not come to all of them.
+        if !self.is_broken_off() {
+            watches.set_uses(self.applicant.uid, std::mem::take(&mut self.kinds));
+        }
         known
     }
 
@@ -203,16 +267,31 @@ impl<'w> Walk<'w> {
     ) -> Result<Vec<(Removal, String)>, SubmitError> {
         let mut failed = Vec::new();
         for removal in removals {
-            if let Err(why) = self.shell.submitter.remove(self.applicant, removal).await? {
+            if let Err(why) = self.remove_one(removal).await? {
                 failed.push((removal.clone(), why));
             }
         }
-        if !failed.is_empty() {
+        if !failed.is_empty() && !self.is_broken_off() {
             self.await_rights();
             // Not every change of rights has an event: a policy or a webhook may have forbidden it.
             self.look_again(crate::submit::SLOW_READ);
         }
         Ok(failed)
+    }
+
+    async fn remove_one(&mut self, removal: &Removal) -> Result<Result<(), String>, SubmitError> {
+        // Nobody is told of it.
+        let not_tried = || Ok(Err(String::new()));
+        if self.is_broken_off() {
+            return not_tried();
+        }
+        match self.shell.submitter.remove(self.applicant, removal).await {
+            Ok(removed) => Ok(removed),
+            Err(error) => match self.bear(removal.resource.as_str(), error)? {
+                Some(failure) => Ok(Err(failure.message)),
+                None => not_tried(),
+            },
+        }
     }
 
     /// What it came to, for the report.
@@ -226,6 +305,7 @@ impl<'w> Walk<'w> {
             again: self.again,
             awaited: self.awaited,
             told: self.told,
+            overload: self.overload,
         }
     }
 

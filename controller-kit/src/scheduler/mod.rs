@@ -117,6 +117,14 @@ pub enum Next {
     Slow,
     /// After this time.
     After(Duration),
+    /// The API server asked to be left alone: after `wait`, unless something wakes the owner before; but whatever wakes it,
+    /// not before `hold` is over.
+    Rest {
+        /// How long nothing is asked.
+        hold: Duration,
+        /// When to try again; never less than `hold`.
+        wait: Duration,
+    },
 }
 
 /// How much runs at once, and how long failures wait.

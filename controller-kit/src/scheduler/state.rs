@@ -32,6 +32,8 @@ pub(super) struct State {
 struct Entry {
     phase: Phase,
     failures: u32,
+    /// Nothing runs for it before, whoever wakes it.
+    held_until: Option<Instant>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -109,6 +111,7 @@ impl State {
                         ticket: 0,
                     },
                     failures: 0,
+                    held_until: None,
                 },
             );
             return self.queue(key, lane, due.unwrap_or(now), now);
@@ -183,6 +186,8 @@ impl State {
     /// Puts an owner whose former place has been cleared into `Ready` or `Delayed`.
     fn queue(&mut self, key: OwnerKey, lane: Lane, due: Instant, now: Instant) {
         let ticket = self.ticket();
+        let held_until = self.entries.get(&key).and_then(|entry| entry.held_until);
+        let due = held_until.map_or(due, |held| held.max(due));
         let phase = if due <= now {
             Phase::Ready { lane, ticket }
         } else {
@@ -330,12 +335,18 @@ impl State {
     }
 
     fn own_wake(&mut self, key: &OwnerKey, outcome: Next, now: Instant) -> Option<Wake> {
-        let failures = &mut self.entries.get_mut(key)?.failures;
-        *failures = match outcome {
-            Next::Backoff | Next::BackoffWithin(_) => failures.saturating_add(1),
+        let entry = self.entries.get_mut(key)?;
+        entry.failures = match outcome {
+            Next::Backoff | Next::BackoffWithin(_) => entry.failures.saturating_add(1),
+            // Who asks for it counts the tries.
+            Next::Rest { .. } => entry.failures,
             Next::Done | Next::Slow | Next::After(_) => 0,
         };
-        let failures = *failures;
+        entry.held_until = match outcome {
+            Next::Rest { hold, .. } => Some(now + hold),
+            _ => None,
+        };
+        let failures = entry.failures;
         let after = |lane, delay| {
             Some(Wake {
                 lane,
@@ -351,6 +362,7 @@ impl State {
                 self.config.slow.mul_f64(1.0 - 0.2 * self.jitter()),
             ),
             Next::After(delay) => after(Lane::Progress, delay),
+            Next::Rest { hold, wait } => after(Lane::Retry, wait.max(hold)),
         }
     }
 

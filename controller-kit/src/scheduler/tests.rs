@@ -100,6 +100,32 @@ async fn a_wake_right_after_a_run_waits_for_the_debounce() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_owner_that_rests_is_not_woken_before_it_is_time() {
+    let (hold, wait) = (Duration::from_secs(5), Duration::from_secs(8));
+    let queue = scheduler(1);
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    let rest = Next::Rest { hold, wait };
+    waited(&queue, rest).await;
+    // Nobody wakes it.
+    assert_eq!(waited(&queue, rest).await, wait);
+    // It is woken while it rests, and while it runs.
+    queue.wake(key("a/1"), Lane::Progress, None);
+    assert_eq!(waited(&queue, rest).await, hold);
+    let work = queue.next().await;
+    queue.wake(key("a/1"), Lane::Fresh, Some(Duration::from_secs(1)));
+    work.finish(rest);
+    assert_eq!(waited(&queue, Next::Done).await, hold);
+    // And afterwards as ever.
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    assert_eq!(waited(&queue, Next::Done).await, DEBOUNCE);
+    // Another one does not rest with it.
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    waited(&queue, rest).await;
+    queue.wake(key("a/2"), Lane::Fresh, None);
+    assert_eq!(waited(&queue, Next::Done).await, Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_owner_under_way_waits_less_than_one_that_was_edited() {
     let progress = Duration::from_millis(1);
     let queue = Scheduler::new(SchedulerConfig {

@@ -11,16 +11,19 @@ use tracing::{debug, warn};
 
 use super::watch::{KindWatch, Readiness, WatchSettings};
 use super::{Stamped, Touched};
-use crate::reflect::{Events, watched};
-use crate::refusals::Standing;
+use crate::reflect::{Events, Trouble, watched};
+use crate::refusals::{Standing, answer};
 
 /// Objects per page of a listing: a page is held in memory whole.
 const PAGE: u32 = 100;
 
 /// A watch that was refused after it had been listed starts anew after this pause: the refusal may have been a moment's
 /// (an API server that starts answers 403 and 404 for a while), and nothing but a new listing says that it is over. Longer
-/// than what [`Standing`] takes for a moment: the next refusal counts.
-const REFUSED_PAUSE: Duration = Duration::from_secs(10);
+/// than what [`Standing`] takes for a moment: the next refusal counts. Each further pause is twice as long,
+pub(super) const REFUSED_PAUSE: Duration = Duration::from_secs(10);
+
+/// but no longer than this: whoever may list and not watch would be sent everything again and again.
+const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 
 /// A changed right or definition takes effect a moment after its event. Shorter than the pause after which the owners look
 /// again, so that they find the new listing under way.
@@ -43,6 +46,10 @@ pub(super) struct Follower {
     pub(super) standing: Standing,
     /// Whether the owners of what is held have been told that it is refused.
     pub(super) told: bool,
+    /// What the log was told.
+    pub(super) trouble: Trouble,
+    /// How long it rests after the next refusal.
+    pub(super) pause: Duration,
 }
 
 impl Follower {
@@ -52,13 +59,16 @@ impl Follower {
         loop {
             let pause = tokio::select! {
                 () = cancel.cancelled() => return,
-                () = self.watch.again.notified() => Some(CHANGE_SETTLE),
+                () = self.watch.again.notified() => {
+                    self.pause = REFUSED_PAUSE;
+                    Some(CHANGE_SETTLE)
+                }
                 event = events.next() => match event {
                     Some(Ok(event)) => {
                         self.follow(event);
                         None
                     }
-                    Some(Err(error)) => self.fail(&error).then_some(REFUSED_PAUSE),
+                    Some(Err(error)) => self.fail(&error).then(|| self.longer_pause()),
                     None => return,
                 },
             };
@@ -69,6 +79,12 @@ impl Follower {
                 }
             }
         }
+    }
+
+    fn longer_pause(&mut self) -> Duration {
+        let pause = self.pause;
+        self.pause = (pause * 2).min(LONGEST_PAUSE);
+        pause
     }
 
     /// Waits, not longer than until something changes; what was refused is then not known to be refused any more.
@@ -82,6 +98,11 @@ impl Follower {
 
     fn follow(&mut self, event: Event<Value>) {
         let goes_on = self.standing.shows(&event);
+        // A listing alone does not show that it may be watched.
+        if matches!(event, Event::Apply(_) | Event::Delete(_)) {
+            self.pause = REFUSED_PAUSE;
+            self.trouble.end();
+        }
         let touched = match event {
             Event::Init => {
                 self.watch.write().begin_listing();
@@ -154,10 +175,22 @@ impl Follower {
     fn fail(&mut self, error: &watcher::Error) -> bool {
         let kind = &self.watch.served().kind;
         let Some(refused) = self.standing.fails(error, Instant::now()) else {
-            debug!(%kind, error = %crate::cluster::chain(error), "watch interrupted");
+            let text = crate::cluster::chain(error);
+            if !matches!(error, watcher::Error::InitialListFailed(_)) {
+                debug!(%kind, error = %text, "watch interrupted");
+                return false;
+            }
+            if answer(error).is_some() && self.trouble.is_news(&text) {
+                warn!(%kind, error = %text, "this kind cannot be listed; it is tried again ever less often");
+            }
+            self.watch
+                .readiness
+                .send_modify(|readiness| readiness.fails(text));
             return false;
         };
-        warn!(%kind, error = %refused.why, "this kind cannot be watched");
+        if self.trouble.is_news(refused.why) {
+            warn!(%kind, error = %refused.why, "this kind cannot be watched");
+        }
         let unavailable = Readiness::Unavailable(refused.why.to_owned());
         self.watch.readiness.send_replace(unavailable);
         if refused.counts {

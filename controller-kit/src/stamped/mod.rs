@@ -17,4 +17,5 @@ pub use object::{ControllerRef, KnownAs, ObjectKey, Stamped};
 pub use projection::Projection;
 pub use store::{Store, Touched};
 pub use values::{OwnedValues, State};
+pub(crate) use watch::LISTING_PATIENCE;
 pub use watch::{KindWatch, Readiness, StampedWatches, Wake, WatchSettings};

@@ -11,13 +11,18 @@ use tracing::debug;
 
 use crate::cluster::Cluster;
 use crate::mapper::{Kind, Mapper, Served};
+use crate::reflect::Trouble;
 use crate::refusals::Standing;
 use crate::shutdown::Tasks;
-use crate::stamped::follow::{Follower, events};
+use crate::stamped::follow::{Follower, REFUSED_PAUSE, events};
 use crate::stamped::{ObjectKey, Projection, Stamped, Store};
 
 /// A kind that no owner uses is watched this much longer, so that a template edit does not list twice.
 const LINGER: Duration = Duration::from_secs(30);
+
+/// How long after the start of a watch reconciles wait for its first listing. Whoever comes later, or waited in vain, is
+/// tried again: a kind that cannot be listed must not hold the slots of others.
+pub(crate) const LISTING_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Told the namespace and name of an owner.
 pub type Wake = Arc<dyn Fn(&str, &str) + Send + Sync>;
@@ -38,12 +43,36 @@ pub struct WatchSettings {
 /// Whether a watch can be relied upon.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
-    /// Not yet listed.
-    Starting,
+    /// Not yet listed, since the watch was started.
+    Starting(Instant),
+    /// Not yet listed, and the last try failed, by nobody's lack of rights.
+    Failing {
+        /// What the API server said.
+        why: String,
+        /// When the watch was started.
+        since: Instant,
+    },
     /// The store holds everything.
     Synced,
     /// The kind cannot be watched; the text names what is missing. It is read with the owner's token instead.
     Unavailable(String),
+}
+
+impl Readiness {
+    /// Since when a first listing is awaited; `None` when it is known how it came out.
+    fn awaited_since(&self) -> Option<Instant> {
+        match self {
+            Self::Starting(since) | Self::Failing { since, .. } => Some(*since),
+            Self::Synced | Self::Unavailable(_) => None,
+        }
+    }
+
+    /// A try to list failed.
+    pub(super) fn fails(&mut self, why: String) {
+        if let Some(since) = self.awaited_since() {
+            *self = Self::Failing { why, since };
+        }
+    }
 }
 
 /// The watch over one kind.
@@ -100,20 +129,21 @@ impl KindWatch {
         self.len() == 0
     }
 
-    /// Waits until the kind is listed or known to be unavailable, at most `patience`, and not at all for a watch that
-    /// has been replaced.
-    pub async fn ready(&self, patience: Duration) -> Readiness {
+    /// Waits until the kind is listed or known to be unavailable, at most until [`LISTING_PATIENCE`] after the watch was
+    /// started, and not at all for a watch that has been replaced.
+    pub async fn ready(&self) -> Readiness {
         let mut receiver = self.readiness.subscribe();
-        let settled = receiver.wait_for(|readiness| *readiness != Readiness::Starting);
-        let settled = tokio::select! {
-            biased;
-            settled = tokio::time::timeout(patience, settled) => settled,
-            () = self.cancel.cancelled() => return Readiness::Starting,
+        let now = receiver.borrow().clone();
+        let Some(since) = now.awaited_since() else {
+            return now;
         };
-        match settled {
-            Ok(Ok(readiness)) => readiness.clone(),
-            Ok(Err(_)) | Err(_) => Readiness::Starting,
+        let settled = receiver.wait_for(|readiness| readiness.awaited_since().is_none());
+        tokio::select! {
+            biased;
+            _ = tokio::time::timeout_at(since + LISTING_PATIENCE, settled) => {}
+            () = self.cancel.cancelled() => {}
         }
+        self.readiness.borrow().clone()
     }
 
     /// Whether another watch has taken its place, or it has stopped.
@@ -126,10 +156,14 @@ impl KindWatch {
         self.readiness.send_if_modified(|readiness| {
             let refused = matches!(readiness, Readiness::Unavailable(_));
             if refused {
-                *readiness = Readiness::Starting;
+                *readiness = Readiness::Starting(Instant::now());
             }
             refused
         })
+    }
+
+    fn is_failing(&self) -> bool {
+        matches!(*self.readiness.borrow(), Readiness::Failing { .. })
     }
 
     /// What it holds, and what the watches held that it replaces and that it has not listed yet.
@@ -333,12 +367,14 @@ impl StampedWatches {
     pub(crate) fn forget_group(&self, group: &str) {
         self.mapper.forget_group(group);
         self.try_refused(|kind| kind.group() == group);
+        self.try_failing(|kind| kind.group() == group);
     }
 
     /// Definitions may have changed unseen.
     pub(crate) fn forget_definitions(&self) {
         self.mapper.forget_all();
         self.try_refused(|_| true);
+        self.try_failing(|_| true);
     }
 
     /// Rights changed: watches that were refused are tried again.
@@ -356,6 +392,15 @@ impl StampedWatches {
         }
     }
 
+    /// A kind that could not be listed may be served another way now. Nobody waits for it longer because of that.
+    fn try_failing(&self, concerns: impl Fn(&Kind) -> bool) {
+        for (kind, watch) in &self.lock().kinds {
+            if concerns(kind) && watch.is_failing() {
+                watch.again.notify_one();
+            }
+        }
+    }
+
     fn start(
         &self,
         served: Arc<Served>,
@@ -366,11 +411,16 @@ impl StampedWatches {
             Some(_) => (false, Standing::of_a_successor()),
             None => (true, Standing::default()),
         };
+        // One that only needs more paths than a watch that does not come about is not waited for anew.
+        let since = predecessor
+            .as_ref()
+            .and_then(|replaced| replaced.readiness.borrow().awaited_since());
+        let since = since.unwrap_or_else(Instant::now);
         let watch = Arc::new(KindWatch {
             served,
             projection,
             store: RwLock::default(),
-            readiness: signal::Sender::new(Readiness::Starting),
+            readiness: signal::Sender::new(Readiness::Starting(since)),
             cancel: self.tasks.token().child_token(),
             again: Notify::new(),
             predecessor: Mutex::new(predecessor),
@@ -381,6 +431,8 @@ impl StampedWatches {
             quiet,
             standing,
             told: false,
+            trouble: Trouble::default(),
+            pause: REFUSED_PAUSE,
         };
         let (client, watched) = (self.cluster.controller().clone(), watch.clone());
         let label = self.settings.label;
@@ -533,14 +585,11 @@ mod tests {
             woken.lock().unwrap().clear();
         };
         told(&["of-stays", "of-goes"]).await;
-        assert!(matches!(
-            watch.ready(Duration::ZERO).await,
-            Readiness::Unavailable(_)
-        ));
+        assert!(matches!(watch.ready().await, Readiness::Unavailable(_)));
 
         grant.store(true, std::sync::atomic::Ordering::Relaxed);
         watches.rights_changed();
-        assert_eq!(watch.ready(Duration::from_mins(1)).await, Readiness::Synced);
+        assert_eq!(watch.ready().await, Readiness::Synced);
         told(&["of-goes", "of-comes"]).await;
         assert!(!watch.is_replaced());
         assert_eq!(watches.kinds(), [watch.served().kind.clone()]);
@@ -570,15 +619,12 @@ mod tests {
         });
         let watches = scripted(&tasks, answer, wake);
         let first = watches.ensure(&served("Test"), &path("status"));
-        assert_eq!(first.ready(Duration::from_mins(1)).await, Readiness::Synced);
+        assert_eq!(first.ready().await, Readiness::Synced);
         assert!(woken.lock().unwrap().is_empty());
 
         let second = watches.ensure(&served("Test"), &path("spec"));
         assert!(first.is_replaced());
-        assert_eq!(
-            second.ready(Duration::from_mins(1)).await,
-            Readiness::Synced
-        );
+        assert_eq!(second.ready().await, Readiness::Synced);
         let woken = test_support::eventually(
             "both owners are woken",
             Duration::from_mins(1),
@@ -592,15 +638,87 @@ mod tests {
         tasks.token().cancel();
     }
 
-    #[tokio::test]
+    #[tokio::test(start_paused = true)]
     async fn nobody_waits_for_a_watch_that_was_replaced() {
         let tasks = Tasks::new();
         let watches = watches(&tasks);
         let small = watches.ensure(&served("Test"), &path("status.url"));
         watches.ensure(&served("Test"), &path("spec"));
-        let waited =
-            tokio::time::timeout(Duration::from_mins(1), small.ready(Duration::from_hours(1)));
-        assert_eq!(waited.await, Ok(Readiness::Starting));
+        let began = Instant::now();
+        assert!(matches!(small.ready().await, Readiness::Starting(_)));
+        assert_eq!(began.elapsed(), Duration::ZERO);
+        tasks.token().cancel();
+    }
+
+    /// A listing as a kind has it whose conversion webhook does not answer, until it is mended.
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_that_cannot_be_listed_is_waited_for_once_and_says_why() {
+        let tasks = Tasks::new();
+        let mended = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        let mend = mended.clone();
+        let answer = move |uri: &str| {
+            if uri.contains("watch=true") {
+                return None;
+            }
+            let failure = serde_json::json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500, "message": "conversion webhook failed"});
+            let mended = mended.load(std::sync::atomic::Ordering::Relaxed);
+            Some(if mended {
+                json_answer(200, &listing(&["a"]))
+            } else {
+                json_answer(500, &failure)
+            })
+        };
+        let watches = scripted(&tasks, answer, Arc::new(|_, _| {}));
+        let began = Instant::now();
+        let watch = watches.ensure(&served("Test"), &path("status"));
+        let (one, other) = tokio::join!(watch.ready(), watch.ready());
+        assert_eq!(began.elapsed(), LISTING_PATIENCE);
+        assert_eq!(one, other);
+        let Readiness::Failing { why, since } = one else {
+            panic!("{one:?}");
+        };
+        assert!(why.contains("conversion webhook failed"), "{why}");
+        assert_eq!(since, began);
+        // Whoever comes later is not kept, nor by a watch that needs more paths.
+        assert!(matches!(watch.ready().await, Readiness::Failing { .. }));
+        let grown = watches.ensure(&served("Test"), &path("spec"));
+        assert!(matches!(grown.ready().await, Readiness::Starting(_)));
+        assert_eq!(began.elapsed(), LISTING_PATIENCE);
+
+        // Its definition is edited: it need not wait for the back-off to end.
+        let mut readiness = grown.readiness.subscribe();
+        let failing = readiness.wait_for(|now| matches!(now, Readiness::Failing { .. }));
+        failing.await.unwrap();
+        tokio::time::sleep(Duration::from_mins(10)).await;
+        mend.store(true, std::sync::atomic::Ordering::Relaxed);
+        let edited = Instant::now();
+        watches.forget_group("test.run");
+        readiness
+            .wait_for(|now| *now == Readiness::Synced)
+            .await
+            .unwrap();
+        assert!(edited.elapsed() < Duration::from_secs(1));
+        tasks.token().cancel();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_kind_that_may_be_listed_but_not_watched_is_listed_ever_less_often() {
+        let tasks = Tasks::new();
+        let listings = Arc::new(std::sync::atomic::AtomicU32::new(0));
+        let count = listings.clone();
+        let answer = move |uri: &str| {
+            let refusal = serde_json::json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "no"});
+            if uri.contains("watch=true") {
+                return Some(json_answer(403, &refusal));
+            }
+            count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            Some(json_answer(200, &listing(&["a"])))
+        };
+        let watches = scripted(&tasks, answer, Arc::new(|_, _| {}));
+        watches.ensure(&served("Test"), &path("status"));
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        let listed = listings.load(std::sync::atomic::Ordering::Relaxed);
+        assert!((10..=25).contains(&listed), "{listed}");
         tasks.token().cancel();
     }
 

@@ -5,10 +5,12 @@ use std::time::Duration;
 use http::StatusCode;
 use realizer::{Submission, SubmitFailure, SubmitFailureKind};
 use thiserror::Error;
+use tokio::time::Instant;
 
-use crate::cluster::RequestError;
+use crate::cluster::{RequestError, chain};
 use crate::mapper::{Kind, MapError};
-use crate::tokens::TokenError;
+use crate::stamped::LISTING_PATIENCE;
+use crate::tokens::{RefusalKind, TokenError};
 
 /// Ends the whole reconcile, not just one step.
 #[derive(Debug, Error)]
@@ -19,6 +21,65 @@ pub enum SubmitError {
     /// The owner has been changed, and this process has not seen that yet.
     #[error("the owner has a newer generation than this process has seen")]
     Behind,
+    /// The API server did not carry out what was asked.
+    #[error("{}", .0.failure.message)]
+    Unavailable(Box<Unavailable>),
+}
+
+/// What the API server did not carry out, and not because of what was asked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unavailable {
+    /// For the engine, should it last.
+    pub failure: SubmitFailure,
+    /// How long the server asked to be left alone.
+    pub retry_after: Option<Duration>,
+    /// Since when it is so, where others found that out before.
+    pub since: Option<Instant>,
+}
+
+impl Unavailable {
+    fn because(message: String, retry_after: Option<Duration>) -> Self {
+        Self {
+            failure: SubmitFailure {
+                kind: SubmitFailureKind::Unavailable,
+                message,
+            },
+            retry_after,
+            since: None,
+        }
+    }
+
+    /// A request that failed.
+    pub(super) fn of(error: &RequestError, message: String) -> Self {
+        Self::because(message, error.retry_after())
+    }
+}
+
+impl SubmitError {
+    /// What kept a kind from being looked up, if that was the machine.
+    pub fn of_lookup(error: &MapError) -> Option<Self> {
+        match error {
+            MapError::Discovery { error: cause, .. } if cause.passes_by_itself() => {
+                let unavailable = Unavailable::of(cause, error.to_string());
+                Some(Self::Unavailable(unavailable.into()))
+            }
+            MapError::Discovery { .. } | MapError::NotServed { .. } => None,
+        }
+    }
+
+    /// What the API server did not carry out, a token or a request; any other error is given back.
+    ///
+    /// # Errors
+    /// The error, if it is another one.
+    pub fn unavailable(self) -> Result<Box<Unavailable>, Self> {
+        match self {
+            Self::Unavailable(unavailable) => Ok(unavailable),
+            Self::Token(error) if error.kind() == RefusalKind::Infrastructure => {
+                Ok(Unavailable::because(chain(&error), error.retry_after()).into())
+            }
+            other => Err(other),
+        }
+    }
 }
 
 /// Inside this module: ends the step or the reconcile.
@@ -29,6 +90,8 @@ pub(super) enum Failure {
     Token(TokenError),
     /// As [`SubmitError::Behind`].
     Behind,
+    /// As [`SubmitError::Unavailable`].
+    Unavailable(Box<Unavailable>),
 }
 
 impl From<TokenError> for Failure {
@@ -55,10 +118,35 @@ impl From<RequestError> for OwnerRequestError {
     }
 }
 
+impl OwnerRequestError {
+    /// As [`RequestError::passes_by_itself`].
+    pub(super) fn passes_by_itself(&self) -> bool {
+        match self {
+            Self::Token(error) => error.kind() == RefusalKind::Infrastructure,
+            Self::Request(error) => error.passes_by_itself(),
+        }
+    }
+}
+
+/// What came of a request that is only tried: `None` when it was refused. What the machine prevented is no refusal.
+pub(super) fn tried<T>(
+    outcome: Result<T, OwnerRequestError>,
+) -> Result<Option<T>, OwnerRequestError> {
+    match outcome {
+        Ok(answer) => Ok(Some(answer)),
+        Err(error) if error.passes_by_itself() => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
 /// The step fails with `<operation>: <what the server said>`.
 pub(super) fn during(operation: &str, error: OwnerRequestError) -> Failure {
     match error {
         OwnerRequestError::Token(error) => Failure::Token(error),
+        OwnerRequestError::Request(error) if error.passes_by_itself() => {
+            let message = format!("{operation}: {error}");
+            Failure::Unavailable(Unavailable::of(&error, message).into())
+        }
         OwnerRequestError::Request(error) => step(
             &error,
             SubmitFailure {
@@ -73,6 +161,10 @@ pub(super) fn during(operation: &str, error: OwnerRequestError) -> Failure {
 pub(super) fn listing(error: OwnerRequestError) -> Failure {
     match error {
         OwnerRequestError::Token(error) => Failure::Token(error),
+        OwnerRequestError::Request(error) if error.passes_by_itself() => {
+            let message = format!("unable to list from api server: {error}");
+            Failure::Unavailable(Unavailable::of(&error, message).into())
+        }
         OwnerRequestError::Request(error) => step(
             &error,
             SubmitFailure {
@@ -127,20 +219,32 @@ pub(super) fn stale(error: &RequestError) -> Failure {
 }
 
 pub(super) fn unmapped(submission: &Submission, error: &MapError) -> Failure {
-    if submission.lifecycle.is_immutable() {
-        return rejected(format!("unable to list from api server: {error}"));
+    let message = if submission.lifecycle.is_immutable() {
+        format!("unable to list from api server: {error}")
+    } else {
+        let address = address(submission);
+        format!("failed to get unstructured [{address}] from api server: {error}")
+    };
+    match error {
+        MapError::Discovery { error: cause, .. } if cause.passes_by_itself() => {
+            Failure::Unavailable(Unavailable::of(cause, message).into())
+        }
+        _ => rejected(message),
     }
-    rejected(format!(
-        "failed to get unstructured [{}] from api server: {error}",
-        address(submission)
-    ))
 }
 
-pub(super) fn not_listed(kind: &Kind, patience: Duration) -> Failure {
-    rejected(format!(
-        "the objects of {kind} could not be listed within {} s; trying again",
-        patience.as_secs()
-    ))
+/// The kind's watch does not come about; why, if the API server says so, and since when it is tried.
+pub(super) fn not_listed(kind: &Kind, why: Option<&str>, since: Instant) -> Failure {
+    let message = match why {
+        Some(why) => format!("the objects of {kind} cannot be listed: {why}"),
+        None => format!(
+            "the objects of {kind} could not be listed within {} s; trying again",
+            LISTING_PATIENCE.as_secs()
+        ),
+    };
+    let mut unavailable = Unavailable::because(message, None);
+    unavailable.since = Some(since);
+    Failure::Unavailable(unavailable.into())
 }
 
 /// `<namespace>/<name>` of the rendered object.

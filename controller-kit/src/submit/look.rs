@@ -47,6 +47,7 @@ impl Submitter {
             Ok((observed, listed)) => Ok((Ok(observed), listed)),
             Err(failure::Failure::Token(error)) => Err(SubmitError::Token(error)),
             Err(failure::Failure::Behind) => Err(SubmitError::Behind),
+            Err(failure::Failure::Unavailable(why)) => Err(SubmitError::Unavailable(why)),
             Err(failure::Failure::Step(step) | failure::Failure::Unserved(step)) => {
                 Ok((Err(step), Listed::default()))
             }

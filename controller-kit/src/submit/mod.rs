@@ -43,14 +43,11 @@ use crate::stamped::{KindWatch, ObjectKey, Projection, Readiness, Stamped, Stamp
 use crate::tokens::{Account, TokenCache};
 
 pub use contest::Fights;
-pub use failure::SubmitError;
+pub use failure::{SubmitError, Unavailable};
 
 use requests::Requests;
 use strangers::Strangers;
 use unsteady::Unsteady;
-
-/// How long a reconcile waits for the first listing of a kind; the owner is retried afterwards.
-const LISTING_PATIENCE: Duration = Duration::from_secs(10);
 
 /// How often a watch may be replaced by a greater one while it is waited for.
 const REPLACEMENTS: u32 = 8;
@@ -190,7 +187,7 @@ impl Submitter {
     ///
     /// # Errors
     /// [`SubmitError::Token`] when the owner's service account gives no token: nothing can be submitted
-    /// for this owner. Everything else is an [`Observation::Failed`] of this one step.
+    /// for this owner. [`SubmitError::Unavailable`] when the machine was in the way. Everything else is an [`Observation::Failed`] of this one step.
     pub async fn submit(
         &self,
         applicant: &Applicant<'_>,
@@ -210,6 +207,7 @@ impl Submitter {
             Ok(submitted) => Ok(submitted),
             Err(failure::Failure::Token(error)) => Err(SubmitError::Token(error)),
             Err(failure::Failure::Behind) => Err(SubmitError::Behind),
+            Err(failure::Failure::Unavailable(why)) => Err(SubmitError::Unavailable(why)),
             Err(failure::Failure::Step(step)) => Ok(Submitted::plain(Observation::Failed(step))),
             Err(failure::Failure::Unserved(step)) => {
                 // Discovery shows a kind for a moment longer than the server serves it.
@@ -225,7 +223,7 @@ impl Submitter {
     pub async fn watch(&self, kind: &Kind) {
         if let Ok(served) = self.mapper.served(kind).await {
             let watch = self.watches.ensure(&served, &Projection::default());
-            watch.ready(LISTING_PATIENCE).await;
+            watch.ready().await;
         }
     }
 
@@ -246,17 +244,22 @@ impl Submitter {
             .map_err(|error| failure::unmapped(submission, &error))?;
         let mut watch = self.watches.ensure(&served, needed);
         for _ in 0..REPLACEMENTS {
-            match watch.ready(LISTING_PATIENCE).await {
+            match watch.ready().await {
                 Readiness::Synced => return Ok(Source::Watch(watch)),
                 Readiness::Unavailable(why) => return Ok(Source::Live(watch, why)),
                 // Another owner needed more paths meanwhile; the watch that has them is what to wait for.
-                Readiness::Starting if watch.is_replaced() => {
+                Readiness::Starting(_) | Readiness::Failing { .. } if watch.is_replaced() => {
                     watch = self.watches.ensure(&served, needed);
                 }
-                Readiness::Starting => break,
+                Readiness::Starting(since) => {
+                    return Err(failure::not_listed(&kind, None, since));
+                }
+                Readiness::Failing { why, since } => {
+                    return Err(failure::not_listed(&kind, Some(&why), since));
+                }
             }
         }
-        Err(failure::not_listed(&kind, LISTING_PATIENCE))
+        Err(failure::not_listed(&kind, None, now()))
     }
 
     /// The object as it will be kept: projected like the watch projects it.

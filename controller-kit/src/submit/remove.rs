@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use realizer::{ObjectRef, Removal};
 
-use super::failure::{OwnerRequestError, SubmitError};
+use super::failure::{OwnerRequestError, SubmitError, Unavailable};
 use super::{Applicant, Submitter};
 use crate::cluster::chain;
 use crate::mapper::{ABSENT_FOR, Kind, Served};
@@ -48,6 +48,10 @@ impl Submitter {
         match self.try_remove(applicant, removal).await {
             Ok(()) => Ok(Ok(())),
             Err(OwnerRequestError::Token(error)) => Err(SubmitError::Token(error)),
+            Err(OwnerRequestError::Request(error)) if error.passes_by_itself() => {
+                let why = Unavailable::of(&error, error.to_string());
+                Err(SubmitError::Unavailable(why.into()))
+            }
             Err(OwnerRequestError::Request(error)) => Ok(Err(error.to_string())),
         }
     }

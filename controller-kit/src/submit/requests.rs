@@ -7,7 +7,7 @@ use kube::core::Status;
 use serde_json::{Value, json};
 
 use super::defaults::{self, Obstacles};
-use super::failure::OwnerRequestError;
+use super::failure::{OwnerRequestError, tried};
 use super::rendering;
 use crate::cluster::{Answer, Call, Cluster, Identity, RequestError, encode};
 use crate::mapper::{Kind, Served};
@@ -93,10 +93,10 @@ impl Requests {
             return Err(refusal.into());
         };
         let answer = match rendering::without_empty(object, status) {
-            Some(without) => self.apply_in_two(account, served, object, &without).await,
+            Some(without) => self.apply_in_two(account, served, object, &without).await?,
             None => {
                 self.apply_without_defaults(account, served, object, status)
-                    .await
+                    .await?
             }
         };
         answer.ok_or_else(|| refusal.into())
@@ -110,10 +110,12 @@ impl Requests {
         served: &Served,
         object: &Value,
         without: &Value,
-    ) -> Option<Answer> {
-        let first = self.apply_once(account, served, without).await.ok()?;
+    ) -> Result<Option<Answer>, OwnerRequestError> {
+        let Some(first) = tried(self.apply_once(account, served, without).await)? else {
+            return Ok(None);
+        };
         let object = rendering::bound_anew(object, &first.body);
-        self.apply_once(account, served, &object).await.ok()
+        tried(self.apply_once(account, served, &object).await)
     }
 
     /// What the API server would make of the rendering in a create, and does not in an apply.
@@ -148,11 +150,22 @@ impl Requests {
             Err(OwnerRequestError::Request(RequestError::Refused { status, .. }))
                 if is_typed_patch_failure(status)
         );
-        if misfit && let Ok(schema) = self.schema(served).await {
-            let conformed = conform(object, &schema);
-            if !conformed.is_empty() {
-                return (self.apply_once(account, served, object).await, conformed);
+        if !misfit {
+            return (outcome, Vec::new());
+        }
+        match self.schema(served).await {
+            Ok(schema) => {
+                let conformed = conform(object, &schema);
+                if !conformed.is_empty() {
+                    return (self.apply_once(account, served, object).await, conformed);
+                }
             }
+            // The object may fit once the schema is known.
+            Err(error @ SchemaError::Unavailable { .. }) => {
+                let error = RequestError::Transport(error.to_string());
+                return (Err(error.into()), Vec::new());
+            }
+            Err(_) => {}
         }
         (outcome, Vec::new())
     }
@@ -165,28 +178,35 @@ impl Requests {
         served: &Served,
         object: &Value,
         refusal: &Status,
-    ) -> Option<Answer> {
+    ) -> Result<Option<Answer>, OwnerRequestError> {
         let fields = defaults::refused_fields(refusal);
         if fields.is_empty() {
-            return None;
+            return Ok(None);
         }
         let [namespace, name] = ["namespace", "name"]
             .map(|field| object["metadata"][field].as_str().unwrap_or_default());
-        let live = self.get(account, served, namespace, name).await.ok()??;
+        let live = tried(self.get(account, served, namespace, name).await)?.flatten();
         let bound = &object["metadata"]["resourceVersion"];
-        if !bound.is_null() && *bound != live["metadata"]["resourceVersion"] {
-            return None;
-        }
-        let Obstacles { trial, claim } =
-            defaults::obstacles(object, &live, &fields, self.field_manager)?;
+        let live =
+            live.filter(|live| bound.is_null() || *bound == live["metadata"]["resourceVersion"]);
+        let obstacles =
+            live.and_then(|live| defaults::obstacles(object, &live, &fields, self.field_manager));
+        let Some(Obstacles { trial, claim }) = obstacles else {
+            return Ok(None);
+        };
         let path = path_of(served, object);
         let call = Call::try_merge_patch(&path, self.field_manager, &trial);
-        self.send(account, call).await.ok()?;
+        if tried(self.send(account, call).await)?.is_none() {
+            return Ok(None);
+        }
         let claimed = self
             .json_patch(account, served, namespace, name, &claim)
             .await;
-        let object = rendering::bound_anew(object, &claimed.ok()?.body);
-        self.apply_once(account, served, &object).await.ok()
+        let Some(claimed) = tried(claimed)? else {
+            return Ok(None);
+        };
+        let object = rendering::bound_anew(object, &claimed.body);
+        tried(self.apply_once(account, served, &object).await)
     }
 
     async fn apply_once(

@@ -6,7 +6,7 @@ use realizer::SubmitFailure;
 use serde_json::Value;
 
 use super::Submitter;
-use super::failure::{OwnerRequestError, SubmitError, kind_of};
+use super::failure::{OwnerRequestError, SubmitError, Unavailable, kind_of};
 use super::immutable::selector_of;
 use crate::mapper::Served;
 use crate::tokens::Account;
@@ -35,6 +35,11 @@ impl Submitter {
                 Ok(Ok(objects))
             }
             Err(OwnerRequestError::Token(error)) => Err(SubmitError::Token(error)),
+            Err(OwnerRequestError::Request(error)) if error.passes_by_itself() => {
+                let message = format!("unable to list from api server: {error}");
+                let why = Unavailable::of(&error, message);
+                Err(SubmitError::Unavailable(why.into()))
+            }
             Err(OwnerRequestError::Request(error)) => Ok(Err(SubmitFailure {
                 kind: kind_of(&error),
                 message: error.to_string(),

@@ -13,6 +13,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use thiserror::Error;
@@ -87,6 +88,13 @@ impl TokenError {
     pub fn kind(&self) -> RefusalKind {
         match self {
             Self::Fetch(refusal) | Self::Expired { refusal, .. } => refusal.kind,
+        }
+    }
+
+    /// How long the API server asked to be left alone.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Fetch(refusal) | Self::Expired { refusal, .. } => refusal.retry_after,
         }
     }
 }

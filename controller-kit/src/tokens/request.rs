@@ -8,9 +8,10 @@ use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Api;
 use kube::api::PostParams;
+use kube::core::Status;
 
 use super::Account;
-use crate::cluster::chain;
+use crate::cluster::{MOST_REST, chain};
 
 const TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -30,6 +31,8 @@ pub enum RefusalKind {
 pub struct Refusal {
     /// Who must act.
     pub kind: RefusalKind,
+    /// How long the server asked to be left alone.
+    pub(crate) retry_after: Option<Duration>,
     message: String,
 }
 
@@ -99,15 +102,26 @@ fn refusal(error: &kube::Error) -> Refusal {
                 403 => RefusalKind::Forbidden,
                 _ => RefusalKind::Infrastructure,
             },
+            retry_after: rest(status),
             message: status.message.clone(),
         },
         other => infrastructure(chain(other)),
     }
 }
 
+/// What the server asks for in its head is not handed on here; where it says that it is asked too much, a second is the least.
+fn rest(status: &Status) -> Option<Duration> {
+    let asked = status.details.as_ref();
+    let asked = asked.map_or(0, |details| details.retry_after_seconds);
+    let least = u32::from(status.code == 429);
+    let seconds = asked.max(least);
+    (seconds > 0).then(|| Duration::from_secs(seconds.into()).min(MOST_REST))
+}
+
 fn infrastructure(message: String) -> Refusal {
     Refusal {
         kind: RefusalKind::Infrastructure,
+        retry_after: None,
         message,
     }
 }

@@ -121,6 +121,11 @@ fn every_error_has_its_row_in_the_table() {
             (False, "TemplateRejectedByAPIServer", Backoff),
         ),
         (
+            apply(SubmitFailureKind::Unavailable),
+            "unable to apply object [ns/x] for resource [r] in supply chain [b]: c",
+            (False, "APIServerUnavailable", Backoff),
+        ),
+        (
             apply(SubmitFailureKind::Forbidden),
             "unable to apply object [ns/x] for resource [r] in supply chain [b]: c",
             (False, "TemplateRejectedByAPIServer", Slow),

@@ -331,6 +331,7 @@ impl<'a> RunConclusion<'a> {
             Some(RunError::NotRun(
                 NotRun::ServiceAccount(_)
                     | NotRun::ServiceAccountToken(_)
+                    | NotRun::Unavailable(_)
                     | NotRun::ClientBuilder(_)
             ))
         );

@@ -16,6 +16,8 @@ pub enum NotRun {
     ServiceAccountToken(String),
     /// No client with the token; the inner error.
     ClientBuilder(String),
+    /// The API server did not carry out what was asked of it, a token or a list; what it said.
+    Unavailable(String),
     /// The ClusterRunTemplate does not exist.
     TemplateMissing,
     /// The ClusterRunTemplate could not be read; why.
@@ -69,6 +71,11 @@ impl RunError {
             Self::NotRun(NotRun::ServiceAccountToken(_)) => {
                 Verdict::new(UserMustFix, Reason::ServiceAccountTokenError).slowly()
             }
+            Self::NotRun(NotRun::Unavailable(_))
+            | Self::Apply {
+                kind: SubmitFailureKind::Unavailable,
+                ..
+            } => Verdict::new(Infrastructure, Reason::ApiServerUnavailable),
             Self::NotRun(NotRun::ClientBuilder(_)) => {
                 Verdict::new(Infrastructure, Reason::ClientBuilderError)
             }
@@ -154,7 +161,7 @@ fn not_run(why: &NotRun, runnable: &Runnable) -> String {
         NotRun::ServiceAccount(cause) => {
             crate::unrealized::no_service_account(runnable.service_account(), cause)
         }
-        NotRun::ServiceAccountToken(message) => message.clone(),
+        NotRun::ServiceAccountToken(message) | NotRun::Unavailable(message) => message.clone(),
         NotRun::ClientBuilder(cause) => format!("can't build client: {cause}"),
         NotRun::TemplateMissing => unreadable(&format!(
             "ClusterRunTemplate.{} \"{template}\" not found",

@@ -253,6 +253,7 @@ impl<'a> Run<'a> {
             },
             kind @ (SubmitFailureKind::Forbidden
             | SubmitFailureKind::Rejected
+            | SubmitFailureKind::Unavailable
             | SubmitFailureKind::Contested
             | SubmitFailureKind::Stale) => self.refused(&submission.object, kind, &failure.message),
         })

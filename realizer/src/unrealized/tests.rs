@@ -154,6 +154,15 @@ fn every_early_exit_has_its_conditions() {
         ),
         (
             SupplyChain,
+            Unrealized::Unavailable(&chain, text("fetch token: no answer within 15 s")),
+            vec![
+                "SupplyChainReady True Ready",
+                "ResourcesSubmitted False APIServerUnavailable fetch token: no answer within 15 s",
+            ],
+            Retry::Backoff,
+        ),
+        (
+            SupplyChain,
             Unrealized::ClientBuilder(&chain, text("no")),
             vec![
                 "SupplyChainReady True Ready",

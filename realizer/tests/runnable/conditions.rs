@@ -52,6 +52,12 @@ fn a_runnable_that_does_not_come_to_a_run_says_why() {
             Retry::Slow,
         ),
         (
+            NotRun::Unavailable("fetch token: no answer within 15 s".to_owned()),
+            "APIServerUnavailable",
+            "fetch token: no answer within 15 s".to_owned(),
+            Retry::Backoff,
+        ),
+        (
             NotRun::ClientBuilder("no".to_owned()),
             "ClientBuilderError",
             "can't build client: no".to_owned(),

@@ -20,6 +20,7 @@ mod kinds;
 mod missing;
 mod neighbours;
 mod orphans;
+mod overload;
 mod ownership;
 mod pruned;
 mod rights;

@@ -1,0 +1,199 @@
+//! Owners whose requests the API server does not carry out: it is asked too much, cannot, or does not answer.
+//!
+//! That is nobody's fault who reads the owner's status, and mostly over in a moment. So nothing is said for
+//! half a minute: the walk ends, the status stays what it was, and the next try comes no earlier than the server asks. Only
+//! what lasts longer is told, with a reason of its own.
+//!
+//! The memory is this process's: after a restart the half minute begins anew.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::scheduler::Next;
+use crate::stamped::ObjectKey;
+use crate::submit::Unavailable;
+
+/// How long nothing is said. About six tries fall into it.
+const BORNE: Duration = Duration::from_secs(30);
+/// The wait after the first failure; each further one is twice as long,
+const FIRST: Duration = Duration::from_millis(500);
+/// but no longer than this, so that all is well soon after the trouble has ended.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// What the API server did not carry out for an owner in one walk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Overload {
+    /// How long the server asked to be left alone.
+    pub asked: Duration,
+    /// Whether nothing is said of it yet.
+    pub is_borne: bool,
+}
+
+impl Overload {
+    /// What two requests of a walk came to.
+    pub(super) fn and(self, earlier: Option<Self>) -> Self {
+        earlier.map_or(self, |earlier| Self {
+            asked: self.asked.max(earlier.asked),
+            is_borne: self.is_borne || earlier.is_borne,
+        })
+    }
+}
+
+/// The owners in trouble. There is an entry only while the last walk of an owner that is there failed.
+#[derive(Default)]
+pub struct Troubles(Mutex<HashMap<ObjectKey, Trouble>>);
+
+struct Trouble {
+    since: Instant,
+    tries: u32,
+    /// What was told of each step: the next try may fail with other words, and is no news.
+    told: BTreeMap<String, String>,
+}
+
+impl Troubles {
+    /// What a request that was not carried out means for its walk.
+    pub fn met(&self, owner: &ObjectKey, unavailable: &Unavailable, now: Instant) -> Overload {
+        let own = self.lock().get(owner).map(|trouble| trouble.since);
+        let first = own.into_iter().chain(unavailable.since).min();
+        Overload {
+            asked: unavailable.retry_after.unwrap_or_default(),
+            is_borne: first.is_none_or(|first| now.duration_since(first) < BORNE),
+        }
+    }
+
+    /// The words for a step's trouble: those that were found first.
+    pub(super) fn words(
+        &self,
+        owner: &ObjectKey,
+        step: &str,
+        message: String,
+        now: Instant,
+    ) -> String {
+        let mut all = self.lock();
+        let trouble = all.entry(owner.clone()).or_insert_with(|| Trouble::at(now));
+        let told = &mut trouble.told;
+        told.entry(step.to_owned()).or_insert(message).clone()
+    }
+
+    /// A walk has failed: when the next one begins.
+    pub(super) fn failed(&self, owner: &ObjectKey, overload: Overload, now: Instant) -> Next {
+        let mut all = self.lock();
+        let trouble = all.entry(owner.clone()).or_insert_with(|| Trouble::at(now));
+        let doubled = 2_u32.checked_pow(trouble.tries);
+        trouble.tries = trouble.tries.saturating_add(1);
+        let wait = doubled.and_then(|factor| FIRST.checked_mul(factor));
+        let wait = wait.map_or(LONGEST, |wait| wait.min(LONGEST));
+        // Owners that failed together come back apart, and none before it is time.
+        let wait = wait.mul_f64(0.5 + 0.5 * crate::jitter::random());
+        Next::Rest {
+            hold: overload.asked,
+            wait: overload.asked + wait,
+        }
+    }
+
+    /// A walk met no trouble, or the owner is gone.
+    pub(super) fn ended(&self, owner: &ObjectKey) {
+        self.lock().remove(owner);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, Trouble>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Trouble {
+    fn at(now: Instant) -> Self {
+        Self {
+            since: now,
+            tries: 0,
+            told: BTreeMap::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use realizer::{SubmitFailure, SubmitFailureKind};
+
+    use super::*;
+
+    fn owner() -> ObjectKey {
+        ObjectKey::new("dev", "app")
+    }
+
+    fn unavailable(asked: Option<Duration>, since: Option<Instant>) -> Unavailable {
+        Unavailable {
+            failure: SubmitFailure {
+                kind: SubmitFailureKind::Unavailable,
+                message: "no".to_owned(),
+            },
+            retry_after: asked,
+            since,
+        }
+    }
+
+    fn met(troubles: &Troubles, now: Instant) -> Overload {
+        troubles.met(&owner(), &unavailable(None, None), now)
+    }
+
+    fn wait(next: Next) -> Duration {
+        match next {
+            Next::Rest { hold, wait } => {
+                assert!(hold <= wait);
+                wait
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn nothing_is_said_for_half_a_minute_and_some_tries() {
+        let (troubles, began) = (Troubles::default(), Instant::now());
+        let (mut now, mut tries) = (began, 0);
+        while met(&troubles, now).is_borne {
+            let overload = met(&troubles, now);
+            now += wait(troubles.failed(&owner(), overload, now));
+            tries += 1;
+        }
+        assert!((5..=9).contains(&tries), "{tries}");
+        let said = now - began;
+        assert!(said >= BORNE && said <= BORNE + LONGEST, "{said:?}");
+        // It was over in between.
+        troubles.ended(&owner());
+        assert!(met(&troubles, now).is_borne);
+    }
+
+    #[test]
+    fn the_server_is_left_alone_for_as_long_as_it_asks() {
+        let (troubles, now) = (Troubles::default(), Instant::now());
+        let asked = Duration::from_secs(45);
+        let overload = troubles.met(&owner(), &unavailable(Some(asked), None), now);
+        let Next::Rest { hold, wait } = troubles.failed(&owner(), overload, now) else {
+            panic!("no rest");
+        };
+        assert_eq!(hold, asked);
+        assert!(wait > asked && wait <= asked + FIRST);
+    }
+
+    #[test]
+    fn what_others_have_found_out_long_ago_is_told_at_once() {
+        let (troubles, now) = (Troubles::default(), Instant::now());
+        let met = |since| troubles.met(&owner(), &unavailable(None, Some(since)), now + BORNE);
+        assert!(!met(now).is_borne);
+        assert!(met(now + Duration::from_secs(1)).is_borne);
+    }
+
+    #[test]
+    fn other_words_for_the_same_trouble_are_no_news() {
+        let (troubles, now) = (Troubles::default(), Instant::now());
+        let words = |step, text: &str| troubles.words(&owner(), step, text.to_owned(), now);
+        assert_eq!(words("one", "reset"), "reset");
+        assert_eq!(words("one", "too many requests"), "reset");
+        assert_eq!(words("other", "too many requests"), "too many requests");
+        troubles.ended(&owner());
+        assert_eq!(words("one", "too many requests"), "too many requests");
+    }
+}
