@@ -461,6 +461,18 @@ mod tests {
         }
     }
 
+    #[tokio::test]
+    async fn a_status_that_is_throttled_is_written_when_the_server_asks_for_it() {
+        let throttled = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 429, "reason": "TooManyRequests",
+            "message": "not now", "details": {"retryAfterSeconds": 3}}"#;
+        let next = after_answer(StatusCode::TOO_MANY_REQUESTS, throttled).await;
+        let Next::Rest { hold, wait } = next else {
+            panic!("{next:?}");
+        };
+        assert_eq!(hold, Duration::from_secs(3));
+        assert!(wait >= hold && wait <= hold * 2, "{wait:?}");
+    }
+
     #[test]
     fn a_status_waits_longer_while_many_owners_move() {
         assert_eq!(window(1), COALESCE);

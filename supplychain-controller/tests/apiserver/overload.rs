@@ -10,7 +10,7 @@ use serde_json::Value;
 use test_support::{Disturbance, LossyProxy, eventually};
 
 use crate::immutable::{WORKLOAD, branch};
-use crate::stage::{NOTHING, PATIENCE, Stage, condition};
+use crate::stage::{NOTHING, PATIENCE, Stage, condition, step};
 use crate::unchanged::blueprint_of;
 
 const CONFIG: &str = "
@@ -237,6 +237,54 @@ async fn a_token_that_comes_late_is_waited_for() {
     assert_eq!(told, Value::Null, "{status}");
     trouble.switch(false);
     stage.ready("app", "True", "Ready").await;
+    stage.idle().await;
+    assert_eq!(warnings(&stage).await, NOTHING);
+}
+
+#[tokio::test]
+async fn a_deletion_that_is_throttled_is_carried_out_later_and_not_told() {
+    let mut stage = Stage::set().await;
+    let trouble = Trouble::with(&stage, |parts, _| {
+        (parts.method == Method::DELETE).then_some(THROTTLED)
+    })
+    .await;
+    stage.start_controller_as(trouble.network.kubeconfig());
+    stage.apply(&blueprint_of(&[("config", CONFIG)])).await;
+    stage.apply(WORKLOAD).await;
+    stage.ready("app", "True", "Ready").await;
+    stage.idle().await;
+    trouble.switch(true);
+    let moved = CONFIG.replace("name: $(", "name: moved-$(");
+    stage.apply(&blueprint_of(&[("moved", &moved)])).await;
+    trouble
+        .until_met("it was tried twice", |met| met.len() >= 2)
+        .await;
+    let status = stage.workload("app").await["status"].clone();
+    assert_eq!(condition(&status, "Ready")["status"], "True");
+    assert_eq!(condition(&status, "DeletionPending"), Value::Null);
+    // What was done in the walk that ended early is told all the same.
+    eventually("the event of the new object", PATIENCE, async || {
+        let events = stage.events().await;
+        let tells =
+            |event: &String| event.contains("Created object") && event.contains("moved-app");
+        if events.iter().any(tells) {
+            Ok(())
+        } else {
+            Err(events)
+        }
+    })
+    .await;
+
+    trouble.switch(false);
+    eventually("the old object is deleted", PATIENCE, async || {
+        stage.get("v1", "ConfigMap", "app").await.is_none()
+    })
+    .await;
+    stage
+        .until("app", "the step is the new one", |workload| {
+            step(workload, "moved")["stampedRef"]["name"] == "moved-app"
+        })
+        .await;
     stage.idle().await;
     assert_eq!(warnings(&stage).await, NOTHING);
 }
