@@ -28,7 +28,7 @@ impl<'a> DeliverApp<'a> {
     /// When git or the API server refuse.
     pub async fn prepare(stack: &'a Stack) -> anyhow::Result<Self> {
         let repository = stack.git.create_repo(NAME)?;
-        example::apply_platform(&stack.control_plane, EXAMPLE).await?;
+        example::apply_platform(&stack.control_plane, EXAMPLE, |_| {}).await?;
         Ok(Self { stack, repository })
     }
 

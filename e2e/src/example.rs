@@ -9,18 +9,40 @@ use crate::manifests::{documents, text};
 /// The developer's namespace, as the examples have it.
 pub const NAMESPACE: &str = "dev";
 
-/// Applies what the platform team of an example applies. The path is relative to the repository.
+/// Applies what the platform team of an example applies, once `adapt` has changed each object to fit this machine. The path is
+/// relative to the repository.
 ///
 /// # Errors
 ///
 /// When the API server refuses.
-pub async fn apply_platform(control_plane: &ControlPlane, example: &str) -> anyhow::Result<()> {
+pub async fn apply_platform(
+    control_plane: &ControlPlane,
+    example: &str,
+    adapt: impl Fn(&mut Value),
+) -> anyhow::Result<()> {
     let folder = format!("{example}/platform");
+    let mut objects = documents(&folder)?;
+    objects.iter_mut().for_each(adapt);
     control_plane
-        .apply_yaml(&text(&documents(&folder)?))
+        .apply_yaml(&text(&objects))
         .await
         .context(folder)?;
     Ok(())
+}
+
+/// Sets a param that a blueprint fixes for one of its steps. Where the object is no blueprint, or fixes no such param, nothing
+/// happens.
+pub fn fix_param(object: &mut Value, name: &str, value: impl Into<Value>) {
+    let value = value.into();
+    let steps = object.pointer_mut("/spec/resources");
+    for step in steps.and_then(Value::as_array_mut).into_iter().flatten() {
+        let params = step.get_mut("params").and_then(Value::as_array_mut);
+        for param in params.into_iter().flatten() {
+            if param["name"] == name {
+                param["value"] = value.clone();
+            }
+        }
+    }
 }
 
 /// Creates the developer's namespace and applies what the developer of an example applies, once `adapt` has changed the

@@ -9,7 +9,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use test_support::Node;
 
-use crate::example::{NAMESPACE, param};
+use crate::example::{NAMESPACE, fix_param, param};
 use crate::manifests::{documents, text};
 use crate::path_stack::PathStack;
 
@@ -95,6 +95,12 @@ impl<'a> FullPath<'a> {
             let mut objects = documents(folder)?;
             for object in &mut objects {
                 look_every_second(object);
+                fix_param(object, "tools-image", adaptation.image);
+                fix_param(
+                    object,
+                    "config-repository",
+                    stack.git_url(CONFIG_REPOSITORY),
+                );
                 (adaptation.platform)(object);
             }
             let applied = stack.control_plane.apply_yaml(&text(&objects)).await;
@@ -111,11 +117,7 @@ impl<'a> FullPath<'a> {
                 Some("Workload") => {
                     object["spec"]["source"]["git"]["url"] = json!(self.stack.git_url(NAME));
                     object["spec"]["image"] = json!(adaptation.image);
-                    object["spec"]["params"] = json!([
-                        param("config-repository", self.stack.git_url(CONFIG_REPOSITORY)),
-                        param("tools-image", adaptation.image),
-                        param("replicas", adaptation.replicas),
-                    ]);
+                    object["spec"]["params"] = json!([param("replicas", adaptation.replicas)]);
                 }
                 Some("Deliverable") => {
                     let url = self.stack.git_url(CONFIG_REPOSITORY);

@@ -32,7 +32,7 @@ impl<'a> StagingDelivery<'a> {
     /// When git or the API server refuse.
     pub async fn prepare(stack: &'a PathStack) -> anyhow::Result<Self> {
         stack.git.create_repo(NAME)?;
-        example::apply_platform(&stack.control_plane, EXAMPLE).await?;
+        example::apply_platform(&stack.control_plane, EXAMPLE, |_| {}).await?;
         Ok(Self { stack })
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::Stack;
 pub use crate::example::NAMESPACE;
-use crate::example::{self, param};
+use crate::example::{self, fix_param, param};
 
 const EXAMPLE: &str = "examples/web-app";
 /// Name of the Workload, and of most objects stamped for it.
@@ -33,6 +33,19 @@ impl<'a> WebApp<'a> {
     ///
     /// When git, the registry or the API server refuse.
     pub async fn prepare(stack: &'a Stack) -> anyhow::Result<(Self, String)> {
+        let (app, commit) = Self::sources(stack)?;
+        // This machine's registry has no TLS, and no Workload may say so.
+        let adapt = |object: &mut Value| fix_param(object, "insecure", true);
+        example::apply_platform(&stack.control_plane, EXAMPLE, adapt).await?;
+        Ok((app, commit))
+    }
+
+    /// Creates a repository with a first commit, and pushes version 1.0.0 of an image. Returns the app and the commit.
+    ///
+    /// # Errors
+    ///
+    /// When git or the registry refuse.
+    pub fn sources(stack: &'a Stack) -> anyhow::Result<(Self, String)> {
         let repository = stack.git.create_repo(NAME)?;
         let commit = stack
             .git
@@ -48,31 +61,27 @@ impl<'a> WebApp<'a> {
             repository,
             image,
         };
-        example::apply_platform(&stack.control_plane, EXAMPLE).await?;
         Ok((app, commit))
     }
 
     /// Creates the developer's namespace and applies what the developer applies, with this repository and image.
     ///
-    /// The example's Workload is used as it is but for four things that this machine asks for: where the repository and the
-    /// image are, that the registry has no TLS, that Flux looks every second, and that no pods are wanted, as there are no
-    /// nodes.
+    /// The example's Workload is used as it is but for three things that this machine asks for: where the repository and the
+    /// image are, that Flux looks every second, and that no pods are wanted, as there are no nodes.
     ///
     /// # Errors
     ///
     /// When the API server refuses.
     pub async fn hand_in(&self) -> anyhow::Result<()> {
         example::hand_in(&self.stack.control_plane, EXAMPLE, |workload| {
-            workload["spec"]["source"]["git"]["url"] = json!(self.repository);
+            let git = &mut workload["spec"]["source"]["git"];
+            git["url"] = json!(self.repository);
+            git["ref"]["branch"] = json!("main");
             workload["spec"]["image"] = json!(self.image);
             let params = workload["spec"]["params"]
                 .as_array_mut()
                 .context("the Workload has no params")?;
-            params.extend([
-                param("insecure", true),
-                param("interval", "1s"),
-                param("replicas", 0),
-            ]);
+            params.extend([param("interval", "1s"), param("replicas", 0)]);
             Ok(())
         })
         .await

@@ -6,6 +6,7 @@ mod bare;
 mod carto;
 mod deliver_app;
 mod demo;
+mod examples;
 mod killing;
 mod rights;
 mod side_by_side;
