@@ -12,6 +12,7 @@ use crate::templates::{
 
 pub(super) fn supply_chain(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Vec<String> {
     let mut warnings = broken_keys(spec, paths);
+    warnings.extend(lent_everywhere(spec));
     warnings.extend(repeated_inputs(spec));
     warnings.extend(loops(spec));
     warnings
@@ -19,6 +20,7 @@ pub(super) fn supply_chain(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Vec<S
 
 pub(super) fn delivery(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Vec<String> {
     let mut warnings = broken_keys(spec, paths);
+    warnings.extend(lent_everywhere(spec));
     warnings.extend(unusable_inputs(spec));
     warnings.extend(repeated_inputs(spec));
     warnings.extend(loops(spec));
@@ -41,6 +43,24 @@ fn broken_keys(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Vec<String> {
         warnings.extend(fields.filter_map(|field| broken_path(&list, &field.key, paths)));
     }
     warnings
+}
+
+/// A service account of a fixed namespace is lent to whoever may create an owner that is selected: labels alone keep nobody out,
+/// in no namespace.
+fn lent_everywhere(spec: &BlueprintSpec) -> Option<String> {
+    let account = spec.service_account_ref.as_ref()?;
+    let namespace = account.namespace.as_deref().filter(|it| !it.is_empty())?;
+    let limits_namespaces = spec.selector_match_fields.iter().any(|field| {
+        let key = field.key.trim_matches(['{', '}']).trim_start_matches('.');
+        key == "metadata.namespace" && field.operator == "In"
+    });
+    (!limits_namespaces).then(|| {
+        format!(
+            "spec.serviceAccountRef: service account [{}] of namespace [{namespace}] is lent to every namespace in which somebody \
+            creates a matching object; limit the namespaces in spec.selectorMatchFields: {{key: metadata.namespace, operator: In, values: [...]}}",
+            account.name
+        )
+    })
 }
 
 /// The inputs of a step by the list they stand in, in the order of status entries (spec 3.12).
