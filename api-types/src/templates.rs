@@ -199,7 +199,7 @@ pub struct ClusterConfigTemplateSpec {
     pub config_path: String,
 }
 
-/// Stamps an object that yields nothing.
+/// Creates an object for each owner that is given outputs of other steps and gives none.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
 #[kube(
     group = "carto.run",
@@ -208,7 +208,7 @@ pub struct ClusterConfigTemplateSpec {
     plural = "clustertemplates",
     shortname = "ct",
     schema = "disabled",
-    doc = "Stamps an object that yields nothing.",
+    doc = "Creates an object for each owner that is given outputs of other steps and gives none.",
     derive = "Default",
     derive = "PartialEq",
     crates(

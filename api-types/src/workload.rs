@@ -1,4 +1,4 @@
-//! Workload: what a developer hands in to get an application built and running.
+//! Workload: what a developer submits to get an application built and running.
 
 use k8s_openapi::api::core::v1::{EnvVar, ResourceRequirements};
 use kube_derive::CustomResource;
@@ -21,7 +21,7 @@ use crate::status::{BlueprintRef, ResourceStatus, StampedRef};
     namespaced,
     status = "WorkloadStatus",
     schema = "disabled",
-    doc = "What a developer hands in to get an application built and running.",
+    doc = "What a developer submits to get an application built and running.",
     derive = "Default",
     derive = "PartialEq",
     crates(

@@ -67,8 +67,20 @@ pub(super) fn resources(description: &str) -> Object {
                 object("A resource claim.").required("name", text("Name of the claim.")),
             ),
         )
-        .optional("limits", map("The most that may be used.", quantity()))
-        .optional("requests", map("What is set aside.", quantity()))
+        .optional(
+            "limits",
+            map(
+                "The most that may be used of each resource, such as memory: 512Mi.",
+                quantity(),
+            ),
+        )
+        .optional(
+            "requests",
+            map(
+                "How much of each resource is reserved, such as cpu: 100m.",
+                quantity(),
+            ),
+        )
 }
 
 /// core/v1 ObjectReference.
@@ -90,11 +102,11 @@ pub(super) fn conditions(description: &str) -> JSONSchemaProps {
         description,
         object("What is known about one aspect.")
             .required("lastTransitionTime", time("When the condition last changed."))
-            .required("message", text("Why, for people; may be empty.").max_length(32768))
-            .optional("observedGeneration", integer("Generation the condition speaks of.").minimum(0))
+            .required("message", text("The reason in words for people; may be empty.").max_length(32768))
+            .optional("observedGeneration", integer("Generation of the object that the condition is about.").minimum(0))
             .required(
                 "reason",
-                text("Why, as one word.")
+                text("The reason as one word for programs, such as ResourceSubmissionComplete.")
                     .min_length(1)
                     .max_length(1024)
                     .pattern("^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"),
@@ -102,7 +114,7 @@ pub(super) fn conditions(description: &str) -> JSONSchemaProps {
             .required("status", text("Whether it holds.").one_of(&["True", "False", "Unknown"]))
             .required(
                 "type",
-                text("What the condition speaks of.").max_length(316).pattern(
+                text("The aspect that the condition is about, such as Ready.").max_length(316).pattern(
                     r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
                 ),
             ),
@@ -111,7 +123,7 @@ pub(super) fn conditions(description: &str) -> JSONSchemaProps {
 
 /// `status.observedGeneration` as in every kind.
 pub(super) fn observed_generation() -> JSONSchemaProps {
-    integer("Generation of the object this status speaks of.")
+    integer("Generation of the object that this status is about.")
 }
 
 /// Parameters with a required value, as owners give them.

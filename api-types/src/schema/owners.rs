@@ -11,7 +11,7 @@ use crate::runnable::RunResult;
 use crate::status::ValidationVerdict;
 
 pub(super) fn workload() -> Object {
-    let spec = object("What is wanted.")
+    let spec = object("The code or image, and what the supply chain should know about it.")
         .optional("build", object("What the build needs.").optional("env", env("Environment of the build.")))
         .optional("env", env("Environment of the running application."))
         .optional("image", text("A prebuilt image, as an alternative to source."))
@@ -25,7 +25,7 @@ pub(super) fn workload() -> Object {
         .optional("source", source());
     let status = status("supplyChainRef", "The chosen supply chain.");
     root(
-        "What a developer hands in to get an application built and running.",
+        "What a developer submits to get an application built and running.",
         spec,
     )
     .optional("status", status)
@@ -45,7 +45,7 @@ fn service_claims() -> JSONSchemaProps {
 }
 
 pub(super) fn deliverable() -> Object {
-    let spec = object("What is wanted.")
+    let spec = object("What is to be deployed, and what the delivery should know about it.")
         .optional(
             "params",
             owner_params("Parameters for the templates of the delivery."),
@@ -74,7 +74,7 @@ fn status(reference: &str, description: &str) -> Object {
         .optional("kind", text("Kind of the blueprint."))
         .optional("name", text("Name of the blueprint."))
         .optional("namespace", text("Not written."));
-    object("What became of it.")
+    object("What the controller has done, and what it waits for.")
         .optional(
             "conditions",
             conditions("What is known, in a fixed order; Ready sums up."),
@@ -139,13 +139,14 @@ fn environment() -> Object {
         .required("resource", text("Name of the validating resource."))
         .required(
             "verdict",
-            text("What is known.").one_of(&ValidationVerdict::ALL.map(ValidationVerdict::as_str)),
+            text("How the validation went so far.")
+                .one_of(&ValidationVerdict::ALL.map(ValidationVerdict::as_str)),
         )
         .required(
             "arrival",
-            integer("Number of the arrival it speaks of.").minimum(0),
+            integer("Number of the arrival that it is about.").minimum(0),
         )
-        .optional("message", text("Why, for people."))
+        .optional("message", text("The reason in words for people."))
         .required("since", time("When the verdict last changed."));
     object("An environment, and what of it is known.")
         .required("resource", text("Name of the deploying resource."))

@@ -18,7 +18,10 @@ pub(super) fn runnable() -> Object {
     let spec = object("Which template, with which inputs.")
         .optional(
             "concurrency",
-            text("What happens when the inputs change while a run is going; Allow when absent.")
+            text(
+                "What happens when the inputs change while a run is going. Allow (also when absent): another run starts \
+                 beside it. Queue: the newest inputs wait until it has ended. Replace: it is deleted.",
+            )
                 .one_of(&concurrencies),
         )
         .optional(
@@ -27,7 +30,7 @@ pub(super) fn runnable() -> Object {
         )
         .optional(
             "retentionPolicy",
-            retention_policy("How many finished objects are kept.")
+            retention_policy("How many finished runs are kept.")
                 .with_default(json!({"maxFailedRuns": 10, "maxSuccessfulRuns": 10})),
         )
         .optional("retry", retry())
@@ -45,7 +48,7 @@ pub(super) fn runnable() -> Object {
             "serviceAccountName",
             text("ServiceAccount in this namespace whose rights are used; default when absent."),
         );
-    let status = object("What became of it.")
+    let status = object("What the controller has done, what it waits for, and how the runs went.")
         .optional(
             "conditions",
             conditions("What is known, in a fixed order; Ready sums up."),

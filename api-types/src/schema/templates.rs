@@ -12,9 +12,17 @@ pub(super) fn source() -> Object {
     let spec = spec()
         .required(
             "revisionPath",
-            text("Path of the revision in the stamped object."),
+            text(
+                "JSONPath of the revision in the stamped object, such as .status.artifact.revision; see urlPath.",
+            ),
         )
-        .required("urlPath", text("Path of the url in the stamped object."));
+        .required(
+            "urlPath",
+            text(
+                "JSONPath, in the stamped object, of the url that the step gives, such as .status.artifact.url. The \
+                 dialect of kubectl; a path that begins with $ is standard JSONPath (RFC 9535).",
+            ),
+        );
     root(
         "Stamps an object that yields source: a url and a revision.",
         spec,
@@ -24,7 +32,10 @@ pub(super) fn source() -> Object {
 pub(super) fn image() -> Object {
     let spec = spec().required(
         "imagePath",
-        text("Path of the image in the stamped object."),
+        text(
+            "JSONPath of the image in the stamped object, such as .status.latestImage. The dialect of kubectl; a path \
+             that begins with $ is standard JSONPath (RFC 9535).",
+        ),
     );
     root("Stamps an object that yields an image.", spec)
 }
@@ -32,13 +43,19 @@ pub(super) fn image() -> Object {
 pub(super) fn config() -> Object {
     let spec = spec().required(
         "configPath",
-        text("Path of the configuration in the stamped object."),
+        text(
+            "JSONPath of the configuration in the stamped object, such as .data.manifests. The dialect of kubectl; a \
+             path that begins with $ is standard JSONPath (RFC 9535).",
+        ),
     );
     root("Stamps an object that yields configuration.", spec)
 }
 
 pub(super) fn plain() -> Object {
-    root("Stamps an object that yields nothing.", spec())
+    root(
+        "Creates an object for each owner that is given outputs of other steps and gives none.",
+        spec(),
+    )
 }
 
 pub(super) fn deployment() -> Object {
@@ -86,8 +103,14 @@ fn deployment_spec() -> Object {
                 completion_condition("The value that says succeeded."),
             );
     let matches = object("Two paths whose values must be equal.")
-        .required("input", text("Path of what was asked for."))
-        .required("output", text("Path of what was reached."));
+        .required(
+            "input",
+            text("JSONPath of the value that was asked for, such as spec.inputs.revision."),
+        )
+        .required(
+            "output",
+            text("JSONPath of the value that was reached, such as status.outputs.revision."),
+        );
     spec().optional("observedCompletion", completion).optional(
         "observedMatches",
         list("Pairs of paths whose values must be equal.", matches),
@@ -114,18 +137,26 @@ fn spec() -> Object {
         )
         .optional(
             "lifecycle",
-            text("What happens to the stamped object when the rendering changes.")
+            text(
+                "What happens when the template renders something else. mutable: the object is updated. immutable: a new \
+                 object is created, and outputs are those of the newest healthy one. tekton: as immutable, for runs of \
+                 Tekton, which are healthy once they have succeeded.",
+            )
                 .one_of(&lifecycles)
                 .defaults_to(json!(Lifecycle::default().as_str())),
         )
         .optional("params", list("The parameters the template takes.", param))
         .optional(
             "retentionPolicy",
-            retention_policy("How many objects of an immutable family are kept."),
+            retention_policy("How many objects are kept of those that an immutable or tekton step created; the newest is always kept."),
         )
         .optional(
             "template",
-            any_object("The object to stamp, with $(...)$ tags: exactly one of template and ytt."),
+            any_object(
+                "The object to create. $(...)$ is replaced by a value: workload or deliverable (the owner), params.NAME, \
+                 sources.NAME.url, sources.NAME.revision, images.NAME.image, configs.NAME.config, deployment.url, \
+                 deployment.revision; with a single input also source.url, source.revision, image, config. Exactly one of template and ytt.",
+            ),
         )
         .optional(
             "ytt",
