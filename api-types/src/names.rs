@@ -22,7 +22,7 @@ const MAX_LABEL: usize = 63;
 
 /// A text that is no name of its kind: which, which rule it breaks, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("[{value}] is no {}: it {rule}; {}", rule.subject(), rule.action())]
+#[error("[{value}] is not a valid {}: it {rule}; {}", rule.subject(), rule.action())]
 pub struct NameError {
     /// The rule that is broken.
     pub rule: NameRule,
@@ -53,16 +53,16 @@ impl NameRule {
 
     fn subject(self) -> &'static str {
         match self {
-            Self::Subdomain => "name of an object",
-            Self::DnsLabel => "name of a namespace",
-            Self::LabelValue => "value of a label",
+            Self::Subdomain => "object name",
+            Self::DnsLabel => "namespace name",
+            Self::LabelValue => "label value",
         }
     }
 
     fn action(self) -> &'static str {
         match self {
-            Self::Subdomain => "give the object such a name",
-            Self::DnsLabel => "give the namespace such a name",
+            Self::Subdomain => "rename it",
+            Self::DnsLabel => "rename it",
             Self::LabelValue => "shorten or rename what it is taken from",
         }
     }
@@ -181,8 +181,8 @@ checked! {
     /// let error = "Web".parse::<ObjectName>().unwrap_err();
     /// assert_eq!(
     ///     error.to_string(),
-    ///     "[Web] is no name of an object: it must be 1 to 253 lower case letters, digits, '-' and '.', with a letter or \
-    ///      digit at both ends and around each '.'; give the object such a name"
+    ///     "[Web] is not a valid object name: it must be 1 to 253 lower case letters, digits, '-' and '.', with a letter or \
+    ///      digit at both ends and around each '.'; rename it"
     /// );
     /// # Ok::<(), api_types::names::NameError>(())
     /// ```

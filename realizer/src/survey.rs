@@ -360,7 +360,7 @@ impl Findings<'_> {
         if self.time_left(step, record) == Some(Duration::ZERO) {
             return Finding {
                 verdict: ValidationVerdict::TimedOut,
-                message: Some("the environment is kept no longer".to_owned()),
+                message: Some("the environment is released".to_owned()),
             };
         }
         Finding::plain(verdict)

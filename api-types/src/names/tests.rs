@@ -51,8 +51,8 @@ fn an_error_names_the_value_the_rule_and_what_to_do() {
     );
     assert_eq!(
         error.to_string(),
-        "[Team] is no name of a namespace: it must be 1 to 63 lower case letters, digits and '-', with a letter or digit \
-         at both ends; give the namespace such a name"
+        "[Team] is not a valid namespace name: it must be 1 to 63 lower case letters, digits and '-', with a letter or digit \
+         at both ends; rename it"
     );
     let error = LabelValue::try_from("a b").unwrap_err().to_string();
     assert!(

@@ -216,7 +216,7 @@ pub struct LeaseArgs {
     #[arg(long, value_name = "NAME", env = "CARTO_LEASE_NAMESPACE")]
     pub lease_namespace: Option<String>,
 
-    /// What tells this replica from the others; default: the host name, which is the pod's name
+    /// Unique identity of this replica; default: the host name, which is the pod's name
     #[arg(long, value_name = "TEXT", env = "POD_NAME")]
     pub lease_identity: Option<String>,
 

@@ -36,7 +36,7 @@ pub struct LeaseSettings {
     pub namespace: String,
     /// Its name: one per controller.
     pub name: String,
-    /// What tells this replica from the others.
+    /// Unique identity of this replica.
     pub identity: String,
     /// How long others wait for a leader that is silent. Whole seconds.
     pub duration: Duration,

@@ -348,7 +348,7 @@ async fn a_validation_that_does_not_end_in_time_frees_the_environment() {
     has_event(
         &stage,
         "Warning ValidationTimedOut: validation [integrate] did not end in time for revision [main] in environment \
-         [deploy]: the environment is kept no longer",
+         [deploy]: the environment is released",
     )
     .await;
     assert_eq!(test(&stage, "app-performance").await, None);

@@ -159,7 +159,7 @@ fn objects_of_another_shape_are_errors() {
     );
     assert!(
         error(json!({"metadata": {"name": "B"}}))
-            .starts_with("metadata.name: [B] is no name of an object: ")
+            .starts_with("metadata.name: [B] is not a valid object name: ")
     );
     let text = error(json!({"metadata": {"name": "b"}, "spec": {"resources": "x"}}));
     assert!(

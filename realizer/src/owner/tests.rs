@@ -46,13 +46,13 @@ fn objects_no_api_server_would_hold_are_errors() {
         ),
         (
             json!({"metadata": {"namespace": "a.b", "name": "app", "uid": "u"}}),
-            "metadata.namespace: [a.b] is no name of a namespace: it must be 1 to 63 lower case letters, digits and '-', \
-             with a letter or digit at both ends; give the namespace such a name",
+            "metadata.namespace: [a.b] is not a valid namespace name: it must be 1 to 63 lower case letters, digits and '-', \
+             with a letter or digit at both ends; rename it",
         ),
         (
             json!({"metadata": {"namespace": "ns", "name": "a/b", "uid": "u"}}),
-            "metadata.name: [a/b] is no name of an object: it must be 1 to 253 lower case letters, digits, '-' and '.', \
-             with a letter or digit at both ends and around each '.'; give the object such a name",
+            "metadata.name: [a/b] is not a valid object name: it must be 1 to 253 lower case letters, digits, '-' and '.', \
+             with a letter or digit at both ends and around each '.'; rename it",
         ),
         (
             json!({"metadata": {"namespace": "ns", "name": "app", "uid": "u", "labels": {"a": 1}}}),

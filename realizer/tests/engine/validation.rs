@@ -356,7 +356,7 @@ fn a_validation_that_does_not_end_is_waited_for_until_its_timeout() {
         events(&told),
         [
             "Warning ValidationTimedOut validation [tester] did not end in time for revision [A] in environment [deployer]: \
-          the environment is kept no longer"
+          the environment is released"
         ]
     );
     assert_eq!(
