@@ -29,6 +29,19 @@ async fn what_the_demo_prints_works_and_ctrl_c_leaves_nothing_behind() {
     })
     .await;
 
+    // The second half was shown, or the demo said why not, before it began to wait.
+    let second_half = [
+        "Left out: examples/full-path",
+        "From a commit to a running Pod",
+    ];
+    assert!(
+        second_half.iter().any(|told| printed.contains(told)),
+        "{printed}"
+    );
+    for line in ["  you saw   ", "  try       ", "  read on   "] {
+        assert_eq!(printed.matches(line).count(), 1, "{line:?} in:\n{printed}");
+    }
+
     let seen = in_another_terminal(&printed, home.path());
     for object in [
         "workload.carto.run/web-app",

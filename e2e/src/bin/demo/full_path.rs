@@ -18,18 +18,18 @@ use crate::{LIMIT, seconds, short};
 /// Between two looks at how far a commit is.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Runs examples/full-path on a node, or says in one line why there is none.
-pub(crate) async fn show(story: &Story) -> anyhow::Result<()> {
+/// Runs examples/full-path on a node and returns what it ran on, or says in one line why there is none.
+pub(crate) async fn show(story: &Story) -> anyhow::Result<Option<PathStack>> {
     if let Some(missing) = Node::missing()? {
         story.chapter(&format!(
             "Left out: examples/full-path, with Jobs and Pods on a real node: {missing}"
         ));
-        return Ok(());
+        return Ok(None);
     }
     story.chapter("From a commit to a running Pod: examples/full-path, on a node of its own");
     let stack = PathStack::start_with_node(|part| story.line(&format!("starting {part}"))).await?;
     let (path, first) = FullPath::hand_in(&stack, WITH_PODS).await?;
-    story.line("a Workload, a Deliverable and their rights are handed in");
+    story.line("a Workload, a Deliverable and their rights are submitted");
     arrives(story, &path, &first).await?;
 
     for target in [
@@ -55,11 +55,22 @@ pub(crate) async fn show(story: &Story) -> anyhow::Result<()> {
     })
     .await?;
     story.line(&held_up.headline.text);
-    let deployed = path.hops().await?;
-    let deployed = deployed.last().context("no hops")?;
+    stays(story, &path, &second).await?;
+    drop(path);
+    Ok(Some(stack))
+}
+
+/// Everything behind the test still has this revision, the running Pod among it.
+async fn stays(story: &Story, path: &FullPath<'_>, revision: &str) -> anyhow::Result<()> {
+    let hops = path.hops().await?;
+    // The first place has the commit whose test failed.
+    let moved = hops.iter().skip(1).find(|hop| hop.revision != revision);
+    if let Some(hop) = moved {
+        bail!("{} is at {}, not at {revision}", hop.place, hop.revision);
+    }
     story.line(&format!(
-        "what runs stays as it is, at {}",
-        brief(&deployed.revision)
+        "what runs stays as it is: the Pod is at {}",
+        brief(revision)
     ));
     Ok(())
 }

@@ -16,6 +16,7 @@ use cli::cluster::Cluster;
 use cli::follow::{Change, Follower};
 use cli::target::Target;
 use cli::tree::Tree;
+use e2e::path_stack::PathStack;
 use e2e::{Stack, WebApp, binaries, web_app};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, ApiResource, DynamicObject};
@@ -68,7 +69,7 @@ async fn demo(story: &Story, keep: bool) -> anyhow::Result<()> {
     let (app, commit) = WebApp::prepare(&stack).await?;
     story.line("ClusterSupplyChain web-app: source, image -> config -> deploy");
 
-    story.chapter("A developer hands in one small object: examples/web-app/developer");
+    story.chapter("A developer submits one small object: examples/web-app/developer");
     story.line(&format!(
         "repository {} at commit {}",
         app.repository,
@@ -79,7 +80,7 @@ async fn demo(story: &Story, keep: bool) -> anyhow::Result<()> {
     let handed_in = Instant::now();
     let tree = ready_tree(story, &stack).await?;
     story.line(&format!(
-        "ready {} after the Workload was handed in",
+        "ready {} after the Workload was submitted",
         seconds(handed_in.elapsed())
     ));
 
@@ -92,16 +93,45 @@ async fn demo(story: &Story, keep: bool) -> anyhow::Result<()> {
     story.chapter("A new version of the image is released");
     show_release(story, &stack, &app).await?;
 
-    if keep {
-        look_around(story, &stack)?;
+    // Kept while the rest is shown, or two control planes would run for nothing.
+    let stack = keep.then_some(stack);
+    let second = full_path::show(story).await?;
+    let shown = Shown {
+        pods: second.is_some(),
+    };
+    let second = second.filter(|_| keep);
+    if let Some(stack) = stack {
+        look_around(story, &stack, second.as_ref())?;
+        shown.tell(story, "KEEP=1 is on: try the commands above");
+        story.chapter("Ctrl-C here stops everything and cleans up");
         std::future::pending::<()>().await;
     }
-    drop(stack);
-    full_path::show(story).await?;
-    story.chapter(
-        "That was all; everything is cleaned up. KEEP=1 make demo leaves it running to look around",
+    shown.tell(
+        story,
+        "KEEP=1 make demo leaves all of it running; then: carto tree -n dev --watch web-app",
     );
     Ok(())
+}
+
+/// What the demo has come through, every step of which it waited for.
+struct Shown {
+    /// Whether there was a node, so that Jobs and Pods ran.
+    pods: bool,
+}
+
+impl Shown {
+    /// The end: what was seen, what to try, where to read on.
+    fn tell(&self, story: &Story, command: &str) {
+        let seen = if self.pods {
+            "a commit and a release carried to a Deployment, a commit to a running Pod, and none that failed its test"
+        } else {
+            "a commit and a release, each carried to the Deployment without a hand (no Pods: there is no node)"
+        };
+        story.chapter("That was all");
+        story.plain(&format!("  you saw   {seen}"));
+        story.plain(&format!("  try       {command}"));
+        story.plain("  read on   README.md, \"Try it on a cluster\": the same with your own repository and image");
+    }
 }
 
 /// Tells each step as it becomes ready, and returns the tree when all are.
@@ -187,7 +217,7 @@ async fn show_release(story: &Story, stack: &Stack, app: &WebApp<'_>) -> anyhow:
         web_app::image(deployment).ends_with(&digest)
     });
     let (fetched, deployed) = tokio::try_join!(fetched, deployed)?;
-    tell(story, released, fetched, deployed, "runs it, by its digest");
+    tell(story, released, fetched, deployed, "has it, by its digest");
     Ok(())
 }
 
@@ -218,7 +248,8 @@ fn tell(story: &Story, start: Instant, fetched: Instant, deployed: Instant, what
     ));
 }
 
-fn look_around(story: &Story, stack: &Stack) -> anyhow::Result<()> {
+/// How to look at what keeps running: the first half, and the second one if there was a node for it.
+fn look_around(story: &Story, stack: &Stack, second: Option<&PathStack>) -> anyhow::Result<()> {
     story.chapter("Everything keeps running. In another terminal:");
     let kubectl = test_support::assets()?.binary("kubectl")?;
     story.plain(&format!(
@@ -235,7 +266,18 @@ fn look_around(story: &Story, stack: &Stack) -> anyhow::Result<()> {
         "  kubectl get -n dev workloads,gitrepositories,ocirepositories,configmaps,deployments",
     );
     story.plain("  kubectl edit -n dev workload web-app");
-    story.chapter("Ctrl-C here stops everything and cleans up");
+    if let Some(second) = second {
+        story.chapter("And the cluster with a node, in a third one:");
+        let kubeconfig = second.control_plane.kubeconfig_path();
+        story.plain(&format!("  export KUBECONFIG={}", kubeconfig.display()));
+        story.plain(&format!(
+            "  export PATH=\"{}:{}:$PATH\"",
+            parent(&kubectl),
+            parent(&binaries::carto()?)
+        ));
+        story.plain("  carto tree -n dev full-path");
+        story.plain("  kubectl get -n dev runnables,jobs,pods");
+    }
     Ok(())
 }
 
