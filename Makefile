@@ -26,12 +26,16 @@ help: ## Show this list
 build: ## Compile every crate
 	cargo build --workspace --all-targets
 
+.PHONY: needs
+needs: # What demo and test need is asked first: the control plane takes minutes
+	@hack/needs.sh
+
 .PHONY: demo
-demo: control-plane ## Run the whole product on a real API server and show what it does (KEEP=1 leaves it running)
+demo: needs control-plane ## Run the whole product on a real API server and show what it does (KEEP=1 leaves it running)
 	$(WITH_ASSETS) hack/demo.sh "$(KEEP)"
 
 .PHONY: test
-test: control-plane ## Run all tests; builds the real API server first (about 10 minutes, once)
+test: needs control-plane ## Run all tests; builds the real API server first (about 10 minutes, once)
 	$(WITH_ASSETS) cargo test --workspace --no-fail-fast
 
 .PHONY: test-node

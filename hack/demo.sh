@@ -6,11 +6,7 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-command -v cargo >/dev/null || {
-  echo "demo: Rust is missing: install rustup (https://rustup.rs), then run this again" >&2
-  exit 1
-}
-
+hack/needs.sh
 hack/control-plane/build.sh
 echo "demo: building the controllers, carto and the demo (some minutes the first time)" >&2
 # Of the whole workspace, with the examples: the features are then those of the tests, and `make test` compiles nothing twice.

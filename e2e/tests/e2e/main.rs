@@ -7,6 +7,7 @@ mod carto;
 mod deliver_app;
 mod demo;
 mod examples;
+mod first_use;
 mod killing;
 mod rights;
 mod side_by_side;

@@ -1,0 +1,440 @@
+//! What README.md and docs/uninstall.md tell people to type, typed.
+//!
+//! Left out is what needs a container engine or a node: building images, kind, waiting for the controllers' own Pods and talking
+//! to the application's.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use e2e::binaries::{carto, workspace};
+use e2e::manifests::documents;
+use e2e::{Stack, WebApp};
+use serde_json::{Value, json};
+use test_support::{ControlPlane, Scratch, assets, eventually};
+
+use crate::LIMIT;
+
+/// A shell in a folder with the repository's manifests, as administrator of a control plane.
+struct Terminal {
+    home: Scratch,
+    environment: [(&'static str, String); 3],
+}
+
+impl Terminal {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a terminal finds what else is installed where this one does"
+    )]
+    fn new(control_plane: &ControlPlane) -> Self {
+        let home = Scratch::new("carto-first-use-").unwrap();
+        std::os::unix::fs::symlink(workspace().join("deploy"), home.path().join("deploy")).unwrap();
+        let kubeconfig = control_plane.kubeconfig_path().display().to_string();
+        let tools = [
+            assets().unwrap().binary("kubectl").unwrap(),
+            carto().unwrap(),
+        ];
+        let mut path: Vec<_> = tools
+            .iter()
+            .map(|tool| tool.parent().unwrap().display().to_string())
+            .collect();
+        path.push(std::env::var("PATH").unwrap());
+        let environment = [
+            ("HOME", home.path().display().to_string()),
+            ("KUBECONFIG", kubeconfig),
+            ("PATH", path.join(":")),
+        ];
+        Self { home, environment }
+    }
+
+    /// Whether it succeeded, and all that it printed.
+    fn try_typing(&self, script: &str) -> (bool, String) {
+        let output = Command::new("bash")
+            .args(["-euo", "pipefail", "-c", script])
+            .current_dir(self.home.path())
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
+            .output()
+            .unwrap();
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.success(), String::from_utf8(text).unwrap())
+    }
+
+    fn types(&self, script: &str) -> String {
+        let (succeeded, printed) = self.try_typing(script);
+        assert!(succeeded, "{script}\n{printed}");
+        printed
+    }
+
+    fn is_refused(&self, script: &str) -> String {
+        let (succeeded, printed) = self.try_typing(script);
+        assert!(!succeeded, "{script}\n{printed}");
+        printed
+    }
+}
+
+/// What a document has people type in one of its sections, block by block.
+fn blocks(document: &str, heading: &str) -> Vec<String> {
+    let text = fs::read_to_string(workspace().join(document)).unwrap();
+    let (_, below) = text.split_once(&format!("\n## {heading}\n")).unwrap();
+    let section = below.split("\n## ").next().unwrap();
+    let fenced = section.split("```sh\n").skip(1);
+    let blocks: Vec<String> = fenced
+        .map(|block| block.split_once("\n```").unwrap().0.to_owned())
+        .collect();
+    assert!(
+        !blocks.is_empty(),
+        "{document} has no commands below {heading}"
+    );
+    blocks
+}
+
+/// The one line of the README that installs and upgrades CRDs.
+fn crd_command() -> String {
+    let readme = fs::read_to_string(workspace().join("README.md")).unwrap();
+    let mut lines: Vec<&str> = readme
+        .lines()
+        .filter(|line| line.starts_with("kubectl apply ") && line.ends_with(" deploy/crds"))
+        .collect();
+    lines.dedup();
+    assert_eq!(lines.len(), 1, "{lines:#?}");
+    lines[0].to_owned()
+}
+
+#[tokio::test]
+async fn crds_that_somebody_else_installed_are_upgraded_by_the_command_of_the_readme() {
+    let control_plane = ControlPlane::start().await.unwrap();
+    let terminal = Terminal::new(&control_plane);
+    let mut older = documents("deploy/crds").unwrap();
+    for crd in &mut older {
+        crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = json!("older");
+    }
+    assert_eq!(older.len(), 12);
+    let file = terminal.home.path().join("older.yaml");
+    fs::write(&file, e2e::manifests::text(&older)).unwrap();
+    terminal.types("kubectl create -f older.yaml");
+    let descriptions = "kubectl get crds -o \
+        jsonpath='{.items[*].spec.versions[0].schema.openAPIV3Schema.description}'";
+    assert_eq!(terminal.types(descriptions).matches("older").count(), 12);
+
+    let command = crd_command();
+    let refused = terminal.is_refused(&command.replace(" --force-conflicts", ""));
+    assert!(
+        refused.contains("conflict with \"kubectl-create\""),
+        "{refused}"
+    );
+    assert_eq!(terminal.types(descriptions).matches("older").count(), 12);
+
+    terminal.types(&command);
+    assert_eq!(terminal.types(descriptions).matches("older").count(), 0);
+}
+
+/// The example with what this machine has: a repository, an image, no TLS, no nodes, and no minute to wait.
+fn adapted_example(app: &WebApp<'_>, home: &Path) {
+    let adapt = |folder: &str, pairs: &[(&str, &str)]| {
+        let target = home.join("examples/web-app").join(folder);
+        fs::create_dir_all(&target).unwrap();
+        let source = workspace().join("examples/web-app").join(folder);
+        let mut used = vec![false; pairs.len()];
+        for file in test_support::yaml_files(&source).unwrap() {
+            let mut text = fs::read_to_string(&file).unwrap();
+            for (used, (from, to)) in used.iter_mut().zip(pairs) {
+                *used |= text.contains(from);
+                text = text.replace(from, to);
+            }
+            fs::write(target.join(file.file_name().unwrap()), text).unwrap();
+        }
+        assert!(used.iter().all(|used| *used), "{pairs:#?}: {used:?}");
+    };
+    adapt(
+        "platform",
+        &[
+            ("default: 1m", "default: 1s"),
+            (
+                "name: replicas\n      default: 1",
+                "name: replicas\n      default: 0",
+            ),
+            (
+                "name: insecure\n          value: false",
+                "name: insecure\n          value: true",
+            ),
+        ],
+    );
+    adapt(
+        "developer",
+        &[
+            (
+                "https://github.com/stefanprodan/podinfo",
+                app.repository.as_str(),
+            ),
+            ("branch: master", "branch: main"),
+            (
+                "image: stefanprodan/podinfo",
+                &format!("image: {}", app.image),
+            ),
+        ],
+    );
+}
+
+/// What cannot be typed here.
+const ELSEWHERE: [&str; 8] = [
+    "kind create",
+    "kind delete",
+    "flux install",
+    "cargo install",
+    "kubectl apply -f deploy/install.yaml",
+    "kubectl -n carto-system rollout",
+    "kubectl -n dev port-forward",
+    "sleep 2; curl",
+];
+
+/// The supply chain and the Workload that the README begins with.
+fn first_screen_is_admitted(terminal: &Terminal) {
+    let readme = fs::read_to_string(workspace().join("README.md")).unwrap();
+    let blocks = readme.split("```yaml\n").skip(1);
+    let objects: Vec<&str> = blocks
+        .map(|block| block.split("```").next().unwrap())
+        .collect();
+    assert_eq!(objects.len(), 2, "{objects:#?}");
+    for object in objects {
+        terminal.types(&format!(
+            "kubectl apply --dry-run=server -f - <<'EOF'\n{object}EOF"
+        ));
+    }
+}
+
+#[tokio::test]
+async fn the_tutorial_of_the_readme_works_as_it_is_pasted() {
+    let stack = Stack::start(|_| {}).await.unwrap();
+    let (app, _) = WebApp::sources(&stack).unwrap();
+    let terminal = Terminal::new(&stack.control_plane);
+    adapted_example(&app, terminal.home.path());
+    first_screen_is_admitted(&terminal);
+    let mut warned = false;
+    let mut broken = false;
+    for block in blocks("README.md", "Try it on a cluster") {
+        if block.contains("docker build") {
+            continue;
+        }
+        let lines = block
+            .lines()
+            .filter(|line| !ELSEWHERE.iter().any(|command| line.starts_with(command)));
+        let script: Vec<&str> = lines.collect();
+        let script = script.join("\n");
+        let printed = terminal.types(&script);
+        warned |= printed.contains("there is no [worklod]; did you mean [workload]?");
+        if script.contains("\"op\":\"remove\"") {
+            broken = true;
+            eventually("the tree says what is missing", LIMIT, async || {
+                let tree = terminal.types("carto tree -n dev web-app");
+                let headline: Vec<&str> = tree.lines().take(2).collect();
+                anyhow::ensure!(headline[0].contains("deployments.apps"), "{headline:#?}");
+                anyhow::ensure!(headline[1].contains("kubectl create role"), "{headline:#?}");
+                anyhow::Ok(())
+            })
+            .await;
+        }
+    }
+    assert!(warned, "no warning about the mistake");
+    assert!(broken, "nothing was broken");
+    let left = terminal.types("kubectl get clustersupplychains,workloads -A -o name");
+    assert!(!left.contains("web-app"), "{left}");
+}
+
+const APPLICATION: &str = "
+kubectl create namespace dev
+kubectl apply -f - <<'EOF'
+apiVersion: carto.run/v1alpha1
+kind: Workload
+metadata: {name: app, namespace: dev}
+spec: {serviceAccountName: app}
+EOF
+uid=$(kubectl -n dev get workload app -o jsonpath='{.metadata.uid}')
+kubectl create -f - <<EOF
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: app
+  namespace: dev
+  labels: {carto.run/workload-name: app}
+  ownerReferences:
+    - {apiVersion: carto.run/v1alpha1, kind: Workload, name: app, uid: $uid, controller: true, blockOwnerDeletion: true}
+EOF
+";
+
+/// All that is installed, and nothing of what runs.
+async fn installed() -> (ControlPlane, Terminal) {
+    let control_plane = ControlPlane::builder()
+        .controller_manager(true)
+        .start()
+        .await
+        .unwrap();
+    let terminal = Terminal::new(&control_plane);
+    terminal.types(&crd_command());
+    terminal.types("kubectl wait crd --all --for=condition=Established --timeout=2m");
+    terminal.types("kubectl apply -f deploy/install.yaml -f deploy/optional -f deploy/policies");
+    // Nobody runs the Pods, so this is waited for in vain; the command is understood.
+    let waits =
+        terminal.is_refused("kubectl -n carto-system rollout status deployment --timeout=1s");
+    assert!(waits.contains("timed out"), "{waits}");
+    terminal.types(APPLICATION);
+    (control_plane, terminal)
+}
+
+async fn nothing_is_left(terminal: &Terminal) {
+    eventually("carto is gone", LIMIT, async || {
+        let left = terminal.types(
+            "kubectl get --ignore-not-found -o name -f deploy/install.yaml -f deploy/optional -f deploy/policies -f deploy/crds
+            kubectl api-resources --api-group=carto.run -o name",
+        );
+        anyhow::ensure!(left.is_empty(), "{left}");
+        anyhow::Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn carto_is_uninstalled_and_the_applications_stay() {
+    let (_control_plane, terminal) = installed().await;
+    for heading in ["Keep the applications", "Then remove carto"] {
+        for block in blocks("docs/uninstall.md", heading) {
+            terminal.types(&block);
+        }
+    }
+    nothing_is_left(&terminal).await;
+    let owners = "kubectl -n dev get configmap app -o jsonpath='{.metadata.ownerReferences}'";
+    assert_eq!(terminal.types(owners), "");
+    let saved = fs::read_to_string(
+        terminal
+            .home
+            .path()
+            .join("clustersupplychains.carto.run.yaml"),
+    );
+    assert!(saved.unwrap().contains("kind: List"));
+}
+
+#[tokio::test]
+async fn carto_is_uninstalled_and_the_applications_with_it() {
+    let (_control_plane, terminal) = installed().await;
+    let delete = blocks("docs/uninstall.md", "Or delete the applications, too");
+    eventually("the application is gone", LIMIT, async || {
+        let printed = terminal.types(&delete.join("\n"));
+        anyhow::ensure!(!printed.contains("configmap/app"), "{printed}");
+        anyhow::ensure!(
+            printed.matches("No resources found").count() >= 2,
+            "{printed}"
+        );
+        anyhow::Ok(())
+    })
+    .await;
+    for block in blocks("docs/uninstall.md", "Then remove carto") {
+        terminal.types(&block);
+    }
+    nothing_is_left(&terminal).await;
+    terminal.is_refused("kubectl -n dev get configmap app");
+}
+
+fn of_kind(path: &str, kind: &str) -> Vec<Value> {
+    let mut found = documents(path).unwrap();
+    found.retain(|object| object["kind"] == kind);
+    assert!(!found.is_empty(), "{path} has no {kind}");
+    found
+}
+
+#[tokio::test]
+async fn the_namespace_admits_the_pods_of_the_controllers_and_none_that_asks_for_more() {
+    let control_plane = ControlPlane::start().await.unwrap();
+    let terminal = Terminal::new(&control_plane);
+    e2e::stack::install(&control_plane).await.unwrap();
+    let dry_run = |pod: &Value| {
+        let file = terminal.home.path().join("pod.yaml");
+        fs::write(file, pod.to_string()).unwrap();
+        terminal.try_typing("kubectl -n carto-system create --dry-run=server -f pod.yaml")
+    };
+    let deployments = of_kind("deploy/install.yaml", "Deployment");
+    assert_eq!(deployments.len(), 3);
+    for deployment in deployments {
+        let template = &deployment["spec"]["template"];
+        let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": template["spec"]});
+        let (admitted, said) = dry_run(&pod);
+        assert!(admitted, "{said}");
+        pod["spec"]["hostNetwork"] = json!(true);
+        let (admitted, said) = dry_run(&pod);
+        assert!(
+            !admitted && said.contains("violates PodSecurity \"restricted"),
+            "{said}"
+        );
+    }
+}
+
+/// The ports of a container that a policy names, or those numbers.
+fn ports(policy: &Value) -> impl Iterator<Item = &Value> {
+    let rules = policy["spec"]["ingress"].as_array().into_iter().flatten();
+    rules.flat_map(|rule| {
+        rule["ports"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|port| &port["port"])
+    })
+}
+
+#[test]
+fn the_network_policies_are_about_our_pods_and_their_ports() {
+    let deployments = of_kind("deploy/install.yaml", "Deployment");
+    let mut open = 0;
+    for policy in of_kind("deploy/optional/network-policies.yaml", "NetworkPolicy") {
+        let selector = &policy["spec"]["podSelector"];
+        let name = &selector["matchLabels"]["app.kubernetes.io/name"];
+        let named = selector["matchExpressions"][0]["values"].as_array();
+        let names: Vec<&Value> = named.map_or_else(|| vec![name], |names| names.iter().collect());
+        for name in names {
+            let found = deployments
+                .iter()
+                .find(|deployment| deployment["metadata"]["name"] == *name);
+            let pod = &found.unwrap()["spec"]["template"];
+            assert_eq!(&pod["metadata"]["labels"]["app.kubernetes.io/name"], name);
+            let served = pod["spec"]["containers"][0]["ports"].as_array().unwrap();
+            for port in ports(&policy) {
+                assert!(
+                    served.iter().any(|served| served["name"] == *port),
+                    "{name}: {port}"
+                );
+                open += 1;
+            }
+        }
+    }
+    // Probes and metrics of three, and one webhook.
+    assert_eq!(open, 7);
+}
+
+#[tokio::test]
+async fn with_the_token_policy_controllers_get_tokens_of_tenants_only() {
+    let control_plane = ControlPlane::start().await.unwrap();
+    let terminal = Terminal::new(&control_plane);
+    e2e::stack::install(&control_plane).await.unwrap();
+    let tenant = control_plane.create_namespace("tenant").await.unwrap();
+    let other = control_plane.create_namespace("other").await.unwrap();
+    terminal.types(&format!(
+        "kubectl label namespace {tenant} carto.run/tenant=true"
+    ));
+    let token = |namespace: &str, more: &str| {
+        let controller = "--as=system:serviceaccount:carto-system:supplychain-controller";
+        format!("kubectl -n {namespace} create token default --duration=2h {controller} {more}")
+    };
+    terminal.types(&token(&other, ""));
+
+    terminal.types("kubectl apply -f deploy/optional/token-policy.yaml");
+    eventually("the policy is in force", LIMIT, async || {
+        let (issued, said) = terminal.try_typing(&token(&other, ""));
+        anyhow::ensure!(!issued && said.contains("carto.run/tenant=true"), "{said}");
+        anyhow::Ok(())
+    })
+    .await;
+    terminal.types(&token(&tenant, ""));
+    let refused = terminal.is_refused(&token(&tenant, "--duration=3h"));
+    assert!(refused.contains("two hours at most"), "{refused}");
+    // Everybody else is as before.
+    terminal.types(&format!(
+        "kubectl -n {other} create token default --duration=3h"
+    ));
+}
