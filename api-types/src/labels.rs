@@ -54,3 +54,7 @@ pub const OWNER: &str = "carto.run/owner";
 pub const SERVICE_ACCOUNT: &str = "carto.run/service-account";
 /// Annotation on a Runnable: any text; another text than before starts a fresh run with the same inputs.
 pub const RERUN_REQUESTED_AT: &str = "carto.run/rerun-requested-at";
+/// Annotation on a Workload, Deliverable or Runnable that was stamped for an owner which was itself stamped: the owners above
+/// that one, the first one first, as `<Kind>/<name>` with commas between. Whoever changes it can only seem to be deeper; how
+/// deep an owner was found to be stays in its status.
+pub const STAMPED_FOR: &str = "carto.run/stamped-for";

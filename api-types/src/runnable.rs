@@ -161,6 +161,9 @@ pub struct RunnableStatus {
     /// starts no run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_rerun_requested_at: Option<String>,
+    /// The owners that led to this one, as `<Kind>/<name>`, the first one first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stamped_for: Vec<String>,
 }
 
 /// One run of a Runnable.

@@ -115,4 +115,8 @@ pub struct WorkloadStatus {
     /// the Go controller's status, which forgot them; left out when empty.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pending_removals: Vec<StampedRef>,
+    /// The owners that led to this one, each stamped for the one before it, as `<Kind>/<name>`; absent for one that nobody
+    /// stamped.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stamped_for: Vec<String>,
 }

@@ -98,6 +98,7 @@ async fn run(program: &Program, common: &CommonArgs, wire: Wire) -> anyhow::Resu
         tasks: &tasks,
         ytt: &common.ytt,
         ytt_memory: common.ytt_memory_limit,
+        limits: common.limits,
     };
     let wired = wire(common, environment);
     let readiness = Arc::new(Readiness::new());

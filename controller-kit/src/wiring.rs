@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use tokio::sync::watch as signal;
 use tokio_util::sync::CancellationToken;
 
+use crate::args::LimitArgs;
 use crate::cluster::Cluster;
 use crate::events::{EventRecorder, EventSettings};
 use crate::mapper::{Kind, Mapper};
@@ -58,6 +59,8 @@ pub struct Environment<'e> {
     pub ytt_memory: MemoryLimit,
     /// The key for digests of secret values.
     pub status_keys: &'e StatusKeys,
+    /// What one owner may ask for.
+    pub limits: LimitArgs,
 }
 
 /// A queue and what is done with its keys.
@@ -196,6 +199,7 @@ pub fn shell(settings: Settings, environment: Environment<'_>) -> Arc<OwnerShell
         settling: Settling::default(),
         scopes: Scopes::default(),
         status_keys: environment.status_keys.clone(),
+        limits: environment.limits,
     })
 }
 

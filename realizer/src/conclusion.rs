@@ -198,6 +198,7 @@ impl<'a> Conclusion<'a> {
             ),
             environments: self.survey.environments.clone(),
             pending_removals: self.pending_removals(failed),
+            stamped_for: self.owner.stamped_for.clone(),
             resources: self
                 .entries
                 .iter()

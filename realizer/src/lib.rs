@@ -45,6 +45,7 @@ mod health;
 pub mod interpolate;
 pub mod jsonpath;
 mod judgement;
+pub mod lineage;
 mod matching;
 mod numbers;
 mod observe;

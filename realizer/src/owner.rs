@@ -15,7 +15,7 @@ use crate::matching::{Fields, Matched};
 use crate::owner_status::OwnerStatus;
 use crate::stamp::Identity;
 use crate::typed_view::Views;
-use crate::{Family, ObjectRef};
+use crate::{Family, ObjectRef, lineage};
 
 /// An owner, parsed once per resourceVersion.
 #[derive(Clone, Debug)]
@@ -34,6 +34,8 @@ pub struct Owner {
     pub labels: BTreeMap<String, String>,
     /// `spec.serviceAccountName`, unless empty.
     pub service_account_name: Option<String>,
+    /// The owners that led to this one, the first one first. Whoever knows those may find more than it says of itself.
+    pub stamped_for: Vec<String>,
     pub(crate) params: Vec<OwnerParam>,
     pub(crate) status: OwnerStatus,
     object: Arc<Value>,
@@ -100,6 +102,7 @@ impl Owner {
             service_account_name: text(&object, "/spec/serviceAccountName")
                 .filter(|name| !name.is_empty()),
             params: optional(&object, "/spec/params", "spec.params")?,
+            stamped_for: lineage::stamped_for(&object),
             status: OwnerStatus::read(family, object.get("status")),
             views: OnceLock::new(),
             object,

@@ -22,6 +22,8 @@ pub(crate) struct OwnerStatus {
     /// Deliverables only.
     pub(crate) environments: Vec<EnvironmentStatus>,
     pub(crate) pending_removals: Vec<StampedRef>,
+    /// The owners that led to this one.
+    pub(crate) stamped_for: Vec<String>,
 }
 
 impl OwnerStatus {
@@ -37,6 +39,7 @@ impl OwnerStatus {
             resources: part(status, "resources"),
             environments: part(status, ENVIRONMENTS),
             pending_removals: part(status, "pendingRemovals"),
+            stamped_for: part(status, "stampedFor"),
         }
     }
 
@@ -56,6 +59,9 @@ impl OwnerStatus {
         }
         if !self.pending_removals.is_empty() {
             insert("pendingRemovals", json(&self.pending_removals));
+        }
+        if !self.stamped_for.is_empty() {
+            insert("stampedFor", json(&self.stamped_for));
         }
         Value::Object(status)
     }

@@ -33,12 +33,12 @@ use api_types::runnable::{
 use api_types::{ConditionStatus, ConditionType, RetentionPolicy, labels};
 use serde_json::Value;
 
-use crate::ObjectRef;
 use crate::conditions;
 use crate::owner::{self, Head, OwnerError, optional};
 use crate::owner_status::{object_ref, part};
 use crate::stamp::Identity;
 use crate::typed_view::Views;
+use crate::{ObjectRef, lineage};
 
 pub use conclusion::{RunConclusion, report_not_run};
 pub use error::NotRun;
@@ -67,6 +67,8 @@ pub struct Runnable {
     pub run_template: String,
     /// Which object the template may read.
     pub selector: Option<ResourceSelector>,
+    /// The owners that led to this one, the first one first.
+    pub stamped_for: Vec<String>,
     service_account_name: Option<String>,
     retention: RetentionPolicy,
     /// How many runs there are for the same inputs at the most.
@@ -122,6 +124,7 @@ impl Runnable {
             generation: head.generation,
             run_template: reference.name,
             selector: optional(&object, "/spec/selector", "spec.selector")?,
+            stamped_for: lineage::stamped_for(&object),
             service_account_name: owner::text(&object, "/spec/serviceAccountName")
                 .filter(|name| !name.is_empty()),
             retention: optional(&object, "/spec/retentionPolicy", "spec.retentionPolicy")?,
@@ -196,6 +199,7 @@ fn read_status(status: Option<&Value>) -> RunnableStatus {
         stamped_ref: part(status, "stampedRef"),
         runs: part(status, "runs"),
         last_rerun_requested_at: part(status, "lastRerunRequestedAt"),
+        stamped_for: part(status, "stampedFor"),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::conclusion::outcome;
 use crate::conditions::{self, Conditions};
 use crate::go_format;
 use crate::owner_status::OwnerStatus;
-use crate::{Blueprint, Outcome, Owner, OwnerEvent, Retry, events};
+use crate::{Blueprint, Outcome, Owner, OwnerEvent, Retry, events, lineage};
 
 /// Why an owner is not realized at all. The resources in its status stay as they are, and so do its objects.
 #[derive(Clone, Debug)]
@@ -24,6 +24,8 @@ pub enum Unrealized<'a> {
     BlueprintUnreadable(String),
     /// The blueprint is not ready.
     BlueprintNotReady(&'a Blueprint),
+    /// Too many owners in a row were stamped for one another; how many may be.
+    StampedTooDeep(&'a Blueprint, usize),
     /// The ServiceAccount could not be read; the inner error, for example `ServiceAccount "sa" not found`.
     ServiceAccount(&'a Blueprint, String),
     /// No token for it; the whole message, for example `fetch token: …`.
@@ -43,6 +45,7 @@ impl<'a> Unrealized<'a> {
             | Self::Multiple(_)
             | Self::BlueprintUnreadable(_) => None,
             Self::BlueprintNotReady(blueprint)
+            | Self::StampedTooDeep(blueprint, _)
             | Self::ServiceAccount(blueprint, _)
             | Self::ServiceAccountToken(blueprint, _)
             | Self::Unavailable(blueprint, _)
@@ -56,7 +59,8 @@ impl<'a> Unrealized<'a> {
             Self::LabelsMissing
             | Self::NotFound(_)
             | Self::Multiple(_)
-            | Self::BlueprintNotReady(_) => Retry::AwaitChange,
+            | Self::BlueprintNotReady(_)
+            | Self::StampedTooDeep(..) => Retry::AwaitChange,
             Self::ServiceAccount(..) | Self::ServiceAccountToken(..) => Retry::Slow,
             Self::BlueprintUnreadable(_) | Self::Unavailable(..) | Self::ClientBuilder(..) => {
                 Retry::Backoff
@@ -97,6 +101,13 @@ impl<'a> Unrealized<'a> {
                 };
                 of_blueprint(reason, message)
             }
+            Self::StampedTooDeep(_, most) => {
+                let own = lineage::named(family.owner_kind(), owner.name.as_str());
+                of_resources(
+                    Reason::StampedTooDeep,
+                    too_deep(&owner.stamped_for, &own, *most),
+                )
+            }
             Self::ServiceAccount(blueprint, cause) => {
                 let (namespace, name) = blueprint.service_account(owner);
                 let message = no_service_account((&namespace, &name), cause);
@@ -114,6 +125,21 @@ impl<'a> Unrealized<'a> {
             ),
         }
     }
+}
+
+/// The message when too many owners led to this one.
+pub(crate) fn too_deep(stamped_for: &[String], own: &str, most: usize) -> String {
+    let way: Vec<&str> = stamped_for
+        .iter()
+        .map(String::as_str)
+        .chain([own])
+        .collect();
+    format!(
+        "nothing is stamped, because this is owner {} in a row that was stamped for the one before it, and {most} may follow \
+         the first: {}; a template stamps what it is stamped for itself: mend it, and delete the first of them",
+        way.len(),
+        way.join(" -> ")
+    )
 }
 
 /// The message when there is no ServiceAccount of this namespace and name.
@@ -142,6 +168,7 @@ pub fn report_unrealized(owner: &Owner, why: Unrealized<'_>, now: Timestamp) -> 
             None => owner.status.blueprint_ref.clone(),
         },
         conditions,
+        stamped_for: owner.stamped_for.clone(),
         ..owner.status.clone()
     };
     outcome(owner, &status, events, Vec::new(), why.retry())
@@ -184,7 +211,8 @@ fn warning(owner: &Owner, why: &Unrealized<'_>, conditions: &[Condition]) -> Opt
         | Unrealized::BlueprintNotReady(_) => return None,
         Unrealized::BlueprintUnreadable(cause) | Unrealized::NotFound(Some(cause)) => cause.clone(),
         Unrealized::Multiple(names) => format!("{}: {}", ready.message, names.join(", ")),
-        Unrealized::ServiceAccount(..)
+        Unrealized::StampedTooDeep(..)
+        | Unrealized::ServiceAccount(..)
         | Unrealized::ServiceAccountToken(..)
         | Unrealized::Unavailable(..)
         | Unrealized::ClientBuilder(..) => ready.message.clone(),

@@ -45,11 +45,17 @@ impl RunnableController {
     }
 
     fn dereference(&self, key: &OwnerKey) -> Option<Runnable> {
-        let key = ObjectKey::new(&key.namespace, &key.name);
-        let entry = self.shell.owners.get(&key)?;
+        let entry = self
+            .shell
+            .owners
+            .get(&ObjectKey::new(&key.namespace, &key.name))?;
         match Runnable::parse(Arc::new(entry.object())) {
             // Its runs go with it; starting more would fight the garbage collector.
-            Ok(runnable) => (!runnable.is_terminating()).then_some(runnable),
+            Ok(runnable) if runnable.is_terminating() => None,
+            Ok(mut runnable) => {
+                runnable.stamped_for = self.shell.stamped_for(key);
+                Some(runnable)
+            }
             Err(error) => {
                 warn!(error = %chain(&error), "this object cannot be read and is left alone; correct or delete it");
                 None
@@ -63,6 +69,10 @@ impl RunnableController {
         let (namespace, name) = runnable.service_account();
         let not_run =
             |why, awaited| Realized::unrealized(report_not_run(runnable, why, now), awaited);
+        let most = self.shell.limits.stamping_depth();
+        if runnable.stamped_for.len() > most {
+            return Some(not_run(NotRun::StampedTooDeep(most), Vec::new()));
+        }
         let account = match self.shell.account(&key, namespace, name) {
             Ok(account) => account,
             Err(awaited) => {
@@ -118,6 +128,7 @@ impl RunnableController {
             name: &runnable.name,
             uid: &runnable.uid,
             generation: runnable.generation,
+            stamped_for: &runnable.stamped_for,
             account: account.clone(),
             is_live_owner: &is_live_owner,
             wanted_by_step: &|_: &str, _: &Value| true,

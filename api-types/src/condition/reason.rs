@@ -114,6 +114,8 @@ pub enum Reason {
     WatchForbidden,
     /// The API server, or what stands behind it, has not carried out a request for half a minute.
     ApiServerUnavailable,
+    /// Too many owners in a row were stamped for one another.
+    StampedTooDeep,
     /// A validation of the deployed revision has not ended; for a step that is held: it waits for that.
     ValidationRunning,
     /// A validation of the deployed revision failed.
@@ -192,6 +194,7 @@ impl Reason {
             Self::DeletionPending => "DeletionPending",
             Self::WatchForbidden => "WatchForbidden",
             Self::ApiServerUnavailable => "APIServerUnavailable",
+            Self::StampedTooDeep => "StampedTooDeep",
             Self::ValidationRunning => "ValidationRunning",
             Self::ValidationFailed => "ValidationFailed",
             Self::ValidationTimedOut => "ValidationTimedOut",

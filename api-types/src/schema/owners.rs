@@ -95,7 +95,15 @@ fn status(reference: &str, description: &str) -> Object {
                 resource_status(),
             ),
         )
+        .optional("stampedFor", stamped_for())
         .optional(reference, blueprint_ref)
+}
+
+pub(super) fn stamped_for() -> JSONSchemaProps {
+    list(
+        "The owners that led to this one, each stamped for the one before it, the first one first.",
+        text("Kind and name of an owner."),
+    )
 }
 
 fn environment() -> Object {

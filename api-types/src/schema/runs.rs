@@ -6,7 +6,7 @@ use super::build::{
     Object, Refine, any, any_object, integer, list, map, object, plain_text, text, time,
 };
 use super::core::{conditions, observed_generation};
-use super::owners::stamped_ref;
+use super::owners::{stamped_for, stamped_ref};
 use super::root;
 use super::templates::{health_rule, retention_policy};
 use crate::duration::DURATION_PATTERN;
@@ -66,6 +66,7 @@ pub(super) fn runnable() -> Object {
             ),
         )
         .optional("runs", list("The runs, newest first.", run()))
+        .optional("stampedFor", stamped_for())
         .optional(
             "stampedRef",
             stamped_ref("The object that was submitted last."),

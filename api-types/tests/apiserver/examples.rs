@@ -143,6 +143,7 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
             uid: Some("u".into()),
             ..StampedRef::default()
         }],
+        stamped_for: vec!["Workload/first".into()],
     };
     let status = serde_json::to_value(status).unwrap();
     let reply = server

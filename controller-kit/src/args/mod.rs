@@ -5,6 +5,7 @@
 //! line into one that clap reads. Each flag has an environment variable, too; the command line wins.
 
 mod go_style;
+mod limits;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +17,8 @@ use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser}
 use clap::{ArgAction, Args, Command, FromArgMatches as _};
 
 use go_style::go_style;
+
+pub use limits::LimitArgs;
 
 use crate::process::Program;
 use crate::telemetry::LogLevel;
@@ -43,6 +46,10 @@ pub struct CommonArgs {
     /// Work at once.
     #[command(flatten)]
     pub concurrency: ConcurrencyArgs,
+
+    /// What one owner may ask for.
+    #[command(flatten)]
+    pub limits: LimitArgs,
 
     /// Leader election.
     #[command(flatten)]

@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use realizer::lineage::{self, ParentRef};
 use realizer::{Blueprint, Family, Template, TemplateSource, TemplateState};
 use serde_json::Value;
 
@@ -23,6 +24,10 @@ pub struct OwnerEntry {
     pub run_template: Option<Box<str>>,
     /// Its generation.
     pub generation: i64,
+    /// The owner that it was stamped for, if it was.
+    pub parent: Option<Box<ParentRef>>,
+    /// The owners that led to it, as far as it says so itself.
+    pub stamped_for: Box<[String]>,
     version: u64,
     fingerprint: u64,
     body: PackedText,
@@ -41,6 +46,8 @@ impl Entry for OwnerEntry {
             generation: metadata["generation"].as_i64().unwrap_or(0),
             version: version_of(&object),
             fingerprint: fingerprint(&object),
+            parent: ParentRef::of(&object).map(Box::new),
+            stamped_for: lineage::stamped_for(&object).into(),
             labels,
             run_template: object["spec"]["runTemplateRef"]["name"]
                 .as_str()

@@ -75,7 +75,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
             .owners
             .get(&ObjectKey::new(&key.namespace, &key.name))?;
         let object = Arc::new(entry.object());
-        let owner = match Owner::parse(F::FAMILY, object) {
+        let mut owner = match Owner::parse(F::FAMILY, object) {
             Ok(owner) => owner,
             Err(error) => {
                 warn!(error = %crate::cluster::chain(&error), "this object cannot be read and is left alone; correct or delete it");
@@ -86,6 +86,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
             // Its objects go with it; writing more would fight the garbage collector.
             return None;
         }
+        owner.stamped_for = self.shell.stamped_for(key);
         let mut blueprints: Vec<Arc<Blueprint>> = self
             .blueprints
             .all()
@@ -124,6 +125,10 @@ impl<F: BlueprintFamily> OwnerController<F> {
         if !blueprint.is_ready() {
             return unrealized(Unrealized::BlueprintNotReady(&blueprint), Vec::new());
         }
+        let most = self.shell.limits.stamping_depth();
+        if owner.stamped_for.len() > most {
+            return unrealized(Unrealized::StampedTooDeep(&blueprint, most), Vec::new());
+        }
         let (namespace, name) = blueprint.service_account(owner);
         let key = ObjectKey::of_owner(&owner.namespace, &owner.name);
         match self.shell.account(&key, &namespace, &name) {
@@ -158,6 +163,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
             name: &owner.name,
             uid: &owner.uid,
             generation: owner.generation,
+            stamped_for: &owner.stamped_for,
             account: validated.account.clone(),
             is_live_owner: &is_live_owner,
             wanted_by_step: &wanted_by_step,

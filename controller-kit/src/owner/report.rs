@@ -412,6 +412,7 @@ mod tests {
             ytt: Path::new("ytt"),
             ytt_memory: MemoryLimit::new(0).unwrap(),
             status_keys: &crate::status_key::StatusKeys::none(),
+            limits: crate::args::LimitArgs::default(),
         };
         let shell = wiring::shell(settings, environment);
         let (namespace, name) = (

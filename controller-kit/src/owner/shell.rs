@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use realizer::{Family, OwnerEvent};
+use realizer::{Family, OwnerEvent, lineage};
 use tokio::time::Instant;
 
 use super::waiters::RIGHTS_SETTLE;
 use super::{AccountEntry, Awaited, OwnerEntry, Scopes, Settling, Troubles, Waiters};
+use crate::args::LimitArgs;
 use crate::cluster::Cluster;
 use crate::events::{EventRecorder, InvolvedObject};
 use crate::metrics::Metrics;
@@ -83,6 +84,8 @@ pub struct OwnerShell {
     pub scopes: Scopes,
     /// The key for digests of secret values.
     pub status_keys: StatusKeys,
+    /// What one owner may ask for.
+    pub limits: LimitArgs,
 }
 
 /// Since when an owner has a status that is not written yet.
@@ -227,6 +230,35 @@ impl OwnerShell {
     pub fn is_live_owner(&self, namespace: &str, name: &str, uid: &str) -> bool {
         let owner = self.owners.get(&ObjectKey::new(namespace, name));
         owner.is_some_and(|entry| *entry.uid == *uid)
+    }
+
+    /// The owners that led to this one, the first one first: what it says itself, or what those of our kind say whose
+    /// references lead from one to the next, whichever is longer.
+    pub fn stamped_for(&self, key: &OwnerKey) -> Vec<String> {
+        let key = ObjectKey::new(&key.namespace, &key.name);
+        let Some(mut owner) = self.owners.get(&key) else {
+            return Vec::new();
+        };
+        let mut found = owner.stamped_for.to_vec();
+        let mut nearest_first = Vec::new();
+        for _ in 0..lineage::MOST_ANCESTORS {
+            let parent = owner.parent.as_ref();
+            let Some(parent) = parent.filter(|parent| *parent.kind == *self.kind.kind) else {
+                break;
+            };
+            let above = self
+                .owners
+                .get(&ObjectKey::new(&key.namespace, &parent.name));
+            let Some(above) = above.filter(|above| above.uid == parent.uid) else {
+                break;
+            };
+            nearest_first.push(parent.named());
+            let way = above.stamped_for.iter().cloned();
+            let way = way.chain(nearest_first.iter().rev().cloned()).collect();
+            found = lineage::longer(found, lineage::bounded(way));
+            owner = above;
+        }
+        found
     }
 
     /// The service account that an owner uses. The owner waits for what becomes of it from now on.

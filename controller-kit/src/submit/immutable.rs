@@ -413,13 +413,12 @@ impl Run<'_> {
                 sequence,
             ));
         }
-        if !metadata["annotations"].is_object() {
-            metadata["annotations"] = json!({});
-        }
-        let annotations = &mut metadata["annotations"];
-        annotations[labels::RENDERED_DIGEST] = Value::from(self.submission.digest.as_str());
-        annotations[labels::SUBMISSION] = Value::from(sequence.to_string());
-        annotations[labels::OWNER_GENERATION] = Value::from(self.applicant.generation.to_string());
+        let generation = self.applicant.generation.to_string();
+        let digest = self.submission.digest.as_str();
+        placing::annotate(&mut object, labels::RENDERED_DIGEST, digest);
+        placing::annotate(&mut object, labels::SUBMISSION, sequence.to_string());
+        placing::annotate(&mut object, labels::OWNER_GENERATION, generation);
+        placing::tell_lineage(self.applicant, &mut object);
         Ok(object)
     }
 }

@@ -67,6 +67,8 @@ pub struct Applicant<'a> {
     pub uid: &'a str,
     /// Generation of the owner.
     pub generation: i64,
+    /// The owners that led to it, the first one first.
+    pub stamped_for: &'a [String],
     /// The service account whose rights are used.
     pub account: Account,
     /// Whether an owner of our kind with this namespace, name and uid exists.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api_types::{EventReason, labels};
 use http::StatusCode;
 use realizer::{Observation, Observed, Precondition, Submission, Write};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::contest::Rendering;
 use super::failure::{self, Failure, OwnerRequestError, address, contested, during};
@@ -253,7 +253,10 @@ impl Attempt<'_> {
             &self.submission.object,
             self.source.served(),
         );
-        annotate(&mut object, &self.submission.digest);
+        // For people.
+        let digest = self.submission.digest.as_str();
+        placing::annotate(&mut object, labels::RENDERED_DIGEST, digest);
+        placing::tell_lineage(self.applicant, &mut object);
         let precondition = match self.submission.precondition {
             Precondition::None => held.is_none().then_some(NOTHING_THERE),
             Precondition::Absent => Some(NOTHING_THERE),
@@ -485,13 +488,4 @@ fn key_of(applicant: &Applicant<'_>, submission: &Submission, served: &Served) -
     };
     let name = &submission.object["metadata"]["name"];
     ObjectKey::new(namespace, name.as_str().unwrap_or_default())
-}
-
-/// Says on the object what was rendered, for people.
-fn annotate(object: &mut Value, digest: &str) {
-    let metadata = &mut object["metadata"];
-    if !metadata["annotations"].is_object() {
-        metadata["annotations"] = json!({});
-    }
-    metadata["annotations"][labels::RENDERED_DIGEST] = Value::from(digest);
 }

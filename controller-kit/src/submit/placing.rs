@@ -1,6 +1,7 @@
 //! What a rendering becomes so that it can be where its kind is: in the owner's namespace, or in none.
 
 use api_types::labels;
+use realizer::lineage;
 use serde_json::{Value, json};
 
 use super::Applicant;
@@ -34,4 +35,26 @@ pub(super) fn placed(applicant: &Applicant<'_>, rendered: &Value, served: &Serve
     annotations[labels::SERVICE_ACCOUNT] =
         Value::from(format!("{}/{}", account.namespace, account.name));
     object
+}
+
+/// Tells an owner that is stamped for an owner that was stamped itself how it came to be. Not part of the rendering: an
+/// object that was made before this was told is as rendered without it.
+pub(super) fn tell_lineage(applicant: &Applicant<'_>, object: &mut Value) {
+    if applicant.stamped_for.is_empty() || !lineage::is_owner(object) {
+        return;
+    }
+    annotate(
+        object,
+        labels::STAMPED_FOR,
+        lineage::annotation(applicant.stamped_for),
+    );
+}
+
+/// Puts an annotation on an object.
+pub(super) fn annotate(object: &mut Value, key: &str, value: impl Into<Value>) {
+    let metadata = &mut object["metadata"];
+    if !metadata["annotations"].is_object() {
+        metadata["annotations"] = json!({});
+    }
+    metadata["annotations"][key] = value.into();
 }

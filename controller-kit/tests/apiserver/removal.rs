@@ -92,6 +92,7 @@ async fn remove(
         name: &"app".parse().unwrap(),
         uid: "of-app",
         generation: 1,
+        stamped_for: &[],
         account: account.clone(),
         is_live_owner: &|_, _, _| true,
         wanted_by_step: &|_, _| false,

@@ -78,6 +78,7 @@ impl<'a> RunConclusion<'a> {
             status: RunnableStatus {
                 observed_generation: Some(runnable.generation),
                 conditions: Vec::new(),
+                stamped_for: runnable.stamped_for.clone(),
                 ..runnable.status.clone()
             },
             error: None,
@@ -329,7 +330,8 @@ impl<'a> RunConclusion<'a> {
         let has_no_identity = matches!(
             self.error,
             Some(RunError::NotRun(
-                NotRun::ServiceAccount(_)
+                NotRun::StampedTooDeep(_)
+                    | NotRun::ServiceAccount(_)
                     | NotRun::ServiceAccountToken(_)
                     | NotRun::Unavailable(_)
                     | NotRun::ClientBuilder(_)

@@ -5,11 +5,13 @@ use serde_json::json;
 
 use super::{Runnable, SelectError, selection};
 use crate::error::{ErrorKind, Verdict};
-use crate::{SubmitFailureKind, go_format};
+use crate::{SubmitFailureKind, go_format, lineage};
 
 /// Why nothing was asked for a Runnable at all. Its runs and outputs stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotRun {
+    /// Too many owners in a row were stamped for one another; how many may be.
+    StampedTooDeep(usize),
     /// The ServiceAccount could not be read; the inner error, for example `ServiceAccount "sa" not found`.
     ServiceAccount(String),
     /// No token for it; the whole message, for example `fetch token: …`.
@@ -64,6 +66,9 @@ impl RunError {
     pub(super) fn verdict(&self) -> Verdict {
         use ErrorKind::{Infrastructure, NotYet, UserMustFix};
         match self {
+            Self::NotRun(NotRun::StampedTooDeep(_)) => {
+                Verdict::new(UserMustFix, Reason::StampedTooDeep)
+            }
             // Upstream sleeps after ServiceAccount errors and misses the fix; we look again slowly (spec 13).
             Self::NotRun(NotRun::ServiceAccount(_)) => {
                 Verdict::new(UserMustFix, Reason::ServiceAccountError).slowly()
@@ -158,6 +163,10 @@ fn not_run(why: &NotRun, runnable: &Runnable) -> String {
         )
     };
     match why {
+        NotRun::StampedTooDeep(most) => {
+            let own = lineage::named(super::KIND, runnable.name.as_str());
+            crate::unrealized::too_deep(&runnable.stamped_for, &own, *most)
+        }
         NotRun::ServiceAccount(cause) => {
             crate::unrealized::no_service_account(runnable.service_account(), cause)
         }

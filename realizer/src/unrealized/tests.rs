@@ -128,6 +128,17 @@ fn every_early_exit_has_its_conditions() {
             Retry::AwaitChange,
         ),
         (
+            SupplyChain,
+            Unrealized::StampedTooDeep(&chain, 0),
+            vec![
+                "SupplyChainReady True Ready",
+                "ResourcesSubmitted False StampedTooDeep nothing is stamped, because this is owner 1 in a row that was \
+                 stamped for the one before it, and 0 may follow the first: Workload/app; a template stamps what it is \
+                 stamped for itself: mend it, and delete the first of them",
+            ],
+            Retry::AwaitChange,
+        ),
+        (
             Delivery,
             Unrealized::BlueprintNotReady(&delivery),
             vec!["DeliveryReady False Unknown"],

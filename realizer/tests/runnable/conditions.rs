@@ -46,6 +46,14 @@ fn a_runnable_that_does_not_come_to_a_run_says_why() {
             Retry::Slow,
         ),
         (
+            NotRun::StampedTooDeep(0),
+            "StampedTooDeep",
+            "nothing is stamped, because this is owner 1 in a row that was stamped for the one before it, and 0 may follow \
+             the first: Runnable/app; a template stamps what it is stamped for itself: mend it, and delete the first of them"
+                .to_owned(),
+            Retry::AwaitChange,
+        ),
+        (
             NotRun::ServiceAccountToken("fetch token: no".to_owned()),
             "ServiceAccountTokenError",
             "fetch token: no".to_owned(),

@@ -7,6 +7,7 @@
 mod changes;
 mod completion;
 mod forged;
+mod recursion;
 mod runs;
 mod selected;
 mod stage;

@@ -23,6 +23,7 @@ mod orphans;
 mod overload;
 mod ownership;
 mod pruned;
+mod recursion;
 mod rights;
 mod robustness;
 mod secrets;
