@@ -11,7 +11,9 @@
 mod blueprint;
 mod field;
 mod hints;
+mod loops;
 mod option;
+mod steps;
 mod tags;
 mod template;
 mod violation;

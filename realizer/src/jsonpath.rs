@@ -13,6 +13,7 @@
 //! assert!(path.evaluate(&serde_json::json!({"status": {"conditions": []}})).unwrap_err().is_absent());
 //! ```
 
+mod budget;
 mod compare;
 mod error;
 mod escapes;

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::field::{self, Owner};
 use super::option::{check_reference, is_given};
+use super::steps::Steps;
 use super::{PathCheck, Violation};
 use crate::blueprint::{BlueprintResource, BlueprintSpec, InputReference};
 use crate::params::BlueprintParam;
@@ -35,9 +36,10 @@ pub(super) fn supply_chain(
             TemplateKind::Plain | TemplateKind::Deployment | TemplateKind::Validation => None,
         },
     )?;
+    let steps = Steps::of(&spec.resources);
     spec.resources
         .iter()
-        .try_for_each(|resource| check_inputs(resource, &spec.resources))
+        .try_for_each(|resource| check_inputs(resource, &steps))
 }
 
 pub(super) fn delivery(
@@ -184,7 +186,7 @@ fn check_pass_through<'a>(
     Ok(())
 }
 
-fn check_inputs(resource: &BlueprintResource, all: &[BlueprintResource]) -> Result<(), Violation> {
+fn check_inputs(resource: &BlueprintResource, steps: &Steps<'_>) -> Result<(), Violation> {
     let lists = [
         ("sources", &resource.sources, TemplateKind::Source),
         ("images", &resource.images, TemplateKind::Image),
@@ -192,7 +194,7 @@ fn check_inputs(resource: &BlueprintResource, all: &[BlueprintResource]) -> Resu
     ];
     for (list, inputs, kind) in lists {
         for input in inputs {
-            let provider = all.iter().find(|provider| provider.name == input.resource);
+            let provider = steps.named(&input.resource);
             let (resource, input) = (resource.name.clone(), input.clone());
             match provider {
                 None => {

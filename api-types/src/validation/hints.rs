@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::{PathCheck, Violation};
+use super::steps::Steps;
+use super::{PathCheck, Violation, loops};
 use crate::blueprint::{BlueprintResource, BlueprintSpec, InputReference};
 use crate::runnable::ClusterRunTemplateSpec;
 use crate::templates::{
@@ -14,7 +15,7 @@ pub(super) fn supply_chain(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Vec<S
     let mut warnings = broken_keys(spec, paths);
     warnings.extend(lent_everywhere(spec));
     warnings.extend(repeated_inputs(spec));
-    warnings.extend(loops(spec));
+    warnings.extend(loops::warnings(&spec.resources));
     warnings
 }
 
@@ -23,7 +24,7 @@ pub(super) fn delivery(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Vec<Strin
     warnings.extend(lent_everywhere(spec));
     warnings.extend(unusable_inputs(spec));
     warnings.extend(repeated_inputs(spec));
-    warnings.extend(loops(spec));
+    warnings.extend(loops::warnings(&spec.resources));
     warnings
 }
 
@@ -80,13 +81,14 @@ fn lists(resource: &BlueprintResource) -> [(&'static str, Vec<InputReference>); 
 
 /// Deliveries were never checked for inputs that nobody provides (spec 7.2); refusing them now would break users.
 fn unusable_inputs(spec: &BlueprintSpec) -> Vec<String> {
+    let steps = Steps::of(&spec.resources);
     let mut warnings = Vec::new();
     for resource in &spec.resources {
         for (list, inputs) in lists(resource) {
             warnings.extend(
                 inputs
                     .into_iter()
-                    .filter_map(|input| unusable(spec, resource, list, input)),
+                    .filter_map(|input| unusable(&steps, resource, list, input)),
             );
         }
     }
@@ -94,15 +96,12 @@ fn unusable_inputs(spec: &BlueprintSpec) -> Vec<String> {
 }
 
 fn unusable(
-    spec: &BlueprintSpec,
+    steps: &Steps<'_>,
     resource: &BlueprintResource,
     list: &'static str,
     input: InputReference,
 ) -> Option<String> {
-    let provider = spec
-        .resources
-        .iter()
-        .find(|provider| provider.name == input.resource);
+    let provider = steps.named(&input.resource);
     let kind = provider.and_then(|provider| provider.template_ref.template_kind());
     let resource = resource.name.clone();
     let violation = match (provider, kind, list) {
@@ -148,70 +147,6 @@ fn repeated_inputs(spec: &BlueprintSpec) -> Vec<String> {
         }
     }
     warnings
-}
-
-/// Steps that wait for themselves, directly or through others: their inputs are never there.
-fn loops(spec: &BlueprintSpec) -> Vec<String> {
-    let mut warnings = Vec::new();
-    let mut reported: BTreeSet<usize> = BTreeSet::new();
-    for index in 0..spec.resources.len() {
-        if reported.contains(&index) {
-            continue;
-        }
-        let Some(steps) = way_back(spec, index) else {
-            continue;
-        };
-        let names: Vec<&str> = steps
-            .iter()
-            .map(|&step| spec.resources[step].name.as_str())
-            .collect();
-        reported.extend(&steps);
-        warnings.push(match names[..] {
-            [name] => {
-                format!("resource [{name}] takes its own output as input: the input is never there")
-            }
-            _ => format!(
-                "resources [{}] wait for each other: their inputs are never there",
-                names.join(", ")
-            ),
-        });
-    }
-    warnings
-}
-
-/// The shortest way from a step along its inputs back to itself, beginning with the step.
-fn way_back(spec: &BlueprintSpec, start: usize) -> Option<Vec<usize>> {
-    let mut ways = vec![vec![start]];
-    let mut seen = BTreeSet::new();
-    while !ways.is_empty() {
-        let mut longer = Vec::new();
-        for way in ways {
-            let last = *way.last()?;
-            for provider in providers(spec, last) {
-                if provider == start {
-                    return Some(way);
-                }
-                if seen.insert(provider) {
-                    longer.push(way.iter().copied().chain([provider]).collect());
-                }
-            }
-        }
-        ways = longer;
-    }
-    None
-}
-
-fn providers(spec: &BlueprintSpec, step: usize) -> Vec<usize> {
-    let inputs = lists(&spec.resources[step])
-        .into_iter()
-        .flat_map(|(_, inputs)| inputs);
-    inputs
-        .filter_map(|input| {
-            spec.resources
-                .iter()
-                .position(|resource| resource.name == input.resource)
-        })
-        .collect()
 }
 
 /// Warnings about a template; `own_paths` are those its kind adds, each with the name of its field.

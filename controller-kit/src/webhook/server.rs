@@ -46,6 +46,8 @@ const LIMITS: Limits = Limits {
     // With the withdrawal, less than what the process waits for its tasks.
     drain: Duration::from_secs(2),
 };
+/// Objects that are judged at a time. A large one takes a while, which must not be the time of a thread that all else runs on.
+pub(super) const JUDGES: usize = 4;
 
 /// Serves the webhook on all interfaces until the tasks are cancelled, and for a moment after; returns its address.
 ///
@@ -96,18 +98,21 @@ pub(super) fn router(
     validator: &Arc<dyn Validate>,
     metrics: &Arc<Metrics>,
 ) -> Router {
+    let judges = Arc::new(Semaphore::new(JUDGES));
     let mut router = Router::new();
     let room = Arc::new(Semaphore::new(BODIES_LIMIT));
     for route in routes {
         let (validator, metrics, kind) = (validator.clone(), metrics.clone(), route.kind);
-        let room = room.clone();
+        let (room, judges) = (room.clone(), judges.clone());
         let answer = async move |body: Body| {
             let read = tokio::time::timeout(BODY_PATIENCE, read(body, &room)).await;
             let read = read.unwrap_or(Err((
                 StatusCode::REQUEST_TIMEOUT,
                 "the body did not arrive in time",
             )));
-            review(kind, &read, &*validator, &metrics)
+            let (validator, metrics) = (validator.clone(), metrics.clone());
+            let judge = move || review(kind, &read, &*validator, &metrics);
+            aside(&judges, judge).await
         };
         router = router.route(route.path, post(answer));
     }
@@ -150,6 +155,16 @@ async fn read(
         received.bytes.extend_from_slice(&part);
     }
     Ok(received)
+}
+
+/// Does the work on a thread of its own, as soon as there is one for it.
+async fn aside(judges: &Semaphore, work: impl FnOnce() -> Response + Send + 'static) -> Response {
+    // Neither fails before the process ends.
+    let turn = judges.acquire().await;
+    match tokio::task::spawn_blocking(work).await {
+        Ok(response) if turn.is_ok() => response,
+        Ok(_) | Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response(),
+    }
 }
 
 fn review(

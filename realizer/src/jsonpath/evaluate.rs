@@ -12,7 +12,12 @@ use crate::go_format;
 type Values<'v> = Vec<Cow<'v, Value>>;
 
 /// `..*..*..*` multiplies what it finds. Paths that real objects have find a few values.
-const MOST_VALUES: usize = 100_000;
+pub(super) const MOST_VALUES: usize = 100_000;
+
+/// What is said of a path that comes by more.
+pub(super) fn too_many() -> String {
+    format!("more than {MOST_VALUES} values on the way")
+}
 
 /// An error, and whether there were values when it happened: an existence filter counts those as existing.
 struct Stop {
@@ -77,9 +82,8 @@ impl Evaluation {
     /// Every value found costs: together they bound the work of an evaluation, and its memory.
     fn spend(&self, values: usize) -> Result<(), Stop> {
         let left = self.values_left.get().checked_sub(values);
-        self.values_left.set(left.ok_or_else(|| {
-            Stop::with_values(format!("more than {MOST_VALUES} values on the way"))
-        })?);
+        self.values_left
+            .set(left.ok_or_else(|| Stop::with_values(too_many()))?);
         Ok(())
     }
 

@@ -7,6 +7,7 @@ use jsonpath_rust::parser::parse_json_path;
 use jsonpath_rust::query::js_path_process;
 use serde_json::Value;
 
+use super::budget;
 use super::root::{Root, copied};
 
 /// The library's parser tries several readings of every nested function call, so its time grows with the power of the
@@ -19,6 +20,8 @@ pub(super) struct Standard {
     query: JpQuery,
     /// The query behind the leading name, if nothing in it looks at the root again.
     behind_name: Option<(String, JpQuery)>,
+    /// Whether something in it looks at the root again.
+    looks_back: bool,
 }
 
 /// Whether an expression is meant as RFC 9535. In the old dialect such a path finds nothing.
@@ -39,11 +42,15 @@ impl Standard {
             }
             _ => None,
         };
-        Ok(Self { query, behind_name })
+        Ok(Self {
+            query,
+            behind_name,
+            looks_back,
+        })
     }
 
     pub(super) fn find<'v>(&self, data: &'v Value) -> Result<Vec<Cow<'v, Value>>, String> {
-        find(&self.query, data)
+        self.run(&self.query, data)
     }
 
     pub(super) fn find_in_root<'v>(
@@ -53,13 +60,25 @@ impl Standard {
         if let Some((name, rest)) = &self.behind_name {
             return root
                 .get(name)
-                .map_or_else(|| Ok(Vec::new()), |entry| find(rest, entry));
+                .map_or_else(|| Ok(Vec::new()), |entry| self.run(rest, entry));
         }
-        let found = find(&self.query, &copied(root))?
+        let found = self
+            .run(&self.query, &copied(root))?
             .into_iter()
             .map(|value| Cow::Owned(value.into_owned()))
             .collect();
         Ok(found)
+    }
+
+    fn run<'v>(&self, query: &JpQuery, data: &'v Value) -> Result<Vec<Cow<'v, Value>>, String> {
+        if !budget::is_plain(query) {
+            budget::check(query, self.looks_back, data)?;
+        }
+        let found = js_path_process(query, data).map_err(|error| error.to_string())?;
+        Ok(found
+            .into_iter()
+            .map(|found| Cow::Borrowed(found.val()))
+            .collect())
     }
 
     pub(super) fn static_prefix(&self) -> Vec<String> {
@@ -74,14 +93,6 @@ impl Standard {
         });
         names.collect()
     }
-}
-
-fn find<'v>(query: &JpQuery, data: &'v Value) -> Result<Vec<Cow<'v, Value>>, String> {
-    let found = js_path_process(query, data).map_err(|error| error.to_string())?;
-    Ok(found
-        .into_iter()
-        .map(|found| Cow::Borrowed(found.val()))
-        .collect())
 }
 
 /// The library draws a picture of several lines. Conditions read badly with it, and the API server drops an admission

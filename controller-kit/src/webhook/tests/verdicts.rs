@@ -1,6 +1,9 @@
 //! What is served says what the rules say, from the bytes of the question to those of the answer.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -10,8 +13,8 @@ use test_support::admission_corpus::{Case, cases};
 use tower::ServiceExt as _;
 
 use super::super::admission::Rules;
-use super::super::server::router;
-use super::super::{ROUTES, Validate};
+use super::super::server::{JUDGES, router};
+use super::super::{Operation, ROUTES, Validate, Verdict};
 use crate::metrics::Metrics;
 
 /// The question of the API server, as it sends it for an object of the corpus.
@@ -50,4 +53,60 @@ async fn every_case_of_the_corpus_gets_its_verdict() {
             assert_eq!(answer["response"], expected(&case), "{case:?}");
         }
     }
+}
+
+/// More than are judged at a time.
+const ASKED: usize = 3 * JUDGES;
+
+/// Takes its time with each object until it is told to go on.
+struct Slow {
+    going: AtomicUsize,
+    most: AtomicUsize,
+    go: Mutex<Receiver<()>>,
+}
+
+impl Validate for Slow {
+    fn validate(&self, _: &str, _: &Value, _: Operation) -> Verdict {
+        let going = self.going.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most.fetch_max(going, Ordering::SeqCst);
+        // Whoever holds up the thread that the test runs on waits for the test in vain.
+        let told = self
+            .go
+            .lock()
+            .unwrap()
+            .recv_timeout(Duration::from_secs(20));
+        self.going.fetch_sub(1, Ordering::SeqCst);
+        told.unwrap();
+        Verdict::default()
+    }
+}
+
+#[tokio::test]
+async fn a_large_object_holds_up_nothing_but_its_own_answer() {
+    let (tell, go) = channel();
+    let slow = Arc::new(Slow {
+        going: AtomicUsize::new(0),
+        most: AtomicUsize::new(0),
+        go: Mutex::new(go),
+    });
+    let rules: Arc<dyn Validate> = slow.clone();
+    let router = router(&ROUTES, &rules, &Arc::new(Metrics::new()));
+    let case = cases().into_iter().next().unwrap();
+    let answers = (0..ASKED).map(|_| router.clone().oneshot(question(&case, "CREATE")));
+    let answers = futures::future::join_all(answers);
+    let meanwhile = async {
+        // This runs while the first ones are being judged.
+        test_support::eventually("objects are judged", Duration::from_secs(10), async || {
+            (slow.going.load(Ordering::SeqCst) > 0).then_some(())
+        })
+        .await;
+        for _ in 0..ASKED {
+            tell.send(()).unwrap();
+        }
+    };
+    let (answers, ()) = tokio::join!(answers, meanwhile);
+    for answer in answers {
+        assert_eq!(answer.unwrap().status(), StatusCode::OK);
+    }
+    assert!(slow.most.load(Ordering::SeqCst) <= JUDGES);
 }
