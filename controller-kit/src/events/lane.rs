@@ -3,7 +3,7 @@
 //! Ten thousand owners that settle in one namespace make more events than are sent in an hour. In one
 //! line with them, the Warning of an owner next door would come too late, or find no place.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -52,9 +52,13 @@ impl<T> Turns<T> {
         Some(evicted)
     }
 
-    /// The oldest of the namespace whose turn it is.
-    pub(super) fn pop(&mut self) -> Option<T> {
-        let namespace = self.order.pop_front()?;
+    /// The oldest of the namespace whose turn it is, of those that are not `busy`.
+    pub(super) fn pop_beside(&mut self, busy: &BTreeSet<String>) -> Option<T> {
+        let next = self
+            .order
+            .iter()
+            .position(|namespace| !busy.contains(&**namespace))?;
+        let namespace = self.order.remove(next)?;
         let waiting = self.waiting.get_mut(&namespace)?;
         let item = waiting.pop_front();
         if waiting.is_empty() {
@@ -64,6 +68,11 @@ impl<T> Turns<T> {
         }
         self.len -= usize::from(item.is_some());
         item
+    }
+
+    /// The oldest of the namespace whose turn it is.
+    pub(super) fn pop(&mut self) -> Option<T> {
+        self.pop_beside(&BTreeSet::new())
     }
 
     pub(super) fn len(&self) -> usize {
@@ -129,10 +138,14 @@ impl Lane {
         left_out
     }
 
-    /// Waits for the next one. For one receiver only.
-    pub(super) async fn next(&self) -> Happening {
+    /// Waits for the next one of a namespace that is not `busy`. For one receiver only.
+    pub(super) async fn next(&self, busy: &BTreeSet<String>) -> Happening {
         loop {
-            if let Some(happening) = self.lock().as_mut().and_then(Turns::pop) {
+            let next = self
+                .lock()
+                .as_mut()
+                .and_then(|turns| turns.pop_beside(busy));
+            if let Some(happening) = next {
                 return happening;
             }
             self.arrived.notified().await;
@@ -195,6 +208,18 @@ mod tests {
         assert_eq!(turns.push("c", "c1"), Some("b3"));
         assert_eq!(turns.push("c", "c2"), Some("c2"), "both have two then");
         assert_eq!(all(&mut turns), ["a1", "b1", "c1", "b2"]);
+    }
+
+    #[test]
+    fn a_namespace_that_is_busy_is_passed_over_and_keeps_its_turn() {
+        let mut turns = Turns::new(9, 9);
+        for item in ["a1", "a2", "b1", "c1"] {
+            assert_eq!(turns.push(&item[..1], item), None);
+        }
+        let busy = |names: &[&str]| names.iter().map(ToString::to_string).collect();
+        assert_eq!(turns.pop_beside(&busy(&["a"])), Some("b1"));
+        assert_eq!(turns.pop_beside(&busy(&["a", "c"])), None);
+        assert_eq!(all(&mut turns), ["a1", "c1", "a2"]);
     }
 
     const NAMESPACES: [&str; 5] = ["a", "b", "c", "d", "e"];

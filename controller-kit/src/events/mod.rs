@@ -1,7 +1,7 @@
 //! Events for `kubectl describe`: best effort, bounded, never in the way.
 //!
 //! ```text
-//! record() ─▶ bounded lane ─▶ series (count up, rate limit; pure) ─▶ pace ─▶ POST or PATCH, one at a time
+//! record() ─▶ bounded lane ─▶ series (count up, rate limit; pure) ─▶ pace ─▶ POST or PATCH, one at a time for a namespace
 //!   never waits, drops when full; namespaces take turns
 //! ```
 //!
@@ -72,8 +72,10 @@ pub(crate) struct Happening {
 /// How much is sent.
 #[derive(Debug, Clone)]
 pub struct EventSettings {
-    /// Requests under way at once.
+    /// Those that send; each has a queue of its own.
     pub writers: usize,
+    /// Requests of a writer under way at once, each for another namespace.
+    pub namespaces_at_once: usize,
     /// Events waiting per writer; further ones are dropped, or take the place of one of a namespace that has more.
     pub queue: usize,
     /// Events of one namespace waiting per writer; further ones are dropped.
@@ -98,6 +100,7 @@ impl Default for EventSettings {
     fn default() -> Self {
         Self {
             writers: 1,
+            namespaces_at_once: 4,
             queue: 8192,
             queue_per_namespace: 4096,
             window: Duration::from_mins(10),

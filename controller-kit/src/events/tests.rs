@@ -377,6 +377,71 @@ async fn a_guest_s_warning_does_not_wait_for_a_crowd_whose_queue_is_full() {
     assert_eq!(event["type"], "Warning");
 }
 
+/// Answers the events of `guests` at once and those of any other namespace as if the server was overloaded, or not at all.
+/// Returns when the first event of a guest arrived.
+async fn first_guest(scene: &mut Scene, hangs: bool) -> tokio::time::Instant {
+    let mut hanging = Vec::new();
+    loop {
+        let (request, send) = scene.server.next_request().await.unwrap();
+        if request.uri().path().contains("/guests/") {
+            return tokio::time::Instant::now();
+        }
+        if hangs {
+            hanging.push(send);
+            continue;
+        }
+        let status = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 503, "message": "no", "reason": "x"});
+        let response = Response::builder().status(StatusCode::SERVICE_UNAVAILABLE);
+        send.send_response(
+            response
+                .body(Body::from(status.to_string().into_bytes()))
+                .unwrap(),
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backlog_that_fails_or_hangs_delays_no_warning_of_another_namespace() {
+    for hangs in [false, true] {
+        let mut scene = scene(&one_writer());
+        for number in 0..4000 {
+            scene.record(&format!("app{number}"), "m");
+        }
+        // The backlog is being sent when the guest comes, and has failed for a while.
+        let (backlog, send) = scene.server.next_request().await.unwrap();
+        assert!(backlog.uri().path().contains("/dev/"));
+        if !hangs {
+            drop(send);
+        }
+        tokio::time::advance(Duration::from_millis(500)).await;
+        let since = tokio::time::Instant::now();
+        let guest = InvolvedObject {
+            namespace: "guests".to_owned(),
+            ..involved("guest")
+        };
+        scene.recorder.record(guest, true, "ResourceFailed", "m");
+        let arrived = first_guest(&mut scene, hangs).await;
+        let took = arrived - since;
+        assert!(
+            took < Duration::from_secs(2),
+            "hangs: {hangs}, took {took:?}"
+        );
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_events_of_a_namespace_are_sent_one_at_a_time() {
+    let mut scene = scene(&one_writer());
+    for number in 0..3 {
+        scene.record(&format!("app{number}"), "m");
+    }
+    let (_, first) = scene.server.next_request().await.unwrap();
+    let second = tokio::time::timeout(Duration::from_secs(5), scene.server.next_request());
+    assert!(second.await.is_err(), "the first one is not answered");
+    drop(first);
+    scene.stop().await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_overloaded_server_is_asked_again_later_and_a_refusal_is_final() {
     let mut scene = scene(&one_writer());

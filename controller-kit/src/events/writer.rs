@@ -1,13 +1,15 @@
-//! Sends events: one request at a time while the process works, several at once when it ends.
+//! Sends events: one request at a time for each namespace while the process works, several at once when it ends.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use futures::FutureExt as _;
 use futures::future::join_all;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
@@ -33,12 +35,23 @@ pub(super) struct Writer {
     metrics: Arc<Metrics>,
     flush: Duration,
     flush_at_once: usize,
+    namespaces_at_once: usize,
 }
 
-/// The event that was being sent when the process began to end, and whose it is.
+/// An event that is being sent, and whose it is. At its end it says of which namespace.
 struct UnderWay<'w> {
     owner: String,
+    namespace: String,
     sending: Pin<Box<dyn Future<Output = ()> + Send + 'w>>,
+}
+
+impl Future for UnderWay<'_> {
+    type Output = String;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<String> {
+        ready!(self.sending.as_mut().poll(context));
+        Poll::Ready(std::mem::take(&mut self.namespace))
+    }
 }
 
 impl Writer {
@@ -56,6 +69,7 @@ impl Writer {
             metrics,
             flush: settings.flush,
             flush_at_once: settings.flush_at_once.max(1),
+            namespaces_at_once: settings.namespaces_at_once.max(1),
         }
     }
 
@@ -63,7 +77,7 @@ impl Writer {
     pub(super) async fn run(self, lane: Arc<Lane>, ending: CancellationToken) {
         let under_way = self.work(&lane, &ending).await;
         let waiting = lane.close();
-        let unsent = AtomicUsize::new(waiting.len() + usize::from(under_way.is_some()));
+        let unsent = AtomicUsize::new(waiting.len() + under_way.len());
         let all = join_all(self.couriers(waiting, under_way, &unsent));
         if tokio::time::timeout(self.flush, all).await.is_ok() {
             return;
@@ -78,21 +92,31 @@ impl Writer {
         );
     }
 
-    /// Sends one after the other. Returns the one that is not sent yet when `ending` comes.
-    async fn work<'w>(&'w self, lane: &Lane, ending: &CancellationToken) -> Option<UnderWay<'w>> {
+    /// Sends the events of each namespace one after the other, and those of several at once: one whose events fail, or hang,
+    /// keeps no other one waiting. Returns those that are not sent yet when `ending` comes.
+    async fn work<'w>(&'w self, lane: &Lane, ending: &CancellationToken) -> Vec<UnderWay<'w>> {
+        let mut under_way: FuturesUnordered<UnderWay<'w>> = FuturesUnordered::new();
+        let mut busy = BTreeSet::new();
         loop {
-            let happening = tokio::select! {
-                biased;
-                () = ending.cancelled() => return None,
-                happening = lane.next() => happening,
-            };
-            let owner = happening.involved.uid.clone();
-            let mut sending = async move { self.deliver(&happening, true).await }.boxed();
             tokio::select! {
                 biased;
-                () = &mut sending => {}
-                () = ending.cancelled() => return Some(UnderWay { owner, sending }),
+                () = ending.cancelled() => return under_way.into_iter().collect(),
+                Some(namespace) = under_way.next() => {
+                    busy.remove(&namespace);
+                }
+                happening = lane.next(&busy), if busy.len() < self.namespaces_at_once => {
+                    busy.insert(happening.involved.namespace.clone());
+                    under_way.push(self.send_off(happening));
+                }
             }
+        }
+    }
+
+    fn send_off(&self, happening: Happening) -> UnderWay<'_> {
+        UnderWay {
+            owner: happening.involved.uid.clone(),
+            namespace: happening.involved.namespace.clone(),
+            sending: async move { self.deliver(&happening, true).await }.boxed(),
         }
     }
 
@@ -100,15 +124,16 @@ impl Writer {
     fn couriers<'w>(
         &'w self,
         waiting: Vec<Happening>,
-        under_way: Option<UnderWay<'w>>,
+        under_way: Vec<UnderWay<'w>>,
         unsent: &'w AtomicUsize,
     ) -> impl Iterator<Item = impl Future<Output = ()> + Send + 'w> + 'w {
-        let mut couriers: Vec<(Option<UnderWay<'w>>, Vec<Happening>)> = Vec::new();
+        let mut couriers: Vec<(Vec<UnderWay<'w>>, Vec<Happening>)> = Vec::new();
         couriers.resize_with(self.flush_at_once, Default::default);
         let mut of_owner: HashMap<String, usize> = HashMap::new();
-        if let Some(under_way) = under_way {
-            of_owner.insert(under_way.owner.clone(), 0);
-            couriers[0].0 = Some(under_way);
+        for sending in under_way {
+            let next = of_owner.len() % couriers.len();
+            of_owner.insert(sending.owner.clone(), next);
+            couriers[next].0.push(sending);
         }
         for happening in waiting {
             let next = of_owner.len() % couriers.len();
@@ -118,8 +143,8 @@ impl Writer {
             couriers[index].1.push(happening);
         }
         couriers.into_iter().map(move |(first, rest)| async move {
-            if let Some(first) = first {
-                first.sending.await;
+            for sending in first {
+                sending.await;
                 unsent.fetch_sub(1, Ordering::Relaxed);
             }
             for happening in rest {
