@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::client::Body;
 use kube::core::Status;
 use serde_json::Value;
@@ -26,6 +26,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 /// The longest rest that is taken because an answer asks for it: it may come from an admission webhook, and what it asks for
 /// must not stop an owner for a day.
 pub(crate) const MOST_REST: Duration = Duration::from_mins(1);
+/// What is read of an answer. The largest that is asked for is a list of the objects of one family, each 1.5 MiB at the most.
+const LONGEST_ANSWER: usize = 32 << 20;
 
 /// Why a request did not succeed.
 #[derive(Debug, Error)]
@@ -247,18 +249,25 @@ async fn receive(client: &kube::Client, request: Request<Body>) -> Result<Answer
         .map_err(|error| RequestError::Transport(chain(&error)))?;
     let code = response.status();
     let retry_after = response.headers().get(header::RETRY_AFTER).cloned();
-    let bytes = response
-        .into_body()
-        .collect()
-        .await
-        .map_err(|error| RequestError::Transport(error.to_string()))?
-        .to_bytes();
+    let bytes = read(response.into_body(), LONGEST_ANSWER).await?;
     if code.is_success() {
         let body = serde_json::from_slice(&bytes)
             .map_err(|error| RequestError::Transport(error.to_string()))?;
         return Ok(Answer { code, body });
     }
     Err(refusal(code, retry_after.as_ref(), &bytes))
+}
+
+/// All of a body, unless it is too long: that would be held in memory.
+async fn read(body: Body, longest: usize) -> Result<Bytes, RequestError> {
+    match Limited::new(body, longest).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(RequestError::Transport(format!(
+            "the answer is longer than {} MiB",
+            longest >> 20
+        ))),
+        Err(error) => Err(RequestError::Transport(error.to_string())),
+    }
 }
 
 fn refusal(
@@ -429,6 +438,17 @@ mod tests {
         assert_eq!(asked(Some("86400"), plain), Some(MOST_REST));
         let status = r#"{"kind": "Status", "message": "x", "code": 429, "details": {"retryAfterSeconds": 3}}"#;
         assert_eq!(asked(None, status), Some(Duration::from_secs(3)));
+    }
+
+    #[tokio::test]
+    async fn no_more_than_the_limit_is_read_of_an_answer() {
+        let body = |length: usize| Body::from(vec![b' '; length]);
+        assert_eq!(read(body(1 << 20), 1 << 20).await.unwrap().len(), 1 << 20);
+        let error = read(body((1 << 20) + 1), 1 << 20).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "request failed: the answer is longer than 1 MiB"
+        );
     }
 
     #[test]

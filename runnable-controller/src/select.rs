@@ -1,5 +1,6 @@
 //! The object that a Runnable selects, read with its own rights (spec 5.3).
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use controller_kit::mapper::{Kind, MapError, Served};
@@ -13,6 +14,9 @@ use serde_json::Value;
 
 use crate::controller::RunnableController;
 use crate::selections::{Matches, Read, Said, Selection};
+
+/// Two are enough to know that there is not one, and any number of them may be large.
+const ENOUGH: usize = 2;
 
 /// What selecting came to, and what the Runnable waits for besides.
 pub(crate) struct Look {
@@ -109,9 +113,11 @@ impl RunnableController {
         }
         let namespace = &runnable.namespace;
         let submitter = &self.shell.submitter;
-        let listed = submitter.select(account, served, namespace, &selection.labels);
+        let listed = submitter.select(account, served, namespace, &selection.labels, ENOUGH);
         let object = match listed.await? {
-            Ok(objects) => select_one(objects),
+            Ok(objects) => {
+                select_one(objects).map(|object| self.selections.share(&selection, object))
+            }
             Err(failure) => {
                 let awaited = match failure.kind {
                     SubmitFailureKind::Forbidden => Awaited::Rights(namespace.clone()),
@@ -141,7 +147,7 @@ impl RunnableController {
         selection: Selection,
         account: &Account,
         matches: Matches,
-        object: Result<Value, SelectError>,
+        object: Result<Arc<Value>, SelectError>,
     ) {
         let read = Read {
             selection,

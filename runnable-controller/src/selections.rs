@@ -1,10 +1,10 @@
 //! Watches of selected objects: metadata only, of the labels and namespace that a Runnable selects by, and no more than
-//! [`MOST_WATCHES`]. Whoever is beyond looks slowly.
+//! [`MOST_WATCHES`]. Whoever is beyond looks slowly; that is whoever's namespace has most of them.
 //!
 //! They only wake, and tell that nothing has changed: what a template sees is read with the Runnable's own rights.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use controller_kit::cluster::Cluster;
@@ -73,16 +73,28 @@ pub(crate) struct Read {
     pub(crate) selection: Selection,
     pub(crate) account: String,
     pub(crate) matches: Matches,
-    pub(crate) object: Result<Value, SelectError>,
+    pub(crate) object: Result<Arc<Value>, SelectError>,
 }
+
+/// Of a selected object: its kind, its uid and its version.
+type Identity = (Kind, Box<str>, u64);
 
 struct Watch {
     matches: Arc<Reflector<Match>>,
     users: Arc<Mutex<BTreeSet<ObjectKey>>>,
     refusals: Arc<Refusals>,
-    /// When it was started, and how often rights had changed until then.
-    since: (Instant, u64),
+    begun: Begun,
     cancel: CancellationToken,
+}
+
+/// How a watch came to be.
+struct Begun {
+    /// The namespace whose Runnable it was started for, to whose share it counts.
+    namespace: Arc<str>,
+    /// Its number among all that were started.
+    number: u64,
+    /// When, and how often rights had changed until then.
+    at: (Instant, u64),
 }
 
 impl Watch {
@@ -100,7 +112,7 @@ impl Watch {
 
     /// Whether it is refused and what that was due to may be over. Nothing but a new listing tells.
     fn is_worth_another_try(&self, rights_changes: u64) -> bool {
-        let (since, rights) = self.since;
+        let (since, rights) = self.begun.at;
         let is_due = rights != rights_changes || since.elapsed() >= REFUSED;
         is_due && self.refusals.why().is_some()
     }
@@ -110,6 +122,10 @@ impl Watch {
 struct Known {
     watches: HashMap<Selection, Watch>,
     reads: HashMap<ObjectKey, Read>,
+    /// What some Runnable has read and holds: one object may be selected by hundreds.
+    objects: HashMap<Identity, Weak<Value>>,
+    /// How many watches were started.
+    started: u64,
 }
 
 /// All selections of all Runnables.
@@ -144,10 +160,17 @@ impl Selections {
         let held = known.watches.get(selection);
         let starts = match held {
             Some(held) => held.is_worth_another_try(rights_changes),
-            None => known.watches.len() < MOST_WATCHES,
+            None => known.has_place_for(&runnable.namespace, &self.scheduler),
         };
         if starts {
-            let watch = self.start(selection, served, rights_changes, held);
+            known.started += 1;
+            let held = known.watches.get(selection);
+            let begun = Begun {
+                namespace: runnable.namespace.clone(),
+                number: known.started,
+                at: (Instant::now(), rights_changes),
+            };
+            let watch = self.start(selection, served, begun, held);
             if let Some(refused) = known.watches.insert(selection.clone(), watch) {
                 refused.cancel.cancel();
             }
@@ -166,12 +189,25 @@ impl Selections {
         selection: &Selection,
         account: &str,
         matches: &Matches,
-    ) -> Option<Result<Value, SelectError>> {
+    ) -> Option<Result<Arc<Value>, SelectError>> {
         let known = self.lock();
         let read = known.reads.get(runnable)?;
         let is_same =
             read.selection == *selection && read.account == account && read.matches == *matches;
         is_same.then(|| read.object.clone())
+    }
+
+    /// The object that a Runnable selected, as the others hold it that read it in the same version.
+    pub(crate) fn share(&self, selection: &Selection, object: Value) -> Arc<Value> {
+        let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
+        let identity = (selection.kind.clone(), uid.into(), version_of(&object));
+        let mut known = self.lock();
+        let held = known.objects.get(&identity).and_then(Weak::upgrade);
+        held.unwrap_or_else(|| {
+            let object = Arc::new(object);
+            known.objects.insert(identity, Arc::downgrade(&object));
+            object
+        })
     }
 
     /// Keeps what a Runnable read.
@@ -188,6 +224,7 @@ impl Selections {
     pub(crate) fn sweep(&self, is_there: &dyn Fn(&ObjectKey) -> bool) {
         let mut known = self.lock();
         known.reads.retain(|runnable, _| is_there(runnable));
+        known.objects.retain(|_, object| object.strong_count() > 0);
         known.watches.retain(|_, watch| {
             let mut users = locked(&watch.users);
             users.retain(is_there);
@@ -202,7 +239,7 @@ impl Selections {
         &self,
         selection: &Selection,
         served: &Served,
-        rights_changes: u64,
+        begun: Begun,
         refused: Option<&Watch>,
     ) -> Watch {
         let labels: Vec<String> = selection
@@ -221,16 +258,11 @@ impl Selections {
             matches: Arc::default(),
             users: refused.map_or_else(Arc::default, |refused| refused.users.clone()),
             refusals: Arc::new(refusals.unwrap_or_default()),
-            since: (Instant::now(), rights_changes),
+            begun,
             cancel: self.tasks.token().child_token(),
         };
         let (scheduler, users) = (self.scheduler.clone(), watch.users.clone());
-        let wake = Arc::new(move || {
-            for user in locked(&users).iter() {
-                let key = OwnerKey::new(&*user.namespace, &*user.name);
-                scheduler.wake(key, Lane::Progress, None);
-            }
-        });
+        let wake = Arc::new(move || wake(&scheduler, &users));
         let refused = wake.clone();
         let events = watch.refusals.clone().observe(events, move || refused());
         let following = watch.matches.clone().follow(
@@ -248,6 +280,35 @@ impl Selections {
 }
 
 impl Known {
+    /// Whether one more watch may be started for a namespace. Where all are taken, the youngest of the namespace that has
+    /// most gives way to one that has fewer; its Runnables look slowly from now on.
+    fn has_place_for(&mut self, namespace: &str, scheduler: &Scheduler) -> bool {
+        if self.watches.len() < MOST_WATCHES {
+            return true;
+        }
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for watch in self.watches.values() {
+            *counts.entry(&watch.begun.namespace).or_default() += 1;
+        }
+        let own = counts.get(namespace).copied().unwrap_or(0);
+        let crowd = counts.into_iter().max_by_key(|(_, count)| *count);
+        // Not for a namespace that would then have more than the one it takes from.
+        let Some((crowd, _)) = crowd.filter(|(_, count)| *count >= own + 2) else {
+            return false;
+        };
+        let of_crowd = self.watches.iter();
+        let of_crowd = of_crowd.filter(|(_, watch)| *watch.begun.namespace == *crowd);
+        let youngest = of_crowd.max_by_key(|(_, watch)| watch.begun.number);
+        let Some(youngest) = youngest.map(|(selection, _)| selection.clone()) else {
+            return false;
+        };
+        if let Some(watch) = self.watches.remove(&youngest) {
+            watch.cancel.cancel();
+            wake(scheduler, &watch.users);
+        }
+        true
+    }
+
     fn release(&mut self, runnable: &ObjectKey, except: Option<&Selection>) {
         if self
             .reads
@@ -263,6 +324,13 @@ impl Known {
         {
             locked(&watch.users).remove(runnable);
         }
+    }
+}
+
+fn wake(scheduler: &Scheduler, users: &Mutex<BTreeSet<ObjectKey>>) {
+    for user in locked(users).iter() {
+        let key = OwnerKey::new(&*user.namespace, &*user.name);
+        scheduler.wake(key, Lane::Progress, None);
     }
 }
 

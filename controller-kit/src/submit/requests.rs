@@ -17,6 +17,9 @@ use crate::openapi::{
 };
 use crate::tokens::{Account, TokenCache};
 
+/// So many times a server is asked for more of a list from which few are wanted.
+const PAGES: usize = 100;
+
 pub(super) struct Requests {
     cluster: Cluster,
     tokens: Arc<TokenCache>,
@@ -255,19 +258,34 @@ impl Requests {
         namespace: &str,
         selector: &str,
     ) -> Result<Vec<Value>, OwnerRequestError> {
-        let uri = format!(
-            "{}?labelSelector={}",
-            served.collection(Some(namespace)),
-            encode(selector)
-        );
-        let answer = self.send(account, Call::get(uri)).await?;
-        Ok(match answer.body {
-            Value::Object(mut list) => match list.remove("items") {
-                Some(Value::Array(items)) => items,
-                _ => Vec::new(),
-            },
-            _ => Vec::new(),
-        })
+        let answer = self.send(account, Call::get(listing(served, namespace, selector)));
+        let (items, _) = page(answer.await?.body);
+        Ok(items)
+    }
+
+    /// The first `most` of them. A server may answer with fewer than it was asked for, and say that there are more.
+    pub(super) async fn list_some(
+        &self,
+        account: &Account,
+        served: &Served,
+        (namespace, selector): (&str, &str),
+        most: usize,
+    ) -> Result<Vec<Value>, OwnerRequestError> {
+        let first = format!("{}&limit={most}", listing(served, namespace, selector));
+        let mut found = Vec::new();
+        let mut uri = first.clone();
+        for _ in 0..PAGES {
+            let answer = self.send(account, Call::get(uri)).await?;
+            let (items, next) = page(answer.body);
+            found.extend(items);
+            match next {
+                Some(next) if found.len() < most => {
+                    uri = format!("{first}&continue={}", encode(&next));
+                }
+                _ => break,
+            }
+        }
+        Ok(found)
     }
 
     pub(super) async fn json_patch(
@@ -328,6 +346,24 @@ impl Requests {
             }
             outcome => Ok(outcome?),
         }
+    }
+}
+
+fn listing(served: &Served, namespace: &str, selector: &str) -> String {
+    let collection = served.collection(Some(namespace));
+    format!("{collection}?labelSelector={}", encode(selector))
+}
+
+/// The items of a list, and by what the rest of it is asked for.
+fn page(list: Value) -> (Vec<Value>, Option<String>) {
+    let next = list["metadata"]["continue"].as_str();
+    let next = next.filter(|next| !next.is_empty()).map(str::to_owned);
+    let Value::Object(mut list) = list else {
+        return (Vec::new(), None);
+    };
+    match list.remove("items") {
+        Some(Value::Array(items)) => (items, next),
+        _ => (Vec::new(), next),
     }
 }
 

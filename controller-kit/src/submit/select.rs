@@ -12,7 +12,7 @@ use crate::mapper::Served;
 use crate::tokens::Account;
 
 impl Submitter {
-    /// The objects of a kind with these labels, in the namespace if the kind has them.
+    /// The objects of a kind with these labels, `most` of them, in the namespace if the kind has them.
     ///
     /// # Errors
     /// The outer error ends the reconcile (no token); the inner one holds the API server's text as it is.
@@ -22,9 +22,11 @@ impl Submitter {
         served: &Served,
         namespace: &str,
         labels: &BTreeMap<String, String>,
+        most: usize,
     ) -> Result<Result<Vec<Value>, SubmitFailure>, SubmitError> {
         let selector = selector_of(labels);
-        let listed = self.requests.list(account, served, namespace, &selector);
+        let requests = &self.requests;
+        let listed = requests.list_some(account, served, (namespace, &selector), most);
         match listed.await {
             Ok(mut objects) => {
                 // The items of a list do not say what they are.

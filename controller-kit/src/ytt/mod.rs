@@ -1,12 +1,13 @@
 //! Running ytt: the real binary as a child process, bounded in time, memory and number, its results cached.
 
+mod cache;
 mod memory;
 
-use std::collections::HashMap;
+use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use realizer::{RenderFailure, Rendered, YttCall};
@@ -17,17 +18,19 @@ use tokio::process::Command;
 use crate::metrics::Metrics;
 use crate::scheduler::Gate;
 
+use cache::{Cache, weight};
+
 pub use memory::{MemoryLimit, TooLittle};
 
 /// Upstream's limit: a template that loops is killed after this.
 const LIMIT: Duration = Duration::from_secs(4);
-/// Renderings remembered; two generations of half this size.
-const REMEMBERED: usize = 2048;
+/// What renderings may take that are remembered, in bytes; two generations of half this size.
+const REMEMBERED: usize = 64 << 20;
 /// The most a rendering may write; the API server takes objects of 1.5 MiB. A loop in a template writes gigabytes before
 /// its time is up, and all of it would be held in memory.
 const LONGEST: u64 = 4 * 1024 * 1024;
-/// Larger renderings are not remembered.
-const LARGEST: usize = 256 * 1024;
+/// Renderings that take more are not remembered.
+const LARGEST: usize = 4 << 20;
 
 /// What ytt dies of where a key of a map is no text: JSON has no other keys, YAML has.
 const KEY_IS_NO_TEXT: &str = "panic: Expected key to be string";
@@ -41,19 +44,13 @@ enum Form {
     Yaml,
 }
 
-#[derive(Default)]
-struct Cache {
-    young: HashMap<Key, Arc<Value>>,
-    old: HashMap<Key, Arc<Value>>,
-}
-
 /// Renders ytt templates.
 pub struct Ytt {
     binary: PathBuf,
     gate: Gate,
     limit: Duration,
     memory: MemoryLimit,
-    cache: Mutex<Cache>,
+    cache: Mutex<Cache<Key>>,
     metrics: Arc<Metrics>,
 }
 
@@ -72,7 +69,7 @@ impl Ytt {
             gate: Gate::new(concurrency),
             limit: LIMIT,
             memory,
-            cache: Mutex::default(),
+            cache: Mutex::new(Cache::new(REMEMBERED, LARGEST)),
             metrics,
         }
     }
@@ -130,6 +127,9 @@ impl Ytt {
         let mut child = Command::new(&self.binary)
             .args(["-f", "-", "-o", form.name(), "--data-values-file"])
             .arg(values)
+            // What the controller was started with is none of its business.
+            .env_clear()
+            .envs(search_path())
             .envs(self.memory.environment())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -177,25 +177,26 @@ impl Ytt {
     }
 
     fn remembered(&self, key: &Key) -> Option<Arc<Value>> {
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(hit) = cache.young.get(key) {
-            return Some(hit.clone());
-        }
-        let hit = cache.old.remove(key)?;
-        cache.young.insert(key.clone(), hit.clone());
-        Some(hit)
+        self.cache().get(key)
     }
 
     fn remember(&self, key: Key, value: &Value) {
-        if value.to_string().len() > LARGEST {
-            return;
-        }
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        if cache.young.len() >= REMEMBERED / 2 {
-            cache.old = std::mem::take(&mut cache.young);
-        }
-        cache.young.insert(key, Arc::new(value.clone()));
+        let weight = weight(value) + key.0.len() + key.1.len();
+        self.cache().put(key, weight, || Arc::new(value.clone()));
     }
+
+    fn cache(&self) -> MutexGuard<'_, Cache<Key>> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where the binary is looked for when only its name is known.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one variable that the child inherits"
+)]
+fn search_path() -> Option<(&'static str, OsString)> {
+    std::env::var_os("PATH").map(|path| ("PATH", path))
 }
 
 /// The machine was in the way: the next try may succeed.

@@ -1,6 +1,7 @@
 //! The ask/feed machine of a Runnable.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use api_types::labels;
 use api_types::names::ResourceName;
@@ -26,7 +27,7 @@ pub(super) fn step() -> ResourceName {
 }
 
 /// The object that a Runnable selects: none without a selector.
-pub type Selected = Result<Option<Value>, SelectError>;
+pub type Selected = Result<Option<Arc<Value>>, SelectError>;
 
 /// One walk for one Runnable: what it is rendered from is rendered, compared with the runs there are, and submitted if a
 /// run is missing.
@@ -68,7 +69,7 @@ pub struct Run<'a> {
     pub(super) runnable: &'a Runnable,
     pub(super) template: &'a RunTemplate,
     pub(super) now: Timestamp,
-    selected: Option<Value>,
+    selected: Option<Arc<Value>>,
     /// What of the selected object must not be shown.
     pub(super) taint: Taint,
     key: StatusKey,
@@ -131,7 +132,9 @@ impl<'a> Run<'a> {
             runnable,
             template,
             now,
-            taint: selected.as_ref().map_or(Taint::NONE, redaction::of_object),
+            taint: selected
+                .as_deref()
+                .map_or(Taint::NONE, redaction::of_object),
             key,
             selected,
             labels: run_labels(runnable, template),
@@ -194,7 +197,7 @@ impl<'a> Run<'a> {
     }
 
     fn context(&self) -> Context<'_> {
-        Context::of_run(self.runnable.views(), self.selected.as_ref())
+        Context::of_run(self.runnable.views(), self.selected.as_deref())
     }
 
     fn look(&mut self, rendered: Rendered) {

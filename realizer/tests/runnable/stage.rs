@@ -78,7 +78,7 @@ impl Stage {
     pub(crate) fn outcome(&mut self) -> Outcome {
         let runnable = Runnable::parse(Arc::new(self.runnable.clone())).unwrap();
         let template = RunTemplate::compile(&self.template).unwrap();
-        let selected: Selected = self.selected.clone();
+        let selected: Selected = self.selected.clone().map(|it| it.map(Arc::new));
         let mut run = Run::new(&runnable, &template, selected, self.now, self.key.clone());
         loop {
             match run.next_step() {

@@ -103,7 +103,7 @@ async fn a_watch_ends_with_its_last_user() {
 async fn what_was_read_holds_for_the_same_matches_and_rights() {
     let selections = selections();
     let matches = |version| Matches(BTreeSet::from([("uid".into(), version)]));
-    let object = || Ok(Value::from("object"));
+    let object = || Ok(Arc::new(Value::from("object")));
     selections.keep(
         &runnable(1),
         Read {
@@ -145,4 +145,67 @@ async fn a_refused_watch_says_so_and_is_tried_again_when_rights_change() {
     let known = selections.lock();
     assert!(Arc::ptr_eq(&known.watches[&selection(0)].users, &users));
     assert_eq!(locked(&users).len(), 2);
+}
+
+#[tokio::test]
+async fn a_namespace_with_many_selections_gives_way_to_one_with_few() {
+    let selections = selections();
+    for number in 0..MOST_WATCHES {
+        let _ = selections.follow(&runnable(number), &selection(number), &served(), 0);
+    }
+    let guest = |number: usize| ObjectKey::new("guests", &number.to_string());
+    let of_guests = |number: usize| Selection {
+        namespace: Some("guests".to_owned()),
+        ..selection(number)
+    };
+    let youngest = selection(MOST_WATCHES - 1);
+    let gives_way = selections.lock().watches[&youngest].cancel.clone();
+    let _ = selections.follow(&guest(0), &of_guests(0), &served(), 0);
+    assert!(gives_way.is_cancelled());
+    assert_eq!(watched(&selections), MOST_WATCHES);
+    // The one that gave way does not take another's place in its turn, however often it looks.
+    let said = selections.follow(&runnable(MOST_WATCHES - 1), &youngest, &served(), 0);
+    assert_eq!(said, Said::Nothing);
+    assert!(!selections.lock().watches.contains_key(&youngest));
+    for number in 1..MOST_WATCHES {
+        let _ = selections.follow(&guest(number), &of_guests(number), &served(), 0);
+    }
+    let of = |namespace: &str| {
+        let known = selections.lock();
+        let watches = known.watches.values();
+        watches
+            .filter(|watch| *watch.begun.namespace == *namespace)
+            .count()
+    };
+    assert_eq!(
+        (of("dev"), of("guests")),
+        (MOST_WATCHES / 2, MOST_WATCHES / 2)
+    );
+}
+
+#[tokio::test]
+async fn what_many_read_in_the_same_version_is_held_once() {
+    let selections = selections();
+    let object =
+        |version: &str| serde_json::json!({"metadata": {"uid": "u", "resourceVersion": version}});
+    let first = selections.share(&selection(0), object("1"));
+    assert!(Arc::ptr_eq(
+        &first,
+        &selections.share(&selection(1), object("1"))
+    ));
+    assert!(!Arc::ptr_eq(
+        &first,
+        &selections.share(&selection(0), object("2"))
+    ));
+    let of_another_kind = Selection {
+        kind: Kind::new("v2", "ConfigMap"),
+        ..selection(0)
+    };
+    assert!(!Arc::ptr_eq(
+        &first,
+        &selections.share(&of_another_kind, object("1"))
+    ));
+    drop(first);
+    selections.sweep(&|_| true);
+    assert!(selections.lock().objects.is_empty(), "nobody holds them");
 }

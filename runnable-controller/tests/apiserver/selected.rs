@@ -45,7 +45,7 @@ fn reads(stage: &Stage) -> usize {
     let reads = requests.iter().filter(|it| {
         it.verb == "list"
             && it.request_uri.contains("labelSelector=pipeline")
-            && !it.request_uri.contains("limit=")
+            && it.request_uri.contains("&limit=2")
     });
     reads.count()
 }
