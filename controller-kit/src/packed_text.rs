@@ -16,7 +16,11 @@ pub(crate) struct PackedText(Box<[u8]>);
 impl PackedText {
     /// Packs a value.
     pub(crate) fn of(value: &Value) -> Self {
-        let text = value.to_string();
+        Self::of_text(&value.to_string())
+    }
+
+    /// Packs a value that is there as text.
+    pub(crate) fn of_text(text: &str) -> Self {
         let packed = lz4_flex::block::compress_prepend_size_with_dict(text.as_bytes(), DICTIONARY);
         Self(packed.into())
     }

@@ -180,6 +180,7 @@ pub fn shell(settings: Settings, environment: Environment<'_>) -> Arc<OwnerShell
         watches,
         tokens.clone(),
         SchemaCache::default(),
+        environment.limits.rendering_bytes(),
     ));
     Arc::new(OwnerShell {
         kind: settings.kind,

@@ -260,6 +260,14 @@ impl StepError {
                 kind: SubmitFailureKind::Unavailable,
                 ..
             } => (Infrastructure, Reason::ApiServerUnavailable),
+            Self::Apply {
+                kind: SubmitFailureKind::TooLarge,
+                ..
+            } => (UserMustFix, Reason::RenderingTooLarge),
+            Self::Apply {
+                kind: SubmitFailureKind::TooOften,
+                ..
+            } => return Verdict::new(UserMustFix, Reason::CreatedTooOften).slowly(),
             Self::Apply { .. } => (Infrastructure, Reason::TemplateRejectedByAPIServer),
             Self::List { .. } => (Infrastructure, Reason::FailedToListCreatedObjects),
             Self::Contested { .. } => {

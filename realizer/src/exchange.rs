@@ -246,6 +246,10 @@ pub enum SubmitFailureKind {
     List,
     /// The live object belongs to another live owner or step; it was not written.
     Contested,
+    /// The rendering is larger than what is sent; it was not sent.
+    TooLarge,
+    /// Too many objects were created for this step within a minute; it was not sent, and is later.
+    TooOften,
     /// The live object is not the one of [`Submission::precondition`]; it was not written. What it is now is found by the
     /// next [`Step::Look`].
     Stale,

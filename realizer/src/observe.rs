@@ -326,6 +326,8 @@ impl Observing<'_> {
             kind @ (SubmitFailureKind::Forbidden
             | SubmitFailureKind::Rejected
             | SubmitFailureKind::Unavailable
+            | SubmitFailureKind::TooLarge
+            | SubmitFailureKind::TooOften
             | SubmitFailureKind::Stale) => StepError::Apply {
                 kind,
                 object,

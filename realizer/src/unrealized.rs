@@ -26,6 +26,8 @@ pub enum Unrealized<'a> {
     BlueprintNotReady(&'a Blueprint),
     /// Too many owners in a row were stamped for one another; how many may be.
     StampedTooDeep(&'a Blueprint, usize),
+    /// It is larger than what is realized; how large, and how large it may be, in bytes.
+    TooLarge(&'a Blueprint, usize, usize),
     /// The ServiceAccount could not be read; the inner error, for example `ServiceAccount "sa" not found`.
     ServiceAccount(&'a Blueprint, String),
     /// No token for it; the whole message, for example `fetch token: …`.
@@ -46,6 +48,7 @@ impl<'a> Unrealized<'a> {
             | Self::BlueprintUnreadable(_) => None,
             Self::BlueprintNotReady(blueprint)
             | Self::StampedTooDeep(blueprint, _)
+            | Self::TooLarge(blueprint, ..)
             | Self::ServiceAccount(blueprint, _)
             | Self::ServiceAccountToken(blueprint, _)
             | Self::Unavailable(blueprint, _)
@@ -60,7 +63,8 @@ impl<'a> Unrealized<'a> {
             | Self::NotFound(_)
             | Self::Multiple(_)
             | Self::BlueprintNotReady(_)
-            | Self::StampedTooDeep(..) => Retry::AwaitChange,
+            | Self::StampedTooDeep(..)
+            | Self::TooLarge(..) => Retry::AwaitChange,
             Self::ServiceAccount(..) | Self::ServiceAccountToken(..) => Retry::Slow,
             Self::BlueprintUnreadable(_) | Self::Unavailable(..) | Self::ClientBuilder(..) => {
                 Retry::Backoff
@@ -108,6 +112,9 @@ impl<'a> Unrealized<'a> {
                     too_deep(&owner.stamped_for, &own, *most),
                 )
             }
+            Self::TooLarge(_, size, most) => {
+                of_resources(Reason::OwnerTooLarge, too_large(word, *size, *most))
+            }
             Self::ServiceAccount(blueprint, cause) => {
                 let (namespace, name) = blueprint.service_account(owner);
                 let message = no_service_account((&namespace, &name), cause);
@@ -139,6 +146,16 @@ pub(crate) fn too_deep(stamped_for: &[String], own: &str, most: usize) -> String
          the first: {}; a template stamps what it is stamped for itself: mend it, and delete the first of them",
         way.len(),
         way.join(" -> ")
+    )
+}
+
+/// The message when an owner is too large.
+pub(crate) fn too_large(word: &str, size: usize, most: usize) -> String {
+    format!(
+        "nothing is stamped, because the {word} has {} KiB without its status, and {} KiB are allowed; move data into an \
+         object that it refers to",
+        size.div_ceil(1024),
+        most / 1024
     )
 }
 
@@ -212,6 +229,7 @@ fn warning(owner: &Owner, why: &Unrealized<'_>, conditions: &[Condition]) -> Opt
         Unrealized::BlueprintUnreadable(cause) | Unrealized::NotFound(Some(cause)) => cause.clone(),
         Unrealized::Multiple(names) => format!("{}: {}", ready.message, names.join(", ")),
         Unrealized::StampedTooDeep(..)
+        | Unrealized::TooLarge(..)
         | Unrealized::ServiceAccount(..)
         | Unrealized::ServiceAccountToken(..)
         | Unrealized::Unavailable(..)

@@ -63,6 +63,11 @@ impl RunnableController {
         }
     }
 
+    /// How many bytes it has without its status.
+    fn size(&self, key: &ObjectKey) -> usize {
+        self.shell.owners.get(key).map_or(0, |entry| entry.size)
+    }
+
     /// `None` when the Runnable has been changed and this process has not seen that yet.
     async fn realize(&self, runnable: &Runnable, now: Timestamp) -> Option<Realized> {
         let key = ObjectKey::of_owner(&runnable.namespace, &runnable.name);
@@ -72,6 +77,10 @@ impl RunnableController {
         let most = self.shell.limits.stamping_depth();
         if runnable.stamped_for.len() > most {
             return Some(not_run(NotRun::StampedTooDeep(most), Vec::new()));
+        }
+        let (size, most) = (self.size(&key), self.shell.limits.owner_bytes());
+        if size > most {
+            return Some(not_run(NotRun::TooLarge(size, most), Vec::new()));
         }
         let account = match self.shell.account(&key, namespace, name) {
             Ok(account) => account,
@@ -128,6 +137,7 @@ impl RunnableController {
             name: &runnable.name,
             uid: &runnable.uid,
             generation: runnable.generation,
+            now,
             stamped_for: &runnable.stamped_for,
             account: account.clone(),
             is_live_owner: &is_live_owner,

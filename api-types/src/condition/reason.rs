@@ -116,6 +116,12 @@ pub enum Reason {
     ApiServerUnavailable,
     /// Too many owners in a row were stamped for one another.
     StampedTooDeep,
+    /// The owner is larger than what is realized.
+    OwnerTooLarge,
+    /// The rendering is larger than what is sent.
+    RenderingTooLarge,
+    /// Too many objects were created for a step within a minute.
+    CreatedTooOften,
     /// A validation of the deployed revision has not ended; for a step that is held: it waits for that.
     ValidationRunning,
     /// A validation of the deployed revision failed.
@@ -195,6 +201,9 @@ impl Reason {
             Self::WatchForbidden => "WatchForbidden",
             Self::ApiServerUnavailable => "APIServerUnavailable",
             Self::StampedTooDeep => "StampedTooDeep",
+            Self::OwnerTooLarge => "OwnerTooLarge",
+            Self::RenderingTooLarge => "RenderingTooLarge",
+            Self::CreatedTooOften => "CreatedTooOften",
             Self::ValidationRunning => "ValidationRunning",
             Self::ValidationFailed => "ValidationFailed",
             Self::ValidationTimedOut => "ValidationTimedOut",

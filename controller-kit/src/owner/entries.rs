@@ -28,6 +28,8 @@ pub struct OwnerEntry {
     pub parent: Option<Box<ParentRef>>,
     /// The owners that led to it, as far as it says so itself.
     pub stamped_for: Box<[String]>,
+    /// How many bytes it has without its status, as text.
+    pub size: usize,
     version: u64,
     fingerprint: u64,
     body: PackedText,
@@ -39,6 +41,7 @@ impl Entry for OwnerEntry {
             // Most of what the API server stores of an owner is who set which status field.
             metadata.remove("managedFields");
         }
+        let body: Box<str> = object.to_string().into();
         let metadata = &object["metadata"];
         let labels = string_map(&metadata["labels"]);
         Self {
@@ -52,7 +55,8 @@ impl Entry for OwnerEntry {
             run_template: object["spec"]["runTemplateRef"]["name"]
                 .as_str()
                 .map(Box::from),
-            body: PackedText::of(&object),
+            size: body.len().saturating_sub(status_size(&object, body.len())),
+            body: PackedText::of_text(&body),
         }
     }
 
@@ -70,6 +74,17 @@ impl OwnerEntry {
     /// Whether anything but the version differs.
     pub fn differs(&self, other: &Self) -> bool {
         self.fingerprint != other.fingerprint
+    }
+}
+
+/// Owners that have no more than this are small, whatever part of it is their status.
+const SMALL: usize = 16 << 10;
+
+/// How much of it is the status, which we write.
+fn status_size(object: &Value, size: usize) -> usize {
+    match object.get("status") {
+        Some(status) if size > SMALL => status.to_string().len(),
+        _ => 0,
     }
 }
 
@@ -280,6 +295,17 @@ mod tests {
         let first = entry("1", json!([1]), json!({"a": 1}));
         assert!(!first.differs(&entry("2", json!([2]), json!({"a": 1}))));
         assert!(first.differs(&entry("1", json!([1]), json!({"a": 2}))));
+    }
+
+    #[test]
+    fn the_size_of_an_owner_is_that_of_what_its_user_wrote() {
+        let text = "x".repeat(100_000);
+        let size = |spec: &str, status: &str| {
+            OwnerEntry::build(json!({"spec": {"a": spec}, "status": {"a": status}}), None).size
+        };
+        assert!((100_000..100_100).contains(&size(&text, "")));
+        assert!((100_000..100_100).contains(&size(&text, &text)));
+        assert!(size("", &text) < 100);
     }
 
     #[test]

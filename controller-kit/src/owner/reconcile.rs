@@ -32,6 +32,8 @@ pub fn behind() -> Next {
 /// What the caches say about an owner.
 struct Dereferenced {
     owner: Owner,
+    /// How many bytes it has without its status.
+    size: usize,
     blueprints: Vec<Arc<Blueprint>>,
 }
 
@@ -94,7 +96,11 @@ impl<F: BlueprintFamily> OwnerController<F> {
             .filter_map(|(_, entry)| entry.blueprint.as_ref().ok().cloned())
             .collect();
         blueprints.sort_by(|left, right| left.name.cmp(&right.name));
-        Some(Dereferenced { owner, blueprints })
+        Some(Dereferenced {
+            owner,
+            size: entry.size,
+            blueprints,
+        })
     }
 
     fn validate(
@@ -128,6 +134,11 @@ impl<F: BlueprintFamily> OwnerController<F> {
         let most = self.shell.limits.stamping_depth();
         if owner.stamped_for.len() > most {
             return unrealized(Unrealized::StampedTooDeep(&blueprint, most), Vec::new());
+        }
+        let most = self.shell.limits.owner_bytes();
+        if dereferenced.size > most {
+            let why = Unrealized::TooLarge(&blueprint, dereferenced.size, most);
+            return unrealized(why, Vec::new());
         }
         let (namespace, name) = blueprint.service_account(owner);
         let key = ObjectKey::of_owner(&owner.namespace, &owner.name);
@@ -163,6 +174,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
             name: &owner.name,
             uid: &owner.uid,
             generation: owner.generation,
+            now,
             stamped_for: &owner.stamped_for,
             account: validated.account.clone(),
             is_live_owner: &is_live_owner,

@@ -151,6 +151,7 @@ impl OwnerShell {
     /// A Role or RoleBinding in a namespace, or a cluster-wide one (`None`), changed.
     pub(crate) fn rights_changed(&self, namespace: Option<&str>) {
         let namespace = namespace.filter(|namespace| !namespace.is_empty());
+        self.submitter.forget_refusals(namespace);
         let concerned = if let Some(namespace) = namespace {
             self.waiters.take(&Awaited::Rights(namespace.into()))
         } else {
@@ -164,6 +165,7 @@ impl OwnerShell {
     /// A CustomResourceDefinition (`<plural>.<group>`) changed.
     pub(crate) fn definition_changed(&self, name: &str) {
         let group = name.split_once('.').map_or("", |(_, group)| group);
+        self.submitter.forget_refusals(None);
         self.scopes.forget_group(group);
         self.submitter.watches().forget_group(group);
         self.wake_all(
@@ -174,6 +176,7 @@ impl OwnerShell {
 
     /// CustomResourceDefinitions may have changed unseen.
     pub(crate) fn definitions_missed(&self) {
+        self.submitter.forget_refusals(None);
         self.scopes.forget_all();
         self.submitter.watches().forget_definitions();
         self.wake_all(self.waiters.take_all_groups(), Some(DEFINITION_SETTLE));

@@ -168,8 +168,12 @@ impl<'w> Walk<'w> {
                 self.awaited.extend(group);
             }
             SubmitFailureKind::Contested => self.look_again(crate::submit::SLOW_READ),
-            // The machine looks again; what is there now is known. And what is prevented comes by itself.
-            SubmitFailureKind::Stale | SubmitFailureKind::Unavailable => {}
+            // The machine looks again; what is there now is known. And what is prevented comes by itself. An edit makes smaller
+            // what is too large, and what waits for its turn says itself for how long.
+            SubmitFailureKind::TooLarge
+            | SubmitFailureKind::TooOften
+            | SubmitFailureKind::Stale
+            | SubmitFailureKind::Unavailable => {}
         }
     }
 

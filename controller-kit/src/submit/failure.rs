@@ -1,9 +1,11 @@
 //! What can go wrong with a submission, with upstream's texts (spec 3.7, 3.8, 4.4).
 
+use std::io;
 use std::time::Duration;
 
 use http::StatusCode;
 use realizer::{Submission, SubmitFailure, SubmitFailureKind};
+use serde_json::Value;
 use thiserror::Error;
 use tokio::time::Instant;
 
@@ -85,6 +87,10 @@ impl SubmitError {
 /// Inside this module: ends the step or the reconcile.
 pub(super) enum Failure {
     Step(SubmitFailure),
+    /// As `Step`: the API server refused the object for what it is, and would again.
+    Refused(SubmitFailure),
+    /// As `Step`; after this time it may be tried again.
+    Braked(SubmitFailure, Duration),
     /// As `Step`; the path itself may be gone, with the definition of the kind.
     Unserved(SubmitFailure),
     Token(TokenError),
@@ -143,18 +149,78 @@ pub(super) fn tried<T>(
 pub(super) fn during(operation: &str, error: OwnerRequestError) -> Failure {
     match error {
         OwnerRequestError::Token(error) => Failure::Token(error),
-        OwnerRequestError::Request(error) if error.passes_by_itself() => {
+        OwnerRequestError::Request(error)
+            if error.passes_by_itself() && !is_for_what_it_is(&error) =>
+        {
             let message = format!("{operation}: {error}");
             Failure::Unavailable(Unavailable::of(&error, message).into())
         }
-        OwnerRequestError::Request(error) => step(
-            &error,
-            SubmitFailure {
+        OwnerRequestError::Request(error) => {
+            let failure = SubmitFailure {
                 kind: kind_of(&error),
                 message: format!("{operation}: {error}"),
-            },
-        ),
+            };
+            if is_for_what_it_is(&error) {
+                Failure::Refused(failure)
+            } else {
+                step(&error, failure)
+            }
+        }
     }
+}
+
+/// Whether the API server refused an object because of what is in it, or how large it is.
+fn is_for_what_it_is(error: &RequestError) -> bool {
+    error.code().is_some_and(|code| {
+        matches!(
+            code,
+            StatusCode::BAD_REQUEST
+                | StatusCode::PAYLOAD_TOO_LARGE
+                | StatusCode::UNPROCESSABLE_ENTITY
+        )
+    }) || is_too_large_for_etcd(error)
+}
+
+/// etcd takes less than the API server does, and then this is an internal error whose text alone tells what it is.
+fn is_too_large_for_etcd(error: &RequestError) -> bool {
+    error.is(StatusCode::INTERNAL_SERVER_ERROR)
+        && error
+            .to_string()
+            .contains("etcdserver: request is too large")
+}
+
+/// More than `longest` bytes are not sent.
+pub(super) fn check_size(object: &Value, longest: usize) -> Result<(), Failure> {
+    let size = size_of(object);
+    if size <= longest {
+        return Ok(());
+    }
+    Err(Failure::Step(SubmitFailure {
+        kind: SubmitFailureKind::TooLarge,
+        message: format!(
+            "the rendering has {} KiB, and {} KiB are allowed; make it smaller, or split it",
+            size.div_ceil(1024),
+            longest / 1024
+        ),
+    }))
+}
+
+/// How many bytes it is as it is sent; it is not held in memory for that.
+fn size_of(object: &Value) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // A JSON value can be written as JSON, and counting does not fail.
+    let _ = serde_json::to_writer(&mut count, object);
+    count.0
 }
 
 /// Listing the siblings of an immutable object failed.

@@ -69,6 +69,7 @@ impl Submitter {
             (adopted, Write::Unchanged)
         } else {
             run.refuse_if_behind(&members).await?;
+            self.hold_back_creation(applicant, submission, source)?;
             run.create().await?
         };
         members.retain(|member| member.object.key != made.key);
@@ -263,13 +264,18 @@ impl Run<'_> {
         let first = self.submission.told.position.sequence;
         for sequence in first..first.saturating_add(NAMES) {
             let object = self.numbered(sequence)?;
+            failure::check_size(&object, self.submitter.longest)?;
             let served = self.source.served();
             let requests = &self.submitter.requests;
             match requests
                 .create(&self.applicant.account, served, &object)
                 .await
             {
-                Ok(answer) => return Ok((self.known(&answer.body, sequence), Write::Created)),
+                Ok(answer) => {
+                    let brake = &self.submitter.brake;
+                    brake.created(self.applicant.uid, &self.submission.resource, now());
+                    return Ok((self.known(&answer.body, sequence), Write::Created));
+                }
                 Err(OwnerRequestError::Request(error)) if error.is(StatusCode::CONFLICT) => {
                     if let Some(adopted) = self.adopt(&object, sequence).await? {
                         return Ok(adopted);

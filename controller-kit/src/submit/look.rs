@@ -48,9 +48,12 @@ impl Submitter {
             Err(failure::Failure::Token(error)) => Err(SubmitError::Token(error)),
             Err(failure::Failure::Behind) => Err(SubmitError::Behind),
             Err(failure::Failure::Unavailable(why)) => Err(SubmitError::Unavailable(why)),
-            Err(failure::Failure::Step(step) | failure::Failure::Unserved(step)) => {
-                Ok((Err(step), Listed::default()))
-            }
+            Err(
+                failure::Failure::Step(step)
+                | failure::Failure::Unserved(step)
+                | failure::Failure::Refused(step)
+                | failure::Failure::Braked(step, _),
+            ) => Ok((Err(step), Listed::default())),
         }
     }
 }

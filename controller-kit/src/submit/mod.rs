@@ -3,12 +3,14 @@
 //! ```text
 //! Submission ─▶ held? ─▶ unchanged ───────────────────────────▶ Observation (no request)
 //!                 │
+//!                 ├─▶ refused before, and nothing changed ────▶ the same failure (no request)
 //!                 ├─▶ belongs to somebody else ───────────────▶ Failed(Contested)
 //!                 ├─▶ undone again and again ─ spaced out ────▶ Observation, look again later
 //!                 ├─▶ changed by our status only ─ spaced out ▶ Observation, look again later
 //!                 └─▶ apply / create ─▶ overlay the cache ────▶ Observation
 //! ```
 
+mod brake;
 mod contest;
 mod defaults;
 mod failure;
@@ -19,6 +21,7 @@ mod look;
 mod mutable;
 mod pace;
 mod placing;
+mod refused;
 mod remove;
 mod rendering;
 mod requests;
@@ -32,6 +35,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::{EventReason, NamespaceName, ObjectName};
+use jiff::Timestamp;
 use realizer::{Observation, Submission};
 use serde_json::Value;
 use tokio::time::Instant;
@@ -45,6 +49,8 @@ use crate::tokens::{Account, TokenCache};
 pub use contest::Fights;
 pub use failure::{SubmitError, Unavailable};
 
+use brake::Brake;
+use refused::{Attempted, KnownRefusals};
 use requests::Requests;
 use strangers::Strangers;
 use unsteady::Unsteady;
@@ -67,6 +73,8 @@ pub struct Applicant<'a> {
     pub uid: &'a str,
     /// Generation of the owner.
     pub generation: i64,
+    /// The time of day.
+    pub now: Timestamp,
     /// The owners that led to it, the first one first.
     pub stamped_for: &'a [String],
     /// The service account whose rights are used.
@@ -125,6 +133,10 @@ pub struct Submitter {
     fights: Fights,
     unsteady: Unsteady,
     strangers: Strangers,
+    refusals: KnownRefusals,
+    brake: Brake,
+    /// The most bytes of a rendering that is sent.
+    longest: usize,
 }
 
 /// A kind that cannot be watched is read at this interval.
@@ -153,13 +165,14 @@ impl Source {
 }
 
 impl Submitter {
-    /// A submitter over the given parts.
+    /// A submitter over the given parts; no rendering with more than `longest` bytes is sent.
     pub fn new(
         cluster: Cluster,
         mapper: Arc<Mapper>,
         watches: Arc<StampedWatches>,
         tokens: Arc<TokenCache>,
         schemas: SchemaCache,
+        longest: usize,
     ) -> Self {
         let requests = Requests::new(cluster, tokens, schemas, watches.field_manager());
         Self {
@@ -169,7 +182,15 @@ impl Submitter {
             fights: Fights::default(),
             unsteady: Unsteady::default(),
             strangers: Strangers::default(),
+            refusals: KnownRefusals::default(),
+            brake: Brake::default(),
+            longest,
         }
+    }
+
+    /// Rights changed in a namespace, or in all, or kinds were defined anew: what was refused before may be taken now.
+    pub(crate) fn forget_refusals(&self, namespace: Option<&str>) {
+        self.refusals.forget(namespace);
     }
 
     /// The watches that this submitter reads from.
@@ -198,11 +219,10 @@ impl Submitter {
         listed: Listed,
     ) -> Result<Submitted, SubmitError> {
         let outcome = match self.source(submission, needed).await {
-            Ok(source) if submission.lifecycle.is_immutable() => {
-                self.submit_immutable(applicant, submission, &source, listed)
+            Ok(source) => {
+                self.submit_from(&source, applicant, submission, listed)
                     .await
             }
-            Ok(source) => self.submit_mutable(applicant, submission, &source).await,
             Err(failure) => Err(failure),
         };
         match outcome {
@@ -210,7 +230,14 @@ impl Submitter {
             Err(failure::Failure::Token(error)) => Err(SubmitError::Token(error)),
             Err(failure::Failure::Behind) => Err(SubmitError::Behind),
             Err(failure::Failure::Unavailable(why)) => Err(SubmitError::Unavailable(why)),
-            Err(failure::Failure::Step(step)) => Ok(Submitted::plain(Observation::Failed(step))),
+            Err(failure::Failure::Step(step) | failure::Failure::Refused(step)) => {
+                Ok(Submitted::plain(Observation::Failed(step)))
+            }
+            Err(failure::Failure::Braked(step, wait)) => {
+                let mut submitted = Submitted::plain(Observation::Failed(step));
+                submitted.look_again(wait);
+                Ok(submitted)
+            }
             Err(failure::Failure::Unserved(step)) => {
                 // Discovery shows a kind for a moment longer than the server serves it.
                 if let Some(kind) = Kind::of(&submission.object) {
@@ -219,6 +246,32 @@ impl Submitter {
                 Ok(Submitted::plain(Observation::Failed(step)))
             }
         }
+    }
+
+    /// What the API server refused for what it is, is not sent again as it is.
+    async fn submit_from(
+        &self,
+        source: &Source,
+        applicant: &Applicant<'_>,
+        submission: &Submission,
+        listed: Listed,
+    ) -> Result<Submitted, failure::Failure> {
+        let attempt = Attempted::of(applicant, submission, source);
+        if let Some(refused) = attempt.and_then(|attempt| self.refusals.known(attempt, now())) {
+            self.requests.avoided();
+            return Err(failure::Failure::Step(refused));
+        }
+        let outcome = if submission.lifecycle.is_immutable() {
+            self.submit_immutable(applicant, submission, source, listed)
+                .await
+        } else {
+            self.submit_mutable(applicant, submission, source).await
+        };
+        if let (Some(attempt), Err(failure::Failure::Refused(refused))) = (attempt, &outcome) {
+            let namespace = applicant.namespace.as_str();
+            self.refusals.learn(attempt, namespace, refused, now());
+        }
+        outcome
     }
 
     /// Has a kind watched from now on, and waits until its objects are known. One that cannot be watched is not known.

@@ -219,7 +219,11 @@ impl Attempt<'_> {
             held.uid == stamped.uid && held.resource_version == stamped.resource_version
         });
         let write = match applied.answer.code {
-            StatusCode::CREATED => Write::Created,
+            StatusCode::CREATED => {
+                let brake = &self.submitter.brake;
+                brake.created(self.applicant.uid, &self.submission.resource, now());
+                Write::Created
+            }
             _ if changes_nothing => Write::Unchanged,
             _ => Write::Patched,
         };
@@ -264,6 +268,11 @@ impl Attempt<'_> {
         };
         if let Some(version) = precondition {
             object["metadata"]["resourceVersion"] = Value::from(version.to_string());
+        }
+        failure::check_size(&object, self.submitter.longest)?;
+        if held.is_none() {
+            self.submitter
+                .hold_back_creation(self.applicant, self.submission, self.source)?;
         }
         let applied =
             self.submitter
@@ -480,7 +489,11 @@ fn fought_over(
     (answers >= FIGHT).then(told)
 }
 
-fn key_of(applicant: &Applicant<'_>, submission: &Submission, served: &Served) -> ObjectKey {
+pub(super) fn key_of(
+    applicant: &Applicant<'_>,
+    submission: &Submission,
+    served: &Served,
+) -> ObjectKey {
     let namespace = if served.namespaced {
         applicant.namespace.as_str()
     } else {

@@ -35,7 +35,14 @@ fn submitter(plane: &ControlPlane) -> Submitter {
         jitter: Arc::new(|| 0.0),
     };
     let tokens = Arc::new(TokenCache::new(plane.client().unwrap(), sources, metrics));
-    Submitter::new(cluster, mapper, watches, tokens, SchemaCache::default())
+    Submitter::new(
+        cluster,
+        mapper,
+        watches,
+        tokens,
+        SchemaCache::default(),
+        1 << 20,
+    )
 }
 
 /// An account in the namespace that may do everything there.
@@ -92,6 +99,7 @@ async fn remove(
         name: &"app".parse().unwrap(),
         uid: "of-app",
         generation: 1,
+        now: jiff::Timestamp::UNIX_EPOCH,
         stamped_for: &[],
         account: account.clone(),
         is_live_owner: &|_, _, _| true,

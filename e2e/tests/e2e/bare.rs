@@ -128,7 +128,8 @@ const FLAGS: &str = "
     kubeconfig ytt ytt-memory-limit shutdown-seconds help
     dev log-level status-key-secret
     port cert-dir webhook-secret webhook-service webhook-configuration metrics-port health-port pprof-port own-namespace
-    max-concurrent-workloads max-concurrent-deliveries max-concurrent-runnables max-stamping-depth
+    max-concurrent-workloads max-concurrent-deliveries max-concurrent-runnables
+    max-stamping-depth max-owner-size max-rendering-size
     leader-elect lease-name lease-namespace lease-identity
     lease-duration-seconds lease-renew-deadline-seconds lease-retry-seconds
 ";

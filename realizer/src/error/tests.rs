@@ -131,6 +131,16 @@ fn every_error_has_its_row_in_the_table() {
             (False, "TemplateRejectedByAPIServer", Slow),
         ),
         (
+            apply(SubmitFailureKind::TooLarge),
+            "unable to apply object [ns/x] for resource [r] in supply chain [b]: c",
+            (False, "RenderingTooLarge", AwaitChange),
+        ),
+        (
+            apply(SubmitFailureKind::TooOften),
+            "unable to apply object [ns/x] for resource [r] in supply chain [b]: c",
+            (False, "CreatedTooOften", Slow),
+        ),
+        (
             StepError::List {
                 namespace: text("ns"),
                 labels: text("map[a:b]"),

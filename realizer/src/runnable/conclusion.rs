@@ -331,6 +331,7 @@ impl<'a> RunConclusion<'a> {
             self.error,
             Some(RunError::NotRun(
                 NotRun::StampedTooDeep(_)
+                    | NotRun::TooLarge(..)
                     | NotRun::ServiceAccount(_)
                     | NotRun::ServiceAccountToken(_)
                     | NotRun::Unavailable(_)

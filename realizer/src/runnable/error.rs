@@ -12,6 +12,8 @@ use crate::{SubmitFailureKind, go_format, lineage};
 pub enum NotRun {
     /// Too many owners in a row were stamped for one another; how many may be.
     StampedTooDeep(usize),
+    /// It is larger than what is run; how large, and how large it may be, in bytes.
+    TooLarge(usize, usize),
     /// The ServiceAccount could not be read; the inner error, for example `ServiceAccount "sa" not found`.
     ServiceAccount(String),
     /// No token for it; the whole message, for example `fetch token: …`.
@@ -69,6 +71,7 @@ impl RunError {
             Self::NotRun(NotRun::StampedTooDeep(_)) => {
                 Verdict::new(UserMustFix, Reason::StampedTooDeep)
             }
+            Self::NotRun(NotRun::TooLarge(..)) => Verdict::new(UserMustFix, Reason::OwnerTooLarge),
             // Upstream sleeps after ServiceAccount errors and misses the fix; we look again slowly (spec 13).
             Self::NotRun(NotRun::ServiceAccount(_)) => {
                 Verdict::new(UserMustFix, Reason::ServiceAccountError).slowly()
@@ -104,6 +107,14 @@ impl RunError {
                 kind: SubmitFailureKind::Forbidden | SubmitFailureKind::Contested,
                 ..
             } => Verdict::new(UserMustFix, Reason::StampedObjectRejectedByAPIServer).slowly(),
+            Self::Apply {
+                kind: SubmitFailureKind::TooLarge,
+                ..
+            } => Verdict::new(UserMustFix, Reason::RenderingTooLarge),
+            Self::Apply {
+                kind: SubmitFailureKind::TooOften,
+                ..
+            } => Verdict::new(UserMustFix, Reason::CreatedTooOften).slowly(),
             Self::Apply { .. } => {
                 Verdict::new(Infrastructure, Reason::StampedObjectRejectedByAPIServer)
             }
@@ -167,6 +178,7 @@ fn not_run(why: &NotRun, runnable: &Runnable) -> String {
             let own = lineage::named(super::KIND, runnable.name.as_str());
             crate::unrealized::too_deep(&runnable.stamped_for, &own, *most)
         }
+        NotRun::TooLarge(size, most) => crate::unrealized::too_large("runnable", *size, *most),
         NotRun::ServiceAccount(cause) => {
             crate::unrealized::no_service_account(runnable.service_account(), cause)
         }

@@ -258,6 +258,8 @@ impl<'a> Run<'a> {
             | SubmitFailureKind::Rejected
             | SubmitFailureKind::Unavailable
             | SubmitFailureKind::Contested
+            | SubmitFailureKind::TooLarge
+            | SubmitFailureKind::TooOften
             | SubmitFailureKind::Stale) => self.refused(&submission.object, kind, &failure.message),
         })
     }

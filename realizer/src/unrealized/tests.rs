@@ -140,6 +140,16 @@ fn every_early_exit_has_its_conditions() {
         ),
         (
             Delivery,
+            Unrealized::TooLarge(&delivery, 300 * 1024 + 1, 256 * 1024),
+            vec![
+                "DeliveryReady True Ready",
+                "ResourcesSubmitted False OwnerTooLarge nothing is stamped, because the deliverable has 301 KiB without its \
+                 status, and 256 KiB are allowed; move data into an object that it refers to",
+            ],
+            Retry::AwaitChange,
+        ),
+        (
+            Delivery,
             Unrealized::BlueprintNotReady(&delivery),
             vec!["DeliveryReady False Unknown"],
             Retry::AwaitChange,

@@ -54,6 +54,14 @@ fn a_runnable_that_does_not_come_to_a_run_says_why() {
             Retry::AwaitChange,
         ),
         (
+            NotRun::TooLarge(5 * 1024, 4 * 1024),
+            "OwnerTooLarge",
+            "nothing is stamped, because the runnable has 5 KiB without its status, and 4 KiB are allowed; move data into an \
+             object that it refers to"
+                .to_owned(),
+            Retry::AwaitChange,
+        ),
+        (
             NotRun::ServiceAccountToken("fetch token: no".to_owned()),
             "ServiceAccountTokenError",
             "fetch token: no".to_owned(),

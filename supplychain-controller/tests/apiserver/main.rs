@@ -17,6 +17,7 @@ mod hanging;
 mod immutable;
 mod isolation;
 mod kinds;
+mod limits;
 mod missing;
 mod neighbours;
 mod orphans;
