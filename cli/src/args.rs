@@ -46,7 +46,7 @@ pub enum Command {
 /// What to show, and for how long.
 #[derive(Debug, Clone, clap::Args)]
 pub struct TreeArgs {
-    /// `workload/NAME` (wld), `deliverable/NAME` (dlv), `runnable/NAME`, or NAME for a workload
+    /// `workload/NAME` (wld), `deliverable/NAME` (dlv), `runnable/NAME` (run), or NAME for a workload
     #[arg(value_name = "KIND/NAME")]
     pub target: Target,
     /// Show it again at every change, until interrupted

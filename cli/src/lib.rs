@@ -1,10 +1,11 @@
 //! `carto`: look at supply chains from the command line.
 //!
 //! [`tree`] is pure: objects in, lines or JSON out. Around it lies a thin shell: [`args`] (the command line),
-//! [`cluster`] (reading and watching), [`trouble`] (what to do when something is missing), [`show`] (printing).
+//! [`cluster`] (reading and watching), [`descend`] (what is below the objects), [`trouble`] (what to do when something is missing), [`show`] (printing).
 
 pub mod args;
 pub mod cluster;
+pub mod descend;
 pub mod follow;
 pub mod show;
 pub mod target;

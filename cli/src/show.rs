@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use crate::args::{Connection, Output, TreeArgs};
 use crate::cluster::Cluster;
+use crate::descend::descend;
 use crate::follow::{Change, Follower};
 use crate::tree::{Colors, Tree, render};
 
 /// Clears the screen and moves to its top left corner.
 const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
+
+/// How often a watch looks again at what is below the owner's objects, while the owner is not ready.
+const AGAIN: Duration = Duration::from_secs(3);
 
 /// How a command that waits has ended.
 enum End {
@@ -34,7 +38,7 @@ pub async fn tree(connection: &Connection, args: &TreeArgs) -> anyhow::Result<bo
         cluster.namespace,
         args.target.name
     );
-    match show(&mut follower, &screen, args).await? {
+    match show(&cluster, &mut follower, &screen, args).await? {
         End::Satisfied => Ok(true),
         End::Interrupted => Ok(!args.until_ready),
         End::Deleted => {
@@ -42,7 +46,8 @@ pub async fn tree(connection: &Connection, args: &TreeArgs) -> anyhow::Result<bo
             Ok(false)
         }
         End::TimedOut(last) => {
-            if let Some(last) = last.filter(|_| !args.watch) {
+            if let Some(mut last) = last.filter(|_| !args.watch) {
+                descend(&cluster, &mut last).await;
                 screen.draw(&last)?;
             }
             complain(&format!(
@@ -55,6 +60,7 @@ pub async fn tree(connection: &Connection, args: &TreeArgs) -> anyhow::Result<bo
 }
 
 async fn show(
+    cluster: &Cluster,
     follower: &mut Follower<'_>,
     screen: &Screen,
     args: &TreeArgs,
@@ -66,10 +72,20 @@ async fn show(
         }
     };
     tokio::pin!(limit);
-    let mut last: Option<Box<Tree>> = None;
+    let mut again = tokio::time::interval(AGAIN);
+    let (mut last, mut drawn): (Option<Box<Tree>>, Option<Box<Tree>>) = (None, None);
     loop {
+        let moves = args.watch
+            && last
+                .as_ref()
+                .is_some_and(|last| !last.ready && last.may_descend());
         let change = tokio::select! {
             change = follower.next() => change?,
+            // What is below an object of the owner changes without the owner.
+            _ = again.tick(), if moves => match &last {
+                Some(last) => Change::Tree(last.clone()),
+                None => continue,
+            },
             () = &mut limit => return Ok(End::TimedOut(last)),
             _ = tokio::signal::ctrl_c() => return Ok(End::Interrupted),
         };
@@ -81,9 +97,14 @@ async fn show(
         } else {
             !args.watch
         };
-        // A write that changes nothing that is shown is no change.
-        if (args.watch || done) && last.as_ref() != Some(&tree) {
-            screen.draw(&tree)?;
+        if args.watch || done {
+            let mut shown = tree.clone();
+            descend(cluster, &mut shown).await;
+            // A write that changes nothing that is shown is no change.
+            if drawn.as_ref() != Some(&shown) {
+                screen.draw(&shown)?;
+            }
+            drawn = Some(shown);
         }
         if done {
             return Ok(End::Satisfied);

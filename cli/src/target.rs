@@ -52,7 +52,7 @@ impl TargetKind {
         match word.strip_suffix(".carto.run").unwrap_or(&word) {
             "workload" | "workloads" | "wld" => Some(Self::Owner(Family::SupplyChain)),
             "deliverable" | "deliverables" | "dlv" => Some(Self::Owner(Family::Delivery)),
-            "runnable" | "runnables" => Some(Self::Runnable),
+            "runnable" | "runnables" | "run" => Some(Self::Runnable),
             _ => None,
         }
     }
@@ -71,7 +71,7 @@ pub struct Target {
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TargetError {
     /// A kind that has no tree.
-    #[error("kind {0:?} has no tree; known: workload (wld), deliverable (dlv), runnable")]
+    #[error("kind {0:?} has no tree; known: workload (wld), deliverable (dlv), runnable (run)")]
     Kind(String),
     /// Nothing behind the slash.
     #[error("a name is missing; write it as workload/NAME")]
@@ -104,6 +104,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_name_that_kubectl_knows_of_a_kind_with_a_tree_is_understood() {
+        let mut known = 0;
+        for definition in api_types::crds() {
+            let names = &definition.spec.names;
+            let (Some(kind), Some(short)) = (TargetKind::of(&names.plural), &names.short_names)
+            else {
+                continue;
+            };
+            assert_eq!(kind.kind(), names.kind);
+            let others = [
+                names.kind.as_str(),
+                names.singular.as_deref().unwrap_or_default(),
+            ];
+            for word in short.iter().map(String::as_str).chain(others) {
+                assert_eq!(TargetKind::of(word), Some(kind), "{word}");
+                known += 1;
+            }
+        }
+        assert_eq!(
+            known, 9,
+            "three kinds with a kind, a singular and a short name each"
+        );
+    }
+
+    #[test]
     fn a_target_is_written_as_kubectl_writes_it() {
         let parsed = |text: &str| {
             text.parse::<Target>()
@@ -125,7 +150,14 @@ mod tests {
             assert_eq!(parsed(text), deliverable, "{text}");
         }
         let runnable = Ok((TargetKind::Runnable, "app".to_owned()));
-        assert_eq!(parsed("runnable/app"), runnable);
+        for text in [
+            "runnable/app",
+            "runnables/app",
+            "run/app",
+            "run.carto.run/app",
+        ] {
+            assert_eq!(parsed(text), runnable, "{text}");
+        }
         assert_eq!(parsed("pod/app"), Err(TargetError::Kind("pod".to_owned())));
         assert_eq!(parsed("workload/"), Err(TargetError::NameMissing));
         assert_eq!(parsed(""), Err(TargetError::NameMissing));

@@ -8,17 +8,22 @@
 //! ```
 
 mod advice;
+mod below;
 mod cause;
+mod environment;
 mod outputs;
 mod render;
 mod runnable;
 mod step;
 
 use api_types::status::StampedRef;
-use api_types::{BlueprintRef, Condition, ConditionStatus, ConditionType, ResourceStatus};
+use api_types::{
+    BlueprintRef, Condition, ConditionStatus, ConditionType, EnvironmentStatus, ResourceStatus,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use below::{Below, Depth, Found, pods_of, referenced};
 pub use cause::{Headline, State};
 use realizer::Family;
 pub use render::{Colors, render};
@@ -43,6 +48,9 @@ pub struct Tree {
     pub ready: bool,
     /// What holds the owner back, and what to do about it.
     pub headline: Headline,
+    /// What an object below the step says that holds the owner back, or below the newest run of a Runnable.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
     /// Conditions of the owner, as in its status.
     pub conditions: Vec<Condition>,
     /// The blueprint that was chosen.
@@ -50,6 +58,9 @@ pub struct Tree {
     pub blueprint: Option<Blueprint>,
     /// The steps in the order in which they are submitted.
     pub steps: Vec<Step>,
+    /// The environments that are validated, as in the status: what is in each, what waits, and what validations say.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub environments: Vec<EnvironmentStatus>,
     /// Objects that are no longer wanted and could not be deleted yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pending_removals: Vec<StampedRef>,
@@ -120,12 +131,43 @@ impl Tree {
             observed_generation: owner.status.observed_generation,
             ready: owner.is_ready(),
             headline,
+            because: None,
             steps,
             namespace: owner.metadata.namespace,
             name: owner.metadata.name,
             conditions: owner.status.conditions,
+            environments: owner.status.environments,
             pending_removals: owner.status.pending_removals,
         })
+    }
+}
+
+impl Tree {
+    /// Takes what was found below the object of each step, in their order. What explains the headline best goes into it.
+    pub fn put_below(&mut self, found: Vec<Option<Below>>) {
+        for (step, below) in self.steps.iter_mut().zip(found) {
+            step.below = below;
+        }
+        let is_cause = |step: &&Step| match &self.headline.step {
+            Some(name) => step.name == *name,
+            None => self.kind == realizer::runnable::KIND,
+        };
+        let mut explained = self.steps.iter().filter(is_cause);
+        let cause = explained.find_map(|step| step.below.as_ref()?.cause());
+        if let Some(cause) = cause.filter(|_| self.headline.state != State::Ready) {
+            self.because = Some(cause.said());
+            if let Some(next) = &cause.next {
+                self.headline.next = Some(next.clone());
+            }
+        }
+    }
+
+    /// Whether an object of a step is of a kind that is looked into.
+    pub fn may_descend(&self) -> bool {
+        let objects = self.steps.iter().filter_map(|step| step.object.as_ref());
+        objects
+            .into_iter()
+            .any(|object| Depth::of(object).is_some())
     }
 }
 
@@ -163,6 +205,7 @@ struct StatusView {
     observed_generation: Option<i64>,
     conditions: Vec<Condition>,
     resources: Vec<ResourceStatus>,
+    environments: Vec<EnvironmentStatus>,
     pending_removals: Vec<StampedRef>,
 }
 

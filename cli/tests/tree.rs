@@ -1,69 +1,118 @@
-//! Golden tests: an owner and its blueprint in `golden/*.yaml`, the lines in `*.txt`. `UPDATE_GOLDEN=1` writes them.
+//! Golden tests: an owner as the engine leaves it, and the lines in `golden/*.txt`. `UPDATE_GOLDEN=1` writes them.
 
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::disallowed_methods,
     reason = "a test may fail, and has no command line of its own"
 )]
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "fixtures are written where they are used"
+)]
 
+#[path = "tree/plays.rs"]
+mod plays;
+#[path = "../../realizer/tests/engine/scenario.rs"]
+#[expect(dead_code, reason = "the engine's own tests ask for more")]
+mod scenario;
+#[path = "../../realizer/tests/runnable/stage.rs"]
+#[expect(dead_code, reason = "the engine's own tests ask for more")]
+mod stage;
+
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cli::tree::{Colors, State, Tree, render};
+use api_types::status::StampedRef;
+use cli::descend::{Objects, descend};
+use cli::tree::{Colors, Depth, Found, State, Tree, render};
 use realizer::Family;
 use serde_json::Value;
+
+use plays::{PLAYS, Scene};
 
 fn golden() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
 }
 
-fn cases() -> Vec<PathBuf> {
-    let mut cases: Vec<PathBuf> = fs::read_dir(golden())
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|extension| extension == "yaml")
-        })
-        .collect();
-    cases.sort();
-    cases
-}
+/// What can be read below the objects of a scene.
+struct Shelf<'s>(&'s [Value]);
 
-fn tree(case: &Path) -> Tree {
-    let objects: Value = serde_saphyr::from_str(&fs::read_to_string(case).unwrap()).unwrap();
-    if objects["owner"]["kind"] == "Runnable" {
-        return Tree::read_runnable(&objects["owner"]).unwrap();
+impl Objects for Shelf<'_> {
+    async fn get(&self, depth: Depth, reference: &StampedRef) -> Found {
+        let [_, _, kind, _] = depth.resource();
+        let denied = |object: &&Value| object["unreadable"] == kind;
+        if self.0.iter().any(|object| denied(&object)) {
+            return Found::Unread("jobs.batch is forbidden".to_owned());
+        }
+        let its = |object: &&Value| {
+            object["kind"] == kind
+                && object["metadata"]["name"].as_str() == reference.name.as_deref()
+        };
+        let found = self.0.iter().find(its);
+        found.map_or(Found::Nothing, |object| Found::Object(object.clone()))
     }
-    let family = if objects["owner"]["kind"] == "Deliverable" {
-        Family::Delivery
-    } else {
-        Family::SupplyChain
-    };
-    Tree::read(family, &objects["owner"], objects.get("blueprint")).unwrap()
+
+    async fn pods(&self, _: &str, job: &str) -> Vec<Value> {
+        let labels =
+            |pod: &&Value| pod["metadata"]["labels"]["batch.kubernetes.io/job-name"] == job;
+        self.0.iter().filter(labels).cloned().collect()
+    }
 }
 
-fn named(case: &str) -> Tree {
-    tree(&golden().join(case).with_extension("yaml"))
+fn tree(scene: &Scene) -> Tree {
+    let mut tree = status_tree(scene);
+    if !scene.cluster.is_empty() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        runtime.block_on(descend(&Shelf(&scene.cluster), &mut tree));
+    }
+    tree
+}
+
+/// What the owner and its blueprint say.
+fn status_tree(scene: &Scene) -> Tree {
+    let owner = &scene.owner;
+    let family = match owner["kind"].as_str().unwrap() {
+        "Runnable" => return Tree::read_runnable(owner).unwrap(),
+        "Deliverable" => Family::Delivery,
+        _ => Family::SupplyChain,
+    };
+    Tree::read(family, owner, scene.blueprint.as_ref()).unwrap()
+}
+
+fn named(name: &str) -> Tree {
+    let (_, play) = PLAYS.iter().find(|(known, _)| *known == name).unwrap();
+    tree(&play())
+}
+
+#[test]
+fn every_golden_file_is_of_a_play() {
+    let played: BTreeSet<String> = PLAYS
+        .iter()
+        .map(|(name, _)| format!("{name}.txt"))
+        .collect();
+    let files = fs::read_dir(golden()).unwrap();
+    let kept: BTreeSet<String> = files
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(kept, played);
 }
 
 #[test]
 fn every_tree_is_as_in_its_golden_file() {
     let update = std::env::var_os("UPDATE_GOLDEN").is_some();
-    assert!(cases().len() > 10, "the cases are gone");
-    for case in cases() {
-        let lines = render(&tree(&case), Colors::Off).join("\n") + "\n";
-        let expected = case.with_extension("txt");
+    for (name, play) in PLAYS {
+        let lines = render(&tree(&play()), Colors::Off).join("\n") + "\n";
+        let expected = golden().join(name).with_extension("txt");
         if update {
             fs::write(&expected, &lines).unwrap();
         }
         let expected = fs::read_to_string(&expected).unwrap_or_default();
-        assert_eq!(
-            lines,
-            expected,
-            "{}: UPDATE_GOLDEN=1 writes it anew",
-            case.display()
-        );
+        assert_eq!(lines, expected, "{name}: UPDATE_GOLDEN=1 writes it anew");
     }
 }
 
@@ -77,10 +126,10 @@ fn no_secret_value_is_in_lines_or_json() {
 
 #[test]
 fn colours_are_all_that_differs_on_a_terminal() {
-    for case in cases() {
-        let tree = tree(&case);
+    for (name, play) in PLAYS {
+        let tree = tree(&play());
         let colored = render(&tree, Colors::On).join("\n");
-        assert!(colored.contains("\u{1b}["), "{}", case.display());
+        assert!(colored.contains("\u{1b}["), "{name}");
         let mut plain = colored;
         for code in ["32", "31", "33", "2", "1", "0"] {
             plain = plain.replace(&format!("\u{1b}[{code}m"), "");
@@ -93,8 +142,7 @@ fn colours_are_all_that_differs_on_a_terminal() {
         assert_eq!(
             trimmed(&plain),
             trimmed(&render(&tree, Colors::Off).join("\n")),
-            "{}",
-            case.display()
+            "{name}"
         );
     }
 }
@@ -133,4 +181,52 @@ fn an_object_of_another_shape_is_an_error_and_no_panic() {
             "{owner}"
         );
     }
+}
+
+#[test]
+fn what_waits_is_not_ticked_and_a_failed_validation_is_not_waited_for() {
+    let lines = render(&named("environment-update-is-held"), Colors::Off);
+    let held = lines.iter().find(|line| line.contains("UpdateHeld"));
+    assert!(held.unwrap().contains("… UpdateHeld"), "{held:?}");
+    let next = |name: &str| named(name).headline.next.unwrap();
+    assert!(next("environment-validation-runs").starts_with("wait: "));
+    let failed = next("environment-validation-failed");
+    assert!(failed.starts_with("push a new commit"), "{failed}");
+    for name in [
+        "environment-validation-failed",
+        "environment-validation-timed-out",
+    ] {
+        let next = next(name);
+        assert!(!next.contains("tried again by itself"), "{next}");
+        assert!(
+            next.contains("kubectl describe -n dev taskruns.tekton.dev/smoke-test-"),
+            "{next}"
+        );
+    }
+}
+
+#[test]
+fn scripts_get_environments_as_they_are_in_the_status() {
+    let tree = serde_json::to_value(named("environment-update-is-held")).unwrap();
+    let environment = &tree["environments"][0];
+    assert_eq!(environment["resource"], "staging");
+    assert_eq!(environment["deployed"]["revision"], "first");
+    assert_eq!(environment["waiting"]["revision"], "second");
+    assert_eq!(environment["validations"][0]["verdict"], "Running");
+}
+
+#[test]
+fn a_failed_job_under_a_runnable_is_the_cause_and_its_log_the_next_thing_to_read() {
+    let tree = named("below-a-failed-job-under-a-runnable");
+    assert_eq!(
+        tree.because.as_deref(),
+        Some("Pod/run-1-x7k2p: container test ended with code 2: Error: 2 of 7 tests failed")
+    );
+    assert_eq!(
+        tree.headline.next.as_deref(),
+        Some("read its log: kubectl logs -n dev run-1-x7k2p -c test")
+    );
+    let shown = render(&tree, Colors::Off).join("\n");
+    assert!(shown.contains("BackoffLimitExceeded"), "{shown}");
+    assert!(!shown.contains("copies-the-label"), "{shown}");
 }

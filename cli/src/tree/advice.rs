@@ -1,8 +1,9 @@
 //! What to do next, by the reason of the condition that says why nothing moves.
 
-mod names;
+pub(super) mod names;
 mod rejection;
 mod subject;
+mod validation;
 mod wiring;
 
 use api_types::status::StampedRef;
@@ -63,6 +64,13 @@ pub(super) fn for_step(
         return examine_object(subject, step);
     }
     let read_template = read_template(step);
+    if let Some(advice) = validation::advice(subject, step, condition, &read_template) {
+        return advice;
+    }
+    // A rendering that fails without an input says so in the words of a template that is wrong.
+    if condition.reason == Reason::TemplateStampFailure.as_str() && !step.waiting_for.is_empty() {
+        return connect_steps(subject, steps, step);
+    }
     let by_reason: [(&[Reason], String); 8] = [
         (
             &[Reason::ApiServerUnavailable],

@@ -1,8 +1,9 @@
 //! The tree as lines for a terminal.
 
-use api_types::{Condition, ConditionStatus, ConditionType};
+use api_types::{Condition, ConditionStatus, ConditionType, ValidationVerdict};
 
-use super::{Blueprint, Headline, State, Step, Tree};
+use super::environment;
+use super::{Below, Blueprint, State, Step, Tree};
 
 /// Hexadecimal digits of a digest that are shown.
 const DIGEST_CHARS: usize = 8;
@@ -40,17 +41,28 @@ impl Colors {
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
 
-    /// Problems that are conditions of their own (they exist only while something is wrong) are bad when true.
+    /// Conditions that exist only while something is so are no good news when true: a revision that is held back waits,
+    /// anything else is a problem.
     fn condition_mark(self, condition: &Condition) -> String {
-        let problems = [
-            ConditionType::DeletionPending,
-            ConditionType::ObjectContested,
-            ConditionType::WatchForbidden,
-        ];
-        if problems.iter().any(|problem| condition.is(*problem)) {
-            self.paint(Style::Bad, "!")
-        } else {
-            self.mark(condition.status)
+        let mut extra = ConditionType::ALL.into_iter().filter(|it| it.is_extra());
+        match extra.find(|extra| condition.is(*extra)) {
+            Some(ConditionType::UpdateHeld) => self.mark(ConditionStatus::Unknown),
+            Some(_) => self.paint(Style::Bad, "!"),
+            None => self.mark(condition.status),
+        }
+    }
+
+    /// What a validation says: only one that has ended is marked as good or bad.
+    fn verdict_mark(self, verdict: ValidationVerdict) -> String {
+        match verdict {
+            ValidationVerdict::Succeeded => self.mark(ConditionStatus::True),
+            ValidationVerdict::Failed | ValidationVerdict::TimedOut => {
+                self.mark(ConditionStatus::False)
+            }
+            ValidationVerdict::Running => self.mark(ConditionStatus::Unknown),
+            ValidationVerdict::Pending | ValidationVerdict::Skipped => {
+                self.paint(Style::Faint, "·")
+            }
         }
     }
 
@@ -60,6 +72,15 @@ impl Colors {
             self.paint(Style::Faint, "·")
         } else {
             self.mark(step.status())
+        }
+    }
+
+    fn state_mark(self, state: Option<State>) -> String {
+        match state {
+            Some(State::Ready) => self.mark(ConditionStatus::True),
+            Some(State::Waiting) => self.mark(ConditionStatus::Unknown),
+            Some(State::Failing) => self.mark(ConditionStatus::False),
+            None => self.paint(Style::Faint, "?"),
         }
     }
 
@@ -74,7 +95,7 @@ impl Colors {
 
 /// The lines, without line ends: first what holds the owner back, then the owner, its blueprint and every step.
 pub fn render(tree: &Tree, colors: Colors) -> Vec<String> {
-    let mut lines = headline(&tree.headline, colors);
+    let mut lines = headline(tree, colors);
     lines.push(String::new());
     lines.push(format!(
         "{} {}/{}",
@@ -98,18 +119,24 @@ pub fn render(tree: &Tree, colors: Colors) -> Vec<String> {
     }
     lines.push(blueprint_line(tree.blueprint.as_ref(), colors));
     for (index, step) in tree.steps.iter().enumerate() {
-        lines.extend(step_lines(step, index + 1 == tree.steps.len(), colors));
+        lines.extend(step_lines(
+            tree,
+            step,
+            index + 1 == tree.steps.len(),
+            colors,
+        ));
     }
     lines
 }
 
-fn headline(headline: &Headline, colors: Colors) -> Vec<String> {
-    let status = match headline.state {
-        State::Ready => ConditionStatus::True,
-        State::Waiting => ConditionStatus::Unknown,
-        State::Failing => ConditionStatus::False,
-    };
-    let mut lines = vec![format!("{} {}", colors.mark(status), plain(&headline.text))];
+fn headline(tree: &Tree, colors: Colors) -> Vec<String> {
+    let headline = &tree.headline;
+    let mark = colors.state_mark(Some(headline.state));
+    let mut lines = vec![format!("{mark} {}", plain(&headline.text))];
+    lines.extend(tree.because.iter().map(|because| {
+        let key = colors.paint(Style::Strong, "because:");
+        format!("  {key} {}", plain(because))
+    }));
     lines.extend(
         headline
             .next
@@ -141,7 +168,7 @@ fn blueprint_line(blueprint: Option<&Blueprint>, colors: Colors) -> String {
     }
 }
 
-fn step_lines(step: &Step, last: bool, colors: Colors) -> Vec<String> {
+fn step_lines(tree: &Tree, step: &Step, last: bool, colors: Colors) -> Vec<String> {
     let (branch, trunk) = if last {
         ("   └─", "      ")
     } else {
@@ -159,6 +186,12 @@ fn step_lines(step: &Step, last: bool, colors: Colors) -> Vec<String> {
     if let Some(object) = object_text(step) {
         below("object", &object);
     }
+    if let Some(found) = &step.below {
+        below("", &below_line(found, false, colors));
+        for line in below_lines(found, colors) {
+            below("", &line);
+        }
+    }
     if !step.inputs.is_empty() {
         below("inputs", &inputs_text(step));
     }
@@ -173,6 +206,12 @@ fn step_lines(step: &Step, last: bool, colors: Colors) -> Vec<String> {
             text = format!("{text} {digest}");
         }
         below(key, &text);
+    }
+    for environment::Line { key, verdict, text } in environment::lines(tree, step) {
+        let mark = verdict.map_or_else(String::new, |verdict| {
+            format!("{} ", colors.verdict_mark(verdict))
+        });
+        below(key, &format!("{mark}{}", plain(&text)));
     }
     if step.conditions.is_empty() {
         below("state", "not tried yet");
@@ -207,6 +246,32 @@ fn object_text(step: &Step) -> Option<String> {
         object.kind.as_deref().unwrap_or("?"),
         object.name.as_deref().unwrap_or("?")
     )))
+}
+
+/// What an object says; its name only where no line above tells it.
+fn below_line(found: &Below, is_named: bool, colors: Colors) -> String {
+    let mark = colors.state_mark(found.state);
+    let name = if is_named {
+        format!("{}: ", found.object)
+    } else {
+        String::new()
+    };
+    format!("{mark} {}", plain(&format!("{name}{}", found.text)))
+}
+
+fn below_lines(found: &Below, colors: Colors) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (index, below) in found.below.iter().enumerate() {
+        let (branch, trunk) = if index + 1 == found.below.len() {
+            ("└─", "  ")
+        } else {
+            ("├─", "│ ")
+        };
+        lines.push(format!("{branch} {}", below_line(below, true, colors)));
+        let nested = below_lines(below, colors).into_iter();
+        lines.extend(nested.map(|line| format!("{trunk} {line}")));
+    }
+    lines
 }
 
 fn inputs_text(step: &Step) -> String {

@@ -39,6 +39,7 @@ pub(super) fn read(object: &Value) -> Result<Tree, TreeError> {
         kind: KIND,
         ready: headline.state == State::Ready,
         headline,
+        because: None,
         namespace: metadata.namespace,
         name: metadata.name,
         generation: metadata.generation,
@@ -50,6 +51,7 @@ pub(super) fn read(object: &Value) -> Result<Tree, TreeError> {
         }),
         steps,
         conditions: status.conditions,
+        environments: Vec::new(),
         pending_removals: Vec::new(),
     })
 }

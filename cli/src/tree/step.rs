@@ -12,7 +12,7 @@ use realizer::Family;
 use serde::{Deserialize as _, Serialize};
 use serde_json::Value;
 
-use super::{TreeError, outputs};
+use super::{Below, TreeError, outputs};
 
 /// One step of the blueprint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -26,6 +26,9 @@ pub struct Step {
     /// The object that was last submitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<StampedRef>,
+    /// What that object says of itself, and what stands below it; only of kinds that are looked into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub below: Option<Below>,
     /// What it takes, and from where.
     pub inputs: Vec<Input>,
     /// The steps whose outputs it takes and that have none yet.
@@ -180,6 +183,7 @@ fn reported(entries: Vec<ResourceStatus>) -> Vec<Step> {
                 )
             }),
             object: entry.stamped_ref,
+            below: None,
             inputs: entry
                 .inputs
                 .into_iter()

@@ -476,7 +476,10 @@ fn same_object(live: &Value, rendered: &Value) -> bool {
 
 pub(crate) fn observed(object: Value) -> Observed {
     let kind = object["kind"].as_str().unwrap().to_lowercase();
-    let plural = format!("{kind}s");
+    let plural = match kind.strip_suffix('y') {
+        Some(stem) => format!("{stem}ies"),
+        None => format!("{kind}s"),
+    };
     let qualified = match object["apiVersion"].as_str().unwrap().split_once('/') {
         Some((group, _)) => format!("{plural}.{group}"),
         None => plural,

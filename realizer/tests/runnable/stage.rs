@@ -137,8 +137,12 @@ impl Stage {
         object["metadata"]["name"] = json!(format!("run-{}", self.created));
         object["metadata"]["uid"] = json!(format!("run-uid-{}", self.created));
         object["metadata"]["creationTimestamp"] = json!(self.now.to_string());
+        let resource = match object["kind"].as_str() {
+            Some("Job") => "jobs.batch",
+            _ => "taskruns.tekton.dev",
+        };
         let created = Observed {
-            qualified_resource: Some("taskruns.tekton.dev".to_owned()),
+            qualified_resource: Some(resource.to_owned()),
             sequence: submission.told.position.sequence,
             digest: Some(submission.digest.clone()),
             ..Observed::of(object)

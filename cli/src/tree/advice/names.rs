@@ -29,7 +29,7 @@ pub(super) fn is_subdomain(text: &str) -> bool {
 }
 
 /// The command with these words after its first ones, unless one of them is no name.
-pub(super) fn command(words: &str, names: &[&str], command: String) -> String {
+pub(in crate::tree) fn command(words: &str, names: &[&str], command: String) -> String {
     if names.iter().all(|name| is_plain(name)) {
         command
     } else {
