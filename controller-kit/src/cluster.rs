@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use kube::client::Body;
+use kube::client::{Body, ClientBuilder};
 use kube::core::Status;
 use serde_json::Value;
 use thiserror::Error;
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 pub use call::Call;
 
-use crate::metrics::Metrics;
+use crate::metrics::{CountRequests, Metrics, Sender};
 use crate::pulse::Pulse;
 
 /// A request that takes longer than this is given up: a hung connection must not hold a worker for ever.
@@ -148,9 +148,14 @@ impl Cluster {
         let mut anonymous = config.clone();
         // A client certificate would win over the bearer token, and every owner would be an administrator.
         anonymous.auth_info = kube::config::AuthInfo::default();
+        let counted = |config: kube::Config, sender: Sender| {
+            let counting = CountRequests::new(&metrics, sender);
+            let client = ClientBuilder::try_from(config)?;
+            Ok::<_, kube::Error>(client.with_layer(&counting).build())
+        };
         Ok(Self {
-            controller: kube::Client::try_from(config)?,
-            tenant: kube::Client::try_from(anonymous)?,
+            controller: counted(config, Sender::Controller)?,
+            tenant: counted(anonymous, Sender::Owner)?,
             metrics,
             pulse: Arc::default(),
         })
@@ -190,7 +195,6 @@ impl Cluster {
         identity: Identity<'_>,
         call: Call<'_>,
     ) -> Result<Answer, RequestError> {
-        self.metrics.api_request(call.method.as_str());
         let request = build(identity, &call)?;
         let client = match identity {
             Identity::Controller => &self.controller,

@@ -83,6 +83,7 @@ async fn run(program: &Program, common: &CommonArgs, wire: Wire) -> anyhow::Resu
     let log = telemetry::init(common.log.log_level, common.log.dev)
         .context("failed to set up logging")?;
     let metrics = Arc::new(Metrics::new());
+    metrics.program(program.name, program.version);
     let tasks = Tasks::new();
     let config = kubeconfig::load(common.kubeconfig.as_deref(), program.user_agent)
         .await

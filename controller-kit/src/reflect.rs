@@ -122,6 +122,13 @@ impl<E: Entry> Reflector<E> {
             .collect()
     }
 
+    /// Shows every entry, in no particular order, without keeping any. Nothing else is written meanwhile.
+    pub(crate) fn for_each(&self, mut show: impl FnMut(&E)) {
+        for entry in self.read().entries.values() {
+            show(entry);
+        }
+    }
+
     /// Number of entries.
     pub fn len(&self) -> usize {
         self.read().entries.len()

@@ -16,11 +16,11 @@ use crate::mapper::{Kind, Mapper};
 use crate::metrics::Metrics;
 use crate::openapi::SchemaCache;
 use crate::owner::{
-    BlueprintFamily, Clock, OwnerController, OwnerKind, OwnerShell, Pending, Scopes, Settling,
-    Templates, Troubles, Waiters,
+    BlueprintFamily, Clock, OwnerController, OwnerKind, OwnerShell, Pending, Reconciled, Scopes,
+    Settling, Templates, Troubles, Waiters,
 };
 use crate::reflect::{Change, Entry, Events, Reflector, Watched, follow_changes};
-use crate::scheduler::{Next, OwnerKey, Scheduler, SchedulerConfig, Terms};
+use crate::scheduler::{OwnerKey, Scheduler, SchedulerConfig, Terms};
 use crate::shutdown::Tasks;
 use crate::stamped::{ObjectKey, StampedWatches, WatchSettings};
 use crate::status_key::StatusKeys;
@@ -67,7 +67,7 @@ pub struct Environment<'e> {
 pub struct Queue {
     scheduler: Arc<Scheduler>,
     kind: &'static str,
-    reconcile: Arc<dyn Fn(OwnerKey) -> BoxFuture<'static, Next> + Send + Sync>,
+    reconcile: Arc<dyn Fn(OwnerKey) -> BoxFuture<'static, Reconciled> + Send + Sync>,
 }
 
 impl Queue {
@@ -78,7 +78,7 @@ impl Queue {
         reconcile: impl Fn(OwnerKey) -> R + Send + Sync + 'static,
     ) -> Self
     where
-        R: Future<Output = Next> + Send + 'static,
+        R: Future<Output = Reconciled> + Send + 'static,
     {
         Self {
             scheduler: scheduler.clone(),
@@ -182,7 +182,7 @@ pub fn shell(settings: Settings, environment: Environment<'_>) -> Arc<OwnerShell
         SchemaCache::default(),
         environment.limits.rendering_bytes(),
     ));
-    Arc::new(OwnerShell {
+    let shell = Arc::new(OwnerShell {
         kind: settings.kind,
         cluster: cluster.clone(),
         owners: Arc::default(),
@@ -201,7 +201,9 @@ pub fn shell(settings: Settings, environment: Environment<'_>) -> Arc<OwnerShell
         scopes: Scopes::default(),
         status_keys: environment.status_keys.clone(),
         limits: environment.limits,
-    })
+    });
+    shell.show_in_metrics();
+    shell
 }
 
 /// A queue whose depth is a metric.
@@ -471,8 +473,10 @@ impl Wired {
         crate::scheduler::run(queue.scheduler.clone(), terms.clone(), move |key| {
             let (metrics, reconcile) = (metrics.clone(), reconcile.clone());
             async move {
-                let _timer = metrics.reconcile_timer(kind);
-                reconcile(key).await
+                let mut timer = metrics.reconcile_timer(kind);
+                let reconciled = reconcile(key).await;
+                timer.outcome(reconciled.outcome);
+                reconciled.next
             }
         })
         .await;

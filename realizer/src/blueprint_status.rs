@@ -8,7 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::conditions::{self, Conditions};
-use crate::{Blueprint, Outcome, OwnerEvent, Retry, TemplateSource, TemplateState, events};
+use crate::error::ErrorKind;
+use crate::{Blueprint, Ended, Outcome, OwnerEvent, Retry, TemplateSource, TemplateState, events};
 
 /// The outcome for a blueprint. `previous` is its present `status` (null when it has none), `generation` its present
 /// `metadata.generation`, `now` is for transition times.
@@ -53,6 +54,10 @@ pub fn blueprint_status(
         again: None,
         write_now: false,
         unless_changed: None,
+        end: Ended::of(
+            (ready_status != ConditionStatus::True).then_some(ErrorKind::UserMustFix),
+            ready_status,
+        ),
         retry: if found.unreadable.is_empty() {
             Retry::AwaitChange
         } else {

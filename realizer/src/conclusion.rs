@@ -9,14 +9,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::conditions::{self, Conditions, Deciding};
 use crate::entry::{Entry, EntryMaker};
-use crate::error::StepError;
+use crate::error::{ErrorKind, StepError};
 use crate::orphans::{BlueprintLabel, CurrentStep, Orphans, is_same};
 use crate::owner_status::{ENVIRONMENTS, OwnerStatus, stamped_ref};
 use crate::redaction::Taint;
 use crate::report::{self, Extras, Kept};
 use crate::step_end::{StepEnd, StepResult};
 use crate::survey::{Findings, Survey};
-use crate::{Blueprint, ObjectRef, Outcome, Owner, Realization, Removal, Retry};
+use crate::{Blueprint, Ended, ObjectRef, Outcome, Owner, Realization, Removal, Retry};
 
 /// The most characters that status says of why an object is still there.
 const MOST_REASON_CHARS: usize = 1024;
@@ -217,6 +217,13 @@ impl<'a> Conclusion<'a> {
             .into_iter()
             .flat_map(|entry| entry.events)
             .collect();
+        // A deletion that fails for long lacks a right.
+        let hindrances: Vec<ErrorKind> = self
+            .errors
+            .iter()
+            .map(|error| error.verdict().kind)
+            .chain(failed.iter().map(|_| ErrorKind::UserMustFix))
+            .collect();
         let write_now = self.made_run || self.survey.is_urgent();
         let has_environments =
             !(status.environments.is_empty() && self.owner.status.environments.is_empty());
@@ -227,11 +234,13 @@ impl<'a> Conclusion<'a> {
             // Names of objects, above all: a template may have put anything into them.
             event.message = self.taint.scrub(std::mem::take(&mut event.message));
         }
+        let outcome = outcome(self.owner, &status, events, self.removals, retry);
         Outcome {
             again: [self.survey.again, slowly].into_iter().flatten().min(),
             write_now,
             unless_changed: has_environments.then_some(ENVIRONMENTS),
-            ..outcome(self.owner, &status, events, self.removals, retry)
+            end: Ended::of(hindrances, outcome.ready),
+            ..outcome
         }
     }
 
@@ -362,5 +371,6 @@ pub(crate) fn outcome(
         again: None,
         write_now: false,
         unless_changed: None,
+        end: Ended::of([], ready),
     }
 }

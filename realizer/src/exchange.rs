@@ -16,6 +16,7 @@ use serde_json::Value;
 
 pub use api_types::Lifecycle;
 
+use crate::error::ErrorKind;
 use crate::stamp::Labels;
 
 /// What the engine needs next. Exactly one is outstanding at any time: the objects of one owner are
@@ -341,6 +342,57 @@ pub struct OwnerEvent {
     pub immediate: bool,
 }
 
+/// How a realization ended, in one word for metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Ended {
+    /// Everything is as wanted.
+    Settled,
+    /// Something has to happen first, and an event will tell.
+    Waiting,
+    /// All was submitted, and an object says that it failed.
+    Unhealthy,
+    /// Somebody has to mend something.
+    UserError,
+    /// It is tried again.
+    Infrastructure,
+}
+
+impl Ended {
+    /// The label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Settled => "settled",
+            Self::Waiting => "waiting",
+            Self::Unhealthy => "unhealthy",
+            Self::UserError => "user_error",
+            Self::Infrastructure => "infrastructure",
+        }
+    }
+
+    /// By what hinders most, and without any hindrance by what Ready says.
+    pub(crate) fn of(
+        hindrances: impl IntoIterator<Item = ErrorKind>,
+        ready: api_types::ConditionStatus,
+    ) -> Self {
+        let mut end = match ready {
+            api_types::ConditionStatus::True => Self::Settled,
+            api_types::ConditionStatus::Unknown => Self::Waiting,
+            api_types::ConditionStatus::False => Self::Unhealthy,
+        };
+        for hindrance in hindrances {
+            end = match (hindrance, end) {
+                (ErrorKind::Infrastructure, _) | (_, Self::Infrastructure) => Self::Infrastructure,
+                (ErrorKind::UserMustFix, _) | (_, Self::UserError) => Self::UserError,
+                // What an object says is unhealthy may be what is waited for.
+                (ErrorKind::NotYet, Self::Settled | Self::Waiting | Self::Unhealthy) => {
+                    Self::Waiting
+                }
+            };
+        }
+        end
+    }
+}
+
 /// What follows from one realization.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
@@ -367,4 +419,33 @@ pub struct Outcome {
     pub ready: api_types::ConditionStatus,
     /// Finite label for metrics: the reason of the `Ready` condition.
     pub reason: String,
+    /// How it ended, for metrics.
+    pub end: Ended,
+}
+
+#[cfg(test)]
+mod tests {
+    use api_types::ConditionStatus::{False, True, Unknown};
+
+    use super::*;
+
+    #[test]
+    fn what_hinders_most_is_how_it_ended() {
+        use ErrorKind::{Infrastructure, NotYet, UserMustFix};
+        for (hindrances, ready, expected) in [
+            (&[][..], True, "settled"),
+            (&[], Unknown, "waiting"),
+            (&[], False, "unhealthy"),
+            (&[NotYet], Unknown, "waiting"),
+            // An input that is awaited makes Ready False where a template cannot be rendered without it.
+            (&[NotYet], False, "waiting"),
+            (&[NotYet, UserMustFix, NotYet], False, "user_error"),
+            (&[UserMustFix, Infrastructure], False, "infrastructure"),
+            (&[Infrastructure, UserMustFix], False, "infrastructure"),
+            (&[UserMustFix], True, "user_error"),
+        ] {
+            let ended = Ended::of(hindrances.iter().copied(), ready);
+            assert_eq!(ended.as_str(), expected, "{hindrances:?} {ready}");
+        }
+    }
 }

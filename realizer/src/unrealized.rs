@@ -7,9 +7,10 @@ use serde_json::json;
 
 use crate::conclusion::outcome;
 use crate::conditions::{self, Conditions};
+use crate::error::ErrorKind;
 use crate::go_format;
 use crate::owner_status::OwnerStatus;
-use crate::{Blueprint, Outcome, Owner, OwnerEvent, Retry, events, lineage};
+use crate::{Blueprint, Ended, Outcome, Owner, OwnerEvent, Retry, events, lineage};
 
 /// Why an owner is not realized at all. The resources in its status stay as they are, and so do its objects.
 #[derive(Clone, Debug)]
@@ -68,6 +69,23 @@ impl<'a> Unrealized<'a> {
             Self::ServiceAccount(..) | Self::ServiceAccountToken(..) => Retry::Slow,
             Self::BlueprintUnreadable(_) | Self::Unavailable(..) | Self::ClientBuilder(..) => {
                 Retry::Backoff
+            }
+        }
+    }
+
+    /// Who has to act.
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::LabelsMissing
+            | Self::NotFound(_)
+            | Self::Multiple(_)
+            | Self::BlueprintUnreadable(_)
+            | Self::BlueprintNotReady(_)
+            | Self::StampedTooDeep(..)
+            | Self::TooLarge(..)
+            | Self::ServiceAccount(..) => ErrorKind::UserMustFix,
+            Self::ServiceAccountToken(..) | Self::Unavailable(..) | Self::ClientBuilder(..) => {
+                ErrorKind::Infrastructure
             }
         }
     }
@@ -188,7 +206,11 @@ pub fn report_unrealized(owner: &Owner, why: Unrealized<'_>, now: Timestamp) -> 
         stamped_for: owner.stamped_for.clone(),
         ..owner.status.clone()
     };
-    outcome(owner, &status, events, Vec::new(), why.retry())
+    let outcome = outcome(owner, &status, events, Vec::new(), why.retry());
+    Outcome {
+        end: Ended::of([why.kind()], outcome.ready),
+        ..outcome
+    }
 }
 
 fn unrealized_conditions(owner: &Owner, why: &Unrealized<'_>, now: &Time) -> Vec<Condition> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use controller_kit::cluster::chain;
 use controller_kit::mapper::Kind;
-use controller_kit::owner::{Awaited, Claims, Realized, Subject, Walk, behind, span};
-use controller_kit::scheduler::{Next, OwnerKey};
+use controller_kit::owner::{Awaited, Claims, Realized, Reconciled, Subject, Walk, span};
+use controller_kit::scheduler::OwnerKey;
 use controller_kit::stamped::ObjectKey;
 use controller_kit::submit::{Applicant, SLOW_READ, SubmitError};
 use controller_kit::tokens::Account;
@@ -20,25 +20,25 @@ use crate::controller::RunnableController;
 
 impl RunnableController {
     /// Reconciles one Runnable. Nothing is sent when nothing changed.
-    pub(crate) async fn reconcile(&self, key: &OwnerKey) -> Next {
+    pub(crate) async fn reconcile(&self, key: &OwnerKey) -> Reconciled {
         async {
             let Some(runnable) = self.dereference(key) else {
                 self.shell.forget(key);
                 self.selections
                     .release(&ObjectKey::new(&key.namespace, &key.name));
-                return self.shell.clean_up(key).await;
+                return Reconciled::gone(self.shell.clean_up(key).await);
             };
             let now = (self.shell.clock)();
             let rights_changes = self.shell.waiters.rights_changes();
             let Some(realized) = self.realize(&runnable, now).await else {
-                return behind();
+                return Reconciled::behind();
             };
-            let next = self
+            let reconciled = self
                 .shell
                 .report(key, subject(&runnable), realized, rights_changes)
                 .await;
             self.shell.forget_if_gone(key, &runnable.uid);
-            next
+            reconciled
         }
         .instrument(span(KIND, key))
         .await

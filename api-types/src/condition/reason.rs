@@ -211,6 +211,83 @@ impl Reason {
     }
 }
 
+/// Every reason without a user's text in it.
+const NAMED: &[Reason] = &[
+    Reason::Ready,
+    Reason::Unknown,
+    Reason::WorkloadLabelsMissing,
+    Reason::DeliverableLabelsMissing,
+    Reason::SupplyChainNotFound,
+    Reason::DeliveryNotFound,
+    Reason::MultipleSupplyChainMatches,
+    Reason::MultipleDeliveryMatches,
+    Reason::ResourceSubmissionComplete,
+    Reason::PassThrough,
+    Reason::ServiceAccountError,
+    Reason::ServiceAccountTokenError,
+    Reason::ResourceRealizerBuilderError,
+    Reason::TemplateObjectRetrievalFailure,
+    Reason::TemplateStampFailure,
+    Reason::TemplateRejectedByAPIServer,
+    Reason::FailedToListCreatedObjects,
+    Reason::MissingValueAtPath,
+    Reason::ConditionNotMet,
+    Reason::FailedConditionMet,
+    Reason::ResolveTemplateOptionsError,
+    Reason::TemplateOptionsMatchError,
+    Reason::UnknownError,
+    Reason::OutputsAvailable,
+    Reason::OutputNotAvailable,
+    Reason::AlwaysHealthy,
+    Reason::NoStampedObject,
+    Reason::MatchedCondition,
+    Reason::MatchedField,
+    Reason::NoMatchesFulfilled,
+    Reason::HealthyConditionRule,
+    Reason::TemplatesNotFound,
+    Reason::RunTemplateNotFound,
+    Reason::StampedObjectRejectedByAPIServer,
+    Reason::OutputPathNotSatisfied,
+    Reason::ClientBuilderError,
+    Reason::InputsNotReady,
+    Reason::ObjectContested,
+    Reason::WaitingForRun,
+    Reason::DeletionPending,
+    Reason::WatchForbidden,
+    Reason::ValidationRunning,
+    Reason::ValidationFailed,
+    Reason::ValidationTimedOut,
+];
+
+/// Reasons that are copied from conditions that most kinds have.
+const COMMON: [&str; 2] = ["ReadyCondition", "SucceededCondition"];
+
+/// What all other reasons are counted as.
+const OTHER: &str = "other";
+
+impl Reason {
+    /// A label for metrics: the text itself if it is one of ours, `other` if a template, or whoever wrote the status, made
+    /// it up.
+    ///
+    /// ```
+    /// use api_types::Reason;
+    ///
+    /// assert_eq!(Reason::label("ObjectContested"), "ObjectContested");
+    /// assert_eq!(Reason::label("ReadyCondition"), "ReadyCondition");
+    /// assert_eq!(Reason::label("Type4711Condition"), "other");
+    /// ```
+    pub fn label(reason: &str) -> &'static str {
+        let named = NAMED.iter().filter_map(|named| match named.as_str() {
+            Cow::Borrowed(text) => Some(text),
+            Cow::Owned(_) => None,
+        });
+        named
+            .chain(COMMON)
+            .find(|label| *label == reason)
+            .unwrap_or(OTHER)
+    }
+}
+
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.as_str())
@@ -245,4 +322,27 @@ fn sanitised(text: &str, room: usize, continued: bool) -> String {
         clean.truncate(clean.trim_end_matches([',', ':']).len());
     }
     clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_that_is_written_in_the_source_is_its_own_label() {
+        let source = include_str!("reason.rs");
+        let (_, texts) = source.split_once("Cow::Borrowed(match self {").unwrap();
+        let (texts, _) = texts.split_once("})").unwrap();
+        let texts: Vec<&str> = texts
+            .lines()
+            .filter_map(|line| line.split_once("=> \"")?.1.split_once('"').map(|it| it.0))
+            .collect();
+        assert!(texts.len() > 40, "the source reads otherwise: {texts:?}");
+        for text in texts {
+            assert_eq!(Reason::label(text), text, "NAMED lacks it");
+        }
+        for made_up in ["", "ready", "FancyCondition", "ReadyConditionX"] {
+            assert_eq!(Reason::label(made_up), OTHER, "{made_up}");
+        }
+    }
 }

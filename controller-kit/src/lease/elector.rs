@@ -182,6 +182,7 @@ impl Elector {
             .send_if_modified(|state| std::mem::replace(state, leads) != leads);
         if changed {
             self.metrics.leader(leads);
+            self.metrics.lease_transition(leads);
             if leads {
                 info!(lease = %self.settings.name, identity = %self.settings.identity, "leading");
             } else {

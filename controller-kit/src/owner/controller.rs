@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use realizer::{Blueprint, OwnerEvent, blueprint_status};
+use realizer::{Blueprint, Ended, OwnerEvent, blueprint_status};
 use tracing::{Instrument as _, warn};
 
 use super::report::{OurObject, next, write_failed};
-use super::{BlueprintEntry, BlueprintFamily, OwnerShell, TemplateEntry, Templates, log};
+use super::{
+    BlueprintEntry, BlueprintFamily, OwnerShell, Reconciled, TemplateEntry, Templates, log,
+};
 use crate::events::InvolvedObject;
 use crate::reflect::{Change, Reflector};
 use crate::scheduler::{Lane, Next, OwnerKey, Scheduler};
@@ -95,21 +97,21 @@ impl<F: BlueprintFamily> OwnerController<F> {
     }
 
     /// Reports on one blueprint: whether its templates are there, and what is wrong with its graph.
-    pub(crate) async fn reconcile_blueprint(&self, key: &OwnerKey) -> Next {
+    pub(crate) async fn reconcile_blueprint(&self, key: &OwnerKey) -> Reconciled {
         self.report_blueprint(key)
             .instrument(log::span(F::FAMILY.blueprint_kind(), key))
             .await
     }
 
-    async fn report_blueprint(&self, key: &OwnerKey) -> Next {
+    async fn report_blueprint(&self, key: &OwnerKey) -> Reconciled {
         let Some(entry) = self.blueprints.get(&ObjectKey::new("", &key.name)) else {
-            return Next::Done;
+            return Reconciled::gone(Next::Done);
         };
         let blueprint = match &entry.blueprint {
             Ok(blueprint) => blueprint,
             Err(error) => {
                 warn!(error = %error, "this blueprint cannot be read and selects no owner; correct or delete it");
-                return Next::Done;
+                return Reconciled::new(Next::Done, Ended::UserError.as_str());
             }
         };
         let outcome = blueprint_status(
@@ -127,12 +129,12 @@ impl<F: BlueprintFamily> OwnerController<F> {
                 uid: &entry.uid,
             };
             if let Err(error) = self.shell.write_status(object, &outcome.status, None).await {
-                return write_failed(&error);
+                return Reconciled::new(write_failed(&error), Ended::Infrastructure.as_str());
             }
             log::tell(&entry.status, &outcome);
             self.emit_for_blueprint(key, &entry, &outcome.events);
         }
-        next(outcome.retry, None)
+        Reconciled::new(next(outcome.retry, None), outcome.end.as_str())
     }
 
     fn emit_for_blueprint(&self, key: &OwnerKey, entry: &BlueprintEntry<F>, events: &[OwnerEvent]) {

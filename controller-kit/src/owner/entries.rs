@@ -5,6 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use api_types::{ConditionStatus, ConditionType, Reason};
 use realizer::lineage::{self, ParentRef};
 use realizer::{Blueprint, Family, Template, TemplateSource, TemplateState};
 use serde_json::Value;
@@ -30,6 +31,8 @@ pub struct OwnerEntry {
     pub stamped_for: Box<[String]>,
     /// How many bytes it has without its status, as text.
     pub size: usize,
+    /// What its condition Ready says, for metrics: status, and a reason of which there are not many.
+    pub(crate) ready: (ConditionStatus, &'static str),
     version: u64,
     fingerprint: u64,
     body: PackedText,
@@ -52,6 +55,7 @@ impl Entry for OwnerEntry {
             parent: ParentRef::of(&object).map(Box::new),
             stamped_for: lineage::stamped_for(&object).into(),
             labels,
+            ready: ready_of(&object),
             run_template: object["spec"]["runTemplateRef"]["name"]
                 .as_str()
                 .map(Box::from),
@@ -106,6 +110,17 @@ fn fingerprint(object: &Value) -> u64 {
         }
     }
     hasher.finish()
+}
+
+fn ready_of(object: &Value) -> (ConditionStatus, &'static str) {
+    let conditions = object["status"]["conditions"].as_array();
+    let mut conditions = conditions.into_iter().flatten();
+    let ready = conditions.find(|it| it["type"] == ConditionType::Ready.as_str());
+    let text = |field: &str| ready.and_then(|ready| ready[field].as_str());
+    (
+        ConditionStatus::from_text(text("status").unwrap_or_default()),
+        text("reason").map_or_else(|| Reason::label(&Reason::Unknown.as_str()), Reason::label),
+    )
 }
 
 fn string_map(value: &Value) -> BTreeMap<String, String> {
@@ -306,6 +321,21 @@ mod tests {
         assert!((100_000..100_100).contains(&size(&text, "")));
         assert!((100_000..100_100).contains(&size(&text, &text)));
         assert!(size("", &text) < 100);
+    }
+
+    #[test]
+    fn what_is_counted_of_an_owner_is_what_its_condition_ready_says() {
+        let ready = |status: Value| OwnerEntry::build(json!({"status": status}), None).ready;
+        let of = |status: &str, reason: &str| json!({"conditions": [{"type": "Other"}, {"type": "Ready", "status": status, "reason": reason}]});
+        assert_eq!(ready(of("True", "Ready")), (ConditionStatus::True, "Ready"));
+        let failing = of("False", "TemplateStampFailure");
+        assert_eq!(
+            ready(failing),
+            (ConditionStatus::False, "TemplateStampFailure")
+        );
+        let made_up = of("False", "Tenant4711Condition");
+        assert_eq!(ready(made_up), (ConditionStatus::False, "other"));
+        assert_eq!(ready(json!({})), (ConditionStatus::Unknown, "Unknown"));
     }
 
     #[test]

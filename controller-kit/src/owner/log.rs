@@ -85,6 +85,7 @@ mod tests {
             again: None,
             write_now: false,
             unless_changed: None,
+            end: realizer::Ended::Settled,
         }
     }
 

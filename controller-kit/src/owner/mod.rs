@@ -15,6 +15,7 @@ mod left_behind;
 mod log;
 mod overload;
 mod reconcile;
+mod reconciled;
 mod report;
 mod settling;
 mod shell;
@@ -30,7 +31,7 @@ pub use entries::{
 pub use left_behind::Scopes;
 pub use log::span;
 pub use overload::{Overload, Troubles};
-pub use reconcile::behind;
+pub use reconciled::Reconciled;
 pub use report::{Realized, Subject};
 pub use settling::Settling;
 pub use shell::{Clock, OwnerKind, OwnerShell, Pending};

@@ -2,7 +2,6 @@
 //! rest is done.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use jiff::Timestamp;
 use realizer::{
@@ -10,24 +9,15 @@ use realizer::{
     select_blueprint,
 };
 use serde_json::Value;
-use tracing::{Instrument as _, debug, warn};
+use tracing::{Instrument as _, warn};
 
 use super::log::span;
-use super::{BlueprintFamily, Claims, OwnerController, Realized, Walk};
+use super::{BlueprintFamily, Claims, OwnerController, Realized, Reconciled, Walk};
 use crate::mapper::Kind;
-use crate::scheduler::{Next, OwnerKey};
+use crate::scheduler::OwnerKey;
 use crate::stamped::ObjectKey;
 use crate::submit::{Applicant, SubmitError};
 use crate::tokens::Account;
-
-/// How long the event of a change that the API server knows of may take to arrive.
-const EVENT_PATIENCE: Duration = Duration::from_secs(1);
-
-/// What follows when the owner has been changed and this process has not seen that yet: nothing is said of the older one.
-pub fn behind() -> Next {
-    debug!("the owner has a newer generation than this process has seen; waiting for it");
-    Next::After(EVENT_PATIENCE)
-}
 
 /// What the caches say about an owner.
 struct Dereferenced {
@@ -45,11 +35,11 @@ struct Validated {
 
 impl<F: BlueprintFamily> OwnerController<F> {
     /// Reconciles one owner. Nothing is sent when nothing changed.
-    pub async fn reconcile(&self, key: &OwnerKey) -> Next {
+    pub async fn reconcile(&self, key: &OwnerKey) -> Reconciled {
         async {
             let Some(dereferenced) = self.dereference(key) else {
                 self.shell.forget(key);
-                return self.shell.clean_up(key).await;
+                return Reconciled::gone(self.shell.clean_up(key).await);
             };
             let now = (self.shell.clock)();
             let rights_changes = self.shell.waiters.rights_changes();
@@ -58,14 +48,14 @@ impl<F: BlueprintFamily> OwnerController<F> {
                 Err(realized) => Some(*realized),
             };
             let Some(realized) = realized else {
-                return behind();
+                return Reconciled::behind();
             };
-            let next = self
+            let reconciled = self
                 .shell
                 .report(key, (&dereferenced.owner).into(), realized, rights_changes)
                 .await;
             self.shell.forget_if_gone(key, &dereferenced.owner.uid);
-            next
+            reconciled
         }
         .instrument(span(F::FAMILY.owner_kind(), key))
         .await

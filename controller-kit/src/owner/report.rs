@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use api_types::event::EventType;
 use api_types::{ConditionStatus, EventReason, NamespaceName, ObjectName};
-use realizer::{Outcome, Owner, OwnerEvent, Retry};
+use realizer::{Ended, Outcome, Owner, OwnerEvent, Retry};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::shell::OwnerShell;
 use super::waiters::RIGHTS_SETTLE;
-use super::{Awaited, Overload, log};
+use super::{Awaited, Overload, Reconciled, log};
 use crate::cluster::{Call, Identity, RequestError, encode};
 use crate::events::InvolvedObject;
 use crate::scheduler::{Next, OwnerKey};
@@ -91,11 +91,19 @@ impl OwnerShell {
         owner: Subject<'_>,
         realized: Realized,
         rights_changes: u64,
-    ) -> Next {
+    ) -> Reconciled {
+        let (end, retry) = (realized.outcome.end, realized.outcome.retry);
         let next = self.conclude(key, owner, realized, rights_changes).await;
         let version = owner.object["metadata"]["resourceVersion"].as_str();
         debug!(version, held_back = self.holds_back(key), "reconciled");
-        next
+        // A back-off that the engine did not ask for: the status could not be written.
+        let is_unwritten = next == Next::Backoff && retry != Retry::Backoff;
+        let end = if is_unwritten {
+            Ended::Infrastructure
+        } else {
+            end
+        };
+        Reconciled::new(next, end.as_str())
     }
 
     async fn conclude(
@@ -194,6 +202,9 @@ impl OwnerShell {
 
     fn count_time_to_ready(&self, key: &OwnerKey, owner: Subject<'_>, ready: ConditionStatus) {
         let now = (self.clock)();
+        if let Some(term) = self.metrics.term() {
+            self.settling.begin_term(term);
+        }
         let took = self.settling.reconciled(key, owner.object, ready, now);
         if let Some(seconds) = took {
             self.metrics.time_to_ready(self.kind.kind, seconds);
@@ -396,7 +407,7 @@ mod tests {
     use crate::ytt::MemoryLimit;
 
     /// What follows where the API server answers the write of a status so.
-    async fn after_answer(code: StatusCode, answer: &str) -> Next {
+    async fn after_answer(code: StatusCode, answer: &str) -> Reconciled {
         let (service, mut server) = mock::pair::<Request<Body>, Response<Body>>();
         let client = kube::Client::new(service, "default");
         let (metrics, tasks) = (Arc::new(Metrics::new()), Tasks::new());
@@ -437,6 +448,7 @@ mod tests {
             unless_changed: None,
             ready: ConditionStatus::True,
             reason: "Ready".to_owned(),
+            end: Ended::Settled,
         };
         let key = OwnerKey::new("dev", "app");
         let realized = Realized::unrealized(outcome, Vec::new());
@@ -453,12 +465,16 @@ mod tests {
     async fn a_status_is_written_again_unless_its_object_is_gone() {
         let gone = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "reason": "NotFound",
             "message": "workloads.carto.run \"app\" not found", "details": {"name": "app", "group": "carto.run", "kind": "workloads"}}"#;
-        assert_eq!(after_answer(StatusCode::NOT_FOUND, gone).await, Next::Done);
+        assert_eq!(
+            after_answer(StatusCode::NOT_FOUND, gone).await,
+            Reconciled::new(Next::Done, "settled")
+        );
         let withdrawn = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "reason": "NotFound",
             "message": "the server could not find the requested resource", "details": {}}"#;
         for of_the_path in ["404 page not found\n", withdrawn] {
-            let next = after_answer(StatusCode::NOT_FOUND, of_the_path).await;
-            assert_eq!(next, Next::Backoff, "{of_the_path}");
+            let reconciled = after_answer(StatusCode::NOT_FOUND, of_the_path).await;
+            let unwritten = Reconciled::new(Next::Backoff, "infrastructure");
+            assert_eq!(reconciled, unwritten, "{of_the_path}");
         }
     }
 
@@ -466,7 +482,9 @@ mod tests {
     async fn a_status_that_is_throttled_is_written_when_the_server_asks_for_it() {
         let throttled = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 429, "reason": "TooManyRequests",
             "message": "not now", "details": {"retryAfterSeconds": 3}}"#;
-        let next = after_answer(StatusCode::TOO_MANY_REQUESTS, throttled).await;
+        let next = after_answer(StatusCode::TOO_MANY_REQUESTS, throttled)
+            .await
+            .next;
         let Next::Rest { hold, wait } = next else {
             panic!("{next:?}");
         };

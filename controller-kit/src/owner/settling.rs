@@ -11,13 +11,31 @@ use crate::scheduler::OwnerKey;
 
 /// Owners that are on their way to Ready: which generation, and since when.
 #[derive(Debug, Default)]
-pub struct Settling(Mutex<HashMap<OwnerKey, (i64, Timestamp)>>);
+pub struct Settling(Mutex<Moving>);
+
+#[derive(Debug, Default)]
+struct Moving {
+    /// Which of the times this is that this replica works.
+    term: u64,
+    owners: HashMap<OwnerKey, (i64, Timestamp)>,
+}
 
 impl Settling {
+    /// This replica works for that many times. What began before, another one has brought to its end, and nobody told.
+    pub(crate) fn begin_term(&self, term: u64) {
+        let mut moving = self.lock();
+        if moving.term != term {
+            *moving = Moving {
+                term,
+                owners: HashMap::new(),
+            };
+        }
+    }
+
     /// A generation of an owner appeared that is to become Ready. While an older one was not Ready yet, both have taken
     /// the time since that one.
     pub fn begin(&self, key: &OwnerKey, generation: i64, now: Timestamp) {
-        let mut settling = self.lock();
+        let settling = &mut self.lock().owners;
         let (_, since) = settling.get(key).copied().unwrap_or((generation, now));
         settling.insert(key.clone(), (generation, since));
     }
@@ -31,7 +49,7 @@ impl Settling {
         now: Timestamp,
     ) -> Option<f64> {
         let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
-        let mut settling = self.lock();
+        let settling = &mut self.lock().owners;
         if ready != ConditionStatus::True {
             settling
                 .entry(key.clone())
@@ -50,10 +68,10 @@ impl Settling {
 
     /// The owner is gone.
     pub fn forget(&self, key: &OwnerKey) {
-        self.lock().remove(key);
+        self.lock().owners.remove(key);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<OwnerKey, (i64, Timestamp)>> {
+    fn lock(&self) -> MutexGuard<'_, Moving> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -160,6 +178,23 @@ mod tests {
         assert_eq!(settling.reconciled(&key(), &newer, YES, at(12)), Some(2.0));
         settling.begin(&key(), 3, at(20));
         settling.forget(&key());
-        assert!(settling.lock().is_empty());
+        assert!(settling.lock().owners.is_empty());
+    }
+    #[test]
+    fn what_began_in_an_earlier_term_is_not_measured() {
+        let settling = Settling::default();
+        settling.begin_term(1);
+        settling.begin(&key(), 2, at(10));
+        settling.begin_term(1);
+        // Another replica leads for a day, and brings it to Ready.
+        settling.begin_term(2);
+        let ready = object(2, Some(("True", 11)));
+        assert_eq!(settling.reconciled(&key(), &ready, YES, at(86_400)), None);
+        settling.begin(&key(), 3, at(86_410));
+        let ready = object(3, Some(("True", 11)));
+        assert_eq!(
+            settling.reconciled(&key(), &ready, YES, at(86_413)),
+            Some(3.0)
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! What the controllers of all owners have in common: stores, queue, rights, and which event wakes whom.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -113,7 +113,10 @@ impl OwnerShell {
         if let (Some(before), Some(after)) = (change.before, change.after)
             && before.uid == after.uid
             && before.generation != after.generation
+            // Who stands by does not see when it becomes Ready.
+            && let Some(term) = self.metrics.term()
         {
+            self.settling.begin_term(term);
             self.settling.begin(&key, after.generation, (self.clock)());
         }
         match (change.before, change.after) {
@@ -303,6 +306,29 @@ impl OwnerShell {
     /// The stamped objects held, for metrics.
     pub(crate) fn stamped_objects(&self) -> usize {
         self.submitter.watches().object_count()
+    }
+
+    /// How many owners there are, by what their conditions Ready say: status and reason.
+    pub(crate) fn count_owners(&self) -> BTreeMap<(&'static str, &'static str), usize> {
+        let mut counted = BTreeMap::new();
+        self.owners.for_each(|owner| {
+            let (ready, reason) = owner.ready;
+            *counted.entry((ready.as_str(), reason)).or_default() += 1;
+        });
+        counted
+    }
+
+    /// Sets the gauges of what is held here whenever somebody looks.
+    pub(crate) fn show_in_metrics(self: &Arc<Self>) {
+        let shell = Arc::downgrade(self);
+        self.metrics.before_gather(move |metrics| {
+            let Some(shell) = shell.upgrade() else {
+                return;
+            };
+            metrics.owners(shell.kind.kind, &shell.count_owners());
+            metrics.refused(&shell.submitter.watches().refused());
+            metrics.tokens(shell.tokens.len());
+        });
     }
 
     /// Stops the watches of kinds that nobody uses any more.

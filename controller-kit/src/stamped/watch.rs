@@ -302,6 +302,17 @@ impl StampedWatches {
         held.map(|watch| watch.served.kind.clone()).collect()
     }
 
+    /// The kinds that are watched, as resources in URLs, and whether each watch is refused.
+    pub(crate) fn refused(&self) -> Vec<(String, bool)> {
+        let kinds: Vec<Arc<KindWatch>> = self.lock().kinds.values().cloned().collect();
+        let is_refused =
+            |watch: &KindWatch| matches!(&*watch.readiness.borrow(), Readiness::Unavailable(_));
+        kinds
+            .iter()
+            .map(|watch| (watch.served.qualified(), is_refused(watch)))
+            .collect()
+    }
+
     /// Number of objects held in all kinds.
     pub(crate) fn object_count(&self) -> usize {
         let kinds: Vec<Arc<KindWatch>> = self.lock().kinds.values().cloned().collect();

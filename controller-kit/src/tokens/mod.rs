@@ -20,7 +20,7 @@ use thiserror::Error;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use tracing::warn;
 
-use crate::metrics::{Metrics, TokenOutcome};
+use crate::metrics::{Metrics, TokenLookup, TokenOutcome};
 use issued::Issued;
 pub use request::{Refusal, RefusalKind};
 
@@ -159,9 +159,18 @@ impl TokenCache {
         let now = (self.sources.clock)();
         let held = locked(&slot.issued).clone();
         match held {
-            Some(issued) if issued.is_fresh(now) => Ok(issued.token),
-            Some(issued) if issued.is_valid(now) => Ok(self.refresh(account, &slot, issued).await),
-            held => self.fetch(account, &slot, held.is_some()).await,
+            Some(issued) if issued.is_fresh(now) => {
+                self.metrics.token_lookup(TokenLookup::Hit);
+                Ok(issued.token)
+            }
+            Some(issued) if issued.is_valid(now) => {
+                self.metrics.token_lookup(TokenLookup::Refresh);
+                Ok(self.refresh(account, &slot, issued).await)
+            }
+            held => {
+                self.metrics.token_lookup(TokenLookup::Miss);
+                self.fetch(account, &slot, held.is_some()).await
+            }
         }
     }
 
@@ -268,8 +277,8 @@ impl TokenCache {
         accounts.slots.entry(account.clone()).or_default().clone()
     }
 
-    #[cfg(test)]
-    fn len(&self) -> usize {
+    /// Accounts whose tokens are held, or were asked for last.
+    pub(crate) fn len(&self) -> usize {
         locked(&self.accounts).slots.len()
     }
 }

@@ -65,6 +65,7 @@ pub(crate) async fn admit(
     }
     let loaded = certificate.clone();
     readiness.require("webhook certificate", move || loaded.is_loaded());
+    metrics.webhook_serves(ROUTES.iter().map(|route| route.kind));
     let rules = Arc::new(Rules);
     serve(
         args.port,

@@ -14,6 +14,7 @@ use realizer::{RenderFailure, Rendered, YttCall};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::Command;
+use tokio::time::Instant;
 
 use crate::metrics::Metrics;
 use crate::scheduler::Gate;
@@ -88,11 +89,15 @@ impl Ytt {
             self.metrics.ytt_run("cached");
             return Ok((*hit).clone());
         }
+        let waits = self.metrics.ytt_waits();
         let _pass = self.gate.enter(namespace).await;
+        drop(waits);
+        let begun = Instant::now();
         let rendered = self.run(call).await.map_err(|failure| RenderFailure {
             message: format!("unable to apply ytt template: {}", failure.message),
             ..failure
         });
+        self.metrics.ytt_ran(begun.elapsed().as_secs_f64());
         self.metrics.ytt_run(if rendered.is_ok() {
             "rendered"
         } else {

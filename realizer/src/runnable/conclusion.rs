@@ -16,12 +16,13 @@ use super::plan::HELD_LOOK;
 use super::run::{End, step};
 use super::{Run, RunTemplate, Runnable, history, outputs};
 use crate::conditions::{self, Conditions};
+use crate::error::ErrorKind;
 use crate::family_members::{object_ref, superseded};
 use crate::health::Health;
 use crate::owner_status::stamped_ref;
 use crate::redaction::Taint;
 use crate::report::{self, Extras};
-use crate::{Observed, Outcome, OwnerEvent, Removal, Retry, Write, events};
+use crate::{Ended, Observed, Outcome, OwnerEvent, Removal, Retry, Write, events};
 
 /// A finished walk of a Runnable.
 pub struct RunConclusion<'a> {
@@ -264,6 +265,13 @@ impl<'a> RunConclusion<'a> {
             // Names of objects, above all: a template may have put anything into them.
             event.message = self.taint.scrub(std::mem::take(&mut event.message));
         }
+        // A deletion that fails for long lacks a right.
+        let hindrances: Vec<ErrorKind> = self
+            .error
+            .iter()
+            .map(|error| error.verdict().kind)
+            .chain(failed.iter().map(|_| ErrorKind::UserMustFix))
+            .collect();
         let retry = self.error.as_ref().map(|error| error.verdict().retry);
         let retry = retry
             .into_iter()
@@ -281,6 +289,7 @@ impl<'a> RunConclusion<'a> {
             unless_changed: None,
             ready,
             reason,
+            end: Ended::of(hindrances, ready),
         }
     }
 

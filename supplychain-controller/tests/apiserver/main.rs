@@ -18,6 +18,7 @@ mod immutable;
 mod isolation;
 mod kinds;
 mod limits;
+mod metrics;
 mod missing;
 mod neighbours;
 mod orphans;

@@ -1,0 +1,131 @@
+//! Watches as their answers show them: how many are open, when each kind was heard of last, how often one began anew.
+
+use std::collections::{BTreeMap, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use http::Request;
+use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec};
+use tokio::time::Instant;
+
+use super::asked::parameters;
+use super::build::Build;
+use super::count;
+
+/// Listings that are remembered, to tell one that begins again. Runnables may select in thousands of ways over time; then
+/// all is forgotten, and a few restarts go uncounted.
+const MOST_LISTINGS: usize = 8192;
+
+pub(super) struct Watches {
+    open: IntGaugeVec,
+    age: GaugeVec,
+    restarts: IntCounterVec,
+    started: Instant,
+    held: Mutex<BTreeMap<Box<str>, Arc<Held>>>,
+    listings: Mutex<HashSet<u64>>,
+}
+
+/// The watches of one resource.
+#[derive(Default)]
+struct Held {
+    open: AtomicUsize,
+    /// Milliseconds from the start to the last event.
+    heard: AtomicU64,
+}
+
+impl Watches {
+    pub(super) fn new(build: &Build<'_>) -> Self {
+        Self {
+            open: build.gauges("carto_watches", "Watches that are open.", &["resource"]),
+            age: build.float_gauges(
+                "carto_watch_last_event_age_seconds",
+                "Time since anything arrived on an open watch, bookmarks included.",
+                &["resource"],
+            ),
+            restarts: build.counters(
+                "carto_watch_restarts_total",
+                "Listings that began again.",
+                &["resource"],
+            ),
+            started: Instant::now(),
+            held: Mutex::default(),
+            listings: Mutex::default(),
+        }
+    }
+
+    /// A listing of this resource begins, unless it is a further page.
+    pub(super) fn listed<B>(&self, resource: &str, request: &Request<B>) {
+        if parameters(request).any(|it| it.starts_with("continue=")) {
+            return;
+        }
+        let mut hasher = DefaultHasher::new();
+        request.uri().path().hash(&mut hasher);
+        parameters(request)
+            .filter(|it| it.starts_with("labelSelector=") || it.starts_with("fieldSelector="))
+            .for_each(|selector| selector.hash(&mut hasher));
+        let mut listings = locked(&self.listings);
+        if listings.len() >= MOST_LISTINGS {
+            listings.clear();
+        }
+        let is_first = listings.insert(hasher.finish());
+        let restarts = self.restarts.with_label_values(&[resource]);
+        restarts.inc_by(u64::from(!is_first));
+    }
+
+    /// A watch was answered.
+    pub(super) fn opened(&self, resource: &str) -> OpenWatch {
+        let held = locked(&self.held)
+            .entry(resource.into())
+            .or_default()
+            .clone();
+        held.open.fetch_add(1, Ordering::Relaxed);
+        let watch = OpenWatch {
+            held,
+            started: self.started,
+        };
+        watch.heard();
+        watch
+    }
+
+    /// Sets the gauges. The age of what is not open says nothing.
+    pub(super) fn gather(&self) {
+        self.age.reset();
+        for (resource, held) in &*locked(&self.held) {
+            let open = held.open.load(Ordering::Relaxed);
+            self.open.with_label_values(&[resource]).set(count(open));
+            if open > 0 {
+                let heard = std::time::Duration::from_millis(held.heard.load(Ordering::Relaxed));
+                let age = self.started.elapsed().saturating_sub(heard);
+                self.age
+                    .with_label_values(&[resource])
+                    .set(age.as_secs_f64());
+            }
+        }
+    }
+}
+
+/// An open watch, until it is dropped.
+pub(super) struct OpenWatch {
+    held: Arc<Held>,
+    started: Instant,
+}
+
+impl OpenWatch {
+    /// Something arrived.
+    pub(super) fn heard(&self) {
+        let now = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.held.heard.store(now, Ordering::Relaxed);
+    }
+}
+
+impl Drop for OpenWatch {
+    fn drop(&mut self) {
+        self.held.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Whatever a panicking holder left is still a count.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
