@@ -322,6 +322,127 @@ rules: []
     wait_until_ready(&control_plane, "default", "app").await;
 }
 
+/// A Workload whose step stamped a Runnable, that ran a Job, that made a Pod, that failed; nobody works on any of them.
+const FAILED_RUN: &str = "
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: tester}
+---
+apiVersion: carto.run/v1alpha1
+kind: Runnable
+metadata: {name: app-test}
+spec: {runTemplateRef: {name: tests}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: app-test-1}
+spec:
+  managedBy: example.com/nobody
+  template: {spec: {restartPolicy: Never, containers: [{name: test, image: tests}]}}
+";
+
+#[tokio::test]
+async fn one_call_shows_why_a_job_under_a_runnable_failed() {
+    let control_plane = cluster_with_a_workload().await;
+    control_plane.apply_yaml(FAILED_RUN).await.unwrap();
+    let uid =
+        object(&control_plane, "batch/v1", "Job", "app-test-1").await["metadata"]["uid"].clone();
+    let pod = format!(
+        "
+apiVersion: v1
+kind: Pod
+metadata:
+  name: app-test-1-x7k2p
+  labels: {{batch.kubernetes.io/job-name: app-test-1}}
+  ownerReferences: [{{apiVersion: batch/v1, kind: Job, name: app-test-1, uid: {uid}, controller: true}}]
+spec: {{serviceAccountName: tester, restartPolicy: Never, containers: [{{name: test, image: tests}}]}}
+"
+    );
+    control_plane.apply_yaml(&pod).await.unwrap();
+    let at = "2026-01-01T00:00:00Z";
+    let told = |type_: &str, status: &str, reason: &str, message: &str| serde_json::json!({"type": type_, "status": status, "reason": reason, "message": message, "lastTransitionTime": at});
+    let failed = "Job has reached the specified backoff limit";
+    let reference = |api_version: &str, kind: &str, name: &str| serde_json::json!({"apiVersion": api_version, "kind": kind, "namespace": "default", "name": name});
+    let ended =
+        serde_json::json!({"exitCode": 2, "reason": "Error", "message": "2 of 7 tests failed"});
+    for (api_version, kind, name, status) in [
+        (
+            "v1",
+            "Pod",
+            "app-test-1-x7k2p",
+            serde_json::json!({"phase": "Failed", "containerStatuses": [{"name": "test", "image": "tests", "imageID": "",
+                "ready": false, "restartCount": 0, "state": {"terminated": ended}}]}),
+        ),
+        (
+            "batch/v1",
+            "Job",
+            "app-test-1",
+            serde_json::json!({"startTime": at, "failed": 1, "conditions": [
+                told("FailureTarget", "True", "BackoffLimitExceeded", failed),
+                told("Failed", "True", "BackoffLimitExceeded", failed)]}),
+        ),
+        (
+            "carto.run/v1alpha1",
+            "Runnable",
+            "app-test",
+            serde_json::json!({"observedGeneration": 1, "stampedRef": reference("batch/v1", "Job", "app-test-1"),
+                "runs": [{"name": "app-test-1", "result": "Failed", "message": failed}], "conditions": [told("Ready", "False", "MatchedCondition", failed)]}),
+        ),
+        (
+            "carto.run/v1alpha1",
+            "Workload",
+            "app",
+            serde_json::json!({"observedGeneration": 1, "conditions": [told("SupplyChainReady", "True", "Ready", ""),
+                told("Ready", "False", "HealthyConditionRule", failed)],
+                "resources": [{"name": "test", "stampedRef": reference("carto.run/v1alpha1", "Runnable", "app-test"),
+                    "conditions": [told("Healthy", "False", "ReadyCondition", failed), told("Ready", "False", "ReadyCondition", failed)]}]}),
+        ),
+    ] {
+        let patch = kube::api::Patch::Merge(serde_json::json!({"status": status}));
+        objects(&control_plane, api_version, kind)
+            .patch_status(name, &kube::api::PatchParams::default(), &patch)
+            .await
+            .unwrap();
+    }
+    // From the Workload, and from the Runnable by its short name.
+    for (target, job) in [
+        ("app", "└─ ✗ Job/app-test-1: BackoffLimitExceeded"),
+        ("run/app-test", "✗ BackoffLimitExceeded"),
+    ] {
+        let output = carto(control_plane.kubeconfig_path(), &[target]);
+        let shown = stdout(&output);
+        for line in [
+            "  because: Pod/app-test-1-x7k2p: container test ended with code 2: Error: 2 of 7 tests failed",
+            "  next: read its log: kubectl logs -n default app-test-1-x7k2p -c test",
+        ] {
+            let is_shown = shown.lines().any(|it| it == line);
+            assert!(is_shown, "{shown}{}", stderr(&output));
+        }
+        assert!(shown.contains(job), "{shown}");
+    }
+}
+
+fn objects(
+    control_plane: &ControlPlane,
+    api_version: &str,
+    kind: &str,
+) -> kube::Api<kube::api::DynamicObject> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let kind = kube::core::GroupVersionKind::gvk(group, version, kind);
+    let resource = kube::api::ApiResource::from_gvk(&kind);
+    kube::Api::namespaced_with(control_plane.client().unwrap(), "default", &resource)
+}
+
+async fn object(
+    control_plane: &ControlPlane,
+    api_version: &str,
+    kind: &str,
+    name: &str,
+) -> serde_json::Value {
+    let object = objects(control_plane, api_version, kind).get(name).await;
+    serde_json::to_value(object.unwrap()).unwrap()
+}
+
 async fn await_lines(process: &Process, expected: &[&str]) {
     eventually("the change is shown", LIMIT, async || {
         let shown = process.log_tail();
