@@ -353,17 +353,12 @@ async fn objects_of_any_size_are_handled_or_refused_with_a_reason() {
     assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
     let too_large = CONFIG.replace("BODY", &"x".repeat(1_100_000));
     stage.apply(&blueprint_of(&[("config", &too_large)])).await;
-    let refused = stage
-        .ready("app", "False", "TemplateRejectedByAPIServer")
-        .await;
+    let refused = stage.ready("app", "False", "RenderingTooLarge").await;
     let message = condition(&refused["status"], "Ready")["message"]
         .as_str()
         .unwrap()
         .to_owned();
-    assert!(
-        message.contains("may not be more than 1048576 bytes"),
-        "{message}"
-    );
+    assert!(message.contains("1024 KiB are allowed"), "{message}");
     let config = stage.get("v1", "ConfigMap", "config").await.unwrap();
     assert_eq!(
         config["data"]["value"].as_str().unwrap().len(),
