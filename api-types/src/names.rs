@@ -61,8 +61,7 @@ impl NameRule {
 
     fn action(self) -> &'static str {
         match self {
-            Self::Subdomain => "rename it",
-            Self::DnsLabel => "rename it",
+            Self::Subdomain | Self::DnsLabel => "rename it",
             Self::LabelValue => "shorten or rename what it is taken from",
         }
     }
