@@ -176,11 +176,17 @@ pub enum ConditionType {
     /// Extra, only while it is so: a newer revision waits until the one in the environment is validated. In the entry of
     /// a ClusterDeploymentTemplate step; never feeds `Ready`.
     UpdateHeld,
+    /// Extra, only while it is so: what the template reads can never be read from the object as it is, and why; its author
+    /// must correct it. In the entry of the step; never feeds `Ready`.
+    OutputUnreadable,
+    /// Extra, only while it is so: something in a blueprint cannot work, whatever the owner: steps that wait for one another,
+    /// an input that nobody provides, a selector that cannot be evaluated. Never feeds `Ready`.
+    BlueprintProblem,
 }
 
 impl ConditionType {
     /// Every type.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 16] = [
         Self::SupplyChainReady,
         Self::DeliveryReady,
         Self::ResourcesSubmitted,
@@ -195,6 +201,8 @@ impl ConditionType {
         Self::ObjectContested,
         Self::WatchForbidden,
         Self::UpdateHeld,
+        Self::OutputUnreadable,
+        Self::BlueprintProblem,
     ];
 
     /// The text of `type`.
@@ -214,6 +222,8 @@ impl ConditionType {
             Self::ObjectContested => "ObjectContested",
             Self::WatchForbidden => "WatchForbidden",
             Self::UpdateHeld => "UpdateHeld",
+            Self::OutputUnreadable => "OutputUnreadable",
+            Self::BlueprintProblem => "BlueprintProblem",
         }
     }
 
@@ -221,7 +231,12 @@ impl ConditionType {
     pub fn is_extra(self) -> bool {
         matches!(
             self,
-            Self::DeletionPending | Self::ObjectContested | Self::WatchForbidden | Self::UpdateHeld
+            Self::DeletionPending
+                | Self::ObjectContested
+                | Self::WatchForbidden
+                | Self::UpdateHeld
+                | Self::OutputUnreadable
+                | Self::BlueprintProblem
         )
     }
 }

@@ -14,7 +14,8 @@ use crate::{Blueprint, Ended, Outcome, OwnerEvent, Retry, TemplateSource, Templa
 /// The outcome for a blueprint. `previous` is its present `status` (null when it has none), `generation` its present
 /// `metadata.generation`, `now` is for transition times.
 ///
-/// What is wrong with its graph or selector is told by Warning events, once per generation, and does not change `Ready`.
+/// What is wrong with its graph or selector is told by a condition of its own and by Warning events, once per generation, and
+/// does not change `Ready`.
 pub fn blueprint_status(
     blueprint: &Blueprint,
     templates: &dyn TemplateSource,
@@ -27,7 +28,7 @@ pub fn blueprint_status(
     let found = look_up(blueprint, templates);
     let status = BlueprintStatus {
         observed_generation: Some(generation),
-        conditions: blueprint_conditions(&found, &previous.conditions, &now),
+        conditions: blueprint_conditions(&found, blueprint, &previous.conditions, &now),
     };
     let ready = conditions::of_type(&status.conditions, ConditionType::Ready);
     let ready_status = ready.map_or(ConditionStatus::Unknown, |ready| ready.status);
@@ -94,7 +95,12 @@ fn look_up(blueprint: &Blueprint, templates: &dyn TemplateSource) -> Found {
     found
 }
 
-fn blueprint_conditions(found: &Found, previous: &[Condition], now: &Time) -> Vec<Condition> {
+fn blueprint_conditions(
+    found: &Found,
+    blueprint: &Blueprint,
+    previous: &[Condition],
+    now: &Time,
+) -> Vec<Condition> {
     let mut conditions = Conditions::new(previous, now);
     if !found.missing.is_empty() {
         conditions.add(
@@ -115,6 +121,19 @@ fn blueprint_conditions(found: &Found, previous: &[Condition], now: &Time) -> Ve
         );
     }
     conditions.derive_ready();
+    let problems: Vec<String> = blueprint
+        .warnings()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    if !problems.is_empty() {
+        conditions.add(
+            ConditionType::BlueprintProblem,
+            ConditionStatus::True,
+            &Reason::BlueprintProblem,
+            problems.join("; "),
+        );
+    }
     conditions.finish()
 }
 

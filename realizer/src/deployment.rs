@@ -42,15 +42,27 @@ pub(crate) enum NotDone {
     /// Not yet.
     #[error("{0}")]
     Condition(String),
+    /// Never, unless somebody corrects a path of the rules.
+    #[error("{0}")]
+    Hopeless(String),
     /// It failed.
     #[error("{0}")]
     Failed(String),
-    /// The object will never say which generation it speaks of.
-    #[error("failed to evaluate status.observedGeneration: {0}")]
-    ObservedGeneration(PathProblem),
+    /// The object does not say which generation it speaks of.
+    #[error("failed to evaluate status.observedGeneration: {problem}")]
+    ObservedGeneration {
+        problem: PathProblem,
+        /// Whether it has a status all the same, so that it may never say. Until then its controller has not come to it.
+        has_status: bool,
+    },
     /// A path cannot be evaluated.
     #[error("failed to evaluate json path '{path}': {cause}")]
-    Path { path: String, cause: String },
+    Path {
+        path: String,
+        cause: String,
+        /// Whether only somebody who corrects the path can help.
+        is_hopeless: bool,
+    },
 }
 
 impl Readiness {
@@ -123,11 +135,12 @@ impl PathPair {
     fn check(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
         let side = |name: &str, path: &FieldPath| {
             path.read(object).map_err(|problem| {
-                NotDone::Condition(format!(
+                let text = format!(
                     "could not find value on {name} [{}]: {}",
                     path.text(),
                     shown_problem(&problem, veil.hides_all())
-                ))
+                );
+                NotDone::unread(&problem, text)
             })
         };
         let input = side("input", &self.input)?;
@@ -170,11 +183,14 @@ impl Completion {
             .map_err(|problem| NotDone::Path {
                 path: self.generation.text().to_owned(),
                 cause: format!("failed to evaluate metadata.generation: {problem}"),
+                is_hopeless: false,
             })?;
-        let observed = self
-            .observed_generation
-            .read(object)
-            .map_err(NotDone::ObservedGeneration)?;
+        let observed = self.observed_generation.read(object).map_err(|problem| {
+            NotDone::ObservedGeneration {
+                problem,
+                has_status: has_status(object),
+            }
+        })?;
         if generation == observed {
             return Ok(());
         }
@@ -198,8 +214,13 @@ impl Expected {
         }
     }
 
-    /// The value shown is the one the template asks for, so it is no secret.
+    /// The value shown is the one the template asks for, so it is no secret. The cause of a path error may quote the data.
     pub(crate) fn check_failed(&self, object: &Value) -> Result<(), NotDone> {
+        let unread = |cause, is_hopeless| NotDone::Path {
+            path: self.path.text().to_owned(),
+            cause,
+            is_hopeless,
+        };
         match self.path.read(object) {
             Ok(value) if value.as_str() == Some(&self.value) => Err(NotDone::Failed(format!(
                 "deployment failure condition [{}] was: {}",
@@ -207,20 +228,19 @@ impl Expected {
                 self.value
             ))),
             Ok(_) | Err(PathProblem::Absent(_)) => Ok(()),
-            Err(PathProblem::Broken(cause)) => Err(NotDone::Path {
-                path: self.path.text().to_owned(),
-                cause,
-            }),
+            Err(PathProblem::EmptyList(cause)) => Err(unread(cause, false)),
+            Err(PathProblem::Broken(cause)) => Err(unread(cause, true)),
         }
     }
 
     fn check_succeeded(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
         let path = self.path.text();
         let value = self.path.read(object).map_err(|problem| {
-            NotDone::Condition(format!(
+            let text = format!(
                 "failed to evaluate succeededCondition.Key [{path}]: {}",
                 shown_problem(&problem, veil.hides_all())
-            ))
+            );
+            NotDone::unread(&problem, text)
         })?;
         if value.as_str() == Some(&self.value) {
             return Ok(());
@@ -233,11 +253,32 @@ impl Expected {
     }
 }
 
+impl NotDone {
+    /// A path of the rules has no value.
+    fn unread(problem: &PathProblem, text: String) -> Self {
+        match problem {
+            PathProblem::Absent(_) | PathProblem::EmptyList(_) => Self::Condition(text),
+            PathProblem::Broken(_) => Self::Hopeless(text),
+        }
+    }
+}
+
+/// Whether anything of the status is there, as far as the rules read it. Some kinds begin with an empty one.
+fn has_status(object: &Value) -> bool {
+    match object.get("status") {
+        None | Some(Value::Null) => false,
+        Some(Value::Object(fields)) => !fields.is_empty(),
+        Some(_) => true,
+    }
+}
+
 /// A path that does not fit the data quotes the data.
 fn shown_problem(problem: &PathProblem, secret: bool) -> String {
     match problem {
-        PathProblem::Broken(_) if secret => REDACTED.to_owned(),
-        PathProblem::Absent(text) | PathProblem::Broken(text) => text.clone(),
+        PathProblem::EmptyList(_) | PathProblem::Broken(_) if secret => REDACTED.to_owned(),
+        PathProblem::Absent(text) | PathProblem::EmptyList(text) | PathProblem::Broken(text) => {
+            text.clone()
+        }
     }
 }
 

@@ -207,6 +207,16 @@ impl EntryMaker<'_> {
             conditions.carry_over(healthy);
         }
         conditions.derive_ready();
+        let unreadable = error.and_then(StepError::unreadable);
+        if let Some(cause) = unreadable {
+            let cause = self.taint.scrub(cause);
+            conditions.add(
+                ConditionType::OutputUnreadable,
+                ConditionStatus::True,
+                &Reason::OutputUnreadable,
+                cause,
+            );
+        }
         status.conditions = conditions.finish();
         let told_elsewhere = error.is_some_and(StepError::is_told_of_environment);
         let events = verdict
@@ -226,9 +236,10 @@ impl EntryMaker<'_> {
             return None;
         }
         let submitted = conditions::of_type(&status.conditions, ConditionType::ResourceSubmitted)?;
-        let before =
-            conditions::of_type(self.previous_conditions(), ConditionType::ResourceSubmitted);
-        if before.is_some_and(|before| before.says_the_same_as(submitted)) {
+        let unreadable = conditions::of_type(&status.conditions, ConditionType::OutputUnreadable);
+        let news = unreadable.unwrap_or(submitted);
+        let previous = self.previous_conditions();
+        if previous.iter().any(|before| before.says_the_same_as(news)) {
             return None;
         }
         let reason = if verdict.reason == Reason::ObjectContested {
@@ -240,7 +251,13 @@ impl EntryMaker<'_> {
         };
         Some(events::of_status(
             reason,
-            format!("[{}] {}", self.step.name, submitted.message),
+            match unreadable {
+                Some(why) => format!(
+                    "[{}] {}: {}; correct the template",
+                    self.step.name, submitted.message, why.message
+                ),
+                None => format!("[{}] {}", self.step.name, submitted.message),
+            },
         ))
     }
 

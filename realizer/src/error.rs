@@ -71,12 +71,14 @@ pub(crate) enum StepError {
         waits_for: WaitsFor,
     },
 
-    #[error("waiting for input(s) [{}] of resource [{resource}]: not available from resource(s) [{}]",
-        inputs.join(", "), joined(providers, ", "))]
+    #[error("waiting for input(s) [{}] of resource [{resource}]: not available from resource(s) [{}]{}",
+        inputs.join(", "), joined(providers, ", "), and(starved.as_deref()))]
     InputsMissing {
         resource: ResourceName,
         inputs: Vec<String>,
         providers: Vec<ResourceName>,
+        /// Why the blueprint will never provide them, if it will not.
+        starved: Option<String>,
     },
 
     #[error(
@@ -139,6 +141,8 @@ pub(crate) enum WaitsFor {
     Edit,
     /// Declared inputs that are missing.
     Inputs,
+    /// Inputs that the blueprint will never provide.
+    Blueprint,
     /// Another try: the machine was in the way, not the template.
     Retry,
 }
@@ -195,6 +199,10 @@ pub(crate) fn joined(steps: &[ResourceName], between: &str) -> String {
     names.join(between)
 }
 
+fn and(more: Option<&str>) -> String {
+    more.map_or_else(String::new, |more| format!("; {more}"))
+}
+
 fn listed(names: &[String]) -> String {
     if names.is_empty() {
         String::new()
@@ -224,6 +232,40 @@ impl StepError {
         )
     }
 
+    /// Why the outputs of a template can never be read as it stands. The condition's message does not say it: that is what
+    /// upstream says while a value is awaited.
+    pub(crate) fn unreadable(&self) -> Option<String> {
+        let Self::Retrieve { error, .. } = self else {
+            return None;
+        };
+        match error {
+            ReadError::Hopeless { cause, .. } => Some(cause.clone()),
+            // Without the cause, which may quote the object.
+            ReadError::NotDone(NotDone::Path {
+                path,
+                is_hopeless: true,
+                ..
+            }) => Some(format!("path [{path}] does not fit the object")),
+            ReadError::NotDone(NotDone::Hopeless(cause)) => Some(cause.clone()),
+            ReadError::NotDone(NotDone::ObservedGeneration {
+                has_status: true, ..
+            }) => Some(
+                "the object has a status without observedGeneration, which observedCompletion asks for; use \
+                 observedMatches instead"
+                    .to_owned(),
+            ),
+            ReadError::Path { .. }
+            | ReadError::NotDone(
+                NotDone::Condition(_)
+                | NotDone::Failed(_)
+                | NotDone::ObservedGeneration { .. }
+                | NotDone::Path { .. },
+            )
+            | ReadError::NoObject
+            | ReadError::NoDeployment => None,
+        }
+    }
+
     /// The one total function from an error to condition and retry (spec 4.4); the reason is the metric label.
     pub(crate) fn verdict(&self) -> Verdict {
         use ErrorKind::{Infrastructure, NotYet, UserMustFix};
@@ -242,14 +284,19 @@ impl StepError {
                 return Verdict::new(NotYet, Reason::TemplateStampFailure).but_false();
             }
             Self::Stamp {
-                waits_for: WaitsFor::Edit,
+                waits_for: WaitsFor::Edit | WaitsFor::Blueprint,
                 ..
             } => (UserMustFix, Reason::TemplateStampFailure),
             Self::Stamp {
                 waits_for: WaitsFor::Retry,
                 ..
             } => (Infrastructure, Reason::TemplateStampFailure),
-            Self::InputsMissing { .. } => (NotYet, Reason::InputsNotReady),
+            Self::InputsMissing { starved: None, .. } => (NotYet, Reason::InputsNotReady),
+            Self::InputsMissing {
+                starved: Some(_), ..
+            } => {
+                return Verdict::new(UserMustFix, Reason::InputsNotReady).but_unknown();
+            }
             Self::Apply {
                 kind: SubmitFailureKind::Forbidden,
                 ..
@@ -291,15 +338,26 @@ impl StepError {
 fn retrieve_verdict(error: &ReadError) -> Verdict {
     use ErrorKind::{NotYet, UserMustFix};
     match error {
-        ReadError::Path { .. } | ReadError::NotDone(NotDone::Path { .. }) => {
-            Verdict::new(NotYet, Reason::MissingValueAtPath)
+        ReadError::Path { .. }
+        | ReadError::NotDone(NotDone::Path {
+            is_hopeless: false, ..
+        }) => Verdict::new(NotYet, Reason::MissingValueAtPath),
+        // Unknown as upstream, which takes them for values that are not there yet.
+        ReadError::Hopeless { .. }
+        | ReadError::NotDone(NotDone::Path {
+            is_hopeless: true, ..
+        }) => Verdict::new(UserMustFix, Reason::MissingValueAtPath).but_unknown(),
+        ReadError::NotDone(NotDone::Hopeless(_)) => {
+            Verdict::new(UserMustFix, Reason::ConditionNotMet).but_unknown()
         }
         ReadError::NotDone(NotDone::Condition(_)) => Verdict::new(NotYet, Reason::ConditionNotMet),
         ReadError::NotDone(NotDone::Failed(_)) => {
             Verdict::new(UserMustFix, Reason::FailedConditionMet)
         }
-        ReadError::NotDone(NotDone::ObservedGeneration(_)) => {
-            Verdict::new(UserMustFix, Reason::TemplateStampFailure)
+        // False as upstream, also as long as nothing is wrong yet.
+        ReadError::NotDone(NotDone::ObservedGeneration { has_status, .. }) => {
+            let kind = if *has_status { UserMustFix } else { NotYet };
+            Verdict::new(kind, Reason::TemplateStampFailure).but_false()
         }
         // Nothing to judge yet, or no deployment yet; False as upstream.
         ReadError::NoObject | ReadError::NoDeployment => {
@@ -326,6 +384,13 @@ impl Verdict {
     pub(crate) fn but_false(self) -> Self {
         Self {
             status: ConditionStatus::False,
+            ..self
+        }
+    }
+
+    fn but_unknown(self) -> Self {
+        Self {
+            status: ConditionStatus::Unknown,
             ..self
         }
     }

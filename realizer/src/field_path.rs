@@ -20,6 +20,9 @@ pub(crate) enum PathProblem {
     /// Nothing is there.
     #[error("{0}")]
     Absent(String),
+    /// A list that has no items has none at the place that is asked for.
+    #[error("{0}")]
+    EmptyList(String),
     /// The path cannot be parsed, does not fit the data, or yields several values.
     #[error("{0}")]
     Broken(String),
@@ -58,10 +61,14 @@ impl FieldPath {
             .map(numbers::plain)
             .map_err(|error: PathError| {
                 let text = error.to_string();
-                if error.is_absent() {
-                    PathProblem::Absent(text)
-                } else {
-                    PathProblem::Broken(text)
+                match error {
+                    PathError::DoesNotExist(_) => PathProblem::Absent(text),
+                    PathError::EmptyList(_) => PathProblem::EmptyList(text),
+                    PathError::Empty
+                    | PathError::Parse { .. }
+                    | PathError::Find(_)
+                    | PathError::MoreQueries(_)
+                    | PathError::TooMany(_) => PathProblem::Broken(text),
                 }
             })
     }

@@ -6,7 +6,7 @@ use crate::blueprint::{BlueprintStep, InputSlot};
 use crate::error::joined;
 use api_types::names::ResourceName;
 
-/// Something about a blueprint that cannot work; reported as a Warning event, never in `Ready`.
+/// Something about a blueprint that cannot work; reported by a condition of its own and a Warning event, never in `Ready`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GraphWarning {
     /// A step takes its own output.
@@ -42,6 +42,19 @@ pub enum GraphWarning {
         /// Why not.
         message: String,
     },
+}
+
+impl GraphWarning {
+    /// Whether it is why this step will never have all its inputs.
+    pub(crate) fn starves(&self, step: &ResourceName) -> bool {
+        match self {
+            Self::SelfReference { resource } | Self::UnknownInput { resource, .. } => {
+                resource == step
+            }
+            Self::Cycle { path } => path.contains(step),
+            Self::Selector { .. } => false,
+        }
+    }
 }
 
 /// Indexes of the steps so that providers come before consumers, ties in blueprint order.

@@ -105,7 +105,7 @@ impl Path {
     pub fn evaluate<'v>(&self, data: &'v Value) -> Result<Cow<'v, Value>, PathError> {
         match &self.program {
             Program::Kubectl(elements) => self.one(evaluate::run(elements, data)),
-            Program::Standard(standard) => self.one(standard.find(data)),
+            Program::Standard(standard) => self.one(standard.find(data).map_err(PathError::Find)),
             Program::Several(queries) => Err(self.several(queries, data)),
             Program::Broken(error) => Err(error.clone()),
         }
@@ -126,7 +126,9 @@ impl Path {
                     .evaluate(&root::copied(root))
                     .map(|value| Cow::Owned(value.into_owned())),
             },
-            Program::Standard(standard) => self.one(standard.find_in_root(root)),
+            Program::Standard(standard) => {
+                self.one(standard.find_in_root(root).map_err(PathError::Find))
+            }
             Program::Several(queries) => Err(self.several(queries, &root::copied(root))),
             Program::Broken(error) => Err(error.clone()),
         }
@@ -136,9 +138,7 @@ impl Path {
     /// follows a text in quotes) fails everywhere, if nothing before it does.
     pub(crate) fn dead_end(&self) -> Option<PathError> {
         match &self.program {
-            Program::Kubectl(elements) => evaluate::run_on_nothing(elements)
-                .err()
-                .map(PathError::Find),
+            Program::Kubectl(elements) => evaluate::run_on_nothing(elements).err(),
             Program::Standard(_) => None,
             Program::Several(_) => Some(PathError::MoreQueries(self.expression.clone())),
             Program::Broken(error) => Some(error.clone()),
@@ -166,9 +166,9 @@ impl Path {
     /// Exactly one result is a value (spec 3.3).
     fn one<'v>(
         &self,
-        results: Result<Vec<Cow<'v, Value>>, String>,
+        results: Result<Vec<Cow<'v, Value>>, PathError>,
     ) -> Result<Cow<'v, Value>, PathError> {
-        let mut results = results.map_err(PathError::Find)?;
+        let mut results = results?;
         match (results.pop(), results.is_empty()) {
             (Some(value), true) => Ok(value),
             (Some(_), false) => Err(PathError::TooMany(self.expression.clone())),
@@ -180,10 +180,7 @@ impl Path {
         queries
             .iter()
             .find_map(|query| evaluate::run(query, data).err())
-            .map_or_else(
-                || PathError::MoreQueries(self.expression.clone()),
-                PathError::Find,
-            )
+            .unwrap_or_else(|| PathError::MoreQueries(self.expression.clone()))
     }
 }
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use api_types::selector::{CompiledSelector, SelectorError};
-use api_types::{FieldOperator, FieldRequirement, Selector};
+use api_types::{FieldOperator, FieldRequirement, LabelRequirement, Selector};
 use serde_json::Value;
 
 use crate::field_path::{FieldPath, PathProblem};
@@ -15,8 +15,8 @@ pub(crate) struct Matcher {
     labels: Result<CompiledSelector, LabelProblem>,
     fields: Vec<FieldMatcher>,
     specificity: usize,
-    /// Whether anything is required of labels.
-    requires_labels: bool,
+    /// Whether a label is required to be there; see [`Matcher::is_chosen_by_labels`].
+    asks_for_labels: bool,
 }
 
 /// A label selector that cannot be built, and the part of it that can.
@@ -24,7 +24,7 @@ pub(crate) struct Matcher {
 struct LabelProblem {
     error: SelectorError,
     valid_part: CompiledSelector,
-    valid_part_is_empty: bool,
+    valid_part_asks_for_labels: bool,
 }
 
 /// Why a selector could not be evaluated: a hard error for the whole choice, unlike "does not match".
@@ -81,8 +81,7 @@ impl Matcher {
                 .map(FieldMatcher::new)
                 .collect(),
             specificity: selector.specificity(),
-            requires_labels: !selector.match_labels.is_empty()
-                || !selector.match_expressions.is_empty(),
+            asks_for_labels: asks_for_labels(&selector.match_labels, &selector.match_expressions),
         }
     }
 
@@ -111,14 +110,17 @@ impl Matcher {
         }
     }
 
-    /// Whether the labels really speak for this selector: some valid requirement on them is met, none is not.
+    /// Whether the labels really speak for this selector: some label that it asks for is there, and nothing about labels
+    /// speaks against it.
     ///
-    /// A broken selector without any valid label requirement matches every owner in the cluster as far as labels go;
-    /// it must not stall them all (spec 2.3).
+    /// A selector that asks for no label, or only for labels not to be there, matches nearly every owner in the cluster as
+    /// far as labels go; where it cannot be evaluated it must not stall them all.
     pub(crate) fn is_chosen_by_labels(&self, labels: &BTreeMap<String, String>) -> bool {
         match &self.labels {
-            Ok(selector) => self.requires_labels && selector.matches(labels),
-            Err(problem) => !problem.valid_part_is_empty && problem.valid_part.matches(labels),
+            Ok(selector) => self.asks_for_labels && selector.matches(labels),
+            Err(problem) => {
+                problem.valid_part_asks_for_labels && problem.valid_part.matches(labels)
+            }
         }
     }
 
@@ -157,11 +159,20 @@ impl LabelProblem {
             .collect();
         Self {
             error,
-            valid_part_is_empty: labels.is_empty() && expressions.is_empty(),
+            valid_part_asks_for_labels: asks_for_labels(&labels, &expressions),
             // Every part was accepted alone, so they are accepted together; the default requires nothing.
             valid_part: CompiledSelector::from_parts(&labels, &expressions).unwrap_or_default(),
         }
     }
+}
+
+/// Whether a label has to be there. That one is not there is true of most owners, and says nothing of whom a selector is for.
+fn asks_for_labels(labels: &BTreeMap<String, String>, expressions: &[LabelRequirement]) -> bool {
+    let asks = |expression: &LabelRequirement| match expression.operator.parse() {
+        Ok(FieldOperator::In | FieldOperator::Exists) => true,
+        Ok(FieldOperator::NotIn | FieldOperator::DoesNotExist) | Err(_) => false,
+    };
+    !labels.is_empty() || expressions.iter().any(asks)
 }
 
 /// One field requirement with its path parsed.
@@ -188,7 +199,9 @@ impl FieldMatcher {
         let found = match object.read(&self.path) {
             Ok(value) => Some(value),
             Err(PathProblem::Absent(_)) => None,
-            Err(PathProblem::Broken(cause)) => return Err(self.error(cause)),
+            Err(PathProblem::EmptyList(cause) | PathProblem::Broken(cause)) => {
+                return Err(self.error(cause));
+            }
         };
         let operator: FieldOperator = self
             .requirement

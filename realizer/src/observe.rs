@@ -342,16 +342,18 @@ impl Observing<'_> {
     fn unreadable(&self, error: &ReadError, observed: &Observed, health: &Health) -> String {
         let step = self.step;
         match error {
-            ReadError::Path { path, .. } | ReadError::NotDone(NotDone::Path { path, .. }) => {
+            ReadError::Path { path, .. }
+            | ReadError::Hopeless { path, .. }
+            | ReadError::NotDone(NotDone::Path { path, .. }) => {
                 missing_value(path, observed, health.status)
             }
-            ReadError::NotDone(NotDone::Condition(cause)) => {
+            ReadError::NotDone(NotDone::Condition(cause) | NotDone::Hopeless(cause)) => {
                 format!("resource [{step}] condition not met: {cause}")
             }
             ReadError::NotDone(NotDone::Failed(cause)) => {
                 format!("resource [{step}] failed condition met: {cause}")
             }
-            ReadError::NotDone(NotDone::ObservedGeneration(_)) => format!(
+            ReadError::NotDone(NotDone::ObservedGeneration { .. }) => format!(
                 "resource [{step}] cannot satisfy observedCompletion without observedGeneration in object status"
             ),
             ReadError::NoObject | ReadError::NoDeployment => format!(

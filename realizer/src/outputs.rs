@@ -5,7 +5,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
 use crate::deployment::NotDone;
-use crate::field_path::FieldPath;
+use crate::field_path::{FieldPath, PathProblem};
 use crate::redaction::{self, REDACTED, Taint, Veil};
 use crate::template::{OutputPaths, Template};
 use crate::{StatusKey, yaml_digest};
@@ -33,6 +33,9 @@ pub(crate) enum ReadError {
     /// A path yields no value, or there is no object to read it from.
     #[error("failed to evaluate json path '{path}': {cause}")]
     Path { path: String, cause: String },
+    /// As [`ReadError::Path`], and only somebody who corrects the path can help.
+    #[error("failed to evaluate json path '{path}': {cause}")]
+    Hopeless { path: String, cause: String },
     /// The deployment is not done.
     #[error(transparent)]
     NotDone(#[from] NotDone),
@@ -70,18 +73,16 @@ impl Output {
                 return deployment.cloned().ok_or(ReadError::NoDeployment);
             }
             OutputPaths::Source { url, revision } => OutputValues::Source {
-                url: read(url, object, &|path| format!("the url path [{path}]"))?,
-                revision: read(revision, object, &|path| {
-                    format!("the revision path [{path}]")
-                })?,
+                url: read(url, object, inputs, "the url path")?,
+                revision: read(revision, object, inputs, "the revision path")?,
             },
             // "url" is what upstream says here.
-            OutputPaths::Image(path) => OutputValues::Image(read(path, object, &|path| {
-                format!("the url path [{path}]")
-            })?),
-            OutputPaths::Config(path) => OutputValues::Config(read(path, object, &|path| {
-                format!("spec.configPath [{path}]")
-            })?),
+            OutputPaths::Image(path) => {
+                OutputValues::Image(read(path, object, inputs, "the url path")?)
+            }
+            OutputPaths::Config(path) => {
+                OutputValues::Config(read(path, object, inputs, "spec.configPath")?)
+            }
         };
         let mut output = Self {
             values,
@@ -180,24 +181,40 @@ fn secret_digest(value: &Value, key: &StatusKey) -> Option<String> {
     key.digest("output", &yaml_digest::to_yaml(value))
 }
 
+/// `what` is the name of the path in messages.
 fn read(
     path: &FieldPath,
     object: Option<&Value>,
-    what: &dyn Fn(&str) -> String,
+    inputs: &Taint,
+    what: &str,
 ) -> Result<Value, ReadError> {
     let text = path.text();
-    let error = |cause: String| ReadError::Path {
+    let told = |problem: &str| format!("failed to evaluate {what} [{text}]: {problem}");
+    let hopeless = |cause| ReadError::Hopeless {
         path: text.to_owned(),
         cause,
     };
-    let object =
-        object.ok_or_else(|| error("failed to evaluate path of empty object".to_owned()))?;
+    let not_yet = |cause| ReadError::Path {
+        path: text.to_owned(),
+        cause,
+    };
+    if let Some(problem) = path.unparsable() {
+        return Err(hopeless(told(problem)));
+    }
+    let Some(object) = object else {
+        let cause = "failed to evaluate path of empty object";
+        return Err(not_yet(cause.to_owned()));
+    };
     match path.read(object) {
         Ok(value) => Ok(value.into_owned()),
-        Err(problem) => Err(error(format!(
-            "failed to evaluate {}: {problem}",
-            what(text)
-        ))),
+        Err(PathProblem::Absent(problem) | PathProblem::EmptyList(problem)) => {
+            Err(not_yet(told(&problem)))
+        }
+        // The text may quote the data.
+        Err(PathProblem::Broken(_)) if Veil::over(object, inputs).hides_all() => {
+            Err(hopeless(told(REDACTED)))
+        }
+        Err(PathProblem::Broken(problem)) => Err(hopeless(told(&problem))),
     }
 }
 

@@ -232,20 +232,37 @@ impl Preparing<'_> {
     }
 
     fn stamp_error(&self, template: &Template, failure: &RenderFailure) -> StepError {
-        let waits_for = if !self.inputs.missing.is_empty() {
+        let starved = self.starved();
+        let waits_for = if starved.is_some() {
+            WaitsFor::Blueprint
+        } else if !self.inputs.missing.is_empty() {
             WaitsFor::Inputs
         } else if failure.passes_by_itself {
             WaitsFor::Retry
         } else {
             WaitsFor::Edit
         };
+        let told = match starved {
+            Some(why) => format!("{}; {why}", failure.message),
+            None => failure.message.clone(),
+        };
         StepError::Stamp {
             template: format!("{}/{}", template.kind, template.name),
             resource: self.step.name.clone(),
             blueprint: self.blueprint.name.clone(),
-            cause: self.inputs.taint().scrub(failure.message.as_str()),
+            cause: self.inputs.taint().scrub(told),
             waits_for,
         }
+    }
+
+    /// Why inputs that are missing will never come, if the blueprint itself says so.
+    fn starved(&self) -> Option<String> {
+        if self.inputs.missing.is_empty() {
+            return None;
+        }
+        let mut warnings = self.blueprint.warnings().iter();
+        let why = warnings.find(|warning| warning.starves(&self.step.name))?;
+        Some(why.to_string())
     }
 
     pub(crate) fn held(&self) -> StepError {
@@ -267,6 +284,7 @@ impl Preparing<'_> {
                 .iter()
                 .map(|input| input.resource.clone())
                 .collect(),
+            starved: self.starved(),
         }
     }
 

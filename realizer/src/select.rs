@@ -13,7 +13,7 @@ pub enum Selection<'a> {
     One(&'a Arc<Blueprint>),
     /// The owner has no labels.
     LabelsMissing,
-    /// None. One that requires nothing of labels may have been skipped because the owner's data made it impossible to
+    /// None. One that asks for no label may have been skipped because the owner's data made it impossible to
     /// evaluate; the text is for a warning.
     NotFound(Option<String>),
     /// These are equally specific, sorted by name.
@@ -29,9 +29,9 @@ pub enum Selection<'a> {
 /// [`Blueprint::warnings`]. An owner whose labels it does match is not handed to the next best blueprint instead:
 /// that would delete what the right one has stamped.
 ///
-/// A selector that requires nothing of labels says nothing of whom it is for before its fields are read. With
-/// `spec.env[0].name` it would stall every owner in the cluster that has no `spec.env`, so an owner it cannot be evaluated
-/// for is one that it does not match.
+/// A selector that asks for no label, or only for labels not to be there, says nothing of whom it is for before its fields
+/// are read. With `spec.env[0].name` it would stall every owner in the cluster that has no `spec.env`, so an owner it cannot
+/// be evaluated for is one that it does not match.
 pub fn select_blueprint<'a>(
     owner: &Owner,
     blueprints: impl IntoIterator<Item = &'a Arc<Blueprint>>,

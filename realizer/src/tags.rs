@@ -67,7 +67,9 @@ fn broken(path: &Path, error: PathError) -> String {
             format!("{cause}; write it without spaces")
         }
         PathError::Parse { cause, .. } | PathError::Find(cause) => cause,
-        other @ (PathError::DoesNotExist(_) | PathError::TooMany(_)) => other.to_string(),
+        other @ (PathError::DoesNotExist(_) | PathError::EmptyList(_) | PathError::TooMany(_)) => {
+            other.to_string()
+        }
     };
     format!("is not a valid path: {cause}")
 }

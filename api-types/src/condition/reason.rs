@@ -128,6 +128,12 @@ pub enum Reason {
     ValidationFailed,
     /// A validation of the deployed revision did not end in time.
     ValidationTimedOut,
+    /// What a template reads can never be read from the object as it is.
+    OutputUnreadable,
+    /// Something in a blueprint cannot work, whatever the owner.
+    BlueprintProblem,
+    /// Another writer keeps undoing what a template renders.
+    ObjectUndone,
 
     /// Copied from another object's condition, sanitised; see [`Reason::copied`].
     Copied(String),
@@ -207,6 +213,9 @@ impl Reason {
             Self::ValidationRunning => "ValidationRunning",
             Self::ValidationFailed => "ValidationFailed",
             Self::ValidationTimedOut => "ValidationTimedOut",
+            Self::OutputUnreadable => "OutputUnreadable",
+            Self::BlueprintProblem => "BlueprintProblem",
+            Self::ObjectUndone => "ObjectUndone",
         })
     }
 }

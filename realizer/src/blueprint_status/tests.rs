@@ -113,11 +113,41 @@ fn problems_of_the_graph_are_told_once_per_generation_and_not_in_ready() {
             "resource [a] takes its own output; the input will never be there"
         )]
     );
+    assert_eq!(
+        conditions(&first),
+        [
+            "TemplatesReady True Ready ",
+            "Ready True Ready ",
+            "BlueprintProblem True BlueprintProblem resource [a] takes its own output; the input will never be there"
+        ]
+    );
     let again = blueprint_status(&blueprint, &Templates, &first.status, 1, now());
     assert!(again.events.is_empty() && !again.changed);
     let edited = blueprint_status(&blueprint, &Templates, &first.status, 2, now());
     assert_eq!(edited.events.len(), 1);
     assert!(edited.changed, "the generation moved");
+}
+
+#[test]
+fn a_problem_that_is_mended_leaves_no_condition() {
+    let steps = |provider: &str| {
+        blueprint(&format!(
+            "[{{name: a, templateRef: {{kind: K, name: x}}, sources: [{{name: s, resource: {provider}}}]}},
+              {{name: b, templateRef: {{kind: K, name: x}}, sources: [{{name: s, resource: a}}]}},
+              {{name: c, templateRef: {{kind: K, name: x}}}}]"
+        ))
+    };
+    let waiting = blueprint_status(&steps("b"), &Templates, &Value::Null, 1, now());
+    assert_eq!(
+        conditions(&waiting)[2],
+        "BlueprintProblem True BlueprintProblem resources [a -> b -> a] wait for one another; none of them will ever have \
+         its inputs"
+    );
+    let mended = blueprint_status(&steps("c"), &Templates, &waiting.status, 2, now());
+    assert_eq!(
+        conditions(&mended),
+        ["TemplatesReady True Ready ", "Ready True Ready "]
+    );
 }
 
 #[test]

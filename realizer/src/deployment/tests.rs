@@ -15,8 +15,9 @@ fn check(yaml: &str, object: &Value) -> String {
     match Readiness::new(&spec).check(object, veil(false)) {
         Ok(()) => "done".to_owned(),
         Err(NotDone::Condition(text)) => format!("not yet: {text}"),
+        Err(NotDone::Hopeless(text)) => format!("never: {text}"),
         Err(NotDone::Failed(text)) => format!("failed: {text}"),
-        Err(NotDone::ObservedGeneration(problem)) => format!("no generation: {problem}"),
+        Err(NotDone::ObservedGeneration { problem, .. }) => format!("no generation: {problem}"),
         Err(error @ NotDone::Path { .. }) => format!("path: {error}"),
     }
 }

@@ -22,6 +22,13 @@ fn apply(kind: SubmitFailureKind) -> StepError {
     }
 }
 
+fn no_generation(has_status: bool) -> ReadError {
+    ReadError::NotDone(NotDone::ObservedGeneration {
+        problem: PathProblem::Absent(text("c")),
+        has_status,
+    })
+}
+
 fn stamp(waits_for: WaitsFor) -> StepError {
     StepError::Stamp {
         template: text("K/t"),
@@ -102,6 +109,11 @@ fn every_error_has_its_row_in_the_table() {
             (False, "TemplateStampFailure", Backoff),
         ),
         (
+            stamp(WaitsFor::Blueprint),
+            "unable to stamp object for resource [r] for template [K/t] in supply chain [b]: c",
+            (False, "TemplateStampFailure", AwaitChange),
+        ),
+        (
             stamp(WaitsFor::Inputs),
             "unable to stamp object for resource [r] for template [K/t] in supply chain [b]: c",
             (False, "TemplateStampFailure", AwaitChange),
@@ -111,8 +123,19 @@ fn every_error_has_its_row_in_the_table() {
                 resource: "r".into(),
                 inputs: vec![text("i"), text("j")],
                 providers: vec!["a".into(), "b".into()],
+                starved: None,
             },
             "waiting for input(s) [i, j] of resource [r]: not available from resource(s) [a, b]",
+            (Unknown, "InputsNotReady", AwaitChange),
+        ),
+        (
+            StepError::InputsMissing {
+                resource: "r".into(),
+                inputs: vec![text("i")],
+                providers: vec!["a".into()],
+                starved: Some(text("never")),
+            },
+            "waiting for input(s) [i] of resource [r]: not available from resource(s) [a]; never",
             (Unknown, "InputsNotReady", AwaitChange),
         ),
         (
@@ -168,9 +191,23 @@ fn every_error_has_its_row_in_the_table() {
             retrieve(ReadError::NotDone(NotDone::Path {
                 path: text("p"),
                 cause: text("c"),
+                is_hopeless: false,
             })),
             "m",
             (Unknown, "MissingValueAtPath", AwaitChange),
+        ),
+        (
+            retrieve(ReadError::Hopeless {
+                path: text("p"),
+                cause: text("c"),
+            }),
+            "m",
+            (Unknown, "MissingValueAtPath", AwaitChange),
+        ),
+        (
+            retrieve(ReadError::NotDone(NotDone::Hopeless(text("c")))),
+            "m",
+            (Unknown, "ConditionNotMet", AwaitChange),
         ),
         (
             retrieve(ReadError::NotDone(NotDone::Condition(text("c")))),
@@ -183,9 +220,12 @@ fn every_error_has_its_row_in_the_table() {
             (False, "FailedConditionMet", AwaitChange),
         ),
         (
-            retrieve(ReadError::NotDone(NotDone::ObservedGeneration(
-                PathProblem::Absent(text("c")),
-            ))),
+            retrieve(no_generation(true)),
+            "m",
+            (False, "TemplateStampFailure", AwaitChange),
+        ),
+        (
+            retrieve(no_generation(false)),
             "m",
             (False, "TemplateStampFailure", AwaitChange),
         ),
@@ -250,4 +290,48 @@ fn nobody_is_warned_while_something_only_has_to_happen_first() {
         apply(SubmitFailureKind::Rejected).verdict().kind,
         ErrorKind::Infrastructure
     );
+    assert_eq!(
+        retrieve(no_generation(false)).verdict().kind,
+        ErrorKind::NotYet
+    );
+    assert_eq!(
+        retrieve(no_generation(true)).verdict().kind,
+        ErrorKind::UserMustFix
+    );
+}
+
+#[test]
+fn what_only_an_author_can_mend_says_why_and_everything_else_does_not() {
+    let path = |is_hopeless| {
+        retrieve(ReadError::NotDone(NotDone::Path {
+            path: text("p"),
+            cause: text("c"),
+            is_hopeless,
+        }))
+    };
+    let hopeless = [
+        retrieve(ReadError::Hopeless {
+            path: text("p"),
+            cause: text("c"),
+        }),
+        retrieve(ReadError::NotDone(NotDone::Hopeless(text("c")))),
+        retrieve(no_generation(true)),
+        path(true),
+    ];
+    for error in hopeless {
+        assert!(error.unreadable().is_some(), "{error:?}");
+        assert_eq!(error.verdict().kind, ErrorKind::UserMustFix);
+    }
+    let others = [
+        retrieve(ReadError::Path {
+            path: text("p"),
+            cause: text("c"),
+        }),
+        retrieve(no_generation(false)),
+        path(false),
+        stamp(WaitsFor::Edit),
+    ];
+    for error in others {
+        assert_eq!(error.unreadable(), None, "{error:?}");
+    }
 }

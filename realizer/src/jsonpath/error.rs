@@ -19,6 +19,9 @@ pub enum PathError {
     /// The evaluation met something that it cannot go through, such as an index out of range.
     #[error("evaluate: failed to find results: {0}")]
     Find(String),
+    /// As [`PathError::Find`], because a list is empty, or null, whose items are asked for. It may get some.
+    #[error("evaluate: failed to find results: {0}")]
+    EmptyList(String),
     /// The expression holds more than one query, or text outside of it.
     #[error("evaluate: more queries than expected: {0}")]
     MoreQueries(String),

@@ -5,6 +5,7 @@ use std::cell::Cell;
 
 use serde_json::Value;
 
+use super::PathError;
 use super::compare::compare;
 use super::query::{Element, Slice};
 use crate::go_format;
@@ -23,6 +24,8 @@ pub(super) fn too_many() -> String {
 struct Stop {
     cause: String,
     had_values: bool,
+    /// Whether only the items of a list were missing that has none.
+    at_empty_list: bool,
 }
 
 impl Stop {
@@ -30,12 +33,30 @@ impl Stop {
         Self {
             cause: cause.into(),
             had_values: true,
+            at_empty_list: false,
+        }
+    }
+
+    fn at_empty_list(cause: impl Into<String>) -> Self {
+        Self {
+            at_empty_list: true,
+            ..Self::with_values(cause)
+        }
+    }
+}
+
+impl From<Stop> for PathError {
+    fn from(stop: Stop) -> Self {
+        if stop.at_empty_list {
+            Self::EmptyList(stop.cause)
+        } else {
+            Self::Find(stop.cause)
         }
     }
 }
 
 /// What the query finds in the data, in document order.
-pub(super) fn run<'v>(query: &[Element], data: &'v Value) -> Result<Values<'v>, String> {
+pub(super) fn run<'v>(query: &[Element], data: &'v Value) -> Result<Values<'v>, PathError> {
     // Nearly all paths are plain fields.
     if query
         .iter()
@@ -47,15 +68,15 @@ pub(super) fn run<'v>(query: &[Element], data: &'v Value) -> Result<Values<'v>, 
 }
 
 /// What the rest of a query says when nothing is left to apply it to: literals and words still speak.
-pub(super) fn run_on_nothing<'v>(query: &[Element]) -> Result<Values<'v>, String> {
+pub(super) fn run_on_nothing<'v>(query: &[Element]) -> Result<Values<'v>, PathError> {
     run_on(query, Vec::new())
 }
 
-fn run_on<'v>(query: &[Element], input: Values<'v>) -> Result<Values<'v>, String> {
+fn run_on<'v>(query: &[Element], input: Values<'v>) -> Result<Values<'v>, PathError> {
     let evaluation = Evaluation {
         values_left: Cell::new(MOST_VALUES),
     };
-    evaluation.list(query, input).map_err(|stop| stop.cause)
+    evaluation.list(query, input).map_err(PathError::from)
 }
 
 fn plain<'v>(query: &[Element], data: &'v Value) -> Option<&'v Value> {
@@ -120,8 +141,8 @@ impl Evaluation {
                     return Ok(false);
                 };
                 compare(&left, operator, &right).map_err(|cause| Stop {
-                    cause,
                     had_values: passed_before,
+                    ..Stop::with_values(cause)
                 })
             }),
             Element::Union(parts) => {
@@ -144,11 +165,11 @@ impl Evaluation {
             // Such a path has several queries, which is said when all of it went well.
             Element::Word(word) if word == "range" => Ok(input),
             Element::Word(word) => Err(Stop {
-                cause: match word.as_str() {
+                had_values: word != "end" && !input.is_empty(),
+                ..Stop::with_values(match word.as_str() {
                     "end" => "not in range, nothing to end".into(),
                     _ => format!("unrecognized identifier {word}"),
-                },
-                had_values: word != "end" && !input.is_empty(),
+                })
             }),
         }
     }
@@ -187,7 +208,14 @@ impl Evaluation {
                     go_format::type_name(&value)
                 ))
             })?;
-            let Some(range) = slice.bounds(items.len()).map_err(Stop::with_values)? else {
+            let Some(range) = slice.bounds(items.len()).map_err(|cause| {
+                if items.is_empty() {
+                    Stop::at_empty_list(cause)
+                } else {
+                    Stop::with_values(cause)
+                }
+            })?
+            else {
                 // Asking for no element at all ends the search, as it does upstream.
                 return Ok(found);
             };
@@ -212,9 +240,12 @@ impl Evaluation {
         for value in input {
             let items = items(&value).ok_or_else(|| {
                 let shown = go_format::display_exact(&value);
-                Stop::with_values(format!(
-                    "{shown} is not array or slice and cannot be filtered"
-                ))
+                let cause = format!("{shown} is not array or slice and cannot be filtered");
+                if value.is_null() {
+                    Stop::at_empty_list(cause)
+                } else {
+                    Stop::with_values(cause)
+                }
             })?;
             self.spend(items.len())?;
             for item in items {
@@ -232,9 +263,10 @@ impl Evaluation {
         query: &[Element],
         item: Cow<'v, Value>,
     ) -> Result<Option<Cow<'v, Value>>, Stop> {
-        let mut values = self
-            .list(query, vec![item])
-            .map_err(|stop| Stop::with_values(stop.cause))?;
+        let mut values = self.list(query, vec![item]).map_err(|stop| Stop {
+            had_values: true,
+            ..stop
+        })?;
         let last = values.pop();
         if values.is_empty() {
             Ok(last)

@@ -217,6 +217,60 @@ fn a_selector_by_fields_alone_stalls_nobody_whose_data_it_does_not_fit() {
     );
 }
 
+/// Most owners lack a label that a selector wants not to be there, whatever the selector is for.
+#[test]
+fn a_selector_that_asks_only_for_labels_not_to_be_there_claims_no_owner() {
+    let field = "selectorMatchFields: [{key: 'spec.env[0].name', operator: Exists}]";
+    let broken = "{key: a, operator: Like}";
+    let cases = [
+        (
+            format!(
+                "{{selectorMatchExpressions: [{{key: legacy, operator: DoesNotExist}}], {field}}}"
+            ),
+            true,
+        ),
+        (
+            format!(
+                "{{selectorMatchExpressions: [{{key: type, operator: NotIn, values: [api]}}], {field}}}"
+            ),
+            true,
+        ),
+        (
+            format!(
+                "{{selectorMatchExpressions: [{{key: legacy, operator: DoesNotExist}}, {broken}]}}"
+            ),
+            true,
+        ),
+        (
+            format!("{{selectorMatchExpressions: [{{key: type, operator: Exists}}], {field}}}"),
+            false,
+        ),
+        (
+            format!(
+                "{{selectorMatchExpressions: [{{key: type, operator: In, values: [web]}}, {broken}]}}"
+            ),
+            false,
+        ),
+        (
+            format!(
+                "{{selector: {{type: web}}, selectorMatchExpressions: [{{key: legacy, operator: DoesNotExist}}], {field}}}"
+            ),
+            false,
+        ),
+    ];
+    let web = owner(json!({"type": "web", "team": "a"}), json!({}));
+    let good = chain("good", "{selector: {type: web, team: a}}");
+    for (selector, is_skipped) in cases {
+        let text = chosen(&web, &[chain("other", &selector), Arc::clone(&good)]);
+        let expected = if is_skipped {
+            "good"
+        } else {
+            "broken failed to get"
+        };
+        assert!(text.starts_with(expected), "{selector}: {text}");
+    }
+}
+
 #[test]
 fn an_error_made_by_the_data_of_an_owner_that_the_labels_choose_is_the_owners() {
     let indexing = chain(

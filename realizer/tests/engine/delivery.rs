@@ -115,6 +115,53 @@ fn a_deployment_is_handed_on_once_it_is_done() {
     );
 }
 
+/// Every new deployment passes through this: its object is there, and its controller has not come to it.
+#[test]
+fn nobody_is_warned_before_the_object_of_a_deployment_has_a_status() {
+    let warnings = |outcome: &realizer::Outcome| -> Vec<String> {
+        let warnings = outcome.events.iter().filter(|event| event.warning);
+        warnings.map(|event| event.message.clone()).collect()
+    };
+    let message = "resource [deployer] cannot satisfy observedCompletion without observedGeneration in object status";
+    let why = "the object has a status without observedGeneration, which observedCompletion asks for; use observedMatches \
+               instead";
+    let mut scenario = Scenario::new(DELIVERY);
+    for status in [None, Some(json!({}))] {
+        if let Some(status) = status {
+            scenario.cluster.object("app")["status"] = status;
+        }
+        let outcome = scenario.reconcile();
+        assert_eq!(warnings(&outcome), [""; 0]);
+        assert_eq!(
+            scenario.step_condition("deployer", "ResourceSubmitted"),
+            format!("False/TemplateStampFailure/{message}")
+        );
+        assert_eq!(
+            scenario.step_condition("deployer", "OutputUnreadable"),
+            "absent"
+        );
+    }
+    scenario.cluster.object("app")["status"] = json!({"conditions": []});
+    let outcome = scenario.reconcile();
+    assert_eq!(
+        warnings(&outcome),
+        [format!("[deployer] {message}: {why}; correct the template")]
+    );
+    assert_eq!(
+        scenario.step_condition("deployer", "OutputUnreadable"),
+        format!("True/OutputUnreadable/{why}")
+    );
+    let again = scenario.reconcile();
+    assert!(!again.changed && warnings(&again).is_empty());
+
+    set_status(&mut scenario, 1, "Succeeded");
+    assert_eq!(scenario.reconcile().reason, "Ready");
+    assert_eq!(
+        scenario.step_condition("deployer", "OutputUnreadable"),
+        "absent"
+    );
+}
+
 #[test]
 fn labels_ref_and_conditions_are_those_of_deliveries() {
     let mut scenario = Scenario::new(DELIVERY);

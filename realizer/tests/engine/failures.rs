@@ -244,6 +244,95 @@ fn a_template_that_cannot_be_read_is_told_with_its_cause() {
     assert_eq!(scenario.step_condition("one", "Healthy"), "absent");
 }
 
+fn with_image_path(path: &str, image: &serde_json::Value) -> Scenario {
+    let mut scenario = Scenario::new(CHAIN);
+    let object = json!({"apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate", "metadata": {"name": "plain"},
+        "spec": {"imagePath": path, "template": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "one"},
+            "data": image}}});
+    let mut object = object;
+    object["kind"] = json!("ClusterImageTemplate");
+    scenario.templates.0.insert(
+        ("ClusterImageTemplate".to_owned(), "image".to_owned()),
+        TemplateState::Found(Arc::new(Template::compile(&object).unwrap())),
+    );
+    scenario.blueprints[0]["spec"]["resources"] = json!([{"name": "one",
+        "templateRef": {"kind": "ClusterImageTemplate", "name": "image"}}]);
+    scenario
+}
+
+/// The condition says what it says while a value is awaited; who wrote the path learns that none will come, and why.
+#[test]
+fn a_path_that_can_never_be_read_is_told_to_its_author() {
+    let list = json!({"list": [{"type": "a", "image": "x"}, {"type": "a", "image": "y"}]});
+    let cases = [
+        ("data[", "failed to evaluate the url path [data[]: "),
+        (
+            "data.list[9].image",
+            "failed to evaluate the url path [data.list[9].image]: evaluate: failed to find results: array index out of \
+             bounds: index 9, length 2",
+        ),
+        (
+            "data.list[*].image",
+            "failed to evaluate the url path [data.list[*].image]: too many results for the query: data.list[*].image",
+        ),
+        (
+            "data.list.#(type==\"a\").image",
+            "failed to evaluate the url path [data.list.#(type==\"a\").image]: `data.list.#(type==\"a\").image` is not \
+             JSONPath; write `data.list[?(@.type==\"a\")].image`",
+        ),
+    ];
+    for (path, cause) in cases {
+        let mut scenario = with_image_path(path, &list);
+        let outcome = scenario.reconcile();
+        let message = format!(
+            "waiting to read value [{path}] from object [configmaps/one] in namespace [ns]"
+        );
+        assert_eq!(
+            scenario.owner_condition("Ready"),
+            format!("Unknown/MissingValueAtPath/{message}")
+        );
+        let told = scenario.step_condition("one", "OutputUnreadable");
+        assert!(
+            told.starts_with(&format!("True/OutputUnreadable/{cause}")),
+            "{told}"
+        );
+        let told = told.trim_start_matches("True/OutputUnreadable/");
+        assert_eq!(
+            warnings(&outcome),
+            [format!(
+                "ResourceFailed [one] {message}: {told}; correct the template"
+            )]
+        );
+        let again = scenario.reconcile();
+        assert!(!again.changed && warnings(&again).is_empty(), "{path}");
+    }
+}
+
+#[test]
+fn a_value_that_may_still_come_is_nobodys_fault() {
+    let cases = [
+        ("data.image", json!({})),
+        ("data.list[0].image", json!({"list": []})),
+        ("data.list[?(@.type==\"a\")].image", json!({"list": []})),
+        ("data.list[?(@.type==\"a\")].image", json!({"list": null})),
+    ];
+    for (path, data) in cases {
+        let mut scenario = with_image_path(path, &data);
+        assert_eq!(warnings(&scenario.reconcile()), [""; 0], "{path}");
+        assert_eq!(
+            scenario.step_condition("one", "OutputUnreadable"),
+            "absent",
+            "{path}"
+        );
+        assert!(
+            scenario
+                .owner_condition("Ready")
+                .starts_with("Unknown/MissingValueAtPath/waiting to read value"),
+            "{path}"
+        );
+    }
+}
+
 fn with_template(template: serde_json::Value) -> Scenario {
     let mut scenario = Scenario::new(CHAIN);
     let object = json!({"apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate", "metadata": {"name": "plain"},

@@ -177,15 +177,15 @@ fn unknown_and_own_inputs_are_missing_for_ever_but_harm_nobody_else() {
   - {name: fine, templateRef: {kind: ClusterTemplate, name: plain}}",
     );
     scenario.advance();
-    assert!(
-        scenario
-            .step_condition("lost", "ResourceSubmitted")
-            .starts_with("Unknown/InputsNotReady/")
+    assert_eq!(
+        scenario.step_condition("lost", "ResourceSubmitted"),
+        "Unknown/InputsNotReady/waiting for input(s) [s] of resource [lost]: not available from resource(s) [nowhere]; \
+         resource [lost] takes input [s] from resource [nowhere], which does not exist"
     );
-    assert!(
-        scenario
-            .step_condition("self", "ResourceSubmitted")
-            .starts_with("Unknown/InputsNotReady/")
+    assert_eq!(
+        scenario.step_condition("self", "ResourceSubmitted"),
+        "Unknown/InputsNotReady/waiting for input(s) [s] of resource [self]: not available from resource(s) [self]; \
+         resource [self] takes its own output; the input will never be there"
     );
     assert_eq!(scenario.step_condition("fine", "Ready"), "True/Ready/");
     assert_eq!(scenario.cluster.log, ["fine: Created"]);
@@ -198,16 +198,44 @@ fn steps_that_wait_for_one_another_are_all_reported() {
   - {name: a, templateRef: {kind: ClusterSourceTemplate, name: src}, sources: [{name: s, resource: b}]}
   - {name: b, templateRef: {kind: ClusterSourceTemplate, name: src}, sources: [{name: s, resource: a}]}",
     );
-    scenario.advance();
-    for step in ["a", "b"] {
-        assert!(
-            scenario
-                .step_condition(step, "ResourceSubmitted")
-                .starts_with("Unknown/InputsNotReady/"),
-            "{step}"
+    let outcome = scenario.reconcile();
+    let cycle =
+        "resources [a -> b -> a] wait for one another; none of them will ever have its inputs";
+    for (step, other) in [("a", "b"), ("b", "a")] {
+        assert_eq!(
+            scenario.step_condition(step, "ResourceSubmitted"),
+            format!(
+                "Unknown/InputsNotReady/waiting for input(s) [s] of resource [{step}]: not available from resource(s) \
+                 [{other}]; {cycle}"
+            )
         );
     }
+    assert!(scenario.owner_condition("Ready").ends_with(cycle));
+    assert_eq!(
+        outcome.events.iter().filter(|event| event.warning).count(),
+        2
+    );
     assert!(scenario.cluster.log.is_empty());
+}
+
+/// What upstream says comes first.
+#[test]
+fn a_rendering_that_lacks_an_input_of_a_cycle_says_so() {
+    let mut scenario = scenario(
+        "
+  - {name: a, templateRef: {kind: ClusterTemplate, name: needs-source}, sources: [{name: s, resource: b}]}
+  - {name: b, templateRef: {kind: ClusterSourceTemplate, name: src}, sources: [{name: s, resource: a}]}",
+    );
+    scenario.advance();
+    let text = scenario.owner_condition("Ready");
+    assert!(
+        text.starts_with(
+            "False/TemplateStampFailure/unable to stamp object for resource [a] for template"
+        ) && text.ends_with(
+            "; resources [a -> b -> a] wait for one another; none of them will ever have its inputs"
+        ),
+        "{text}"
+    );
 }
 
 #[test]
