@@ -28,6 +28,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 pub(crate) const MOST_REST: Duration = Duration::from_mins(1);
 /// What is read of an answer. The largest that is asked for is a list of the objects of one family, each 1.5 MiB at the most.
 const LONGEST_ANSWER: usize = 32 << 20;
+/// Why the API server refuses to create anything in a namespace that is being deleted.
+const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
 
 /// Why a request did not succeed.
 #[derive(Debug, Error)]
@@ -83,6 +85,20 @@ impl RequestError {
         match self {
             Self::Refused { retry_after, .. } => *retry_after,
             Self::Transport(_) => None,
+        }
+    }
+
+    /// Whether nothing is created any more because the namespace is being deleted.
+    pub(crate) fn is_of_a_going_namespace(&self) -> bool {
+        match self {
+            Self::Refused { code, status, .. } => {
+                let causes = status.details.iter().flat_map(|details| &details.causes);
+                *code == StatusCode::FORBIDDEN
+                    && causes
+                        .into_iter()
+                        .any(|cause| cause.reason == NAMESPACE_TERMINATING)
+            }
+            Self::Transport(_) => false,
         }
     }
 

@@ -159,13 +159,17 @@ pub fn shell(settings: Settings, environment: Environment<'_>) -> Arc<OwnerShell
     );
     let scheduler = queue("owners", settings.concurrency, environment);
     let mapper = Arc::new(Mapper::new(cluster.clone()));
-    let waking = scheduler.clone();
+    let waiters = Arc::new(Waiters::default());
+    let (waking, freeing, waiting) = (scheduler.clone(), scheduler.clone(), waiters.clone());
     let watch_settings = WatchSettings {
         label: settings.kind.name_label,
         field_manager: settings.field_manager,
         owner_kind: settings.kind.kind,
         wake: Arc::new(move |namespace: &str, name: &str| {
             OwnerShell::stamped_changed(&waking, namespace, name);
+        }),
+        moved: Arc::new(move |kind: &Kind, key: &ObjectKey| {
+            OwnerShell::object_moved(&freeing, &waiting, kind, key);
         }),
     };
     let watches = StampedWatches::new(
@@ -194,7 +198,7 @@ pub fn shell(settings: Settings, environment: Environment<'_>) -> Arc<OwnerShell
         metrics: metrics.clone(),
         clock,
         field_manager: settings.field_manager,
-        waiters: Waiters::default(),
+        waiters,
         pending: Pending::default(),
         troubles: Troubles::default(),
         settling: Settling::default(),

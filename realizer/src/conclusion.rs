@@ -55,6 +55,8 @@ pub struct Conclusion<'a> {
     survey: Survey,
     /// What is missing to watch the kinds of some steps.
     unwatched: BTreeSet<String>,
+    /// What was to be deleted and was gone already, or on its way out.
+    absent: Vec<Removal>,
     /// What came from Secrets, of all steps.
     taint: Taint,
 }
@@ -163,6 +165,7 @@ impl<'a> Conclusion<'a> {
             made_run,
             survey,
             unwatched: BTreeSet::new(),
+            absent: Vec::new(),
             taint: taints.iter().fold(Taint::NONE, Taint::and),
         }
     }
@@ -171,6 +174,12 @@ impl<'a> Conclusion<'a> {
     #[must_use]
     pub fn with_unwatched(self, unwatched: BTreeSet<String>) -> Self {
         Self { unwatched, ..self }
+    }
+
+    /// Tells of no deletion of these: they were gone already, or on their way out.
+    #[must_use]
+    pub fn with_absent(self, absent: Vec<Removal>) -> Self {
+        Self { absent, ..self }
     }
 
     /// What is to be deleted with the owner's rights, a uid being the precondition.
@@ -229,7 +238,15 @@ impl<'a> Conclusion<'a> {
             !(status.environments.is_empty() && self.owner.status.environments.is_empty());
         events.extend(self.survey.events);
         events.extend(unwatched);
-        events.extend(removal_events(&self.removals, failed, &self.owner.status));
+        events.extend(report::removal_events(
+            &self.removals,
+            failed,
+            &self.absent,
+            &|object| {
+                let mut pending = self.owner.status.pending_refs();
+                pending.any(|pending| is_same(&pending, object))
+            },
+        ));
         for event in &mut events {
             // Names of objects, above all: a template may have put anything into them.
             event.message = self.taint.scrub(std::mem::take(&mut event.message));
@@ -292,10 +309,12 @@ impl<'a> Conclusion<'a> {
             message,
         );
         conditions.derive_ready();
-        let contested = self
-            .errors
-            .iter()
-            .filter(|error| matches!(error, StepError::Contested { .. }));
+        let contested = self.errors.iter().filter(|error| {
+            matches!(
+                error,
+                StepError::Contested { .. } | StepError::Undone { .. }
+            )
+        });
         let extras = Extras {
             failed,
             kept: &self.kept,
@@ -336,19 +355,6 @@ fn current_steps<'r>(entries: &'r [Entry], results: &'r [StepResult]) -> Vec<Cur
             lifecycle: result.template.as_ref().map(|template| template.lifecycle),
         })
         .collect()
-}
-
-/// What was deleted; and what could not be, once.
-fn removal_events(
-    removals: &[Removal],
-    failed: &[(Removal, String)],
-    previous: &OwnerStatus,
-) -> Vec<crate::OwnerEvent> {
-    report::removal_events(removals, failed, &|object| {
-        previous
-            .pending_refs()
-            .any(|pending| is_same(&pending, object))
-    })
 }
 
 /// Compares the new status with the present one and puts everything together.

@@ -17,7 +17,7 @@ use crate::outputs::Output;
 use crate::owner_status::stamped_ref;
 use crate::redaction::{REDACTED, Taint};
 use crate::step_end::{StepEnd, StepResult, Submitted};
-use crate::{OwnerEvent, StatusKey, Template, Write};
+use crate::{Answer, OwnerEvent, StatusKey, Template, Write};
 
 /// What a new entry is made of.
 pub(crate) struct EntryMaker<'r> {
@@ -56,10 +56,13 @@ impl EntryMaker<'_> {
     }
 
     fn submitted(&self, template: Option<&Template>, submitted: &Submitted) -> Entry {
-        let outputs = match &submitted.output {
-            Ok(output) => output.statuses(self.previous_outputs(), self.key, self.now),
-            Err(_) => Vec::new(),
+        let outputs = match (&submitted.unsettled, &submitted.output) {
+            (Some(_), _) => self.former_outputs(),
+            (None, Ok(output)) => output.statuses(self.previous_outputs(), self.key, self.now),
+            (None, Err(_)) => Vec::new(),
         };
+        let error = submitted.unsettled.as_ref();
+        let error = error.or(submitted.output.as_ref().err());
         let object = object_ref(&submitted.observed);
         let status = ResourceStatus {
             stamped_ref: Some(api_types::StampedRef {
@@ -77,16 +80,20 @@ impl EntryMaker<'_> {
             Some(before) => before.clone(),
             None => self.healthy(&submitted.health),
         };
-        let mut entry = self.entry(status, Some(healthy), submitted.output.as_ref().err());
+        let mut entry = self.entry(status, Some(healthy), error);
         entry.is_settled = true;
 
         let shown = events::shown(&object).map(|shown| self.taint.scrub(shown));
         let mut told = Vec::new();
         if let Some(shown) = &shown {
             match submitted.write {
-                Write::Unchanged => {}
-                Write::Created => told.push(events::applied(format!("Created object [{shown}]"))),
-                Write::Patched => told.push(events::applied(format!("Patched object [{shown}]"))),
+                Write::Unchanged | Write::Deferred | Write::Undone(Answer::None) => {}
+                Write::Created | Write::Undone(Answer::Created) => {
+                    told.push(events::applied(format!("Created object [{shown}]")));
+                }
+                Write::Patched | Write::Undone(Answer::Patched) => {
+                    told.push(events::applied(format!("Patched object [{shown}]")));
+                }
             }
             if entry.status.outputs != self.previous_outputs() {
                 told.push(events::of_status(
@@ -142,10 +149,7 @@ impl EntryMaker<'_> {
                 // A step of another blueprint has a family of its own, and does not hand on what this one came to.
                 status.runs.clear();
             }
-            status
-                .outputs
-                .iter_mut()
-                .for_each(|output| self.hide(output));
+            status.outputs = self.former_outputs();
             return self.entry(status, healthy, Some(error));
         }
         let healthy = template.map(|template| {
@@ -161,6 +165,13 @@ impl EntryMaker<'_> {
             ..self.bare()
         };
         self.entry(status, healthy, Some(error))
+    }
+
+    /// What was told of the outputs before, which nothing new is known of.
+    fn former_outputs(&self) -> Vec<OutputStatus> {
+        let mut outputs = self.previous_outputs().to_vec();
+        outputs.iter_mut().for_each(|output| self.hide(output));
+        outputs
     }
 
     /// An output that was told before its step knew what is secret.
@@ -218,7 +229,7 @@ impl EntryMaker<'_> {
             );
         }
         status.conditions = conditions.finish();
-        let told_elsewhere = error.is_some_and(StepError::is_told_of_environment);
+        let told_elsewhere = error.is_some_and(StepError::is_told_elsewhere);
         let events = verdict
             .filter(|_| !told_elsewhere)
             .and_then(|verdict| self.warning(&verdict, &status))

@@ -110,6 +110,17 @@ pub(crate) enum StepError {
         cause: String,
     },
 
+    /// The object does not stay as it is applied.
+    #[error(
+        "object [{object}] of resource [{resource}] in supply chain [{blueprint}] does not stay as rendered: another \
+         writer keeps undoing it; stop that writer, or take the fields that it sets out of the template"
+    )]
+    Undone {
+        object: String,
+        resource: ResourceName,
+        blueprint: ObjectName,
+    },
+
     /// Outputs are not readable from a submitted object; `message` is chosen by its health.
     #[error("{message}")]
     Retrieve { error: ReadError, message: String },
@@ -221,14 +232,15 @@ pub(crate) struct Verdict {
 }
 
 impl StepError {
-    /// Whether an event about the environment tells of it, so that no other one needs to.
-    pub(crate) fn is_told_of_environment(&self) -> bool {
+    /// Whether another event tells of it, about the environment or by the shell, so that no further one needs to.
+    pub(crate) fn is_told_elsewhere(&self) -> bool {
         matches!(
             self,
-            Self::Validation {
-                is_told_of_environment: true,
-                ..
-            }
+            Self::Undone { .. }
+                | Self::Validation {
+                    is_told_of_environment: true,
+                    ..
+                }
         )
     }
 
@@ -320,6 +332,8 @@ impl StepError {
             Self::Contested { .. } => {
                 return Verdict::new(UserMustFix, Reason::ObjectContested).slowly();
             }
+            // The shell says when it looks again.
+            Self::Undone { .. } => (UserMustFix, Reason::ObjectUndone),
             Self::Retrieve { error, .. } => return retrieve_verdict(error),
             Self::Validation { error, .. } => match error {
                 TrialError::Begins | TrialError::Running => (NotYet, Reason::ValidationRunning),

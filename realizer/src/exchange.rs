@@ -199,6 +199,24 @@ pub enum Write {
     Created,
     /// It was changed.
     Patched,
+    /// Another writer undoes what is rendered, again and again. It is answered ever less often; whatever this answer was,
+    /// the object will hardly stay so.
+    Undone(Answer),
+    /// It is not there as rendered, and no request was sent, because it is too early for one: somebody has just undone it, or
+    /// nothing but our own status writes made the rendering another one, again and again. Status does not tell of it, or that
+    /// would be one more of those writes.
+    Deferred,
+}
+
+/// What was done about a writer that undoes what is rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Answer {
+    /// Nothing: the next answer is not due yet, or nobody has come since the last one.
+    None,
+    /// The object was created anew.
+    Created,
+    /// It was changed back.
+    Patched,
 }
 
 /// What came of a [`Submission`].

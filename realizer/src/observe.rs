@@ -56,7 +56,14 @@ impl Observing<'_> {
             Observation::Object { observed, write } => {
                 let output = self.read(Some(&observed), environment, false);
                 let memory = self.applied(&observed);
-                self.submitted(observed, write, output, Vec::new(), memory)
+                let end = self.submitted(observed, write, output, Vec::new(), memory);
+                match (write, end) {
+                    (Write::Undone(_), StepEnd::Submitted(mut submitted)) => {
+                        submitted.unsettled = Some(self.undone(submission));
+                        StepEnd::Submitted(submitted)
+                    }
+                    (_, end) => end,
+                }
             }
             Observation::Family {
                 submitted,
@@ -103,6 +110,7 @@ impl Observing<'_> {
             observed,
             write: Write::Unchanged,
             output,
+            unsettled: None,
             memory,
         }))
     }
@@ -243,6 +251,7 @@ impl Observing<'_> {
             observed,
             write,
             output,
+            unsettled: None,
             superseded,
             memory,
         }))
@@ -299,9 +308,21 @@ impl Observing<'_> {
             write,
             health,
             output,
+            unsettled: None,
             superseded,
             memory,
         }))
+    }
+
+    /// What the object holds is as much the other writer's as ours.
+    fn undone(&self, submission: &Submission) -> StepError {
+        let taint = self.taint.clone();
+        let taint = taint.and(&redaction::of_object(&submission.object));
+        StepError::Undone {
+            object: taint.scrub(stamp::display_name(&submission.object)),
+            resource: self.step.clone(),
+            blueprint: self.blueprint.clone(),
+        }
     }
 
     fn failed(&self, submission: &Submission, failure: &SubmitFailure) -> StepError {

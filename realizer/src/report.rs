@@ -114,14 +114,15 @@ fn deletion_message(failed: &[(Removal, String)], kept: &[Kept]) -> String {
     parts.join("; ")
 }
 
-/// What was deleted; and what could not be, unless it was told before.
+/// What was deleted; and what could not be, unless it was told before. Of what was `absent` already, or going, nothing.
 pub(crate) fn removal_events(
     removals: &[Removal],
     failed: &[(Removal, String)],
+    absent: &[Removal],
     was_told: &dyn Fn(&ObjectRef) -> bool,
 ) -> Vec<OwnerEvent> {
     let mut told = Vec::new();
-    for removal in removals {
+    for removal in removals.iter().filter(|removal| !absent.contains(removal)) {
         let Some(shown) = events::shown(&removal.object) else {
             continue;
         };

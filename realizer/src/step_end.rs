@@ -34,6 +34,8 @@ pub(crate) struct Submitted {
     pub(crate) write: Write,
     pub(crate) health: Health,
     pub(crate) output: Result<Output, StepError>,
+    /// Why the object is not what the step stands for, although it was submitted. Nothing that it holds is handed on.
+    pub(crate) unsettled: Option<StepError>,
     /// Members of the family beyond the retention policy.
     pub(crate) superseded: Vec<Removal>,
     /// What the entry remembers of it.
@@ -73,6 +75,7 @@ impl StepResult {
 impl StepEnd {
     pub(crate) fn output(&self) -> Option<&Output> {
         match self {
+            Self::Submitted(submitted) if submitted.unsettled.is_some() => None,
             Self::Submitted(submitted) => submitted.output.as_ref().ok(),
             Self::PassedThrough(output) => Some(output),
             Self::Failed(_) => None,
@@ -81,7 +84,7 @@ impl StepEnd {
 
     pub(crate) fn into_error(self) -> Option<StepError> {
         match self {
-            Self::Submitted(submitted) => submitted.output.err(),
+            Self::Submitted(submitted) => submitted.unsettled.or(submitted.output.err()),
             Self::PassedThrough(_) => None,
             Self::Failed(error) => Some(error),
         }

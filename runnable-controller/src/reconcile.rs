@@ -168,8 +168,10 @@ impl RunnableController {
         let _ = walk.known_objects();
         let unwatched = walk.unwatched().into_iter().chain(unwatched).collect();
         let conclusion = run.conclude().with_unwatched(unwatched);
-        let failed = walk.remove(conclusion.removals()).await?;
-        Ok(conclusion.report(&failed))
+        let removed = walk.remove(conclusion.removals()).await?;
+        Ok(conclusion
+            .with_absent(removed.absent)
+            .report(&removed.failed))
     }
 }
 

@@ -37,6 +37,16 @@ impl<'a> Call<'a> {
         }
     }
 
+    /// What creating an object would come to; nothing is stored.
+    pub(crate) fn try_create(collection: &str, object: &'a Value) -> Self {
+        Self {
+            method: Method::POST,
+            uri: format!("{collection}?dryRun=All"),
+            content_type: "application/json",
+            body: Some(object),
+        }
+    }
+
     /// Server-side apply, forced: other managers lose the fields that the object has.
     pub fn apply(path: &str, field_manager: &str, object: &'a Value) -> Self {
         Self {
@@ -97,6 +107,10 @@ mod tests {
             (
                 Call::create("/x", "me", &object),
                 "POST /x?fieldManager=me application/json",
+            ),
+            (
+                Call::try_create("/x", &object),
+                "POST /x?dryRun=All application/json",
             ),
             (
                 Call::apply("/x/y", "me & you", &object),

@@ -36,4 +36,4 @@ pub use report::{Realized, Subject};
 pub use settling::Settling;
 pub use shell::{Clock, OwnerKind, OwnerShell, Pending};
 pub use waiters::{Awaited, Waiters};
-pub use walk::{Reads, Walk};
+pub use walk::{Reads, Removed, Walk};

@@ -203,7 +203,9 @@ impl<F: BlueprintFamily> OwnerController<F> {
         let known = walk.known_objects();
         let unwatched = walk.unwatched();
         let conclusion = realization.conclude(&known).with_unwatched(unwatched);
-        let failed = walk.remove(conclusion.removals()).await?;
-        Ok(conclusion.report(&failed))
+        let removed = walk.remove(conclusion.removals()).await?;
+        Ok(conclusion
+            .with_absent(removed.absent)
+            .report(&removed.failed))
     }
 }

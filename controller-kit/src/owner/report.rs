@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use api_types::event::EventType;
-use api_types::{ConditionStatus, EventReason, NamespaceName, ObjectName};
+use api_types::{ConditionStatus, EventReason, NamespaceName, ObjectName, Reason};
 use realizer::{Ended, Outcome, Owner, OwnerEvent, Retry};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -130,6 +130,11 @@ impl OwnerShell {
             return rest;
         }
         self.metrics.outcome(self.kind.kind, &outcome.reason);
+        if is_refused_anew(owner.ready, &outcome) && self.is_namespace_going(owner.namespace).await
+        {
+            debug!("its namespace is being deleted; it is left as it is");
+            return Next::Slow;
+        }
         let later = match self.write_due(key, owner.ready, &outcome) {
             Due::Never => None,
             Due::After(wait) => Some(wait),
@@ -160,6 +165,20 @@ impl OwnerShell {
             self.troubles.ended(&owner);
         }
         overload.map(|overload| self.troubles.failed(&owner, overload, Instant::now()))
+    }
+
+    /// Whether the owner's namespace is being deleted, and the owner with it. Accounts, rights and objects go before it does,
+    /// in any order, and what is refused for that says nothing of the owner. Namespaces are not watched: the API server is
+    /// asked, by what the controller may do anyway, whether it would create anything there.
+    async fn is_namespace_going(&self, namespace: &NamespaceName) -> bool {
+        let path = format!(
+            "/api/v1/namespaces/{}/serviceaccounts/default/token",
+            encode(namespace.as_str())
+        );
+        let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"});
+        let call = Call::try_create(&path, &request);
+        let answer = self.cluster.send(Identity::Controller, call).await;
+        answer.is_err_and(|error| error.is_of_a_going_namespace())
     }
 
     /// Whether the owner has a status that is not written yet.
@@ -297,6 +316,23 @@ impl OwnerShell {
         let answer = self.cluster.send(Identity::Controller, call).await?;
         Ok(answer.body)
     }
+}
+
+/// Whether status is to say for the first time that something is missing or refused, as happens where a namespace goes.
+fn is_refused_anew(present: ConditionStatus, outcome: &Outcome) -> bool {
+    let refusals = [
+        Reason::ServiceAccountError,
+        Reason::ServiceAccountTokenError,
+        Reason::TemplateRejectedByAPIServer,
+        Reason::FailedToListCreatedObjects,
+        Reason::StampedObjectRejectedByAPIServer,
+    ];
+    let is_refusal = || {
+        let mut reasons = refusals.iter().map(Reason::as_str);
+        reasons.any(|reason| outcome.reason == reason)
+    };
+    let is_news = outcome.ready == ConditionStatus::False && present != ConditionStatus::False;
+    outcome.changed && is_news && is_refusal()
 }
 
 /// That a field of the status is what it is in this one. To compare with null is to ask that there is none.

@@ -13,6 +13,7 @@ use super::{AccountEntry, Awaited, OwnerEntry, Scopes, Settling, Troubles, Waite
 use crate::args::LimitArgs;
 use crate::cluster::Cluster;
 use crate::events::{EventRecorder, InvolvedObject};
+use crate::mapper::Kind;
 use crate::metrics::Metrics;
 use crate::reflect::{Change, Reflector};
 use crate::scheduler::{Lane, OwnerKey, Scheduler};
@@ -73,7 +74,7 @@ pub struct OwnerShell {
     /// Our field manager.
     pub field_manager: &'static str,
     /// Owners that wait for something outside.
-    pub waiters: Waiters,
+    pub waiters: Arc<Waiters>,
     /// Statuses that are held back.
     pub pending: Pending,
     /// Owners whose requests are not carried out.
@@ -96,6 +97,19 @@ impl OwnerShell {
     /// A stamped object of this owner changed: it goes on.
     pub(crate) fn stamped_changed(scheduler: &Scheduler, namespace: &str, name: &str) {
         scheduler.wake(OwnerKey::new(namespace, name), Lane::Progress, None);
+    }
+
+    /// An object that owners may wait for went, or is not whose it was.
+    pub(crate) fn object_moved(
+        scheduler: &Scheduler,
+        waiters: &Waiters,
+        kind: &Kind,
+        key: &ObjectKey,
+    ) {
+        for owner in waiters.take(&Awaited::Object(kind.clone(), key.clone())) {
+            let owner = OwnerKey::new(&*owner.namespace, &*owner.name);
+            scheduler.wake(owner, Lane::Fresh, None);
+        }
     }
 
     /// An owner appeared, changed or went.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::mapper::Kind;
 use crate::stamped::ObjectKey;
 
 /// Rights take a moment to reach the authorizer's cache after the event.
@@ -25,6 +26,8 @@ pub enum Awaited {
     Rights(Arc<str>),
     /// A kind of this API group.
     Group(Box<str>),
+    /// An object of somebody else: that it goes, changes hands, or is given up.
+    Object(Kind, ObjectKey),
 }
 
 /// Who waits for what.

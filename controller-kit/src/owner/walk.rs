@@ -15,11 +15,20 @@ use super::claims::Claims;
 use super::{Awaited, Overload, OwnerShell, Realized};
 use crate::mapper::Kind;
 use crate::stamped::{ObjectKey, Projection};
-use crate::submit::{Applicant, Listed, SubmitError};
+use crate::submit::{Applicant, Deletion, Listed, SubmitError};
 use crate::ytt::Ytt;
 
 /// Where the paths come from that are read on objects of a kind.
 pub type Reads<'w> = &'w (dyn Fn(&Kind) -> Projection + Send + Sync);
+
+/// What was not deleted of what is not wanted any more.
+#[derive(Debug, Default)]
+pub struct Removed {
+    /// What could not be, and why.
+    pub failed: Vec<(Removal, String)>,
+    /// What was gone already, or on its way out.
+    pub absent: Vec<Removal>,
+}
 
 /// One walk: for whom it is, and what it collects beside the outcome.
 pub struct Walk<'w> {
@@ -145,7 +154,7 @@ impl<'w> Walk<'w> {
             }
         };
         if let Observation::Failed(failure) = &submitted.observation {
-            self.await_what_failed(failure.kind, kind.as_ref());
+            self.await_what_failed(failure.kind, kind.as_ref(), submission);
         }
         if let Some(text) = submitted.unwatched {
             self.unwatched.insert(text);
@@ -160,20 +169,41 @@ impl<'w> Walk<'w> {
     }
 
     /// What a step that failed waits for.
-    fn await_what_failed(&mut self, failure: SubmitFailureKind, kind: Option<&Kind>) {
+    fn await_what_failed(
+        &mut self,
+        failure: SubmitFailureKind,
+        kind: Option<&Kind>,
+        submission: &Submission,
+    ) {
         match failure {
             SubmitFailureKind::Forbidden => self.await_rights(),
             SubmitFailureKind::Rejected | SubmitFailureKind::List => {
                 let group = kind.map(|kind| Awaited::Group(kind.group().into()));
                 self.awaited.extend(group);
             }
-            SubmitFailureKind::Contested => self.look_again(crate::submit::SLOW_READ),
+            SubmitFailureKind::Contested => {
+                self.look_again(crate::submit::SLOW_READ);
+                self.await_object(kind, submission);
+            }
             // The machine looks again; what is there now is known. And what is prevented comes by itself. An edit makes smaller
             // what is too large, and what waits for its turn says itself for how long.
             SubmitFailureKind::TooLarge
             | SubmitFailureKind::TooOften
             | SubmitFailureKind::Stale
             | SubmitFailureKind::Unavailable => {}
+        }
+    }
+
+    /// Somebody else's object stands where ours is to be. If it is in our watch, its end is heard of.
+    fn await_object(&mut self, kind: Option<&Kind>, submission: &Submission) {
+        let name = submission.object["metadata"]["name"].as_str();
+        let (Some(kind), Some(name)) = (kind, name) else {
+            return;
+        };
+        // Whether the kind is namespaced is not known here; no kind has both.
+        for namespace in [self.applicant.namespace.as_str(), ""] {
+            let key = ObjectKey::new(namespace, name);
+            self.awaited.push(Awaited::Object(kind.clone(), key));
         }
     }
 
@@ -209,7 +239,7 @@ impl<'w> Walk<'w> {
         };
         self.listed = Some((submission.resource.clone(), listed));
         if let Err(failure) = &looked {
-            self.await_what_failed(failure.kind, kind.as_ref());
+            self.await_what_failed(failure.kind, kind.as_ref(), submission);
         }
         self.kinds.extend(kind);
         Ok(Some(looked))
@@ -261,29 +291,31 @@ impl<'w> Walk<'w> {
         std::mem::take(&mut self.unwatched)
     }
 
-    /// Deletes; says what could not be, and why.
+    /// Deletes; says what was not deleted.
     ///
     /// # Errors
     /// When the owner's service account gives no token.
-    pub async fn remove(
-        &mut self,
-        removals: &[Removal],
-    ) -> Result<Vec<(Removal, String)>, SubmitError> {
-        let mut failed = Vec::new();
+    pub async fn remove(&mut self, removals: &[Removal]) -> Result<Removed, SubmitError> {
+        let mut removed = Removed::default();
         for removal in removals {
-            if let Err(why) = self.remove_one(removal).await? {
-                failed.push((removal.clone(), why));
+            match self.remove_one(removal).await? {
+                Ok(Deletion::Accepted) => {}
+                Ok(Deletion::Needless) => removed.absent.push(removal.clone()),
+                Err(why) => removed.failed.push((removal.clone(), why)),
             }
         }
-        if !failed.is_empty() && !self.is_broken_off() {
+        if !removed.failed.is_empty() && !self.is_broken_off() {
             self.await_rights();
             // Not every change of rights has an event: a policy or a webhook may have forbidden it.
             self.look_again(crate::submit::SLOW_READ);
         }
-        Ok(failed)
+        Ok(removed)
     }
 
-    async fn remove_one(&mut self, removal: &Removal) -> Result<Result<(), String>, SubmitError> {
+    async fn remove_one(
+        &mut self,
+        removal: &Removal,
+    ) -> Result<Result<Deletion, String>, SubmitError> {
         // Nobody is told of it.
         let not_tried = || Ok(Err(String::new()));
         if self.is_broken_off() {

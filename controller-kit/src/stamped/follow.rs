@@ -121,6 +121,7 @@ impl Follower {
         if !self.quiet || !self.watch.served().namespaced {
             self.wake(&touched);
         }
+        self.tell_of_moves(&touched);
         if goes_on {
             self.quiet = false;
             self.told = false;
@@ -166,6 +167,24 @@ impl Follower {
                 .filter(|controller| controller.is_ours(self.settings.owner_kind))
             {
                 (self.settings.wake)(&object.owner_namespace, &controller.name);
+            }
+        }
+    }
+
+    /// Who waits for an object of somebody else does so for its end, or for whoever holds it to give it up; not for what
+    /// happens in it.
+    fn tell_of_moves(&self, touched: &Touched) {
+        let kind = &self.watch.served().kind;
+        for object in touched {
+            let another =
+                |other: &&Arc<Stamped>| other.key == object.key && !Arc::ptr_eq(other, object);
+            let stays = touched.iter().find(another).is_some_and(|other| {
+                other.uid == object.uid
+                    && other.controller == object.controller
+                    && other.claims.adopt == object.claims.adopt
+            });
+            if !stays {
+                (self.settings.moved)(kind, &object.key);
             }
         }
     }

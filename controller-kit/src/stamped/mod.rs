@@ -18,4 +18,4 @@ pub use projection::Projection;
 pub use store::{Store, Touched};
 pub use values::{OwnedValues, State};
 pub(crate) use watch::LISTING_PATIENCE;
-pub use watch::{KindWatch, Readiness, StampedWatches, Wake, WatchSettings};
+pub use watch::{KindWatch, Moved, Readiness, StampedWatches, Wake, WatchSettings};

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::sync::{Notify, watch as signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -27,6 +28,9 @@ pub(crate) const LISTING_PATIENCE: Duration = Duration::from_secs(10);
 /// Told the namespace and name of an owner.
 pub type Wake = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
+/// Told kind and place of an object.
+pub type Moved = Arc<dyn Fn(&Kind, &ObjectKey) + Send + Sync>;
+
 /// What all watches of one controller have in common.
 #[derive(Clone)]
 pub struct WatchSettings {
@@ -38,6 +42,8 @@ pub struct WatchSettings {
     pub owner_kind: &'static str,
     /// Called with namespace and name of an owner whose object changed.
     pub wake: Wake,
+    /// Called with an object that is gone, or is not whose it was.
+    pub moved: Moved,
 }
 
 /// Whether a watch can be relied upon.
@@ -271,6 +277,17 @@ impl StampedWatches {
         }
     }
 
+    /// The reply to our own deletion of an object that stays for a while, for its finalizers.
+    pub fn going(&self, kind: &Kind, body: &Value) {
+        let watch = self.lock().kinds.get(kind).cloned();
+        if let Some(watch) = watch {
+            let manager = self.settings.field_manager;
+            let kind = &watch.served.kind;
+            let going = Stamped::from_value(body, kind, &watch.projection, manager);
+            watch.overlay(going);
+        }
+    }
+
     /// One object of a kind, if that is watched.
     pub(crate) fn get(&self, kind: &Kind, key: &ObjectKey) -> Option<Arc<Stamped>> {
         let watch = self.lock().kinds.get(kind).cloned();
@@ -461,7 +478,6 @@ impl StampedWatches {
 mod tests {
     use super::*;
     use crate::metrics::Metrics;
-    use serde_json::Value;
 
     /// An API server that never answers: which watches exist does not depend on it.
     fn watches(tasks: &Tasks) -> Arc<StampedWatches> {
@@ -480,6 +496,7 @@ mod tests {
             field_manager: "m",
             owner_kind: "Workload",
             wake: Arc::new(|_, _| {}),
+            moved: Arc::new(|_, _| {}),
         };
         StampedWatches::new(cluster, mapper, settings, tasks.clone())
     }
@@ -517,6 +534,7 @@ mod tests {
             field_manager: "m",
             owner_kind: "Workload",
             wake,
+            moved: Arc::new(|_, _| {}),
         };
         StampedWatches::new(cluster, mapper, settings, tasks.clone())
     }

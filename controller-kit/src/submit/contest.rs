@@ -39,10 +39,21 @@ pub(crate) struct HeldBack {
     pub(crate) applied: Arc<Stamped>,
 }
 
-/// The latest writes, to space those that repeat the same rendering. What the last one came to is kept from the second
-/// write of the same rendering on.
+/// So many answers in a row to another writer are a fight, of which the owner is told; fewer may be edits by hand.
+pub(super) const FIGHT: u32 = 3;
+
+/// The latest writes, to space those that repeat the same rendering.
 #[derive(Debug)]
-pub struct Fights(Paced<Option<Arc<Stamped>>>);
+pub struct Fights(Paced<Blow>);
+
+/// What is remembered of a write.
+#[derive(Debug, Clone, Default)]
+struct Blow {
+    /// What it came to; from the second write of the same rendering on.
+    applied: Option<Arc<Stamped>>,
+    /// Whether it is the latest of so many that undid what somebody else wrote that it is a fight.
+    is_fight: bool,
+}
 
 impl Default for Fights {
     fn default() -> Self {
@@ -53,14 +64,30 @@ impl Default for Fights {
 impl Fights {
     /// Whether the rendering, which was written before and undone, has to wait until it may be written again.
     pub(crate) fn held_back(&self, rendering: Rendering, now: Instant) -> Option<HeldBack> {
-        let (wait, applied) = self.0.last(rendering.0, now)?;
-        let applied = applied.filter(|_| !wait.is_zero())?;
+        let (wait, blow) = self.0.last(rendering.0, now)?;
+        let applied = blow.applied.filter(|_| !wait.is_zero())?;
         Some(HeldBack { wait, applied })
     }
 
-    /// Records a write; returns how often in a row the same rendering was written before.
-    pub fn written(&self, rendering: Rendering, applied: &Stamped, now: Instant) -> u32 {
-        let keep = |answers: u32| (answers > 0).then(|| Arc::new(applied.clone()));
+    /// How long a fight over the rendering is not over yet: the object has to stay as it was written last for a while.
+    pub(crate) fn is_on(&self, rendering: Rendering, now: Instant) -> Option<Duration> {
+        let (age, blow) = self.0.age(rendering.0, now)?;
+        let left = PACE.calm.saturating_sub(age);
+        (blow.is_fight && !left.is_zero()).then_some(left)
+    }
+
+    /// Records a write that changed the object, or not; returns how often in a row the same rendering was written before.
+    pub fn written(
+        &self,
+        rendering: Rendering,
+        applied: &Stamped,
+        changed: bool,
+        now: Instant,
+    ) -> u32 {
+        let keep = |answers: u32| Blow {
+            applied: (answers > 0).then(|| Arc::new(applied.clone())),
+            is_fight: changed && answers >= FIGHT,
+        };
         self.0.written(rendering.0, now, keep)
     }
 }
@@ -105,7 +132,7 @@ mod tests {
                 now += wait;
             }
             assert_eq!(wait(&fights, "d", now), None);
-            fights.written(rendering("d"), &applied(), now);
+            fights.written(rendering("d"), &applied(), true, now);
         }
         assert!(waits.windows(2).all(|pair| pair[0] <= pair[1]), "{waits:?}");
         assert_eq!(waits.last(), Some(&PACE.longest));
@@ -117,7 +144,7 @@ mod tests {
         let fights = Fights::default();
         let now = Instant::now();
         for _ in 0..5 {
-            fights.written(rendering("d"), &applied(), now);
+            fights.written(rendering("d"), &applied(), true, now);
         }
         assert!(wait(&fights, "d", now).is_some());
         assert_eq!(wait(&fights, "other", now), None);
@@ -127,12 +154,42 @@ mod tests {
     fn after_a_calm_time_the_count_starts_again() {
         let fights = Fights::default();
         let now = Instant::now();
-        assert_eq!(fights.written(rendering("d"), &applied(), now), 0);
-        assert_eq!(fights.written(rendering("d"), &applied(), now), 1);
+        assert_eq!(fights.written(rendering("d"), &applied(), true, now), 0);
+        assert_eq!(fights.written(rendering("d"), &applied(), true, now), 1);
         assert_eq!(
-            fights.written(rendering("d"), &applied(), now + PACE.calm),
+            fights.written(rendering("d"), &applied(), true, now + PACE.calm),
             0
         );
+    }
+
+    #[test]
+    fn a_fight_is_on_from_the_third_answer_until_the_object_was_left_alone_for_a_while() {
+        let fights = Fights::default();
+        let now = Instant::now();
+        let write = |changed| fights.written(rendering("d"), &applied(), changed, now);
+        for answers in 0..FIGHT {
+            assert_eq!(write(true), answers);
+            assert_eq!(fights.is_on(rendering("d"), now), None);
+        }
+        write(true);
+        let second = Duration::from_secs(1);
+        assert_eq!(
+            fights.is_on(rendering("d"), now + second),
+            PACE.calm.checked_sub(second)
+        );
+        assert_eq!(fights.is_on(rendering("other"), now), None);
+        assert_eq!(fights.is_on(rendering("d"), now + PACE.calm), None);
+    }
+
+    /// After a restart an object with a value of a Secret is applied though it is as rendered.
+    #[test]
+    fn writes_that_change_nothing_are_no_fight() {
+        let fights = Fights::default();
+        let now = Instant::now();
+        for _ in 0..5 {
+            fights.written(rendering("d"), &applied(), false, now);
+        }
+        assert_eq!(fights.is_on(rendering("d"), now), None);
     }
 
     #[test]
@@ -142,9 +199,9 @@ mod tests {
         for number in 0..super::super::pace::REMEMBERED {
             let key = ObjectKey::new("n", &number.to_string());
             let rendering = Rendering::of(&Kind::new("v1", "ConfigMap"), &key, "d");
-            fights.written(rendering, &applied(), now);
+            fights.written(rendering, &applied(), true, now);
         }
-        fights.written(rendering("d"), &applied(), now + PACE.calm);
+        fights.written(rendering("d"), &applied(), true, now + PACE.calm);
         assert_eq!(fights.0.remembered(), 1);
     }
 }

@@ -55,7 +55,7 @@ impl Submitter {
             && let Some(newest) = members.iter().rev().find(|member| member.is_live())
         {
             let newest = newest.observed(source.served());
-            let mut outcome = Self::family(source, newest, &members, Write::Unchanged);
+            let mut outcome = Self::family(source, newest, &members, Write::Deferred);
             outcome.look_again(wait);
             return Ok(outcome);
         }

@@ -48,6 +48,7 @@ use crate::tokens::{Account, TokenCache};
 
 pub use contest::Fights;
 pub use failure::{SubmitError, Unavailable};
+pub use remove::Deletion;
 
 use brake::Brake;
 use refused::{Attempted, KnownRefusals};

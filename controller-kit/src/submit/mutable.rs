@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use api_types::{EventReason, labels};
 use http::StatusCode;
-use realizer::{Observation, Observed, Precondition, Submission, Write};
+use realizer::{Answer, Observation, Observed, Precondition, Submission, Write};
 use serde_json::Value;
 
-use super::contest::Rendering;
+use super::contest::{FIGHT, Rendering};
 use super::failure::{self, Failure, OwnerRequestError, address, contested, during};
 use super::standing::{Standing, belongs_to_another, is_stale, standing};
 use super::{Applicant, Source, Submitted, Submitter, now, placing, takeover};
@@ -16,9 +16,6 @@ use crate::stamped::{ObjectKey, Stamped, State};
 
 /// A version that no object has. An apply that is bound to it creates the object, and is refused when there is one.
 const NOTHING_THERE: u64 = 1;
-
-/// So many answers in a row to another writer are a fight, of which an event tells; fewer may be edits by hand.
-const FIGHT: u32 = 3;
 
 impl Submitter {
     pub(super) async fn submit_mutable(
@@ -121,7 +118,7 @@ impl Attempt<'_> {
         if let Some(held) = &held {
             if self.is_as_rendered(held) {
                 self.submitter.requests.avoided();
-                return Ok(self.report(held, Write::Unchanged));
+                return Ok(self.as_rendered(held));
             }
             adopts = self.admit(held)?;
         }
@@ -186,6 +183,18 @@ impl Attempt<'_> {
         }
     }
 
+    /// The object is as it is rendered; during a fight only for now.
+    fn as_rendered(self, held: &Stamped) -> Submitted {
+        match self.submitter.fights.is_on(self.rendering(), now()) {
+            Some(left) => {
+                let mut submitted = self.report(held, Write::Undone(Answer::None));
+                submitted.look_again(left);
+                submitted
+            }
+            None => self.report(held, Write::Unchanged),
+        }
+    }
+
     /// What there is, while it is too early to write: somebody keeps undoing the rendering, or we keep changing it.
     fn waiting(self, held: Option<&Arc<Stamped>>) -> Option<Submitted> {
         let submitter = self.submitter;
@@ -200,7 +209,11 @@ impl Attempt<'_> {
             let present = held.cloned().or_else(|| self.renamed());
             (present?, wait)
         };
-        let mut submitted = self.report(&present, Write::Unchanged);
+        let write = match submitter.fights.is_on(self.rendering(), now()) {
+            Some(_) => Write::Undone(Answer::None),
+            None => Write::Deferred,
+        };
+        let mut submitted = self.report(&present, write);
         submitted.look_again(wait);
         Some(submitted)
     }
@@ -218,19 +231,23 @@ impl Attempt<'_> {
         let changes_nothing = held.is_some_and(|held| {
             held.uid == stamped.uid && held.resource_version == stamped.resource_version
         });
+        let fights = &self.submitter.fights;
+        let answers = fights.written(self.rendering(), &stamped, !changes_nothing, now());
+        let is_fight = fights.is_on(self.rendering(), now()).is_some();
         let write = match applied.answer.code {
             StatusCode::CREATED => {
                 let brake = &self.submitter.brake;
                 brake.created(self.applicant.uid, &self.submission.resource, now());
-                Write::Created
+                if is_fight {
+                    Write::Undone(Answer::Created)
+                } else {
+                    Write::Created
+                }
             }
             _ if changes_nothing => Write::Unchanged,
+            _ if is_fight => Write::Undone(Answer::Patched),
             _ => Write::Patched,
         };
-        let answers = self
-            .submitter
-            .fights
-            .written(self.rendering(), &stamped, now());
         let unsteady = self
             .submitter
             .unsteady
@@ -248,6 +265,9 @@ impl Attempt<'_> {
         submitted
             .told
             .extend(fought_over(self.submission, self.source, answers));
+        if let Some(left) = self.submitter.fights.is_on(self.rendering(), now()) {
+            submitted.look_again(left);
+        }
         Ok(Some(submitted))
     }
 

@@ -86,6 +86,13 @@ impl<N: Clone> Paced<N> {
         (last.cause == write.cause).then(|| (wait, last.note.clone()))
     }
 
+    /// How long ago the last write of this cause was, and its note.
+    pub(super) fn age(&self, write: Repeatable, now: Instant) -> Option<(Duration, N)> {
+        let memory = self.lock();
+        let last = memory.by_object.get(&write.object)?;
+        (last.cause == write.cause).then(|| (now.duration_since(last.at), last.note.clone()))
+    }
+
     /// Records a write; returns how often in a row it was written for this cause before, as the note is told, too.
     pub(super) fn written(
         &self,

@@ -6,11 +6,21 @@ use http::StatusCode;
 use realizer::{ObjectRef, Removal};
 
 use super::failure::{OwnerRequestError, SubmitError, Unavailable};
+use super::requests::Deleted;
 use super::{Applicant, Submitter};
 use crate::cluster::chain;
 use crate::mapper::{ABSENT_FOR, Kind, Served};
 use crate::stamped::{ObjectKey, Projection, Stamped};
 use crate::tokens::Account;
+
+/// What came of a deletion that nobody refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deletion {
+    /// The API server took it.
+    Accepted,
+    /// None was sent: the object is gone, on its way out, or never was the applicant's.
+    Needless,
+}
 
 impl Submitter {
     /// Deletes a cluster-scoped object whose owner is gone.
@@ -25,10 +35,12 @@ impl Submitter {
     ) -> Result<(), String> {
         let (name, uid) = (&object.key.name, &object.uid);
         match self.requests.delete(account, served, "", name, uid).await {
-            Ok(gone) => {
-                if gone {
-                    self.watches.deleted(&served.kind, &object.key, uid);
-                }
+            Ok(Deleted::Gone) => {
+                self.watches.deleted(&served.kind, &object.key, uid);
+                Ok(())
+            }
+            Ok(Deleted::Going(body)) => {
+                self.watches.going(&served.kind, &body);
                 Ok(())
             }
             Err(OwnerRequestError::Token(error)) => Err(chain(&error)),
@@ -36,7 +48,7 @@ impl Submitter {
         }
     }
 
-    /// Deletes an object that belongs to the applicant; one that is gone, or never was theirs, counts as deleted.
+    /// Deletes an object that belongs to the applicant.
     ///
     /// # Errors
     /// The outer error ends the reconcile (no token); the inner text says why this object is still there.
@@ -44,9 +56,9 @@ impl Submitter {
         &self,
         applicant: &Applicant<'_>,
         removal: &Removal,
-    ) -> Result<Result<(), String>, SubmitError> {
+    ) -> Result<Result<Deletion, String>, SubmitError> {
         match self.try_remove(applicant, removal).await {
-            Ok(()) => Ok(Ok(())),
+            Ok(deletion) => Ok(Ok(deletion)),
             Err(OwnerRequestError::Token(error)) => Err(SubmitError::Token(error)),
             Err(OwnerRequestError::Request(error)) if error.passes_by_itself() => {
                 let why = Unavailable::of(&error, error.to_string());
@@ -60,7 +72,7 @@ impl Submitter {
         &self,
         applicant: &Applicant<'_>,
         removal: &Removal,
-    ) -> Result<(), OwnerRequestError> {
+    ) -> Result<Deletion, OwnerRequestError> {
         let reference = &removal.object;
         let kind = Kind::new(&reference.api_version, &reference.kind);
         match self.remove_as_served(applicant, reference, &kind).await {
@@ -80,33 +92,36 @@ impl Submitter {
         applicant: &Applicant<'_>,
         reference: &ObjectRef,
         kind: &Kind,
-    ) -> Result<(), OwnerRequestError> {
+    ) -> Result<Deletion, OwnerRequestError> {
         let Some(served) = self.mapper.served_in_any_version(kind).await? else {
             // With its definition, all objects of a kind are gone. A watch that ended with it may not have seen them go.
             if let Some(uid) = &reference.uid {
                 let key = ObjectKey::new(&reference.namespace, &reference.name);
                 self.watches.deleted(kind, &key, uid);
             }
-            return Ok(());
+            return Ok(Deletion::Needless);
         };
         let (account, namespace, name) =
             (&applicant.account, &reference.namespace, &reference.name);
         let Some(uid) = self.uid_of_ours(applicant, reference, &served).await? else {
-            return Ok(());
+            return Ok(Deletion::Needless);
         };
-        let gone = self
+        let deleted = self
             .requests
             .delete(account, &served, namespace, name, &uid)
             .await?;
-        if gone {
-            // Otherwise a reconcile before the watch tells would delete it, and say so, again.
-            self.watches
-                .deleted(kind, &ObjectKey::new(namespace, name), &uid);
+        // Otherwise a reconcile before the watch tells would delete it, and say so, again.
+        match deleted {
+            Deleted::Gone => {
+                let key = ObjectKey::new(namespace, name);
+                self.watches.deleted(kind, &key, &uid);
+            }
+            Deleted::Going(body) => self.watches.going(kind, &body),
         }
-        Ok(())
+        Ok(Deletion::Accepted)
     }
 
-    /// The uid of the object, if the owner controls it. A reference may come from a status that somebody else could write, and
+    /// The uid of the object, if the owner controls it and it is not on its way out. A reference may come from a status that somebody else could write, and
     /// an object of the same name that belongs to somebody else is not ours to delete.
     async fn uid_of_ours(
         &self,
@@ -125,7 +140,7 @@ impl Submitter {
         let key = ObjectKey::new(namespace, &reference.name);
         let held = self.watches.get(&served.kind, &key);
         if let Some(held) = held.filter(|held| is_wanted(held)) {
-            return Ok(Some(held.uid.clone()));
+            return Ok((!held.terminating).then(|| held.uid.clone()));
         }
         let live = self
             .requests
@@ -134,6 +149,7 @@ impl Submitter {
         let manager = self.watches.field_manager();
         let live = live
             .map(|live| Stamped::from_value(&live, &served.kind, &Projection::default(), manager));
-        Ok(live.filter(is_wanted).map(|live| live.uid))
+        let live = live.filter(|live| is_wanted(live) && !live.terminating);
+        Ok(live.map(|live| live.uid))
     }
 }

@@ -27,6 +27,14 @@ pub(super) struct Requests {
     field_manager: &'static str,
 }
 
+/// What a deletion was answered.
+pub(super) enum Deleted {
+    /// The object is no more.
+    Gone,
+    /// It stays for a while, for its finalizers.
+    Going(Value),
+}
+
 /// An applied object, and the fields that had to be left out to apply it.
 pub(super) struct Applied {
     pub(super) answer: Answer,
@@ -301,7 +309,7 @@ impl Requests {
         self.send(account, call).await
     }
 
-    /// Deletes exactly the object with this uid, and what it owns in the background. False when finalizers hold it back.
+    /// Deletes exactly the object with this uid, and what it owns in the background.
     pub(super) async fn delete(
         &self,
         account: &Account,
@@ -309,19 +317,22 @@ impl Requests {
         namespace: &str,
         name: &str,
         uid: &str,
-    ) -> Result<bool, OwnerRequestError> {
+    ) -> Result<Deleted, OwnerRequestError> {
         let options = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": "Background", "preconditions": {"uid": uid}});
         let call = Call::delete(served.object(namespace, name), &options);
         match self.send(account, call).await {
-            Ok(answer) => Ok(answer.body["kind"] == "Status"),
-            Err(OwnerRequestError::Request(error)) if error.is_missing_object() => Ok(true),
+            Ok(answer) if answer.body["kind"] == "Status" => Ok(Deleted::Gone),
+            Ok(answer) => Ok(Deleted::Going(answer.body)),
+            Err(OwnerRequestError::Request(error)) if error.is_missing_object() => {
+                Ok(Deleted::Gone)
+            }
             // Replaced by an object that is not ours, or refused for another reason: only a look tells.
             Err(OwnerRequestError::Request(error)) if error.is(StatusCode::CONFLICT) => {
                 let live = self.get(account, served, namespace, name).await?;
                 if live.is_some_and(|live| live["metadata"]["uid"] == uid) {
                     return Err(error.into());
                 }
-                Ok(true)
+                Ok(Deleted::Gone)
             }
             Err(error) => Err(error),
         }

@@ -8,10 +8,10 @@ use controller_kit::metrics::Metrics;
 use controller_kit::openapi::SchemaCache;
 use controller_kit::shutdown::Tasks;
 use controller_kit::stamped::{StampedWatches, WatchSettings};
-use controller_kit::submit::{Applicant, Submitter};
+use controller_kit::submit::{Applicant, Deletion, Submitter};
 use controller_kit::tokens::{Account, TokenCache, TokenSources};
 use kube::Api;
-use kube::api::{DeleteParams, DynamicObject, PostParams};
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use realizer::{ObjectRef, Removal, RemovalReason};
 use serde_json::{Value, json};
@@ -28,6 +28,7 @@ fn submitter(plane: &ControlPlane) -> Submitter {
         field_manager: "test",
         owner_kind: "Workload",
         wake: Arc::new(|_, _| {}),
+        moved: Arc::new(|_, _| {}),
     };
     let watches = StampedWatches::new(cluster.clone(), mapper.clone(), settings, Tasks::new());
     let sources = TokenSources {
@@ -91,7 +92,7 @@ async fn remove(
     account: &Account,
     (api_version, kind): (&str, &str),
     uid: &str,
-) {
+) -> Deletion {
     let applicant = Applicant {
         kind: "Workload",
         plural: "workloads",
@@ -118,7 +119,7 @@ async fn remove(
         },
     };
     let removed = submitter.remove(&applicant, &removal).await.unwrap();
-    assert_eq!(removed, Ok(()));
+    removed.unwrap()
 }
 
 /// The metadata of an object that the owner controls.
@@ -146,7 +147,8 @@ async fn an_object_that_the_owner_does_not_control_is_not_deleted() {
         metadata["ownerReferences"][0][field] = json!(value);
         let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
         let uid = create(&configs, config).await;
-        remove(&submitter, &account, ("v1", "ConfigMap"), &uid).await;
+        let deletion = remove(&submitter, &account, ("v1", "ConfigMap"), &uid).await;
+        assert_eq!(deletion, Deletion::Needless, "{field}");
         let kept = configs.get("a").await.unwrap();
         assert_eq!(kept.metadata.deletion_timestamp, None, "{field}");
         configs.delete("a", &DeleteParams::default()).await.unwrap();
@@ -165,13 +167,45 @@ async fn a_namesake_of_the_object_is_not_deleted() {
 
     // What was seen last is gone already; somebody else took the name.
     let former = "00000000-0000-4000-8000-000000000000";
-    remove(&submitter, &account, ("v1", "ConfigMap"), former).await;
+    let deletion = remove(&submitter, &account, ("v1", "ConfigMap"), former).await;
+    assert_eq!(deletion, Deletion::Needless);
     let kept = configs.get("a").await.unwrap();
     assert_eq!(
         (kept.metadata.uid, kept.metadata.deletion_timestamp),
         (Some(uid.clone()), None)
     );
-    remove(&submitter, &account, ("v1", "ConfigMap"), &uid).await;
+    let deletion = remove(&submitter, &account, ("v1", "ConfigMap"), &uid).await;
+    assert_eq!(deletion, Deletion::Accepted);
+    assert_eq!(configs.get_opt("a").await.unwrap(), None);
+    let again = remove(&submitter, &account, ("v1", "ConfigMap"), &uid).await;
+    assert_eq!(again, Deletion::Needless, "it is told of once");
+}
+
+#[tokio::test]
+async fn what_finalizers_hold_back_is_deleted_once() {
+    let plane = shared_control_plane().await.unwrap();
+    let namespace = plane.create_namespace("removal").await.unwrap();
+    let submitter = submitter(plane);
+    let account = account(plane, &namespace).await;
+    let configs = api(plane, &namespace, "v1", "ConfigMap");
+    let mut metadata = controlled();
+    metadata["finalizers"] = json!(["test.run/wait"]);
+    let config = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+    let uid = create(&configs, config).await;
+    let mut deletions = Vec::new();
+    for _ in 0..3 {
+        deletions.push(remove(&submitter, &account, ("v1", "ConfigMap"), &uid).await);
+    }
+    assert_eq!(
+        deletions,
+        [Deletion::Accepted, Deletion::Needless, Deletion::Needless]
+    );
+    let released = json!({"metadata": {"finalizers": null}});
+    let patch = Patch::Merge(&released);
+    configs
+        .patch("a", &PatchParams::default(), &patch)
+        .await
+        .unwrap();
     assert_eq!(configs.get_opt("a").await.unwrap(), None);
 }
 
@@ -187,6 +221,7 @@ async fn what_a_deleted_object_owns_goes_in_the_background() {
     let pod = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "registry.example/app"}]}});
     let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": controlled(), "spec": {"template": pod}});
     let uid = create(&jobs, job).await;
-    remove(&submitter, &account, ("batch/v1", "Job"), &uid).await;
+    let deletion = remove(&submitter, &account, ("batch/v1", "Job"), &uid).await;
+    assert_eq!(deletion, Deletion::Accepted);
     assert_eq!(jobs.get_opt("a").await.unwrap(), None);
 }

@@ -183,6 +183,16 @@ fn every_error_has_its_row_in_the_table() {
             (False, "ObjectContested", Slow),
         ),
         (
+            StepError::Undone {
+                object: text("ns/x"),
+                resource: "r".into(),
+                blueprint: "b".parse().unwrap(),
+            },
+            "object [ns/x] of resource [r] in supply chain [b] does not stay as rendered: another writer keeps undoing \
+             it; stop that writer, or take the fields that it sets out of the template",
+            (False, "ObjectUndone", AwaitChange),
+        ),
+        (
             retrieve(path()),
             "m",
             (Unknown, "MissingValueAtPath", AwaitChange),

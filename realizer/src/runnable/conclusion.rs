@@ -42,6 +42,8 @@ pub struct RunConclusion<'a> {
     again: Option<Duration>,
     /// What is missing to watch the kind.
     unwatched: BTreeSet<String>,
+    /// What was to be deleted and was gone already, or on its way out.
+    absent: Vec<Removal>,
     /// What of the selected object must not be shown.
     taint: Taint,
 }
@@ -90,6 +92,7 @@ impl<'a> RunConclusion<'a> {
             removals: Vec::new(),
             again: None,
             unwatched: BTreeSet::new(),
+            absent: Vec::new(),
             taint: Taint::NONE,
         }
     }
@@ -154,7 +157,8 @@ impl<'a> RunConclusion<'a> {
             return;
         };
         match write {
-            Write::Unchanged => {}
+            // Runs are immutable: nothing of them can be undone but by deleting them.
+            Write::Unchanged | Write::Deferred | Write::Undone(_) => {}
             Write::Created => self
                 .events
                 .push(events::applied(format!("Created object [{shown}]"))),
@@ -239,6 +243,12 @@ impl<'a> RunConclusion<'a> {
         Self { unwatched, ..self }
     }
 
+    /// Tells of no deletion of these: they were gone already, or on their way out.
+    #[must_use]
+    pub fn with_absent(self, absent: Vec<Removal>) -> Self {
+        Self { absent, ..self }
+    }
+
     /// What is to be deleted with the Runnable's rights, the uid being the precondition.
     pub fn removals(&self) -> &[Removal] {
         &self.removals
@@ -258,9 +268,12 @@ impl<'a> RunConclusion<'a> {
             &previous.conditions,
             &self.status.conditions,
         ));
-        events.extend(report::removal_events(&self.removals, failed, &|object| {
-            was_pending(&previous.conditions, object)
-        }));
+        events.extend(report::removal_events(
+            &self.removals,
+            failed,
+            &self.absent,
+            &|object| was_pending(&previous.conditions, object),
+        ));
         for event in &mut events {
             // Names of objects, above all: a template may have put anything into them.
             event.message = self.taint.scrub(std::mem::take(&mut event.message));

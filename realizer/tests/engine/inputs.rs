@@ -238,6 +238,49 @@ fn a_rendering_that_lacks_an_input_of_a_cycle_says_so() {
     );
 }
 
+/// What it holds may be what the other writer wants.
+#[test]
+fn an_object_that_another_writer_keeps_undoing_hands_nothing_on_and_is_not_ready() {
+    let mut scenario = scenario(
+        "
+  - {name: fetch, templateRef: {kind: ClusterSourceTemplate, name: src}}
+  - {name: publish, templateRef: {kind: ClusterTemplate, name: needs-source}, sources: [{name: s, resource: fetch}]}",
+    );
+    assert_eq!(scenario.reconcile().reason, "Ready");
+    let (outputs, published) = (
+        scenario.entry("fetch")["outputs"].clone(),
+        scenario.cluster.object("publish").clone(),
+    );
+
+    scenario.cluster.undone.insert("fetch".to_owned());
+    scenario.cluster.object("fetch")["spec"]["url"] = json!("forged");
+    let outcome = scenario.reconcile();
+    let message = "object [ns/fetch] of resource [fetch] in supply chain [chain] does not stay as rendered: another writer \
+                   keeps undoing it; stop that writer, or take the fields that it sets out of the template";
+    assert_eq!(
+        scenario.owner_condition("Ready"),
+        format!("False/ObjectUndone/{message}")
+    );
+    assert_eq!(
+        scenario.owner_condition("ObjectContested"),
+        format!("True/ObjectContested/{message}")
+    );
+    assert_eq!(scenario.entry("fetch")["outputs"], outputs);
+    assert_eq!(scenario.entry("fetch")["stampedRef"]["name"], "fetch");
+    assert_eq!(*scenario.cluster.object("publish"), published);
+    assert!(
+        outcome.events.iter().all(|event| !event.warning),
+        "the shell tells of it: {:?}",
+        outcome.events
+    );
+    assert!(!scenario.reconcile().changed);
+
+    scenario.cluster.undone.clear();
+    scenario.cluster.object("fetch")["spec"]["url"] = json!("u");
+    assert_eq!(scenario.reconcile().reason, "Ready");
+    assert_eq!(scenario.owner_condition("ObjectContested"), "absent");
+}
+
 #[test]
 fn an_output_of_another_kind_is_no_input() {
     let mut scenario = scenario(

@@ -72,6 +72,37 @@ fn the_object_of_a_removed_step_goes() {
     assert!(!scenario.reconcile().changed);
 }
 
+/// The same reconcile comes twice before its status is stored: one deletion is told once.
+#[test]
+fn what_was_gone_already_is_not_told_to_be_deleted() {
+    let mut scenario = scenario(&[("one", "plain"), ("two", "plain")]);
+    scenario.advance();
+    set_steps(&mut scenario, &[("two", "plain")]);
+    let (owner, blueprints) = (scenario.parsed_owner(), scenario.compiled_blueprints());
+    for is_absent in [false, true] {
+        let mut realization = realizer::Realization::new(
+            &owner,
+            &blueprints[0],
+            &scenario.templates,
+            scenario.now,
+            scenario.key.clone(),
+        );
+        while let realizer::Step::Submit(submission) = realization.next_step() {
+            realization.record_observed(scenario.cluster.submit(&submission, scenario.now));
+        }
+        let conclusion = realization.conclude(&[]);
+        let removals = conclusion.removals().to_vec();
+        assert_eq!(removals.len(), 1);
+        let absent = if is_absent { removals } else { Vec::new() };
+        let outcome = conclusion.with_absent(absent).report(&[]);
+        let mut reasons = outcome.events.iter().map(|event| event.reason.as_str());
+        assert_eq!(
+            reasons.any(|reason| reason == "StampedObjectRemoved"),
+            !is_absent
+        );
+    }
+}
+
 #[test]
 fn a_renamed_object_replaces_the_old_one() {
     let mut scenario = scenario(&[("one", "plain")]);

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::{Span, Timestamp};
 use realizer::{
-    Blueprint, Family, KnownObject, Labels, ObjectRef, Observation, Observed, Outcome, Owner,
-    Realization, Removal, Rendered, Selection, StatusKey, Step, Submission, SubmitFailure,
+    Answer, Blueprint, Family, KnownObject, Labels, ObjectRef, Observation, Observed, Outcome,
+    Owner, Realization, Removal, Rendered, Selection, StatusKey, Step, Submission, SubmitFailure,
     Template, TemplateSource, TemplateState, Unrealized, Write, blueprint_status,
     report_unrealized, select_blueprint,
 };
@@ -44,6 +44,8 @@ pub(crate) struct Cluster {
     pub(crate) ytt: BTreeMap<String, Rendered>,
     /// By name of the object: why it cannot be deleted.
     pub(crate) undeletable: BTreeMap<String, String>,
+    /// Steps whose objects another writer keeps undoing.
+    pub(crate) undone: std::collections::BTreeSet<String>,
     /// Uids of objects of which status and process know nothing, whatever they say of themselves.
     pub(crate) unknown: Vec<String>,
     /// The last that was seen of objects that were deleted before anybody looked.
@@ -258,7 +260,15 @@ impl Cluster {
             self.submit_mutable(submission, now)
         };
         self.log.push(format!("{}: {write:?}", submission.resource));
-        observation
+        match observation {
+            Observation::Object { observed, .. }
+                if self.undone.contains(submission.resource.as_str()) =>
+            {
+                let write = Write::Undone(Answer::None);
+                Observation::Object { observed, write }
+            }
+            observation => observation,
+        }
     }
 
     fn look(&mut self, submission: &Submission) -> Vec<Observed> {

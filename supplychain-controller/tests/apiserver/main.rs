@@ -17,6 +17,7 @@ mod hanging;
 mod immutable;
 mod isolation;
 mod kinds;
+mod leaving;
 mod limits;
 mod metrics;
 mod missing;

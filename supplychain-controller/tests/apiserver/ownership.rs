@@ -178,9 +178,16 @@ metadata: {name: $(workload.metadata.name)$-own}
 
     // The first one lets go, and the garbage collector (which does not run here) takes its object.
     stage.delete("carto.run/v1alpha1", "Workload", "app").await;
-    stage.delete("v1", "ConfigMap", "shared").await;
+    // From here on it would be looked at again after half a minute.
     stage.reconcile("late").await;
+    let freed = Instant::now();
+    stage.delete("v1", "ConfigMap", "shared").await;
     let healed = stage.ready("late", "True", "Ready").await;
+    assert!(
+        freed.elapsed() < Duration::from_secs(25),
+        "the deletion wakes whoever waits for the object: {:?}",
+        freed.elapsed()
+    );
     assert_eq!(condition(&healed["status"], "ObjectContested"), Value::Null);
     assert_eq!(
         shared(&stage).await.unwrap()["metadata"]["ownerReferences"][0]["name"],
@@ -305,6 +312,19 @@ async fn a_writer_that_keeps_undoing_the_rendering_is_answered_ever_less_often()
         stage.edit("v1", "ConfigMap", "shared", undo).await;
         undone += 1;
     }
+    // Nobody could say that it holds what was asked for.
+    let fought_over = stage.ready("app", "False", "ObjectUndone").await;
+    let message = format!(
+        "object [{0}/shared] of resource [shared] in supply chain [chain] does not stay as rendered: another writer keeps \
+         undoing it; stop that writer, or take the fields that it sets out of the template",
+        stage.namespace
+    );
+    for condition_type in ["Ready", "ObjectContested"] {
+        assert_eq!(
+            condition(&fought_over["status"], condition_type)["message"],
+            message
+        );
+    }
     let stopped = Instant::now();
     eventually("the object is as rendered", PATIENCE, async || {
         shared(&stage).await.unwrap()["data"]["a"] == "rendered"
@@ -324,5 +344,7 @@ async fn a_writer_that_keeps_undoing_the_rendering_is_answered_ever_less_often()
     );
     let warned = told().await.unwrap();
     assert!(warned.contains("configmaps"), "{warned}");
+    let healed = stage.ready("app", "True", "Ready").await;
+    assert_eq!(condition(&healed["status"], "ObjectContested"), Value::Null);
     assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
 }
