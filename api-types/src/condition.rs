@@ -182,11 +182,17 @@ pub enum ConditionType {
     /// Extra, only while it is so: something in a blueprint cannot work, whatever the owner: steps that wait for one another,
     /// an input that nobody provides, a selector that cannot be evaluated. Never feeds `Ready`.
     BlueprintProblem,
+    /// Extra, only while an owner is not Ready and goes on by itself. With [`ConditionType::Stalled`] it is what tools that
+    /// wait for objects understand (kstatus); there is never both. Never feeds `Ready`.
+    Reconciling,
+    /// Extra, only while an owner is not Ready and nothing will change that until somebody does something. Never feeds
+    /// `Ready`.
+    Stalled,
 }
 
 impl ConditionType {
     /// Every type.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::SupplyChainReady,
         Self::DeliveryReady,
         Self::ResourcesSubmitted,
@@ -203,6 +209,8 @@ impl ConditionType {
         Self::UpdateHeld,
         Self::OutputUnreadable,
         Self::BlueprintProblem,
+        Self::Reconciling,
+        Self::Stalled,
     ];
 
     /// The text of `type`.
@@ -224,10 +232,12 @@ impl ConditionType {
             Self::UpdateHeld => "UpdateHeld",
             Self::OutputUnreadable => "OutputUnreadable",
             Self::BlueprintProblem => "BlueprintProblem",
+            Self::Reconciling => "Reconciling",
+            Self::Stalled => "Stalled",
         }
     }
 
-    /// Whether the type exists only while something is wrong, comes after `Ready` and never feeds it.
+    /// Whether the type exists only while something is wrong or under way, comes after `Ready` and never feeds it.
     pub fn is_extra(self) -> bool {
         matches!(
             self,
@@ -237,6 +247,8 @@ impl ConditionType {
                 | Self::UpdateHeld
                 | Self::OutputUnreadable
                 | Self::BlueprintProblem
+                | Self::Reconciling
+                | Self::Stalled
         )
     }
 }

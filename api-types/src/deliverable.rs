@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::condition::Condition;
 use crate::params::OwnerParam;
 use crate::source::Source;
-use crate::status::{BlueprintRef, EnvironmentStatus, ResourceStatus, StampedRef};
+use crate::status::{BlueprintRef, EnvironmentStatus, OwnerSummary, ResourceStatus, StampedRef};
 
 /// What is to be deployed; a ClusterDelivery is chosen by the Deliverable's labels and fields.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
@@ -33,7 +33,9 @@ use crate::status::{BlueprintRef, EnvironmentStatus, ResourceStatus, StampedRef}
     printcolumn = r#"{"name":"Delivery","type":"string","jsonPath":".status.deliveryRef.name"}"#,
     printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
-    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Step","type":"string","priority":1,"jsonPath":".status.summary.step"}"#,
+    printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.summary.message"}"#
 )]
 #[serde(default, rename_all = "camelCase")]
 pub struct DeliverableSpec {
@@ -75,4 +77,7 @@ pub struct DeliverableStatus {
     /// stamped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stamped_for: Vec<String>,
+    /// Why it is not Ready, in one line; left out while it is. An addition to the Go controller's status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<OwnerSummary>,
 }

@@ -69,8 +69,8 @@ pub use selector::{FieldOperator, FieldRequirement, LabelRequirement, Selector};
 pub use source::{GitRef, GitSource, Source};
 pub use status::{
     AppliedObject, BlueprintRef, DeployedRevision, EnvironmentStatus, InputStatus, OutputStatus,
-    ResourceStatus, StampedRef, StampedRun, TemplateRef, ValidationStatus, ValidationVerdict,
-    WaitingRevision,
+    OwnerSummary, ResourceStatus, StampedRef, StampedRun, SummaryState, TemplateRef,
+    ValidationStatus, ValidationVerdict, WaitingRevision,
 };
 pub use supply_chain::{ClusterSupplyChain, ClusterSupplyChainSpec};
 pub use templates::{

@@ -64,7 +64,11 @@ fn crd<K: CustomResourceExt>(schema: Object) -> CustomResourceDefinition {
             .filter(|sub| sub.status.is_some());
     }
     let names = &mut crd.spec.names;
-    names.categories = names.categories.take().filter(|list| !list.is_empty());
+    // `kubectl get carto` shows all there is.
+    names
+        .categories
+        .get_or_insert_default()
+        .push("carto".to_owned());
     names.list_kind = Some(format!("{}List", names.kind));
     crd
 }

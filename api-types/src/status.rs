@@ -9,6 +9,54 @@ use serde_json::Value;
 use crate::condition::Condition;
 use crate::runnable::RunResult;
 
+/// Why an owner is not Ready, in one line that a person can act on. Absent while it is Ready.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OwnerSummary {
+    /// Whether it goes on by itself.
+    pub state: SummaryState,
+    /// Name of the resource (step) that holds the owner back, if it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<String>,
+    /// The object of that resource, as `<plural>[.<group>]/<name>`, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
+    /// Reason of the condition that says so.
+    pub reason: String,
+    /// Its message; cut after [`MOST_SUMMARY_CHARS`] characters.
+    pub message: String,
+    /// What to do about it; absent while there is nothing to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// Since when state, step and reason are these; whole seconds.
+    pub since: Time,
+}
+
+/// The most characters of a message in [`OwnerSummary`].
+pub const MOST_SUMMARY_CHARS: usize = 512;
+
+/// How it goes on with an owner that is not Ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum SummaryState {
+    /// By itself.
+    Waiting,
+    /// Not until somebody does something.
+    Failing,
+}
+
+impl SummaryState {
+    /// Every state.
+    pub const ALL: [Self; 2] = [Self::Waiting, Self::Failing];
+
+    /// The text in status.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "Waiting",
+            Self::Failing => "Failing",
+        }
+    }
+}
+
 /// The blueprint an owner was matched to. Only `kind` and `name` are written; serialises as `{}` when nothing matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

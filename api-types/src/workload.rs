@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::condition::Condition;
 use crate::params::OwnerParam;
 use crate::source::Source;
-use crate::status::{BlueprintRef, ResourceStatus, StampedRef};
+use crate::status::{BlueprintRef, OwnerSummary, ResourceStatus, StampedRef};
 
 /// What the developer wants; a ClusterSupplyChain is chosen by the Workload's labels and fields.
 #[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
@@ -34,7 +34,9 @@ use crate::status::{BlueprintRef, ResourceStatus, StampedRef};
     printcolumn = r#"{"name":"SupplyChain","type":"string","jsonPath":".status.supplyChainRef.name"}"#,
     printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
     printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
-    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+    printcolumn = r#"{"name":"Step","type":"string","priority":1,"jsonPath":".status.summary.step"}"#,
+    printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.summary.message"}"#
 )]
 #[serde(default, rename_all = "camelCase")]
 pub struct WorkloadSpec {
@@ -119,4 +121,7 @@ pub struct WorkloadStatus {
     /// stamped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stamped_for: Vec<String>,
+    /// Why it is not Ready, in one line; left out while it is. An addition to the Go controller's status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<OwnerSummary>,
 }

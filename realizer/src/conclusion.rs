@@ -11,12 +11,13 @@ use crate::conditions::{self, Conditions, Deciding};
 use crate::entry::{Entry, EntryMaker};
 use crate::error::{ErrorKind, StepError};
 use crate::orphans::{BlueprintLabel, CurrentStep, Orphans, is_same};
-use crate::owner_status::{ENVIRONMENTS, OwnerStatus, stamped_ref};
+use crate::owner_status::{ENVIRONMENTS, OwnerStatus, object_ref, stamped_ref};
+use crate::progress::{self, Hindrance};
 use crate::redaction::Taint;
 use crate::report::{self, Extras, Kept};
 use crate::step_end::{StepEnd, StepResult};
 use crate::survey::{Findings, Survey};
-use crate::{Blueprint, Ended, ObjectRef, Outcome, Owner, Realization, Removal, Retry};
+use crate::{Blueprint, Ended, ObjectRef, Outcome, Owner, Realization, Removal, Retry, events};
 
 /// The most characters that status says of why an object is still there.
 const MOST_REASON_CHARS: usize = 1024;
@@ -45,8 +46,8 @@ pub struct Conclusion<'a> {
     now: Time,
     /// In blueprint order.
     entries: Vec<Entry>,
-    /// In blueprint order, of the steps that failed.
-    errors: Vec<StepError>,
+    /// In blueprint order, of the steps that failed; with the index of the step.
+    errors: Vec<(usize, StepError)>,
     removals: Vec<Removal>,
     /// What is no longer wanted and stays for now.
     kept: Vec<Kept>,
@@ -152,7 +153,8 @@ impl<'a> Conclusion<'a> {
         let made_run = results.iter().any(StepResult::made_run);
         let errors = results
             .into_iter()
-            .filter_map(|result| result.end.into_error())
+            .enumerate()
+            .filter_map(|(step, result)| Some((step, result.end.into_error()?)))
             .collect();
         Self {
             owner,
@@ -196,7 +198,7 @@ impl<'a> Conclusion<'a> {
             (removal.clone(), self.taint.scrub(cause.as_str()))
         };
         let failed: &[(Removal, String)] = &failed.iter().map(scrubbed).collect::<Vec<_>>();
-        let conditions = self.conditions(failed);
+        let (conditions, hindrance) = self.conditions(failed);
         let unwatched = report::unwatched_event(&self.owner.status.conditions, &conditions);
         let status = OwnerStatus {
             observed_generation: Some(self.owner.generation),
@@ -208,13 +210,15 @@ impl<'a> Conclusion<'a> {
             environments: self.survey.environments.clone(),
             pending_removals: self.pending_removals(failed),
             stamped_for: self.owner.stamped_for.clone(),
+            summary: hindrance
+                .map(|hindrance| hindrance.summary(self.owner.status.summary.as_ref(), &self.now)),
             resources: self
                 .entries
                 .iter()
                 .map(|entry| entry.status.clone())
                 .collect(),
         };
-        let errors = self.errors.iter().map(|error| error.verdict().retry);
+        let errors = self.errors.iter().map(|(_, error)| error.verdict().retry);
         let retries: BTreeSet<Retry> = errors
             .chain(failed.iter().map(|_| Retry::Backoff))
             .collect();
@@ -230,7 +234,7 @@ impl<'a> Conclusion<'a> {
         let hindrances: Vec<ErrorKind> = self
             .errors
             .iter()
-            .map(|error| error.verdict().kind)
+            .map(|(_, error)| error.verdict().kind)
             .chain(failed.iter().map(|_| ErrorKind::UserMustFix))
             .collect();
         let write_now = self.made_run || self.survey.is_urgent();
@@ -275,7 +279,7 @@ impl<'a> Conclusion<'a> {
             .collect()
     }
 
-    fn conditions(&self, failed: &[(Removal, String)]) -> Vec<Condition> {
+    fn conditions(&self, failed: &[(Removal, String)]) -> (Vec<Condition>, Option<Hindrance>) {
         let mut conditions = Conditions::new(&self.owner.status.conditions, &self.now);
         conditions.add(
             self.blueprint.family.blueprint_ready(),
@@ -284,7 +288,7 @@ impl<'a> Conclusion<'a> {
             "",
         );
         match self.errors.first() {
-            Some(error) => {
+            Some((_, error)) => {
                 let verdict = error.verdict();
                 let message = error.to_string();
                 conditions.add(
@@ -309,7 +313,7 @@ impl<'a> Conclusion<'a> {
             message,
         );
         conditions.derive_ready();
-        let contested = self.errors.iter().filter(|error| {
+        let contested = self.errors.iter().map(|(_, error)| error).filter(|error| {
             matches!(
                 error,
                 StepError::Contested { .. } | StepError::Undone { .. }
@@ -322,7 +326,74 @@ impl<'a> Conclusion<'a> {
             unwatched: &self.unwatched,
         };
         extras.add(&mut conditions);
-        conditions.finish()
+        let unready = progress::unready(conditions.list()).cloned();
+        let hindrance = unready.map(|ready| self.hindrance(&ready));
+        if let Some(hindrance) = &hindrance {
+            hindrance.add(&mut conditions);
+        }
+        (conditions.finish(), hindrance)
+    }
+
+    /// What holds the owner back: what only somebody can mend first, what waits for another step last.
+    fn hindrance(&self, ready: &Condition) -> Hindrance {
+        let failing = self.errors.iter().map(|(step, error)| {
+            let rank = match (error.is_stuck(), error.waits_for_another_step()) {
+                (true, _) => 0,
+                (false, false) => 2,
+                (false, true) => 4,
+            };
+            (rank, *step, Some(error))
+        });
+        let has_failed = |step: &usize| self.errors.iter().any(|(failed, _)| failed == step);
+        let unhealthy = (0..self.entries.len())
+            .filter(|step| !has_failed(step))
+            .filter_map(|step| match self.unhealthy(step)?.status {
+                ConditionStatus::False => Some((1, step, None)),
+                ConditionStatus::True | ConditionStatus::Unknown => Some((3, step, None)),
+            });
+        let first = failing.chain(unhealthy).min_by_key(|(rank, ..)| *rank);
+        match first {
+            Some((_, step, Some(error))) => self.failing(step, error),
+            Some((_, step, None)) => match self.unhealthy(step) {
+                Some(healthy) => self.of_object(step, healthy),
+                None => Hindrance::of(ready, false),
+            },
+            None => Hindrance::of(ready, ready.status == ConditionStatus::False),
+        }
+    }
+
+    fn failing(&self, step: usize, error: &StepError) -> Hindrance {
+        let message = match error.unreadable() {
+            Some(cause) => format!("{error}: {cause}"),
+            None => error.to_string(),
+        };
+        self.at_step(step, error.is_stuck(), error.verdict().reason, message)
+    }
+
+    /// Condition `Healthy` of the step, unless it is True or there is none.
+    fn unhealthy(&self, step: usize) -> Option<&Condition> {
+        let conditions = &self.entries[step].status.conditions;
+        conditions::of_type(conditions, ConditionType::Healthy)
+            .filter(|healthy| healthy.status != ConditionStatus::True)
+    }
+
+    fn of_object(&self, step: usize, healthy: &Condition) -> Hindrance {
+        let is_stuck = healthy.status == ConditionStatus::False;
+        let reason = Reason::copied(&healthy.reason);
+        self.at_step(step, is_stuck, reason, healthy.message.clone())
+    }
+
+    fn at_step(&self, step: usize, is_stuck: bool, reason: Reason, message: String) -> Hindrance {
+        let status = &self.entries[step].status;
+        let stamped = status.stamped_ref.as_ref().and_then(object_ref);
+        let shown = stamped.and_then(|object| events::shown(&object));
+        Hindrance {
+            is_stuck,
+            step: Some(status.name.clone()),
+            object: shown.map(|shown| self.taint.scrub(shown)),
+            reason,
+            message: self.taint.scrub(message),
+        }
     }
 
     /// The conditions `Healthy` of all steps that have one, taken together.

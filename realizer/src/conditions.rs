@@ -97,6 +97,11 @@ impl<'p> Conditions<'p> {
         self.list.push(self.timed(ready));
     }
 
+    /// What was added so far.
+    pub(crate) fn list(&self) -> &[Condition] {
+        &self.list
+    }
+
     pub(crate) fn finish(self) -> Vec<Condition> {
         self.list
     }

@@ -62,7 +62,7 @@ impl EntryMaker<'_> {
             (None, Err(_)) => Vec::new(),
         };
         let error = submitted.unsettled.as_ref();
-        let error = error.or(submitted.output.as_ref().err());
+        let error = error.or_else(|| submitted.output.as_ref().err());
         let object = object_ref(&submitted.observed);
         let status = ResourceStatus {
             stamped_ref: Some(api_types::StampedRef {
@@ -170,7 +170,9 @@ impl EntryMaker<'_> {
     /// What was told of the outputs before, which nothing new is known of.
     fn former_outputs(&self) -> Vec<OutputStatus> {
         let mut outputs = self.previous_outputs().to_vec();
-        outputs.iter_mut().for_each(|output| self.hide(output));
+        for output in &mut outputs {
+            self.hide(output);
+        }
         outputs
     }
 

@@ -244,6 +244,34 @@ impl StepError {
         )
     }
 
+    /// Whether nothing will change until somebody does something, as far as can be told.
+    pub(crate) fn is_stuck(&self) -> bool {
+        match self.verdict().kind {
+            ErrorKind::UserMustFix => true,
+            ErrorKind::NotYet => false,
+            ErrorKind::Infrastructure => matches!(
+                self,
+                Self::Apply {
+                    kind: SubmitFailureKind::Rejected,
+                    ..
+                }
+            ),
+        }
+    }
+
+    /// Whether another step has to come first.
+    pub(crate) fn waits_for_another_step(&self) -> bool {
+        matches!(
+            self,
+            Self::InputsMissing { starved: None, .. }
+                | Self::PassThrough { declared: true, .. }
+                | Self::Stamp {
+                    waits_for: WaitsFor::Inputs,
+                    ..
+                }
+        )
+    }
+
     /// Why the outputs of a template can never be read as it stands. The condition's message does not say it: that is what
     /// upstream says while a value is awaited.
     pub(crate) fn unreadable(&self) -> Option<String> {
@@ -251,14 +279,15 @@ impl StepError {
             return None;
         };
         match error {
-            ReadError::Hopeless { cause, .. } => Some(cause.clone()),
+            ReadError::Hopeless { cause, .. } | ReadError::NotDone(NotDone::Hopeless(cause)) => {
+                Some(cause.clone())
+            }
             // Without the cause, which may quote the object.
             ReadError::NotDone(NotDone::Path {
                 path,
                 is_hopeless: true,
                 ..
             }) => Some(format!("path [{path}] does not fit the object")),
-            ReadError::NotDone(NotDone::Hopeless(cause)) => Some(cause.clone()),
             ReadError::NotDone(NotDone::ObservedGeneration {
                 has_status: true, ..
             }) => Some(

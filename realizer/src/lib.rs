@@ -56,6 +56,7 @@ mod owner;
 mod owner_status;
 mod params;
 mod prepare;
+mod progress;
 mod realization;
 mod redaction;
 mod report;

@@ -2,7 +2,8 @@
 
 use api_types::names::ResourceName;
 use api_types::{
-    BlueprintRef, Condition, EnvironmentStatus, ResourceStatus, StampedRef, StampedRun,
+    BlueprintRef, Condition, EnvironmentStatus, OwnerSummary, ResourceStatus, StampedRef,
+    StampedRun,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -24,6 +25,8 @@ pub(crate) struct OwnerStatus {
     pub(crate) pending_removals: Vec<StampedRef>,
     /// The owners that led to this one.
     pub(crate) stamped_for: Vec<String>,
+    /// While it is not Ready.
+    pub(crate) summary: Option<OwnerSummary>,
 }
 
 impl OwnerStatus {
@@ -40,6 +43,7 @@ impl OwnerStatus {
             environments: part(status, ENVIRONMENTS),
             pending_removals: part(status, "pendingRemovals"),
             stamped_for: part(status, "stampedFor"),
+            summary: part(status, "summary"),
         }
     }
 
@@ -62,6 +66,9 @@ impl OwnerStatus {
         }
         if !self.stamped_for.is_empty() {
             insert("stampedFor", json(&self.stamped_for));
+        }
+        if let Some(summary) = &self.summary {
+            insert("summary", json(summary));
         }
         Value::Object(status)
     }

@@ -84,7 +84,12 @@ impl StepEnd {
 
     pub(crate) fn into_error(self) -> Option<StepError> {
         match self {
-            Self::Submitted(submitted) => submitted.unsettled.or(submitted.output.err()),
+            Self::Submitted(submitted) => {
+                let Submitted {
+                    unsettled, output, ..
+                } = *submitted;
+                unsettled.or_else(|| output.err())
+            }
             Self::PassedThrough(_) => None,
             Self::Failed(error) => Some(error),
         }

@@ -10,6 +10,7 @@ use crate::conditions::{self, Conditions};
 use crate::error::ErrorKind;
 use crate::go_format;
 use crate::owner_status::OwnerStatus;
+use crate::progress::{self, Hindrance};
 use crate::{Blueprint, Ended, Outcome, Owner, OwnerEvent, Retry, events, lineage};
 
 /// Why an owner is not realized at all. The resources in its status stay as they are, and so do its objects.
@@ -54,6 +55,40 @@ impl<'a> Unrealized<'a> {
             | Self::ServiceAccountToken(blueprint, _)
             | Self::Unavailable(blueprint, _)
             | Self::ClientBuilder(blueprint, _) => Some(blueprint),
+        }
+    }
+
+    /// Whether nothing will change until somebody does something. A blueprint, and its templates, may come with the owner.
+    fn is_stuck(&self) -> bool {
+        match self {
+            Self::NotFound(_)
+            | Self::BlueprintNotReady(_)
+            | Self::Unavailable(..)
+            | Self::ClientBuilder(..) => false,
+            Self::LabelsMissing
+            | Self::Multiple(_)
+            | Self::BlueprintUnreadable(_)
+            | Self::StampedTooDeep(..)
+            | Self::TooLarge(..)
+            | Self::ServiceAccount(..)
+            | Self::ServiceAccountToken(..) => true,
+        }
+    }
+
+    /// What no condition says.
+    fn text(&self) -> Option<String> {
+        match self {
+            Self::BlueprintUnreadable(cause) => Some(cause.clone()),
+            Self::LabelsMissing
+            | Self::NotFound(_)
+            | Self::Multiple(_)
+            | Self::BlueprintNotReady(_)
+            | Self::StampedTooDeep(..)
+            | Self::TooLarge(..)
+            | Self::ServiceAccount(..)
+            | Self::ServiceAccountToken(..)
+            | Self::Unavailable(..)
+            | Self::ClientBuilder(..) => None,
         }
     }
 
@@ -192,7 +227,7 @@ pub(crate) fn no_service_account((namespace, name): (&str, &str), cause: &str) -
 )]
 pub fn report_unrealized(owner: &Owner, why: Unrealized<'_>, now: Timestamp) -> Outcome {
     let now = Time(now);
-    let conditions = unrealized_conditions(owner, &why, &now);
+    let (conditions, hindrance) = unrealized_conditions(owner, &why, &now);
     let events = warning(owner, &why, &conditions).into_iter().collect();
     let status = OwnerStatus {
         observed_generation: Some(owner.generation),
@@ -204,6 +239,7 @@ pub fn report_unrealized(owner: &Owner, why: Unrealized<'_>, now: Timestamp) -> 
         },
         conditions,
         stamped_for: owner.stamped_for.clone(),
+        summary: hindrance.map(|hindrance| hindrance.summary(owner.status.summary.as_ref(), &now)),
         ..owner.status.clone()
     };
     let outcome = outcome(owner, &status, events, Vec::new(), why.retry());
@@ -213,7 +249,11 @@ pub fn report_unrealized(owner: &Owner, why: Unrealized<'_>, now: Timestamp) -> 
     }
 }
 
-fn unrealized_conditions(owner: &Owner, why: &Unrealized<'_>, now: &Time) -> Vec<Condition> {
+fn unrealized_conditions(
+    owner: &Owner,
+    why: &Unrealized<'_>,
+    now: &Time,
+) -> (Vec<Condition>, Option<Hindrance>) {
     let mut conditions = Conditions::new(&owner.status.conditions, now);
     if let Some((type_, status, reason, message)) = why.condition(owner) {
         if type_ == ConditionType::ResourcesSubmitted {
@@ -233,7 +273,15 @@ fn unrealized_conditions(owner: &Owner, why: &Unrealized<'_>, now: &Time) -> Vec
     {
         conditions.carry_over(pending.clone());
     }
-    conditions.finish()
+    let unready = progress::unready(conditions.list()).cloned();
+    let hindrance = unready.map(|ready| Hindrance {
+        message: why.text().unwrap_or_else(|| ready.message.clone()),
+        ..Hindrance::of(&ready, why.is_stuck())
+    });
+    if let Some(hindrance) = &hindrance {
+        hindrance.add(&mut conditions);
+    }
+    (conditions.finish(), hindrance)
 }
 
 /// A warning if `Ready` says something new. Missing labels and a blueprint that is not there or not ready yet are

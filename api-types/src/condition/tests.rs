@@ -144,7 +144,7 @@ fn every_condition_type_has_its_own_text() {
     assert_eq!(texts.len(), ConditionType::ALL.len());
     assert_eq!(
         ConditionType::ALL.iter().filter(|t| t.is_extra()).count(),
-        6
+        8
     );
 }
 

@@ -8,7 +8,7 @@ use super::core::{
 };
 use super::root;
 use crate::runnable::RunResult;
-use crate::status::ValidationVerdict;
+use crate::status::{SummaryState, ValidationVerdict};
 
 pub(super) fn workload() -> Object {
     let spec = object("The code or image, and what the supply chain should know about it.")
@@ -96,6 +96,7 @@ fn status(reference: &str, description: &str) -> Object {
             ),
         )
         .optional("stampedFor", stamped_for())
+        .optional("summary", summary())
         .optional(reference, blueprint_ref)
 }
 
@@ -104,6 +105,30 @@ pub(super) fn stamped_for() -> JSONSchemaProps {
         "The owners that led to this one, each stamped for the one before it, the first one first.",
         text("Kind and name of an owner."),
     )
+}
+
+fn summary() -> Object {
+    object("Why it is not Ready, in one line; absent while it is.")
+        .required("message", text("What the condition says."))
+        .optional("next", text("What to do about it."))
+        .optional(
+            "object",
+            text("The object of that resource: plural name and group of its kind, and its name."),
+        )
+        .required("reason", text("Reason of the condition that says so."))
+        .required(
+            "since",
+            time("Since when state, step and reason are these."),
+        )
+        .required(
+            "state",
+            text("Whether it goes on by itself.")
+                .one_of(&SummaryState::ALL.map(SummaryState::as_str)),
+        )
+        .optional(
+            "step",
+            text("The resource of the blueprint that holds it back, if it is one."),
+        )
 }
 
 fn environment() -> Object {

@@ -75,7 +75,8 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
     use api_types::runnable::RunResult;
     use api_types::{
         AppliedObject, BlueprintRef, Condition, ConditionStatus, ConditionType, InputStatus,
-        OutputStatus, Reason, ResourceStatus, StampedRef, StampedRun, TemplateRef, WorkloadStatus,
+        OutputStatus, OwnerSummary, Reason, ResourceStatus, StampedRef, StampedRun, SummaryState,
+        TemplateRef, WorkloadStatus,
     };
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use k8s_openapi::jiff::Timestamp;
@@ -144,6 +145,15 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
             ..StampedRef::default()
         }],
         stamped_for: vec!["Workload/first".into()],
+        summary: Some(OwnerSummary {
+            state: SummaryState::Failing,
+            step: Some("publish".into()),
+            object: Some("configmaps/app-sink".into()),
+            reason: "TemplateRejectedByAPIServer".into(),
+            message: "m".into(),
+            next: Some("n".into()),
+            since: now.clone(),
+        }),
     };
     let status = serde_json::to_value(status).unwrap();
     let reply = server

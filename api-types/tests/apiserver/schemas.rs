@@ -236,8 +236,24 @@ async fn tables_have_the_columns_of_the_go_controller() {
         .collect();
     assert_eq!(
         json!(columns),
-        json!(["Name", "Source", "SupplyChain", "Ready", "Reason", "Age"])
+        json!([
+            "Name",
+            "Source",
+            "SupplyChain",
+            "Ready",
+            "Reason",
+            "Age",
+            "Step",
+            "Message"
+        ])
     );
+    let wide: Vec<_> = reply.body["columnDefinitions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|c| c["priority"] != 0)
+        .collect();
+    assert_eq!(wide, [false, false, false, false, false, false, true, true]);
     let cells = reply.body["rows"][0]["cells"].as_array().unwrap();
     assert_eq!(
         json!(cells[..5]),

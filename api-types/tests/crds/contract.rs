@@ -53,7 +53,7 @@ fn a_validation_template_is_named_in_the_style_of_the_others() {
     assert_eq!(crd.spec.scope, "Cluster");
     assert_eq!(names.plural, "clusterdeploymentvalidationtemplates");
     assert_eq!(names.short_names, Some(vec!["cdvt".to_owned()]));
-    assert_eq!(names.categories, None);
+    assert_eq!(names.categories, Some(vec!["carto".to_owned()]));
 }
 
 fn check_all(check: impl Fn(&CustomResourceDefinition, &upstream::Upstream, &Fields)) {
@@ -88,12 +88,11 @@ fn names_scope_columns_and_subresources_are_those_of_upstream() {
             names.short_names,
             Some(vec![upstream.head["shortName"].clone()])
         );
+        // One category more.
+        let theirs = upstream.head.get("category").cloned();
         assert_eq!(
             names.categories,
-            upstream
-                .head
-                .get("category")
-                .map(|category| vec![category.clone()])
+            Some(theirs.into_iter().chain(["carto".to_owned()]).collect())
         );
         let [version] = &crd.spec.versions[..] else {
             panic!("one version")
@@ -108,7 +107,10 @@ fn names_scope_columns_and_subresources_are_those_of_upstream() {
             .iter()
             .flatten()
             .collect();
-        let columns: Vec<_> = columns
+        // Columns of ours come last, and only `-o wide` shows them.
+        let (shown, wide) = columns.split_at(upstream.columns.len());
+        assert!(wide.iter().all(|column| column.priority == Some(1)));
+        let columns: Vec<_> = shown
             .iter()
             .map(|c| (c.name.clone(), c.type_.clone(), c.json_path.clone()))
             .collect();

@@ -42,7 +42,7 @@ async fn a_deliverable_is_told_why_no_delivery_was_chosen() {
     .await;
     assert_eq!(
         condition_types(&nowhere["status"]),
-        ["DeliveryReady", "Ready"]
+        ["DeliveryReady", "Ready", "Reconciling"]
     );
 
     stage.apply(&smallest()).await;

@@ -20,6 +20,7 @@ use crate::error::ErrorKind;
 use crate::family_members::{object_ref, superseded};
 use crate::health::Health;
 use crate::owner_status::stamped_ref;
+use crate::progress::{self, Hindrance};
 use crate::redaction::Taint;
 use crate::report::{self, Extras};
 use crate::{Ended, Observed, Outcome, OwnerEvent, Removal, Retry, Write, events};
@@ -343,7 +344,19 @@ impl<'a> RunConclusion<'a> {
             unwatched: &self.unwatched,
         };
         extras.add(&mut conditions);
+        if let Some(ready) = progress::unready(conditions.list()).cloned() {
+            Hindrance::of(&ready, self.is_stuck()).add(&mut conditions);
+        }
         conditions.finish()
+    }
+
+    /// Whether nothing will change until somebody does something: a run that failed is not tried again.
+    fn is_stuck(&self) -> bool {
+        let failed = self
+            .health_of_run()
+            .is_some_and(|health| health.status == ConditionStatus::False);
+        let error = self.error.as_ref();
+        error.is_some_and(RunError::is_stuck) || (failed && self.again.is_none())
     }
 
     /// Of the run that was submitted last. Without one nothing is known, and that is said, too, unless the walk ended before

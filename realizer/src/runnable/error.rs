@@ -158,6 +158,21 @@ impl RunError {
         }
     }
 
+    /// Whether nothing will change until somebody does something, as far as can be told. An object to select may come.
+    pub(super) fn is_stuck(&self) -> bool {
+        match self.verdict().kind {
+            ErrorKind::UserMustFix => !matches!(self, Self::Selector(SelectError::None)),
+            ErrorKind::NotYet => false,
+            ErrorKind::Infrastructure => matches!(
+                self,
+                Self::Apply {
+                    kind: SubmitFailureKind::Rejected,
+                    ..
+                }
+            ),
+        }
+    }
+
     /// Whether somebody has to act.
     pub(super) fn is_warning(&self) -> bool {
         let verdict = self.verdict();

@@ -44,6 +44,8 @@ fn conditions(outcome: &Outcome) -> Vec<String> {
         .as_array()
         .unwrap()
         .iter()
+        // Those for tools that wait come last, and have a test of their own.
+        .filter(|condition| condition["type"] != "Reconciling" && condition["type"] != "Stalled")
         .map(|condition| {
             let text = |field: &str| condition[field].as_str().unwrap();
             format!(
@@ -205,6 +207,57 @@ fn every_early_exit_has_its_conditions() {
         assert_eq!(outcome.retry, retry, "{label}");
         assert_eq!(outcome.status["observedGeneration"], 3, "{label}");
         assert!(outcome.changed && outcome.removals.is_empty(), "{label}");
+    }
+}
+
+#[test]
+fn tools_that_wait_see_whether_somebody_has_to_do_something() {
+    let chain = blueprint(Family::SupplyChain, None);
+    let cases = [
+        (Unrealized::LabelsMissing, "Stalled"),
+        (Unrealized::NotFound(None), "Reconciling"),
+        (Unrealized::Multiple(vec!["x".to_owned()]), "Stalled"),
+        (Unrealized::BlueprintUnreadable("why".to_owned()), "Stalled"),
+        (Unrealized::BlueprintNotReady(&chain), "Reconciling"),
+        (
+            Unrealized::ServiceAccount(&chain, "x".to_owned()),
+            "Stalled",
+        ),
+        (
+            Unrealized::ClientBuilder(&chain, "x".to_owned()),
+            "Reconciling",
+        ),
+    ];
+    for (why, expected) in cases {
+        let label = format!("{why:?}");
+        let outcome = report_unrealized(&owner(Family::SupplyChain, json!({})), why, now());
+        let conditions = outcome.status["conditions"].as_array().unwrap();
+        let [.., ready, last] = &conditions[..] else {
+            panic!("{label}");
+        };
+        assert_eq!(
+            (&ready["type"], &last["type"]),
+            (&json!("Ready"), &json!(expected)),
+            "{label}"
+        );
+        assert_eq!(
+            (&last["status"], &last["reason"]),
+            (&json!("True"), &ready["reason"]),
+            "{label}"
+        );
+        let summary = &outcome.status["summary"];
+        let state = if expected == "Stalled" {
+            "Failing"
+        } else {
+            "Waiting"
+        };
+        assert_eq!(
+            (&summary["state"], &summary["reason"]),
+            (&json!(state), &ready["reason"]),
+            "{label}"
+        );
+        assert_eq!(summary["message"], last["message"], "{label}");
+        assert_eq!(summary["step"], Value::Null, "{label}");
     }
 }
 

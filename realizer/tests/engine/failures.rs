@@ -161,7 +161,8 @@ fn a_contested_object_is_told_by_a_condition_of_its_own_after_ready() {
             "ResourcesSubmitted",
             "ResourcesHealthy",
             "Ready",
-            "ObjectContested"
+            "ObjectContested",
+            "Stalled"
         ]
     );
     assert_eq!(
@@ -176,6 +177,115 @@ fn a_contested_object_is_told_by_a_condition_of_its_own_after_ready() {
     scenario.advance();
     assert_eq!(scenario.owner_condition("ObjectContested"), "absent");
     assert_eq!(scenario.owner_condition("Ready"), "True/Ready/");
+}
+
+/// `<condition>/<reason>` of the one for tools that wait, `state/step/object/reason` of the summary.
+fn progress(scenario: &Scenario) -> (Vec<String>, String) {
+    let status = &scenario.owner["status"];
+    let conditions = status["conditions"].as_array().unwrap();
+    let for_tools = conditions
+        .iter()
+        .filter(|condition| condition["type"] == "Reconciling" || condition["type"] == "Stalled");
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or("-").to_owned();
+    let for_tools: Vec<String> = for_tools
+        .map(|it| format!("{}/{}", text(&it["type"]), text(&it["reason"])))
+        .collect();
+    let summary = &status["summary"];
+    let summary = ["state", "step", "object", "reason"].map(|field| text(&summary[field]));
+    (for_tools, summary.join("/"))
+}
+
+#[test]
+fn an_owner_that_is_not_ready_says_in_one_line_why_and_whether_it_goes_on_by_itself() {
+    let nothing = (vec![], "-/-/-/-".to_owned());
+    let mut scenario = Scenario::new(CHAIN);
+    scenario.advance();
+    assert_eq!(progress(&scenario), nothing);
+
+    let failure = |kind| SubmitFailure {
+        kind,
+        message: "no\n  such thing".to_owned(),
+    };
+    let cases = [
+        (
+            SubmitFailureKind::List,
+            "Reconciling/FailedToListCreatedObjects",
+            "Waiting",
+        ),
+        (
+            SubmitFailureKind::Rejected,
+            "Stalled/TemplateRejectedByAPIServer",
+            "Failing",
+        ),
+        (
+            SubmitFailureKind::Forbidden,
+            "Stalled/TemplateRejectedByAPIServer",
+            "Failing",
+        ),
+        (
+            SubmitFailureKind::Contested,
+            "Stalled/ObjectContested",
+            "Failing",
+        ),
+    ];
+    for (kind, condition, state) in cases {
+        scenario
+            .cluster
+            .failing
+            .insert("two".to_owned(), failure(kind));
+        scenario.advance();
+        let reason = condition.split_once('/').unwrap().1;
+        assert_eq!(
+            progress(&scenario),
+            (
+                vec![condition.to_owned()],
+                format!("{state}/two/configmaps/two/{reason}")
+            )
+        );
+        assert!(
+            !scenario.reconcile().changed,
+            "a steady state is not written again"
+        );
+        let summary = scenario.owner["status"]["summary"].clone();
+        let message = summary["message"].as_str().unwrap();
+        assert!(message.ends_with("no such thing"), "{message}");
+        assert_eq!(summary["next"].is_string(), state == "Failing");
+    }
+    scenario.cluster.failing.clear();
+    scenario.advance();
+    assert_eq!(progress(&scenario), nothing);
+}
+
+/// What can be mended is told before what waits for it.
+#[test]
+fn the_summary_names_the_step_that_holds_the_others_back() {
+    let mut scenario = with_image_path("data.image", &json!({}));
+    scenario.blueprints[0]["spec"]["resources"] = json!([
+        {"name": "after", "templateRef": {"kind": "ClusterTemplate", "name": "plain"},
+            "images": [{"name": "image", "resource": "one"}]},
+        {"name": "one", "templateRef": {"kind": "ClusterImageTemplate", "name": "image"}}]);
+    scenario.advance();
+    let waiting = "Waiting/one/configmaps/one/MissingValueAtPath".to_owned();
+    assert_eq!(
+        progress(&scenario),
+        (vec!["Reconciling/MissingValueAtPath".to_owned()], waiting)
+    );
+    let mut scenario = with_image_path("data[", &json!({}));
+    scenario.advance();
+    assert_eq!(
+        progress(&scenario),
+        (
+            vec!["Stalled/MissingValueAtPath".to_owned()],
+            "Failing/one/configmaps/one/MissingValueAtPath".to_owned()
+        )
+    );
+    let message = scenario.owner["status"]["summary"]["message"]
+        .as_str()
+        .unwrap();
+    assert!(
+        message.contains("failed to evaluate the url path [data[]"),
+        "{message}"
+    );
 }
 
 #[test]

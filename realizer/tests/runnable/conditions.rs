@@ -8,17 +8,18 @@ use serde_json::{Value, json};
 
 use crate::stage::Stage;
 
+/// Those for tools that wait come last, and have a test of their own.
+const FOR_TOOLS: [&str; 2] = ["Reconciling", "Stalled"];
+
 fn types(status: &Value) -> Vec<&str> {
-    let conditions = status["conditions"].as_array().unwrap();
-    conditions
-        .iter()
-        .map(|it| it["type"].as_str().unwrap())
-        .collect()
+    let conditions = conditions(status).into_iter();
+    conditions.map(|(type_, _)| type_).collect()
 }
 
 fn conditions(status: &Value) -> Vec<(&str, [&str; 3])> {
     let conditions = status["conditions"].as_array().unwrap().iter();
     conditions
+        .filter(|it| !FOR_TOOLS.iter().any(|type_| it["type"] == *type_))
         .map(|it| {
             let said = ["status", "reason", "message"].map(|field| it[field].as_str().unwrap());
             (it["type"].as_str().unwrap(), said)
@@ -109,6 +110,50 @@ fn a_runnable_that_does_not_come_to_a_run_says_why() {
         assert_eq!(outcome.reason, reason);
         assert_eq!(outcome.events.len(), 1, "{reason}");
         assert_eq!(outcome.events[0].reason, "ResourceFailed");
+    }
+}
+
+/// Which of the two stands last in the list, with its reason.
+fn for_tools(status: &Value) -> Option<(&str, &str)> {
+    let conditions = status["conditions"].as_array().unwrap();
+    let found: Vec<_> = conditions
+        .iter()
+        .filter(|it| FOR_TOOLS.iter().any(|type_| it["type"] == *type_))
+        .collect();
+    assert!(found.len() < 2, "never both: {status}");
+    let last = conditions.last().filter(|last| found.contains(last))?;
+    Some((
+        last["type"].as_str().unwrap(),
+        last["reason"].as_str().unwrap(),
+    ))
+}
+
+#[test]
+fn tools_that_wait_see_whether_a_runnable_goes_on_by_itself() {
+    let mut stage = Stage::new(json!({}));
+    stage.walk();
+    assert_eq!(
+        for_tools(&stage.runnable["status"]),
+        Some(("Reconciling", "Unknown"))
+    );
+    stage.end("run-1", "False", "no");
+    stage.walk();
+    assert_eq!(
+        for_tools(&stage.runnable["status"]).map(|(type_, _)| type_),
+        Some("Stalled")
+    );
+    stage.end("run-1", "True", "yes");
+    stage.walk();
+    assert_eq!(for_tools(&stage.runnable["status"]), None);
+
+    let runnable = Runnable::parse(Arc::new(stage.runnable.clone())).unwrap();
+    for (why, expected) in [
+        (NotRun::ServiceAccount("no".to_owned()), "Stalled"),
+        (NotRun::TemplateMissing, "Reconciling"),
+    ] {
+        let outcome = report_not_run(&runnable, why, stage.now);
+        let (type_, reason) = for_tools(&outcome.status).unwrap();
+        assert_eq!((type_, reason), (expected, outcome.reason.as_str()));
     }
 }
 

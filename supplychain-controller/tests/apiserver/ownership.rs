@@ -165,7 +165,8 @@ metadata: {name: $(workload.metadata.name)$-own}
             "ResourcesSubmitted",
             "ResourcesHealthy",
             "Ready",
-            "ObjectContested"
+            "ObjectContested",
+            "Stalled"
         ]
     );
     assert!(
@@ -174,6 +175,16 @@ metadata: {name: $(workload.metadata.name)$-own}
     );
     assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
     assert_eq!(stage.requests_of_reconciles("late", 2).await, NOTHING);
+    let summary = &contested["status"]["summary"];
+    assert_eq!(
+        (&summary["state"], &summary["step"], &summary["reason"]),
+        (
+            &json!("Failing"),
+            &json!("shared"),
+            &json!("ObjectContested")
+        )
+    );
+    assert_eq!(summary["message"], message);
     assert_eq!(shared(&stage).await.unwrap()["metadata"]["uid"], uid);
 
     // The first one lets go, and the garbage collector (which does not run here) takes its object.
