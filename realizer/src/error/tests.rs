@@ -1,3 +1,5 @@
+use std::collections::BTreeSet;
+
 use super::*;
 use crate::field_path::PathProblem;
 
@@ -39,10 +41,93 @@ fn stamp(waits_for: WaitsFor) -> StepError {
     }
 }
 
-/// Every error with its message, status, reason and retry (spec 4.4).
+fn validation(error: TrialError, environment: &str, cause: &str) -> StepError {
+    StepError::Validation {
+        error,
+        resource: "r".into(),
+        revision: text("v"),
+        environment: text(environment),
+        cause: text(cause),
+        is_told_of_environment: false,
+    }
+}
+
+/// Names all rows that the table must have, and tells which one an error belongs to. Whoever adds a variant gets no further
+/// than the compiler without a row for it, and no further than the test without an example of that row.
+macro_rules! rows {
+    ($($name:literal => $error:pat,)+) => {
+        const ROWS: &[&str] = &[$($name),+];
+
+        fn row_of(error: &StepError) -> &'static str {
+            match error {
+                $($error => $name,)+
+            }
+        }
+    };
+}
+
+rows! {
+    "option cannot be evaluated" => StepError::ResolveOption { .. },
+    "options do not match" => StepError::OptionsMatch { .. },
+    "template cannot be read" => StepError::GetTemplate { .. },
+    "template is gone" => StepError::TemplateVanished { .. },
+    "stamping waits for an edit" => StepError::Stamp { waits_for: WaitsFor::Edit, .. },
+    "stamping waits for inputs" => StepError::Stamp { waits_for: WaitsFor::Inputs, .. },
+    "stamping waits for the blueprint" => StepError::Stamp { waits_for: WaitsFor::Blueprint, .. },
+    "stamping is tried again" => StepError::Stamp { waits_for: WaitsFor::Retry, .. },
+    "inputs are missing" => StepError::InputsMissing { .. },
+    // Objects that are contested and families that cannot be listed have errors of their own.
+    "object is rejected" => StepError::Apply {
+        kind: SubmitFailureKind::Rejected | SubmitFailureKind::List | SubmitFailureKind::Contested,
+        ..
+    },
+    "object is forbidden" => StepError::Apply { kind: SubmitFailureKind::Forbidden, .. },
+    "server cannot answer" => StepError::Apply { kind: SubmitFailureKind::Unavailable, .. },
+    "rendering is too large" => StepError::Apply { kind: SubmitFailureKind::TooLarge, .. },
+    "objects are made too often" => StepError::Apply { kind: SubmitFailureKind::TooOften, .. },
+    "object is another one by now" => StepError::Apply { kind: SubmitFailureKind::Stale, .. },
+    "family cannot be listed" => StepError::List { .. },
+    "object is contested" => StepError::Contested { .. },
+    "object does not stay as rendered" => StepError::Undone { .. },
+    "path can never have a value" => StepError::Retrieve { error: ReadError::Hopeless { .. }, .. },
+    "deployment can never be done" => StepError::Retrieve {
+        error: ReadError::NotDone(NotDone::Hopeless(_)),
+        ..
+    },
+    "path has no value" => StepError::Retrieve { error: ReadError::Path { .. }, .. },
+    "path of the deployment has no value" => StepError::Retrieve {
+        error: ReadError::NotDone(NotDone::Path { .. }),
+        ..
+    },
+    "deployment is not done" => StepError::Retrieve {
+        error: ReadError::NotDone(NotDone::Condition(_)),
+        ..
+    },
+    "deployment failed" => StepError::Retrieve { error: ReadError::NotDone(NotDone::Failed(_)), .. },
+    "deployment never says its generation" => StepError::Retrieve {
+        error: ReadError::NotDone(NotDone::ObservedGeneration { has_status: true, .. }),
+        ..
+    },
+    "deployment says nothing yet" => StepError::Retrieve {
+        error: ReadError::NotDone(NotDone::ObservedGeneration { has_status: false, .. }),
+        ..
+    },
+    "nothing to judge" => StepError::Retrieve { error: ReadError::NoObject, .. },
+    "no deployment" => StepError::Retrieve { error: ReadError::NoDeployment, .. },
+    "validation begins" => StepError::Validation { error: TrialError::Begins, .. },
+    "validation runs" => StepError::Validation { error: TrialError::Running, .. },
+    "validation failed" => StepError::Validation { error: TrialError::Failed, .. },
+    "validation did not end in time" => StepError::Validation { error: TrialError::TimedOut, .. },
+    "declared input is not there" => StepError::PassThrough { declared: true, .. },
+    "input is not declared" => StepError::PassThrough { declared: false, .. },
+    "walk ended early" => StepError::NotReached { .. },
+}
+
+/// Every error with its message, and the kind, status, reason and retry that follow from it.
 #[test]
 fn every_error_has_its_row_in_the_table() {
     use ConditionStatus::{False, Unknown};
+    use ErrorKind::{Infrastructure, NotYet, UserMustFix};
     use Retry::{AwaitChange, Backoff, Slow};
     let path = || ReadError::Path {
         path: text("p"),
@@ -58,7 +143,12 @@ fn every_error_has_its_row_in_the_table() {
             },
             "get template name from resource: find matching template option: \
              error matching against template option [o] for resource [r] in supply chain [b]: c",
-            (False, "ResolveTemplateOptionsError", AwaitChange),
+            (
+                UserMustFix,
+                False,
+                "ResolveTemplateOptionsError",
+                AwaitChange,
+            ),
         ),
         (
             StepError::OptionsMatch {
@@ -68,7 +158,7 @@ fn every_error_has_its_row_in_the_table() {
             },
             "get template name from resource: find matching template option: \
              expected exactly 1 option to match, found [0] matching options for resource [r] in supply chain [b]",
-            (False, "TemplateOptionsMatchError", AwaitChange),
+            (UserMustFix, False, "TemplateOptionsMatchError", AwaitChange),
         ),
         (
             StepError::OptionsMatch {
@@ -78,7 +168,7 @@ fn every_error_has_its_row_in_the_table() {
             },
             "get template name from resource: find matching template option: \
              expected exactly 1 option to match, found [2] matching options [x, y] for resource [r] in supply chain [b]",
-            (False, "TemplateOptionsMatchError", AwaitChange),
+            (UserMustFix, False, "TemplateOptionsMatchError", AwaitChange),
         ),
         (
             StepError::GetTemplate {
@@ -88,7 +178,12 @@ fn every_error_has_its_row_in_the_table() {
                 cause: text("c"),
             },
             "unable to get template [t] for resource [r] in supply chain [b]: c",
-            (False, "TemplateObjectRetrievalFailure", Backoff),
+            (
+                Infrastructure,
+                False,
+                "TemplateObjectRetrievalFailure",
+                Backoff,
+            ),
         ),
         (
             StepError::TemplateVanished {
@@ -96,27 +191,27 @@ fn every_error_has_its_row_in_the_table() {
                 template: text("t"),
             },
             "failed to get cluster template [{Kind:K Name:t}]: resource does not match a known template",
-            (False, "UnknownError", Backoff),
+            (Infrastructure, False, "UnknownError", Backoff),
         ),
         (
             stamp(WaitsFor::Edit),
             "unable to stamp object for resource [r] for template [K/t] in supply chain [b]: c",
-            (False, "TemplateStampFailure", AwaitChange),
+            (UserMustFix, False, "TemplateStampFailure", AwaitChange),
         ),
         (
             stamp(WaitsFor::Retry),
             "unable to stamp object for resource [r] for template [K/t] in supply chain [b]: c",
-            (False, "TemplateStampFailure", Backoff),
+            (Infrastructure, False, "TemplateStampFailure", Backoff),
         ),
         (
             stamp(WaitsFor::Blueprint),
             "unable to stamp object for resource [r] for template [K/t] in supply chain [b]: c",
-            (False, "TemplateStampFailure", AwaitChange),
+            (UserMustFix, False, "TemplateStampFailure", AwaitChange),
         ),
         (
             stamp(WaitsFor::Inputs),
             "unable to stamp object for resource [r] for template [K/t] in supply chain [b]: c",
-            (False, "TemplateStampFailure", AwaitChange),
+            (NotYet, False, "TemplateStampFailure", AwaitChange),
         ),
         (
             StepError::InputsMissing {
@@ -126,7 +221,7 @@ fn every_error_has_its_row_in_the_table() {
                 starved: None,
             },
             "waiting for input(s) [i, j] of resource [r]: not available from resource(s) [a, b]",
-            (Unknown, "InputsNotReady", AwaitChange),
+            (NotYet, Unknown, "InputsNotReady", AwaitChange),
         ),
         (
             StepError::InputsMissing {
@@ -136,32 +231,47 @@ fn every_error_has_its_row_in_the_table() {
                 starved: Some(text("never")),
             },
             "waiting for input(s) [i] of resource [r]: not available from resource(s) [a]; never",
-            (Unknown, "InputsNotReady", AwaitChange),
+            (NotYet, Unknown, "InputsNotReady", AwaitChange),
         ),
         (
             apply(SubmitFailureKind::Rejected),
             "unable to apply object [ns/x] for resource [r] in supply chain [b]: c",
-            (False, "TemplateRejectedByAPIServer", Backoff),
+            (
+                Infrastructure,
+                False,
+                "TemplateRejectedByAPIServer",
+                Backoff,
+            ),
         ),
         (
             apply(SubmitFailureKind::Unavailable),
             "unable to apply object [ns/x] for resource [r] in supply chain [b]: c",
-            (False, "APIServerUnavailable", Backoff),
+            (Infrastructure, False, "APIServerUnavailable", Backoff),
         ),
         (
             apply(SubmitFailureKind::Forbidden),
             "unable to apply object [ns/x] for resource [r] in supply chain [b]: c",
-            (False, "TemplateRejectedByAPIServer", Slow),
+            (UserMustFix, False, "TemplateRejectedByAPIServer", Slow),
+        ),
+        (
+            apply(SubmitFailureKind::Stale),
+            "unable to apply object [ns/x] for resource [r] in supply chain [b]: c",
+            (
+                Infrastructure,
+                False,
+                "TemplateRejectedByAPIServer",
+                Backoff,
+            ),
         ),
         (
             apply(SubmitFailureKind::TooLarge),
             "unable to apply object [ns/x] for resource [r] in supply chain [b]: c",
-            (False, "RenderingTooLarge", AwaitChange),
+            (UserMustFix, False, "RenderingTooLarge", AwaitChange),
         ),
         (
             apply(SubmitFailureKind::TooOften),
             "unable to apply object [ns/x] for resource [r] in supply chain [b]: c",
-            (False, "CreatedTooOften", Slow),
+            (UserMustFix, False, "CreatedTooOften", Slow),
         ),
         (
             StepError::List {
@@ -170,7 +280,7 @@ fn every_error_has_its_row_in_the_table() {
                 cause: text("c"),
             },
             "unable to list objects in namespace [ns] with labels [map[a:b]]: c",
-            (False, "FailedToListCreatedObjects", Backoff),
+            (Infrastructure, False, "FailedToListCreatedObjects", Backoff),
         ),
         (
             StepError::Contested {
@@ -180,7 +290,7 @@ fn every_error_has_its_row_in_the_table() {
                 cause: text("belongs to Workload [ns/other]"),
             },
             "unable to apply object [ns/x] for resource [r] in supply chain [b]: belongs to Workload [ns/other]",
-            (False, "ObjectContested", Slow),
+            (UserMustFix, False, "ObjectContested", Slow),
         ),
         (
             StepError::Undone {
@@ -190,12 +300,12 @@ fn every_error_has_its_row_in_the_table() {
             },
             "object [ns/x] of resource [r] in supply chain [b] does not stay as rendered: another writer keeps undoing \
              it; stop that writer, or take the fields that it sets out of the template",
-            (False, "ObjectUndone", AwaitChange),
+            (UserMustFix, False, "ObjectUndone", AwaitChange),
         ),
         (
             retrieve(path()),
             "m",
-            (Unknown, "MissingValueAtPath", AwaitChange),
+            (NotYet, Unknown, "MissingValueAtPath", AwaitChange),
         ),
         (
             retrieve(ReadError::NotDone(NotDone::Path {
@@ -204,7 +314,7 @@ fn every_error_has_its_row_in_the_table() {
                 is_hopeless: false,
             })),
             "m",
-            (Unknown, "MissingValueAtPath", AwaitChange),
+            (NotYet, Unknown, "MissingValueAtPath", AwaitChange),
         ),
         (
             retrieve(ReadError::Hopeless {
@@ -212,42 +322,62 @@ fn every_error_has_its_row_in_the_table() {
                 cause: text("c"),
             }),
             "m",
-            (Unknown, "MissingValueAtPath", AwaitChange),
+            (UserMustFix, Unknown, "MissingValueAtPath", AwaitChange),
         ),
         (
             retrieve(ReadError::NotDone(NotDone::Hopeless(text("c")))),
             "m",
-            (Unknown, "ConditionNotMet", AwaitChange),
+            (UserMustFix, Unknown, "ConditionNotMet", AwaitChange),
         ),
         (
             retrieve(ReadError::NotDone(NotDone::Condition(text("c")))),
             "m",
-            (Unknown, "ConditionNotMet", AwaitChange),
+            (NotYet, Unknown, "ConditionNotMet", AwaitChange),
         ),
         (
             retrieve(ReadError::NotDone(NotDone::Failed(text("c")))),
             "m",
-            (False, "FailedConditionMet", AwaitChange),
+            (UserMustFix, False, "FailedConditionMet", AwaitChange),
         ),
         (
             retrieve(no_generation(true)),
             "m",
-            (False, "TemplateStampFailure", AwaitChange),
+            (UserMustFix, False, "TemplateStampFailure", AwaitChange),
         ),
         (
             retrieve(no_generation(false)),
             "m",
-            (False, "TemplateStampFailure", AwaitChange),
+            (NotYet, False, "TemplateStampFailure", AwaitChange),
         ),
         (
             retrieve(ReadError::NoObject),
             "m",
-            (False, "UnknownError", AwaitChange),
+            (NotYet, False, "UnknownError", AwaitChange),
         ),
         (
             retrieve(ReadError::NoDeployment),
             "m",
-            (False, "UnknownError", AwaitChange),
+            (NotYet, False, "UnknownError", AwaitChange),
+        ),
+        (
+            validation(TrialError::Begins, "e", ""),
+            "validation [r] of revision [v] in environment [e] is about to begin",
+            (NotYet, Unknown, "ValidationRunning", AwaitChange),
+        ),
+        (
+            validation(TrialError::Running, "", "c"),
+            "validation [r] of revision [v] has not ended: c",
+            (NotYet, Unknown, "ValidationRunning", AwaitChange),
+        ),
+        (
+            validation(TrialError::Failed, "e", "c"),
+            "validation [r] failed for revision [v] in environment [e]: c",
+            (UserMustFix, False, "ValidationFailed", AwaitChange),
+        ),
+        (
+            validation(TrialError::TimedOut, "e", ""),
+            "validation [r] of revision [v] in environment [e] did not end in time",
+            (UserMustFix, False, "ValidationTimedOut", AwaitChange),
         ),
         (
             StepError::PassThrough {
@@ -255,7 +385,7 @@ fn every_error_has_its_row_in_the_table() {
                 declared: true,
             },
             "unable to find passthrough [i] in []",
-            (Unknown, "PassThrough", AwaitChange),
+            (NotYet, Unknown, "PassThrough", AwaitChange),
         ),
         (
             StepError::PassThrough {
@@ -263,51 +393,31 @@ fn every_error_has_its_row_in_the_table() {
                 declared: false,
             },
             "unable to find passthrough [i] in []",
-            (False, "PassThrough", AwaitChange),
+            (UserMustFix, False, "PassThrough", AwaitChange),
         ),
         (
             StepError::NotReached {
                 resource: "r".into(),
             },
             "resource [r] was not reached",
-            (False, "UnknownError", Backoff),
+            (Infrastructure, False, "UnknownError", Backoff),
         ),
     ];
-    for (error, message, (status, reason, retry)) in cases {
+    let mut shown = BTreeSet::new();
+    for (error, message, expected) in cases {
         assert_eq!(error.to_string(), message);
         let verdict = error.verdict();
-        assert_eq!(
-            (
-                verdict.status,
-                verdict.reason.as_str().as_ref(),
-                verdict.retry
-            ),
-            (status, reason, retry),
-            "{message}"
-        );
+        let reason = verdict.reason.as_str();
+        let seen = (verdict.kind, verdict.status, &*reason, verdict.retry);
+        assert_eq!(seen, expected, "{message}");
+        shown.insert(row_of(&error));
     }
-}
-
-#[test]
-fn nobody_is_warned_while_something_only_has_to_happen_first() {
-    assert_eq!(stamp(WaitsFor::Inputs).verdict().kind, ErrorKind::NotYet);
-    assert_eq!(stamp(WaitsFor::Edit).verdict().kind, ErrorKind::UserMustFix);
     assert_eq!(
-        stamp(WaitsFor::Retry).verdict().kind,
-        ErrorKind::Infrastructure
+        shown,
+        ROWS.iter().copied().collect(),
+        "an example of each row"
     );
-    assert_eq!(
-        apply(SubmitFailureKind::Rejected).verdict().kind,
-        ErrorKind::Infrastructure
-    );
-    assert_eq!(
-        retrieve(no_generation(false)).verdict().kind,
-        ErrorKind::NotYet
-    );
-    assert_eq!(
-        retrieve(no_generation(true)).verdict().kind,
-        ErrorKind::UserMustFix
-    );
+    assert_eq!(shown.len(), ROWS.len(), "no two rows have one name");
 }
 
 #[test]
