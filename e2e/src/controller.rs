@@ -1,11 +1,10 @@
 //! A controller as a process of its own.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::Context;
-use kube::config::{AuthInfo, Kubeconfig};
-use test_support::{ControlPlane, Process, free_port, http_get};
+use test_support::{Process, Scratch, free_port, http_get};
 
 use crate::binaries;
 
@@ -16,7 +15,7 @@ const START_LIMIT: Duration = Duration::from_mins(3);
 pub struct Controller {
     /// The process.
     pub process: Process,
-    _home: tempfile::TempDir,
+    _home: Scratch,
 }
 
 impl Controller {
@@ -30,7 +29,7 @@ impl Controller {
         kubeconfig: &Path,
         arguments: &[String],
     ) -> anyhow::Result<Self> {
-        let home = tempfile::tempdir()?;
+        let home = Scratch::new("carto-controller-")?;
         let port = free_port()?;
         let mut process = Process::builder(binaries::controller(name)?)
             .env("KUBECONFIG", kubeconfig)
@@ -59,32 +58,4 @@ fn path_with_ytt() -> anyhow::Result<std::ffi::OsString> {
     Ok(std::env::join_paths(
         [folder].into_iter().chain(std::env::split_paths(&rest)),
     )?)
-}
-
-/// A kubeconfig file with a token of a service account, and nothing else to get in with.
-///
-/// # Errors
-///
-/// When the service account does not exist.
-pub async fn kubeconfig_of_service_account(
-    control_plane: &ControlPlane,
-    namespace: &str,
-    name: &str,
-) -> anyhow::Result<PathBuf> {
-    let life = Duration::from_hours(4);
-    let token = control_plane
-        .token_of_service_account(namespace, name, life)
-        .await?;
-    let mut kubeconfig = Kubeconfig::read_from(control_plane.kubeconfig_path())?;
-    for user in &mut kubeconfig.auth_infos {
-        user.auth_info = Some(AuthInfo {
-            token: Some(token.clone().into()),
-            ..AuthInfo::default()
-        });
-    }
-    let path = control_plane
-        .folder()
-        .join(format!("{namespace}-{name}.kubeconfig"));
-    std::fs::write(&path, serde_saphyr::to_string(&kubeconfig)?)?;
-    Ok(path)
 }

@@ -19,7 +19,6 @@ use crate::Controller;
 use crate::binaries::{
     DELIVERY_CONTROLLER, RUNNABLE_CONTROLLER, SUPPLY_CHAIN_CONTROLLER, workspace,
 };
-use crate::controller::kubeconfig_of_service_account;
 use crate::manifests::{documents, text};
 
 /// What is applied to a cluster to install the controllers.
@@ -160,7 +159,9 @@ pub async fn installed_controller(
     control_plane: &ControlPlane,
     name: &'static str,
 ) -> anyhow::Result<Controller> {
-    let kubeconfig = kubeconfig_of_service_account(control_plane, NAMESPACE, name).await?;
+    let kubeconfig = control_plane
+        .kubeconfig_of_service_account(NAMESPACE, name)
+        .await?;
     for _ in 1..PORT_ATTEMPTS {
         match start_installed(control_plane, name, &kubeconfig).await {
             Err(error) if format!("{error:#}").contains(PORT_TAKEN) => {}

@@ -7,7 +7,7 @@
 #   build.sh --clean  remove every cached control plane
 #
 # CARTO_CACHE          where the cache lies (default: $XDG_CACHE_HOME/carto, else ~/.cache/carto)
-# KUBEBUILDER_ASSETS   a folder with your own Kubernetes binaries: those found there are not built
+# KUBEBUILDER_ASSETS   a folder with your own Kubernetes binaries of the pinned minor version: those found there are not built
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
@@ -84,6 +84,16 @@ compile() { # name module package x-flags, into $assets
   say "$name: built in $SECONDS s"
 }
 
+# Tests against another Kubernetes would say nothing about the one that is meant.
+check_given_kubernetes() {
+  local server=${KUBEBUILDER_ASSETS:-}/kube-apiserver wanted found
+  [[ -n ${KUBEBUILDER_ASSETS:-} && $KUBEBUILDER_ASSETS != "$assets" && -x $server ]] || return 0
+  wanted=$(sed -n 's/^kube-apiserver .*gitVersion=\(v[0-9]*\.[0-9]*\)\..*/\1/p' pins)
+  found=$("$server" --version)
+  [[ $found == *" $wanted."* ]] ||
+    die "KUBEBUILDER_ASSETS has $found in $KUBEBUILDER_ASSETS, and tests are for Kubernetes $wanted: unset it, and this one is built"
+}
+
 build_binaries() {
   local name module package x_flags
   while read -r name module package x_flags; do
@@ -118,6 +128,7 @@ copy_flux_crds() {
 
 build() {
   check_git
+  check_given_kubernetes
   mkdir -p "$assets"
   # Two runs at once (two terminals, `make test` and an editor) would compile everything twice.
   if command -v flock >/dev/null; then

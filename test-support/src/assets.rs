@@ -3,9 +3,13 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
+
+/// The versions of what the build script makes.
+const PINS: &str = include_str!("../../hack/control-plane/pins");
 
 /// Why a real part cannot be run. The developer fixes it, mostly with `make control-plane`.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum AssetsError {
     /// The binary is in none of the folders.
     #[error("{name} is missing (looked in {searched}): run `make control-plane`")]
@@ -23,6 +27,19 @@ pub enum AssetsError {
         /// What went wrong with the script.
         reason: String,
     },
+    /// `KUBEBUILDER_ASSETS` has another Kubernetes than the one that everything here is tested with.
+    #[error(
+        "KUBEBUILDER_ASSETS has {found} in {folder}, and tests are for Kubernetes {wanted}: unset it, and `make control-plane` \
+         builds that one"
+    )]
+    OtherKubernetes {
+        /// Its API server's word, or why there is none.
+        found: String,
+        /// The folder.
+        folder: String,
+        /// Major and minor version.
+        wanted: String,
+    },
 }
 
 /// The folders that hold the binaries, in order of preference.
@@ -35,9 +52,18 @@ pub struct Assets {
 ///
 /// # Errors
 ///
-/// [`AssetsError::Unknown`] when neither variable is set and the build script cannot name its cache.
+/// [`AssetsError::Unknown`] when neither variable is set and the build script cannot name its cache;
+/// [`AssetsError::OtherKubernetes`] when the first one has another minor version of Kubernetes.
 pub fn assets() -> Result<Assets, AssetsError> {
-    let mut folders = folders_named_by_environment();
+    static CHECKED: OnceLock<Result<(), AssetsError>> = OnceLock::new();
+    let [given, ours] = ["KUBEBUILDER_ASSETS", "CARTO_ASSETS"].map(folder_named_by);
+    if let Some(given) = given
+        .as_deref()
+        .filter(|given| Some(*given) != ours.as_deref())
+    {
+        CHECKED.get_or_init(|| is_ours(given)).clone()?;
+    }
+    let mut folders: Vec<PathBuf> = given.into_iter().chain(ours).collect();
     if folders.is_empty() {
         folders.push(cache_folder()?);
     }
@@ -88,13 +114,40 @@ impl Assets {
     clippy::disallowed_methods,
     reason = "tests have no command line of their own: cargo hands them nothing but the environment"
 )]
-fn folders_named_by_environment() -> Vec<PathBuf> {
-    ["KUBEBUILDER_ASSETS", "CARTO_ASSETS"]
-        .iter()
-        .filter_map(std::env::var_os)
+fn folder_named_by(variable: &str) -> Option<PathBuf> {
+    std::env::var_os(variable)
         .filter(|value| !value.is_empty())
         .map(PathBuf::from)
-        .collect()
+}
+
+/// Whether the API server in a folder, if there is one, has the minor version that is pinned.
+fn is_ours(folder: &Path) -> Result<(), AssetsError> {
+    let server = folder.join("kube-apiserver");
+    if !server.is_file() {
+        return Ok(());
+    }
+    let said = Command::new(server).arg("--version").output();
+    let found = match said {
+        Ok(said) => String::from_utf8_lossy(&said.stdout).trim().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let wanted = minor(PINS.split("version.gitVersion=").nth(1).unwrap_or_default());
+    if wanted.is_some() && found.split(' ').any(|word| minor(word) == wanted) {
+        return Ok(());
+    }
+    Err(AssetsError::OtherKubernetes {
+        found,
+        folder: folder.display().to_string(),
+        wanted: wanted.unwrap_or_default(),
+    })
+}
+
+/// `v1.36` of `v1.36.3` and whatever follows.
+fn minor(version: &str) -> Option<String> {
+    let mut numbers = version.strip_prefix('v')?.split('.');
+    let (major, minor) = (numbers.next()?, numbers.next()?);
+    numbers.next()?;
+    Some(format!("v{major}.{minor}"))
 }
 
 fn cache_folder() -> Result<PathBuf, AssetsError> {
@@ -146,6 +199,34 @@ mod tests {
             folder.path().display()
         );
         assert_eq!(error.to_string(), expected);
+    }
+
+    /// A folder with an API server that says this when it is asked for its version.
+    fn saying(version: &str) -> tempfile::TempDir {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let server = folder.path().join("kube-apiserver");
+        std::fs::write(&server, format!("#!/bin/sh\necho '{version}'\n")).unwrap();
+        std::fs::set_permissions(&server, std::fs::Permissions::from_mode(0o755)).unwrap();
+        folder
+    }
+
+    #[test]
+    fn an_api_server_of_another_minor_version_is_refused() {
+        let pinned = PINS.split("version.gitVersion=").nth(1).and_then(minor);
+        let pinned = pinned.unwrap();
+        let same = saying(&format!("Kubernetes {pinned}.99"));
+        assert!(is_ours(same.path()).is_ok());
+        assert!(is_ours(tempfile::tempdir().unwrap().path()).is_ok());
+        for other in ["Kubernetes v1.2.3", "no version"] {
+            let folder = saying(other);
+            let error = is_ours(folder.path()).unwrap_err().to_string();
+            let expected = format!(
+                "KUBEBUILDER_ASSETS has {other} in {}, and tests are for Kubernetes {pinned}: unset it",
+                folder.path().display()
+            );
+            assert!(error.starts_with(&expected), "{error}");
+        }
     }
 
     #[test]

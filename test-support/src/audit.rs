@@ -1,7 +1,9 @@
 //! What the API server was asked, from its audit log. Tests use it to prove that *nothing* was asked.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::fs::File;
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use serde::Deserialize;
@@ -21,6 +23,9 @@ pub struct AuditEvent {
     /// Unique per request.
     #[serde(rename = "auditID")]
     pub audit_id: String,
+    /// When it was recorded: `ResponseStarted` for a request that takes long, and `ResponseComplete`.
+    #[serde(default)]
+    pub stage: String,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     pub verb: String,
     /// Path and query, as sent.
@@ -78,23 +83,60 @@ impl AuditEvent {
     }
 }
 
-/// Reads the log: one event a request, in order of its first record. The last record of a request wins.
-pub(crate) fn read(log: &Path) -> anyhow::Result<Vec<AuditEvent>> {
-    let text =
-        std::fs::read_to_string(log).with_context(|| format!("audit log {}", log.display()))?;
-    parse(&text)
+/// Reads a log forward: each call sees what was recorded since the last.
+#[derive(Debug)]
+pub struct AuditLog {
+    path: PathBuf,
+    offset: u64,
 }
 
-fn parse(text: &str) -> anyhow::Result<Vec<AuditEvent>> {
+impl AuditLog {
+    /// Starts at the beginning of the log.
+    #[must_use]
+    pub fn new(path: PathBuf) -> Self {
+        Self { path, offset: 0 }
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The records since the last call. A request that takes long has two: one of its start and one of its end.
+    ///
+    /// # Errors
+    ///
+    /// When the log cannot be read, or a line is no record.
+    pub fn drain(&mut self) -> anyhow::Result<Vec<AuditEvent>> {
+        let context = || format!("audit log {}", self.path.display());
+        let mut file = File::open(&self.path).with_context(context)?;
+        file.seek(SeekFrom::Start(self.offset))
+            .with_context(context)?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).with_context(context)?;
+        // The last line may be half written while we read; it is read again the next time.
+        let complete = text.iter().rposition(|&byte| byte == b'\n');
+        let complete = complete.map_or(0, |end| end + 1);
+        self.offset += u64::try_from(complete)?;
+        let lines = text[..complete].split(|&byte| byte == b'\n');
+        let records = lines.filter(|line| !line.is_empty()).map(|line| {
+            serde_json::from_slice(line)
+                .with_context(|| format!("audit log line {}", String::from_utf8_lossy(line)))
+        });
+        records.collect()
+    }
+}
+
+/// Reads the log: one event a request, in order of its first record. The last record of a request wins.
+pub(crate) fn read(log: &Path) -> anyhow::Result<Vec<AuditEvent>> {
+    Ok(by_request(AuditLog::new(log.to_owned()).drain()?))
+}
+
+fn by_request(records: Vec<AuditEvent>) -> Vec<AuditEvent> {
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let mut events: Vec<AuditEvent> = Vec::new();
-    // The last line may be half written while we read.
-    for line in text
-        .split_inclusive('\n')
-        .filter(|line| line.ends_with('\n'))
-    {
-        let event: AuditEvent =
-            serde_json::from_str(line).with_context(|| format!("audit log line {line}"))?;
+    for event in records {
         if let Some(&place) = places.get(&event.audit_id) {
             events[place] = event;
         } else {
@@ -102,7 +144,7 @@ fn parse(text: &str) -> anyhow::Result<Vec<AuditEvent>> {
             events.push(event);
         }
     }
-    Ok(events)
+    events
 }
 
 #[cfg(test)]
@@ -112,12 +154,20 @@ mod tests {
     const WATCH: &str = r#"{"auditID":"w","stage":"ResponseStarted","verb":"watch","requestURI":"/api/v1/pods?watch=1","user":{"username":"u"},"userAgent":"carto","objectRef":{"resource":"pods","apiVersion":"v1"},"responseStatus":{"metadata":{},"code":200}}"#;
     const PATCH: &str = r#"{"auditID":"p","stage":"ResponseComplete","verb":"patch","requestURI":"/api/v1/namespaces/n/pods/a","user":{"username":"u"},"objectRef":{"resource":"pods","namespace":"n","name":"a","subresource":"status"},"responseStatus":{"code":409}}"#;
 
+    fn log(text: &str) -> (tempfile::TempDir, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.log");
+        std::fs::write(&path, text).unwrap();
+        (folder, path)
+    }
+
     #[test]
     fn a_request_with_several_records_is_one_event_in_order_of_its_start() {
         let ended = WATCH
             .replace("ResponseStarted", "ResponseComplete")
             .replace("200", "504");
-        let events = parse(&format!("{WATCH}\n{PATCH}\n{ended}\n")).unwrap();
+        let (_folder, path) = log(&format!("{WATCH}\n{PATCH}\n{ended}\n"));
+        let events = read(&path).unwrap();
         let seen: Vec<_> = events
             .iter()
             .map(|e| (e.verb.as_str(), e.response_status.as_ref().unwrap().code))
@@ -127,9 +177,21 @@ mod tests {
     }
 
     #[test]
-    fn a_line_still_being_written_is_left_for_the_next_look() {
-        let events = parse(&format!("{PATCH}\n{}", &WATCH[..40])).unwrap();
-        assert_eq!(events.len(), 1);
-        assert_eq!(events[0].object_ref.as_ref().unwrap().subresource, "status");
+    fn the_log_is_read_forward_and_a_half_written_line_left_for_the_next_look() {
+        let (_folder, path) = log(&format!("{PATCH}\n{}", &WATCH[..40]));
+        let mut log = AuditLog::new(path.clone());
+        let seen = log.drain().unwrap();
+        assert_eq!(seen.len(), 1);
+        assert_eq!(seen[0].object_ref.as_ref().unwrap().subresource, "status");
+        assert_eq!(log.drain().unwrap(), []);
+        std::fs::write(&path, format!("{PATCH}\n{WATCH}\n{PATCH}\n")).unwrap();
+        assert_eq!(log.drain().unwrap().len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_record_is_an_error_that_shows_it() {
+        let (_folder, path) = log("{\"verb\":1}\n");
+        let error = read(&path).unwrap_err().to_string();
+        assert!(error.contains("{\"verb\":1}"), "{error}");
     }
 }

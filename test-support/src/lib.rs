@@ -32,7 +32,7 @@ pub mod stage;
 pub mod worked_example;
 
 pub use assets::{Assets, AssetsError, assets};
-pub use audit::AuditEvent;
+pub use audit::{AuditEvent, AuditLog};
 pub use control_plane::{ControlPlane, ControlPlaneBuilder, service_account};
 pub use eventually::{Observation, eventually};
 pub use flux::{FluxKustomizeController, FluxSourceController};
@@ -43,7 +43,7 @@ pub use node::Node;
 pub use oci_registry::OciRegistry;
 pub use ports::free_port;
 pub use process::Process;
-pub use scrape::http_get;
+pub use scrape::{http_get, sum_of};
 pub use scratch::Scratch;
 pub use shared::shared_control_plane;
 pub use stage::Stage;

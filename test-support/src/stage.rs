@@ -237,9 +237,9 @@ impl Stage {
         .await
     }
 
-    /// The sum over a metric's series whose line contains all of `parts`.
-    pub async fn metric(&self, name: &str, parts: &[&str]) -> Option<f64> {
-        metric(self.metrics.number(), name, parts).await
+    /// The sum over a metric's series that have all these labels; see [`crate::sum_of`].
+    pub async fn metric(&self, name: &str, labels: &[&str]) -> Option<f64> {
+        metric(self.metrics.number(), name, labels).await
     }
 
     /// Waits until no owner or blueprint is being reconciled or about to be.

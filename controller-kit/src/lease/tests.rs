@@ -303,7 +303,7 @@ async fn a_leader_without_api_server_steps_down_before_another_can_take_over() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn two_replicas_never_lead_at_once_whatever_the_server_does() {
+async fn of_three_replicas_no_two_lead_at_once_while_the_server_comes_and_goes() {
     let server = Arc::new(Server::default());
     let replicas = [
         replica(&server, "a"),

@@ -56,7 +56,7 @@ async fn events_of(client: &kube::Client, namespace: &str, name: &str) -> Vec<Ev
 }
 
 #[tokio::test]
-async fn kubectl_describe_finds_one_event_with_its_count() {
+async fn repeated_events_are_one_with_a_count_and_belong_to_their_object() {
     let plane = shared_control_plane().await.unwrap();
     let client = plane.client().unwrap();
     let namespace = plane.create_namespace("events").await.unwrap();

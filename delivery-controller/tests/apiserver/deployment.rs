@@ -186,12 +186,7 @@ async fn maps_that_are_to_match_are_compared_as_a_whole() {
     stage.report("app-deployment", equal).await;
     stage.ready("app", "True", "Ready").await;
     sunk(&stage, "app", "main").await;
-    let panics = stage
-        .metric(
-            "carto_reconcile_total",
-            &["kind=\"Deliverable\"", "panicked"],
-        )
-        .await;
+    let panics = stage.metric("carto_reconcile_panics_total", &[]).await;
     assert_eq!(panics, Some(0.0));
 }
 

@@ -18,7 +18,7 @@ async fn a_settled_deliverable_causes_no_request_and_a_restart_no_write() {
     stage.report("app-deployment", done(1, "True")).await;
     let settled = stage.ready("app", "True", "Ready").await;
     sunk(&stage, "app", "main").await;
-    assert_eq!(stage.requests_of_reconciles("app", 5).await, NOTHING);
+    assert_eq!(stage.traffic_of_reconciles("app", 5).await, NOTHING);
     assert_eq!(stage.owner("app").await["status"], settled["status"]);
 
     let writes = stage.writes();

@@ -367,7 +367,7 @@ async fn a_validation_that_does_not_end_in_time_frees_the_environment() {
 }
 
 #[tokio::test]
-async fn a_controller_that_is_killed_at_any_point_goes_on_and_runs_nothing_twice() {
+async fn a_controller_that_is_killed_at_seven_points_goes_on_and_runs_nothing_twice() {
     let mut stage = open().await;
     stage.apply(&staging(INTEGRATION)).await;
     stage.apply(DELIVERABLE).await;

@@ -40,6 +40,22 @@ pub struct Report {
     pub last: Duration,
 }
 
+impl Report {
+    /// Whether enough went on for the rest to prove anything.
+    ///
+    /// # Errors
+    ///
+    /// When nothing was killed, or hardly a commit arrived.
+    fn is_worth_something(&self) -> anyhow::Result<()> {
+        // The first commit was there before, and the last one arrives when nothing is killed any more.
+        ensure!(
+            self.kills > 0 && self.commits > 2 && self.written > 1 && self.runs > self.written,
+            "too little went on to prove anything: {self:?}"
+        );
+        Ok(())
+    }
+}
+
 /// Lets commits arrive and kills controllers meanwhile, then waits for the last commit and looks for what went wrong.
 ///
 /// # Errors
@@ -75,6 +91,7 @@ pub async fn commits_arrive(path: &FullPath<'_>, killing: Killing) -> anyhow::Re
     report.commits = commits.len();
     report.runs = runs.len();
     report.written = path.written()?.len();
+    report.is_worth_something()?;
     path.nothing_is_corrupt(&commits)?;
     nothing_ran_twice(&runs)?;
     eventually("nothing is left or doubled", LIMIT, async || {

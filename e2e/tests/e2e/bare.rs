@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::process::Command;
 
 use e2e::Controller;
-use e2e::binaries::{self, SUPPLY_CHAIN_CONTROLLER, workspace};
+use e2e::binaries::{
+    self, DELIVERY_CONTROLLER, RUNNABLE_CONTROLLER, SUPPLY_CHAIN_CONTROLLER, workspace,
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use test_support::{ControlPlane, eventually};
@@ -99,8 +101,18 @@ spec: {serviceAccountName: app}
 ";
 
 #[test]
-fn help_lists_every_flag_and_no_others() {
-    let output = Command::new(binaries::controller(SUPPLY_CHAIN_CONTROLLER).unwrap())
+fn help_of_each_controller_lists_every_flag_and_no_others() {
+    for controller in [
+        SUPPLY_CHAIN_CONTROLLER,
+        DELIVERY_CONTROLLER,
+        RUNNABLE_CONTROLLER,
+    ] {
+        lists_every_flag(controller);
+    }
+}
+
+fn lists_every_flag(controller: &'static str) {
+    let output = Command::new(binaries::controller(controller).unwrap())
         .arg("--help")
         .output()
         .unwrap();
@@ -120,7 +132,7 @@ fn help_lists_every_flag_and_no_others() {
     let expected: BTreeSet<&str> = FLAGS.split_whitespace().collect();
     assert_eq!(
         listed, expected,
-        "a flag came or went: correct this list, README.md and deploy/install.yaml"
+        "a flag of {controller} came or went: correct this list, README.md and deploy/install.yaml"
     );
 }
 

@@ -21,7 +21,7 @@ async fn a_settled_runnable_sends_nothing_and_a_restart_runs_nothing() {
     assert_eq!(settled["status"]["outputs"], json!({"result": "good"}));
     assert_eq!(settled["status"]["stampedRef"]["name"], run);
     assert_eq!(settled["status"]["runs"][0]["result"], "Succeeded");
-    assert_eq!(stage.requests_of_reconciles("app", 3).await, NOTHING);
+    assert_eq!(stage.traffic_of_reconciles("app", 3).await, NOTHING);
 
     stage.kill_controller();
     let writes = stage.writes();

@@ -185,9 +185,7 @@ async fn what_is_malformed_in_the_cluster_stops_nobody_else() {
     })
     .await;
     assert!(told.contains("[ClusterSupplyChain/pathological]"), "{told}");
-    let panics = stage
-        .metric("carto_reconcile_total", &["kind=\"Workload\"", "panicked"])
-        .await;
+    let panics = stage.metric("carto_reconcile_panics_total", &[]).await;
     assert_eq!(panics, Some(0.0));
 }
 

@@ -102,7 +102,7 @@ async fn the_standby_goes_on_where_the_leader_was_stopped() {
         let (before, after) = (format!("r{}", round - 1), format!("r{round}"));
         let standby = replica(&mut stage, &after, &times);
         eventually("the standby runs", PATIENCE, async || {
-            standby.metric("carto_reconcile_total", &[]).await.is_some()
+            standby.metric("carto_leader", &[]).await == Some(0.0)
         })
         .await;
         let branch_name = format!("b{round}");

@@ -123,7 +123,7 @@ async fn objects_of_all_shapes_settle_and_cause_no_request() {
     let mut templates = vec![("deployment", DEPLOYMENT)];
     templates.extend(OTHERS);
     settle(&stage, &templates).await;
-    assert_eq!(stage.requests_of_reconciles("app", 5).await, NOTHING);
+    assert_eq!(stage.traffic_of_reconciles("app", 5).await, NOTHING);
     let writes = stage.writes();
     assert_eq!(written_too_often(&writes), [] as [&String; 0]);
     // What the server takes as it is, is written once, and what it does not is known for the next owner's.

@@ -60,8 +60,12 @@ async fn ytt_renders_fails_and_is_killed_as_upstream_says() {
         [] as [String; 0]
     );
     // Woken by its object, the owner finds the result of the same template and values.
-    let runs = async |outcome| stage.metric("carto_ytt_runs_total", &[outcome]).await;
+    let runs = async |outcome: &str| {
+        let label = format!("outcome=\"{outcome}\"");
+        stage.metric("carto_ytt_runs_total", &[&label]).await
+    };
     let (rendered, cached) = (runs("rendered").await, runs("cached").await);
+    assert!(rendered > Some(0.5), "{rendered:?}");
     let foreign = json!({"metadata": {"labels": {"mine": "1"}}});
     stage.edit("v1", "ConfigMap", "app", foreign).await;
     eventually("the result is found", PATIENCE, async || {
@@ -101,6 +105,10 @@ async fn ytt_renders_fails_and_is_killed_as_upstream_says() {
             "#@ for i in range(1000000000):\n#@   x = i\n#@ end\napiVersion: v1",
         )))
         .await;
+    eventually("ytt runs", PATIENCE, async || {
+        ytt_processes(stage.controller_pid()).len() == 1
+    })
+    .await;
     let message = failure(&stage, "the loop is ended", "signal: killed").await;
     assert_eq!(message, format!("{PREFIX}signal: killed"));
     let took = since.elapsed();
@@ -109,7 +117,7 @@ async fn ytt_renders_fails_and_is_killed_as_upstream_says() {
     stage.apply(&chain(GOOD)).await;
     stage.ready("app", "True", "Ready").await;
     eventually("no ytt is left", PATIENCE, async || {
-        children_named_ytt(&stage).is_empty()
+        ytt_processes(stage.controller_pid()).is_empty()
     })
     .await;
 }
@@ -175,10 +183,18 @@ async fn a_developers_parameter_that_fills_the_memory_costs_nobody_else_anything
     drop(controller);
 }
 
-/// Process ids of the controller's children.
-fn children_named_ytt(stage: &Stage) -> Vec<String> {
-    let pid = stage.controller_pid();
-    let children =
-        std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    children.split_whitespace().map(str::to_owned).collect()
+/// The children of a process that are called ytt, zombies among them. Linux lists children by the thread that started them,
+/// and any thread may.
+fn ytt_processes(pid: u32) -> Vec<String> {
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    // A thread or a child may end while we look.
+    let children = threads
+        .filter_map(|thread| std::fs::read_to_string(thread.unwrap().path().join("children")).ok());
+    let is_ytt = |child: &String| {
+        let name = std::fs::read_to_string(format!("/proc/{child}/comm"));
+        name.is_ok_and(|name| name.trim_end() == "ytt")
+    };
+    let children: Vec<String> = children.collect();
+    let children = children.iter().flat_map(|line| line.split_whitespace());
+    children.map(str::to_owned).filter(is_ytt).collect()
 }

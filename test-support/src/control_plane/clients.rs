@@ -94,6 +94,25 @@ impl ControlPlane {
             .context("the answer has no token")
     }
 
+    /// A kubeconfig file with a token of a service account, and nothing else to get in with.
+    ///
+    /// # Errors
+    ///
+    /// When the service account does not exist.
+    pub async fn kubeconfig_of_service_account(
+        &self,
+        namespace: &str,
+        name: &str,
+    ) -> anyhow::Result<PathBuf> {
+        let life = Duration::from_hours(4);
+        let token = self.token_of_service_account(namespace, name, life).await?;
+        let path = self.folder().join(format!("{namespace}-{name}.kubeconfig"));
+        let credentials = serde_json::json!({"token": token});
+        self.launch
+            .write_kubeconfig_with(&path, name, &credentials)?;
+        Ok(path)
+    }
+
     /// A client of a service account, by a token that is valid for an hour.
     ///
     /// # Errors

@@ -243,6 +243,19 @@ impl Launch {
         user: &str,
         identity: &Identity,
     ) -> anyhow::Result<()> {
+        let credentials = json!({
+            "client-certificate": text(&identity.certificate),
+            "client-key": text(&identity.key),
+        });
+        self.write_kubeconfig_with(path, user, &credentials)
+    }
+
+    pub(super) fn write_kubeconfig_with(
+        &self,
+        path: &Path,
+        user: &str,
+        credentials: &serde_json::Value,
+    ) -> anyhow::Result<()> {
         let content = json!({
             "apiVersion": "v1",
             "kind": "Config",
@@ -250,10 +263,7 @@ impl Launch {
                 "server": self.server_url(),
                 "certificate-authority": text(&self.pki.authority()),
             }}],
-            "users": [{"name": user, "user": {
-                "client-certificate": text(&identity.certificate),
-                "client-key": text(&identity.key),
-            }}],
+            "users": [{"name": user, "user": credentials}],
             "contexts": [{"name": "carto-test", "context": {"cluster": "carto-test", "user": user}}],
             "current-context": "carto-test",
         });

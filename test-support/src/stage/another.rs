@@ -40,7 +40,7 @@ impl Another {
     }
 
     /// As [`Stage::metric`].
-    pub async fn metric(&self, name: &str, parts: &[&str]) -> Option<f64> {
-        metric(self.metrics.number(), name, parts).await
+    pub async fn metric(&self, name: &str, labels: &[&str]) -> Option<f64> {
+        metric(self.metrics.number(), name, labels).await
     }
 }

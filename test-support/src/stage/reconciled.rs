@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{PATIENCE, Stage, asked};
-use crate::eventually;
+use crate::{AuditEvent, eventually};
 
 /// What the controller logs when a reconcile has ended.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,24 +49,47 @@ impl Stage {
     /// Reconciles the owner some times once it has settled, and returns what was requested meanwhile, lists with an owner's
     /// token and discovery included.
     pub async fn requests_of_reconciles(&self, owner: &str, times: u32) -> Vec<String> {
-        self.settle(owner).await;
-        let before = self.audited_with_discovery().len();
+        let while_reconciled =
+            self.sent_while_reconciled(owner, times, Self::audited_with_discovery);
+        asked::shown(&while_reconciled.await)
+    }
+
+    /// The same of all that the controller sends: also the lists that fill its caches, watches and events. Only its lease is
+    /// left out, and a few watches that begin again.
+    pub async fn traffic_of_reconciles(&self, owner: &str, times: u32) -> Vec<String> {
+        let while_reconciled = self.sent_while_reconciled(owner, times, Self::traffic);
+        asked::shown(&asked::beyond_allowance(while_reconciled.await))
+    }
+
+    async fn sent_while_reconciled(
+        &self,
+        owner: &str,
+        times: u32,
+        sent: impl Fn(&Self) -> Vec<AuditEvent>,
+    ) -> Vec<AuditEvent> {
+        assert!(times > 0, "nothing is proved by no reconcile");
+        self.settle_by(owner, &sent).await;
+        let before = sent(self).len();
         for _ in 0..times {
             self.reconcile(owner).await;
         }
-        asked::shown(&self.audited_with_discovery()).split_off(before)
+        sent(self).split_off(before)
     }
 
     /// Reconciles the owner until that sends nothing for a while. What a test changed elsewhere must have arrived before:
     /// nothing here waits for it.
     pub async fn settle(&self, owner: &str) {
+        self.settle_by(owner, &Self::audited_with_discovery).await;
+    }
+
+    async fn settle_by(&self, owner: &str, sent_so_far: &impl Fn(&Self) -> Vec<AuditEvent>) {
         let (mut sent, mut since) = (0, Instant::now());
         eventually(
             "reconciles send nothing for a while",
             PATIENCE,
             async || {
                 self.reconcile(owner).await;
-                let requests = asked::shown(&self.audited_with_discovery());
+                let requests = asked::shown(&sent_so_far(self));
                 if requests.len() != sent {
                     (sent, since) = (requests.len(), Instant::now());
                     return Err(requests.last().cloned());

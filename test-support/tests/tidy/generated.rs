@@ -22,10 +22,13 @@ fn every_test_that_compares_with_golden_files_is_run_to_write_them() {
     let run = variable(&makefile, "GOLDEN_TESTS");
     let switch = ["UPDATE", "_GOLDEN\")"].concat();
     let mut targets = BTreeSet::new();
-    for (path, _) in files(&[".rs"])
+    for (path, text) in files(&[".rs"])
         .iter()
         .filter(|(_, text)| text.contains(&switch))
     {
+        // A variable that is empty, or 0, must not write files in one crate and none in another.
+        let on = format!("var(\"{switch}.is_ok_and(|update| update == \"1\")");
+        assert!(text.contains(&on), "{path} does not ask for {on}");
         let (_, below) = path.split_once("/tests/").unwrap();
         targets.insert(below.split(['/', '.']).next().unwrap().to_owned());
     }

@@ -2,9 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-
-/// No sources: what is built, what Git keeps (a file in a work tree), what `make demo` leaves.
-const NOT_SOURCES: [&str; 3] = ["target", ".git", ".demo"];
+use std::process::Command;
 
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -18,36 +16,34 @@ pub(crate) fn read(path: &str) -> String {
     fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// Path from the root and text of every file with one of these endings; all files when there are none.
+/// Path from the root and text of every file with one of these endings; all files when there are none. What Git does not
+/// know is nobody else's: notes, settings of an editor, what is built.
 pub(crate) fn files(endings: &[&str]) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    let mut folders = vec![root()];
-    while let Some(folder) = folders.pop() {
-        // Other tests make and remove files and folders meanwhile.
-        let Ok(entries) = fs::read_dir(&folder) else {
-            assert!(!folder.exists(), "{} cannot be read", folder.display());
+    for path in tracked() {
+        if !endings.is_empty() && !endings.iter().any(|ending| path.ends_with(ending)) {
             continue;
-        };
-        for entry in entries {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_string_lossy().into_owned();
-            if NOT_SOURCES.contains(&name.as_str()) {
-                continue;
-            }
-            if path.is_dir() {
-                folders.push(path);
-            } else if endings.is_empty() || endings.iter().any(|ending| name.ends_with(ending)) {
-                let Ok(bytes) = fs::read(&path) else { continue };
-                let path = path.strip_prefix(root()).unwrap().to_string_lossy();
-                found.push((
-                    path.into_owned(),
-                    String::from_utf8_lossy(&bytes).into_owned(),
-                ));
-            }
+        }
+        // A file may be removed and still be known.
+        if let Ok(bytes) = fs::read(root().join(&path)) {
+            found.push((path, String::from_utf8_lossy(&bytes).into_owned()));
         }
     }
     assert!(!found.is_empty(), "no file ends with {endings:?}");
     found
+}
+
+fn tracked() -> Vec<String> {
+    let listed = Command::new("git")
+        .args(["ls-files", "-z"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&listed.stderr);
+    assert!(listed.status.success(), "{said}");
+    let paths = String::from_utf8(listed.stdout).unwrap();
+    let paths = paths.split_terminator('\0');
+    paths.map(str::to_owned).collect()
 }
 
 /// The rows of the first table below a heading, cell by cell; without the head of the table.

@@ -4,11 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::repository::files;
 
-/// Longer files, tests aside, say at their top why they are one thing.
-const MOST_LINES: usize = 500;
 /// Crates that look at conditions from outside, as users do.
 const NOT_THE_PRODUCT: [&str; 3] = ["test-support/", "e2e/", "bench/"];
-const REASON: &str = "//! One thing: ";
 
 /// Written in pieces, so that this file does not hold what it forbids.
 fn found(path: &str, text: &str, forbidden: &[[&str; 2]]) -> Vec<String> {
@@ -113,16 +110,6 @@ fn condition_types_and_reasons_are_text_in_one_module_only() {
     assert_eq!(literals("x", planted, &words), ["x: \"Healthy\""]);
 }
 
-#[test]
-fn long_files_say_why_they_are_one_thing() {
-    let wrong: Vec<String> = files(&[".rs"])
-        .iter()
-        .filter(|(path, text)| !is_test(path) && own_lines(text) > MOST_LINES && !says_why(text))
-        .map(|(path, text)| format!("{path}: {} lines", own_lines(text)))
-        .collect();
-    assert_eq!(wrong, Vec::<String>::new());
-}
-
 fn is_test(path: &str) -> bool {
     path.contains("/tests/") || path.ends_with("/tests.rs")
 }
@@ -140,16 +127,10 @@ fn own_lines(text: &str) -> usize {
     first.unwrap_or_else(|| text.lines().count())
 }
 
-fn says_why(text: &str) -> bool {
-    text.lines().take(15).any(|line| line.starts_with(REASON))
-}
-
 #[test]
 fn lines_of_a_file_are_counted_without_its_tests() {
     let inline = "a\nb\n#[cfg(test)]\nmod tests {\nc\n}\n";
     assert_eq!(own_lines(inline), 2);
     let elsewhere = "#[cfg(test)]\nmod tests;\na\n";
     assert_eq!(own_lines(elsewhere), 3);
-    assert!(says_why("//! x\n//!\n//! One thing: a table.\n"));
-    assert!(!says_why("//! x\n"));
 }
