@@ -49,7 +49,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 100)]
     pub(crate) singles: usize,
     /// Measures only the single Workloads, alone and beside the crowd.
-    #[arg(long, conflicts_with = "floor_only")]
+    #[arg(long)]
     pub(crate) fairness_only: bool,
     /// Requests in flight of the bare client; without it, the best of 4, 8, 16 and 32 is found first.
     #[arg(long)]
@@ -64,30 +64,28 @@ pub(crate) struct Args {
         allow_hyphen_values = true
     )]
     pub(crate) more: Vec<String>,
-    /// A further argument of kube-apiserver; may be repeated. Those given replace the default, which turns off the comparison
-    /// of each watch cache with etcd that falls into a run or does not (docs/benchmarks.md).
+    /// A further argument of kube-apiserver; may be repeated. The bars are for a server with its defaults.
     #[arg(
         long = "api-server-arg",
         value_name = "ARG",
-        allow_hyphen_values = true,
-        default_value = "--feature-gates=DetectCacheInconsistency=false"
+        allow_hyphen_values = true
     )]
     pub(crate) api_server: Vec<String>,
     /// Where the controller serves its metrics; 0 takes a free port.
     #[arg(long, default_value_t = 0)]
     pub(crate) metrics_port: u16,
-    /// Measures only the floor, without a controller.
+    /// Judges only what is the same on any machine: how many requests are sent. Times are taken once and not judged.
     #[arg(long)]
-    pub(crate) floor_only: bool,
+    pub(crate) counts_only: bool,
     /// Writes all figures to this file, as JSON.
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
     /// Keeps the controller's logs and the audit logs in this folder.
     #[arg(long, value_name = "DIR")]
     pub(crate) logs: Option<PathBuf>,
-    /// Ends with an error when a bar is missed.
+    /// Ends well even when a bar is missed.
     #[arg(long)]
-    pub(crate) strict: bool,
+    pub(crate) lenient: bool,
 }
 
 #[cfg(test)]
@@ -104,7 +102,6 @@ mod tests {
     fn single_owners_beside_a_crowd_can_be_measured_alone() {
         let args = Args::try_parse_from(["bench", "--fairness-only", "--crowd", "500"]).unwrap();
         assert!(args.fairness_only && args.crowd == 500);
-        assert!(Args::try_parse_from(["bench", "--fairness-only", "--floor-only"]).is_err());
     }
 
     #[test]
@@ -115,12 +112,11 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_the_api_server_replace_the_default() {
+    fn the_api_server_has_its_defaults_unless_told_otherwise() {
         let given = |line: &[&str]| Args::try_parse_from(line).unwrap().api_server;
-        let gate = "--feature-gates=DetectCacheInconsistency=";
-        assert_eq!(given(&["bench"]), [format!("{gate}false")]);
-        let on = format!("{gate}true");
-        assert_eq!(given(&["bench", "--api-server-arg", &on]), [on]);
+        assert_eq!(given(&["bench"]), [""; 0]);
+        let gate = "--feature-gates=DetectCacheInconsistency=false";
+        assert_eq!(given(&["bench", "--api-server-arg", gate]), [gate]);
     }
 
     #[test]

@@ -2,10 +2,11 @@
 
 use serde::Serialize;
 
-use crate::figures::{Measured, Run};
-use crate::phases::end::Deletion;
+use crate::figures::Run;
+use crate::pairs;
 use crate::phases::fairness::Fairness;
 use crate::phases::steady::{Restart, Steady};
+use crate::proc_stat::Usage;
 use crate::reruns::Reruns;
 use crate::table::Table;
 
@@ -21,6 +22,10 @@ const CHANGE: f64 = 2.0;
 const MEMORY: f64 = 60.0;
 /// The goal beyond the bar.
 const MEMORY_GOAL: f64 = 40.0;
+/// The same with the crowd settled.
+const CROWD_MEMORY: f64 = 150.0;
+/// The goal beyond the bar.
+const CROWD_MEMORY_GOAL: f64 = 100.0;
 /// CPU time per owner or reconcile with the most owners, against that with the fewest: "independent of the number", and
 /// what the clock's resolution and noise may add.
 const GROWTH: f64 = 1.25;
@@ -48,6 +53,8 @@ pub(crate) struct Bar {
     pub(crate) limit: f64,
     /// What we wish for beyond the bar.
     pub(crate) goal: Option<f64>,
+    /// Whether it is a number of requests or objects, which is the same on any machine.
+    pub(crate) is_count: bool,
 }
 
 impl Bar {
@@ -57,7 +64,20 @@ impl Bar {
             measured,
             limit,
             goal: None,
+            is_count: false,
         }
+    }
+
+    fn counted(self) -> Self {
+        Self {
+            is_count: true,
+            ..self
+        }
+    }
+
+    /// Of what is no number, since its floor drifted.
+    fn of_ratio(what: String, pairs: &[pairs::Pair]) -> Self {
+        Self::new(what, pairs::ratio(pairs).unwrap_or(f64::NAN), COLD).with_goal(COLD_GOAL)
     }
 
     fn with_goal(self, goal: f64) -> Self {
@@ -74,6 +94,7 @@ impl Bar {
 
     fn verdict(&self) -> &'static str {
         match self.goal {
+            _ if self.measured.is_nan() => "VOID",
             _ if !self.is_cleared() => "MISS",
             Some(goal) if self.measured <= goal => "pass, goal met",
             Some(_) | None => "pass",
@@ -83,63 +104,57 @@ impl Bar {
 
 /// All bars for these runs, which are ordered by kind and number of owners.
 pub(crate) fn bars(runs: &[Run]) -> Vec<Bar> {
-    let measured = |run: &Run| run.measured.clone().map(|measured| (run.clone(), measured));
-    let measured: Vec<(Run, Measured)> = runs.iter().filter_map(measured).collect();
-    let mut bars: Vec<Bar> = measured
-        .iter()
-        .flat_map(|(run, measured)| of_run(run, measured))
-        .collect();
-    for of_kind in measured.chunk_by(|(one, _), (next, _)| one.kind == next.kind) {
+    let mut bars: Vec<Bar> = runs.iter().flat_map(of_run).collect();
+    for of_kind in runs.chunk_by(|one, next| one.kind == next.kind) {
         bars.extend(growth(of_kind));
     }
     bars
 }
 
-/// The bar for an owner beside a crowd.
-pub(crate) fn of_fairness(fairness: &Fairness) -> Bar {
-    let what = format!(
-        "one Workload beside {} of another namespace, p99 to Ready, against idle",
-        fairness.crowd
-    );
+/// The bars for an owner beside a crowd, and for the memory that the crowd takes.
+pub(crate) fn of_fairness(fairness: &Fairness) -> [Bar; 2] {
+    let crowd = fairness.crowd;
+    let what =
+        format!("one Workload beside {crowd} of another namespace, p99 to Ready, against idle");
     let ratios = fairness.ratios(|latency| latency.p99_ms);
-    Bar::new(what, ratios.controller, FAIRNESS)
+    let memory = format!("{crowd} Workloads, settled: peak memory, MiB");
+    [
+        Bar::new(what, ratios.controller, FAIRNESS),
+        Bar::new(memory, fairness.settled.peak_rss_mib, CROWD_MEMORY).with_goal(CROWD_MEMORY_GOAL),
+    ]
 }
 
-fn of_run(run: &Run, measured: &Measured) -> Vec<Bar> {
+fn of_run(run: &Run) -> Vec<Bar> {
     let of = format!("{} {}s", run.owners, run.kind);
-    let bar = |what: &str, figure: f64, bar: f64| Bar::new(format!("{of}: {what}"), figure, bar);
-    let per_owner = number(measured.cold.requests.sum()) / count(run.owners);
+    let per_owner = number(run.cold.requests.sum()) / count(run.owners);
     let mut bars = vec![
-        bar(
-            "cold, ratio to the floor",
-            measured.cold.seconds / run.floor.seconds,
-            COLD,
-        )
-        .with_goal(COLD_GOAL),
-        bar(
-            "cold, requests per owner (events aside)",
+        Bar::of_ratio(format!("{of}: cold, ratio to the floor"), &run.cold.pairs),
+        Bar::new(
+            format!("{of}: cold, requests per owner (events aside)"),
             per_owner,
             f64::from(run.steps) + REQUESTS_BEYOND_STEPS,
-        ),
+        )
+        .counted(),
     ];
-    bars.extend(of_rest(&of, &measured.steady, &measured.restart));
-    if let Some(floor) = &run.chains {
-        let ratio = measured.source_change.latency.p50_ms / floor.p50_ms;
-        bars.push(bar("source change, p50, ratio to the floor", ratio, CHANGE));
-    }
-    bars.push(memory(&of, &measured.restart, &measured.deletion));
+    bars.extend(of_rest(&of, &run.steady, &run.restart));
+    let change = &run.source_change;
+    bars.push(Bar::new(
+        format!("{of}: source change, p50, ratio to the floor"),
+        change.latency.p50_ms / change.bare.p50_ms,
+        CHANGE,
+    ));
+    bars.push(memory(
+        &of,
+        &[run.cold.usage, run.restart.killed, run.deletion.usage],
+    ));
     bars
 }
 
-/// Of both processes, each at its end: a peak that is read earlier tells nothing of the phases that follow.
-fn memory(of: &str, restart: &Restart, deletion: &Deletion) -> Bar {
-    let (killed, restarted) = (restart.killed.peak_rss_mib, deletion.usage.peak_rss_mib);
-    Bar::new(
-        format!("{of}: peak memory, MiB"),
-        killed.max(restarted),
-        MEMORY,
-    )
-    .with_goal(MEMORY_GOAL)
+/// Of each process at its end: a peak that is read earlier tells nothing of the phases that follow.
+fn memory(of: &str, ends: &[Usage]) -> Bar {
+    let peaks = ends.iter().map(|usage| usage.peak_rss_mib);
+    let most = peaks.fold(0.0, f64::max);
+    Bar::new(format!("{of}: peak memory, MiB"), most, MEMORY).with_goal(MEMORY_GOAL)
 }
 
 /// What asks nothing of the API server.
@@ -154,28 +169,23 @@ fn of_rest(of: &str, steady: &Steady, restart: &Restart) -> [Bar; 4] {
             restarted.gets,
         ),
     ]
-    .map(|(what, requests)| Bar::new(format!("{of}: {what}"), number(requests), 0.0))
+    .map(|(what, requests)| Bar::new(format!("{of}: {what}"), number(requests), 0.0).counted())
 }
 
 /// The bars for Runnables.
 pub(crate) fn of_reruns(reruns: &Reruns) -> Vec<Bar> {
-    let Some(measured) = &reruns.measured else {
-        return Vec::new();
-    };
     let of = format!("{} Runnables", reruns.runnables);
     let bar = |what: &str, figure: f64, bar: f64| Bar::new(format!("{of}: {what}"), figure, bar);
-    let runs = &measured.runs;
+    let runs = &reruns.runs;
     let per_runnable = |objects: usize| count(objects) / count(reruns.runnables);
-    let per_run = number(runs.requests.sum()) / count(reruns.runs());
+    let per_run = number(runs.requests.sum()) / count(reruns.all_runs());
     let may_be = |beyond: usize| count(reruns.kept + beyond);
     let mut bars = vec![
-        bar(
-            "all rounds, ratio to the floor",
-            runs.rounds.seconds() / reruns.floor.seconds(),
-            COLD,
-        )
-        .with_goal(COLD_GOAL),
-        bar("requests per run (events aside)", per_run, REQUESTS_PER_RUN),
+        Bar::of_ratio(
+            format!("{of}: all rounds, ratio to the floor"),
+            &[reruns.pair()],
+        ),
+        bar("requests per run (events aside)", per_run, REQUESTS_PER_RUN).counted(),
         bar(
             "runs at a time, per Runnable",
             per_runnable(runs.rounds.most),
@@ -186,41 +196,42 @@ pub(crate) fn of_reruns(reruns: &Reruns) -> Vec<Bar> {
             "runs in the end, per Runnable",
             per_runnable(runs.rounds.left),
             may_be(0),
-        ),
+        )
+        .counted(),
     ];
-    if let Some((single, floor)) = measured.single.zip(reruns.single) {
-        let ratio = single.p50_ms / floor.p50_ms;
-        bars.push(bar("one run again, p50, ratio to the floor", ratio, CHANGE));
-    }
-    bars.extend(of_rest(&of, &measured.steady, &measured.restart));
-    bars.push(memory(&of, &measured.restart, &measured.deletion));
+    let ratio = reruns.single_pair().and_then(|pair| pairs::ratio(&[pair]));
+    bars.push(bar(
+        "one run again, p50, ratio to the floor",
+        ratio.unwrap_or(f64::NAN),
+        CHANGE,
+    ));
+    bars.extend(of_rest(&of, &reruns.steady, &reruns.restart));
+    let ends = [runs.usage, reruns.restart.killed, reruns.deletion.usage];
+    bars.push(memory(&of, &ends));
     bars
 }
 
 /// CPU times of runs that are minutes apart, each divided by the machine's pace of its own phase.
-fn growth(runs: &[(Run, Measured)]) -> Vec<Bar> {
-    let (Some((fewest, least)), Some((most, at_most))) = (runs.first(), runs.last()) else {
+fn growth(runs: &[Run]) -> Vec<Bar> {
+    let (Some(fewest), Some(most)) = (runs.first(), runs.last()) else {
         return Vec::new();
     };
     if most.owners == fewest.owners {
         return Vec::new();
     }
-    let bar = |of: &str, cost: &dyn Fn(&Run, &Measured) -> f64| {
+    let bar = |of: &str, cost: &dyn Fn(&Run) -> f64| {
         let what = format!("{of}, N={} against N={}", most.owners, fewest.owners);
-        Bar::new(what, cost(most, at_most) / cost(fewest, least), GROWTH)
+        Bar::new(what, cost(most) / cost(fewest), GROWTH)
     };
     let kind = most.kind;
     vec![
-        bar(
-            &format!("cold, CPU per {kind} at equal pace"),
-            &|run, of| {
-                let cpu = of.cold.cpu_seconds.get("controller");
-                cpu.copied().unwrap_or(f64::NAN) / count(run.owners) / of.cold.pace_ms
-            },
-        ),
+        bar(&format!("cold, CPU per {kind} at equal pace"), &|run| {
+            let cpu = run.cold.cpu_seconds.get("controller");
+            cpu.copied().unwrap_or(f64::NAN) / count(run.owners) / run.cold.pace_ms
+        }),
         bar(
             &format!("steady, CPU per reconcile of a {kind} at equal pace"),
-            &|_, of| of.steady.cpu_seconds / number(of.steady.reconciles) / of.steady.pace_ms,
+            &|run| run.steady.cpu_seconds / number(run.steady.reconciles) / run.steady.pace_ms,
         ),
     ]
 }

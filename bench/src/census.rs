@@ -105,13 +105,20 @@ impl<T: Seen> Census<T> {
             .await
     }
 
-    /// Waits until there are no objects.
+    /// Waits until there are none of these objects.
     ///
     /// # Errors
     ///
     /// When `limit` passes first.
-    pub(crate) async fn emptied(&self, what: &str, limit: Duration) -> anyhow::Result<()> {
-        self.await_count(what, limit, |seen| seen.total == 0).await
+    pub(crate) async fn emptied(
+        &self,
+        what: &str,
+        limit: Duration,
+        of: impl Fn(&Key) -> bool + Send + 'static,
+    ) -> anyhow::Result<()> {
+        self.set_goal(Box::new(move |key, _| of(key)));
+        self.await_count(what, limit, |seen| seen.reached == 0)
+            .await
     }
 
     /// The moment in which an object is seen as awaited; at once, if it is so already. One wait per object at a time.
@@ -295,7 +302,7 @@ mod tests {
         );
         census.record(Change::Listed(vec![]));
         assert_eq!(count(), Count::default());
-        census.emptied("nothing", SHORT).await.unwrap();
+        census.emptied("nothing", SHORT, |_| true).await.unwrap();
     }
 
     #[test]

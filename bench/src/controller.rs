@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use test_support::{Process, free_port, http_get};
+use serde_json::Value;
+use test_support::{Process, free_port, http_get, sum_of};
 
 use crate::args::Args;
-use crate::exposition;
 use crate::family::Family;
 use crate::proc_stat::{Usage, usage};
 
@@ -30,7 +30,7 @@ pub(crate) struct Program {
     pub(crate) args: Vec<String>,
     /// Port of its metrics; 0 takes a free one.
     pub(crate) metrics_port: u16,
-    /// The kubeconfig of an administrator.
+    /// The kubeconfig of its service account.
     pub(crate) kubeconfig: PathBuf,
     /// What it prints is appended here.
     pub(crate) log: PathBuf,
@@ -60,6 +60,7 @@ impl Program {
             .arg(format!("--metrics-port={port}"))
             // Probes are not asked here, and a second controller on this machine may hold their port.
             .arg("--health-port=0")
+            .arg("--own-namespace=carto-system")
             .args(&self.args)
             .env("KUBECONFIG", &self.kubeconfig)
             .start(&self.log)?;
@@ -96,8 +97,9 @@ impl Controller {
     /// When its metrics cannot be read.
     pub(crate) async fn reconciles(&self) -> anyhow::Result<u64> {
         let text = self.metrics().await?;
-        let labels = [("kind", self.family.kind)];
-        let sum = exposition::sum(&text, "carto_reconcile_total", &labels).unwrap_or(0.0);
+        let kind = format!("kind=\"{}\"", self.family.kind);
+        // Before the first one there is no such metric.
+        let sum = sum_of(&text, "carto_reconcile_total", &[&kind]).unwrap_or(0.0);
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -133,16 +135,17 @@ impl Controller {
     /// When its metrics cannot be read.
     pub(crate) async fn queue(&self) -> anyhow::Result<BTreeMap<String, f64>> {
         let text = self.metrics().await?;
+        let of_queue = format!("queue=\"{QUEUE}\"");
         let mut queue = BTreeMap::new();
         for metric in ["carto_queue_depth", "carto_queue_oldest_seconds"] {
             for lane in ["progress", "fresh", "retry"] {
-                let labels = [("queue", QUEUE), ("lane", lane)];
-                let value = exposition::sum(&text, metric, &labels);
+                let lane_label = format!("lane=\"{lane}\"");
+                let value = sum_of(&text, metric, &[&of_queue, &lane_label]);
                 queue.insert(format!("{metric} {lane}"), value.unwrap_or(f64::NAN));
             }
         }
         for metric in ["carto_queue_delayed", "carto_queue_running"] {
-            let value = exposition::sum(&text, metric, &[("queue", QUEUE)]);
+            let value = sum_of(&text, metric, &[&of_queue]);
             queue.insert(metric.to_owned(), value.unwrap_or(f64::NAN));
         }
         Ok(queue)
@@ -181,37 +184,71 @@ async fn metrics(port: u16) -> anyhow::Result<String> {
     text.context("the controller's metrics")
 }
 
-/// The binary to measure: the given one, else the one of this workspace, brought up to date. A stale binary measured in
-/// place of today's code would be worse than none.
+/// The binary to measure: the given one, else the one that cargo says it has built of this workspace, in this program's own
+/// profile. A stale binary measured in place of today's code would be worse than none.
 ///
 /// # Errors
 ///
 /// When it cannot be built.
 pub(crate) fn binary(args: &Args, family: &Family) -> anyhow::Result<PathBuf> {
-    let name = family.binary;
     if let Some(path) = &args.controller {
         ensure!(path.is_file(), "{} is not there", path.display());
         return Ok(path.clone());
     }
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    if workspace.join("Cargo.toml").is_file() {
-        let built = Command::new("cargo")
-            .args(["build", "--release", "-p", name])
-            .current_dir(&workspace)
-            .status()
-            .context("cargo")?;
-        ensure!(built.success(), "{name} cannot be built");
+    let name = family.binary;
+    // As it is shipped: with the features of no other crate. Without optimisation nothing is judged but requests, and the
+    // tests have built it.
+    let what: &[&str] = if cfg!(debug_assertions) {
+        &["--workspace", "--bins"]
+    } else {
+        &["--release", "--package", name]
+    };
+    let built = Command::new("cargo")
+        .arg("build")
+        .args(what)
+        .arg("--message-format=json-render-diagnostics")
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."))
+        .stderr(Stdio::inherit())
+        .output()
+        .context("cargo")?;
+    ensure!(built.status.success(), "{name} cannot be built");
+    let messages = String::from_utf8(built.stdout)?;
+    built_binary(&messages, name).with_context(|| format!("cargo does not say where {name} is"))
+}
+
+/// Where cargo, by its messages, has put a binary.
+fn built_binary(messages: &str, name: &str) -> Option<PathBuf> {
+    let messages = messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let executable = |message: Value| {
+        let is_it = message["target"]["name"] == name && message["target"]["kind"][0] == "bin";
+        let path = message["executable"].as_str().filter(|_| is_it);
+        path.map(PathBuf::from)
+    };
+    messages.filter_map(executable).next_back()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_binary_is_where_cargo_says() {
+        let message = |kind: &str, name: &str, path: Value| {
+            let target = serde_json::json!({"kind": [kind], "name": name});
+            serde_json::json!({"reason": "compiler-artifact", "target": target, "executable": path})
+                .to_string()
+        };
+        let messages = [
+            message("lib", "x-controller", Value::Null),
+            message("bin", "x-controller", "/elsewhere/x-controller".into()),
+            message("bin", "y-controller", "/elsewhere/y-controller".into()),
+            "no JSON".to_owned(),
+        ]
+        .join("\n");
+        let expected = Some(PathBuf::from("/elsewhere/x-controller"));
+        assert_eq!(built_binary(&messages, "x-controller"), expected);
+        assert_eq!(built_binary(&messages, "z-controller"), None);
     }
-    let own = std::env::current_exe()?;
-    let beside = own.with_file_name(name);
-    let of_workspace = workspace.join("target/release").join(name);
-    let found = [of_workspace, beside]
-        .into_iter()
-        .find(|path| path.is_file());
-    found.with_context(|| {
-        format!(
-            "no {name} beside {}; name one with --controller",
-            own.display()
-        )
-    })
 }

@@ -3,8 +3,6 @@
 use serde::Serialize;
 
 use crate::bars::{Bar, bars, of_fairness, of_reruns};
-use crate::floor::Floor;
-use crate::latency::Latency;
 use crate::phases::change::{SourceChange, TemplateEdit};
 use crate::phases::cold::Cold;
 use crate::phases::end::Deletion;
@@ -28,7 +26,7 @@ impl Figures {
     pub(crate) fn bars(&self) -> Vec<Bar> {
         let mut bars = bars(&self.runs);
         bars.extend(self.reruns.iter().flat_map(of_reruns));
-        bars.extend(self.fairness.as_ref().map(of_fairness));
+        bars.extend(self.fairness.iter().flat_map(of_fairness));
         bars
     }
 }
@@ -43,21 +41,9 @@ pub(crate) struct Run {
     pub(crate) owners: usize,
     /// Steps of the chain.
     pub(crate) steps: u8,
-    /// The bare client, before the controller.
-    pub(crate) floor: Floor,
-    /// The bare client, after the controller: what differs is drift of the machine and of the database.
-    pub(crate) floor_again: Floor,
-    /// Source changes carried through by the bare client.
-    pub(crate) chains: Option<Latency>,
-    /// The controller; absent with `--floor-only`.
-    pub(crate) measured: Option<Measured>,
-}
-
-/// What was measured of the controller.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Measured {
-    /// All owners at once.
+    /// Requests in flight of the bare client, and of the bench as a user.
+    pub(crate) concurrency: usize,
+    /// Owners created at once.
     pub(crate) cold: Cold,
     /// Reconciles that change nothing.
     pub(crate) steady: Steady,

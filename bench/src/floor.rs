@@ -9,7 +9,6 @@ use serde::Serialize;
 use crate::api::{Api, STEPS, status_of};
 use crate::args::Args;
 use crate::family::Family;
-use crate::latency::{Latency, PAUSE};
 use crate::layout::{FLOOR, Owner, owners};
 use crate::objects::{chain_owner, new_revision, owner_status, stamped};
 use crate::seen::{OwnerSeen, Step};
@@ -23,6 +22,15 @@ const SAMPLE: usize = 40;
 /// The first round warms the API server and is not counted.
 const ROUNDS: usize = 3;
 const FIRST_REVISION: &str = "v1";
+
+/// How the bare client writes a stamped object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// As the controllers do: server-side apply, which keeps account of who owns which field.
+    Apply,
+    /// POST: as cheaply as an object can be made, by a client that will never change it.
+    Create,
+}
 
 /// One run of the floor.
 #[derive(Debug, Clone, Serialize)]
@@ -80,9 +88,10 @@ pub(crate) async fn measure(
     count: usize,
     steps: u8,
     concurrency: usize,
+    by: By,
 ) -> anyhow::Result<Floor> {
     let (before, pace) = (world.cpu_seconds(None)?, world.pace.read());
-    let taken = write_all(world, count, steps, concurrency).await?;
+    let taken = write_all(world, count, steps, concurrency, by).await?;
     let cpu_seconds = spent(&before, world.cpu_seconds(None)?);
     Ok(Floor {
         seconds: taken.as_secs_f64(),
@@ -114,12 +123,13 @@ pub(crate) async fn write_all(
     count: usize,
     steps: u8,
     concurrency: usize,
+    by: By,
 ) -> anyhow::Result<Duration> {
-    let (client, family) = (world.client.clone(), world.family);
+    let (client, family) = (world.client.clone(), world.family.bare());
     let start = Instant::now();
     each(concurrency, owners(FLOOR, count), move |owner| {
         let client = client.clone();
-        async move { write_one(&client, family, &owner, steps).await }
+        async move { write_one(&client, family, &owner, steps, by).await }
     })
     .await?;
     let objects = count * usize::from(steps);
@@ -129,7 +139,7 @@ pub(crate) async fn write_all(
             "all stamped objects have a status",
             objects,
             LIMIT,
-            |_, step| step.is_settled(),
+            |key, step| key.is_of(FLOOR) && step.is_settled(),
         )
         .await?;
     Ok(start.elapsed())
@@ -137,7 +147,13 @@ pub(crate) async fn write_all(
 
 /// All writes of one owner, in the order a controller would send them. Nothing is waited for: the same bytes as fast as
 /// the API server takes them.
-async fn write_one(client: &Api, family: &Family, owner: &Owner, steps: u8) -> anyhow::Result<()> {
+async fn write_one(
+    client: &Api,
+    family: &Family,
+    owner: &Owner,
+    steps: u8,
+    by: By,
+) -> anyhow::Result<()> {
     let path = family.owners.at(&owner.key);
     let uid = client
         .create(
@@ -146,12 +162,14 @@ async fn write_one(client: &Api, family: &Family, owner: &Owner, steps: u8) -> a
         )
         .await?;
     for step in 1..=steps {
-        client
-            .apply(
-                &STEPS.at(&owner.step(step)),
-                &stamped(family, owner, &uid, step, FIRST_REVISION),
-            )
-            .await?;
+        let object = stamped(family, owner, &uid, step, FIRST_REVISION);
+        match by {
+            By::Apply => client.apply(&STEPS.at(&owner.step(step)), &object).await?,
+            By::Create => {
+                let collection = STEPS.within(&owner.key.namespace);
+                client.create(&collection, &object).await.map(drop)?;
+            }
+        }
         if step == 1 {
             client
                 .merge(&status_of(&path), &owner_status(family, owner, 1, steps))
@@ -166,66 +184,39 @@ async fn write_one(client: &Api, family: &Family, owner: &Owner, steps: u8) -> a
         .await
 }
 
-/// Changes single sources and carries each through its chain, by watch and apply. Needs the objects of [`measure`].
-///
-/// # Errors
-///
-/// When the API server refuses, or a change does not come through.
-pub(crate) async fn chains(
-    world: &World,
-    count: usize,
-    steps: u8,
-    changes: usize,
-) -> anyhow::Result<Option<Latency>> {
-    let owners = owners(FLOOR, count);
-    let mut samples = Vec::with_capacity(changes);
-    for (number, owner) in spread(&owners, changes).enumerate() {
-        tokio::time::sleep(PAUSE).await;
-        samples.push(chain(world, owner, steps, format!("change-{number}")).await?);
-    }
-    Ok(Latency::of(&samples))
-}
-
 /// So many of the owners, evenly spread, again from the start when there are too few.
 pub(crate) fn spread(owners: &[Owner], count: usize) -> impl Iterator<Item = &Owner> {
     let stride = (owners.len() / count.max(1)).max(1);
     (0..count).filter_map(move |number| owners.get((number * stride) % owners.len().max(1)))
 }
 
-async fn chain(
+/// Changes the source of an owner and carries it through its chain, by watch and apply. Needs the objects of [`measure`].
+///
+/// # Errors
+///
+/// When the API server refuses, or a change does not come through.
+pub(crate) async fn chain(
     world: &World,
     owner: &Owner,
     steps: u8,
     revision: String,
 ) -> anyhow::Result<Duration> {
-    let before = world
-        .owners
-        .get(&owner.key)
-        .context("an owner is missing")?;
+    let (family, owners) = (world.family.bare(), &world.bare_owners);
+    let before = owners.get(&owner.key).context("an owner is missing")?;
     let (uid, generation) = (before.metadata.uid, before.metadata.generation);
-    let changed = world.owners.when(&owner.key, move |now: &OwnerSeen| {
+    let changed = owners.when(&owner.key, move |now: &OwnerSeen| {
         now.metadata.generation > generation
     });
+    let (client, path) = (&world.client, family.owners.at(&owner.key));
     let start = Instant::now();
-    world
-        .client
-        .merge(
-            &world.family.owners.at(&owner.key),
-            &new_revision(&revision),
-        )
-        .await?;
+    client.merge(&path, &new_revision(&revision)).await?;
     changed.await?;
     for step in 1..=steps {
         let (last, wanted) = (step == steps, revision.clone());
         let passed_on = move |now: &Step| now.spec.revision == wanted && (last || now.is_settled());
         let seen = world.steps.when(&owner.step(step), passed_on);
-        world
-            .client
-            .apply(
-                &STEPS.at(&owner.step(step)),
-                &stamped(world.family, owner, &uid, step, &revision),
-            )
-            .await?;
+        let object = stamped(family, owner, &uid, step, &revision);
+        client.apply(&STEPS.at(&owner.step(step)), &object).await?;
         let seen = tokio::time::timeout(LIMIT, seen)
             .await
             .context("a change does not come through")??;

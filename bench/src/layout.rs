@@ -65,6 +65,14 @@ pub(crate) fn crowd(count: usize) -> Vec<Owner> {
     (0..count).map(owner).collect()
 }
 
+impl Key {
+    /// Whether its namespace is one of those of [`TEAM`], [`FLOOR`] or the like.
+    pub(crate) fn is_of(&self, prefix: &str) -> bool {
+        let rest = self.namespace.strip_prefix(prefix);
+        rest.is_some_and(|rest| rest.starts_with('-'))
+    }
+}
+
 /// The namespaces of the first `count` owners.
 pub(crate) fn namespaces(prefix: &str, count: usize) -> Vec<String> {
     (0..count.div_ceil(OWNERS_PER_ACCOUNT))

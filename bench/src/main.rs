@@ -7,19 +7,17 @@
 //!    │  └───► phases/      cold, steady, change, restart, end ──► controller.rs, the child process under test
 //!    │        phases/fairness.rs, on a control plane of its own
 //!    │        reruns.rs ─► reruns/: Runnables, beside the same bare client, steady and restart
-//!    └──────► report.rs, bars.rs     text; audit.rs ─► tally.rs, proc_stat.rs, pace.rs, exposition.rs: where figures come from
+//!    └──────► report.rs, bars.rs, pairs.rs     text; tally.rs, proc_stat.rs, pace.rs: where figures come from
 //! ```
 //!
 //! What is measured and how to repeat it: docs/benchmarks.md.
 
 mod api;
 mod args;
-mod audit;
 mod bars;
 mod census;
 mod controller;
 mod downstream;
-mod exposition;
 mod family;
 mod figures;
 mod floor;
@@ -28,6 +26,7 @@ mod layout;
 mod objects;
 mod observe;
 mod pace;
+mod pairs;
 mod phases;
 mod proc_stat;
 mod report;
@@ -57,43 +56,41 @@ async fn main() -> anyhow::Result<ExitCode> {
     let args = Args::parse();
     let bars = measure(&args).await?;
     let missed = bars.iter().filter(|bar| !bar.is_cleared()).count();
-    Ok(if args.strict && missed > 0 {
+    Ok(if missed > 0 && !args.lenient {
         ExitCode::FAILURE
     } else {
         ExitCode::SUCCESS
     })
 }
 
-/// A family and its controller; without one, only the floor is measured.
-type Measured = (&'static Family, Option<PathBuf>);
+/// A family and its controller.
+type Measured = (&'static Family, PathBuf);
 
 async fn measure(args: &Args) -> anyhow::Result<Vec<Bar>> {
     let mut figures = Figures::default();
     for (family, binary) in controllers(args)? {
-        let binary = binary.as_deref();
         if family.is(&RUNNABLE) {
-            figures.reruns = Some(reruns::measure(args, binary).await?);
+            figures.reruns = Some(reruns::measure(args, &binary).await?);
             write(args, &figures)?;
             continue;
         }
         for count in counts(args, family) {
-            let run = run::run(args, family, count, binary).await?;
+            let run = run::run(args, family, count, &binary).await?;
             figures.runs.push(run);
             // Written after each run: a later one may be interrupted.
             write(args, &figures)?;
         }
-        let crowded = family.is(&SUPPLY_CHAIN) && args.crowd > 0;
-        if let Some(binary) = binary.filter(|_| crowded) {
-            let fairness = phases::fairness::measure(args, binary).await?;
+        if family.is(&SUPPLY_CHAIN) && args.crowd > 0 {
+            let fairness = phases::fairness::measure(args, &binary).await?;
             say(&format!("fairness       {}", report::fairness(&fairness)));
             figures.fairness = Some(fairness);
             write(args, &figures)?;
         }
     }
-    let bars = figures.bars();
-    if !bars.is_empty() {
-        say(&format!("\n{}", bars::render(&bars)));
-    }
+    let mut bars = figures.bars();
+    bars.retain(|bar| bar.is_count || !args.counts_only);
+    ensure!(!bars.is_empty(), "nothing was measured that has a bar");
+    say(&format!("\n{}", bars::render(&bars)));
     Ok(bars)
 }
 
@@ -107,10 +104,7 @@ fn controllers(args: &Args) -> anyhow::Result<Vec<Measured>> {
         args.controller.is_none() || families.len() == 1,
         "--controller is one binary: name its --family"
     );
-    let with_binary = |family: &'static Family| {
-        let binary = (!args.floor_only).then(|| controller::binary(args, family));
-        Ok((family, binary.transpose()?))
-    };
+    let with_binary = |family: &'static Family| Ok((family, controller::binary(args, family)?));
     families.into_iter().map(with_binary).collect()
 }
 

@@ -65,6 +65,16 @@ pub(crate) fn role() -> Value {
     })
 }
 
+/// What the controllers are shipped with to watch, with the stamped kind; as a platform team would add it.
+pub(crate) fn watched_role() -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "bench-watched", "labels": {"carto.run/aggregate-to-watched": "true"}},
+        "rules": [{"apiGroups": [STEP_GROUP], "resources": ["steps"], "verbs": ["list", "watch"]}],
+    })
+}
+
 /// A ServiceAccount for a namespace.
 pub(crate) fn account(namespace: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}})

@@ -3,25 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use crate::figures::Run;
-use crate::floor::Floor;
 use crate::latency::Latency;
+use crate::pairs::{self, Pair};
 use crate::phases::change::{SourceChange, TemplateEdit};
 use crate::phases::cold::Cold;
 use crate::phases::end::Deletion;
 use crate::phases::fairness::{Fairness, Singles};
 use crate::phases::steady::{Restart, Steady};
-use crate::reruns::{Reruns, Rounds, Runs};
+use crate::reruns::{Rounds, Runs};
 use crate::table::Table;
 use crate::tally::{Agent, ByAgent, Requests};
-
-/// The floor.
-pub(crate) fn floor(floor: &Floor) -> String {
-    format!(
-        "{:.2} s with {} requests in flight; pace {:.2} ms",
-        floor.seconds, floor.concurrency, floor.pace_ms
-    )
-}
 
 /// Percentiles.
 pub(crate) fn latency(latency: &Latency) -> String {
@@ -36,7 +27,7 @@ pub(crate) fn latency(latency: &Latency) -> String {
 
 /// The cold phase, against its floor.
 #[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
-pub(crate) fn cold(cold: &Cold, against: &Floor, owners: usize) -> String {
+pub(crate) fn cold(cold: &Cold, owners: usize) -> String {
     let per_owner = cold.requests.sum() as f64 / owners as f64;
     let events = cold.requests.events as f64 / owners as f64;
     let cpu = cold
@@ -45,29 +36,30 @@ pub(crate) fn cold(cold: &Cold, against: &Floor, owners: usize) -> String {
         .copied()
         .unwrap_or(f64::NAN);
     format!(
-        "{:.2} s, {:.2} × floor; pace {:.2} ms; {per_owner:.2} requests per owner and {events:.2} events; controller {cpu:.2} s CPU for {} reconciles, {:.1} MiB peak\n{}{}{}",
-        cold.seconds,
-        cold.seconds / against.seconds,
+        "{:.2} s in {} blocks, {}; by POST, {}; pace {:.2} ms; {per_owner:.2} requests per owner; controller {cpu:.2} s CPU for {} reconciles, {:.1} MiB peak\n    events: {events:.2} per owner, until {:.1} s after the last Ready\n{}{}{}",
+        cold.seconds(),
+        cold.pairs.len(),
+        pairs::told(&cold.pairs),
+        pairs::told(&cold.created),
         cold.pace_ms,
         cold.reconciles,
         cold.usage.peak_rss_mib,
+        cold.events_seconds,
         requests(&cold.requests),
         agents_table(&cold.by_agent),
-        cpu_table(&against.cpu_seconds, &cold.cpu_seconds),
+        cpu_table(&cold.floor_cpu_seconds, &cold.cpu_seconds),
     )
 }
 
 /// All rounds of runs, and what they cost the controller.
 #[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
-pub(crate) fn runs(runs: &Runs, reruns: &Reruns) -> String {
-    let floor = &reruns.floor;
-    let count = reruns.runs() as f64;
+pub(crate) fn runs(runs: &Runs, floor: &Rounds, pair: Pair, all: usize) -> String {
     format!(
-        "{}; {:.2} × floor; {:.2} requests per run and {:.2} events; {:.1} MiB peak\n{}{}{}",
+        "{}; {}; {:.2} requests per run and {:.2} events; {:.1} MiB peak\n{}{}{}",
         rounds(&runs.rounds),
-        runs.rounds.seconds() / floor.seconds(),
-        runs.requests.sum() as f64 / count,
-        runs.requests.events as f64 / count,
+        pairs::told(&[pair]),
+        runs.requests.sum() as f64 / all as f64,
+        runs.requests.events as f64 / all as f64,
         runs.usage.peak_rss_mib,
         requests(&runs.requests),
         agents_table(&runs.by_agent),
@@ -76,12 +68,11 @@ pub(crate) fn runs(runs: &Runs, reruns: &Reruns) -> String {
 }
 
 /// Single runs, against those of the bare client.
-pub(crate) fn single(single: Option<&Latency>, against: Option<&Latency>) -> String {
-    let Some((single, floor)) = single.zip(against) else {
+pub(crate) fn single(single: Option<&Latency>, pair: Option<Pair>) -> String {
+    let Some((single, pair)) = single.zip(pair) else {
         return "not asked for".to_owned();
     };
-    let ratio = single.p50_ms / floor.p50_ms;
-    format!("{}; p50 {ratio:.2} × floor", latency(single))
+    format!("{}; p50 {}", latency(single), pairs::told(&[pair]))
 }
 
 /// Rounds of runs.
@@ -116,13 +107,12 @@ pub(crate) fn steady(steady: &Steady) -> String {
 }
 
 /// Source changes.
-pub(crate) fn source_change(change: &SourceChange, against: Option<&Latency>) -> String {
-    let ratio = against.map_or(String::new(), |floor| {
-        format!("; p50 {:.2} × floor", change.latency.p50_ms / floor.p50_ms)
-    });
+pub(crate) fn source_change(change: &SourceChange) -> String {
     format!(
-        "{}{ratio}\n{}",
+        "{}; p50 {:.2} × floor\n    bare client: {}\n{}",
         latency(&change.latency),
+        change.latency.p50_ms / change.bare.p50_ms,
+        latency(&change.bare),
         requests(&change.requests)
     )
 }
@@ -183,11 +173,12 @@ pub(crate) fn fairness(fairness: &Fairness) -> String {
         .map(|(series, value)| format!("{series} {value:.1}"))
         .collect();
     format!(
-        "{} and {} samples; {} of {} others not Ready at the end\n{}    loaded against idle, p99: {}\n    loaded against idle, p50: {}\n    queue at the end: {}\n{}",
+        "{} and {} samples; {} of {} others not Ready at the end; {:.1} MiB peak when they were\n{}    loaded against idle, p99: {}\n    loaded against idle, p50: {}\n    queue at the end: {}\n{}",
         fairness.idle.ready.samples,
         fairness.loaded.ready.samples,
         fairness.unsettled,
         fairness.crowd,
+        fairness.settled.peak_rss_mib,
         table.render(),
         ratios(|latency| latency.p99_ms),
         ratios(|latency| latency.p50_ms),
@@ -214,12 +205,6 @@ fn load_table(fairness: &Fairness) -> String {
         ]);
     }
     table.render()
-}
-
-/// How far the floor moved during the run.
-pub(crate) fn drift(run: &Run) -> String {
-    let percent = (run.floor_again.seconds / run.floor.seconds - 1.0) * 100.0;
-    format!("{} ({percent:+.0} %)", floor(&run.floor_again))
 }
 
 /// Requests by sort, most frequent first.

@@ -1,10 +1,10 @@
 //! Runnables: each is run, and run again whenever its inputs change; retention takes the runs before.
 //!
 //! ```text
-//!  measure ─► reruns/floor.rs       the bare client
-//!        ├──► reruns/rounds.rs      the same rounds by the controller
-//!        ├──► reruns/single.rs      one Runnable at a time, by either
-//!        └──► phases/               steady, restart, deletion: as for any owner
+//!  measure ─► between_floors ─► reruns/floor.rs     the bare client, before and after
+//!        │                └───► reruns/rounds.rs    the same rounds by the controller
+//!        │                └───► reruns/single.rs    one Runnable at a time, by either
+//!        └──► phases/                               steady, restart, deletion: as for any owner
 //! ```
 
 mod floor;
@@ -15,6 +15,7 @@ mod single;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use anyhow::bail;
 use serde::Serialize;
 
 use crate::args::Args;
@@ -22,14 +23,15 @@ use crate::family::RUNNABLE;
 use crate::floor::best_concurrency;
 use crate::latency::Latency;
 use crate::layout::{FLOOR, TEAM};
+use crate::pairs::Pair;
 use crate::phases::Stage;
 use crate::phases::end::{self, Deletion};
 use crate::phases::steady::{self, Restart, Steady};
 use crate::proc_stat::Usage;
 use crate::report;
-use crate::run::{program, say};
-use crate::tally::{ByAgent, Requests};
-use crate::world::World;
+use crate::run::{program, say, tries};
+use crate::tally::{Agent, ByAgent, Requests};
+use crate::world::{LIMIT, World};
 
 use objects::{KEPT, run_template};
 
@@ -43,21 +45,60 @@ pub(crate) struct Reruns {
     pub(crate) again: usize,
     /// Runs that retention keeps, of each.
     pub(crate) kept: usize,
-    /// The bare client, before the controller.
-    pub(crate) floor: Rounds,
-    /// Single runs by the bare client, one after the other.
+    /// The bare client, right before the controller and right after.
+    pub(crate) floor: [Bare; 2],
+    /// All rounds by the controller.
+    pub(crate) runs: Runs,
+    /// Single runs, one after the other: from the new input until the Runnable is seen Ready with its outputs.
     pub(crate) single: Option<Latency>,
-    /// The bare client, after the controller.
-    pub(crate) floor_again: Rounds,
-    /// The controller; absent with `--floor-only`.
-    pub(crate) measured: Option<Measured>,
+    /// Reconciles that change nothing.
+    pub(crate) steady: Steady,
+    /// Killed and started again.
+    pub(crate) restart: Restart,
+    /// All Runnables deleted.
+    pub(crate) deletion: Deletion,
+}
+
+/// The bare client.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Bare {
+    /// All rounds.
+    pub(crate) rounds: Rounds,
+    /// Single runs, one after the other.
+    pub(crate) single: Option<Latency>,
 }
 
 impl Reruns {
     /// All runs there were.
-    pub(crate) fn runs(&self) -> usize {
+    pub(crate) fn all_runs(&self) -> usize {
         self.runnables * (self.again + 1)
     }
+
+    /// All rounds, in seconds.
+    pub(crate) fn pair(&self) -> Pair {
+        pair_of(&self.floor, &self.runs)
+    }
+
+    /// Single runs, their medians in milliseconds.
+    pub(crate) fn single_pair(&self) -> Option<Pair> {
+        single_pair_of(&self.floor, self.single.as_ref())
+    }
+}
+
+fn pair_of(floor: &[Bare; 2], runs: &Runs) -> Pair {
+    Pair {
+        floor: floor.each_ref().map(|bare| bare.rounds.seconds()),
+        controller: runs.rounds.seconds(),
+    }
+}
+
+fn single_pair_of(floor: &[Bare; 2], single: Option<&Latency>) -> Option<Pair> {
+    let [before, after] = floor.each_ref().map(|bare| bare.single);
+    Some(Pair {
+        floor: [before?.p50_ms, after?.p50_ms],
+        controller: single?.p50_ms,
+    })
 }
 
 /// Rounds of runs; in the first all Runnables are created, in each other one all get new inputs.
@@ -99,100 +140,66 @@ pub(crate) struct Runs {
     pub(crate) usage: Usage,
 }
 
-/// What was measured of the controller.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Measured {
-    /// All rounds.
-    pub(crate) runs: Runs,
-    /// Single runs, one after the other: from the new input until the Runnable is seen Ready with its outputs.
-    pub(crate) single: Option<Latency>,
-    /// Reconciles that change nothing.
-    pub(crate) steady: Steady,
-    /// Killed and started again.
-    pub(crate) restart: Restart,
-    /// All Runnables deleted.
-    pub(crate) deletion: Deletion,
+/// The controller between two floors.
+struct Between {
+    floor: [Bare; 2],
+    runs: Runs,
+    single: Option<Latency>,
 }
 
-/// Measures it on a control plane of its own.
+/// Measures it on a control plane of its own; on another one again when the floor drifted.
 ///
 /// # Errors
 ///
 /// When the control plane or the controller fails, or a phase does not come to its end.
-pub(crate) async fn measure(args: &Args, binary: Option<&Path>) -> anyhow::Result<Reruns> {
+pub(crate) async fn measure(args: &Args, binary: &Path) -> anyhow::Result<Reruns> {
     let (count, again) = (args.runnables, args.reruns);
-    say(&format!(
-        "\nN = {count} Runnables, each run again {again} times"
-    ));
-    let mut world = World::start(&RUNNABLE, &args.api_server).await?;
-    let measured = phases(args, &mut world, binary).await;
-    if let Some(folder) = &args.logs {
-        world.keep_audit_log(&folder.join("audit-runnable.log"))?;
+    for left in (0..tries(args)).rev() {
+        say(&format!(
+            "\nN = {count} Runnables, each run again {again} times"
+        ));
+        let mut world = World::start(&RUNNABLE, &args.api_server).await?;
+        let measured = phases(args, &mut world, binary, left == 0).await;
+        if let Some(folder) = &args.logs {
+            world.keep_audit_log(&folder.join("audit-runnable.log"))?;
+        }
+        if let Some(reruns) = measured? {
+            return Ok(reruns);
+        }
     }
-    measured
+    bail!("nothing was measured")
 }
 
-async fn phases(args: &Args, world: &mut World, binary: Option<&Path>) -> anyhow::Result<Reruns> {
+/// Nothing if the floor drifted, unless this is the last try.
+async fn phases(
+    args: &Args,
+    world: &mut World,
+    binary: &Path,
+    is_last: bool,
+) -> anyhow::Result<Option<Reruns>> {
     let (count, again) = (args.runnables, args.reruns);
     world.furnish(FLOOR, count).await?;
     let write = async |owners, in_flight| floor::rounds(world, owners, 1, in_flight).await;
     let concurrency = best_concurrency(args, world, count, write).await?;
-    world.let_control_plane_rest().await?;
-    let floor = floor::measure(world, count, again, concurrency).await?;
-    say(&format!("floor          {}", report::rounds(&floor)));
-    let single = single::by_bare_client(world, count, args.source_changes, again + 1).await?;
-    if let Some(single) = &single {
-        say(&format!("floor, single  {}", report::latency(single)));
-    }
-    world.clear(FLOOR, count).await?;
-    let mut measured = Reruns {
-        runnables: count,
-        again,
-        kept: KEPT,
-        floor_again: floor.clone(),
-        floor,
-        single,
-        measured: None,
-    };
-    if let Some(binary) = binary {
-        measured.measured = Some(controller(args, world, binary, &measured).await?);
-    }
-    world.let_control_plane_rest().await?;
-    measured.floor_again = floor::measure(world, count, again, concurrency).await?;
-    say(&format!(
-        "floor again    {}",
-        report::rounds(&measured.floor_again)
-    ));
-    Ok(measured)
-}
-
-async fn controller(
-    args: &Args,
-    world: &mut World,
-    binary: &Path,
-    reruns: &Reruns,
-) -> anyhow::Result<Measured> {
-    world.furnish(TEAM, reruns.runnables).await?;
+    let before = bare(args, world, concurrency).await?;
+    world.furnish(TEAM, count).await?;
     let templates = RUNNABLE.blueprints.everywhere();
     world.client.create(&templates, &run_template()).await?;
-    let program = program(args, world, binary, RUNNABLE.name)?;
+    let program = program(args, world, binary, RUNNABLE.name).await?;
     let controller = program.start().await?;
     let mut stage = Stage {
         world,
         program: &program,
         controller,
-        count: reruns.runnables,
+        count,
         steps: 1,
-        concurrency: reruns.floor.concurrency,
+        concurrency,
     };
-    let runs = rounds::measure(&mut stage, reruns.again).await?;
-    say(&format!("runs           {}", report::runs(&runs, reruns)));
-    let single = single::by_controller(&stage, args.source_changes, reruns.again + 1).await?;
-    say(&format!(
-        "single         {}",
-        report::single(single.as_ref(), reruns.single.as_ref())
-    ));
+    let between = between_floors(args, &mut stage, before).await?;
+    let pair = pair_of(&between.floor, &between.runs);
+    if !pair.is_steady() && !is_last {
+        return Ok(None);
+    }
     let steady = steady::measure(&mut stage, args.reconciles).await?;
     say(&format!("steady         {}", report::steady(&steady)));
     let (mut stage, restart) = steady::restart(stage).await?;
@@ -200,11 +207,71 @@ async fn controller(
     let deletion = end::measure(&mut stage).await?;
     say(&format!("deletion       {}", report::deletion(&deletion)));
     stage.controller.kill();
-    Ok(Measured {
+    let Between {
+        floor,
+        runs,
+        single,
+    } = between;
+    Ok(Some(Reruns {
+        runnables: count,
+        again,
+        kept: KEPT,
+        floor,
         runs,
         single,
         steady,
         restart,
         deletion,
+    }))
+}
+
+/// The bare client's Runnables are of the kind that the controller serves: it is away while they are there.
+async fn between_floors(
+    args: &Args,
+    stage: &mut Stage<'_>,
+    before: Bare,
+) -> anyhow::Result<Between> {
+    let (again, all) = (args.reruns, args.runnables * (args.reruns + 1));
+    let runs = rounds::measure(stage, again).await?;
+    let single = single::by_controller(stage, args.source_changes, again + 1).await?;
+    stage.world.requests_until_rest(Agent::Controller).await?;
+    stage.controller.stop();
+    let after = bare(args, stage.world, stage.concurrency).await?;
+    stage.controller = stage.program.start().await?;
+    let settled = stage
+        .controller
+        .reconciled(u64::try_from(stage.count)?, LIMIT)
+        .await;
+    settled.map_err(|error| stage.explain(error))?;
+    stage.world.requests_until_rest(Agent::Controller).await?;
+    let floor = [before, after];
+    let (pair, rounds) = (pair_of(&floor, &runs), &floor[0].rounds);
+    say(&format!(
+        "runs           {}",
+        report::runs(&runs, rounds, pair, all)
+    ));
+    let singles = single_pair_of(&floor, single.as_ref());
+    say(&format!(
+        "single         {}",
+        report::single(single.as_ref(), singles)
+    ));
+    Ok(Between {
+        floor,
+        runs,
+        single,
     })
+}
+
+/// The bare client's rounds and single runs; its objects go afterwards.
+async fn bare(args: &Args, world: &mut World, concurrency: usize) -> anyhow::Result<Bare> {
+    let (count, again) = (args.runnables, args.reruns);
+    world.let_control_plane_rest().await?;
+    let rounds = floor::measure(world, count, again, concurrency).await?;
+    say(&format!("floor          {}", report::rounds(&rounds)));
+    let single = single::by_bare_client(world, count, args.source_changes, again + 1).await?;
+    if let Some(single) = &single {
+        say(&format!("floor, single  {}", report::latency(single)));
+    }
+    world.clear(FLOOR, count).await?;
+    Ok(Bare { rounds, single })
 }

@@ -1,18 +1,19 @@
-//! One run: the floor, the controller, and the floor again, on one control plane.
+//! One run: the controller and, in turn with it, the bare client, on one control plane.
 
 use std::path::{Path, PathBuf};
 
 use crate::args::Args;
 use crate::controller::Program;
 use crate::family::Family;
-use crate::figures::{Measured, Run};
-use crate::floor;
+use crate::figures::Run;
+use crate::floor::{self, By};
 use crate::layout::{FLOOR, TEAM};
+use crate::pairs::TRIES;
 use crate::phases::{Stage, change, cold, end, steady};
 use crate::report;
 use crate::world::World;
 
-/// Measures everything for one number of owners. `binary` is the controller's; without it, only the floor is measured.
+/// Measures everything for one number of owners. `binary` is the controller's.
 ///
 /// # Errors
 ///
@@ -21,7 +22,7 @@ pub(crate) async fn run(
     args: &Args,
     family: &'static Family,
     count: usize,
-    binary: Option<&Path>,
+    binary: &Path,
 ) -> anyhow::Result<Run> {
     say(&format!(
         "\nN = {count} {}s × {} steps",
@@ -39,50 +40,20 @@ async fn phases(
     args: &Args,
     world: &mut World,
     count: usize,
-    binary: Option<&Path>,
-) -> anyhow::Result<Run> {
-    world.furnish(FLOOR, count).await?;
-    let write =
-        async |owners, in_flight| floor::write_all(world, owners, args.steps, in_flight).await;
-    let concurrency = floor::best_concurrency(args, world, count, write).await?;
-    world.let_control_plane_rest().await?;
-    let floor = floor::measure(world, count, args.steps, concurrency).await?;
-    say(&format!("floor          {}", report::floor(&floor)));
-    let chains = floor::chains(world, count, args.steps, args.source_changes).await?;
-    if let Some(chains) = &chains {
-        say(&format!("floor, changes {}", report::latency(chains)));
-    }
-    world.clear(FLOOR, count).await?;
-    let mut run = Run {
-        kind: world.family.kind,
-        owners: count,
-        steps: args.steps,
-        floor_again: floor.clone(),
-        floor,
-        chains,
-        measured: None,
-    };
-    if let Some(binary) = binary {
-        run.measured = Some(controller(args, world, binary, &run).await?);
-    }
-    world.let_control_plane_rest().await?;
-    run.floor_again = floor::measure(world, count, args.steps, concurrency).await?;
-    say(&format!("floor again    {}", report::drift(&run)));
-    Ok(run)
-}
-
-async fn controller(
-    args: &Args,
-    world: &mut World,
     binary: &Path,
-    run: &Run,
-) -> anyhow::Result<Measured> {
-    world.furnish(TEAM, run.owners).await?;
-    world.write_blueprint(args.steps).await?;
-    let name = format!("{}-{}", world.family.name, run.owners);
-    let program = program(args, world, binary, &name)?;
+) -> anyhow::Result<Run> {
+    let steps = args.steps;
+    world.furnish(FLOOR, cold::block_size(count)).await?;
+    let write = async |owners, in_flight| {
+        floor::write_all(world, owners, steps, in_flight, By::Apply).await
+    };
+    let concurrency = floor::best_concurrency(args, world, count, write).await?;
+    world.furnish(TEAM, count).await?;
+    world.write_blueprint(steps).await?;
+    let name = format!("{}-{count}", world.family.name);
+    let program = program(args, world, binary, &name).await?;
     let controller = program.start().await?;
-    let (count, steps, concurrency) = (run.owners, args.steps, run.floor.concurrency);
+    let kind = world.family.kind;
     let mut stage = Stage {
         world,
         program: &program,
@@ -91,17 +62,14 @@ async fn controller(
         steps,
         concurrency,
     };
-    let cold = cold::measure(&mut stage).await?;
-    say(&format!(
-        "cold           {}",
-        report::cold(&cold, &run.floor, count)
-    ));
+    let cold = cold::measure(&mut stage, tries(args)).await?;
+    say(&format!("cold           {}", report::cold(&cold, count)));
     let steady = steady::measure(&mut stage, args.reconciles).await?;
     say(&format!("steady         {}", report::steady(&steady)));
     let source_change = change::sources(&mut stage, args.source_changes).await?;
     say(&format!(
         "source change  {}",
-        report::source_change(&source_change, run.chains.as_ref())
+        report::source_change(&source_change)
     ));
     let template_edit = change::template(&mut stage).await?;
     say(&format!(
@@ -113,7 +81,11 @@ async fn controller(
     let deletion = end::measure(&mut stage).await?;
     say(&format!("deletion       {}", report::deletion(&deletion)));
     stage.controller.kill();
-    Ok(Measured {
+    Ok(Run {
+        kind,
+        owners: count,
+        steps,
+        concurrency,
         cold,
         steady,
         source_change,
@@ -123,23 +95,29 @@ async fn controller(
     })
 }
 
-/// How the controller is started; what it prints goes to a file with this name in it.
+/// How often what drifted is measured.
+pub(crate) fn tries(args: &Args) -> usize {
+    if args.counts_only { 1 } else { TRIES }
+}
+
+/// Installs the controller and says how it is started; what it prints goes to a file with this name in it.
 ///
 /// # Errors
 ///
-/// When the folder for that file cannot be made.
-pub(crate) fn program(
+/// When the folder for that file cannot be made, or the controller cannot be given its rights.
+pub(crate) async fn program(
     args: &Args,
     world: &World,
     binary: &Path,
     name: &str,
 ) -> anyhow::Result<Program> {
+    let kubeconfig = world.install().await?;
     Ok(Program {
         family: world.family,
         path: binary.to_owned(),
         args: args.more.clone(),
         metrics_port: args.metrics_port,
-        kubeconfig: world.plane().kubeconfig_path().to_owned(),
+        kubeconfig,
         log: log(args, world, name)?,
     })
 }

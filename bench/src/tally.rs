@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use test_support::AuditEvent;
+use test_support::audit::AuditObject;
 
 /// The User-Agent of the bench's own requests as a user of the platform: owners, templates, and all of the floor.
 pub(crate) const CLIENT_AGENT: &str = "bench-client";
@@ -86,6 +88,38 @@ pub(crate) struct Request {
     pub(crate) verb: String,
 }
 
+impl Request {
+    /// What a record of the audit log stands for. A request with several records is counted once: a watch, which may not end
+    /// in this run, when it starts, anything else when it is answered.
+    fn of(record: &AuditEvent) -> Option<Self> {
+        let counted = match record.verb.as_str() {
+            "watch" => "ResponseStarted",
+            _ => "ResponseComplete",
+        };
+        let topic = record.object_ref.as_ref().map_or(Topic::Discovery, topic);
+        (record.stage == counted).then(|| Self {
+            agent: Agent::of(&record.user_agent),
+            topic,
+            verb: record.verb.clone(),
+        })
+    }
+}
+
+fn topic(object: &AuditObject) -> Topic {
+    let mut name = object.resource.clone();
+    for (separator, part) in [(".", &object.api_group), ("/", &object.subresource)] {
+        if !part.is_empty() {
+            name.push_str(separator);
+            name.push_str(part);
+        }
+    }
+    match object.resource.as_str() {
+        "events" => Topic::Event,
+        "leases" => Topic::Lease,
+        _ => Topic::Object(name),
+    }
+}
+
 /// How many requests of each sort there were.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Tally(BTreeMap<Request, u64>);
@@ -128,8 +162,18 @@ impl Requests {
 }
 
 impl Tally {
+    /// The requests that the audit log tells of.
+    pub(crate) fn of_records(records: &[AuditEvent]) -> Self {
+        let mut tally = Self::default();
+        records
+            .iter()
+            .filter_map(Request::of)
+            .for_each(|request| tally.add(request));
+        tally
+    }
+
     /// Counts one request.
-    pub(crate) fn add(&mut self, request: Request) {
+    fn add(&mut self, request: Request) {
         *self.0.entry(request).or_default() += 1;
     }
 
@@ -244,6 +288,70 @@ mod tests {
         assert_eq!(seen, expected);
         let json = serde_json::to_value(&seen).unwrap();
         assert_eq!(json["controller"]["create"], 2, "{json}");
+    }
+
+    fn record(stage: &str, verb: &str, agent: &str, object: &serde_json::Value) -> AuditEvent {
+        let record = serde_json::json!({"auditID": "x", "stage": stage, "requestURI": "/x", "verb": verb,
+            "user": {"username": "u"}, "userAgent": agent, "objectRef": object});
+        serde_json::from_value(record).unwrap()
+    }
+
+    #[test]
+    fn a_request_is_attributed_to_its_sender_and_object() {
+        let object = |resource: &str, group: &str, subresource: &str| serde_json::json!({"resource": resource, "apiGroup": group, "subresource": subresource});
+        let named = |name: &str| Topic::Object(name.to_owned());
+        let cases = [
+            (
+                "patch",
+                "carto-supplychain/0.1.0",
+                object("workloads", "carto.run", "status"),
+                Agent::Controller,
+                named("workloads.carto.run/status"),
+            ),
+            (
+                "create",
+                "bench-client",
+                object("serviceaccounts", "", "token"),
+                Agent::Client,
+                named("serviceaccounts/token"),
+            ),
+            (
+                "create",
+                "carto-supplychain",
+                object("events", "events.k8s.io", ""),
+                Agent::Controller,
+                Topic::Event,
+            ),
+            (
+                "update",
+                "carto-supplychain",
+                object("leases", "coordination.k8s.io", ""),
+                Agent::Controller,
+                Topic::Lease,
+            ),
+            (
+                "get",
+                "kube-apiserver/v1.36",
+                serde_json::Value::Null,
+                Agent::Other,
+                Topic::Discovery,
+            ),
+        ];
+        for (verb, sender, object, agent, topic) in cases {
+            let request = Request::of(&record("ResponseComplete", verb, sender, &object));
+            let verb = verb.to_owned();
+            assert_eq!(request, Some(Request { agent, topic, verb }));
+        }
+    }
+
+    #[test]
+    fn a_watch_counts_when_it_starts_and_a_long_list_when_it_is_answered() {
+        let counted = |stage, verb| {
+            Request::of(&record(stage, verb, "carto-x", &serde_json::Value::Null)).is_some()
+        };
+        assert!(counted("ResponseStarted", "watch") && !counted("ResponseComplete", "watch"));
+        assert!(!counted("ResponseStarted", "list") && counted("ResponseComplete", "list"));
+        assert!(!counted("Panic", "list"));
     }
 
     #[test]

@@ -1,33 +1,32 @@
 //! The control plane that everything is measured on, and what the bench sees of it.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
-use test_support::{ControlPlane, Scratch};
+use test_support::{AuditLog, ControlPlane, Scratch, documents, service_account};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::api::{
-    ACCOUNTS, Api, CLUSTER_ROLES, CONFIG_MAPS, DEFINITIONS, NAMESPACES, ROLE_BINDINGS, STEPS,
+    ACCOUNTS, Api, CLUSTER_ROLES, CONFIG_MAPS, DEFINITIONS, Kind, NAMESPACES, ROLE_BINDINGS, STEPS,
     TEMPLATES, step_definition,
 };
-use crate::audit::AuditLog;
 use crate::census::Census;
 use crate::downstream::{Pending, answer};
 use crate::family::{Family, RUNNABLE};
-use crate::layout::namespaces;
+use crate::layout::{Key, Owner, namespaces};
 use crate::objects::{
-    account, chain, role, role_binding, run_status, step_crd, step_status, template,
+    account, chain, role, role_binding, run_status, step_crd, step_status, template, watched_role,
 };
 use crate::observe::observe;
 use crate::pace::Pace;
 use crate::proc_stat::{processes_naming, usage};
 use crate::seen::{OwnerSeen, Step};
-use crate::tally::{Agent, CLIENT_AGENT, DOWNSTREAM_AGENT, OBSERVER_AGENT, Tally};
+use crate::tally::{Agent, CLIENT_AGENT, DOWNSTREAM_AGENT, OBSERVER_AGENT, Requests, Tally};
 use crate::workers::each;
 
 /// How long anything may take before the bench gives up.
@@ -37,6 +36,9 @@ const QUIET: Duration = Duration::from_secs(1);
 const CONTROL_PLANE_LIMIT: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(50);
 const SETUP_IN_FLIGHT: usize = 16;
+/// What users apply to install the controllers, and where these are then.
+const INSTALL: &str = include_str!("../../deploy/install.yaml");
+const SYSTEM: &str = "carto-system";
 
 /// A running control plane with the bench's kinds, and the bench's watches on it.
 pub(crate) struct World {
@@ -46,6 +48,8 @@ pub(crate) struct World {
     pub(crate) steps: Arc<Census<Step>>,
     /// Owners of the family.
     pub(crate) owners: Arc<Census<OwnerSeen>>,
+    /// Those that the bare client writes; the same as above if no other kind will do.
+    pub(crate) bare_owners: Arc<Census<OwnerSeen>>,
     /// What is measured here.
     pub(crate) family: &'static Family,
     /// The bench as a user, and as the bare client.
@@ -82,12 +86,19 @@ impl World {
             .await?;
         let client = Api::connect(&plane, CLIENT_AGENT)?;
         let mut tasks = JoinSet::new();
-        let (steps, owners) = watch_all(family, &plane, &mut tasks)?;
+        let steps = watch_steps(family, &plane, &mut tasks)?;
+        let owners = watch_owners(family, &plane, &mut tasks)?;
+        let bare_owners = if family.bare().is(family) {
+            owners.clone()
+        } else {
+            watch_owners(family.bare(), &plane, &mut tasks)?
+        };
         let audit = AuditLog::new(plane.folder().join("audit.log"));
         Ok(Self {
             _tasks: tasks,
             steps,
             owners,
+            bare_owners,
             family,
             client,
             pace: Pace::start(),
@@ -95,11 +106,6 @@ impl World {
             plane,
             home,
         })
-    }
-
-    /// The control plane.
-    pub(crate) fn plane(&self) -> &ControlPlane {
-        &self.plane
     }
 
     /// A folder that goes with this value.
@@ -141,9 +147,8 @@ impl World {
             .await?;
         let in_ours = |map: &&Value| {
             let namespace = map["metadata"]["namespace"].as_str().unwrap_or_default();
-            namespace
-                .strip_prefix(prefix)
-                .is_some_and(|rest| rest.starts_with('-'))
+            let rest = namespace.strip_prefix(prefix);
+            rest.is_some_and(|rest| rest.starts_with('-'))
         };
         Ok(maps["items"]
             .as_array()
@@ -173,28 +178,80 @@ impl World {
         Ok(())
     }
 
-    /// Removes all owners and stamped objects of so many owners; nothing is left to garbage collection.
+    /// Makes the controller's service account with the rights that are shipped, and the right to watch what is stamped here;
+    /// a kubeconfig with a token of it. An administrator would be exempt from the API server's priorities.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses.
+    pub(crate) async fn install(&self) -> anyhow::Result<PathBuf> {
+        // What makes sense inside a cluster only.
+        let inside = ["Deployment", "Service", "ValidatingWebhookConfiguration"];
+        let mut shipped = documents(INSTALL)?;
+        shipped.retain(|document| !inside.iter().any(|kind| document["kind"] == *kind));
+        shipped.push(watched_role());
+        let shipped: Vec<String> = shipped.iter().map(Value::to_string).collect();
+        self.plane.apply_yaml(&shipped.join("\n---\n")).await?;
+        let name = self.family.binary;
+        let user = service_account(SYSTEM, name);
+        // A right is in force later than the API server answers who granted it.
+        for right in [
+            "watch serviceaccounts",
+            &format!("watch {}", step_definition()),
+        ] {
+            self.plane.until_it_may(&user, right).await;
+        }
+        self.plane.kubeconfig_of_service_account(SYSTEM, name).await
+    }
+
+    /// Removes all owners and stamped objects of so many owners of the bare client; nothing is left to garbage collection.
     ///
     /// # Errors
     ///
     /// When they do not go.
-    pub(crate) async fn clear(&self, prefix: &str, owners: usize) -> anyhow::Result<()> {
-        for kind in [STEPS, self.family.owners] {
-            let client = self.client.clone();
-            each(
-                SETUP_IN_FLIGHT,
-                namespaces(prefix, owners),
-                move |namespace| {
-                    let client = client.clone();
-                    async move { client.delete_all(&kind.within(&namespace)).await }
-                },
-            )
-            .await?;
+    pub(crate) async fn clear(&self, prefix: &'static str, owners: usize) -> anyhow::Result<()> {
+        let namespaces = namespaces(prefix, owners);
+        for kind in [STEPS, self.family.bare().owners] {
+            self.delete_all(kind, namespaces.clone()).await?;
         }
+        let in_these = move |key: &Key| key.is_of(prefix);
         self.steps
-            .emptied("all stamped objects are gone", LIMIT)
+            .emptied("all stamped objects are gone", LIMIT, in_these)
             .await?;
-        self.owners.emptied("all owners are gone", LIMIT).await
+        self.bare_owners
+            .emptied("all owners are gone", LIMIT, in_these)
+            .await
+    }
+
+    /// Removes these owners of the controller, who share their namespaces with no others, and waits until garbage collection
+    /// has taken their objects.
+    ///
+    /// # Errors
+    ///
+    /// When they do not go.
+    pub(crate) async fn remove(&self, owners: &[Owner]) -> anyhow::Result<()> {
+        let namespaces: BTreeSet<String> = owners
+            .iter()
+            .map(|owner| owner.key.namespace.clone())
+            .collect();
+        self.delete_all(self.family.owners, namespaces.iter().cloned().collect())
+            .await?;
+        let in_these = move |key: &Key| namespaces.contains(&key.namespace);
+        self.owners
+            .emptied("these owners are gone", LIMIT, in_these.clone())
+            .await?;
+        self.steps
+            .emptied("their objects are gone", LIMIT, in_these)
+            .await
+    }
+
+    async fn delete_all(&self, kind: Kind, namespaces: Vec<String>) -> anyhow::Result<()> {
+        let client = self.client.clone();
+        each(SETUP_IN_FLIGHT, namespaces, move |namespace| {
+            let client = client.clone();
+            async move { client.delete_all(&kind.within(&namespace)).await }
+        })
+        .await
     }
 
     /// Forgets the requests so far.
@@ -206,14 +263,29 @@ impl World {
         self.audit.drain().map(drop)
     }
 
-    /// Waits until a sender has come to rest, and returns all requests of all senders since [`World::forget_requests`].
+    /// Waits until a sender has come to rest, its events aside, and returns all requests of all senders since
+    /// [`World::forget_requests`].
     ///
     /// # Errors
     ///
     /// When it never rests, or the audit log cannot be read.
     pub(crate) async fn requests_until_rest(&mut self, agent: Agent) -> anyhow::Result<Tally> {
-        let (requests, rests) = self.watch_for_rest(agent, LIMIT).await?;
+        let (requests, rests) = self.watch_for_rest(agent, LIMIT, Requests::sum).await?;
         ensure!(rests, "{agent:?} does not come to rest");
+        Ok(requests)
+    }
+
+    /// Waits until the controller's events have ended, too: they go out at a slow pace, and go on long after all is done.
+    ///
+    /// # Errors
+    ///
+    /// When they never end, or the audit log cannot be read.
+    pub(crate) async fn requests_until_events_end(&mut self) -> anyhow::Result<Tally> {
+        let agent = Agent::Controller;
+        let (requests, rests) = self
+            .watch_for_rest(agent, LIMIT, |sent| sent.sum() + sent.events)
+            .await?;
+        ensure!(rests, "the events do not end");
         Ok(requests)
     }
 
@@ -224,7 +296,7 @@ impl World {
     /// When the audit log cannot be read.
     pub(crate) async fn let_control_plane_rest(&mut self) -> anyhow::Result<()> {
         // It never rests for long; what is under way every few seconds is no burden.
-        self.watch_for_rest(Agent::Other, CONTROL_PLANE_LIMIT)
+        self.watch_for_rest(Agent::Other, CONTROL_PLANE_LIMIT, Requests::sum)
             .await
             .map(drop)
     }
@@ -233,13 +305,14 @@ impl World {
         &mut self,
         agent: Agent,
         limit: Duration,
+        counts: fn(&Requests) -> u64,
     ) -> anyhow::Result<(Tally, bool)> {
         let deadline = Instant::now() + limit;
         let mut requests = Tally::default();
         let mut last = Instant::now();
         while last.elapsed() < QUIET {
-            let new = self.audit.drain()?;
-            if new.of(agent).sum() > 0 {
+            let new = Tally::of_records(&self.audit.drain()?);
+            if counts(&new.of(agent)) > 0 {
                 last = Instant::now();
             }
             requests.merge(new);
@@ -327,14 +400,12 @@ fn is_established(definition: &Value) -> bool {
         .any(|condition| condition["type"] == "Established" && condition["status"] == "True")
 }
 
-type Watched = (Arc<Census<Step>>, Arc<Census<OwnerSeen>>);
-
-fn watch_all(
+fn watch_steps(
     family: &'static Family,
     plane: &ControlPlane,
     tasks: &mut JoinSet<()>,
-) -> anyhow::Result<Watched> {
-    let (steps, owners) = (Arc::new(Census::default()), Arc::new(Census::default()));
+) -> anyhow::Result<Arc<Census<Step>>> {
+    let steps = Arc::new(Census::default());
     let (due, to_answer) = mpsc::unbounded_channel();
     let status = if family.is(&RUNNABLE) {
         run_status
@@ -355,11 +426,20 @@ fn watch_all(
         };
         observe(&observer, STEPS, told).await;
     });
+    Ok(steps)
+}
+
+fn watch_owners(
+    family: &'static Family,
+    plane: &ControlPlane,
+    tasks: &mut JoinSet<()>,
+) -> anyhow::Result<Arc<Census<OwnerSeen>>> {
+    let owners = Arc::new(Census::default());
     let (observer, census) = (Api::connect(plane, OBSERVER_AGENT)?, owners.clone());
     tasks.spawn(
         async move { observe(&observer, family.owners, |change| census.record(change)).await },
     );
-    Ok((steps, owners))
+    Ok(owners)
 }
 
 #[cfg(test)]

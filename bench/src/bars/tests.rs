@@ -1,23 +1,22 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::floor::Floor;
 use crate::latency::Latency;
+use crate::pairs::Pair;
 use crate::phases::change::{SourceChange, TemplateEdit};
 use crate::phases::cold::Cold;
 use crate::phases::end::Deletion;
 use crate::phases::fairness::Singles;
 use crate::phases::steady::{Restart, Steady};
 use crate::proc_stat::Usage;
-use crate::reruns::{Rounds, Runs};
+use crate::reruns::{Bare, Rounds, Runs};
 use crate::tally::Requests;
 
-fn floor(seconds: f64) -> Floor {
-    Floor {
-        seconds,
-        concurrency: 16,
-        cpu_seconds: BTreeMap::new(),
-        pace_ms: 2.0,
+/// A controller between floors of ten seconds.
+fn pair(controller: f64) -> Pair {
+    Pair {
+        floor: [10.0, 10.0],
+        controller,
     }
 }
 
@@ -45,18 +44,24 @@ fn good_run(owners: usize) -> Run {
         discovery: 3,
         ..Requests::default()
     };
-    let measured = Measured {
+    Run {
+        kind: "Workload",
+        owners,
+        steps: 5,
+        concurrency: 16,
         cold: Cold {
-            seconds: 14.9,
+            pairs: vec![pair(14.9)],
+            created: vec![pair(14.9)],
             reconciles: 1,
             requests: Requests {
                 writes,
                 events: writes,
                 ..Requests::default()
             },
+            events_seconds: 1.0,
             by_agent: BTreeMap::new(),
-            child_statuses: 0,
             cpu_seconds,
+            floor_cpu_seconds: BTreeMap::new(),
             pace_ms: 2.0,
             usage,
         },
@@ -73,6 +78,7 @@ fn good_run(owners: usize) -> Run {
         },
         source_change: SourceChange {
             latency: latency(79.0),
+            bare: latency(40.0),
             requests: Requests::default(),
         },
         template_edit: TemplateEdit {
@@ -90,21 +96,12 @@ fn good_run(owners: usize) -> Run {
             requests: Requests::default(),
             usage,
         },
-    };
-    Run {
-        kind: "Workload",
-        owners,
-        steps: 5,
-        floor: floor(10.0),
-        floor_again: floor(10.0),
-        chains: Some(latency(40.0)),
-        measured: Some(measured),
     }
 }
 
-fn missed(change: impl Fn(&mut Measured)) -> Vec<String> {
+fn missed(change: impl Fn(&mut Run)) -> Vec<String> {
     let mut run = good_run(300);
-    change(run.measured.as_mut().unwrap());
+    change(&mut run);
     bars(&[run])
         .into_iter()
         .filter(|bar| !bar.is_cleared())
@@ -120,9 +117,15 @@ fn a_run_within_all_bars_clears_them() {
 
 #[test]
 fn each_bar_is_missed_by_the_figure_it_is_for() {
-    type Change = fn(&mut Measured);
-    let cases: [(&str, Change); 9] = [
-        ("cold, ratio to the floor", |run| run.cold.seconds = 15.1),
+    type Change = fn(&mut Run);
+    let cases: [(&str, Change); 10] = [
+        ("cold, ratio to the floor", |run| {
+            run.cold.pairs = vec![pair(15.1)];
+        }),
+        // The floor drifted: there is no ratio.
+        ("cold, ratio to the floor", |run| {
+            run.cold.pairs[0].floor[1] = 12.0;
+        }),
         ("cold, requests per owner (events aside)", |run| {
             run.cold.requests.gets = 1;
         }),
@@ -149,9 +152,9 @@ fn each_bar_is_missed_by_the_figure_it_is_for() {
 }
 
 /// Of a run with this change, against one with fewer owners.
-fn growth_of(change: impl Fn(&mut Measured)) -> Vec<Bar> {
+fn growth_of(change: impl Fn(&mut Run)) -> Vec<Bar> {
     let mut large = good_run(1000);
-    change(large.measured.as_mut().unwrap());
+    change(&mut large);
     let mut bars = bars(&[good_run(300), large]);
     bars.split_off(bars.len() - 2)
 }
@@ -191,7 +194,7 @@ fn a_machine_that_got_slower_is_no_growth() {
 
 /// Runs that clear every bar by a little.
 fn good_reruns() -> Reruns {
-    let of_owners = good_run(100).measured.unwrap();
+    let of_owners = good_run(100);
     let rounds = |seconds, most| Rounds {
         each: vec![seconds / 2.0; 2],
         concurrency: 8,
@@ -199,7 +202,15 @@ fn good_reruns() -> Reruns {
         left: 100,
         cpu_seconds: BTreeMap::new(),
     };
-    let measured = crate::reruns::Measured {
+    let bare = || Bare {
+        rounds: rounds(10.0, 100),
+        single: Some(latency(20.0)),
+    };
+    Reruns {
+        runnables: 100,
+        again: 1,
+        kept: 1,
+        floor: [bare(), bare()],
         runs: Runs {
             rounds: rounds(14.9, 300),
             reconciles: 1,
@@ -214,33 +225,27 @@ fn good_reruns() -> Reruns {
         steady: of_owners.steady,
         restart: of_owners.restart,
         deletion: of_owners.deletion,
-    };
-    Reruns {
-        runnables: 100,
-        again: 1,
-        kept: 1,
-        floor: rounds(10.0, 100),
-        floor_again: rounds(10.0, 100),
-        single: Some(latency(20.0)),
-        measured: Some(measured),
     }
 }
 
 #[test]
 fn each_bar_of_runnables_is_missed_by_the_figure_it_is_for() {
-    type Change = fn(&mut crate::reruns::Measured);
+    type Change = fn(&mut Reruns);
     let missed = |change: Change| {
         let mut reruns = good_reruns();
-        change(reruns.measured.as_mut().unwrap());
+        change(&mut reruns);
         let bars = of_reruns(&reruns).into_iter();
         bars.filter(|bar| !bar.is_cleared())
             .map(|bar| bar.what)
             .collect::<Vec<_>>()
     };
     assert_eq!(missed(|_| ()), Vec::<String>::new());
-    let cases: [(&str, Change); 8] = [
+    let cases: [(&str, Change); 10] = [
         ("all rounds, ratio to the floor", |reruns| {
             reruns.runs.rounds.each.push(0.2);
+        }),
+        ("all rounds, ratio to the floor", |reruns| {
+            reruns.floor[1].rounds.each.push(2.0);
         }),
         ("requests per run (events aside)", |reruns| {
             reruns.runs.requests.gets = 1;
@@ -253,6 +258,9 @@ fn each_bar_of_runnables_is_missed_by_the_figure_it_is_for() {
         }),
         ("one run again, p50, ratio to the floor", |reruns| {
             reruns.single = Some(latency(41.0));
+        }),
+        ("one run again, p50, ratio to the floor", |reruns| {
+            reruns.floor[1].single = Some(latency(23.0));
         }),
         ("restart, writes", |reruns| {
             reruns.restart.requests.writes = 1;
@@ -278,28 +286,46 @@ fn an_owner_beside_a_crowd_has_a_bar_of_its_own() {
         seconds: 1.0,
         cpu_seconds: BTreeMap::new(),
     };
-    let cleared = |loaded| {
+    let cleared = |loaded, peak_rss_mib| {
         let fairness = Fairness {
             crowd: 10_000,
             unsettled: 1,
             idle: singles(100.0),
             loaded: singles(loaded),
+            settled: Usage {
+                peak_rss_mib,
+                ..Usage::default()
+            },
             queue: BTreeMap::new(),
         };
-        of_fairness(&fairness).is_cleared()
+        of_fairness(&fairness).map(|bar| bar.is_cleared())
     };
-    assert!(cleared(200.0) && !cleared(201.0));
+    assert_eq!(cleared(200.0, 150.0), [true, true]);
+    assert_eq!(cleared(201.0, 150.0), [false, true]);
+    assert_eq!(cleared(200.0, 151.0), [true, false]);
 }
 
 #[test]
-fn a_floor_without_a_controller_has_no_bars() {
-    assert_eq!(
-        bars(&[Run {
-            measured: None,
-            ..good_run(300)
-        }]),
-        []
-    );
+fn what_is_counted_is_told_from_what_is_timed() {
+    let mut all = bars(&[good_run(300)]);
+    all.extend(of_reruns(&good_reruns()));
+    let counted = all.iter().filter(|bar| bar.is_count);
+    let counted: Vec<&str> = counted
+        .map(|bar| bar.what.split_once(": ").unwrap().1)
+        .collect();
+    let at_rest = [
+        "steady, writes",
+        "steady, reads",
+        "restart, writes",
+        "restart, reads but LIST, WATCH and discovery",
+    ];
+    let of_owners = ["cold, requests per owner (events aside)"];
+    let of_runs = [
+        "requests per run (events aside)",
+        "runs in the end, per Runnable",
+    ];
+    let expected: [&[&str]; 4] = [&of_owners, &at_rest, &of_runs, &at_rest];
+    assert_eq!(counted, expected.concat());
 }
 
 #[test]

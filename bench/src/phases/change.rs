@@ -7,11 +7,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::api::TEMPLATES;
-use crate::floor::spread;
+use crate::floor::{self, spread};
 use crate::latency::{Latency, PAUSE};
-use crate::layout::{Owner, step_of};
+use crate::layout::{FLOOR, Owner, step_of};
 use crate::objects::{new_revision, template_name};
 use crate::phases::Stage;
+use crate::phases::cold::block_size;
 use crate::seen::{OwnerSeen, Step};
 use crate::tally::Requests;
 use crate::world::LIMIT;
@@ -20,12 +21,14 @@ use crate::world::LIMIT;
 const CHANGE_LIMIT: Duration = Duration::from_mins(1);
 const NOTE: &str = "edited";
 
-/// Single changes of sources.
+/// Single changes of sources, by the controller and by the bare client in turn.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SourceChange {
     /// From the change of the owner until the last object of its chain carries it.
     pub(crate) latency: Latency,
+    /// The same by the bare client.
+    pub(crate) bare: Latency,
     /// Requests of the controller for all changes.
     pub(crate) requests: Requests,
 }
@@ -40,23 +43,35 @@ pub(crate) struct TemplateEdit {
     pub(crate) requests: Requests,
 }
 
-/// Changes single sources, one after the other, on different owners.
+/// Changes single sources, one after the other, on different owners, and in turn with the bare client on its own: what the
+/// machine does to one of the two, it does to the other. Then the bare client's objects go.
 ///
 /// # Errors
 ///
 /// When a change does not come through.
 pub(crate) async fn sources(stage: &mut Stage<'_>, changes: usize) -> anyhow::Result<SourceChange> {
     stage.world.forget_requests()?;
-    let owners = stage.owners();
-    let mut samples = Vec::with_capacity(changes);
-    for (number, owner) in spread(&owners, changes).enumerate() {
+    let (owners, block) = (stage.owners(), block_size(stage.count));
+    let last_block = owners.chunks(block).last().map_or(0, <[Owner]>::len);
+    let bare_owners = crate::layout::owners(FLOOR, last_block);
+    let (mut samples, mut bare) = (Vec::new(), Vec::new());
+    let pairs = spread(&owners, changes).zip(spread(&bare_owners, changes));
+    for (number, (owner, bare_owner)) in pairs.enumerate() {
+        let revision = format!("change-{number}");
         tokio::time::sleep(PAUSE).await;
-        let sample = source(stage, owner, format!("change-{number}")).await;
+        let sample = source(stage, owner, revision.clone()).await;
         samples.push(sample.map_err(|error| stage.explain(error))?);
+        tokio::time::sleep(PAUSE).await;
+        bare.push(floor::chain(stage.world, bare_owner, stage.steps, revision).await?);
     }
     let requests = stage.requests().await?;
-    let latency = Latency::of(&samples).context("no changes were asked for")?;
-    Ok(SourceChange { latency, requests })
+    stage.world.clear(FLOOR, block).await?;
+    let of = |samples: &[Duration]| Latency::of(samples).context("no changes were asked for");
+    Ok(SourceChange {
+        latency: of(&samples)?,
+        bare: of(&bare)?,
+        requests,
+    })
 }
 
 async fn source(stage: &Stage<'_>, owner: &Owner, revision: String) -> anyhow::Result<Duration> {

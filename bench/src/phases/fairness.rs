@@ -19,8 +19,10 @@ use crate::latency::Latency;
 use crate::layout::{CROWD, FLOOR, GUEST, Key, Owner, crowd};
 use crate::objects::{chain_owner, owner_status, stamped};
 use crate::phases::cold::blueprint_ready;
+use crate::proc_stat::Usage;
 use crate::run::{program, say};
 use crate::seen::{OwnerSeen, Step};
+use crate::tally::Agent;
 use crate::workers::each;
 use crate::world::{LIMIT, World};
 
@@ -54,7 +56,9 @@ pub(crate) struct Fairness {
     pub(crate) idle: Singles,
     /// While the crowd settles.
     pub(crate) loaded: Singles,
-    /// Queue of the controller at the end: series of its metrics.
+    /// What the controller had used when all others were Ready, too.
+    pub(crate) settled: Usage,
+    /// Queue of the controller when the last sample was taken: series of its metrics.
     pub(crate) queue: BTreeMap<String, f64>,
 }
 
@@ -122,7 +126,7 @@ pub(crate) async fn measure(args: &Args, binary: &Path) -> anyhow::Result<Fairne
         world.furnish(prefix, 1).await?;
     }
     world.write_blueprint(args.steps).await?;
-    let program = program(args, &world, binary, "fairness")?;
+    let program = program(args, &world, binary, "fairness").await?;
     let controller = program.start().await?;
     let mut stage = Stage {
         world: &mut world,
@@ -148,9 +152,18 @@ async fn phases(stage: &mut Stage<'_>) -> anyhow::Result<Fairness> {
     gather(stage).await?;
     let (loaded, unsettled) = singles(stage, LOADED).await?;
     let queue = stage.controller.queue().await?;
+    let crowd = stage.args.crowd;
+    let of_crowd = |key: &Key, owner: &OwnerSeen| key.is_of(CROWD) && owner.is_ready();
+    let all_ready = stage
+        .world
+        .owners
+        .reach("the crowd is settled", crowd, LIMIT, of_crowd);
+    all_ready.await?;
+    stage.world.requests_until_rest(Agent::Controller).await?;
     Ok(Fairness {
-        crowd: stage.args.crowd,
+        crowd,
         unsettled,
+        settled: stage.controller.usage()?,
         idle,
         loaded,
         queue,
@@ -179,7 +192,7 @@ async fn gather(stage: &mut Stage<'_>) -> anyhow::Result<()> {
         start.elapsed().as_secs_f64()
     ));
     stage.controller = stage.program.start().await?;
-    let of_crowd = |key: &Key, owner: &OwnerSeen| is_of_crowd(key) && owner.is_ready();
+    let of_crowd = |key: &Key, owner: &OwnerSeen| key.is_of(CROWD) && owner.is_ready();
     stage
         .world
         .owners
@@ -190,12 +203,6 @@ async fn gather(stage: &mut Stage<'_>) -> anyhow::Result<()> {
             of_crowd,
         )
         .await
-}
-
-fn is_of_crowd(key: &Key) -> bool {
-    key.namespace
-        .strip_prefix(CROWD)
-        .is_some_and(|rest| rest.starts_with('-'))
 }
 
 /// What one single and the bare client's took.
@@ -322,9 +329,9 @@ mod tests {
 
     #[test]
     fn the_crowd_is_told_by_its_namespace() {
-        assert!(crowd(3).iter().all(|owner| is_of_crowd(&owner.key)));
-        assert!(!is_of_crowd(&single(GUEST, "idle", 0).key));
-        assert!(!is_of_crowd(&single("crowded", "idle", 0).key));
+        assert!(crowd(3).iter().all(|owner| owner.key.is_of(CROWD)));
+        assert!(!single(GUEST, "idle", 0).key.is_of(CROWD));
+        assert!(!single("crowded", "idle", 0).key.is_of(CROWD));
     }
 
     #[test]
@@ -339,6 +346,7 @@ mod tests {
         let fairness = Fairness {
             crowd: 10_000,
             unsettled: 5,
+            settled: Usage::default(),
             idle: singles(Latency::with(10.0, 20.0), Latency::with(8.0, 10.0)),
             loaded: singles(Latency::with(30.0, 120.0), Latency::with(24.0, 40.0)),
             queue: BTreeMap::new(),

@@ -95,7 +95,7 @@ async fn round(
         "all runs of the round have a status",
         count,
         LIMIT,
-        move |_, step| step.is_settled() && step.spec.revision == wanted,
+        move |key, step| key.is_of(FLOOR) && step.is_settled() && step.spec.revision == wanted,
     );
     settled.await?;
     Ok(start.elapsed())
