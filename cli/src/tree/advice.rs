@@ -195,9 +195,9 @@ pub(super) fn examine(object: &StampedRef, namespace: &str) -> String {
     let resource = resource.unwrap_or_default();
     let name = object.name.as_deref().unwrap_or_default();
     names::command(
-        "look at the object, with kubectl describe",
+        "inspect it with kubectl describe",
         &[namespace, resource, name],
-        format!("look at the object: kubectl describe -n {namespace} {resource}/{name}"),
+        format!("inspect it: kubectl describe -n {namespace} {resource}/{name}"),
     )
 }
 

@@ -67,12 +67,12 @@ pub(super) fn headline(
         message: None,
     };
     if owner.status.conditions.is_empty() {
-        let text = format!("{subject} was not looked at yet");
+        let text = format!("{subject} has not been reconciled yet");
         return plain(State::Waiting, text, Some(subject.check_controller()));
     }
     if !owner.is_current() {
         let text = format!(
-            "the latest change of {subject} (generation {}) was not looked at yet",
+            "the latest change of {subject} (generation {}) has not been reconciled yet",
             owner.metadata.generation
         );
         return plain(State::Waiting, text, Some(subject.check_controller()));
@@ -147,10 +147,7 @@ fn of_step(subject: &Subject<'_>, steps: &[Step], step: &Step) -> Headline {
     let Some(condition) = deciding(step) else {
         return Headline {
             state: State::Waiting,
-            text: format!(
-                "{subject} waits for step {}: it was not tried yet",
-                step.name
-            ),
+            text: format!("{subject} waits for step {}: it is pending", step.name),
             next: Some(subject.check_controller()),
             step: Some(step.name.clone()),
             reason: None,
@@ -187,7 +184,7 @@ fn deciding(step: &Step) -> Option<&Condition> {
 
 pub(super) fn verb(status: ConditionStatus) -> &'static str {
     if status == ConditionStatus::False {
-        "is held back"
+        "is blocked"
     } else {
         "waits"
     }
@@ -195,7 +192,7 @@ pub(super) fn verb(status: ConditionStatus) -> &'static str {
 
 fn verb_with_step(status: ConditionStatus) -> &'static str {
     if status == ConditionStatus::False {
-        "is held back by"
+        "is blocked at"
     } else {
         "waits for"
     }

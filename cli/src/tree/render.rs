@@ -214,7 +214,7 @@ fn step_lines(tree: &Tree, step: &Step, last: bool, colors: Colors) -> Vec<Strin
         below(key, &format!("{mark}{}", plain(&text)));
     }
     if step.conditions.is_empty() {
-        below("state", "not tried yet");
+        below("state", "pending");
     }
     let nested = format!("{trunk}  ");
     lines.extend(

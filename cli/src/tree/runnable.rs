@@ -72,9 +72,9 @@ impl View {
         let Some(ready) = ready else {
             let controller = advice::check_controller("runnable-controller");
             let text = if self.status.observed_generation.is_none() {
-                format!("{subject} was not looked at yet")
+                format!("{subject} has not been reconciled yet")
             } else {
-                format!("the latest change of {subject} was not looked at yet")
+                format!("the latest change of {subject} has not been reconciled yet")
             };
             return headline(State::Waiting, text, Some(controller), None);
         };

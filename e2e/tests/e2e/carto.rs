@@ -148,7 +148,7 @@ async fn a_workload_nobody_works_on_is_said_to_be_just_that_and_waiting_for_it_f
     let output = carto(&admin, &["app"]);
     assert!(output.status.success());
     assert!(
-        stdout(&output).starts_with("… workload default/app was not looked at yet\n  next: "),
+        stdout(&output).starts_with("… workload default/app has not been reconciled yet\n  next: "),
         "{}",
         stdout(&output)
     );
@@ -224,13 +224,17 @@ async fn a_watch_shows_every_change_until_it_is_interrupted() {
         .args(["tree", "app", "--watch"])
         .start(home.path().join("watch"))
         .unwrap();
-    await_lines(&watch, &["was not looked at yet"]).await;
+    await_lines(&watch, &["has not been reconciled yet"]).await;
     control_plane
         .apply_yaml(&WORKLOAD.replace("spec: {}", "spec: {image: a}"))
         .await
         .unwrap();
     set_status(&control_plane, "WorkloadLabelsMissing", 2).await;
-    await_lines(&watch, &["was not looked at yet", "WorkloadLabelsMissing"]).await;
+    await_lines(
+        &watch,
+        &["has not been reconciled yet", "WorkloadLabelsMissing"],
+    )
+    .await;
     set_status(&control_plane, "SupplyChainNotFound", 2).await;
     await_lines(&watch, &["WorkloadLabelsMissing", "SupplyChainNotFound"]).await;
     watch.signal("INT").unwrap();
@@ -287,7 +291,7 @@ rules: []
     let admin = control_plane.kubeconfig_path().to_path_buf();
     eventually("the tree says what to grant to whom", LIMIT, async || {
         let shown = stdout(&carto(&admin, &["app"]));
-        ensure!(shown.starts_with("✗ workload default/app is held back by step greet: "), "{shown}");
+        ensure!(shown.starts_with("✗ workload default/app is blocked at step greet: "), "{shown}");
         ensure!(shown.contains("kubectl create role app-configmaps -n default --verb=get,list,create,patch,delete --resource=configmaps && "), "{shown}");
         ensure!(shown.contains(" --serviceaccount=default:app"), "{shown}");
         anyhow::Ok(())
