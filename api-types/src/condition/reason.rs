@@ -263,9 +263,17 @@ const NAMED: &[Reason] = &[
     Reason::WaitingForRun,
     Reason::DeletionPending,
     Reason::WatchForbidden,
+    Reason::ApiServerUnavailable,
+    Reason::StampedTooDeep,
+    Reason::OwnerTooLarge,
+    Reason::RenderingTooLarge,
+    Reason::CreatedTooOften,
     Reason::ValidationRunning,
     Reason::ValidationFailed,
     Reason::ValidationTimedOut,
+    Reason::OutputUnreadable,
+    Reason::BlueprintProblem,
+    Reason::ObjectUndone,
 ];
 
 /// Reasons that are copied from conditions that most kinds have.

@@ -46,7 +46,9 @@ impl Colors {
     fn condition_mark(self, condition: &Condition) -> String {
         let mut extra = ConditionType::ALL.into_iter().filter(|it| it.is_extra());
         match extra.find(|extra| condition.is(*extra)) {
-            Some(ConditionType::UpdateHeld) => self.mark(ConditionStatus::Unknown),
+            Some(ConditionType::UpdateHeld | ConditionType::Reconciling) => {
+                self.mark(ConditionStatus::Unknown)
+            }
             Some(_) => self.paint(Style::Bad, "!"),
             None => self.mark(condition.status),
         }

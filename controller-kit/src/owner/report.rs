@@ -96,9 +96,10 @@ impl OwnerShell {
         let next = self.conclude(key, owner, realized, rights_changes).await;
         let version = owner.object["metadata"]["resourceVersion"].as_str();
         debug!(version, held_back = self.holds_back(key), "reconciled");
-        // A back-off that the engine did not ask for: the status could not be written.
-        let is_unwritten = next == Next::Backoff && retry != Retry::Backoff;
-        let end = if is_unwritten {
+        // The API server did not carry out what was asked, or, where the engine asked for no back-off, took no status.
+        let is_refused =
+            matches!(next, Next::Rest { .. }) || (next == Next::Backoff && retry != Retry::Backoff);
+        let end = if is_refused {
             Ended::Infrastructure
         } else {
             end
@@ -518,11 +519,10 @@ mod tests {
     async fn a_status_that_is_throttled_is_written_when_the_server_asks_for_it() {
         let throttled = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 429, "reason": "TooManyRequests",
             "message": "not now", "details": {"retryAfterSeconds": 3}}"#;
-        let next = after_answer(StatusCode::TOO_MANY_REQUESTS, throttled)
-            .await
-            .next;
-        let Next::Rest { hold, wait } = next else {
-            panic!("{next:?}");
+        let reconciled = after_answer(StatusCode::TOO_MANY_REQUESTS, throttled).await;
+        assert_eq!(reconciled.outcome, "infrastructure");
+        let Next::Rest { hold, wait } = reconciled.next else {
+            panic!("{reconciled:?}");
         };
         assert_eq!(hold, Duration::from_secs(3));
         assert!(wait >= hold && wait <= hold * 2, "{wait:?}");
