@@ -32,11 +32,8 @@ impl Pair {
 
     /// Whether the machine stayed as it was. What is not a number is not.
     pub(crate) fn is_steady(&self) -> bool {
-        let [least, most] = [
-            self.floor[0].min(self.floor[1]),
-            self.floor[0].max(self.floor[1]),
-        ];
-        most <= least * (1.0 + DRIFT)
+        let moved = 1.0 + self.drift();
+        (1.0 / (1.0 + DRIFT)..=1.0 + DRIFT).contains(&moved)
     }
 }
 

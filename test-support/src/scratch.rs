@@ -98,13 +98,15 @@ impl Scratch {
 impl Drop for Scratch {
     #[expect(clippy::print_stderr, reason = "it is read with the test's output")]
     fn drop(&mut self) {
-        let orders = self.janitor.stdin.take();
+        let mut orders = self.janitor.stdin.take();
         if self.keep.keeps(std::thread::panicking()) {
             eprintln!("kept: {}", self.path.display());
-        } else if let Some(mut orders) = orders {
+        } else if let Some(orders) = &mut orders {
             // A janitor that is gone has nothing to be told.
             let _ = orders.write_all(b"remove");
         }
+        // The janitor waits for the end of them.
+        drop(orders);
         // The only error is "waited for before": nothing is left to do then.
         let _ = self.janitor.wait();
     }
