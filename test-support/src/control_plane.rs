@@ -250,7 +250,7 @@ impl ControlPlane {
 
     /// Every request so far, in order of arrival, answered or not. Needs [`ControlPlaneBuilder::audit`].
     ///
-    /// A record is written about when the answer is sent: await what you expect with [`crate::eventually`] first, then
+    /// A record is written about when the answer is sent: await what you expect with [`crate::eventually()`] first, then
     /// count what must not be there.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! The command line that all controllers share.
 //!
 //! Every flag of the Go controller is accepted under its own name and in its own form (spec 8.2): one
-//! dash or two, `-flag value` or `-flag=value`, `-Port` with a capital. [`go_style`] turns such a command
+//! dash or two, `-flag value` or `-flag=value`, `-Port` with a capital. `go_style` turns such a command
 //! line into one that clap reads. Each flag has an environment variable, too; the command line wins.
 
 mod go_style;

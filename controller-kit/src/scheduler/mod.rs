@@ -245,7 +245,7 @@ impl Scheduler {
         self.shared.lock().forget(key);
     }
 
-    /// Hands out nothing until [`Self::resume`]; wakes are kept.
+    /// Hands out nothing until `resume`; wakes are kept.
     pub fn pause(&self) {
         self.shared.lock().set_paused(true);
     }

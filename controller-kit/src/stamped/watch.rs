@@ -135,7 +135,7 @@ impl KindWatch {
         self.len() == 0
     }
 
-    /// Waits until the kind is listed or known to be unavailable, at most until [`LISTING_PATIENCE`] after the watch was
+    /// Waits until the kind is listed or known to be unavailable, at most until `LISTING_PATIENCE` after the watch was
     /// started, and not at all for a watch that has been replaced.
     pub async fn ready(&self) -> Readiness {
         let mut receiver = self.readiness.subscribe();

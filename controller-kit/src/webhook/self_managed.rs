@@ -41,7 +41,7 @@ pub struct SelfManaged {
     pub namespace: String,
     /// Name of the Secret.
     pub secret: String,
-    /// DNS names or IP addresses to serve; see [`service_names`].
+    /// DNS names or IP addresses to serve; see `service_names`.
     pub names: Vec<String>,
     /// ValidatingWebhookConfiguration whose caBundle is kept up to date.
     pub configuration: Option<String>,

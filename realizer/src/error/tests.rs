@@ -231,7 +231,7 @@ fn every_error_has_its_row_in_the_table() {
                 starved: Some(text("never")),
             },
             "waiting for input(s) [i] of resource [r]: not available from resource(s) [a]; never",
-            (NotYet, Unknown, "InputsNotReady", AwaitChange),
+            (UserMustFix, Unknown, "InputsNotReady", AwaitChange),
         ),
         (
             apply(SubmitFailureKind::Rejected),

@@ -39,7 +39,7 @@ impl Another {
         http_get(self.metrics.number(), "/metrics").await.unwrap()
     }
 
-    /// As [`Stage::metric`].
+    /// As [`super::Stage::metric`].
     pub async fn metric(&self, name: &str, labels: &[&str]) -> Option<f64> {
         metric(self.metrics.number(), name, labels).await
     }
