@@ -345,16 +345,16 @@ impl<'a> RunConclusion<'a> {
         };
         extras.add(&mut conditions);
         if let Some(ready) = progress::unready(conditions.list()).cloned() {
-            Hindrance::of(&ready, self.is_stuck()).add(&mut conditions);
+            let is_stuck = self.is_stuck(conditions.list());
+            Hindrance::of(&ready, is_stuck).add(&mut conditions);
         }
         conditions.finish()
     }
 
-    /// Whether nothing will change until somebody does something: a run that failed is not tried again.
-    fn is_stuck(&self) -> bool {
-        let failed = self
-            .health_of_run()
-            .is_some_and(|health| health.status == ConditionStatus::False);
+    /// Whether nothing will change until somebody does something: a run that failed is not tried again, gone or not.
+    fn is_stuck(&self, conditions: &[Condition]) -> bool {
+        let of_run = conditions::of_type(conditions, ConditionType::StampedObjectCondition);
+        let failed = of_run.is_some_and(|of_run| of_run.status == ConditionStatus::False);
         let error = self.error.as_ref();
         error.is_some_and(RunError::is_stuck) || (failed && self.again.is_none())
     }
