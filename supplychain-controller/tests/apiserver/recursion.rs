@@ -103,10 +103,14 @@ async fn a_template_that_stamps_a_workload_of_its_own_chain_comes_to_an_end() {
         condition(&last["status"], "ResourcesSubmitted")["status"],
         "False"
     );
-    let told = stage.events().await;
     let warned =
         |event: &String| event.starts_with("Warning ResourceFailed") && event.contains(&way);
-    assert!(told.iter().any(warned), "{told:?}");
+    eventually("a Warning names the way", PATIENCE, async || {
+        let told = stage.events().await;
+        let warned = told.iter().any(warned);
+        if warned { Ok(()) } else { Err(told) }
+    })
+    .await;
 }
 
 #[tokio::test]
