@@ -44,7 +44,7 @@ impl Entry for OwnerEntry {
             // Most of what the API server stores of an owner is who set which status field.
             metadata.remove("managedFields");
         }
-        let body: Box<str> = object.to_string().into();
+        let body = object.to_string();
         let metadata = &object["metadata"];
         let labels = string_map(&metadata["labels"]);
         Self {

@@ -3,8 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_types::EventReason;
+use realizer::Submission;
 use tokio::time::Instant;
 
+use super::Source;
+use super::failure::address;
 use super::pace::{Pace, Paced, Repeatable};
 use crate::mapper::Kind;
 use crate::stamped::{ObjectKey, Stamped};
@@ -90,6 +94,24 @@ impl Fights {
         };
         self.0.written(rendering.0, now, keep)
     }
+}
+
+/// Tells of another writer that is answered again and again.
+pub(super) fn fought_over(
+    submission: &Submission,
+    source: &Source,
+    answers: u32,
+) -> Option<(EventReason, String)> {
+    let told = || {
+        let message = format!(
+            "[{}] another writer keeps changing fields of {} [{}] that the template renders; stop it, or take the fields out of the template",
+            submission.resource,
+            source.served().qualified(),
+            address(submission),
+        );
+        (EventReason::ObjectContested, message)
+    };
+    (answers >= FIGHT).then(told)
 }
 
 #[cfg(test)]

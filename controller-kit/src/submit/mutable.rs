@@ -7,11 +7,10 @@ use http::StatusCode;
 use realizer::{Answer, Observation, Observed, Precondition, Submission, Write};
 use serde_json::Value;
 
-use super::contest::{FIGHT, Rendering};
+use super::contest::{Rendering, fought_over};
 use super::failure::{self, Failure, OwnerRequestError, address, contested, during};
 use super::standing::{Standing, belongs_to_another, is_stale, standing};
 use super::{Applicant, Source, Submitted, Submitter, now, placing, takeover};
-use crate::mapper::Served;
 use crate::stamped::{ObjectKey, Stamped, State};
 
 /// A version that no object has. An apply that is bound to it creates the object, and is refused when there is one.
@@ -49,7 +48,7 @@ impl Submitter {
                 address(submission)
             )));
         }
-        let key = key_of(applicant, submission, source.served());
+        let key = placing::key_of(applicant, submission, source.served());
         let (namespace, name) = (&key.namespace, &key.name);
         match source {
             Source::Watch(watch) => Ok(watch.get(&key)),
@@ -463,7 +462,7 @@ impl Attempt<'_> {
     }
 
     fn key(self) -> ObjectKey {
-        key_of(self.applicant, self.submission, self.source.served())
+        placing::key_of(self.applicant, self.submission, self.source.served())
     }
 
     fn rendering(self) -> Rendering {
@@ -489,36 +488,4 @@ fn left_out(
         (EventReason::FieldsDropped, message)
     };
     (!fields.is_empty()).then(told)
-}
-
-/// Tells of another writer that is answered again and again.
-fn fought_over(
-    submission: &Submission,
-    source: &Source,
-    answers: u32,
-) -> Option<(EventReason, String)> {
-    let told = || {
-        let message = format!(
-            "[{}] another writer keeps changing fields of {} [{}] that the template renders; stop it, or take the fields out of the template",
-            submission.resource,
-            source.served().qualified(),
-            address(submission),
-        );
-        (EventReason::ObjectContested, message)
-    };
-    (answers >= FIGHT).then(told)
-}
-
-pub(super) fn key_of(
-    applicant: &Applicant<'_>,
-    submission: &Submission,
-    served: &Served,
-) -> ObjectKey {
-    let namespace = if served.namespaced {
-        applicant.namespace.as_str()
-    } else {
-        ""
-    };
-    let name = &submission.object["metadata"]["name"];
-    ObjectKey::new(namespace, name.as_str().unwrap_or_default())
 }

@@ -1,12 +1,12 @@
 //! What a rendering becomes so that it can be where its kind is: in the owner's namespace, or in none.
 
 use api_types::labels;
-use realizer::lineage;
+use realizer::{Submission, lineage};
 use serde_json::{Value, json};
 
 use super::Applicant;
 use crate::mapper::Served;
-use crate::stamped::owner_mark_text;
+use crate::stamped::{ObjectKey, owner_mark_text};
 
 /// The object to send. A cluster-scoped object gets no owner reference: the garbage collector cannot resolve one to an owner
 /// in a namespace and keeps the object for ever. Annotations say whose it is and with whose rights it is deleted.
@@ -57,4 +57,19 @@ pub(super) fn annotate(object: &mut Value, key: &str, value: impl Into<Value>) {
         metadata["annotations"] = json!({});
     }
     metadata["annotations"][key] = value.into();
+}
+
+/// Where the object of a submission is.
+pub(super) fn key_of(
+    applicant: &Applicant<'_>,
+    submission: &Submission,
+    served: &Served,
+) -> ObjectKey {
+    let namespace = if served.namespaced {
+        applicant.namespace.as_str()
+    } else {
+        ""
+    };
+    let name = &submission.object["metadata"]["name"];
+    ObjectKey::new(namespace, name.as_str().unwrap_or_default())
 }

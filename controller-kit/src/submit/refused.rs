@@ -9,7 +9,7 @@ use realizer::{Submission, SubmitFailure};
 use tokio::time::Instant;
 
 use super::pace::hash_of;
-use super::{Applicant, Source, mutable};
+use super::{Applicant, Source, placing};
 
 /// How long a refusal is believed though nothing changed that we hear of: admission policies and webhooks refuse objects, too.
 const BELIEVED: Duration = Duration::from_mins(5);
@@ -34,7 +34,7 @@ impl Attempted {
         let Source::Watch(watch) = source else {
             return None;
         };
-        let key = mutable::key_of(applicant, submission, watch.served());
+        let key = placing::key_of(applicant, submission, watch.served());
         let live = watch.get(&key);
         let live = live.map(|live| (live.uid.clone(), live.resource_version));
         let state = (
