@@ -5,7 +5,7 @@ use test_support::eventually;
 use test_support::stage::Another;
 use tokio::net::TcpListener;
 
-use crate::immutable::{WORKLOAD, branch, instant};
+use crate::immutable::{WORKLOAD, branch, instant, sink_of};
 use crate::stage::{PATIENCE, Stage, step};
 
 pub(crate) const OWNERS: usize = 10;
@@ -42,17 +42,7 @@ pub(crate) async fn edit_all(stage: &Stage, branch_name: &str) {
 
 pub(crate) async fn all_published(stage: &Stage, branch_name: &str) {
     for owner in owners() {
-        eventually(
-            &format!("{owner} has published {branch_name}"),
-            PATIENCE,
-            async || {
-                let sink = stage
-                    .get("v1", "ConfigMap", &format!("{owner}-sink"))
-                    .await?;
-                (sink["data"]["url"] == branch_name).then_some(())
-            },
-        )
-        .await;
+        sink_of(stage, &owner, branch_name).await;
     }
 }
 

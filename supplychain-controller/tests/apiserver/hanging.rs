@@ -10,7 +10,7 @@ use serde_json::json;
 use test_support::stage::forged_copy;
 use test_support::{LossyProxy, eventually};
 
-use crate::immutable::{WORKLOAD, branch, instant};
+use crate::immutable::{WORKLOAD, branch, instant, sink_of};
 use crate::stage::{NOTHING, PATIENCE, Stage};
 
 /// Has the first request of each of these kinds hang: the read of the owner before a run, and that of an object that is
@@ -32,16 +32,6 @@ fn first_reads() -> impl Fn(&Parts, &[u8]) -> bool + Send + Sync + 'static {
     }
 }
 
-async fn sink_has(stage: &Stage, workload: &str, url: &str) {
-    eventually(&format!("{workload} has {url}"), PATIENCE, async || {
-        let sink = stage
-            .get("v1", "ConfigMap", &format!("{workload}-sink"))
-            .await?;
-        (sink["data"]["url"] == url).then_some(())
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn reads_that_nobody_answers_are_given_up_and_hold_up_nobody_else() {
     let mut stage = Stage::set().await;
@@ -51,7 +41,7 @@ async fn reads_that_nobody_answers_are_given_up_and_hold_up_nobody_else() {
     stage.start_controller_as(network.kubeconfig());
     stage.apply(&instant(3)).await;
     stage.apply(WORKLOAD).await;
-    sink_has(&stage, "app", "a").await;
+    sink_of(&stage, "app", "a").await;
     stage.settle("app").await;
 
     // Somebody's copy says that a newer state of the owner is known: the API server is asked before the next run.
@@ -76,13 +66,13 @@ async fn reads_that_nobody_answers_are_given_up_and_hold_up_nobody_else() {
     stage
         .apply(&WORKLOAD.replace("name: app", "name: neighbour"))
         .await;
-    sink_has(&stage, "neighbour", "a").await;
+    sink_of(&stage, "neighbour", "a").await;
     let sink = stage.get("v1", "ConfigMap", "app-sink").await.unwrap();
     assert_eq!(sink["data"]["url"], "a", "the reads still hang");
     let taken = stage.get("v1", "ConfigMap", "taken-sink").await.unwrap();
     assert_eq!(taken["data"], by_hand["data"]);
 
-    sink_has(&stage, "app", "b").await;
+    sink_of(&stage, "app", "b").await;
     stage.ready("taken", "False", "ObjectContested").await;
     let taken = stage.get("v1", "ConfigMap", "taken-sink").await.unwrap();
     assert_eq!(taken["data"], by_hand["data"]);

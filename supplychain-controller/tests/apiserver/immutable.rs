@@ -80,12 +80,18 @@ pub(crate) async fn runs_up_to(stage: &Stage, branch: &str) -> Vec<Value> {
     .await
 }
 
-async fn sink(stage: &Stage, url: &str) {
-    eventually(&format!("the sink has {url}"), PATIENCE, async || {
-        let sink = stage.get("v1", "ConfigMap", "app-sink").await?;
+/// Waits until what the run of this Workload came to has been handed on.
+pub(crate) async fn sink_of(stage: &Stage, workload: &str, url: &str) {
+    let sink = format!("{workload}-sink");
+    eventually(&format!("{sink} has {url}"), PATIENCE, async || {
+        let sink = stage.get("v1", "ConfigMap", &sink).await?;
         (sink["data"]["url"] == url).then_some(())
     })
     .await;
+}
+
+pub(crate) async fn sink(stage: &Stage, url: &str) {
+    sink_of(stage, "app", url).await;
 }
 
 async fn sink_url(stage: &Stage) -> Value {

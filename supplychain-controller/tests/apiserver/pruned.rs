@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use test_support::stage::History;
 use test_support::{ControlPlane, eventually};
 
-use crate::immutable::{RUNS, WORKLOAD, branch};
+use crate::immutable::{RUNS, WORKLOAD, branch, sink};
 use crate::stage::{NOTHING, PATIENCE, Stage, step};
 
 fn name(run: &Value) -> String {
@@ -22,14 +22,6 @@ async fn the_run(stage: &Stage) -> Value {
     .await
 }
 
-async fn sink_has(stage: &Stage, url: &str) {
-    eventually(&format!("the sink has {url}"), PATIENCE, async || {
-        let sink = stage.get("v1", "ConfigMap", "app-sink").await?;
-        (sink["data"]["url"] == url).then_some(())
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn a_run_that_succeeded_is_not_run_again_when_it_is_deleted_not_even_by_the_next_process() {
     let mut stage = Stage::open().await;
@@ -37,7 +29,7 @@ async fn a_run_that_succeeded_is_not_run_again_when_it_is_deleted_not_even_by_th
     stage.apply(WORKLOAD).await;
     let run = the_run(&stage).await;
     stage.report(&name(&run), done("one")).await;
-    sink_has(&stage, "one").await;
+    sink(&stage, "one").await;
     stage.ready("app", "True", "Ready").await;
     stage.settle("app").await;
     let known = stage.workload("app").await["status"].clone();
@@ -55,7 +47,7 @@ async fn a_run_that_succeeded_is_not_run_again_when_it_is_deleted_not_even_by_th
     stage.kill_controller();
     stage.delete("v1", "ConfigMap", "app-sink").await;
     stage.start_controller();
-    sink_has(&stage, "one").await;
+    sink(&stage, "one").await;
     stage.settle("app").await;
     assert_eq!(stage.tests().await, [] as [Value; 0]);
 
@@ -63,7 +55,7 @@ async fn a_run_that_succeeded_is_not_run_again_when_it_is_deleted_not_even_by_th
     let next = the_run(&stage).await;
     assert_eq!(next["spec"]["value"]["branch"], "b");
     stage.report(&name(&next), done("two")).await;
-    sink_has(&stage, "two").await;
+    sink(&stage, "two").await;
 }
 
 #[tokio::test]
@@ -84,7 +76,7 @@ async fn a_pruner_that_leaves_nothing_standing_has_each_input_run_once() {
         // It ends and goes in the same moment: often no reconcile comes between.
         stage.report(&name(&run), done(input)).await;
         stage.delete("test.run/v1alpha1", "Test", &name(&run)).await;
-        sink_has(&stage, input).await;
+        sink(&stage, input).await;
         stage.settle("app").await;
         stage.reconcile("app").await;
     }
@@ -110,7 +102,7 @@ async fn a_run_that_is_deleted_before_its_end_is_run_again() {
     .await;
     assert_eq!(name(&again), name(&run), "the same submission");
     stage.report(&name(&again), done("one")).await;
-    sink_has(&stage, "one").await;
+    sink(&stage, "one").await;
 }
 
 /// Jobs that are complete at once: they want no Pod.
