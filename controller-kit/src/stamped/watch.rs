@@ -272,8 +272,11 @@ impl StampedWatches {
     /// The reply to our own deletion.
     pub fn deleted(&self, kind: &Kind, key: &ObjectKey, uid: &str) {
         let watch = self.lock().kinds.get(kind).cloned();
-        if let Some(watch) = watch {
-            watch.write().hide(key, uid);
+        let Some(watch) = watch else { return };
+        let hidden = watch.write().hide(key, uid);
+        // The event of this deletion will find nothing to hide, so that whoever waits for the place is told here.
+        for object in &hidden {
+            (self.settings.moved)(kind, &object.key);
         }
     }
 
@@ -514,6 +517,15 @@ mod tests {
         answer: impl Fn(&str) -> Option<Answer> + Clone + Send + Sync + 'static,
         wake: Wake,
     ) -> Arc<StampedWatches> {
+        scripted_with(tasks, answer, wake, Arc::new(|_, _| {}))
+    }
+
+    fn scripted_with(
+        tasks: &Tasks,
+        answer: impl Fn(&str) -> Option<Answer> + Clone + Send + Sync + 'static,
+        wake: Wake,
+        moved: Moved,
+    ) -> Arc<StampedWatches> {
         let client = || {
             let answer = answer.clone();
             let service = tower::service_fn(move |request: http::Request<kube::client::Body>| {
@@ -534,9 +546,33 @@ mod tests {
             field_manager: "m",
             owner_kind: "Workload",
             wake,
-            moved: Arc::new(|_, _| {}),
+            moved,
         };
         StampedWatches::new(cluster, mapper, settings, tasks.clone())
+    }
+
+    /// The event of our own deletion finds nothing left, so that whoever waits for the place would never hear of it.
+    #[tokio::test]
+    async fn our_own_deletion_is_told_to_those_who_wait_for_the_place() {
+        let tasks = Tasks::new();
+        let answer = |uri: &str| {
+            (!uri.contains("watch=true")).then(|| json_answer(200, &listing(&["a", "b"])))
+        };
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let heard = told.clone();
+        let moved: Moved = Arc::new(move |kind, key| {
+            heard.lock().unwrap().push(format!("{kind} {}", key.name));
+        });
+        let watches = scripted_with(&tasks, answer, Arc::new(|_, _| {}), moved);
+        let watch = watches.ensure(&served("Test"), &path("status"));
+        assert_eq!(watch.ready().await, Readiness::Synced);
+        told.lock().unwrap().clear();
+        let kind = &watch.served().kind;
+        watches.deleted(kind, &ObjectKey::new("n", "a"), "a");
+        assert_eq!(*told.lock().unwrap(), [format!("{kind} a")]);
+        watches.deleted(kind, &ObjectKey::new("n", "b"), "another");
+        assert_eq!(told.lock().unwrap().len(), 1, "another object has the name");
+        tasks.token().cancel();
     }
 
     fn listing(names: &[&str]) -> Value {

@@ -114,9 +114,9 @@ impl Submitter {
         match deleted {
             Deleted::Gone => {
                 let key = ObjectKey::new(namespace, name);
-                self.watches.deleted(kind, &key, &uid);
+                self.watches.deleted(&served.kind, &key, &uid);
             }
-            Deleted::Going(body) => self.watches.going(kind, &body),
+            Deleted::Going(body) => self.watches.going(&served.kind, &body),
         }
         Ok(Deletion::Accepted)
     }
