@@ -14,6 +14,8 @@ use kube::core::Status;
 use serde_json::Value;
 use thiserror::Error;
 use tokio::time::Instant;
+use tower::timeout::TimeoutLayer;
+use tower_http::timeout::ResponseBodyTimeoutLayer;
 
 pub use call::Call;
 
@@ -22,6 +24,13 @@ use crate::pulse::Pulse;
 
 /// A request that takes longer than this is given up: a hung connection must not hold a worker for ever.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// No answer begins later. The API server gives up what is no watch after a minute and says so; what takes longer was lost on
+/// the way, and a listing that waits for it would be blind for ever.
+const ANSWER_BEGINS: Duration = Duration::from_secs(75);
+
+/// Nor does any answer stand still for longer. The API server ends a watch in which nothing happens after 290 s.
+const STALLED_BODY: Duration = Duration::from_secs(310);
 
 /// The longest rest that is taken because an answer asks for it: it may come from an admission webhook, and what it asks for
 /// must not stop an owner for a day.
@@ -74,7 +83,9 @@ impl RequestError {
                     StatusCode::SERVICE_UNAVAILABLE,
                     StatusCode::GATEWAY_TIMEOUT,
                 ];
-                PASSING.contains(code) || tells_of_etcd(*code, status)
+                PASSING.contains(code)
+                    || tells_of_etcd(*code, status)
+                    || tells_of_quota(*code, status)
             }
             Self::Transport(_) => true,
         }
@@ -125,6 +136,12 @@ fn tells_of_etcd(code: StatusCode, status: &Status) -> bool {
             .any(|prefix| status.message.starts_with(prefix))
 }
 
+/// Whether two creates in a namespace were counted at a time, and this one lost. The object itself is in nobody's way.
+fn tells_of_quota(code: StatusCode, status: &Status) -> bool {
+    let details = status.details.as_ref();
+    code == StatusCode::CONFLICT && details.is_some_and(|named| named.kind == "resourcequotas")
+}
+
 /// Who sends a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Identity<'a> {
@@ -166,8 +183,11 @@ impl Cluster {
         anonymous.auth_info = kube::config::AuthInfo::default();
         let counted = |config: kube::Config, sender: Sender| {
             let counting = CountRequests::new(&metrics, sender);
-            let client = ClientBuilder::try_from(config)?;
-            Ok::<_, kube::Error>(client.with_layer(&counting).build())
+            let client = ClientBuilder::try_from(config)?
+                .with_layer(&counting)
+                .with_layer(&ResponseBodyTimeoutLayer::new(STALLED_BODY))
+                .with_layer(&TimeoutLayer::new(ANSWER_BEGINS));
+            Ok::<_, kube::Error>(client.build())
         };
         Ok(Self {
             controller: counted(config, Sender::Controller)?,
@@ -437,6 +457,45 @@ mod tests {
             );
         }
         assert!(RequestError::Transport("reset".into()).passes_by_itself());
+    }
+
+    #[test]
+    fn a_quota_that_two_creates_were_counted_against_at_a_time_is_nobodys_object() {
+        let refused = |kind: &str| {
+            let body = format!(
+                r#"{{"kind": "Status", "message": "Operation cannot be fulfilled", "reason": "Conflict", "code": 409,
+                    "details": {{"name": "x", "kind": "{kind}"}}}}"#
+            );
+            refusal(StatusCode::CONFLICT, None, &Bytes::from(body))
+        };
+        assert!(refused("resourcequotas").passes_by_itself());
+        assert!(!refused("configmaps").passes_by_itself());
+    }
+
+    /// A service in front of an API server that sends what it is asked for after these times.
+    async fn asked_within(begins: Duration, ends: Duration) -> Result<(), tower::BoxError> {
+        use tower::{Layer as _, ServiceExt as _};
+        let server = tower::service_fn(move |_: Request<Body>| async move {
+            tokio::time::sleep(begins).await;
+            let body = futures::stream::once(async move {
+                tokio::time::sleep(ends).await;
+                Ok::<_, std::io::Error>(hyper::body::Frame::data(Bytes::from_static(b"{}")))
+            });
+            let body = http_body_util::StreamBody::new(Box::pin(body));
+            Ok::<_, tower::BoxError>(http::Response::new(body))
+        });
+        let bounded = TimeoutLayer::new(ANSWER_BEGINS)
+            .layer(ResponseBodyTimeoutLayer::new(STALLED_BODY).layer(server));
+        let response = bounded.oneshot(Request::new(Body::empty())).await?;
+        response.into_body().collect().await.map(|_| ())
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_was_lost_on_the_way_is_not_awaited_for_ever() {
+        let (minute, day) = (Duration::from_mins(1), Duration::from_hours(24));
+        assert!(asked_within(minute, Duration::from_secs(290)).await.is_ok());
+        assert!(asked_within(day, Duration::ZERO).await.is_err());
+        assert!(asked_within(Duration::ZERO, day).await.is_err());
     }
 
     #[test]

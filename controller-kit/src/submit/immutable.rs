@@ -276,7 +276,9 @@ impl Run<'_> {
                     brake.created(self.applicant.uid, &self.submission.resource, now());
                     return Ok((self.known(&answer.body, sequence), Write::Created));
                 }
-                Err(OwnerRequestError::Request(error)) if error.is(StatusCode::CONFLICT) => {
+                Err(OwnerRequestError::Request(error))
+                    if error.is(StatusCode::CONFLICT) && !error.passes_by_itself() =>
+                {
                     if let Some(adopted) = self.adopt(&object, sequence).await? {
                         return Ok(adopted);
                     }

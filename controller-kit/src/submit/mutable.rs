@@ -300,7 +300,9 @@ impl Attempt<'_> {
         match applied.await {
             Ok(applied) => Ok(Applied::Done(applied)),
             Err(OwnerRequestError::Request(error))
-                if precondition.is_some() && error.is(StatusCode::CONFLICT) =>
+                if precondition.is_some()
+                    && error.is(StatusCode::CONFLICT)
+                    && !error.passes_by_itself() =>
             {
                 if self.submission.precondition == Precondition::None {
                     return Ok(Applied::Occupied);
