@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt as _, stream};
 use kube::runtime::watcher::{self, Error, Event};
+use tokio::time::Instant;
 
 use crate::refusals::answer;
 
@@ -18,6 +19,10 @@ const SILENT: Duration = Duration::from_secs(20);
 const UNABLE: Duration = Duration::from_mins(1);
 /// and up to this where it refuses and a changed right or definition is heard of otherwise.
 const REFUSED: Duration = Duration::from_mins(5);
+
+/// A failure so long after the last try began is the first of its row again. A watch that goes on says nothing of it: on a
+/// kind in which nothing happens, interruptions that lie weeks apart would add up to the longest wait.
+const APART: Duration = Duration::from_mins(2);
 
 /// What tells of changes that a refusal may have been due to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,12 +39,14 @@ pub(super) fn backed_off<K: Send + 'static>(
     heard: Heard,
     jitter: impl Fn() -> f64 + Send + 'static,
 ) -> impl Stream<Item = watcher::Result<Event<K>>> + Send + 'static {
-    let state = (events.boxed(), Failures::default(), None, jitter);
+    let failures = Failures::from(Instant::now());
+    let state = (events.boxed(), failures, None, jitter);
     stream::unfold(
         state,
         move |(mut events, mut failures, pause, jitter)| async move {
             if let Some(pause) = pause {
                 tokio::time::sleep(pause).await;
+                failures.tried = Instant::now();
             }
             let event = events.next().await?;
             let pause = failures.note(&event, heard);
@@ -51,8 +58,19 @@ pub(super) fn backed_off<K: Send + 'static>(
 }
 
 /// Failures in a row.
-#[derive(Debug, Default)]
-struct Failures(u32);
+#[derive(Debug)]
+struct Failures {
+    in_a_row: u32,
+    /// When the last try began.
+    tried: Instant,
+}
+
+impl From<Instant> for Failures {
+    /// Nothing has failed yet; the first try begins.
+    fn from(tried: Instant) -> Self {
+        Self { in_a_row: 0, tried }
+    }
+}
 
 impl Failures {
     /// How long to wait after this event.
@@ -61,12 +79,15 @@ impl Failures {
             // A listing that has begun may yet fail.
             Ok(Event::Init | Event::InitApply(_)) => None,
             Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)) => {
-                self.0 = 0;
+                self.in_a_row = 0;
                 None
             }
             Err(error) => {
-                let doubled = 2_u32.checked_pow(self.0);
-                self.0 = self.0.saturating_add(1);
+                if self.tried.elapsed() >= APART {
+                    self.in_a_row = 0;
+                }
+                let doubled = 2_u32.checked_pow(self.in_a_row);
+                self.in_a_row = self.in_a_row.saturating_add(1);
                 let wait = doubled.and_then(|factor| FIRST.checked_mul(factor));
                 let longest = longest(error, heard);
                 Some(wait.map_or(longest, |wait| wait.min(longest)))
@@ -88,10 +109,8 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use kube::core::Status;
-    use tokio::time::Instant;
-
     use super::*;
+    use kube::core::Status;
 
     /// A listing that fails, with this answer or none.
     fn failed(code: Option<u16>) -> Error {
@@ -124,6 +143,25 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn interruptions_that_lie_apart_do_not_add_up() {
+        let failing = || Err(failed(Some(500)));
+        // Of a kind in which nothing happens: each interruption heals without an event.
+        let events = stream::unfold((), move |()| async move {
+            tokio::time::sleep(Duration::from_hours(1)).await;
+            Some((failing() as watcher::Result<Event<()>>, ()))
+        });
+        let mut events = Box::pin(backed_off(events, Heard::Elsewhere, || 1.0));
+        for _ in 0..20 {
+            events.next().await;
+            let interrupted = Instant::now();
+            let next = events.next();
+            tokio::pin!(next);
+            next.await;
+            assert_eq!(interrupted.elapsed(), Duration::from_hours(1) + FIRST);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn a_listing_that_fails_is_tried_ever_less_often() {
         // About ten tries while the waits grow, and then one for each longest wait.
         for (code, heard, expected) in [
@@ -141,7 +179,7 @@ mod tests {
 
     #[test]
     fn only_an_answer_as_wished_begins_anew() {
-        let mut failures = Failures::default();
+        let mut failures = Failures::from(Instant::now());
         let mut after = |event: watcher::Result<Event<()>>| failures.note(&event, Heard::Elsewhere);
         assert_eq!(after(Err(failed(Some(500)))), Some(FIRST));
         assert_eq!(after(Ok(Event::Init)), None);
