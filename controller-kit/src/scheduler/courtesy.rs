@@ -117,7 +117,7 @@ impl Courtesy {
         now: Instant,
         congested: impl FnOnce() -> bool,
     ) -> Share {
-        if waiting <= self.crowd {
+        if !self.is_crowded(waiting) {
             self.window.open();
             self.yields_until = None;
             return Share::ALL;
@@ -139,6 +139,11 @@ impl Courtesy {
         }
     }
 
+    /// Whether so many wait that some may have to give way.
+    pub(super) fn is_crowded(&self, waiting: usize) -> bool {
+        waiting > self.crowd
+    }
+
     /// An owner was taken whose namespace has so many in the queue, itself included.
     pub(super) fn taken(
         &mut self,
@@ -157,7 +162,7 @@ impl Courtesy {
         self.guests.came(namespace, now);
         // The window tells of congestion a while after it has ended: what is given makes the server fast again,
         // which is no reason to stop.
-        if waiting > self.crowd && self.window.is_narrow() && self.guests.are_few(now) {
+        if self.is_crowded(waiting) && self.window.is_narrow() && self.guests.are_few(now) {
             self.give_way(now);
         }
     }

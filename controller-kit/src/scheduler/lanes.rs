@@ -112,6 +112,12 @@ impl Lanes {
             .or_else(|| take(retries, RETRY, Lane::Retry, guests_only, of))
     }
 
+    /// Whether owners wait who may be held back for the sake of others: the server may be fast again, or the others gone, with
+    /// no owner that comes or ends to tell of it.
+    pub(super) fn holds_back(&self) -> bool {
+        self.courtesy.is_crowded(self.waiting())
+    }
+
     /// Until when a crowd yields to a guest, if it does.
     pub(super) fn yields_until(&self, now: Instant) -> Option<Instant> {
         self.courtesy.yields_until(now)

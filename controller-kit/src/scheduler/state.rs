@@ -15,6 +15,9 @@ use tokio::time::Instant;
 use super::lanes::Lanes;
 use super::{Lane, Next, OwnerKey, QueueDepth, SchedulerConfig};
 
+/// Owners that are held back are looked at again after so long, though nothing happens.
+const RECONSIDERED: Duration = Duration::from_millis(250);
+
 /// Longer than events are gathered anywhere.
 const SOON: Duration = Duration::from_secs(1);
 
@@ -243,7 +246,8 @@ impl State {
         }
         let Some((key, lane)) = self.lanes.take(now, &*self.config.congested) else {
             let yields = self.lanes.yields_until(now);
-            return Pick::Wait(due.into_iter().chain(yields).min());
+            let held_back = self.lanes.holds_back().then(|| now + RECONSIDERED);
+            return Pick::Wait(due.into_iter().chain(yields).chain(held_back).min());
         };
         let Some(entry) = self.entries.get_mut(&key) else {
             self.lanes.give_back(lane, &key.namespace);

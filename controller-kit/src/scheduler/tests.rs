@@ -1,7 +1,7 @@
 //! One behaviour per test; time is paused, so waits are exact and cost nothing.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -407,6 +407,22 @@ async fn a_crowd_stops_for_a_guest_and_goes_on() {
     let work = queue.next().await;
     assert_eq!(&*work.key().namespace, "big");
     assert_eq!(start.elapsed(), Duration::from_millis(250));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_crowd_goes_on_once_the_server_is_fast_though_nothing_comes_and_nothing_ends() {
+    let slow = Arc::new(AtomicBool::new(true));
+    let is_slow = slow.clone();
+    let queue = Scheduler::new(SchedulerConfig {
+        congested: Arc::new(move || is_slow.load(Ordering::Relaxed)),
+        ..config(16)
+    });
+    crowded(&queue).await;
+    let hanging = all_now(&queue).await;
+    assert_eq!(hanging.len(), 1);
+    slow.store(false, Ordering::Relaxed);
+    let next = tokio::time::timeout(Duration::from_secs(5), queue.next());
+    assert_eq!(&*next.await.unwrap().key().namespace, "big");
 }
 
 #[tokio::test(start_paused = true)]
