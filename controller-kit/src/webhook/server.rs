@@ -32,6 +32,9 @@ use crate::shutdown::Tasks;
 pub(super) const BODY_LIMIT: usize = 7 * 1024 * 1024;
 /// What all bodies that are being read or judged may take together.
 const BODIES_LIMIT: usize = 4 * BODY_LIMIT;
+/// The beginning of a body takes none of that room: a review of nearly every blueprint is shorter, and is answered also while
+/// somebody fills the room with bodies that never end.
+const SMALL_BODY: usize = 128 * 1024;
 /// The API server sends a body at once.
 const BODY_PATIENCE: Duration = Duration::from_secs(5);
 /// A pod that ends is asked until all nodes know of it.
@@ -144,9 +147,12 @@ async fn read(
         if received.bytes.len() + part.len() > BODY_LIMIT {
             return Err(TOO_LARGE);
         }
+        let held = received.bytes.len() + part.len();
         // No part is larger than the limit, so it is never truncated; and nobody closes the semaphore.
         let size = u32::try_from(part.len()).unwrap_or(u32::MAX);
-        if let Ok(more) = room.clone().acquire_many_owned(size).await {
+        if held > SMALL_BODY
+            && let Ok(more) = room.clone().acquire_many_owned(size).await
+        {
             match &mut received.room {
                 Some(room) => room.merge(more),
                 none => *none = Some(more),
@@ -157,14 +163,23 @@ async fn read(
     Ok(received)
 }
 
-/// Does the work on a thread of its own, as soon as there is one for it.
-async fn aside(judges: &Semaphore, work: impl FnOnce() -> Response + Send + 'static) -> Response {
+/// Does the work on a thread of its own, as soon as there is one for it. The turn goes with the work, which goes on when nobody
+/// waits for it any longer.
+async fn aside(
+    judges: &Arc<Semaphore>,
+    work: impl FnOnce() -> Response + Send + 'static,
+) -> Response {
     // Neither fails before the process ends.
-    let turn = judges.acquire().await;
-    match tokio::task::spawn_blocking(work).await {
-        Ok(response) if turn.is_ok() => response,
-        Ok(_) | Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response(),
-    }
+    let ends = || (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response();
+    let Ok(turn) = judges.clone().acquire_owned().await else {
+        return ends();
+    };
+    let judged = tokio::task::spawn_blocking(move || {
+        let response = work();
+        drop(turn);
+        response
+    });
+    judged.await.unwrap_or_else(|_| ends())
 }
 
 fn review(
@@ -231,4 +246,38 @@ fn decide(
         error!(kind, panic = panic_text(&*panic), "validation panicked");
         "validation failed unexpectedly; see the log of the controller\n".to_owned()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_review_of_usual_size_is_read_while_somebody_fills_the_room() {
+        let room = Arc::new(Semaphore::new(0));
+        let read_of = async |length: usize| {
+            let body = Body::from(vec![b' '; length]);
+            let read = tokio::time::timeout(BODY_PATIENCE, read(body, &room)).await;
+            read.is_ok_and(|read| read.is_ok_and(|read| read.bytes.len() == length))
+        };
+        assert!(read_of(SMALL_BODY).await);
+        assert!(!read_of(SMALL_BODY + 1).await);
+    }
+
+    #[tokio::test]
+    async fn a_turn_goes_with_its_work_also_when_nobody_waits_any_longer() {
+        let judges = Arc::new(Semaphore::new(1));
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let work = move || {
+            let _ = wait.recv();
+            StatusCode::OK.into_response()
+        };
+        let waited = tokio::time::timeout(Duration::from_millis(50), aside(&judges, work)).await;
+        assert!(waited.is_err());
+        assert_eq!(judges.available_permits(), 0, "the work goes on");
+        drop(go);
+        let free = judges.acquire();
+        let free = tokio::time::timeout(Duration::from_secs(30), free).await;
+        assert!(free.unwrap().is_ok());
+    }
 }
