@@ -71,7 +71,7 @@ impl Requests {
         served: &Served,
         object: &Value,
     ) -> Result<Applied, OwnerRequestError> {
-        let mut object = self.applicable(served, object).await;
+        let mut object = self.applicable(served, object).await?;
         let (outcome, conformed) = self.apply_conformed(account, served, &mut object).await;
         let answer = match outcome {
             Err(OwnerRequestError::Request(refusal))
@@ -130,14 +130,24 @@ impl Requests {
     }
 
     /// What the API server would make of the rendering in a create, and does not in an apply.
-    async fn applicable(&self, served: &Served, rendered: &Value) -> Value {
+    ///
+    /// # Errors
+    /// When the schema cannot be had for now: a null that means something would be left out, and the reply believed to be
+    /// what was rendered.
+    async fn applicable(&self, served: &Served, rendered: &Value) -> Result<Value, RequestError> {
         let mut object = rendered.clone();
         if has_nulls(&object) {
-            let schema = self.schema(served).await;
-            leave_out_nulls(&mut object, schema.ok().as_deref());
+            let schema = match self.schema(served).await {
+                Ok(schema) => Some(schema),
+                Err(error @ SchemaError::Unavailable { .. }) => {
+                    return Err(RequestError::Transport(error.to_string()));
+                }
+                Err(_) => None,
+            };
+            leave_out_nulls(&mut object, schema.as_deref());
         }
         rendering::as_stored(&mut object, &served.kind);
-        object
+        Ok(object)
     }
 
     async fn schema(&self, served: &Served) -> Result<Arc<KindSchema>, SchemaError> {
