@@ -1,6 +1,6 @@
 //! The graph of steps: in which order they are submitted, and what about it cannot work.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::blueprint::{BlueprintStep, InputSlot};
 use crate::error::joined;
@@ -150,18 +150,22 @@ pub(crate) fn warnings(steps: &[BlueprintStep]) -> Vec<GraphWarning> {
     warnings
 }
 
-/// One cycle per knot of steps that wait for one another.
+/// So many cycles are looked for. Nobody mends more at a time, and a blueprint may have ten thousand steps.
+const MOST_CYCLES: usize = 50;
+
+/// One cycle per knot of steps that wait for one another, the first [`MOST_CYCLES`].
 fn cycles(steps: &[BlueprintStep]) -> Vec<GraphWarning> {
     let order = order(steps);
     let mut left: BTreeSet<usize> = (0..steps.len()).collect();
     let mut cycles = Vec::new();
-    loop {
+    while cycles.len() < MOST_CYCLES {
         drop_leaves(steps, &order, &mut left);
         // Every step that is left waits for another one that is left, so following them must come round.
         let Some(&start) = left.first() else {
             return cycles;
         };
         let mut path = vec![start];
+        let mut places = BTreeMap::from([(start, 0)]);
         let mut at = start;
         let begin = loop {
             let Some(next) = providers(steps, at)
@@ -170,9 +174,10 @@ fn cycles(steps: &[BlueprintStep]) -> Vec<GraphWarning> {
             else {
                 return cycles;
             };
-            if let Some(begin) = path.iter().position(|&step| step == next) {
-                break begin;
+            if let Some(begin) = places.get(&next) {
+                break *begin;
             }
+            places.insert(next, path.len());
             path.push(next);
             at = next;
         };
@@ -188,6 +193,7 @@ fn cycles(steps: &[BlueprintStep]) -> Vec<GraphWarning> {
             left.remove(step);
         }
     }
+    cycles
 }
 
 /// Removes, again and again, what waits for nothing that is left; in submission order one round does nearly all.

@@ -132,3 +132,17 @@ fn long_chains_in_reverse_order_are_ordered() {
     assert_eq!(blueprint.order, (0..2000).rev().collect::<Vec<_>>());
     assert!(blueprint.warnings().is_empty());
 }
+
+#[test]
+fn of_very_many_cycles_the_first_are_told() {
+    let pairs: Vec<String> = (0..10_000)
+        .map(|step| format!("s{step}<s{}", step ^ 1))
+        .collect();
+    let pairs: Vec<&str> = pairs.iter().map(String::as_str).collect();
+    assert_eq!(blueprint(&pairs).warnings().len(), super::MOST_CYCLES);
+    let ring: Vec<String> = (0..10_000)
+        .map(|step| format!("s{step}<s{}", (step + 1) % 10_000))
+        .collect();
+    let ring: Vec<&str> = ring.iter().map(String::as_str).collect();
+    assert_eq!(blueprint(&ring).warnings().len(), 1);
+}
