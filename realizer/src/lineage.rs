@@ -1,8 +1,9 @@
 //! The owners that led to an owner: a step may stamp a Workload, a Deliverable or a Runnable, which stamps in its turn.
 //!
 //! A template whose object is an owner of its own blueprint would go on for ever. So it is known of each owner how many came
-//! before it. That is kept in its status, which nobody but controllers writes, as soon as it has one; before that, its
-//! controller owner reference and an annotation tell. Whoever forges these can only seem to be deeper.
+//! before it. That is kept in its status, which nobody but controllers writes, as soon as it has one. Before that an annotation
+//! tells, which the API server stored with the owner: whoever forges it makes an owner of his own seem deeper, and none that
+//! others have.
 
 use api_types::labels;
 use serde_json::Value;
@@ -66,12 +67,29 @@ pub fn is_owner(object: &Value) -> bool {
         && text("kind").is_some_and(|kind| OWNERS.contains(&kind))
 }
 
-/// The owners that led to this one, the first one first, as far as it says so itself: what its status knows, or what it was
-/// stamped with, whichever is longer.
+/// The owners that led to this one, the first one first, as far as it says so itself: what its status knows, or, as long as it
+/// has none, what it was stamped with.
 pub fn stamped_for(object: &Value) -> Vec<String> {
-    let status = object.get("status");
-    let known: Vec<String> = status.map_or_else(Vec::new, |status| part(status, "stampedFor"));
-    longer(bounded(known), stamped_with(object))
+    match recorded(object) {
+        Some(status) => bounded(part(status, "stampedFor")),
+        None => stamped_with(object),
+    }
+}
+
+/// Whether its status says who came before it; then nothing else is asked. Whoever may write an owner's metadata would stop it
+/// for good otherwise, by references that lead from one owner to the next.
+pub fn is_recorded(object: &Value) -> bool {
+    recorded(object).is_some()
+}
+
+/// Its status, if one has been written: every report of a controller says what it is about.
+fn recorded(object: &Value) -> Option<&Value> {
+    let status = object.get("status")?;
+    let says = |field: &&str| status.get(field).is_some_and(|it| !it.is_null());
+    ["observedGeneration", "conditions", "stampedFor"]
+        .iter()
+        .any(says)
+        .then_some(status)
 }
 
 /// The longer of two; the first if they are equally long, so that it does not change without need.
@@ -129,7 +147,7 @@ mod tests {
                     {"apiVersion": "carto.run/v1alpha1", "kind": "Workload", "name": "b", "uid": "2", "controller": true},
                 ],
             },
-            "status": {"stampedFor": known},
+            "status": if known.is_empty() { Value::Null } else { json!({"stampedFor": known}) },
         })
     }
 
@@ -158,7 +176,15 @@ mod tests {
         let mut stripped = stamped(None, &known);
         stripped["metadata"] = json!({"name": "c"});
         assert_eq!(stamped_for(&stripped), known);
-        assert_eq!(stamped_for(&stamped(Some("x,y,z"), &known)).len(), 4);
+    }
+
+    #[test]
+    fn what_is_written_to_an_owner_that_has_a_status_does_not_make_it_deeper() {
+        let known = ["Workload/a", "Workload/b"];
+        assert_eq!(stamped_for(&stamped(Some("x,y,z"), &known)), known);
+        let mut nobodys = stamped(Some("x,y,z"), &[]);
+        nobodys["status"] = json!({"observedGeneration": 1, "conditions": []});
+        assert_eq!(stamped_for(&nobodys), [""; 0]);
     }
 
     #[test]

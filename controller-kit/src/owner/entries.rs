@@ -29,6 +29,8 @@ pub struct OwnerEntry {
     pub parent: Option<Box<ParentRef>>,
     /// The owners that led to it, as far as it says so itself.
     pub stamped_for: Box<[String]>,
+    /// Whether that stands in its status.
+    pub is_lineage_recorded: bool,
     /// How many bytes it has without its status, as text.
     pub size: usize,
     /// What its condition Ready says, for metrics: status, and a reason of which there are not many.
@@ -54,6 +56,7 @@ impl Entry for OwnerEntry {
             fingerprint: fingerprint(&object),
             parent: ParentRef::of(&object).map(Box::new),
             stamped_for: lineage::stamped_for(&object).into(),
+            is_lineage_recorded: lineage::is_recorded(&object),
             labels,
             ready: ready_of(&object),
             run_template: object["spec"]["runTemplateRef"]["name"]

@@ -252,14 +252,17 @@ impl OwnerShell {
         owner.is_some_and(|entry| *entry.uid == *uid)
     }
 
-    /// The owners that led to this one, the first one first: what it says itself, or what those of our kind say whose
-    /// references lead from one to the next, whichever is longer.
+    /// The owners that led to this one, the first one first: what its status says, or, as long as it has none, what it says
+    /// itself or those of our kind whose references lead from one to the next, whichever is longer.
     pub fn stamped_for(&self, key: &OwnerKey) -> Vec<String> {
         let key = ObjectKey::new(&key.namespace, &key.name);
         let Some(mut owner) = self.owners.get(&key) else {
             return Vec::new();
         };
         let mut found = owner.stamped_for.to_vec();
+        if owner.is_lineage_recorded {
+            return found;
+        }
         let mut nearest_first = Vec::new();
         for _ in 0..lineage::MOST_ANCESTORS {
             let parent = owner.parent.as_ref();

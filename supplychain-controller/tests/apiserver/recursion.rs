@@ -186,3 +186,38 @@ async fn a_workload_that_a_runnable_made_counts_who_came_before_the_runnable() {
     );
     assert_eq!(stage.all(OURS, "Workload").await.len(), 1);
 }
+
+#[tokio::test]
+async fn what_a_tenant_writes_to_a_workload_of_others_does_not_stop_it() {
+    let stage = set().await;
+    stage.apply(ROOT).await;
+    let last = too_deep(&stage).await;
+    stage.idle().await;
+    // References that lead through all that there are and back, and a long annotation.
+    let tenant = stage.tenant().await;
+    let above: Vec<String> = (0..=MOST)
+        .map(|number| format!("Workload/w{number}"))
+        .collect();
+    let reference = json!({"apiVersion": OURS, "kind": "Workload", "name": name(&last), "uid": last["metadata"]["uid"],
+        "controller": true});
+    let forged = json!({"metadata": {"ownerReferences": [reference],
+        "annotations": {"carto.run/stamped-for": above.join(",")}}});
+    tenant
+        .patch(OURS, "Workload", "root", forged)
+        .await
+        .unwrap();
+    let before = stage.owner("root").await;
+    let touch = json!({"spec": {"params": [{"name": "touched", "value": 1}]}});
+    stage.edit_workload("root", touch).await;
+    let after = stage
+        .until("root", "the edit was seen", |workload| {
+            workload["status"]["observedGeneration"] == workload["metadata"]["generation"]
+                && workload["metadata"]["generation"] != before["metadata"]["generation"]
+        })
+        .await;
+    assert_eq!(depth(&after), 0);
+    assert_eq!(
+        condition(&after["status"], "ResourcesSubmitted")["status"],
+        "True"
+    );
+}
