@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Parser;
@@ -42,9 +43,12 @@ pub(crate) struct Args {
     /// Single changes of an owner's source.
     #[arg(long, default_value_t = 50)]
     pub(crate) source_changes: usize,
-    /// Owners of one namespace that settle while single owners of another are measured; 0 leaves this phase out.
+    /// Owners that settle while single owners of another namespace are measured; 0 leaves this phase out.
     #[arg(long, default_value_t = 10_000)]
     pub(crate) crowd: usize,
+    /// Numbers of namespaces that the crowd is spread over; each is measured on a control plane of its own.
+    #[arg(long, value_delimiter = ',', default_value = "1,500")]
+    pub(crate) crowd_namespaces: Vec<NonZeroUsize>,
     /// Single owners that are measured alone, and again beside the crowd; of fewer than 100, the p99 is the longest.
     #[arg(long, default_value_t = 100)]
     pub(crate) singles: usize,
@@ -102,6 +106,24 @@ mod tests {
     fn single_owners_beside_a_crowd_can_be_measured_alone() {
         let args = Args::try_parse_from(["bench", "--fairness-only", "--crowd", "500"]).unwrap();
         assert!(args.fairness_only && args.crowd == 500);
+    }
+
+    #[test]
+    fn a_crowd_lives_in_one_namespace_or_in_many_but_not_in_none() {
+        let spread = |line: &[&str]| {
+            Args::try_parse_from(line).map(|args| {
+                args.crowd_namespaces
+                    .iter()
+                    .map(|n| n.get())
+                    .collect::<Vec<_>>()
+            })
+        };
+        assert_eq!(spread(&["bench"]).unwrap(), [1, 500]);
+        assert_eq!(
+            spread(&["bench", "--crowd-namespaces", "20"]).unwrap(),
+            [20]
+        );
+        assert!(spread(&["bench", "--crowd-namespaces", "0"]).is_err());
     }
 
     #[test]

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::figures::Run;
 use crate::pairs;
-use crate::phases::fairness::Fairness;
+use crate::phases::fairness::{Fairness, of_others};
 use crate::phases::steady::{Restart, Steady};
 use crate::proc_stat::Usage;
 use crate::reruns::Reruns;
@@ -114,10 +114,10 @@ pub(crate) fn bars(runs: &[Run]) -> Vec<Bar> {
 /// The bars for an owner beside a crowd, and for the memory that the crowd takes.
 pub(crate) fn of_fairness(fairness: &Fairness) -> [Bar; 2] {
     let crowd = fairness.crowd;
-    let what =
-        format!("one Workload beside {crowd} of another namespace, p99 to Ready, against idle");
+    let others = of_others(fairness.namespaces);
+    let what = format!("one Workload beside {crowd} of {others}, p99 to Ready, against idle");
     let ratios = fairness.ratios(|latency| latency.p99_ms);
-    let memory = format!("{crowd} Workloads, settled: peak memory, MiB");
+    let memory = format!("{crowd} Workloads of {others}, settled: peak memory, MiB");
     [
         Bar::new(what, ratios.controller, FAIRNESS),
         Bar::new(memory, fairness.settled.peak_rss_mib, CROWD_MEMORY).with_goal(CROWD_MEMORY_GOAL),

@@ -15,8 +15,8 @@ use crate::reruns::Reruns;
 pub(crate) struct Figures {
     /// By family and number of owners.
     pub(crate) runs: Vec<Run>,
-    /// One owner beside many of another namespace.
-    pub(crate) fairness: Option<Fairness>,
+    /// One owner beside many of others, by how many namespaces those live in.
+    pub(crate) fairness: Vec<Fairness>,
     /// Runnables.
     pub(crate) reruns: Option<Reruns>,
 }

@@ -1,5 +1,7 @@
 //! Which owners there are, and where they live.
 
+use std::num::NonZeroUsize;
+
 /// Owners that share a namespace and its ServiceAccount.
 pub(crate) const OWNERS_PER_ACCOUNT: usize = 10;
 /// Namespaces of the owners that the controller serves.
@@ -7,7 +9,7 @@ pub(crate) const TEAM: &str = "team";
 /// Namespaces of the bare client's owners.
 pub(crate) const FLOOR: &str = "floor";
 
-/// Namespace of the many owners whose neighbours are measured.
+/// Namespaces of the many owners whose neighbours are measured.
 pub(crate) const CROWD: &str = "crowd";
 /// Namespace of those neighbours.
 pub(crate) const GUEST: &str = "guest";
@@ -54,11 +56,11 @@ pub(crate) fn owners(prefix: &str, count: usize) -> Vec<Owner> {
     (0..count).map(owner).collect()
 }
 
-/// The first `count` owners of the one namespace of [`CROWD`].
-pub(crate) fn crowd(count: usize) -> Vec<Owner> {
+/// The first `count` owners of [`CROWD`], spread evenly over so many namespaces.
+pub(crate) fn crowd(count: usize, namespaces: NonZeroUsize) -> Vec<Owner> {
     let owner = |index: usize| Owner {
         key: Key {
-            namespace: format!("{CROWD}-0"),
+            namespace: format!("{CROWD}-{}", index % namespaces),
             name: format!("app-{index}"),
         },
     };
@@ -73,9 +75,14 @@ impl Key {
     }
 }
 
-/// The namespaces of the first `count` owners.
+/// How many namespaces the first `count` owners of [`TEAM`] or [`FLOOR`] live in.
+pub(crate) fn namespaces_of(count: usize) -> usize {
+    count.div_ceil(OWNERS_PER_ACCOUNT)
+}
+
+/// The first `count` namespaces.
 pub(crate) fn namespaces(prefix: &str, count: usize) -> Vec<String> {
-    (0..count.div_ceil(OWNERS_PER_ACCOUNT))
+    (0..count)
         .map(|index| format!("{prefix}-{index}"))
         .collect()
 }
@@ -83,7 +90,7 @@ pub(crate) fn namespaces(prefix: &str, count: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
     fn ten_owners_share_a_namespace_and_each_has_a_name_of_its_own() {
@@ -92,7 +99,8 @@ mod tests {
             .iter()
             .map(|owner| owner.key.namespace.clone())
             .collect();
-        assert_eq!(used, namespaces(TEAM, 25).into_iter().collect());
+        let furnished = namespaces(TEAM, namespaces_of(25));
+        assert_eq!(used, furnished.into_iter().collect());
         assert_eq!(used.len(), 3);
         assert_eq!(
             owners
@@ -102,6 +110,21 @@ mod tests {
                 .len(),
             25
         );
+    }
+
+    #[test]
+    fn a_crowd_is_spread_evenly_over_the_namespaces_made_for_it() {
+        let spread = NonZeroUsize::new(4).unwrap();
+        let mut by_namespace = BTreeMap::<String, usize>::new();
+        for owner in crowd(10, spread) {
+            *by_namespace.entry(owner.key.namespace).or_default() += 1;
+        }
+        assert_eq!(
+            by_namespace.values().copied().collect::<Vec<_>>(),
+            [3, 3, 2, 2]
+        );
+        let furnished = namespaces(CROWD, spread.get());
+        assert!(by_namespace.keys().eq(&furnished));
     }
 
     #[test]

@@ -81,10 +81,12 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Bar>> {
             write(args, &figures)?;
         }
         if family.is(&SUPPLY_CHAIN) && args.crowd > 0 {
-            let fairness = phases::fairness::measure(args, &binary).await?;
-            say(&format!("fairness       {}", report::fairness(&fairness)));
-            figures.fairness = Some(fairness);
-            write(args, &figures)?;
+            for &namespaces in &args.crowd_namespaces {
+                let fairness = phases::fairness::measure(args, &binary, namespaces).await?;
+                say(&format!("fairness       {}", report::fairness(&fairness)));
+                figures.fairness.push(fairness);
+                write(args, &figures)?;
+            }
         }
     }
     let mut bars = figures.bars();

@@ -22,7 +22,7 @@ use crate::args::Args;
 use crate::family::RUNNABLE;
 use crate::floor::best_concurrency;
 use crate::latency::Latency;
-use crate::layout::{FLOOR, TEAM};
+use crate::layout::{FLOOR, TEAM, namespaces_of};
 use crate::pairs::Pair;
 use crate::phases::Stage;
 use crate::phases::end::{self, Deletion};
@@ -178,11 +178,11 @@ async fn phases(
     is_last: bool,
 ) -> anyhow::Result<Option<Reruns>> {
     let (count, again) = (args.runnables, args.reruns);
-    world.furnish(FLOOR, count).await?;
+    world.furnish(FLOOR, namespaces_of(count)).await?;
     let write = async |owners, in_flight| floor::rounds(world, owners, 1, in_flight).await;
     let concurrency = best_concurrency(args, world, count, write).await?;
     let before = bare(args, world, concurrency).await?;
-    world.furnish(TEAM, count).await?;
+    world.furnish(TEAM, namespaces_of(count)).await?;
     let templates = RUNNABLE.blueprints.everywhere();
     world.client.create(&templates, &run_template()).await?;
     let program = program(args, world, binary, RUNNABLE.name).await?;

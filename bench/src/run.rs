@@ -7,7 +7,7 @@ use crate::controller::Program;
 use crate::family::Family;
 use crate::figures::Run;
 use crate::floor::{self, By};
-use crate::layout::{FLOOR, TEAM};
+use crate::layout::{FLOOR, TEAM, namespaces_of};
 use crate::pairs::TRIES;
 use crate::phases::{Stage, change, cold, end, steady};
 use crate::report;
@@ -43,12 +43,13 @@ async fn phases(
     binary: &Path,
 ) -> anyhow::Result<Run> {
     let steps = args.steps;
-    world.furnish(FLOOR, cold::block_size(count)).await?;
+    let block = cold::block_size(count);
+    world.furnish(FLOOR, namespaces_of(block)).await?;
     let write = async |owners, in_flight| {
         floor::write_all(world, owners, steps, in_flight, By::Apply).await
     };
     let concurrency = floor::best_concurrency(args, world, count, write).await?;
-    world.furnish(TEAM, count).await?;
+    world.furnish(TEAM, namespaces_of(count)).await?;
     world.write_blueprint(steps).await?;
     let name = format!("{}-{count}", world.family.name);
     let program = program(args, world, binary, &name).await?;

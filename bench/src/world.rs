@@ -18,7 +18,7 @@ use crate::api::{
 use crate::census::Census;
 use crate::downstream::{Pending, answer};
 use crate::family::{Family, RUNNABLE};
-use crate::layout::{Key, Owner, namespaces};
+use crate::layout::{Key, Owner, namespaces, namespaces_of};
 use crate::objects::{
     account, chain, role, role_binding, run_status, step_crd, step_status, template, watched_role,
 };
@@ -113,14 +113,14 @@ impl World {
         &self.home
     }
 
-    /// Makes the namespaces of so many owners, each with a ServiceAccount and its rights, and waits until the control
+    /// Makes so many namespaces, each with a ServiceAccount and its rights, and waits until the control
     /// plane has done its own part in them.
     ///
     /// # Errors
     ///
     /// When the API server refuses.
-    pub(crate) async fn furnish(&self, prefix: &str, owners: usize) -> anyhow::Result<()> {
-        let namespaces = namespaces(prefix, owners);
+    pub(crate) async fn furnish(&self, prefix: &str, count: usize) -> anyhow::Result<()> {
+        let namespaces = namespaces(prefix, count);
         let client = self.client.clone();
         each(SETUP_IN_FLIGHT, namespaces.clone(), move |namespace| {
             let client = client.clone();
@@ -210,7 +210,7 @@ impl World {
     ///
     /// When they do not go.
     pub(crate) async fn clear(&self, prefix: &'static str, owners: usize) -> anyhow::Result<()> {
-        let namespaces = namespaces(prefix, owners);
+        let namespaces = namespaces(prefix, namespaces_of(owners));
         for kind in [STEPS, self.family.bare().owners] {
             self.delete_all(kind, namespaces.clone()).await?;
         }

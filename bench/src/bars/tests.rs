@@ -289,6 +289,7 @@ fn an_owner_beside_a_crowd_has_a_bar_of_its_own() {
     let cleared = |loaded, peak_rss_mib| {
         let fairness = Fairness {
             crowd: 10_000,
+            namespaces: 500,
             unsettled: 1,
             idle: singles(100.0),
             loaded: singles(loaded),

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::layout::{TEAM, namespaces};
+use crate::layout::{TEAM, namespaces, namespaces_of};
 use crate::phases::Stage;
 use crate::proc_stat::Usage;
 use crate::tally::Requests;
@@ -34,7 +34,7 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Deletion> {
     let start = Instant::now();
     each(
         stage.concurrency,
-        namespaces(TEAM, stage.count),
+        namespaces(TEAM, namespaces_of(stage.count)),
         move |namespace| {
             let client = client.clone();
             async move { client.delete_all(&family.owners.within(&namespace)).await }

@@ -1,9 +1,10 @@
-//! Fairness: how long does one owner wait while another namespace has thousands to settle?
+//! Fairness: how long does one owner wait while others have thousands to settle, in one namespace or in hundreds?
 //!
 //! The machine itself is slower then, as the API server and etcd are busy. So a bare client does the same for one owner at
 //! a time, in turn with the controller: what it waits longer is the machine's, what the controller waits beyond that is its own.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -48,8 +49,10 @@ const LOADED: &str = "loaded";
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Fairness {
-    /// Owners in the other namespace.
+    /// Owners in the other namespaces.
     pub(crate) crowd: usize,
+    /// How many namespaces they are spread over.
+    pub(crate) namespaces: usize,
     /// Of these, not Ready when the last sample was taken.
     pub(crate) unsettled: usize,
     /// Nobody else is there.
@@ -104,11 +107,20 @@ impl Fairness {
     }
 }
 
+/// Where the crowd is, in words.
+pub(crate) fn of_others(namespaces: usize) -> String {
+    match namespaces {
+        1 => "another namespace".to_owned(),
+        many => format!("{many} other namespaces"),
+    }
+}
+
 struct Stage<'a> {
     world: &'a mut World,
     program: Program,
     controller: Controller,
     args: &'a Args,
+    namespaces: NonZeroUsize,
 }
 
 /// Measures it on a control plane of its own.
@@ -116,23 +128,31 @@ struct Stage<'a> {
 /// # Errors
 ///
 /// When the control plane or the controller fails, or the crowd is settled before enough samples are taken.
-pub(crate) async fn measure(args: &Args, binary: &Path) -> anyhow::Result<Fairness> {
+pub(crate) async fn measure(
+    args: &Args,
+    binary: &Path,
+    namespaces: NonZeroUsize,
+) -> anyhow::Result<Fairness> {
     say(&format!(
-        "\nfairness: one Workload beside {} × {} steps of another namespace",
-        args.crowd, args.steps
+        "\nfairness: one Workload beside {} × {} steps of {}",
+        args.crowd,
+        args.steps,
+        of_others(namespaces.get())
     ));
     let mut world = World::start(&SUPPLY_CHAIN, &args.api_server).await?;
-    for prefix in [CROWD, GUEST, FLOOR] {
-        world.furnish(prefix, 1).await?;
+    for (prefix, count) in [(CROWD, namespaces.get()), (GUEST, 1), (FLOOR, 1)] {
+        world.furnish(prefix, count).await?;
     }
     world.write_blueprint(args.steps).await?;
-    let program = program(args, &world, binary, "fairness").await?;
+    let name = format!("fairness-{namespaces}");
+    let program = program(args, &world, binary, &name).await?;
     let controller = program.start().await?;
     let mut stage = Stage {
         world: &mut world,
         program,
         controller,
         args,
+        namespaces,
     };
     let measured = phases(&mut stage).await.map_err(|error| {
         let log = stage.controller.log_tail();
@@ -140,7 +160,7 @@ pub(crate) async fn measure(args: &Args, binary: &Path) -> anyhow::Result<Fairne
     });
     stage.controller.kill();
     if let Some(folder) = &args.logs {
-        world.keep_audit_log(&folder.join("audit-fairness.log"))?;
+        world.keep_audit_log(&folder.join(format!("audit-{name}.log")))?;
     }
     measured
 }
@@ -162,6 +182,7 @@ async fn phases(stage: &mut Stage<'_>) -> anyhow::Result<Fairness> {
     stage.world.requests_until_rest(Agent::Controller).await?;
     Ok(Fairness {
         crowd,
+        namespaces: stage.namespaces.get(),
         unsettled,
         settled: stage.controller.usage()?,
         idle,
@@ -176,16 +197,20 @@ async fn gather(stage: &mut Stage<'_>) -> anyhow::Result<()> {
     stage.controller.stop();
     let client = stage.world.client.clone();
     let start = Instant::now();
-    each(CREATES_IN_FLIGHT, crowd(count), move |owner| {
-        let client = client.clone();
-        async move {
-            let collection = SUPPLY_CHAIN.owners.within(&owner.key.namespace);
-            client
-                .create(&collection, &chain_owner(&SUPPLY_CHAIN, &owner, REVISION))
-                .await
-                .map(drop)
-        }
-    })
+    each(
+        CREATES_IN_FLIGHT,
+        crowd(count, stage.namespaces),
+        move |owner| {
+            let client = client.clone();
+            async move {
+                let collection = SUPPLY_CHAIN.owners.within(&owner.key.namespace);
+                client
+                    .create(&collection, &chain_owner(&SUPPLY_CHAIN, &owner, REVISION))
+                    .await
+                    .map(drop)
+            }
+        },
+    )
     .await?;
     say(&format!(
         "crowd          created in {:.1} s",
@@ -329,7 +354,8 @@ mod tests {
 
     #[test]
     fn the_crowd_is_told_by_its_namespace() {
-        assert!(crowd(3).iter().all(|owner| owner.key.is_of(CROWD)));
+        let spread = NonZeroUsize::new(2).unwrap();
+        assert!(crowd(3, spread).iter().all(|owner| owner.key.is_of(CROWD)));
         assert!(!single(GUEST, "idle", 0).key.is_of(CROWD));
         assert!(!single("crowded", "idle", 0).key.is_of(CROWD));
     }
@@ -345,6 +371,7 @@ mod tests {
         };
         let fairness = Fairness {
             crowd: 10_000,
+            namespaces: 1,
             unsettled: 5,
             settled: Usage::default(),
             idle: singles(Latency::with(10.0, 20.0), Latency::with(8.0, 10.0)),
