@@ -8,7 +8,7 @@ use crate::pairs::{self, Pair};
 use crate::phases::change::{SourceChange, TemplateEdit};
 use crate::phases::cold::Cold;
 use crate::phases::end::Deletion;
-use crate::phases::fairness::{Fairness, Singles};
+use crate::phases::fairness::{Fairness, Ratios, Singles};
 use crate::phases::steady::{Restart, Steady};
 use crate::reruns::{Rounds, Runs};
 use crate::table::Table;
@@ -146,11 +146,11 @@ pub(crate) fn deletion(deletion: &Deletion) -> String {
     )
 }
 
-/// One owner beside a crowd, against one alone.
-pub(crate) fn fairness(fairness: &Fairness) -> String {
+/// What a single owner waits beside a crowd, against one alone.
+pub(crate) fn ratios(idle: &Singles, loaded: &Singles) -> String {
     let mut table = Table::new(["    milliseconds", "idle p50", "p99", "loaded p50", "p99"]);
     let mut row = |what: &str, of: fn(&Singles) -> &Latency| {
-        let (idle, loaded) = (of(&fairness.idle), of(&fairness.loaded));
+        let (idle, loaded) = (of(idle), of(loaded));
         let figures = [idle.p50_ms, idle.p99_ms, loaded.p50_ms, loaded.p99_ms];
         let [a, b, c, d] = figures.map(|figure| format!("{figure:.1}"));
         table.row(&[format!("    {what}"), a, b, c, d]);
@@ -159,7 +159,7 @@ pub(crate) fn fairness(fairness: &Fairness) -> String {
     row("to the first object", |singles| &singles.first_step);
     row("bare client", |singles| &singles.bare);
     let ratios = |of: fn(&Latency) -> f64| {
-        let ratios = fairness.ratios(of);
+        let ratios = Ratios::of(idle, loaded, of);
         format!(
             "controller {:.2}, bare client {:.2}, quotient {:.2}",
             ratios.controller,
@@ -167,21 +167,28 @@ pub(crate) fn fairness(fairness: &Fairness) -> String {
             ratios.quotient()
         )
     };
+    format!(
+        "    {} and {} samples\n{}    loaded against idle, p99: {}\n    loaded against idle, p50: {}\n",
+        idle.ready.samples,
+        loaded.ready.samples,
+        table.render(),
+        ratios(|latency| latency.p99_ms),
+        ratios(|latency| latency.p50_ms),
+    )
+}
+
+/// The crowd beside which a single owner was measured.
+pub(crate) fn fairness(fairness: &Fairness) -> String {
     let queue: Vec<String> = fairness
         .queue
         .iter()
         .map(|(series, value)| format!("{series} {value:.1}"))
         .collect();
     format!(
-        "{} and {} samples; {} of {} others not Ready at the end; {:.1} MiB peak when they were\n{}    loaded against idle, p99: {}\n    loaded against idle, p50: {}\n    queue at the end: {}\n{}",
-        fairness.idle.ready.samples,
-        fairness.loaded.ready.samples,
+        "{} of {} others not Ready at the end; {:.1} MiB peak when they were\n    queue at the end: {}\n{}",
         fairness.unsettled,
         fairness.crowd,
         fairness.settled.peak_rss_mib,
-        table.render(),
-        ratios(|latency| latency.p99_ms),
-        ratios(|latency| latency.p50_ms),
         queue.join(", "),
         load_table(fairness),
     )

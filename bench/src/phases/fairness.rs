@@ -21,6 +21,7 @@ use crate::layout::{CROWD, FLOOR, GUEST, Key, Owner, crowd};
 use crate::objects::{chain_owner, owner_status, stamped};
 use crate::phases::cold::blueprint_ready;
 use crate::proc_stat::Usage;
+use crate::report;
 use crate::run::{program, say};
 use crate::seen::{OwnerSeen, Step};
 use crate::tally::Agent;
@@ -97,13 +98,20 @@ impl Ratios {
     }
 }
 
+impl Ratios {
+    /// Loaded against idle, by a percentile.
+    pub(crate) fn of(idle: &Singles, loaded: &Singles, by: impl Fn(&Latency) -> f64) -> Self {
+        Self {
+            controller: by(&loaded.ready) / by(&idle.ready),
+            machine: by(&loaded.bare) / by(&idle.bare),
+        }
+    }
+}
+
 impl Fairness {
     /// Loaded against idle, by a percentile.
-    pub(crate) fn ratios(&self, of: impl Fn(&Latency) -> f64) -> Ratios {
-        Ratios {
-            controller: of(&self.loaded.ready) / of(&self.idle.ready),
-            machine: of(&self.loaded.bare) / of(&self.idle.bare),
-        }
+    pub(crate) fn ratios(&self, by: impl Fn(&Latency) -> f64) -> Ratios {
+        Ratios::of(&self.idle, &self.loaded, by)
     }
 }
 
@@ -140,7 +148,7 @@ pub(crate) async fn measure(
         of_others(namespaces.get())
     ));
     let mut world = World::start(&SUPPLY_CHAIN, &args.api_server).await?;
-    for (prefix, count) in [(CROWD, namespaces.get()), (GUEST, 1), (FLOOR, 1)] {
+    for (prefix, count) in [(CROWD, namespaces.get()), (GUEST, 2), (FLOOR, 1)] {
         world.furnish(prefix, count).await?;
     }
     world.write_blueprint(args.steps).await?;
@@ -172,6 +180,8 @@ async fn phases(stage: &mut Stage<'_>) -> anyhow::Result<Fairness> {
     gather(stage).await?;
     let (loaded, unsettled) = singles(stage, LOADED).await?;
     let queue = stage.controller.queue().await?;
+    // What follows takes minutes, and may fail.
+    say(&report::ratios(&idle, &loaded));
     let crowd = stage.args.crowd;
     let of_crowd = |key: &Key, owner: &OwnerSeen| key.is_of(CROWD) && owner.is_ready();
     let all_ready = stage
@@ -288,9 +298,9 @@ fn sum_up(
 
 async fn sample(world: &World, name: &str, number: usize, steps: u8) -> anyhow::Result<Sample> {
     tokio::time::sleep(PAUSE).await;
-    let (first_step, ready) = by_controller(world, &single(GUEST, name, number)).await?;
+    let (first_step, ready) = by_controller(world, &single(guest(name), name, number)).await?;
     tokio::time::sleep(PAUSE).await;
-    let bare = by_bare_client(world, &single(FLOOR, name, number), steps).await?;
+    let bare = by_bare_client(world, &single(format!("{FLOOR}-0"), name, number), steps).await?;
     Ok(Sample {
         first_step,
         ready,
@@ -298,10 +308,16 @@ async fn sample(world: &World, name: &str, number: usize, steps: u8) -> anyhow::
     })
 }
 
-fn single(prefix: &str, name: &str, number: usize) -> Owner {
+/// The loaded ones come to a namespace of their own: the idle ones, which the restarted controller looks at again together
+/// with the crowd, would stand before them.
+fn guest(name: &str) -> String {
+    format!("{GUEST}-{}", u8::from(name == LOADED))
+}
+
+fn single(namespace: String, name: &str, number: usize) -> Owner {
     Owner {
         key: Key {
-            namespace: format!("{prefix}-0"),
+            namespace,
             name: format!("{name}-{number}"),
         },
     }
@@ -356,8 +372,9 @@ mod tests {
     fn the_crowd_is_told_by_its_namespace() {
         let spread = NonZeroUsize::new(2).unwrap();
         assert!(crowd(3, spread).iter().all(|owner| owner.key.is_of(CROWD)));
-        assert!(!single(GUEST, "idle", 0).key.is_of(CROWD));
-        assert!(!single("crowded", "idle", 0).key.is_of(CROWD));
+        assert!(!single(guest(IDLE), IDLE, 0).key.is_of(CROWD));
+        assert!(!single("crowded-0".to_owned(), IDLE, 0).key.is_of(CROWD));
+        assert_ne!(guest(IDLE), guest(LOADED));
     }
 
     #[test]

@@ -203,7 +203,9 @@ impl Launch {
                     "--audit-policy-file={}",
                     text(&self.folder.join("audit-policy.yaml"))
                 ))
-                .arg(format!("--audit-log-path={}", text(&self.audit_log())));
+                .arg(format!("--audit-log-path={}", text(&self.audit_log())))
+                // Megabytes. It is read while it is written: one that is rotated, at 100 by default, loses its place.
+                .arg("--audit-log-maxsize=100000");
         }
         command
             .args(&self.apiserver_args)
