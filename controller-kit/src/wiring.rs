@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use tokio::sync::watch as signal;
+use tokio::time::MissedTickBehavior;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::LimitArgs;
@@ -486,18 +487,27 @@ impl Wired {
         .await;
     }
 
+    /// Until the shutdown. What asks the API server may take long, and holds up nothing else.
     async fn sweep(&self, shutdown: &CancellationToken) {
-        let mut interval = tokio::time::interval(SWEEP);
-        loop {
-            tokio::select! {
-                () = shutdown.cancelled() => return,
-                _ = interval.tick() => {}
+        let sweep = async {
+            let mut interval = tokio::time::interval(SWEEP);
+            loop {
+                interval.tick().await;
+                self.shell.sweep();
             }
-            self.shell.sweep();
-            tokio::select! {
-                () = shutdown.cancelled() => return,
-                () = self.shell.watch_for_left_behind((self.stamped_kinds)()) => {}
+        };
+        let watch_for_left_behind = async {
+            let mut interval = tokio::time::interval(SWEEP);
+            interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                interval.tick().await;
+                let kinds = (self.stamped_kinds)();
+                self.shell.watch_for_left_behind(kinds).await;
             }
+        };
+        tokio::select! {
+            () = shutdown.cancelled() => {}
+            ((), ()) = futures::future::join(sweep, watch_for_left_behind) => {}
         }
     }
 }

@@ -7,7 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::OwnerShell;
@@ -15,6 +17,12 @@ use crate::mapper::{Kind, MapError, Served};
 use crate::scheduler::{Next, OwnerKey};
 use crate::stamped::{ObjectKey, Projection, Stamped};
 use crate::tokens::Account;
+
+/// A kind that is not served may come with an aggregated API, of which no definition tells.
+const NOT_SERVED: Duration = Duration::from_mins(5);
+
+/// An API whose server is dead takes a minute to say nothing: it is not asked for each of its kinds all the time.
+const NOT_KNOWN: Duration = Duration::from_mins(1);
 
 /// Uses the watches of kinds of which something may have been left behind. No owner has this uid.
 const CLEANING: &str = "objects left behind";
@@ -94,24 +102,39 @@ impl OwnerShell {
         watches.set_uses(CLEANING, watched);
     }
 
-    /// Asked once for each kind, until a definition of its group changes: a kind that is not served has no objects.
+    /// Asked once for each kind that is served, until a definition of its group changes. A kind that is not served has no
+    /// objects.
     async fn is_cluster_scoped(&self, kind: &Kind) -> bool {
-        if let Some(known) = self.scopes.lock().get(kind) {
-            return *known;
+        let now = Instant::now();
+        if let Some(known) = self.scopes.lock().get(kind)
+            && known.until.is_none_or(|until| now < until)
+        {
+            return known.is_cluster_scoped;
         }
-        let is_cluster_scoped = match self.submitter.mapper().served(kind).await {
-            Ok(served) => !served.namespaced,
-            Err(MapError::NotServed { .. }) => false,
-            Err(MapError::Discovery { .. }) => return false,
+        let (is_cluster_scoped, holds_for) = match self.submitter.mapper().served(kind).await {
+            Ok(served) => (!served.namespaced, None),
+            Err(MapError::NotServed { .. }) => (false, Some(NOT_SERVED)),
+            Err(MapError::Discovery { .. }) => (false, Some(NOT_KNOWN)),
         };
-        self.scopes.lock().insert(kind.clone(), is_cluster_scoped);
+        let scope = Scope {
+            is_cluster_scoped,
+            until: holds_for.map(|time| now + time),
+        };
+        self.scopes.lock().insert(kind.clone(), scope);
         is_cluster_scoped
     }
 }
 
 /// Which kinds are cluster-scoped, of those that templates name.
 #[derive(Default)]
-pub struct Scopes(Mutex<BTreeMap<Kind, bool>>);
+pub struct Scopes(Mutex<BTreeMap<Kind, Scope>>);
+
+/// What is known of a kind.
+struct Scope {
+    is_cluster_scoped: bool,
+    /// Then it is asked again.
+    until: Option<Instant>,
+}
 
 impl Scopes {
     /// A definition of this group changed.
@@ -124,7 +147,7 @@ impl Scopes {
         self.lock().clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Kind, bool>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Kind, Scope>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
