@@ -68,6 +68,27 @@ pub enum EventReason {
 }
 
 impl EventReason {
+    /// All of them.
+    pub const ALL: [Self; 17] = [
+        Self::StampedObjectApplied,
+        Self::StampedObjectRemoved,
+        Self::ResourceOutputChanged,
+        Self::ResourceHealthyStatusChanged,
+        Self::ResourceFailed,
+        Self::FieldsDropped,
+        Self::BlueprintProblem,
+        Self::ObjectContested,
+        Self::ObjectAdopted,
+        Self::DeletionFailed,
+        Self::WatchForbidden,
+        Self::RevisionDeployed,
+        Self::ValidationSucceeded,
+        Self::ValidationFailed,
+        Self::ValidationTimedOut,
+        Self::RecordDisregarded,
+        Self::RenderingUnstable,
+    ];
+
     /// The text of `reason`.
     pub fn as_str(self) -> &'static str {
         match self {

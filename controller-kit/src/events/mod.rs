@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! record() ─▶ bounded lane ─▶ series (count up, rate limit; pure) ─▶ pace ─▶ POST or PATCH, one at a time for a namespace
-//!   never waits, drops when full; namespaces take turns
+//!   never waits, drops when full; namespaces take turns; what would wait for long joins what is like it
 //! ```
 //!
 //! When the process ends, what waits leaves at once: nothing else is asked of the API server then, and nobody else will tell it.
@@ -28,7 +28,7 @@ use tokio::time::Instant;
 
 use crate::metrics::Metrics;
 use crate::shutdown::Tasks;
-use lane::{Lane, Turns};
+use lane::{Alike, Lane, Turns};
 use writer::Writer;
 
 /// The object that an event is about.
@@ -66,7 +66,48 @@ pub(crate) struct Happening {
     pub(crate) warning: bool,
     pub(crate) reason: String,
     pub(crate) message: String,
+    /// When it happened first.
+    pub(crate) since: Timestamp,
+    /// And last.
     pub(crate) at: Timestamp,
+    /// How often one sentence of the message happened, at the most.
+    pub(crate) count: i32,
+}
+
+/// Between the sentences of those that are told in one event.
+const BETWEEN: &str = "; ";
+/// The longest message that sentences are joined in; what is longer is told by itself. As long as the notes of
+/// `events.k8s.io/v1` may be.
+const JOINED_BYTES: usize = 1024;
+
+/// Good news of an owner are told together by their reason. A Warning stands for itself: somebody looks for its text.
+impl Alike for Happening {
+    fn likeness(&self) -> Option<u64> {
+        let mut hasher = DefaultHasher::new();
+        (&self.involved.uid, &self.reason).hash(&mut hasher);
+        (!self.warning).then(|| hasher.finish())
+    }
+
+    fn take_in(&mut self, later: Self) -> Result<(), Self> {
+        let is_alike = self.involved == later.involved
+            && (self.warning, &self.reason) == (later.warning, &later.reason);
+        let is_said = self
+            .message
+            .split(BETWEEN)
+            .any(|said| said == later.message);
+        let bytes = self.message.len() + BETWEEN.len() + later.message.len();
+        if self.warning || !is_alike || (!is_said && bytes > JOINED_BYTES) {
+            return Err(later);
+        }
+        if is_said {
+            self.count = self.count.saturating_add(later.count);
+        } else {
+            self.message.push_str(BETWEEN);
+            self.message.push_str(&later.message);
+        }
+        self.at = self.at.max(later.at);
+        Ok(())
+    }
 }
 
 /// How much is sent.
@@ -80,6 +121,9 @@ pub struct EventSettings {
     pub queue: usize,
     /// Events of one namespace waiting per writer; further ones are dropped.
     pub queue_per_namespace: usize,
+    /// Where more events than this go before one that is no Warning, it is told together with one of its owner and reason that
+    /// waits already.
+    pub join_beyond: usize,
     /// The same event within this time is counted up instead of sent anew.
     pub window: Duration,
     /// Events of each type, Normal and Warning, that an owner may send at once.
@@ -103,6 +147,8 @@ impl Default for EventSettings {
             namespaces_at_once: 4,
             queue: 8192,
             queue_per_namespace: 4096,
+            // A second at the pace below: what leaves sooner is told as it is.
+            join_beyond: 50,
             window: Duration::from_mins(10),
             burst: 25,
             refill: Duration::from_mins(5),
@@ -135,7 +181,7 @@ impl EventRecorder {
     ) -> Self {
         let lanes = (0..settings.writers.max(1)).map(|_| {
             let turns = Turns::new(settings.queue, settings.queue_per_namespace);
-            let lane = Arc::new(Lane::new(turns));
+            let lane = Arc::new(Lane::new(turns, settings.join_beyond));
             let writer = Writer::new(client.clone(), settings, metrics.clone(), Instant::now());
             tasks.spawn("events", writer.run(lane.clone(), tasks.ending().clone()));
             lane
@@ -149,15 +195,18 @@ impl EventRecorder {
 
     /// Takes note of an event and returns at once. `warning` makes its type `Warning`, else it is `Normal`.
     pub fn record(&self, involved: InvolvedObject, warning: bool, reason: &str, message: &str) {
+        let at = (self.clock)();
         let happening = Happening {
             warning,
             reason: reason.to_owned(),
             message: message.to_owned(),
-            at: (self.clock)(),
+            since: at,
+            at,
+            count: 1,
             involved,
         };
-        if let Some(left_out) = self.lane_of(&happening.involved).push(happening) {
-            self.metrics.event(left_out);
+        if let Some(why) = self.lane_of(&happening.involved).push(happening) {
+            self.metrics.event(why);
         }
     }
 

@@ -89,7 +89,7 @@ impl Series {
     }
 
     fn again(&mut self, happening: &Happening, key: SeriesKey, mut sent: Sent) -> Counted {
-        sent.count = sent.count.saturating_add(1);
+        sent.count = sent.count.saturating_add(happening.count);
         sent.last = happening.at;
         let counted = Counted {
             namespace: namespace_of(happening).to_owned(),
@@ -106,7 +106,7 @@ impl Series {
         let event = event(happening, &name);
         let sent = Sent {
             name,
-            count: 1,
+            count: happening.count,
             last: happening.at,
         };
         self.sent.put(&happening.involved.namespace, key, sent);
@@ -186,14 +186,13 @@ fn event(happening: &Happening, name: &str) -> Value {
     if message.len() < happening.message.len() {
         message.push('…');
     }
-    let at = seconds(happening.at);
     json!({
         "apiVersion": "v1", "kind": "Event",
         "metadata": {"name": name, "namespace": namespace_of(happening)},
         "involvedObject": reference,
         "type": kind_of(happening), "reason": happening.reason, "message": message,
         "source": {"component": involved.kind}, "reportingComponent": involved.kind, "reportingInstance": "",
-        "firstTimestamp": at, "lastTimestamp": at, "count": 1,
+        "firstTimestamp": seconds(happening.since), "lastTimestamp": seconds(happening.at), "count": happening.count,
     })
 }
 

@@ -1,5 +1,7 @@
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, Ordering};
 
+use futures::FutureExt as _;
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use kube::client::Body;
@@ -11,6 +13,7 @@ use tower_test::mock::{self, Handle};
 use super::series::Request as Decision;
 use super::series::Series;
 use super::*;
+use crate::metrics::EventOutcome;
 
 const START: i64 = 1_800_000_000;
 
@@ -30,7 +33,9 @@ fn happening(name: &str, message: &str, second: i64) -> Happening {
         warning: false,
         reason: "StampedObjectApplied".into(),
         message: message.into(),
+        since: Timestamp::from_second(START + second).unwrap(),
         at: Timestamp::from_second(START + second).unwrap(),
+        count: 1,
     }
 }
 
@@ -205,6 +210,184 @@ fn a_guest_that_is_limited_stays_so_however_many_owners_a_crowd_has() {
         created(series.admit(&happening(&format!("app{number}"), "m", 0)));
     }
     assert_eq!(series.admit(&guest(25)), Decision::RateLimited);
+}
+
+fn joined(first: &Happening, later: &Happening) -> Option<Happening> {
+    let mut joined = first.clone();
+    joined.take_in(later.clone()).ok()?;
+    assert_eq!(first.likeness(), later.likeness());
+    assert!(first.likeness().is_some());
+    Some(joined)
+}
+
+#[test]
+fn an_event_that_tells_several_has_all_their_sentences_and_times() {
+    let (first, later) = (happening("app", "a", 0), happening("app", "b", 7));
+    let both = joined(&first, &later).unwrap();
+    let event = created(series().admit(&both));
+    assert_eq!(event["message"], "a; b");
+    assert_eq!(event["firstTimestamp"], "2027-01-15T08:00:00Z");
+    assert_eq!(event["lastTimestamp"], "2027-01-15T08:00:07Z");
+    assert_eq!(event["count"], 1);
+    let again = joined(&both, &happening("app", "a", 8)).unwrap();
+    assert_eq!((&*again.message, again.count), ("a; b", 2));
+    let mut series = series();
+    assert_eq!(created(series.admit(&again))["count"], 2);
+    assert_eq!(count(&series.admit(&again)), Some(4));
+}
+
+#[test]
+fn only_good_news_of_one_owner_and_reason_are_told_together_and_not_without_end() {
+    let first = happening("app", "a", 0);
+    let others = [
+        happening("app2", "b", 1),
+        happening("app", &"b".repeat(1022), 1),
+        Happening {
+            reason: "Other".into(),
+            ..happening("app", "b", 1)
+        },
+        Happening {
+            warning: true,
+            ..happening("app", "b", 1)
+        },
+    ];
+    for other in others {
+        let mut told = first.clone();
+        assert_eq!(told.take_in(other.clone()), Err(other));
+        assert_eq!(told, first);
+    }
+    let warning = Happening {
+        warning: true,
+        ..first.clone()
+    };
+    assert_eq!(warning.likeness(), None);
+    assert!(joined(&first, &happening("app", &"b".repeat(1021), 1)).is_some());
+}
+
+/// What a chain of so many steps tells while it settles: each object is created, then has an output and is healthy.
+fn told_of_a_chain(name: &str, steps: usize) -> Vec<Happening> {
+    let mut told = Vec::new();
+    for step in 0..steps {
+        let mut tell = |reason: &str, message: String| {
+            told.push(Happening {
+                reason: reason.to_owned(),
+                ..happening(name, &message, 0)
+            });
+        };
+        tell(
+            "StampedObjectApplied",
+            format!("Created object [tests.test.run/{name}-{step}]"),
+        );
+        if step + 1 < steps {
+            tell(
+                "ResourceOutputChanged",
+                format!("[step{step}] found a new output in [tests.test.run/{name}-{step}]"),
+            );
+        }
+        if step > 0 {
+            tell(
+                "ResourceHealthyStatusChanged",
+                format!(
+                    "[step{step}] found healthy status in [tests.test.run/{name}-{step}] changed to [True]"
+                ),
+            );
+        }
+    }
+    told
+}
+
+/// Owners that settle side by side, each within this many seconds, at the pace of the default settings. Returns what was sent.
+fn settle(owners: usize, seconds: u32) -> Vec<Happening> {
+    let settings = EventSettings::default();
+    let lane = Lane::new(
+        Turns::new(settings.queue, settings.queue_per_namespace),
+        settings.join_beyond,
+    );
+    let mut told: Vec<(u32, Happening)> = Vec::new();
+    for owner in 0..owners {
+        let chain = told_of_a_chain(&format!("app{owner}"), 5);
+        let of_all = u32::try_from(chain.len()).unwrap();
+        for (happening, number) in chain.into_iter().zip(0_u32..) {
+            told.push((seconds * 1000 * number / of_all, happening));
+        }
+    }
+    told.sort_by_key(|(at, _)| *at);
+    let mut told = told.into_iter().peekable();
+    let mut sent = Vec::new();
+    let mut now = 0;
+    loop {
+        while let Some((_, happening)) = told.next_if(|(at, _)| *at <= now) {
+            assert!(matches!(
+                lane.push(happening),
+                None | Some(EventOutcome::Joined)
+            ));
+        }
+        let allowed =
+            usize::try_from(settings.head_start + now * settings.per_second / 1000).unwrap();
+        while sent.len() < allowed
+            && let Some(happening) = lane.next(&BTreeSet::new()).now_or_never()
+        {
+            sent.push(happening);
+        }
+        if told.peek().is_none() && sent.len() < allowed {
+            return sent;
+        }
+        now += 1;
+    }
+}
+
+#[test]
+fn what_a_crowd_tells_is_told_in_half_as_many_events_and_not_a_word_is_missing() {
+    const OWNERS: usize = 300;
+    let sent = settle(OWNERS, 15);
+    assert!(
+        sent.len() * 2 <= OWNERS * 13,
+        "{} events of {OWNERS} owners",
+        sent.len()
+    );
+    for owner in 0..OWNERS {
+        let chain = told_of_a_chain(&format!("app{owner}"), 5);
+        assert_eq!(chain.len(), 13);
+        for reason in [
+            "StampedObjectApplied",
+            "ResourceOutputChanged",
+            "ResourceHealthyStatusChanged",
+        ] {
+            let of_reason = |of: &[Happening]| -> Vec<String> {
+                of.iter()
+                    .filter(|it| it.involved == chain[0].involved && it.reason == reason)
+                    .flat_map(|it| it.message.split(BETWEEN).map(str::to_owned))
+                    .collect()
+            };
+            assert_eq!(of_reason(&sent), of_reason(&chain), "app{owner} {reason}");
+        }
+    }
+}
+
+#[test]
+fn what_one_owner_tells_is_told_as_it_is() {
+    assert_eq!(settle(1, 0), told_of_a_chain("app0", 5));
+    assert_eq!(settle(3, 60).len(), 3 * 13);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_joins_another_event_is_counted_as_joined() {
+    let mut scene = scene(&EventSettings {
+        join_beyond: 1,
+        ..one_writer()
+    });
+    for message in ["a", "b", "c", "d"] {
+        scene.record("app", message);
+    }
+    // Of the first two nothing would have to wait for long.
+    for message in ["a", "b; c; d"] {
+        assert_eq!(
+            scene.answer(StatusCode::CREATED).await.2["message"],
+            message
+        );
+    }
+    scene.stop().await;
+    assert_eq!((scene.counted("created"), scene.counted("joined")), (2, 2));
 }
 
 #[test]
@@ -535,6 +718,7 @@ async fn end(scene: Scene, latency: Duration) -> (Vec<String>, Duration, String)
 async fn a_full_queue_leaves_before_the_process_ends() {
     let mut settings = one_writer();
     settings.queue_per_namespace = settings.queue;
+    settings.join_beyond = usize::MAX;
     let waiting = settings.queue;
     let scene = scene(&settings);
     for number in 0..waiting {
@@ -549,7 +733,10 @@ async fn a_full_queue_leaves_before_the_process_ends() {
 
 #[tokio::test(start_paused = true)]
 async fn the_last_events_of_an_owner_keep_their_order_and_count_up() {
-    let scene = scene(&one_writer());
+    let scene = scene(&EventSettings {
+        join_beyond: usize::MAX,
+        ..one_writer()
+    });
     for number in 0..200 {
         // Every fifth of an owner is the first again.
         let message = if number % 10 == 8 { 0 } else { number };

@@ -7,6 +7,8 @@ pub enum EventOutcome {
     Created,
     /// Counted up on an object sent before.
     Counted,
+    /// Told in another one of its owner, while many wait.
+    Joined,
     /// Left out: the queue was full.
     QueueFull,
     /// Left out: its owner sends too many.
@@ -18,9 +20,10 @@ pub enum EventOutcome {
 }
 
 impl EventOutcome {
-    pub(super) const ALL: [Self; 6] = [
+    pub(super) const ALL: [Self; 7] = [
         Self::Created,
         Self::Counted,
+        Self::Joined,
         Self::QueueFull,
         Self::RateLimited,
         Self::Failed,
@@ -31,6 +34,7 @@ impl EventOutcome {
         match self {
             Self::Created => "created",
             Self::Counted => "counted",
+            Self::Joined => "joined",
             Self::QueueFull => "queue_full",
             Self::RateLimited => "rate_limited",
             Self::Failed => "failed",
