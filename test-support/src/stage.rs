@@ -20,6 +20,7 @@ use std::time::Duration;
 
 pub use another::Another;
 pub use history::History;
+pub use reconciled::Run;
 pub use tenant::{Tenant, forged_copy};
 
 use port::Port;

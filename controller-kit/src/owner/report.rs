@@ -94,8 +94,6 @@ impl OwnerShell {
     ) -> Reconciled {
         let (end, retry) = (realized.outcome.end, realized.outcome.retry);
         let next = self.conclude(key, owner, realized, rights_changes).await;
-        let version = owner.object["metadata"]["resourceVersion"].as_str();
-        debug!(version, held_back = self.holds_back(key), "reconciled");
         // The API server did not carry out what was asked, or, where the engine asked for no back-off, took no status.
         let is_refused =
             matches!(next, Next::Rest { .. }) || (next == Next::Backoff && retry != Retry::Backoff);
@@ -104,6 +102,9 @@ impl OwnerShell {
         } else {
             end
         };
+        let version = owner.object["metadata"]["resourceVersion"].as_str();
+        let held_back = self.holds_back(key);
+        debug!(version, held_back, end = end.as_str(), "reconciled");
         Reconciled::new(next, end.as_str())
     }
 

@@ -104,6 +104,24 @@ impl Lane {
     }
 }
 
+/// What began a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Cause {
+    /// Whether something woke the owner; else only the run before asked for this one.
+    pub woken: bool,
+    /// How long it had to wait before, because that is how it is meant: what gathers events, a back-off, a slow retry. That no
+    /// slot was free is not in it, so it says the same on any machine.
+    pub pause: Duration,
+}
+
+impl Cause {
+    /// Woken, and begun at once.
+    const WOKEN: Self = Self {
+        woken: true,
+        pause: Duration::ZERO,
+    };
+}
+
 /// When an owner is to be looked at again, unless something wakes it before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
@@ -275,11 +293,13 @@ impl Scheduler {
                     key,
                     lane,
                     failures,
+                    cause,
                 } => {
                     return Work {
                         key,
                         lane,
                         failures,
+                        cause,
                         outcome: Next::Backoff,
                         shared: self.shared.clone(),
                     };
@@ -307,6 +327,7 @@ pub struct Work {
     key: OwnerKey,
     lane: Lane,
     failures: u32,
+    cause: Cause,
     outcome: Next,
     shared: Arc<Shared>,
 }
@@ -325,6 +346,11 @@ impl Work {
     /// Runs in a row that ended with [`Next::Backoff`] before this one.
     pub fn failures(&self) -> u32 {
         self.failures
+    }
+
+    /// What began the run.
+    pub fn cause(&self) -> Cause {
+        self.cause
     }
 
     /// Ends the run.

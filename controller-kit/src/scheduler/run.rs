@@ -10,9 +10,9 @@ use futures::FutureExt as _;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use tracing::{error, warn};
+use tracing::{debug, error, warn};
 
-use super::{Next, OwnerKey, Scheduler, Work};
+use super::{Cause, Next, OwnerKey, Scheduler, Work};
 
 /// When the loop works, and how it ends.
 #[derive(Debug, Clone)]
@@ -90,6 +90,9 @@ async fn drop_all(under_way: &mut JoinSet<()>, why: &str) {
 }
 
 async fn finish(work: Work, reconciling: impl Future<Output = Next>) {
+    let Cause { woken, pause } = work.cause();
+    let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+    debug!(owner = %work.key(), woken, pause_ms, "begins");
     match AssertUnwindSafe(reconciling).catch_unwind().await {
         Ok(outcome) => work.finish(outcome),
         Err(panic) => report(&work, &*panic),

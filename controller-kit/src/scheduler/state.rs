@@ -13,7 +13,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::lanes::Lanes;
-use super::{Lane, Next, OwnerKey, QueueDepth, SchedulerConfig};
+use super::{Cause, Lane, Next, OwnerKey, QueueDepth, SchedulerConfig};
 
 /// Owners that are held back are looked at again after so long, though nothing happens.
 const RECONSIDERED: Duration = Duration::from_millis(250);
@@ -37,6 +37,8 @@ struct Entry {
     failures: u32,
     /// Nothing runs for it before, whoever wakes it.
     held_until: Option<Instant>,
+    /// What begins its next run.
+    cause: Cause,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -75,6 +77,7 @@ pub(super) enum Pick {
         key: OwnerKey,
         lane: Lane,
         failures: u32,
+        cause: Cause,
     },
     /// Until something changes, or at the latest this time.
     Wait(Option<Instant>),
@@ -115,10 +118,12 @@ impl State {
                     },
                     failures: 0,
                     held_until: None,
+                    cause: Cause::WOKEN,
                 },
             );
             return self.queue(key, lane, due.unwrap_or(now), now);
         };
+        entry.cause.woken = true;
         match &mut entry.phase {
             Phase::Running {
                 again, forgotten, ..
@@ -200,6 +205,7 @@ impl State {
             return;
         };
         entry.phase = phase;
+        entry.cause.pause = due.saturating_duration_since(now);
         if due <= now {
             self.lanes.push(lane, ticket, key, now);
         } else {
@@ -223,6 +229,7 @@ impl State {
                 *again = None;
                 *forgotten = true;
                 entry.failures = 0;
+                entry.cause.woken = false;
                 return;
             }
             Phase::Delayed { due, ticket, .. } => {
@@ -259,10 +266,12 @@ impl State {
             forgotten: false,
         };
         let failures = entry.failures;
+        let cause = std::mem::take(&mut entry.cause);
         Pick::Run {
             key,
             lane,
             failures,
+            cause,
         }
     }
 
@@ -274,13 +283,22 @@ impl State {
             }
             let key = first.remove();
             match self.entries.get(&key).map(|entry| entry.phase) {
-                Some(Phase::Delayed { lane, due, .. }) => self.queue(key, lane, due, now),
+                Some(Phase::Delayed { lane, due, .. }) => self.is_due(&key, lane, due, now),
                 Some(Phase::Resting { .. }) => {
                     self.resting -= 1;
                     self.entries.remove(&key);
                 }
                 Some(Phase::Ready { .. } | Phase::Running { .. }) | None => {}
             }
+        }
+    }
+
+    /// The pause is over; it remains what the run began with.
+    fn is_due(&mut self, key: &OwnerKey, lane: Lane, due: Instant, now: Instant) {
+        let pause = self.entries.get(key).map(|entry| entry.cause.pause);
+        self.queue(key.clone(), lane, due, now);
+        if let (Some(entry), Some(pause)) = (self.entries.get_mut(key), pause) {
+            entry.cause.pause = pause;
         }
     }
 

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::state::{Pick, State};
-use super::{Lane, Next, OwnerKey, Scheduler, SchedulerConfig, Terms, Work, run};
+use super::{Cause, Lane, Next, OwnerKey, Scheduler, SchedulerConfig, Terms, Work, run};
 use crate::metrics::Metrics;
 
 const DEBOUNCE: Duration = Duration::from_millis(10);
@@ -97,6 +97,56 @@ async fn a_wake_right_after_a_run_waits_for_the_debounce() {
     waited(&queue, Next::Done).await;
     queue.wake(key("a/1"), Lane::Progress, None);
     assert_eq!(waited(&queue, Next::Done).await, DEBOUNCE);
+}
+
+/// What began the next run, in milliseconds; the run ends with `outcome`.
+async fn begun(scheduler: &Scheduler, outcome: Next) -> (bool, u128) {
+    let work = scheduler.next().await;
+    let Cause { woken, pause } = work.cause();
+    work.finish(outcome);
+    (woken, pause.as_millis())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_knows_whether_something_woke_it_and_how_long_it_was_to_wait() {
+    let queue = scheduler(1);
+    let after = |seconds| Next::After(Duration::from_secs(seconds));
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    assert_eq!(begun(&queue, after(30)).await, (true, 0));
+    assert_eq!(begun(&queue, Next::Slow).await, (false, 30_000));
+    assert_eq!(begun(&queue, Next::Backoff).await, (false, 44_000));
+    assert_eq!(begun(&queue, after(30)).await, (false, 1_000));
+
+    // Something wakes it before its time: at once, or when events were gathered.
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    assert_eq!(begun(&queue, after(30)).await, (true, 0));
+    queue.wake(key("a/1"), Lane::Fresh, Some(Duration::from_millis(200)));
+    assert_eq!(begun(&queue, Next::Done).await, (true, 200));
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    assert_eq!(
+        begun(&queue, Next::Done).await,
+        (true, DEBOUNCE.as_millis())
+    );
+
+    // Something wakes it while it runs.
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    let work = queue.next().await;
+    queue.wake(key("a/1"), Lane::Progress, None);
+    work.finish(after(30));
+    assert_eq!(begun(&queue, after(30)).await, (true, DEBOUNCE.as_millis()));
+    assert_eq!(begun(&queue, Next::Done).await, (false, 30_000));
+}
+
+#[tokio::test(start_paused = true)]
+async fn that_no_slot_is_free_is_no_pause() {
+    let queue = scheduler(1);
+    queue.wake(key("a/1"), Lane::Fresh, None);
+    let hanging = queue.next().await;
+    queue.wake(key("b/1"), Lane::Fresh, Some(Duration::from_millis(20)));
+    tokio::time::advance(Duration::from_mins(1)).await;
+    assert!(now(&queue).await.is_none());
+    hanging.finish(Next::Done);
+    assert_eq!(begun(&queue, Next::Done).await, (true, 20));
 }
 
 #[tokio::test(start_paused = true)]

@@ -81,8 +81,11 @@ async fn a_path_that_cannot_be_read_yet_is_waited_for() {
     );
     assert_eq!(stage.get("v1", "ConfigMap", "app-sink").await, None);
 
+    stage.settle("app").await;
+    let before = stage.place_in_the_log();
     stage.report("app-src", json!({"rev": "abc"})).await;
     stage.ready("app", "True", "Ready").await;
+    stage.was_woken_since(before, "app").await;
     eventually("the sink is stamped", PATIENCE, async || {
         stage.get("v1", "ConfigMap", "app-sink").await
     })

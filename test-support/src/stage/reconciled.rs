@@ -1,6 +1,7 @@
 //! Reconciles that a test asks for, and what is requested meanwhile.
 #![expect(
     clippy::unwrap_used,
+    clippy::panic,
     reason = "a test whose objects or log cannot be read has failed"
 )]
 
@@ -21,7 +22,64 @@ struct Reconciled {
     held_back: bool,
 }
 
+/// One reconcile of an owner, as the controller logs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Whether something woke the owner; else only the run before asked for this one.
+    pub woken: bool,
+    /// How long it had to wait by design. Neither a slow machine nor a busy one makes it longer.
+    pub pause: Duration,
+    /// How it ended: the label `outcome` of `carto_reconcile_total`.
+    pub end: String,
+}
+
+/// What gathers events waits this long at the most.
+const AT_ONCE: Duration = Duration::from_secs(1);
+
+/// What is tried again because an event came too early waits for less; what is looked at unasked, for this long or longer.
+const UNASKED: Duration = Duration::from_secs(30);
+
 impl Stage {
+    /// A place in the log of the stage's own controller: how many lines there are.
+    pub fn place_in_the_log(&self) -> usize {
+        self.own_log().lines().count()
+    }
+
+    /// The reconciles of an owner that began after this place in the log and have ended, in their order.
+    pub fn runs_since(&self, place: usize, owner: &str) -> Vec<Run> {
+        let log = self.own_log();
+        runs(
+            log.lines().skip(place),
+            &format!("{}/{owner}", self.namespace),
+        )
+    }
+
+    /// Waits until a reconcile since this place in the log ended without an error, and asserts that it was an event that let
+    /// the owner go on, and at once: no retry, and nothing that looks again now and then.
+    ///
+    /// The time that it took says little: it depends on the machine.
+    pub async fn was_woken_since(&self, place: usize, owner: &str) {
+        let what = format!("{owner} goes on without an error");
+        let runs = eventually(&what, PATIENCE, async || {
+            let mut runs = self.runs_since(place, owner);
+            let is_error = |run: &Run| ["user_error", "infrastructure"].contains(&&*run.end);
+            let Some(goes_on) = runs.iter().position(|run| !is_error(run)) else {
+                return Err(runs);
+            };
+            runs.truncate(goes_on + 1);
+            Ok(Some(runs))
+        })
+        .await;
+        if let Err(why) = begun_by_an_event(&runs) {
+            panic!("{owner}: {why}: {runs:?}");
+        }
+    }
+
+    fn own_log(&self) -> String {
+        let controller = self.controller.as_ref().unwrap();
+        std::fs::read_to_string(controller.log()).unwrap()
+    }
+
     /// Has the owner reconciled once more, and waits for the end of it: of the first reconcile that saw this touch, and of
     /// those after it that write a status which is held back. Counting reconciles would not do: another one may be on.
     pub async fn reconcile(&self, owner: &str) {
@@ -109,6 +167,39 @@ impl Stage {
     }
 }
 
+/// An event may come a moment before what it tells of is in force everywhere. Then the run that it wakes is tried again soon.
+fn begun_by_an_event(runs: &[Run]) -> Result<(), &'static str> {
+    let event = runs
+        .iter()
+        .position(|run| run.woken && run.pause <= AT_ONCE)
+        .ok_or("nothing woke it at once")?;
+    if runs[event..].iter().all(|run| run.pause < UNASKED) {
+        Ok(())
+    } else {
+        Err("an event woke it, but a later look helped it")
+    }
+}
+
+fn runs<'l>(log: impl Iterator<Item = &'l str>, key: &str) -> Vec<Run> {
+    let mut runs = Vec::new();
+    let mut begun = None;
+    for line in log.filter(|line| line.contains(key)) {
+        let Ok(line) = serde_json::from_str::<Value>(line) else {
+            continue;
+        };
+        let span = line["span"].as_object();
+        let is_within = || span.is_some_and(|span| span.values().any(|value| value == key));
+        if line["message"] == "begins" && line["owner"] == key {
+            let pause = line["pause_ms"].as_u64().unwrap();
+            begun = Some((line["woken"] == true, Duration::from_millis(pause)));
+        } else if line["message"] == "reconciled" && is_within() {
+            let end = line["end"].as_str().unwrap().to_owned();
+            runs.extend(begun.take().map(|(woken, pause)| Run { woken, pause, end }));
+        }
+    }
+    runs
+}
+
 fn latest(log: &str, kind: &str, key: &str) -> Option<Reconciled> {
     let lines = log.lines().rev();
     lines
@@ -130,6 +221,65 @@ fn number(version: &Value) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn begins(name: &str, woken: bool, pause_ms: u64) -> String {
+        json!({"message": "begins", "owner": format!("dev/{name}"), "woken": woken, "pause_ms": pause_ms}).to_string()
+    }
+
+    fn ends(name: &str, end: &str) -> String {
+        let span = json!({"name": "reconcile", "workload": format!("dev/{name}")});
+        json!({"message": "reconciled", "version": "7", "held_back": false, "end": end, "span": span}).to_string()
+    }
+
+    fn run(woken: bool, pause_ms: u64, end: &str) -> Run {
+        Run {
+            woken,
+            pause: Duration::from_millis(pause_ms),
+            end: end.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_run_is_what_began_it_and_how_it_ended() {
+        let log = [
+            ends("app", "settled"),
+            begins("app", true, 200),
+            begins("app2", false, 44_000),
+            ends("app2", "settled"),
+            ends("app", "user_error"),
+            "no JSON about dev/app".to_owned(),
+            begins("app", false, 500),
+            ends("app", "settled"),
+            begins("app", true, 0),
+        ];
+        let expected = [run(true, 200, "user_error"), run(false, 500, "settled")];
+        assert_eq!(runs(log.iter().map(|line| &**line), "dev/app"), expected);
+    }
+
+    #[test]
+    fn only_what_an_event_began_counts_as_begun_by_one() {
+        let (refused, settled) = ("user_error", "settled");
+        for (runs, holds) in [
+            (vec![run(true, 0, settled)], true),
+            (
+                vec![run(true, 200, refused), run(false, 600, settled)],
+                true,
+            ),
+            (
+                vec![run(false, 44_000, refused), run(true, 200, settled)],
+                true,
+            ),
+            (vec![run(false, 44_000, settled)], false),
+            (vec![run(true, 29_000, settled)], false),
+            (
+                vec![run(true, 0, refused), run(false, 44_000, settled)],
+                false,
+            ),
+            (vec![run(false, 600, settled)], false),
+        ] {
+            assert_eq!(begun_by_an_event(&runs).is_ok(), holds, "{runs:?}");
+        }
+    }
 
     #[test]
     fn the_latest_whole_line_about_the_owner_counts() {
