@@ -1,6 +1,7 @@
 //! The worked example of the specification (appendix A.1), which tests of several crates go through.
 
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::stage::PATIENCE;
 use crate::{Stage, eventually};
@@ -39,7 +40,14 @@ pub struct Words {
     pub ready: &'static str,
 }
 
-/// The status in which the example settles, without times; digests are those in `seen`.
+/// The digest of an output: of its value as YAML, which is what a preview shows of a short one.
+fn digest_of(yaml: &str) -> String {
+    let digest = Sha256::digest(yaml);
+    let hex: Vec<String> = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("sha256:{}", hex.concat())
+}
+
+/// The status in which the example settles, without times. What was applied is as in `seen`.
 ///
 /// # Panics
 ///
@@ -58,7 +66,7 @@ pub fn settled(words: Words, namespace: &str, seen: &Value) -> Value {
         assert!(applied["uid"].is_string() && is_digest, "{applied}");
         applied.clone()
     };
-    let output = |index: usize, name: &str, preview: &str| json!({"name": name, "preview": preview, "digest": seen["resources"][0]["outputs"][index]["digest"]});
+    let output = |name: &str, preview: &str| json!({"name": name, "preview": preview, "digest": digest_of(preview)});
     json!({
         "observedGeneration": 1,
         words.reference: {"kind": words.kind, "name": words.name},
@@ -73,7 +81,7 @@ pub fn settled(words: Words, namespace: &str, seen: &Value) -> Value {
                 "name": "fetch",
                 "stampedRef": {"apiVersion": "test.run/v1alpha1", "kind": "Test", "name": "app-src", "namespace": namespace, "resource": "tests.test.run"},
                 "templateRef": {"apiVersion": "carto.run/v1alpha1", "kind": "ClusterSourceTemplate", "name": "src"},
-                "outputs": [output(0, "url", "https://git.example/app\n"), output(1, "revision", "main\n")],
+                "outputs": [output("url", "https://git.example/app\n"), output("revision", "main\n")],
                 "conditions": [submitted, condition("Healthy", "OutputsAvailable"), ready],
                 "applied": applied(0),
             },
@@ -131,5 +139,19 @@ pub fn strip_times(value: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(strip_times),
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By `printf 'main\n' | sha256sum`.
+    #[test]
+    fn a_digest_is_what_everybody_else_computes() {
+        assert_eq!(
+            digest_of("main\n"),
+            "sha256:6403203dd5a0867eb14d104ee8a73730bd72dd9ad92e78d996a6dba0a5dcfc01"
+        );
     }
 }
