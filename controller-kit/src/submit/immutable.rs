@@ -13,6 +13,7 @@ use http::StatusCode;
 use realizer::{Labels, Observation, Observed, Submission, Write};
 use serde_json::{Value, json};
 
+use super::attempt::Attempt;
 use super::failure::{self, Failure, OwnerRequestError, address, contested, during, listing};
 use super::family::{Member, is_member};
 use super::{Applicant, Listed, Source, Submitted, Submitter, identity, now, placing};
@@ -59,12 +60,7 @@ impl Submitter {
             outcome.look_again(wait);
             return Ok(outcome);
         }
-        let run = Run {
-            submitter: self,
-            applicant,
-            submission,
-            source,
-        };
+        let run = self.attempt(applicant, submission, source);
         let (made, write) = if let Some(adopted) = run.adopt_unknown(&members, true).await? {
             (adopted, Write::Unchanged)
         } else {
@@ -91,12 +87,7 @@ impl Submitter {
         source: &Source,
         members: Vec<Member>,
     ) -> Result<Vec<Member>, Failure> {
-        let run = Run {
-            submitter: self,
-            applicant,
-            submission,
-            source,
-        };
+        let run = self.attempt(applicant, submission, source);
         let Some(known) = run.adopt_unknown(&members, false).await? else {
             return Ok(members);
         };
@@ -190,16 +181,8 @@ impl Submitter {
     }
 }
 
-/// One submission of an immutable object that is not known to be there.
-#[derive(Clone, Copy)]
-struct Run<'a> {
-    submitter: &'a Submitter,
-    applicant: &'a Applicant<'a>,
-    submission: &'a Submission,
-    source: &'a Source,
-}
-
-impl Run<'_> {
+/// Of an immutable object that is not known to be there.
+impl Attempt<'_> {
     /// The newest member is the rendering, if the rendering's values are in it, and nothing else is known of it: status knows
     /// no member yet (an object of the Go controller, or of an earlier version), or it does not know the digest of this one
     /// (values of a Secret). A takeover runs nothing again. One without a digest is marked with it, if that may be written.
@@ -223,7 +206,7 @@ impl Run<'_> {
             return Ok(None);
         }
         let name = newest.object.key.name.clone();
-        let Some(live) = self.live(&name, "patch").await? else {
+        let Some(live) = self.read(&name, "patch").await? else {
             return Ok(None);
         };
         let rendered = self.placed();
@@ -309,7 +292,7 @@ impl Run<'_> {
         sequence: u64,
     ) -> Result<Option<(Arc<Stamped>, Write)>, Failure> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
-        let Some(live) = self.live(name, "create").await? else {
+        let Some(live) = self.read(name, "create").await? else {
             return Ok(None);
         };
         let applicant = self.applicant;
@@ -355,7 +338,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn live(self, name: &str, operation: &str) -> Result<Option<Value>, Failure> {
+    async fn read(self, name: &str, operation: &str) -> Result<Option<Value>, Failure> {
         let namespace = self.applicant.namespace.as_str();
         let requests = &self.submitter.requests;
         let live = requests.get(
@@ -386,14 +369,6 @@ impl Run<'_> {
             sequence,
         }));
         Submitter::keep(self.source, stamped)
-    }
-
-    fn placed(self) -> Value {
-        placing::placed(
-            self.applicant,
-            &self.submission.object,
-            self.source.served(),
-        )
     }
 
     fn numbered(self, sequence: u64) -> Result<Value, Failure> {

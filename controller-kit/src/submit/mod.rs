@@ -10,6 +10,7 @@
 //!                 └─▶ apply / create ─▶ overlay the cache ────▶ Observation
 //! ```
 
+mod attempt;
 mod brake;
 mod contest;
 mod defaults;

@@ -7,6 +7,7 @@ use http::StatusCode;
 use realizer::{Answer, Observation, Observed, Precondition, Submission, Write};
 use serde_json::Value;
 
+use super::attempt::Attempt;
 use super::contest::{Rendering, fought_over};
 use super::failure::{self, Failure, OwnerRequestError, address, contested, during};
 use super::standing::{Standing, belongs_to_another, is_stale, standing};
@@ -23,13 +24,7 @@ impl Submitter {
         submission: &Submission,
         source: &Source,
     ) -> Result<Submitted, Failure> {
-        let attempt = Attempt {
-            submitter: self,
-            applicant,
-            submission,
-            source,
-        };
-        attempt.run().await
+        self.attempt(applicant, submission, source).run().await
     }
 
     /// The live object with the rendered name, from the watch or, where the kind cannot be watched, from the server.
@@ -81,23 +76,8 @@ impl Submitter {
         source: &Source,
         held: &Stamped,
     ) -> Observed {
-        let attempt = Attempt {
-            submitter: self,
-            applicant,
-            submission,
-            source,
-        };
-        attempt.observed(held)
+        self.attempt(applicant, submission, source).observed(held)
     }
-}
-
-/// One submission of a mutable object.
-#[derive(Clone, Copy)]
-struct Attempt<'a> {
-    submitter: &'a Submitter,
-    applicant: &'a Applicant<'a>,
-    submission: &'a Submission,
-    source: &'a Source,
 }
 
 /// What an apply was answered.
@@ -107,6 +87,7 @@ enum Applied {
     Occupied,
 }
 
+/// Of a mutable object.
 impl Attempt<'_> {
     async fn run(self) -> Result<Submitted, Failure> {
         let held = self
@@ -271,11 +252,7 @@ impl Attempt<'_> {
     }
 
     async fn send_apply(self, held: Option<&Stamped>) -> Result<Applied, Failure> {
-        let mut object = placing::placed(
-            self.applicant,
-            &self.submission.object,
-            self.source.served(),
-        );
+        let mut object = self.placed();
         // For people.
         let digest = self.submission.digest.as_str();
         placing::annotate(&mut object, labels::RENDERED_DIGEST, digest);
