@@ -12,7 +12,8 @@ use crate::stage::{PATIENCE, Stage, condition, step};
 const CANARY: &str = "canary-7f3a9b-value";
 const ENCODED: &str = "Y2FuYXJ5LTdmM2E5Yi12YWx1ZQ==";
 
-const CHAIN: &str = r#"
+/// What makes the Secret; its value comes from elsewhere. Its health is told with the value.
+const SECRET: &str = r"
 apiVersion: carto.run/v1alpha1
 kind: ClusterConfigTemplate
 metadata: {name: secret}
@@ -27,7 +28,9 @@ spec:
     kind: Secret
     metadata: {name: $(workload.metadata.name)$-token}
     type: Opaque
----
+";
+
+const CHAIN: &str = r#"
 apiVersion: carto.run/v1alpha1
 kind: ClusterTemplate
 metadata: {name: use}
@@ -90,6 +93,7 @@ async fn set_token(stage: &Stage, encoded: &str) {
 async fn the_value_of_a_secret_is_passed_on_and_never_told() {
     let (stage, _controller) = with_key().await;
     stage.grant("secrets", "[{apiGroups: [''], resources: [secrets, services], verbs: [get, list, create, patch, delete]}]").await;
+    stage.apply(SECRET).await;
     stage.apply(CHAIN).await;
     stage.apply(crate::chain::WORKLOAD).await;
     stage.ready("app", "Unknown", "MissingValueAtPath").await;
@@ -151,17 +155,6 @@ async fn the_value_of_a_secret_is_passed_on_and_never_told() {
 
 /// Secret -> ConfigMap -> ConfigMap; the last one is told by its health, too.
 const CHAIN_OF_MAPS: &str = r#"
-apiVersion: carto.run/v1alpha1
-kind: ClusterConfigTemplate
-metadata: {name: secret}
-spec:
-  configPath: .data.token
-  template:
-    apiVersion: v1
-    kind: Secret
-    metadata: {name: $(workload.metadata.name)$-token}
-    type: Opaque
----
 apiVersion: carto.run/v1alpha1
 kind: ClusterConfigTemplate
 metadata: {name: decoded}
@@ -281,6 +274,7 @@ async fn until_told(stage: &Stage, encoded: &str) -> Value {
 async fn chain_of_maps() -> (Stage, Another) {
     let (stage, controller) = with_key().await;
     stage.grant("secrets", "[{apiGroups: [''], resources: [secrets, services], verbs: [get, list, create, patch, delete]}]").await;
+    stage.apply(SECRET).await;
     stage.apply(CHAIN_OF_MAPS).await;
     stage.apply(crate::chain::WORKLOAD).await;
     stage.ready("app", "Unknown", "MissingValueAtPath").await;
@@ -379,6 +373,7 @@ async fn without_a_key_no_digest_is_shown_and_no_time_moves() {
     let mut stage = Stage::set().await;
     stage.start_controller();
     stage.grant("secrets", "[{apiGroups: [''], resources: [secrets, services], verbs: [get, list, create, patch, delete]}]").await;
+    stage.apply(SECRET).await;
     stage.apply(CHAIN_OF_MAPS).await;
     stage.apply(crate::chain::WORKLOAD).await;
     stage.ready("app", "Unknown", "MissingValueAtPath").await;
