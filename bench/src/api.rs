@@ -56,6 +56,8 @@ pub(crate) const WORKLOADS: Kind = Kind::new(CARTO, "workloads");
 pub(crate) const DELIVERABLES: Kind = Kind::new(CARTO, "deliverables");
 /// Runnables.
 pub(crate) const RUNNABLES: Kind = Kind::new(CARTO, "runnables");
+/// Runnables that no controller serves.
+pub(crate) const TWINS: Kind = Kind::new("/apis/twin.carto.run/v1alpha1", "runnables");
 /// ClusterSupplyChains.
 pub(crate) const SUPPLY_CHAINS: Kind = Kind::new(CARTO, "clustersupplychains");
 /// ClusterDeliveries.

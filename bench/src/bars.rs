@@ -199,9 +199,9 @@ pub(crate) fn of_reruns(reruns: &Reruns) -> Vec<Bar> {
         )
         .counted(),
     ];
-    let ratio = reruns.single_pair().and_then(|pair| pairs::ratio(&[pair]));
+    let ratio = reruns.single.map(|single| single.ratio());
     bars.push(bar(
-        "one run again, p50, ratio to the floor",
+        "one run again, p50, ratio to the bare client",
         ratio.unwrap_or(f64::NAN),
         CHANGE,
     ));

@@ -1,7 +1,7 @@
 //! Which controller is measured, and what its kinds are called.
 
 use crate::api::{
-    DELIVERABLES, DELIVERIES, Kind, RUN_TEMPLATES, RUNNABLES, SUPPLY_CHAINS, WORKLOADS,
+    DELIVERABLES, DELIVERIES, Kind, RUN_TEMPLATES, RUNNABLES, SUPPLY_CHAINS, TWINS, WORKLOADS,
 };
 
 /// A controller, the kind of its owners and the kind of its blueprints.
@@ -71,6 +71,13 @@ pub(crate) static RUNNABLE: Family = Family {
     blueprint_condition: "RunTemplateReady",
 };
 
+/// The same in a group of their own, of which no controller knows.
+pub(crate) static TWIN: Family = Family {
+    name: "twin",
+    owners: TWINS,
+    ..RUNNABLE
+};
+
 impl Family {
     /// The one of this name.
     ///
@@ -84,13 +91,13 @@ impl Family {
         found.ok_or_else(|| format!("one of: {names}"))
     }
 
-    /// Whose owners the bare client writes, so that the controller that is measured leaves them alone; Runnables have no
-    /// like, so theirs are written while it is away.
+    /// Whose owners the bare client writes, so that the controller that is measured leaves them alone. Runnables have no like
+    /// in our own group.
     pub(crate) fn bare(&self) -> &'static Self {
         match self.name {
             "supply-chain" => &DELIVERY,
             "delivery" => &SUPPLY_CHAIN,
-            _ => &RUNNABLE,
+            _ => &TWIN,
         }
     }
 

@@ -9,6 +9,10 @@ use crate::layout::{Key, Owner};
 pub(crate) const STEP_GROUP: &str = "bench.carto.run";
 /// `apiVersion` of the stamped kind.
 pub(crate) const STEP_API: &str = "bench.carto.run/v1";
+/// Group of the Runnables that no controller serves.
+pub(crate) const TWIN_GROUP: &str = "twin.carto.run";
+/// Their `apiVersion`.
+pub(crate) const TWIN_API: &str = "twin.carto.run/v1alpha1";
 /// Name of the chain.
 pub(crate) const CHAIN: &str = "linear";
 /// ServiceAccount in each namespace.
@@ -18,6 +22,16 @@ pub(crate) const ROLE: &str = "bench-steps";
 
 pub(crate) const CARTO_API: &str = "carto.run/v1alpha1";
 const SELECTOR: &str = "bench.carto.run/chain";
+
+/// A definition of ours in the group of its twin.
+pub(crate) fn twin_of(mut definition: Value) -> Value {
+    let plural = definition["spec"]["names"]["plural"]
+        .as_str()
+        .unwrap_or_default();
+    definition["metadata"]["name"] = json!(format!("{plural}.{TWIN_GROUP}"));
+    definition["spec"]["group"] = json!(TWIN_GROUP);
+    definition
+}
 
 /// The stamped kind: a spec that is passed on, and a status that says so.
 pub(crate) fn step_crd() -> Value {

@@ -10,7 +10,7 @@ use crate::phases::cold::Cold;
 use crate::phases::end::Deletion;
 use crate::phases::fairness::{Fairness, Ratios, Singles};
 use crate::phases::steady::{Restart, Steady};
-use crate::reruns::{Rounds, Runs};
+use crate::reruns::{Rounds, Runs, Single};
 use crate::table::Table;
 use crate::tally::{Agent, ByAgent, Requests};
 
@@ -68,11 +68,16 @@ pub(crate) fn runs(runs: &Runs, floor: &Rounds, pair: Pair, all: usize) -> Strin
 }
 
 /// Single runs, against those of the bare client.
-pub(crate) fn single(single: Option<&Latency>, pair: Option<Pair>) -> String {
-    let Some((single, pair)) = single.zip(pair) else {
+pub(crate) fn single(single: Option<&Single>) -> String {
+    let Some(single) = single else {
         return "not asked for".to_owned();
     };
-    format!("{}; p50 {}", latency(single), pairs::told(&[pair]))
+    format!(
+        "{}; p50 {:.2} × the bare client's\n    bare client: {}",
+        latency(&single.latency),
+        single.ratio(),
+        latency(&single.bare)
+    )
 }
 
 /// Rounds of runs.

@@ -3,7 +3,7 @@
 //! ```text
 //!  measure ─► between_floors ─► reruns/floor.rs     the bare client, before and after
 //!        │                └───► reruns/rounds.rs    the same rounds by the controller
-//!        │                └───► reruns/single.rs    one Runnable at a time, by either
+//!        │                └───► reruns/single.rs    one Runnable at a time, by either in turn
 //!        └──► phases/                               steady, restart, deletion: as for any owner
 //! ```
 
@@ -21,7 +21,6 @@ use serde::Serialize;
 use crate::args::Args;
 use crate::family::RUNNABLE;
 use crate::floor::best_concurrency;
-use crate::latency::Latency;
 use crate::layout::{FLOOR, TEAM, namespaces_of};
 use crate::pairs::Pair;
 use crate::phases::Stage;
@@ -31,9 +30,10 @@ use crate::proc_stat::Usage;
 use crate::report;
 use crate::run::{program, say, tries};
 use crate::tally::{Agent, ByAgent, Requests};
-use crate::world::{LIMIT, World};
+use crate::world::World;
 
 use objects::{KEPT, run_template};
+pub(crate) use single::Single;
 
 /// What was measured of Runnables.
 #[derive(Debug, Clone, Serialize)]
@@ -46,27 +46,17 @@ pub(crate) struct Reruns {
     /// Runs that retention keeps, of each.
     pub(crate) kept: usize,
     /// The bare client, right before the controller and right after.
-    pub(crate) floor: [Bare; 2],
+    pub(crate) floor: [Rounds; 2],
     /// All rounds by the controller.
     pub(crate) runs: Runs,
-    /// Single runs, one after the other: from the new input until the Runnable is seen Ready with its outputs.
-    pub(crate) single: Option<Latency>,
+    /// Single runs, one after the other, by the controller and by the bare client in turn.
+    pub(crate) single: Option<Single>,
     /// Reconciles that change nothing.
     pub(crate) steady: Steady,
     /// Killed and started again.
     pub(crate) restart: Restart,
     /// All Runnables deleted.
     pub(crate) deletion: Deletion,
-}
-
-/// The bare client.
-#[derive(Debug, Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Bare {
-    /// All rounds.
-    pub(crate) rounds: Rounds,
-    /// Single runs, one after the other.
-    pub(crate) single: Option<Latency>,
 }
 
 impl Reruns {
@@ -79,26 +69,13 @@ impl Reruns {
     pub(crate) fn pair(&self) -> Pair {
         pair_of(&self.floor, &self.runs)
     }
-
-    /// Single runs, their medians in milliseconds.
-    pub(crate) fn single_pair(&self) -> Option<Pair> {
-        single_pair_of(&self.floor, self.single.as_ref())
-    }
 }
 
-fn pair_of(floor: &[Bare; 2], runs: &Runs) -> Pair {
+fn pair_of(floor: &[Rounds; 2], runs: &Runs) -> Pair {
     Pair {
-        floor: floor.each_ref().map(|bare| bare.rounds.seconds()),
+        floor: floor.each_ref().map(Rounds::seconds),
         controller: runs.rounds.seconds(),
     }
-}
-
-fn single_pair_of(floor: &[Bare; 2], single: Option<&Latency>) -> Option<Pair> {
-    let [before, after] = floor.each_ref().map(|bare| bare.single);
-    Some(Pair {
-        floor: [before?.p50_ms, after?.p50_ms],
-        controller: single?.p50_ms,
-    })
 }
 
 /// Rounds of runs; in the first all Runnables are created, in each other one all get new inputs.
@@ -142,9 +119,9 @@ pub(crate) struct Runs {
 
 /// The controller between two floors.
 struct Between {
-    floor: [Bare; 2],
+    floor: [Rounds; 2],
     runs: Runs,
-    single: Option<Latency>,
+    single: Option<Single>,
 }
 
 /// Measures it on a control plane of its own; on another one again when the floor drifted.
@@ -225,35 +202,25 @@ async fn phases(
     }))
 }
 
-/// The bare client's Runnables are of the kind that the controller serves: it is away while they are there.
+/// The floor comes right after the rounds; what is measured in turn needs none.
 async fn between_floors(
     args: &Args,
     stage: &mut Stage<'_>,
-    before: Bare,
+    before: Rounds,
 ) -> anyhow::Result<Between> {
     let (again, all) = (args.reruns, args.runnables * (args.reruns + 1));
     let runs = rounds::measure(stage, again).await?;
-    let single = single::by_controller(stage, args.source_changes, again + 1).await?;
-    stage.world.requests_until_rest(Agent::Controller).await?;
-    stage.controller.stop();
     let after = bare(args, stage.world, stage.concurrency).await?;
-    stage.controller = stage.program.start().await?;
-    let settled = stage
-        .controller
-        .reconciled(u64::try_from(stage.count)?, LIMIT)
-        .await;
-    settled.map_err(|error| stage.explain(error))?;
-    stage.world.requests_until_rest(Agent::Controller).await?;
     let floor = [before, after];
-    let (pair, rounds) = (pair_of(&floor, &runs), &floor[0].rounds);
     say(&format!(
         "runs           {}",
-        report::runs(&runs, rounds, pair, all)
+        report::runs(&runs, &floor[0], pair_of(&floor, &runs), all)
     ));
-    let singles = single_pair_of(&floor, single.as_ref());
+    let single = single::measure(stage, args.source_changes, again + 1).await?;
+    stage.world.requests_until_rest(Agent::Controller).await?;
     say(&format!(
         "single         {}",
-        report::single(single.as_ref(), singles)
+        report::single(single.as_ref())
     ));
     Ok(Between {
         floor,
@@ -262,16 +229,12 @@ async fn between_floors(
     })
 }
 
-/// The bare client's rounds and single runs; its objects go afterwards.
-async fn bare(args: &Args, world: &mut World, concurrency: usize) -> anyhow::Result<Bare> {
+/// The bare client's rounds; its objects go afterwards.
+async fn bare(args: &Args, world: &mut World, concurrency: usize) -> anyhow::Result<Rounds> {
     let (count, again) = (args.runnables, args.reruns);
     world.let_control_plane_rest().await?;
     let rounds = floor::measure(world, count, again, concurrency).await?;
     say(&format!("floor          {}", report::rounds(&rounds)));
-    let single = single::by_bare_client(world, count, args.source_changes, again + 1).await?;
-    if let Some(single) = &single {
-        say(&format!("floor, single  {}", report::latency(single)));
-    }
     world.clear(FLOOR, count).await?;
-    Ok(Bare { rounds, single })
+    Ok(rounds)
 }

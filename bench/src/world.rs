@@ -20,7 +20,8 @@ use crate::downstream::{Pending, answer};
 use crate::family::{Family, RUNNABLE};
 use crate::layout::{Key, Owner, namespaces, namespaces_of};
 use crate::objects::{
-    account, chain, role, role_binding, run_status, step_crd, step_status, template, watched_role,
+    account, chain, role, role_binding, run_status, step_crd, step_status, template, twin_of,
+    watched_role,
 };
 use crate::observe::observe;
 use crate::pace::Pace;
@@ -48,7 +49,7 @@ pub(crate) struct World {
     pub(crate) steps: Arc<Census<Step>>,
     /// Owners of the family.
     pub(crate) owners: Arc<Census<OwnerSeen>>,
-    /// Those that the bare client writes; the same as above if no other kind will do.
+    /// Those that the bare client writes, of another kind.
     pub(crate) bare_owners: Arc<Census<OwnerSeen>>,
     /// What is measured here.
     pub(crate) family: &'static Family,
@@ -88,11 +89,7 @@ impl World {
         let mut tasks = JoinSet::new();
         let steps = watch_steps(family, &plane, &mut tasks)?;
         let owners = watch_owners(family, &plane, &mut tasks)?;
-        let bare_owners = if family.bare().is(family) {
-            owners.clone()
-        } else {
-            watch_owners(family.bare(), &plane, &mut tasks)?
-        };
+        let bare_owners = watch_owners(family.bare(), &plane, &mut tasks)?;
         let audit = AuditLog::new(plane.folder().join("audit.log"));
         Ok(Self {
             _tasks: tasks,
@@ -369,7 +366,11 @@ async fn furnish(client: &Api, namespace: &str) -> anyhow::Result<()> {
 async fn define_kinds(client: &Api) -> anyhow::Result<()> {
     let mut definitions = vec![step_crd()];
     for definition in api_types::crds() {
-        definitions.push(serde_json::to_value(definition)?);
+        let definition = serde_json::to_value(definition)?;
+        if definition["spec"]["names"]["kind"] == RUNNABLE.kind {
+            definitions.push(twin_of(definition.clone()));
+        }
+        definitions.push(definition);
     }
     for definition in &definitions {
         client.create(&DEFINITIONS.everywhere(), definition).await?;

@@ -9,7 +9,7 @@ use crate::phases::end::Deletion;
 use crate::phases::fairness::Singles;
 use crate::phases::steady::{Restart, Steady};
 use crate::proc_stat::Usage;
-use crate::reruns::{Bare, Rounds, Runs};
+use crate::reruns::{Rounds, Runs, Single};
 use crate::tally::Requests;
 
 /// A controller between floors of ten seconds.
@@ -202,15 +202,11 @@ fn good_reruns() -> Reruns {
         left: 100,
         cpu_seconds: BTreeMap::new(),
     };
-    let bare = || Bare {
-        rounds: rounds(10.0, 100),
-        single: Some(latency(20.0)),
-    };
     Reruns {
         runnables: 100,
         again: 1,
         kept: 1,
-        floor: [bare(), bare()],
+        floor: [rounds(10.0, 100), rounds(10.0, 100)],
         runs: Runs {
             rounds: rounds(14.9, 300),
             reconciles: 1,
@@ -221,7 +217,10 @@ fn good_reruns() -> Reruns {
             by_agent: BTreeMap::new(),
             usage: of_owners.cold.usage,
         },
-        single: Some(latency(39.0)),
+        single: Some(Single {
+            latency: latency(39.0),
+            bare: latency(20.0),
+        }),
         steady: of_owners.steady,
         restart: of_owners.restart,
         deletion: of_owners.deletion,
@@ -245,7 +244,7 @@ fn each_bar_of_runnables_is_missed_by_the_figure_it_is_for() {
             reruns.runs.rounds.each.push(0.2);
         }),
         ("all rounds, ratio to the floor", |reruns| {
-            reruns.floor[1].rounds.each.push(2.0);
+            reruns.floor[1].each.push(2.0);
         }),
         ("requests per run (events aside)", |reruns| {
             reruns.runs.requests.gets = 1;
@@ -256,11 +255,13 @@ fn each_bar_of_runnables_is_missed_by_the_figure_it_is_for() {
         ("runs in the end, per Runnable", |reruns| {
             reruns.runs.rounds.left = 101;
         }),
-        ("one run again, p50, ratio to the floor", |reruns| {
-            reruns.single = Some(latency(41.0));
+        ("one run again, p50, ratio to the bare client", |reruns| {
+            let single = reruns.single.as_mut().unwrap();
+            single.latency = latency(41.0);
         }),
-        ("one run again, p50, ratio to the floor", |reruns| {
-            reruns.floor[1].single = Some(latency(23.0));
+        ("one run again, p50, ratio to the bare client", |reruns| {
+            let single = reruns.single.as_mut().unwrap();
+            single.bare = latency(19.0);
         }),
         ("restart, writes", |reruns| {
             reruns.restart.requests.writes = 1;

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-use crate::api::{Api, RUNNABLES, STEPS, status_of};
+use crate::api::{Api, STEPS, TWINS, status_of};
 use crate::floor::spent;
 use crate::layout::{FLOOR, Owner, owners};
 use crate::reruns::Rounds;
-use crate::reruns::objects::{new_input, revision, run, run_key, runnable, runnable_status};
+use crate::reruns::objects::{new_input, revision, run, run_key, runnable_status, twin};
 use crate::workers::each;
 use crate::world::{LIMIT, World};
 
@@ -65,7 +65,12 @@ async fn round(
     concurrency: usize,
 ) -> anyhow::Result<Duration> {
     let client = world.client.clone();
-    let uids = move |owner: &Owner| world.owners.get(&owner.key).map(|seen| seen.metadata.uid);
+    let uids = move |owner: &Owner| {
+        world
+            .bare_owners
+            .get(&owner.key)
+            .map(|seen| seen.metadata.uid)
+    };
     let with_uid = |owner: Owner| {
         let uid = uids(&owner);
         (owner, uid)
@@ -103,9 +108,9 @@ async fn round(
 
 /// The writes of the first round, in the order a controller would send them.
 async fn first(client: &Api, owner: &Owner) -> anyhow::Result<()> {
-    let collection = RUNNABLES.within(&owner.key.namespace);
+    let collection = TWINS.within(&owner.key.namespace);
     let uid = client
-        .create(&collection, &runnable(owner, &revision(0)))
+        .create(&collection, &twin(owner, &revision(0)))
         .await?;
     start_and_report(client, owner, &uid, 0).await
 }
@@ -113,7 +118,7 @@ async fn first(client: &Api, owner: &Owner) -> anyhow::Result<()> {
 /// Those of each other round: what the developer changes, and the deletion of the run that retention no longer keeps.
 async fn again(client: &Api, owner: &Owner, uid: &str, round: usize) -> anyhow::Result<()> {
     client
-        .merge(&RUNNABLES.at(&owner.key), &new_input(&revision(round)))
+        .merge(&TWINS.at(&owner.key), &new_input(&revision(round)))
         .await?;
     start_and_report(client, owner, uid, round).await?;
     let before = STEPS.at(&run_key(owner, round - 1));
@@ -126,7 +131,7 @@ async fn start_and_report(
     uid: &str,
     round: usize,
 ) -> anyhow::Result<()> {
-    let status = status_of(&RUNNABLES.at(&owner.key));
+    let status = status_of(&TWINS.at(&owner.key));
     client
         .create(&STEPS.within(&owner.key.namespace), &run(owner, uid, round))
         .await?;

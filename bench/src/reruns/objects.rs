@@ -4,7 +4,9 @@ use serde_json::{Value, json};
 
 use crate::family::RUNNABLE;
 use crate::layout::{Key, Owner};
-use crate::objects::{ACCOUNT, CARTO_API, CHAIN, MOMENT, STEP_API, STEP_GROUP, condition, url};
+use crate::objects::{
+    ACCOUNT, CARTO_API, CHAIN, MOMENT, STEP_API, STEP_GROUP, TWIN_API, TWIN_GROUP, condition, url,
+};
 
 /// Runs that have succeeded and are kept, of each Runnable: the fewest there may be, so that each run costs a deletion.
 pub(crate) const KEPT: usize = 1;
@@ -25,6 +27,13 @@ pub(crate) fn run_template() -> Value {
             },
         },
     })
+}
+
+/// The same for the bare client.
+pub(crate) fn twin(owner: &Owner, revision: &str) -> Value {
+    let mut twin = runnable(owner, revision);
+    twin["apiVersion"] = json!(TWIN_API);
+    twin
 }
 
 /// What a developer writes.
@@ -60,7 +69,8 @@ pub(crate) fn run_key(owner: &Owner, round: usize) -> Key {
     }
 }
 
-/// The run that the bare client creates in the controller's place: of the same shape and size.
+/// The run that the bare client creates in the controller's place: of the same shape and size, but not with the label by which
+/// the controller watches its own.
 pub(crate) fn run(owner: &Owner, uid: &str, round: usize) -> Value {
     let Key { namespace, name } = run_key(owner, round);
     json!({
@@ -70,12 +80,12 @@ pub(crate) fn run(owner: &Owner, uid: &str, round: usize) -> Value {
             "name": name,
             "namespace": namespace,
             "labels": {
-                "carto.run/runnable-name": owner.key.name,
+                (format!("{TWIN_GROUP}/runnable-name")): owner.key.name,
                 (RUNNABLE.blueprint_label): CHAIN,
             },
             "annotations": {"carto.run/rendered-digest": digest()},
             "ownerReferences": [{
-                "apiVersion": CARTO_API,
+                "apiVersion": TWIN_API,
                 "kind": RUNNABLE.kind,
                 "name": owner.key.name,
                 "uid": uid,
@@ -151,6 +161,23 @@ mod tests {
         assert_eq!(read.spec.inputs["revision"], "v0");
         assert_eq!(new_input(&revision(1))["spec"]["inputs"]["revision"], "v1");
         assert_ne!(run_key(owner, 0), run_key(owner, 1));
+    }
+
+    #[test]
+    fn the_controller_has_nothing_to_do_with_twins() {
+        let owner = &owners(TEAM, 1)[0];
+        let (own, twin) = (runnable(owner, "v0"), twin(owner, "v0"));
+        assert_eq!(own["spec"], twin["spec"]);
+        assert_ne!(own["apiVersion"], twin["apiVersion"]);
+        let run = run(owner, "uid", 0);
+        assert_eq!(
+            run["metadata"]["labels"]["carto.run/runnable-name"],
+            Value::Null
+        );
+        assert_eq!(
+            run["metadata"]["ownerReferences"][0]["apiVersion"],
+            twin["apiVersion"]
+        );
     }
 
     #[test]
