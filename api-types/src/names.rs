@@ -17,8 +17,8 @@ use crate::selector::label_syntax;
 
 /// Longest DNS-1123 subdomain.
 const MAX_SUBDOMAIN: usize = 253;
-/// Longest DNS-1123 label, and longest value of a label.
-const MAX_LABEL: usize = 63;
+/// The most characters of a DNS-1123 label, and of the value of a label.
+pub const MOST_LABEL_CHARS: usize = 63;
 
 /// A text that is no name of its kind: which, which rule it breaks, and what to do.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +46,7 @@ impl NameRule {
     pub fn is_kept_by(self, text: &str) -> bool {
         match self {
             Self::Subdomain => text.len() <= MAX_SUBDOMAIN && label_syntax::is_subdomain(text),
-            Self::DnsLabel => text.len() <= MAX_LABEL && label_syntax::is_dns_label(text),
+            Self::DnsLabel => text.len() <= MOST_LABEL_CHARS && label_syntax::is_dns_label(text),
             Self::LabelValue => label_syntax::value_errors(text).is_empty(),
         }
     }

@@ -15,7 +15,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use kube_core::CustomResourceExt;
 
-use build::{Object, object, text};
+use build::{Object, Refine, object, plain_text, text};
 
 /// Every CustomResourceDefinition of the group, owners first.
 ///
@@ -78,12 +78,26 @@ fn root(description: &str, spec: Object) -> Object {
     object(description)
         .optional("apiVersion", text("Version of the schema of this object."))
         .optional("kind", text("Kind of this object."))
-        .required(
-            "metadata",
-            JSONSchemaProps {
-                type_: Some("object".to_owned()),
-                ..JSONSchemaProps::default()
-            },
-        )
+        .required("metadata", metadata())
         .required("spec", spec)
+}
+
+/// All that a schema may say of `metadata` is something of its names.
+///
+/// The name of an owner, a blueprint or a template stands in a label of each stamped object. Whoever has a longer one is told
+/// at once, not by the condition of an owner. What was stored before that rule keeps its name, as names never change, and can
+/// be written as ever: the rule asks only what has no former state.
+fn metadata() -> JSONSchemaProps {
+    let most = crate::names::MOST_LABEL_CHARS;
+    let name = plain_text().new_only(
+        &format!("self.size() <= {most}"),
+        &format!(
+            "must be at most {most} characters: every object that is stamped has it in a label; choose a shorter name"
+        ),
+    );
+    JSONSchemaProps {
+        type_: Some("object".to_owned()),
+        properties: Some([("name".to_owned(), name)].into()),
+        ..JSONSchemaProps::default()
+    }
 }

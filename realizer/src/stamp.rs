@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use api_types::labels;
-use api_types::names::{LabelValue, NameError, NamespaceName, ObjectName, ResourceName};
+use api_types::names::{
+    LabelValue, MOST_LABEL_CHARS, NameError, NamespaceName, ObjectName, ResourceName,
+};
 use serde_json::{Map, Value, json};
 
 use crate::{Blueprint, Lifecycle, ObjectRef, Owner, Template};
-
-/// The most characters the API server allows in a label's value.
-const MAX_LABEL_VALUE: usize = 63;
 
 /// The labels of a stamped object as they are wanted: values come from names, and not every name can be one. Templates see
 /// them, and render before anybody is told.
@@ -55,7 +54,7 @@ pub(crate) enum Unsubmittable {
     )]
     NoApiVersion { object: String },
     #[error(
-        "label [{key}] would have value [{value}], which is longer than the {MAX_LABEL_VALUE} characters that \
+        "label [{key}] would have value [{value}], which is longer than the {MOST_LABEL_CHARS} characters that \
          Kubernetes allows; give {subject} a shorter name"
     )]
     LabelTooLong {
@@ -226,7 +225,7 @@ pub(crate) fn checked(labels: &WantedLabels) -> Result<Labels, Unsubmittable> {
 
 fn not_a_label(key: &'static str, cause: NameError) -> Unsubmittable {
     let subject = label_subject(key);
-    if cause.value.len() > MAX_LABEL_VALUE {
+    if cause.value.len() > MOST_LABEL_CHARS {
         return Unsubmittable::LabelTooLong {
             key,
             value: cause.value,

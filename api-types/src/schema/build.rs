@@ -1,7 +1,7 @@
 //! Words to write a schema with.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool,
+    JSON, JSONSchemaProps, JSONSchemaPropsOrArray, JSONSchemaPropsOrBool, ValidationRule,
 };
 use serde_json::Value;
 
@@ -23,6 +23,8 @@ pub(super) trait Refine: Sized {
     fn maximum(self, number: u32) -> Self;
     /// At least this many items.
     fn min_items(self, count: i64) -> Self;
+    /// A CEL rule for a value that was not there before, and what is said if it is broken.
+    fn new_only(self, rule: &str, message: &str) -> Self;
 }
 
 impl Refine for JSONSchemaProps {
@@ -78,6 +80,19 @@ impl Refine for JSONSchemaProps {
     fn min_items(self, count: i64) -> Self {
         Self {
             min_items: Some(count),
+            ..self
+        }
+    }
+
+    fn new_only(self, rule: &str, message: &str) -> Self {
+        let rule = ValidationRule {
+            rule: format!("oldSelf.hasValue() || {rule}"),
+            optional_old_self: Some(true),
+            message: Some(message.to_owned()),
+            ..ValidationRule::default()
+        };
+        Self {
+            x_kubernetes_validations: Some(vec![rule]),
             ..self
         }
     }

@@ -7,6 +7,7 @@
 )]
 
 mod examples;
+mod names;
 mod policies;
 #[path = "../crds/sample.rs"]
 mod sample;

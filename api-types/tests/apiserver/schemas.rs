@@ -19,7 +19,8 @@ pub(crate) async fn server() -> Server {
     Server::of(control_plane)
 }
 
-fn full_object(kind: &str, name: &str) -> Value {
+/// An object that gives every field.
+pub(crate) fn full_object(kind: &str, name: &str) -> Value {
     let mut object = full(schema_of(&crd(kind)));
     object["apiVersion"] = json!("carto.run/v1alpha1");
     object["kind"] = json!(kind);

@@ -136,6 +136,28 @@ fn metadata_and_spec_are_required_and_nothing_is_preserved_at_the_root() {
 }
 
 #[test]
+fn of_metadata_nothing_is_asked_but_that_new_names_fit_into_labels() {
+    check_every(|crd, _| {
+        let root = schema_of(crd);
+        let metadata = &root.properties.as_ref().unwrap()["metadata"];
+        assert_eq!(
+            serde_json::to_value(metadata).unwrap(),
+            serde_json::json!({"type": "object", "properties": {"name": {
+                "type": "string",
+                "x-kubernetes-validations": [{
+                    "rule": "oldSelf.hasValue() || self.size() <= 63",
+                    "optionalOldSelf": true,
+                    "message": "must be at most 63 characters: every object that is stamped has it in a label; \
+                                choose a shorter name",
+                }],
+            }}}),
+            "{}",
+            crd.spec.names.kind
+        );
+    });
+}
+
+#[test]
 fn every_upstream_field_fits_into_ours() {
     check_all(|crd, upstream, ours| {
         assert!(

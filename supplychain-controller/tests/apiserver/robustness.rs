@@ -1,12 +1,13 @@
 //! Processes and servers that die, objects that are too much (design 3.5).
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use test_support::stage::History;
-use test_support::{ControlPlane, LossyProxy, eventually};
+use test_support::{ControlPlane, LossyProxy, documents, eventually};
 
 use crate::chain::strip_times;
 use crate::immutable::instant;
@@ -345,6 +346,20 @@ metadata: {name: config}
 data: {value: BODY}
 ";
 
+/// The definition, with its rule about names or without.
+fn crd_of_workloads(limited: bool) -> String {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/crds");
+    let text = std::fs::read_to_string(folder.join("carto.run_workloads.yaml")).unwrap();
+    let mut crd = documents(&text).unwrap().remove(0);
+    let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+    let metadata = &mut schema["properties"]["metadata"];
+    assert!(metadata["properties"]["name"].is_object(), "{metadata}");
+    if !limited {
+        *metadata = json!({"type": "object"});
+    }
+    crd.to_string()
+}
+
 #[tokio::test]
 async fn objects_of_any_size_are_handled_or_refused_with_a_reason() {
     let stage = Stage::open().await;
@@ -376,11 +391,24 @@ async fn objects_of_any_size_are_handled_or_refused_with_a_reason() {
         .await;
     stage.ready("app", "True", "Ready").await;
 
-    // A name that does not fit into a label.
+    // A name that does not fit into a label, of a time when the CRD let it pass.
     let long = "w".repeat(64);
     stage
-        .apply(&crate::chain::WORKLOAD.replace("name: app", &format!("name: {long}")))
-        .await;
+        .plane
+        .apply_yaml(&crd_of_workloads(false))
+        .await
+        .unwrap();
+    eventually("a long name is stored", PATIENCE, async || {
+        let workload = crate::chain::WORKLOAD.replace("name: app", &format!("name: {long}"));
+        let stored = stage.plane.apply_yaml_in(&stage.namespace, &workload).await;
+        stored.map(|_| ()).map_err(|error| format!("{error:#}"))
+    })
+    .await;
+    stage
+        .plane
+        .apply_yaml(&crd_of_workloads(true))
+        .await
+        .unwrap();
     let refused = stage
         .ready(&long, "False", "TemplateRejectedByAPIServer")
         .await;
@@ -394,6 +422,21 @@ async fn objects_of_any_size_are_handled_or_refused_with_a_reason() {
         "{message}"
     );
     assert_eq!(stage.requests_of_reconciles(&long, 2).await, NOTHING);
+    // Its status and its spec are written under the present CRD, too.
+    let mut names = 0;
+    eventually("another long name is refused", PATIENCE, async || {
+        // A name that was stored is no new one.
+        names += 1;
+        let name = format!("name: {long}{names}");
+        let another = crate::chain::WORKLOAD.replace("name: app", &name);
+        let stored = stage.plane.apply_yaml_in(&stage.namespace, &another).await;
+        stored.is_err()
+    })
+    .await;
+    stage
+        .edit_workload(&long, json!({"metadata": {"labels": {"type": "none"}}}))
+        .await;
+    stage.ready(&long, "False", "SupplyChainNotFound").await;
     // One that just does.
     let just = "w".repeat(63);
     let chain = blueprint_of(&[(
