@@ -4,7 +4,8 @@
 //!  owner object ─────┐
 //!                    ├─▶ Tree::read ─▶ Tree ─▶ render  ─▶ lines for people
 //!  blueprint object ─┘        │          └───▶ serde   ─▶ JSON for scripts
-//!  (if it may be read)        └─ cause.rs: what holds the owner back, advice.rs: what to do about it
+//!  (if it may be read)        └─ cause.rs: what holds the owner back, as the engine says it in `status.summary`;
+//!                                advice.rs: what to do about it, by the engine's table, with the commands
 //! ```
 
 mod advice;
@@ -18,7 +19,8 @@ mod step;
 
 use api_types::status::StampedRef;
 use api_types::{
-    BlueprintRef, Condition, ConditionStatus, ConditionType, EnvironmentStatus, ResourceStatus,
+    BlueprintRef, Condition, ConditionStatus, ConditionType, EnvironmentStatus, OwnerSummary,
+    ResourceStatus,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -207,6 +209,7 @@ struct StatusView {
     resources: Vec<ResourceStatus>,
     environments: Vec<EnvironmentStatus>,
     pending_removals: Vec<StampedRef>,
+    summary: Option<OwnerSummary>,
 }
 
 impl OwnerView {

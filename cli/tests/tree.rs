@@ -230,3 +230,54 @@ fn a_failed_job_under_a_runnable_is_the_cause_and_its_log_the_next_thing_to_read
     assert!(shown.contains("BackoffLimitExceeded"), "{shown}");
     assert!(!shown.contains("copies-the-label"), "{shown}");
 }
+
+/// Plays in which the engine knows more than its conditions say, with what these say: that a blueprint or template may still
+/// come, and that steps which wait for one another never go on.
+const ENGINE_KNOWS_MORE: [(&str, Option<&str>, State); 3] = [
+    ("no-supply-chain-keeps-old-steps", None, State::Failing),
+    ("template-missing", None, State::Failing),
+    ("steps-in-a-round", Some("one"), State::Waiting),
+];
+
+#[test]
+fn the_headline_is_what_the_summary_says_and_what_the_conditions_of_a_status_without_one_say() {
+    let (mut compared, mut differ) = (0, Vec::new());
+    for (name, play) in PLAYS {
+        let mut scene = play();
+        let said = status_tree(&scene).headline;
+        let status = scene.owner["status"].as_object_mut();
+        let Some(summary) = status.and_then(|status| status.remove("summary")) else {
+            continue;
+        };
+        if said.reason.is_none() {
+            // The status speaks of an earlier generation.
+            continue;
+        }
+        let state = serde_json::to_value(said.state).unwrap();
+        let state = state.as_str().unwrap();
+        assert_eq!(
+            summary["state"].as_str().unwrap().to_lowercase(),
+            state,
+            "{name}"
+        );
+        assert_eq!(summary["step"].as_str(), said.step.as_deref(), "{name}");
+        assert_eq!(summary["reason"].as_str(), said.reason.as_deref(), "{name}");
+        // Without an object there may be nothing to look at.
+        let has_advice = summary["next"].is_string();
+        assert!(
+            has_advice || summary["object"].is_null(),
+            "{name}: {summary}"
+        );
+        let read = status_tree(&scene).headline;
+        if read != said {
+            differ.push((*name, read.step, read.state));
+        }
+        compared += 1;
+    }
+    assert!(compared > 15, "{compared}");
+    let differ: Vec<_> = differ
+        .iter()
+        .map(|(name, step, state)| (*name, step.as_deref(), *state))
+        .collect();
+    assert_eq!(differ, ENGINE_KNOWS_MORE);
+}

@@ -12,7 +12,7 @@ use crate::entry::{Entry, EntryMaker};
 use crate::error::{ErrorKind, StepError};
 use crate::orphans::{BlueprintLabel, CurrentStep, Orphans, is_same};
 use crate::owner_status::{ENVIRONMENTS, OwnerStatus, object_ref, stamped_ref};
-use crate::progress::{self, Hindrance};
+use crate::progress::{self, Hindrance, Standing};
 use crate::redaction::Taint;
 use crate::report::{self, Extras, Kept};
 use crate::step_end::{StepEnd, StepResult};
@@ -334,32 +334,31 @@ impl<'a> Conclusion<'a> {
         (conditions.finish(), hindrance)
     }
 
-    /// What holds the owner back: what only somebody can mend first, what waits for another step last.
+    /// What holds the owner back.
     fn hindrance(&self, ready: &Condition) -> Hindrance {
-        let failing = self.errors.iter().map(|(step, error)| {
-            let rank = match (error.is_stuck(), error.waits_for_another_step()) {
-                (true, _) => 0,
-                (false, false) => 2,
-                (false, true) => 4,
-            };
-            (rank, *step, Some(error))
-        });
-        let has_failed = |step: &usize| self.errors.iter().any(|(failed, _)| failed == step);
-        let unhealthy = (0..self.entries.len())
-            .filter(|step| !has_failed(step))
-            .filter_map(|step| match self.unhealthy(step)?.status {
-                ConditionStatus::False => Some((1, step, None)),
-                ConditionStatus::True | ConditionStatus::Unknown => Some((3, step, None)),
-            });
-        let first = failing.chain(unhealthy).min_by_key(|(rank, ..)| *rank);
-        match first {
-            Some((_, step, Some(error))) => self.failing(step, error),
-            Some((_, step, None)) => match self.unhealthy(step) {
-                Some(healthy) => self.of_object(step, healthy),
-                None => Hindrance::of(ready, false),
-            },
+        let steps = 0..self.entries.len();
+        let concerns = steps.filter_map(|step| Some((self.concern(step)?, step)));
+        match concerns.min_by_key(|(concern, step)| (concern.standing(), *step)) {
+            Some((Concern::Error(error), step)) => self.failing(step, error),
+            Some((Concern::Object(healthy), step)) => self.of_object(step, healthy),
             None => Hindrance::of(ready, ready.status == ConditionStatus::False),
         }
+    }
+
+    /// What is wrong with a step, if anything. A value that is awaited does not come from an object that says it is broken.
+    fn concern(&self, step: usize) -> Option<Concern<'_>> {
+        let mut errors = self.errors.iter();
+        let error = errors.find(|(failed, _)| *failed == step);
+        let error = error.map(|(_, error)| error);
+        let unhealthy = self.unhealthy(step);
+        let broken = unhealthy.filter(|healthy| {
+            let waits = error.is_some_and(|error| error.waits_for_object());
+            waits && healthy.status == ConditionStatus::False
+        });
+        broken
+            .map(Concern::Object)
+            .or_else(|| error.map(Concern::Error))
+            .or_else(|| unhealthy.map(Concern::Object))
     }
 
     fn failing(&self, step: usize, error: &StepError) -> Hindrance {
@@ -411,6 +410,24 @@ impl<'a> Conclusion<'a> {
         match Deciding::among(healthy).condition() {
             Some(condition) => (condition.status, condition.message.clone()),
             None => (ConditionStatus::True, String::new()),
+        }
+    }
+}
+
+/// What is wrong with a step.
+enum Concern<'c> {
+    Error(&'c StepError),
+    /// Condition `Healthy`, which is not True.
+    Object(&'c Condition),
+}
+
+impl Concern<'_> {
+    fn standing(&self) -> Standing {
+        match self {
+            Self::Error(error) if error.is_stuck() => Standing::Stuck,
+            Self::Error(error) if error.waits_for_another_step() => Standing::Awaits,
+            Self::Object(healthy) if healthy.status == ConditionStatus::False => Standing::Stuck,
+            Self::Error(_) | Self::Object(_) => Standing::GoesOn,
         }
     }
 }

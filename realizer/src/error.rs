@@ -259,6 +259,11 @@ impl StepError {
         }
     }
 
+    /// Whether it waits for what its object is to say.
+    pub(crate) fn waits_for_object(&self) -> bool {
+        matches!(self, Self::Retrieve { .. }) && !self.is_stuck()
+    }
+
     /// Whether another step has to come first.
     pub(crate) fn waits_for_another_step(&self) -> bool {
         matches!(

@@ -21,6 +21,7 @@
 // What is new in an enum is decided about wherever the enum is told apart.
 #![warn(clippy::wildcard_enum_match_arm)]
 
+mod advice;
 mod arrivals;
 mod blueprint;
 mod blueprint_status;
@@ -75,6 +76,7 @@ mod unrealized;
 pub mod yaml_digest;
 mod ytt;
 
+pub use advice::Advice;
 pub use blueprint::{Blueprint, BlueprintError};
 pub use blueprint_status::blueprint_status;
 pub use conclusion::{Conclusion, KnownObject};
@@ -82,6 +84,7 @@ pub use exchange::*;
 pub use family::Family;
 pub use graph::GraphWarning;
 pub use owner::{Owner, OwnerError};
+pub use progress::Standing;
 pub use realization::Realization;
 pub use select::{Selection, select_blueprint};
 pub use stamp::Labels;

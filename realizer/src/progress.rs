@@ -8,10 +8,23 @@ use api_types::status::MOST_SUMMARY_CHARS;
 use api_types::{Condition, ConditionStatus, ConditionType, OwnerSummary, Reason, SummaryState};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::Advice;
 use crate::conditions::{self, Conditions};
 
 /// The most characters of `Ready`'s message that are said once more.
 const MOST_CHARS: usize = 1024;
+
+/// What is to be looked at first of all that holds an owner back: what only somebody can mend, and what waits for another
+/// step last. Among equals it is the first step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// Nothing will change until somebody does something.
+    Stuck,
+    /// It is under way, or tried again.
+    GoesOn,
+    /// Another step has to come first.
+    Awaits,
+}
 
 /// What holds an owner back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +44,7 @@ impl Hindrance {
             is_stuck,
             step: None,
             object: None,
-            reason: Reason::copied(&condition.reason),
+            reason: Reason::read(&condition.reason),
             message: condition.message.clone(),
         }
     }
@@ -47,8 +60,11 @@ impl Hindrance {
         conditions.add(type_, ConditionStatus::True, &self.reason, message);
     }
 
+    /// What to do about it. An object that is not there cannot be looked at.
     fn next(&self) -> Option<String> {
-        advice(&self.reason, self.object.is_some()).filter(|_| self.is_stuck)
+        let advice = Advice::on(&self.reason, self.is_stuck);
+        let has_subject = self.object.is_some() || advice != Advice::ExamineObject;
+        advice.words().filter(|_| has_subject).map(str::to_owned)
     }
 
     pub(crate) fn summary(&self, previous: Option<&OwnerSummary>, now: &Time) -> OwnerSummary {
@@ -81,75 +97,6 @@ pub(crate) fn unready(conditions: &[Condition]) -> Option<&Condition> {
 
 fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// What somebody has to do, by the reason of what is wrong. `carto tree` says it with the commands.
-const ADVICE: [(&[Reason], &str); 12] = [
-    (
-        &[
-            Reason::WorkloadLabelsMissing,
-            Reason::DeliverableLabelsMissing,
-        ],
-        "give it the labels that a blueprint selects by",
-    ),
-    (
-        &[
-            Reason::MultipleSupplyChainMatches,
-            Reason::MultipleDeliveryMatches,
-        ],
-        "make the selector of one of the blueprints more specific",
-    ),
-    (
-        &[
-            Reason::ServiceAccountError,
-            Reason::ServiceAccountTokenError,
-        ],
-        "create the ServiceAccount, or name another one",
-    ),
-    (
-        &[Reason::TemplateStampFailure],
-        "correct the template, or what it is given",
-    ),
-    (
-        &[Reason::TemplateRejectedByAPIServer],
-        "correct the template, or grant the ServiceAccount the right that the message names",
-    ),
-    (
-        &[Reason::ObjectContested],
-        "give the object another name in the template, or have its holder give it up",
-    ),
-    (
-        &[Reason::ObjectUndone],
-        "stop the other writer, or take the fields that it sets out of the template",
-    ),
-    (
-        &[
-            Reason::ResolveTemplateOptionsError,
-            Reason::TemplateOptionsMatchError,
-        ],
-        "have exactly one option match",
-    ),
-    (
-        &[Reason::InputsNotReady, Reason::PassThrough],
-        "correct the inputs in the blueprint",
-    ),
-    (
-        &[Reason::MissingValueAtPath, Reason::ConditionNotMet],
-        "correct the path in the template",
-    ),
-    (
-        &[Reason::ValidationFailed, Reason::ValidationTimedOut],
-        "look at the validation; the next revision goes on without this one",
-    ),
-    (&[Reason::FailedConditionMet], "look at the object"),
-];
-
-/// An object says more of itself than what is known of it.
-fn advice(reason: &Reason, has_object: bool) -> Option<String> {
-    let known = ADVICE.iter().find(|(reasons, _)| reasons.contains(reason));
-    let known = known.map(|(_, advice)| *advice);
-    let text = known.or_else(|| has_object.then_some("look at the object"))?;
-    Some(text.to_owned())
 }
 
 #[cfg(test)]

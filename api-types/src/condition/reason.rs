@@ -159,6 +159,19 @@ impl Reason {
         }
     }
 
+    /// The reason that a condition of ours has; a text that is none of ours is a copied one.
+    ///
+    /// ```
+    /// use api_types::Reason;
+    ///
+    /// assert_eq!(Reason::read("MissingValueAtPath"), Reason::MissingValueAtPath);
+    /// assert_eq!(Reason::read("ReadyCondition"), Reason::copied("ReadyCondition"));
+    /// ```
+    pub fn read(reason: &str) -> Self {
+        let ours = Self::NAMED.iter().find(|named| named.as_str() == reason);
+        ours.cloned().unwrap_or_else(|| Self::copied(reason))
+    }
+
     /// The text of `reason`.
     pub fn as_str(&self) -> Cow<'_, str> {
         Cow::Borrowed(match self {
@@ -220,62 +233,6 @@ impl Reason {
     }
 }
 
-/// Every reason without a user's text in it.
-const NAMED: &[Reason] = &[
-    Reason::Ready,
-    Reason::Unknown,
-    Reason::WorkloadLabelsMissing,
-    Reason::DeliverableLabelsMissing,
-    Reason::SupplyChainNotFound,
-    Reason::DeliveryNotFound,
-    Reason::MultipleSupplyChainMatches,
-    Reason::MultipleDeliveryMatches,
-    Reason::ResourceSubmissionComplete,
-    Reason::PassThrough,
-    Reason::ServiceAccountError,
-    Reason::ServiceAccountTokenError,
-    Reason::ResourceRealizerBuilderError,
-    Reason::TemplateObjectRetrievalFailure,
-    Reason::TemplateStampFailure,
-    Reason::TemplateRejectedByAPIServer,
-    Reason::FailedToListCreatedObjects,
-    Reason::MissingValueAtPath,
-    Reason::ConditionNotMet,
-    Reason::FailedConditionMet,
-    Reason::ResolveTemplateOptionsError,
-    Reason::TemplateOptionsMatchError,
-    Reason::UnknownError,
-    Reason::OutputsAvailable,
-    Reason::OutputNotAvailable,
-    Reason::AlwaysHealthy,
-    Reason::NoStampedObject,
-    Reason::MatchedCondition,
-    Reason::MatchedField,
-    Reason::NoMatchesFulfilled,
-    Reason::HealthyConditionRule,
-    Reason::TemplatesNotFound,
-    Reason::RunTemplateNotFound,
-    Reason::StampedObjectRejectedByAPIServer,
-    Reason::OutputPathNotSatisfied,
-    Reason::ClientBuilderError,
-    Reason::InputsNotReady,
-    Reason::ObjectContested,
-    Reason::WaitingForRun,
-    Reason::DeletionPending,
-    Reason::WatchForbidden,
-    Reason::ApiServerUnavailable,
-    Reason::StampedTooDeep,
-    Reason::OwnerTooLarge,
-    Reason::RenderingTooLarge,
-    Reason::CreatedTooOften,
-    Reason::ValidationRunning,
-    Reason::ValidationFailed,
-    Reason::ValidationTimedOut,
-    Reason::OutputUnreadable,
-    Reason::BlueprintProblem,
-    Reason::ObjectUndone,
-];
-
 /// Reasons that are copied from conditions that most kinds have.
 const COMMON: [&str; 2] = ["ReadyCondition", "SucceededCondition"];
 
@@ -283,6 +240,62 @@ const COMMON: [&str; 2] = ["ReadyCondition", "SucceededCondition"];
 const OTHER: &str = "other";
 
 impl Reason {
+    /// Every reason without a user's text in it.
+    pub const NAMED: &'static [Self] = &[
+        Self::Ready,
+        Self::Unknown,
+        Self::WorkloadLabelsMissing,
+        Self::DeliverableLabelsMissing,
+        Self::SupplyChainNotFound,
+        Self::DeliveryNotFound,
+        Self::MultipleSupplyChainMatches,
+        Self::MultipleDeliveryMatches,
+        Self::ResourceSubmissionComplete,
+        Self::PassThrough,
+        Self::ServiceAccountError,
+        Self::ServiceAccountTokenError,
+        Self::ResourceRealizerBuilderError,
+        Self::TemplateObjectRetrievalFailure,
+        Self::TemplateStampFailure,
+        Self::TemplateRejectedByAPIServer,
+        Self::FailedToListCreatedObjects,
+        Self::MissingValueAtPath,
+        Self::ConditionNotMet,
+        Self::FailedConditionMet,
+        Self::ResolveTemplateOptionsError,
+        Self::TemplateOptionsMatchError,
+        Self::UnknownError,
+        Self::OutputsAvailable,
+        Self::OutputNotAvailable,
+        Self::AlwaysHealthy,
+        Self::NoStampedObject,
+        Self::MatchedCondition,
+        Self::MatchedField,
+        Self::NoMatchesFulfilled,
+        Self::HealthyConditionRule,
+        Self::TemplatesNotFound,
+        Self::RunTemplateNotFound,
+        Self::StampedObjectRejectedByAPIServer,
+        Self::OutputPathNotSatisfied,
+        Self::ClientBuilderError,
+        Self::InputsNotReady,
+        Self::ObjectContested,
+        Self::WaitingForRun,
+        Self::DeletionPending,
+        Self::WatchForbidden,
+        Self::ApiServerUnavailable,
+        Self::StampedTooDeep,
+        Self::OwnerTooLarge,
+        Self::RenderingTooLarge,
+        Self::CreatedTooOften,
+        Self::ValidationRunning,
+        Self::ValidationFailed,
+        Self::ValidationTimedOut,
+        Self::OutputUnreadable,
+        Self::BlueprintProblem,
+        Self::ObjectUndone,
+    ];
+
     /// A label for metrics: the text itself if it is one of ours, `other` if a template, or whoever wrote the status, made
     /// it up.
     ///
@@ -294,7 +307,7 @@ impl Reason {
     /// assert_eq!(Reason::label("Type4711Condition"), "other");
     /// ```
     pub fn label(reason: &str) -> &'static str {
-        let named = NAMED.iter().filter_map(|named| match named.as_str() {
+        let named = Self::NAMED.iter().filter_map(|named| match named.as_str() {
             Cow::Borrowed(text) => Some(text),
             Cow::Owned(_) => None,
         });
@@ -357,6 +370,8 @@ mod tests {
         assert!(texts.len() > 40, "the source reads otherwise: {texts:?}");
         for text in texts {
             assert_eq!(Reason::label(text), text, "NAMED lacks it");
+            assert_eq!(Reason::read(text).as_str(), text);
+            assert!(!matches!(Reason::read(text), Reason::Copied(_)), "{text}");
         }
         for made_up in ["", "ready", "FancyCondition", "ReadyConditionX"] {
             assert_eq!(Reason::label(made_up), OTHER, "{made_up}");

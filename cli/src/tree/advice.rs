@@ -1,146 +1,76 @@
-//! What to do next, by the reason of the condition that says why nothing moves.
+//! The next thing to do, with its commands. What to do follows from the reason by the one table that the controllers use as
+//! well ([`Advice`]); here it gets the names of what it is about.
 
 pub(super) mod names;
 mod rejection;
 mod subject;
-mod validation;
 mod wiring;
 
 use api_types::status::StampedRef;
-use api_types::{Condition, ConditionStatus, ConditionType, Reason};
+use api_types::{ConditionStatus, ConditionType, Reason};
+use realizer::Advice;
 
 pub(super) use subject::Subject;
 
 use super::Step;
+use super::cause::Cause;
 
-/// For what hinders the owner before any step is tried, or when no step explains it.
-pub(super) fn for_owner(subject: &Subject<'_>, steps: &[Step], condition: &Condition) -> String {
-    let words = subject.family.blueprint_words();
-    let by_reason: [(&[Reason], String); 5] = [
-        (
-            &[
-                Reason::WorkloadLabelsMissing,
-                Reason::DeliverableLabelsMissing,
-            ],
-            format!(
-                "give it the labels a {words} selects by; {}",
-                subject.compare_selectors()
-            ),
-        ),
-        (
-            &[Reason::SupplyChainNotFound, Reason::DeliveryNotFound],
-            subject.compare_selectors(),
-        ),
-        (
-            &[
-                Reason::MultipleSupplyChainMatches,
-                Reason::MultipleDeliveryMatches,
-            ],
-            subject.tell_matches_apart(),
-        ),
-        (
-            &[Reason::TemplatesNotFound],
-            subject.provide_templates(steps, condition),
-        ),
-        (&[Reason::ServiceAccountError], subject.provide_account()),
-    ];
-    if let Some(advice) = chosen(by_reason, condition) {
-        return advice;
-    }
-    if condition.is(subject.family.blueprint_ready()) {
-        return subject.read_blueprint();
-    }
-    subject.look_at_controller_log()
-}
-
-/// For a step.
-pub(super) fn for_step(
-    subject: &Subject<'_>,
-    steps: &[Step],
-    step: &Step,
-    condition: &Condition,
-) -> String {
-    if condition.is(ConditionType::Healthy) {
-        return examine_object(subject, step);
-    }
-    let read_template = read_template(step);
-    if let Some(advice) = validation::advice(subject, step, condition, &read_template) {
-        return advice;
-    }
-    // A rendering that fails without an input says so in the words of a template that is wrong.
-    if condition.reason == Reason::TemplateStampFailure.as_str() && !step.waiting_for.is_empty() {
-        return connect_steps(subject, steps, step);
-    }
-    let by_reason: [(&[Reason], String); 8] = [
-        (
-            &[Reason::ApiServerUnavailable],
-            "see that the API server, and the webhooks and aggregated APIs that it asks, answer; it is tried again by itself"
-                .to_owned(),
-        ),
-        (
-            &[Reason::TemplateObjectRetrievalFailure],
-            format!(
-                "see whether the template is there: {read_template}; and the {}: {}",
-                subject.family.blueprint_words(),
-                subject.read_blueprint()
-            ),
-        ),
-        (
-            &[Reason::TemplateStampFailure],
-            format!(
-                "correct the template or what the {} gives it: {read_template}",
-                subject.family.owner_word()
-            ),
-        ),
-        (
-            &[Reason::TemplateRejectedByAPIServer],
-            rejection::advice(&condition.message, subject.account(), &read_template),
-        ),
-        (
-            &[Reason::ObjectContested],
-            format!(
-                "give the object a name of its own in the template, or let whoever holds it give it up: {read_template}"
-            ),
-        ),
-        (
-            &[
-                Reason::ResolveTemplateOptionsError,
-                Reason::TemplateOptionsMatchError,
-            ],
-            format!(
-                "make exactly one option's selector match: {}",
-                subject.read_blueprint()
-            ),
-        ),
-        (
-            &[Reason::InputsNotReady, Reason::PassThrough],
-            connect_steps(subject, steps, step),
-        ),
-        (
-            &[
-                Reason::MissingValueAtPath,
-                Reason::ConditionNotMet,
-                Reason::FailedConditionMet,
-            ],
-            examine_output(subject, step, condition, &read_template),
-        ),
-    ];
-    chosen(by_reason, condition).unwrap_or_else(|| subject.look_at_controller_log())
-}
-
-fn chosen<const N: usize>(
-    by_reason: [(&[Reason], String); N],
-    condition: &Condition,
-) -> Option<String> {
-    let fits = |reasons: &[Reason]| {
-        reasons
-            .iter()
-            .any(|reason| condition.reason == reason.as_str())
+/// For what holds the owner back: a step, or what hinders it before any step is tried.
+pub(super) fn next(subject: &Subject<'_>, steps: &[Step], cause: &Cause<'_>) -> String {
+    let advice = cause.advice();
+    let told = |command: String| joined(advice, &command);
+    let of_template = || match cause.step {
+        Some(step) => joined(advice, &read_template(step)),
+        None => words(advice),
     };
-    by_reason
-        .into_iter()
-        .find(|(reasons, _)| fits(reasons))
-        .map(|(_, advice)| advice)
+    match advice {
+        Advice::GiveLabels | Advice::TellMatchesApart => {
+            format!("{}; {}", words(advice), subject.compare_selectors(advice))
+        }
+        Advice::CompareSelectors => subject.compare_selectors(advice),
+        Advice::ProvideTemplates => subject.provide_templates(steps, cause.message),
+        Advice::ProvideAccount => subject.provide_account(),
+        Advice::ChooseOption => told(subject.read_blueprint()),
+        Advice::FindTemplate => format!(
+            "{}; and the {}: {}",
+            of_template(),
+            subject.family.blueprint_words(),
+            subject.read_blueprint()
+        ),
+        // A rendering that fails without an input says so in the words of a template that is wrong.
+        Advice::CorrectTemplate if cause.waits_for_steps() => connect(subject, steps, cause),
+        Advice::ConnectSteps | Advice::AwaitSteps => connect(subject, steps, cause),
+        Advice::HeedRefusal => match cause.step {
+            Some(step) => rejection::advice(cause.message, subject.account(), &read_template(step)),
+            None => words(advice),
+        },
+        Advice::CorrectPath | Advice::ExamineObject => examine_step(subject, cause),
+        Advice::AwaitValidation | Advice::PushAnother => and_examine(subject, words(advice), cause),
+        Advice::HastenValidation => and_examine(subject, of_template(), cause),
+        Advice::CorrectTemplate
+        | Advice::EndRecursion
+        | Advice::RenderSteadily
+        | Advice::ShrinkRendering
+        | Advice::Separate
+        | Advice::StopWriter => of_template(),
+        Advice::ShrinkOwner
+        | Advice::AllowLists
+        | Advice::AllowDeletion
+        | Advice::AllowWatch
+        | Advice::AllowTokens
+        | Advice::AwaitRun
+        | Advice::AwaitApiServer
+        | Advice::FindRunTemplate => words(advice),
+        Advice::Nothing | Advice::ReadLog => subject.look_at_controller_log(),
+    }
+}
+
+pub(super) fn words(advice: Advice) -> String {
+    advice.words().unwrap_or_default().to_owned()
+}
+
+fn joined(advice: Advice, command: &str) -> String {
+    format!("{}: {command}", words(advice))
 }
 
 fn read_template(step: &Step) -> String {
@@ -155,11 +85,17 @@ fn read_template(step: &Step) -> String {
     }
 }
 
-fn examine_object(subject: &Subject<'_>, step: &Step) -> String {
-    let Some(object) = &step.object else {
-        return subject.look_at_controller_log();
-    };
-    examine(object, subject.namespace)
+/// The command that shows the object of the step, if there is one.
+fn examine_object(subject: &Subject<'_>, cause: &Cause<'_>) -> Option<String> {
+    let object = cause.step?.object.as_ref()?;
+    Some(examine(object, subject.namespace))
+}
+
+fn and_examine(subject: &Subject<'_>, what: String, cause: &Cause<'_>) -> String {
+    match examine_object(subject, cause) {
+        Some(examine) => format!("{what}; {examine}"),
+        None => what,
+    }
 }
 
 /// Nothing was written: the controller does not run, or is behind.
@@ -202,8 +138,8 @@ pub(super) fn examine(object: &StampedRef, namespace: &str) -> String {
 }
 
 /// A step that waits for what never comes.
-fn connect_steps(subject: &Subject<'_>, steps: &[Step], step: &Step) -> String {
-    match wiring::never_there(steps, step) {
+fn connect(subject: &Subject<'_>, steps: &[Step], cause: &Cause<'_>) -> String {
+    match cause.step.and_then(|step| wiring::never_there(steps, step)) {
         Some(fault) => format!("{fault}: {}", subject.edit_blueprint()),
         None => format!(
             "see which steps wait for one another, or for one that is not there: {}",
@@ -212,25 +148,26 @@ fn connect_steps(subject: &Subject<'_>, steps: &[Step], step: &Step) -> String {
     }
 }
 
-/// A healthy object without the value will never have it: the path is wrong. One without a health rule may, as far as is known.
-fn examine_output(
-    subject: &Subject<'_>,
-    step: &Step,
-    condition: &Condition,
-    read_template: &str,
-) -> String {
-    let examine = examine_object(subject, step);
+/// A value that can never be read, or that a healthy object does not have, is one of a wrong path. An object without a health
+/// rule may still get it, as far as is known. What speaks of no object speaks of the blueprint, or of nothing that is known.
+fn examine_step(subject: &Subject<'_>, cause: &Cause<'_>) -> String {
+    let (Some(step), Some(examine)) = (cause.step, examine_object(subject, cause)) else {
+        return if cause.is_of_blueprint {
+            subject.read_blueprint()
+        } else {
+            subject.look_at_controller_log()
+        };
+    };
     let health = step.condition(ConditionType::Healthy);
-    if condition.reason != Reason::MissingValueAtPath.as_str() {
-        return examine;
-    }
-    match health {
-        Some(health) if health.status == ConditionStatus::True => {
-            format!("correct the path in the template ({read_template}), or {examine}")
+    let is = |reason: &Reason| health.is_some_and(|health| health.reason == reason.as_str());
+    let is_healthy = health.is_some_and(|health| health.status == ConditionStatus::True);
+    let correct = joined(Advice::CorrectPath, &read_template(step));
+    match cause.reason {
+        _ if cause.advice() == Advice::CorrectPath => format!("{correct}; or {examine}"),
+        Reason::MissingValueAtPath if is_healthy => format!("{correct}; or {examine}"),
+        Reason::MissingValueAtPath if is(&Reason::OutputNotAvailable) => {
+            format!("{examine}; if the value will never be there, {correct}")
         }
-        Some(health) if health.reason == Reason::OutputNotAvailable.as_str() => format!(
-            "{examine}; if the value will never be there, correct the path in the template: {read_template}"
-        ),
         _ => examine,
     }
 }

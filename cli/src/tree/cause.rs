@@ -1,11 +1,15 @@
 //! What holds an owner back: the one thing to look at first.
 
-use api_types::{BlueprintSpec, Condition, ConditionStatus, ConditionType, Reason};
+use api_types::condition::cut;
+use api_types::status::MOST_SUMMARY_CHARS;
+use api_types::{
+    BlueprintSpec, Condition, ConditionStatus, ConditionType, OwnerSummary, Reason, SummaryState,
+};
+use realizer::{Advice, Family, Standing};
 use serde::Serialize;
 
 use super::advice::{self, Subject};
 use super::{OwnerView, Step};
-use realizer::Family;
 
 /// The answer to "why is it not ready?".
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -51,6 +55,118 @@ impl From<ConditionStatus> for State {
     }
 }
 
+impl From<SummaryState> for State {
+    fn from(state: SummaryState) -> Self {
+        match state {
+            SummaryState::Waiting => Self::Waiting,
+            SummaryState::Failing => Self::Failing,
+        }
+    }
+}
+
+/// What holds an owner back: what its status says in `summary`, or, where another controller wrote the status, what the
+/// conditions say.
+pub(super) struct Cause<'s> {
+    state: State,
+    pub(super) step: Option<&'s Step>,
+    pub(super) reason: Reason,
+    /// The reason as it stands in the status.
+    word: &'s str,
+    /// Whole.
+    pub(super) message: &'s str,
+    /// Whether it is the blueprint that is not ready.
+    pub(super) is_of_blueprint: bool,
+}
+
+impl<'s> Cause<'s> {
+    /// What the controller says. The summary is cut and on one line; where a condition says the same, its message is whole.
+    fn told(summary: &'s OwnerSummary, owner: &'s OwnerView, steps: &'s [Step]) -> Option<Self> {
+        let named = |name: &String| steps.iter().find(|step| step.name == *name);
+        let step = match &summary.step {
+            // A step that the blueprint has no longer is told of by its conditions, if at all.
+            Some(name) => Some(named(name)?),
+            None => None,
+        };
+        let conditions = step.map_or(&owner.status.conditions, |step| &step.conditions);
+        let mut same = conditions.iter().filter(|it| it.reason == summary.reason);
+        let whole = same.find(|condition| {
+            let message = one_line(&condition.message);
+            // The summary adds what a condition may not say.
+            cut(message, MOST_SUMMARY_CHARS) == summary.message
+        });
+        Some(Self {
+            state: summary.state.into(),
+            step,
+            reason: Reason::read(&summary.reason),
+            word: &summary.reason,
+            message: whole.map_or(summary.message.as_str(), |it| it.message.as_str()),
+            is_of_blueprint: whole.is_some_and(is_of_blueprint),
+        })
+    }
+
+    fn of(condition: &'s Condition, step: Option<&'s Step>) -> Self {
+        Self {
+            state: condition.status.into(),
+            step,
+            reason: Reason::read(&condition.reason),
+            word: &condition.reason,
+            message: &condition.message,
+            is_of_blueprint: is_of_blueprint(condition),
+        }
+    }
+
+    pub(super) fn advice(&self) -> Advice {
+        Advice::on(&self.reason, self.state == State::Failing)
+    }
+
+    pub(super) fn waits_for_steps(&self) -> bool {
+        self.step.is_some_and(|step| !step.waiting_for.is_empty())
+    }
+
+    fn headline(&self, subject: &Subject<'_>, steps: &[Step]) -> Headline {
+        let verb = match (self.state, self.step) {
+            (State::Failing, None) => "is blocked".to_owned(),
+            (State::Failing, Some(step)) => format!("is blocked at step {}", step.name),
+            (State::Ready | State::Waiting, None) => "waits".to_owned(),
+            (State::Ready | State::Waiting, Some(step)) => format!("waits for step {}", step.name),
+        };
+        Headline {
+            state: self.state,
+            text: format!("{subject} {verb}: {}", self.text()),
+            next: Some(advice::next(subject, steps, self)),
+            step: self.step.map(|step| step.name.clone()),
+            reason: Some(self.word.to_owned()),
+            message: Some(self.message.to_owned()),
+        }
+    }
+
+    /// "Waiting to read value [...]" says little; what the object itself says is why it is not there.
+    fn text(&self) -> String {
+        let said = said(self.message, self.word);
+        let health = self
+            .step
+            .and_then(|step| step.condition(ConditionType::Healthy));
+        let own_words = health
+            .filter(|health| {
+                self.reason == Reason::MissingValueAtPath && health.status != ConditionStatus::True
+            })
+            .and_then(|health| health.message.lines().next())
+            .filter(|line| !line.trim().is_empty());
+        match own_words {
+            Some(line) => format!("{said}; the object says: {}", line.trim()),
+            None => said,
+        }
+    }
+}
+
+fn is_of_blueprint(condition: &Condition) -> bool {
+    condition.is(ConditionType::SupplyChainReady) || condition.is(ConditionType::DeliveryReady)
+}
+
+fn one_line(message: &str) -> String {
+    message.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 pub(super) fn headline(
     family: Family,
     owner: &OwnerView,
@@ -80,19 +196,42 @@ pub(super) fn headline(
     if owner.is_ready() {
         return plain(State::Ready, format!("{subject} is ready"), None);
     }
-    if let Some(condition) = before_any_step(family, owner) {
-        return of_owner(&subject, steps, condition);
+    let summary = owner.status.summary.as_ref();
+    let told = summary.and_then(|summary| Cause::told(summary, owner, steps));
+    if let Some(cause) = told {
+        return cause.headline(&subject, steps);
     }
-    match root_cause(steps) {
-        Some(step) => of_step(&subject, steps, step),
-        None => match owner.condition(ConditionType::Ready) {
-            Some(ready) => of_owner(&subject, steps, ready),
-            None => plain(
-                State::Waiting,
-                format!("{subject} is not ready yet"),
-                Some(subject.check_controller()),
-            ),
+    if let Some(condition) = before_any_step(family, owner) {
+        return Cause::of(condition, None).headline(&subject, steps);
+    }
+    let cause = match first_open(steps) {
+        Some(step) => match deciding(step) {
+            Some(condition) => Some(Cause::of(condition, Some(step))),
+            None => return not_tried(&subject, step),
         },
+        None => {
+            let ready = owner.condition(ConditionType::Ready);
+            ready.map(|ready| Cause::of(ready, None))
+        }
+    };
+    match cause {
+        Some(cause) => cause.headline(&subject, steps),
+        None => plain(
+            State::Waiting,
+            format!("{subject} is not ready yet"),
+            Some(subject.check_controller()),
+        ),
+    }
+}
+
+fn not_tried(subject: &Subject<'_>, step: &Step) -> Headline {
+    Headline {
+        state: State::Waiting,
+        text: format!("{subject} waits for step {}: it is pending", step.name),
+        next: Some(subject.check_controller()),
+        step: Some(step.name.clone()),
+        reason: None,
+        message: None,
     }
 }
 
@@ -117,56 +256,16 @@ fn before_any_step(family: Family, owner: &OwnerView) -> Option<&Condition> {
         })
 }
 
-/// The first step that fails although all it takes is there, else the first that is under way with all it takes, else
-/// (steps that wait for one another) the first that is not ready.
-fn root_cause(steps: &[Step]) -> Option<&Step> {
-    let open = || {
-        steps
-            .iter()
-            .filter(|step| step.status() != ConditionStatus::True)
-    };
-    let supplied = || open().filter(|step| step.waiting_for.is_empty());
-    supplied()
-        .find(|step| step.status() == ConditionStatus::False)
-        .or_else(|| supplied().next())
-        .or_else(|| open().next())
-}
-
-fn of_owner(subject: &Subject<'_>, steps: &[Step], condition: &Condition) -> Headline {
-    Headline {
-        state: State::from(condition.status),
-        text: format!("{subject} {}: {}", verb(condition.status), said(condition)),
-        next: Some(advice::for_owner(subject, steps, condition)),
-        step: None,
-        reason: Some(condition.reason.clone()),
-        message: Some(condition.message.clone()),
-    }
-}
-
-fn of_step(subject: &Subject<'_>, steps: &[Step], step: &Step) -> Headline {
-    let Some(condition) = deciding(step) else {
-        return Headline {
-            state: State::Waiting,
-            text: format!("{subject} waits for step {}: it is pending", step.name),
-            next: Some(subject.check_controller()),
-            step: Some(step.name.clone()),
-            reason: None,
-            message: None,
-        };
-    };
-    Headline {
-        state: State::from(condition.status),
-        text: format!(
-            "{subject} {} step {}: {}",
-            verb_with_step(condition.status),
-            step.name,
-            told(step, condition)
-        ),
-        next: Some(advice::for_step(subject, steps, step, condition)),
-        step: Some(step.name.clone()),
-        reason: Some(condition.reason.clone()),
-        message: Some(condition.message.clone()),
-    }
+/// The step to look at first.
+fn first_open(steps: &[Step]) -> Option<&Step> {
+    let open = steps
+        .iter()
+        .filter(|step| step.status() != ConditionStatus::True);
+    open.min_by_key(|step| match step.status() {
+        _ if !step.waiting_for.is_empty() => Standing::Awaits,
+        ConditionStatus::False => Standing::Stuck,
+        ConditionStatus::True | ConditionStatus::Unknown => Standing::GoesOn,
+    })
 }
 
 /// What decides about a step: the first condition that is False, else the first that is not True.
@@ -190,19 +289,11 @@ pub(super) fn verb(status: ConditionStatus) -> &'static str {
     }
 }
 
-fn verb_with_step(status: ConditionStatus) -> &'static str {
-    if status == ConditionStatus::False {
-        "is blocked at"
-    } else {
-        "waits for"
-    }
-}
-
-/// Reason and message on one line.
-pub(super) fn said(condition: &Condition) -> String {
-    match gist(&condition.message) {
-        Some(line) => format!("{} ({})", line, condition.reason),
-        None => condition.reason.clone(),
+/// Message and reason on one line.
+pub(super) fn said(message: &str, reason: &str) -> String {
+    match gist(message) {
+        Some(line) => format!("{line} ({reason})"),
+        None => reason.to_owned(),
     }
 }
 
@@ -224,21 +315,4 @@ fn gist(message: &str) -> Option<String> {
         }
     }
     (!gist.is_empty()).then_some(gist)
-}
-
-/// "Waiting to read value [...]" says little; what the object itself says is why it is not there.
-fn told(step: &Step, condition: &Condition) -> String {
-    let health = step.condition(ConditionType::Healthy);
-    let own_words = health
-        .filter(|health| {
-            condition.is(ConditionType::ResourceSubmitted)
-                && condition.reason == Reason::MissingValueAtPath.as_str()
-                && health.status != ConditionStatus::True
-        })
-        .and_then(|health| health.message.lines().next())
-        .filter(|line| !line.trim().is_empty());
-    match own_words {
-        Some(line) => format!("{}; the object says: {}", said(condition), line.trim()),
-        None => said(condition),
-    }
 }

@@ -4,6 +4,7 @@ use api_types::runnable::{RunRecord, RunResult, RunnableSpec, RunnableStatus};
 use api_types::{Condition, ConditionStatus, ConditionType, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
+use realizer::Advice;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -82,24 +83,71 @@ impl View {
         if state == State::Ready {
             return headline(state, format!("{subject} is ready"), None, None);
         }
-        let text = format!("{subject} {}: {}", verb(ready.status), said(ready));
+        let text = format!(
+            "{subject} {}: {}",
+            verb(ready.status),
+            said(&ready.message, &ready.reason)
+        );
         headline(state, text, Some(self.next(ready)), Some(ready))
     }
 
-    /// What was refused, else the template when it is what is wrong, else the newest run.
     fn next(&self, ready: &Condition) -> String {
-        if ready.reason == Reason::StampedObjectRejectedByAPIServer.as_str() {
-            let own = self.spec.service_account_name.as_deref();
-            let account = own.filter(|name| !name.is_empty()).unwrap_or("default");
-            let account = (self.metadata.namespace.as_str(), account);
-            let template = &self.spec.run_template_ref.name;
-            return advice::refused_run(&ready.message, account, template);
+        let reason = Reason::read(&ready.reason);
+        let advice = Advice::on(&reason, ready.status == ConditionStatus::False);
+        let template = self.spec.run_template_ref.name.as_str();
+        match advice {
+            Advice::HeedRefusal => {
+                let own = self.spec.service_account_name.as_deref();
+                let account = own.filter(|name| !name.is_empty()).unwrap_or("default");
+                let account = (self.metadata.namespace.as_str(), account);
+                advice::refused_run(&ready.message, account, template)
+            }
+            // These are about the Runnable, or about nothing of its own.
+            Advice::AllowLists
+            | Advice::AllowDeletion
+            | Advice::AllowWatch
+            | Advice::AllowTokens
+            | Advice::AwaitApiServer
+            | Advice::AwaitRun
+            | Advice::ProvideAccount
+            | Advice::ShrinkOwner => advice::words(advice),
+            Advice::CorrectPath
+            | Advice::CorrectTemplate
+            | Advice::EndRecursion
+            | Advice::FindRunTemplate
+            | Advice::RenderSteadily
+            | Advice::ShrinkRendering => format!(
+                "{}: {}",
+                advice::words(advice),
+                advice::read_run_template(template)
+            ),
+            // Those of steps come with the conditions of runs, if at all.
+            Advice::Nothing
+            | Advice::GiveLabels
+            | Advice::CompareSelectors
+            | Advice::TellMatchesApart
+            | Advice::ProvideTemplates
+            | Advice::ConnectSteps
+            | Advice::AwaitSteps
+            | Advice::ChooseOption
+            | Advice::FindTemplate
+            | Advice::Separate
+            | Advice::StopWriter
+            | Advice::ExamineObject
+            | Advice::AwaitValidation
+            | Advice::PushAnother
+            | Advice::HastenValidation
+            | Advice::ReadLog => self.examine(template),
         }
-        let template = self.condition(ConditionType::RunTemplateReady);
-        let usable = template.is_some_and(|template| template.status == ConditionStatus::True);
+    }
+
+    /// The newest run, or the template when it is what is wrong.
+    fn examine(&self, template: &str) -> String {
+        let ready = self.condition(ConditionType::RunTemplateReady);
+        let usable = ready.is_some_and(|ready| ready.status == ConditionStatus::True);
         match &self.status.stamped_ref {
             Some(run) if usable => advice::examine(run, &self.metadata.namespace),
-            _ => advice::read_run_template(&self.spec.run_template_ref.name),
+            _ => advice::read_run_template(template),
         }
     }
 }

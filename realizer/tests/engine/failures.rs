@@ -249,7 +249,11 @@ fn an_owner_that_is_not_ready_says_in_one_line_why_and_whether_it_goes_on_by_its
         let summary = scenario.owner["status"]["summary"].clone();
         let message = summary["message"].as_str().unwrap();
         assert!(message.ends_with("no such thing"), "{message}");
-        assert_eq!(summary["next"].is_string(), state == "Failing");
+        let next = summary["next"].as_str().unwrap();
+        assert_eq!(
+            next.starts_with("it is tried again by itself"),
+            state == "Waiting"
+        );
     }
     scenario.cluster.failing.clear();
     scenario.advance();
@@ -285,6 +289,47 @@ fn the_summary_names_the_step_that_holds_the_others_back() {
     assert!(
         message.contains("failed to evaluate the url path [data[]"),
         "{message}"
+    );
+}
+
+/// A value that is awaited does not come from an object that says it is broken.
+#[test]
+fn the_summary_tells_what_a_broken_object_says_rather_than_what_is_awaited_from_it() {
+    let mut scenario = with_image_path("status.image", &json!({}));
+    scenario.apply(
+        "
+kind: ClusterImageTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: image}
+spec:
+  imagePath: status.image
+  healthRule: {singleConditionType: Ready}
+  template: {apiVersion: v1, kind: ConfigMap, metadata: {name: one}}",
+    );
+    scenario.advance();
+    let told = |state: &str, reason: &str| {
+        let condition = if state == "Failing" {
+            "Stalled"
+        } else {
+            "Reconciling"
+        };
+        (
+            vec![format!("{condition}/{reason}")],
+            format!("{state}/one/configmaps/one/{reason}"),
+        )
+    };
+    assert_eq!(progress(&scenario), told("Waiting", "MissingValueAtPath"));
+    scenario.cluster.objects[0]["status"] = json!({"conditions": [
+        {"type": "Ready", "status": "False", "reason": "No", "message": "authentication required"}]});
+    scenario.advance();
+    assert_eq!(progress(&scenario), told("Failing", "ReadyCondition"));
+    let summary = &scenario.owner["status"]["summary"];
+    assert!(
+        summary["message"]
+            .as_str()
+            .unwrap()
+            .contains("authentication required"),
+        "{summary}"
     );
 }
 

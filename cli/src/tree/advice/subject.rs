@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use api_types::{BlueprintSpec, Condition};
-use realizer::Family;
+use api_types::BlueprintSpec;
+use realizer::{Advice, Family};
 
 use super::super::{OwnerView, Step};
 use super::{check_controller, names, wiring};
@@ -86,9 +86,20 @@ impl<'a> Subject<'a> {
         )
     }
 
-    pub(super) fn compare_selectors(&self) -> String {
+    /// Compatible conditions do not say which blueprints match; our event does.
+    pub(super) fn compare_selectors(&self, advice: Advice) -> String {
+        let matches = if advice == Advice::TellMatchesApart {
+            format!(
+                "the event says which match: kubectl describe {} {} -n {}; ",
+                self.family.owner_word(),
+                self.name,
+                self.namespace
+            )
+        } else {
+            String::new()
+        };
         format!(
-            "compare the labels (kubectl get {} {} -n {} --show-labels) with the selectors (kubectl get {} -o custom-columns=NAME:.metadata.name,SELECTOR:.spec.selector,EXPRESSIONS:.spec.selectorMatchExpressions,FIELDS:.spec.selectorMatchFields)",
+            "{matches}compare the labels (kubectl get {} {} -n {} --show-labels) with the selectors (kubectl get {} -o custom-columns=NAME:.metadata.name,SELECTOR:.spec.selector,EXPRESSIONS:.spec.selectorMatchExpressions,FIELDS:.spec.selectorMatchFields)",
             self.family.owner_word(),
             self.name,
             self.namespace,
@@ -145,8 +156,8 @@ impl<'a> Subject<'a> {
     }
 
     /// The message lists steps; it is their templates that are missing.
-    pub(super) fn provide_templates(&self, steps: &[Step], condition: &Condition) -> String {
-        match wiring::templates_named(steps, &condition.message) {
+    pub(super) fn provide_templates(&self, steps: &[Step], message: &str) -> String {
+        match wiring::templates_named(steps, message) {
             Some(templates) => format!(
                 "create {templates}, or correct the name: {}",
                 self.edit_blueprint()
@@ -156,16 +167,5 @@ impl<'a> Subject<'a> {
                 self.read_blueprint()
             ),
         }
-    }
-
-    /// Compatible conditions do not say which blueprints match; our event does.
-    pub(super) fn tell_matches_apart(&self) -> String {
-        format!(
-            "make one selector more specific than the others (the event says which match: kubectl describe {} {} -n {}); {}",
-            self.family.owner_word(),
-            self.name,
-            self.namespace,
-            self.compare_selectors()
-        )
     }
 }
