@@ -56,6 +56,14 @@ pub enum RequestError {
     /// The API server could not be reached, or its answer not be read.
     #[error("request failed: {0}")]
     Transport(String),
+    /// The API server answered with more than what is read. The same request has the same answer until something changes.
+    #[error("the answer to [{request}] is longer than {} MiB, and no more is read of one", longest >> 20)]
+    TooLong {
+        /// Method and path.
+        request: String,
+        /// In bytes.
+        longest: usize,
+    },
 }
 
 impl RequestError {
@@ -63,7 +71,7 @@ impl RequestError {
     pub fn code(&self) -> Option<StatusCode> {
         match self {
             Self::Refused { code, .. } => Some(*code),
-            Self::Transport(_) => None,
+            Self::Transport(_) | Self::TooLong { .. } => None,
         }
     }
 
@@ -88,6 +96,7 @@ impl RequestError {
                     || tells_of_quota(*code, status)
             }
             Self::Transport(_) => true,
+            Self::TooLong { .. } => false,
         }
     }
 
@@ -95,7 +104,7 @@ impl RequestError {
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused { retry_after, .. } => *retry_after,
-            Self::Transport(_) => None,
+            Self::Transport(_) | Self::TooLong { .. } => None,
         }
     }
 
@@ -109,7 +118,7 @@ impl RequestError {
                         .into_iter()
                         .any(|cause| cause.reason == NAMESPACE_TERMINATING)
             }
-            Self::Transport(_) => false,
+            Self::Transport(_) | Self::TooLong { .. } => false,
         }
     }
 
@@ -122,7 +131,7 @@ impl RequestError {
                 *code == StatusCode::NOT_FOUND
                     && details.is_some_and(|named| !named.name.is_empty())
             }
-            Self::Transport(_) => false,
+            Self::Transport(_) | Self::TooLong { .. } => false,
         }
     }
 }
@@ -283,29 +292,47 @@ fn build(identity: Identity<'_>, call: &Call<'_>) -> Result<Request<Body>, Reque
 }
 
 async fn receive(client: &kube::Client, request: Request<Body>) -> Result<Answer, RequestError> {
+    let (code, bytes) = fetch(client, request, LONGEST_ANSWER).await?;
+    let body = serde_json::from_slice(&bytes)
+        .map_err(|error| RequestError::Transport(error.to_string()))?;
+    Ok(Answer { code, body })
+}
+
+/// Sends a request, once, and reads a successful answer of at most so many bytes.
+pub(crate) async fn fetch(
+    client: &kube::Client,
+    request: Request<Body>,
+    longest: usize,
+) -> Result<(StatusCode, Bytes), RequestError> {
+    let what = format!("{} {}", request.method(), request.uri());
     let response = client
         .send(request)
         .await
         .map_err(|error| RequestError::Transport(chain(&error)))?;
     let code = response.status();
     let retry_after = response.headers().get(header::RETRY_AFTER).cloned();
-    let bytes = read(response.into_body(), LONGEST_ANSWER).await?;
+    let bytes = match read(response.into_body(), longest).await? {
+        Some(bytes) => bytes,
+        // What a refusal says at such a length helps nobody: it is told by its code.
+        None if !code.is_success() => Bytes::new(),
+        None => {
+            return Err(RequestError::TooLong {
+                request: what,
+                longest,
+            });
+        }
+    };
     if code.is_success() {
-        let body = serde_json::from_slice(&bytes)
-            .map_err(|error| RequestError::Transport(error.to_string()))?;
-        return Ok(Answer { code, body });
+        return Ok((code, bytes));
     }
     Err(refusal(code, retry_after.as_ref(), &bytes))
 }
 
-/// All of a body, unless it is too long: that would be held in memory.
-async fn read(body: Body, longest: usize) -> Result<Bytes, RequestError> {
+/// All of a body; `None` if it is too long, as it would be held in memory.
+async fn read(body: Body, longest: usize) -> Result<Option<Bytes>, RequestError> {
     match Limited::new(body, longest).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(RequestError::Transport(format!(
-            "the answer is longer than {} MiB",
-            longest >> 20
-        ))),
+        Ok(collected) => Ok(Some(collected.to_bytes())),
+        Err(error) if error.is::<LengthLimitError>() => Ok(None),
         Err(error) => Err(RequestError::Transport(error.to_string())),
     }
 }
@@ -520,14 +547,34 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_more_than_the_limit_is_read_of_an_answer() {
-        let body = |length: usize| Body::from(vec![b' '; length]);
-        assert_eq!(read(body(1 << 20), 1 << 20).await.unwrap().len(), 1 << 20);
-        let error = read(body((1 << 20) + 1), 1 << 20).await.unwrap_err();
+    async fn no_more_than_the_limit_is_read_of_an_answer_and_that_is_no_outage() {
+        let answering = |code: u16, length: usize| {
+            let service = tower::service_fn(move |_: Request<Body>| async move {
+                let mut answer = http::Response::new(Body::from(vec![b' '; length]));
+                *answer.status_mut() = StatusCode::from_u16(code).unwrap();
+                Ok::<_, std::convert::Infallible>(answer)
+            });
+            kube::Client::new(service, "default")
+        };
+        let ask = async |code, length| {
+            let request = Request::get("/api/v1/namespaces/n/pods?labelSelector=a");
+            let request = request.body(Body::empty()).unwrap();
+            fetch(&answering(code, length), request, 1 << 20).await
+        };
+        let (_, bytes) = ask(200, 1 << 20).await.unwrap();
+        assert_eq!(bytes.len(), 1 << 20);
+        let error = ask(200, (1 << 20) + 1).await.unwrap_err();
         assert_eq!(
             error.to_string(),
-            "request failed: the answer is longer than 1 MiB"
+            "the answer to [GET /api/v1/namespaces/n/pods?labelSelector=a] is longer than 1 MiB, and no more is read of one"
         );
+        assert!(
+            !error.passes_by_itself(),
+            "it has the same length the next time"
+        );
+        // A refusal is what it is, however long.
+        let refused = ask(503, (1 << 20) + 1).await.unwrap_err();
+        assert!(refused.is(StatusCode::SERVICE_UNAVAILABLE) && refused.passes_by_itself());
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub enum Advice {
     ShrinkOwner,
     /// What is rendered is too large.
     ShrinkRendering,
+    /// There is more than what is read.
+    KeepFewer,
     /// The API server refused an object.
     HeedRefusal,
     /// The objects of a step cannot be listed.
@@ -111,6 +113,7 @@ impl Advice {
             Reason::CreatedTooOften => Self::RenderSteadily,
             Reason::OwnerTooLarge => Self::ShrinkOwner,
             Reason::RenderingTooLarge => Self::ShrinkRendering,
+            Reason::AnswerTooLarge => Self::KeepFewer,
             Reason::TemplateRejectedByAPIServer | Reason::StampedObjectRejectedByAPIServer => {
                 Self::HeedRefusal
             }
@@ -168,6 +171,9 @@ impl Advice {
             }
             Self::ShrinkOwner => "move data out of it, into an object that it refers to",
             Self::ShrinkRendering => "have the template render less, or make two steps of it",
+            Self::KeepFewer => {
+                "delete some of these objects, or make them smaller; a retentionPolicy keeps fewer of them"
+            }
             Self::HeedRefusal => {
                 "correct the template, or grant the ServiceAccount the right that the message names"
             }

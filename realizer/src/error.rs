@@ -361,6 +361,10 @@ impl StepError {
                 kind: SubmitFailureKind::TooOften,
                 ..
             } => return Verdict::new(UserMustFix, Reason::CreatedTooOften).slowly(),
+            Self::Apply {
+                kind: SubmitFailureKind::AnswerTooLarge,
+                ..
+            } => return Verdict::new(UserMustFix, Reason::AnswerTooLarge).slowly(),
             Self::Apply { .. } => (Infrastructure, Reason::TemplateRejectedByAPIServer),
             Self::List { .. } => (Infrastructure, Reason::FailedToListCreatedObjects),
             Self::Contested { .. } => {

@@ -269,6 +269,8 @@ pub enum SubmitFailureKind {
     TooLarge,
     /// Too many objects were created for this step within a minute; it was not sent, and is later.
     TooOften,
+    /// The API server answers with more than what is read: of an object, or of all members of a family. It is looked at slowly.
+    AnswerTooLarge,
     /// The live object is not the one of [`Submission::precondition`]; it was not written. What it is now is found by the
     /// next [`Step::Look`].
     Stale,

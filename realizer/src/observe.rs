@@ -349,6 +349,7 @@ impl Observing<'_> {
             | SubmitFailureKind::Unavailable
             | SubmitFailureKind::TooLarge
             | SubmitFailureKind::TooOften
+            | SubmitFailureKind::AnswerTooLarge
             | SubmitFailureKind::Stale) => StepError::Apply {
                 kind,
                 object,

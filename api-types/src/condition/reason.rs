@@ -122,6 +122,8 @@ pub enum Reason {
     RenderingTooLarge,
     /// Too many objects were created for a step within a minute.
     CreatedTooOften,
+    /// What the API server answers is larger than what is read.
+    AnswerTooLarge,
     /// A validation of the deployed revision has not ended; for a step that is held: it waits for that.
     ValidationRunning,
     /// A validation of the deployed revision failed.
@@ -223,6 +225,7 @@ impl Reason {
             Self::OwnerTooLarge => "OwnerTooLarge",
             Self::RenderingTooLarge => "RenderingTooLarge",
             Self::CreatedTooOften => "CreatedTooOften",
+            Self::AnswerTooLarge => "AnswerTooLarge",
             Self::ValidationRunning => "ValidationRunning",
             Self::ValidationFailed => "ValidationFailed",
             Self::ValidationTimedOut => "ValidationTimedOut",
@@ -288,6 +291,7 @@ impl Reason {
         Self::OwnerTooLarge,
         Self::RenderingTooLarge,
         Self::CreatedTooOften,
+        Self::AnswerTooLarge,
         Self::ValidationRunning,
         Self::ValidationFailed,
         Self::ValidationTimedOut,

@@ -50,6 +50,7 @@ pub(super) fn next(subject: &Subject<'_>, steps: &[Step], cause: &Cause<'_>) -> 
         Advice::CorrectTemplate
         | Advice::EndRecursion
         | Advice::RenderSteadily
+        | Advice::KeepFewer
         | Advice::ShrinkRendering
         | Advice::Separate
         | Advice::StopWriter => of_template(),

@@ -115,6 +115,7 @@ impl View {
             | Advice::CorrectTemplate
             | Advice::EndRecursion
             | Advice::FindRunTemplate
+            | Advice::KeepFewer
             | Advice::RenderSteadily
             | Advice::ShrinkRendering => format!(
                 "{}: {}",

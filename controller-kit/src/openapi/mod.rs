@@ -22,7 +22,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use http::{Request, header};
+use bytes::Bytes;
+use http::{Request, StatusCode, header};
+use kube::client::Body;
 use kube::core::Status;
 use thiserror::Error;
 use tokio::time::Instant;
@@ -31,12 +33,14 @@ pub use compile::KindSchema;
 pub use conform::conform;
 pub use nulls::{has_nulls, leave_out_nulls};
 
-use crate::cluster::{chain, encode};
+use crate::cluster::{RequestError, encode, fetch};
 
 /// Kinds remembered. Few kinds ever need it.
 const KINDS: usize = 64;
 /// A document that takes longer is given up: whoever waits for it holds a slot.
 const DEADLINE: Duration = Duration::from_secs(10);
+/// What is read of a document, in bytes. A group with hundreds of large kinds has 5 MiB.
+const LONGEST_DOCUMENT: usize = 16 << 20;
 /// How long a schema is taken for current: a CRD may be changed at any time.
 const LIFETIME: Duration = Duration::from_mins(5);
 
@@ -78,6 +82,14 @@ pub enum SchemaError {
         /// The error and what caused it.
         cause: String,
     },
+    /// There is more of it than what is read.
+    #[error("fetch schema of {api_version}: {cause}")]
+    TooLong {
+        /// apiVersion.
+        api_version: String,
+        /// Which answer, and how much is read.
+        cause: String,
+    },
     /// The document is no OpenAPI v3.
     #[error("read schema of {api_version}: {cause}")]
     Unreadable {
@@ -102,7 +114,8 @@ pub struct SchemaCache {
 type Flight = tokio::sync::Mutex<Option<(Instant, SchemaError)>>;
 
 struct Cached {
-    schema: Arc<KindSchema>,
+    /// A document that is too long is not read again as long as one that was read.
+    schema: Result<Arc<KindSchema>, SchemaError>,
     read: Instant,
 }
 
@@ -118,14 +131,14 @@ impl SchemaCache {
         kind: &str,
     ) -> Result<Arc<KindSchema>, SchemaError> {
         let key = (api_version.to_owned(), kind.to_owned());
-        if let Some(schema) = self.current(&key) {
-            return Ok(schema);
+        if let Some(known) = self.current(&key) {
+            return known;
         }
         let asked = Instant::now();
         let flight = self.flight(api_version);
         let mut failed = flight.lock().await;
-        if let Some(schema) = self.current(&key) {
-            return Ok(schema);
+        if let Some(known) = self.current(&key) {
+            return known;
         }
         // Whoever waited for a document that does not come does not wait for it once more.
         if let Some((_, error)) = failed.as_ref().filter(|(when, _)| *when >= asked) {
@@ -134,12 +147,14 @@ impl SchemaCache {
         match fetch_schema(client, api_version, kind).await {
             Ok(schema) => {
                 let schema = Arc::new(schema);
-                self.keep(key, schema.clone());
+                self.keep(key, Ok(schema.clone()));
                 Ok(schema)
             }
             Err(error) => {
                 if matches!(error, SchemaError::Unavailable { .. }) {
                     *failed = Some((Instant::now(), error.clone()));
+                } else if matches!(error, SchemaError::TooLong { .. }) {
+                    self.keep(key, Err(error.clone()));
                 }
                 Err(error)
             }
@@ -152,7 +167,7 @@ impl SchemaCache {
         flights.entry(api_version.to_owned()).or_default().clone()
     }
 
-    fn current(&self, key: &KindKey) -> Option<Arc<KindSchema>> {
+    fn current(&self, key: &KindKey) -> Option<Result<Arc<KindSchema>, SchemaError>> {
         let kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         kinds
             .get(key)
@@ -160,7 +175,7 @@ impl SchemaCache {
             .map(|cached| cached.schema.clone())
     }
 
-    fn keep(&self, key: KindKey, schema: Arc<KindSchema>) {
+    fn keep(&self, key: KindKey, schema: Result<Arc<KindSchema>, SchemaError>) {
         let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
         kinds.retain(|_, cached| cached.read.elapsed() < LIFETIME);
         if kinds.len() >= KINDS {
@@ -189,9 +204,9 @@ pub async fn fetch_schema(
     api_version: &str,
     kind: &str,
 ) -> Result<KindSchema, SchemaError> {
-    let text = fetch_document(client, api_version).await?;
+    let document = fetch_document(client, api_version).await?;
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let schema = KindSchema::compile(text.as_bytes(), group, version, kind).map_err(|error| {
+    let schema = KindSchema::compile(&document, group, version, kind).map_err(|error| {
         SchemaError::Unreadable {
             api_version: api_version.into(),
             cause: error.to_string(),
@@ -203,34 +218,48 @@ pub async fn fetch_schema(
     })
 }
 
-async fn fetch_document(client: &kube::Client, api_version: &str) -> Result<String, SchemaError> {
+async fn fetch_document(client: &kube::Client, api_version: &str) -> Result<Bytes, SchemaError> {
+    let api_version = || api_version.to_owned();
     let unavailable = |cause: String| SchemaError::Unavailable {
-        api_version: api_version.into(),
+        api_version: api_version(),
         cause,
     };
     let failed = |cause: String| SchemaError::Fetch {
-        api_version: api_version.into(),
+        api_version: api_version(),
         cause,
     };
-    let path = match api_version.split_once('/') {
+    let request = Request::get(path_of(&api_version()))
+        .header(header::ACCEPT, "application/json")
+        .body(Body::empty());
+    let request = request.map_err(|error| failed(error.to_string()))?;
+    let answer = fetch(client, request, LONGEST_DOCUMENT);
+    let error = match tokio::time::timeout(DEADLINE, answer).await {
+        Ok(Ok((_, document))) => return Ok(document),
+        Ok(Err(error)) => error,
+        Err(_) => {
+            return Err(unavailable(format!(
+                "no answer within {} s",
+                DEADLINE.as_secs()
+            )));
+        }
+    };
+    Err(match &error {
+        RequestError::TooLong { .. } => SchemaError::TooLong {
+            api_version: api_version(),
+            cause: error.to_string(),
+        },
+        RequestError::Refused { code, status, .. }
+            if code.is_client_error() && *code != StatusCode::TOO_MANY_REQUESTS =>
+        {
+            failed(status.message.clone())
+        }
+        RequestError::Refused { .. } | RequestError::Transport(_) => unavailable(error.to_string()),
+    })
+}
+
+fn path_of(api_version: &str) -> String {
+    match api_version.split_once('/') {
         Some((group, version)) => format!("/openapi/v3/apis/{}/{}", encode(group), encode(version)),
         None => format!("/openapi/v3/api/{}", encode(api_version)),
-    };
-    let request = Request::get(path)
-        .header(header::ACCEPT, "application/json")
-        .body(Vec::new());
-    let request = request.map_err(|error| failed(error.to_string()))?;
-    match tokio::time::timeout(DEADLINE, client.request_text(request)).await {
-        Ok(Ok(text)) => Ok(text),
-        Ok(Err(kube::Error::Api(status)))
-            if (400..500).contains(&status.code) && status.code != 429 =>
-        {
-            Err(failed(status.message.clone()))
-        }
-        Ok(Err(error)) => Err(unavailable(chain(&error))),
-        Err(_) => Err(unavailable(format!(
-            "no answer within {} s",
-            DEADLINE.as_secs()
-        ))),
     }
 }

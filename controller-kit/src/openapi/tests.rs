@@ -394,3 +394,41 @@ async fn a_document_that_does_not_come_holds_nobody_for_long() {
     let (_, after) = hanging().await;
     assert!(after >= DEADLINE * 2, "{after:?}");
 }
+
+/// A document that is too long is not held, and not read again and again.
+#[tokio::test(start_paused = true)]
+async fn a_document_that_is_too_long_is_read_no_further_and_rests() {
+    let asked = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = asked.clone();
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let is_long = request.uri().path().contains("long");
+        count.fetch_add(usize::from(is_long), std::sync::atomic::Ordering::Relaxed);
+        // Spaces around a document are part of it.
+        let filler = if is_long { LONGEST_DOCUMENT } else { 5 << 20 };
+        let mut text = document().to_string().into_bytes();
+        text.resize(text.len() + filler, b' ');
+        async move { Ok::<_, std::convert::Infallible>(Response::new(Body::from(text))) }
+    });
+    let client = kube::Client::new(service, "default");
+    let cache = SchemaCache::default();
+    cache.schema(&client, "test.run/v1", "App").await.unwrap();
+    let ask = async || {
+        let error = cache.schema(&client, "long.run/v1", "App").await;
+        error.unwrap_err().to_string()
+    };
+    for _ in 0..3 {
+        assert_eq!(
+            ask().await,
+            "fetch schema of long.run/v1: the answer to [GET /openapi/v3/apis/long.run/v1] is longer than 16 MiB, and no \
+             more is read of one"
+        );
+    }
+    assert_eq!(asked.load(std::sync::atomic::Ordering::Relaxed), 1);
+    tokio::time::advance(LIFETIME).await;
+    ask().await;
+    assert_eq!(
+        asked.load(std::sync::atomic::Ordering::Relaxed),
+        2,
+        "it may be shorter now"
+    );
+}

@@ -189,6 +189,7 @@ impl<'w> Walk<'w> {
             // what is too large, and what waits for its turn says itself for how long.
             SubmitFailureKind::TooLarge
             | SubmitFailureKind::TooOften
+            | SubmitFailureKind::AnswerTooLarge
             | SubmitFailureKind::Stale
             | SubmitFailureKind::Unavailable => {}
         }

@@ -234,10 +234,9 @@ pub(super) fn listing(error: OwnerRequestError) -> Failure {
         OwnerRequestError::Request(error) => step(
             &error,
             SubmitFailure {
-                kind: if kind_of(&error) == SubmitFailureKind::Forbidden {
-                    SubmitFailureKind::Forbidden
-                } else {
-                    SubmitFailureKind::List
+                kind: match kind_of(&error) {
+                    SubmitFailureKind::Rejected => SubmitFailureKind::List,
+                    other => other,
                 },
                 message: format!("unable to list from api server: {error}"),
             },
@@ -255,7 +254,9 @@ fn step(error: &RequestError, failure: SubmitFailure) -> Failure {
 
 /// RBAC, quota and admission all answer 403; which it was does not matter, something outside must change.
 pub(super) fn kind_of(error: &RequestError) -> SubmitFailureKind {
-    if error.is(StatusCode::FORBIDDEN) {
+    if matches!(error, RequestError::TooLong { .. }) {
+        SubmitFailureKind::AnswerTooLarge
+    } else if error.is(StatusCode::FORBIDDEN) {
         SubmitFailureKind::Forbidden
     } else {
         SubmitFailureKind::Rejected
@@ -318,4 +319,36 @@ pub(super) fn address(submission: &Submission) -> String {
     let metadata = &submission.object["metadata"];
     let text = |field: &str| metadata[field].as_str().unwrap_or_default();
     format!("{}/{}", text("namespace"), text("name"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// It is no outage, which would be told after half a minute as one, and no refusal.
+    #[test]
+    fn an_answer_that_is_too_long_is_told_as_what_it_is() {
+        let long = || {
+            OwnerRequestError::Request(RequestError::TooLong {
+                request: "GET /apis/test.run/v1/namespaces/n/tests?labelSelector=a".to_owned(),
+                longest: 32 << 20,
+            })
+        };
+        for failure in [listing(long()), during("patch", long())] {
+            let Failure::Step(failure) = failure else {
+                panic!("something else than the step fails");
+            };
+            assert_eq!(failure.kind, SubmitFailureKind::AnswerTooLarge);
+            assert!(
+                failure.message.contains("longer than 32 MiB"),
+                "{}",
+                failure.message
+            );
+            assert!(
+                failure.message.contains("/namespaces/n/tests"),
+                "{}",
+                failure.message
+            );
+        }
+    }
 }

@@ -84,6 +84,7 @@ rows! {
     "object is forbidden" => StepError::Apply { kind: SubmitFailureKind::Forbidden, .. },
     "server cannot answer" => StepError::Apply { kind: SubmitFailureKind::Unavailable, .. },
     "rendering is too large" => StepError::Apply { kind: SubmitFailureKind::TooLarge, .. },
+    "answer is too large" => StepError::Apply { kind: SubmitFailureKind::AnswerTooLarge, .. },
     "objects are made too often" => StepError::Apply { kind: SubmitFailureKind::TooOften, .. },
     "object is another one by now" => StepError::Apply { kind: SubmitFailureKind::Stale, .. },
     "family cannot be listed" => StepError::List { .. },
@@ -272,6 +273,11 @@ fn every_error_has_its_row_in_the_table() {
             apply(SubmitFailureKind::TooOften),
             "unable to apply object [ns/x] for resource [r] in supply chain [b]: c",
             (UserMustFix, False, "CreatedTooOften", Slow),
+        ),
+        (
+            apply(SubmitFailureKind::AnswerTooLarge),
+            "unable to apply object [ns/x] for resource [r] in supply chain [b]: c",
+            (UserMustFix, False, "AnswerTooLarge", Slow),
         ),
         (
             StepError::List {

@@ -115,6 +115,10 @@ impl RunError {
                 kind: SubmitFailureKind::TooOften,
                 ..
             } => Verdict::new(UserMustFix, Reason::CreatedTooOften).slowly(),
+            Self::Apply {
+                kind: SubmitFailureKind::AnswerTooLarge,
+                ..
+            } => Verdict::new(UserMustFix, Reason::AnswerTooLarge).slowly(),
             Self::Apply { .. } => {
                 Verdict::new(Infrastructure, Reason::StampedObjectRejectedByAPIServer)
             }

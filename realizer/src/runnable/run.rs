@@ -260,6 +260,7 @@ impl<'a> Run<'a> {
             | SubmitFailureKind::Contested
             | SubmitFailureKind::TooLarge
             | SubmitFailureKind::TooOften
+            | SubmitFailureKind::AnswerTooLarge
             | SubmitFailureKind::Stale) => self.refused(&submission.object, kind, &failure.message),
         })
     }

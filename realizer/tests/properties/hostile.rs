@@ -264,6 +264,7 @@ fn live() -> BoxedStrategy<Live> {
         SubmitFailureKind::Unavailable,
         SubmitFailureKind::TooLarge,
         SubmitFailureKind::TooOften,
+        SubmitFailureKind::AnswerTooLarge,
     ]);
     let condition = (text(), text(), text(), any_json()).prop_map(|(type_, status, time, message)| {
         json!({"type": type_, "status": status, "lastTransitionTime": time, "message": message})
