@@ -371,6 +371,18 @@ pub fn selected_metadata(
     events_of::<true>(api, page().labels(labels), Heard::Elsewhere)
 }
 
+/// Metadata of one object, which need not be there.
+pub(crate) fn named_metadata(client: kube::Client, served: &Served, key: &ObjectKey) -> Events {
+    let resource = served.resource();
+    let api = if served.namespaced {
+        kube::Api::namespaced_with(client, &key.namespace, &resource)
+    } else {
+        kube::Api::all_with(client, &resource)
+    };
+    let named = page().fields(&format!("metadata.name={}", key.name));
+    events_of::<true>(api, named, Heard::Elsewhere)
+}
+
 fn events_of<const METADATA_ONLY: bool>(
     api: kube::Api<RawObject<METADATA_ONLY>>,
     config: watcher::Config,

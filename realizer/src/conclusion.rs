@@ -352,7 +352,7 @@ impl<'a> Conclusion<'a> {
         let error = error.map(|(_, error)| error);
         let unhealthy = self.unhealthy(step);
         let broken = unhealthy.filter(|healthy| {
-            let waits = error.is_some_and(|error| error.waits_for_object());
+            let waits = error.is_some_and(StepError::waits_for_object);
             waits && healthy.status == ConditionStatus::False
         });
         broken

@@ -350,7 +350,9 @@ impl OwnerShell {
 
     /// Stops the watches of kinds that nobody uses any more.
     pub fn sweep(&self) {
-        self.submitter.watches().sweep(Instant::now());
+        let watches = self.submitter.watches();
+        watches.sweep(Instant::now());
+        watches.attend_only(|kind, key| self.waiters.awaits(kind, key));
         self.metrics.stamped_objects(self.stamped_objects());
     }
 }

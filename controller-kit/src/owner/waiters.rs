@@ -125,6 +125,12 @@ impl Waiters {
         owners
     }
 
+    /// Whether an owner waits for this object.
+    pub(crate) fn awaits(&self, kind: &Kind, key: &ObjectKey) -> bool {
+        let what = Awaited::Object(kind.clone(), key.clone());
+        self.lock().owners.contains_key(&what)
+    }
+
     /// When to try again what is still forbidden to an owner that a change of rights has woken: the change may not have
     /// reached the authorizer yet. Three times for each change, ever later; after that it did not help.
     pub fn rights_may_be_late(&self, owner: &ObjectKey) -> Option<Duration> {

@@ -195,7 +195,7 @@ impl<'w> Walk<'w> {
         }
     }
 
-    /// Somebody else's object stands where ours is to be. If it is in our watch, its end is heard of.
+    /// Somebody else's object stands where ours is to be: its end is heard of.
     fn await_object(&mut self, kind: Option<&Kind>, submission: &Submission) {
         let name = submission.object["metadata"]["name"].as_str();
         let (Some(kind), Some(name)) = (kind, name) else {
@@ -206,6 +206,8 @@ impl<'w> Walk<'w> {
             let key = ObjectKey::new(namespace, name);
             self.awaited.push(Awaited::Object(kind.clone(), key));
         }
+        let watches = self.shell.submitter.watches();
+        watches.attend(kind, self.applicant.namespace.as_str(), name);
     }
 
     /// Has the kind watched for this owner; returns the paths to keep of its objects.

@@ -10,6 +10,7 @@ mod object;
 mod projection;
 mod store;
 mod values;
+mod vigil;
 mod watch;
 
 pub(crate) use object::owner_mark_text;

@@ -12,10 +12,11 @@ use tracing::debug;
 
 use crate::cluster::Cluster;
 use crate::mapper::{Kind, Mapper, Served};
-use crate::reflect::Trouble;
+use crate::reflect::{Trouble, named_metadata};
 use crate::refusals::Standing;
 use crate::shutdown::Tasks;
 use crate::stamped::follow::{Follower, REFUSED_PAUSE, events};
+use crate::stamped::vigil::{self, Vigils};
 use crate::stamped::{ObjectKey, Projection, Stamped, Store};
 
 /// A kind that no owner uses is watched this much longer, so that a template edit does not list twice.
@@ -214,6 +215,7 @@ pub struct StampedWatches {
     settings: WatchSettings,
     tasks: Tasks,
     watched: Mutex<Watched>,
+    vigils: Arc<Vigils>,
 }
 
 impl StampedWatches {
@@ -230,6 +232,7 @@ impl StampedWatches {
             settings,
             tasks,
             watched: Mutex::default(),
+            vigils: Arc::default(),
         })
     }
 
@@ -289,6 +292,46 @@ impl StampedWatches {
             let going = Stamped::from_value(body, kind, &watch.projection, manager);
             watch.overlay(going);
         }
+    }
+
+    /// Has it told of the end of an object that is not ours, and of its change of hands. The watch of a kind shows only what
+    /// has its label; where that may not be watched, neither may this.
+    pub(crate) fn attend(&self, kind: &Kind, namespace: &str, name: &str) {
+        let watch = self.lock().kinds.get(kind).cloned();
+        let synced = watch.filter(|watch| *watch.readiness.borrow() == Readiness::Synced);
+        let Some(watch) = synced.filter(|_| vigil::is_plain(name)) else {
+            return;
+        };
+        let namespace = if watch.served.namespaced {
+            namespace
+        } else {
+            ""
+        };
+        let key = ObjectKey::new(namespace, name);
+        if watch.get(&key).is_some() {
+            return;
+        }
+        let Some(cancel) = self.vigils.begin(kind, &key, self.tasks.token()) else {
+            return;
+        };
+        let events = named_metadata(self.cluster.controller().clone(), &watch.served, &key);
+        let (vigils, moved) = (self.vigils.clone(), self.settings.moved.clone());
+        let kind = kind.clone();
+        let following = vigil::follow(events, cancel, move || {
+            vigils.moved(&kind, &key);
+            moved(&kind, &key);
+        });
+        self.tasks.spawn("vigil", following);
+    }
+
+    /// Another number whenever an object that is attended is known to have moved.
+    pub(crate) fn moves(&self, kind: &Kind, key: &ObjectKey) -> u64 {
+        self.vigils.moves(kind, key)
+    }
+
+    /// No longer tells of objects that nobody waits for.
+    pub(crate) fn attend_only(&self, is_awaited: impl Fn(&Kind, &ObjectKey) -> bool) {
+        self.vigils.retain(is_awaited);
     }
 
     /// One object of a kind, if that is watched.

@@ -131,15 +131,22 @@ impl Attempt<'_> {
     fn refuse_known_stranger(self) -> Result<(), Failure> {
         let (kind, digest) = (&self.source.served().kind, &self.submission.digest);
         let strangers = &self.submitter.strangers;
-        match strangers.known(kind, &self.key(), digest, now()) {
+        match strangers.known(kind, &self.key(), (digest.as_str(), self.moves()), now()) {
             Some(told) => Err(contested(told.to_string())),
             None => Ok(()),
         }
     }
 
+    /// By which a look at the object is known to be older than its last change of hands.
+    fn moves(self) -> u64 {
+        let kind = &self.source.served().kind;
+        self.submitter.watches.moves(kind, &self.key())
+    }
+
     /// The object is there without the label by which the watch would show it: somebody took the label away, or somebody
     /// else made the object.
     async fn apply_onto_unseen(self) -> Result<(Submitted, bool), Failure> {
+        let moves = self.moves();
         let Some(live) = self.live().await? else {
             return Err(failure::rejected(format!(
                 "create: object [{}] comes and goes; trying again",
@@ -150,7 +157,8 @@ impl Attempt<'_> {
             if let Failure::Step(step) = failure {
                 let (kind, digest) = (&self.source.served().kind, &self.submission.digest);
                 let strangers = &self.submitter.strangers;
-                strangers.found(kind, &self.key(), digest, &step.message, now());
+                let looked = (digest.as_str(), moves);
+                strangers.found(kind, &self.key(), looked, &step.message, now());
             }
         })?;
         match self.apply(Some(&live)).await? {

@@ -30,17 +30,17 @@ impl Default for Strangers {
 }
 
 impl Strangers {
-    /// What the last look came to, as long as that is to be believed.
+    /// What the last look with this rendering came to, as long as that is to be believed: until the object is known to have
+    /// moved once more.
     pub(super) fn known(
         &self,
         kind: &Kind,
         key: &ObjectKey,
-        digest: &str,
+        (digest, moves): (&str, u64),
         now: Instant,
     ) -> Option<Arc<str>> {
-        let (wait, told) = self
-            .0
-            .last(Repeatable::new(&(kind, key, digest), &()), now)?;
+        let look = Repeatable::new(&(kind, key, digest), &moves);
+        let (wait, told) = self.0.last(look, now)?;
         (!wait.is_zero()).then_some(told)
     }
 
@@ -49,12 +49,12 @@ impl Strangers {
         &self,
         kind: &Kind,
         key: &ObjectKey,
-        digest: &str,
+        (digest, moves): (&str, u64),
         told: &str,
         now: Instant,
     ) {
-        let write = Repeatable::new(&(kind, key, digest), &());
-        self.0.written(write, now, |_| told.into());
+        let look = Repeatable::new(&(kind, key, digest), &moves);
+        self.0.written(look, now, |_| told.into());
     }
 }
 
@@ -67,17 +67,23 @@ mod tests {
         let strangers = Strangers::default();
         let (kind, key) = (Kind::new("v1", "ConfigMap"), ObjectKey::new("n", "a"));
         let mut now = Instant::now();
-        let known = |now| strangers.known(&kind, &key, "d", now);
+        let known = |now| strangers.known(&kind, &key, ("d", 0), now);
         assert_eq!(known(now), None);
-        strangers.found(&kind, &key, "d", "theirs", now);
+        strangers.found(&kind, &key, ("d", 0), "theirs", now);
         assert_eq!(known(now), None);
-        strangers.found(&kind, &key, "d", "theirs", now);
+        strangers.found(&kind, &key, ("d", 0), "theirs", now);
         for _ in 0..3 {
             assert_eq!(known(now), Some("theirs".into()));
             now += super::super::SLOW_READ;
             assert_eq!(known(now), None);
-            strangers.found(&kind, &key, "d", "theirs", now);
+            strangers.found(&kind, &key, ("d", 0), "theirs", now);
         }
-        assert_eq!(strangers.known(&kind, &key, "another rendering", now), None);
+        let other = strangers.known(&kind, &key, ("another rendering", 0), now);
+        assert_eq!(other, None);
+        assert_eq!(
+            strangers.known(&kind, &key, ("d", 1), now),
+            None,
+            "it moved"
+        );
     }
 }

@@ -1,5 +1,7 @@
 //! Objects that are there and that somebody else made (docs/adr/0014).
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::stage::{NOTHING, PATIENCE, Stage, condition};
@@ -63,6 +65,36 @@ async fn what_somebody_made_by_hand_is_left_alone_and_is_not_deleted_with_the_ow
     assert_eq!(left["metadata"]["ownerReferences"], Value::Null);
     assert_eq!(left["metadata"]["deletionTimestamp"], Value::Null);
     assert_eq!(left["data"], json!({"k": "v"}));
+}
+
+/// It is not in the watch of ConfigMaps, which shows what has our label.
+#[tokio::test]
+async fn an_owner_goes_on_at_once_when_what_somebody_made_by_hand_goes_or_is_given_up() {
+    let stage = Stage::open().await;
+    stage.apply(&blueprint_of(&[("settings", SETTINGS)])).await;
+    for (owner, is_given_up) in [("gone", false), ("given-up", true)] {
+        let name = format!("{owner}-settings");
+        let by_hand = BY_HAND.replace("app-settings, finalizers: [example.com/mine]", &name);
+        stage.apply(&by_hand).await;
+        let workload = crate::chain::WORKLOAD.replace("name: app", &format!("name: {owner}"));
+        stage.apply(&workload).await;
+        stage.ready(owner, "False", "ObjectContested").await;
+        // From here on it would be looked at again after half a minute.
+        stage.reconcile(owner).await;
+        let freed = Instant::now();
+        if is_given_up {
+            let allowed = json!({"metadata": {"annotations": {"carto.run/adopt": "true"}}});
+            stage.edit("v1", "ConfigMap", &name, allowed).await;
+        } else {
+            stage.delete("v1", "ConfigMap", &name).await;
+        }
+        stage.ready(owner, "True", "Ready").await;
+        assert!(
+            freed.elapsed() < Duration::from_secs(25),
+            "{owner}: {:?}",
+            freed.elapsed()
+        );
+    }
 }
 
 #[tokio::test]
