@@ -4,7 +4,7 @@
 //!  test ──► ControlPlane ──► etcd, kube-apiserver, (kube-controller-manager)   real binaries, own folder, own ports
 //!    │          ▲  ▲
 //!    │          │  └─ FluxSourceController ──► GitServer (git http-backend), OciRegistry (crane); FluxKustomizeController
-//!    │          └──── shared_control_plane(): one for a whole test binary; LossyProxy, which loses its replies
+//!    │          └──── shared_control_plane(): one for a whole test binary; LossyProxy, which loses its replies; BlackHole
 //!    └──► eventually("what is awaited", limit, probe)
 //! ```
 //!
@@ -14,6 +14,7 @@
 pub mod admission_corpus;
 pub mod assets;
 pub mod audit;
+mod black_hole;
 pub mod control_plane;
 pub mod eventually;
 pub mod flux;
@@ -30,9 +31,11 @@ mod scratch;
 mod shared;
 pub mod stage;
 pub mod worked_example;
+mod wrong_clock;
 
 pub use assets::{Assets, AssetsError, assets};
 pub use audit::{AuditEvent, AuditLog};
+pub use black_hole::BlackHole;
 pub use control_plane::{ControlPlane, ControlPlaneBuilder, service_account};
 pub use eventually::{Observation, eventually};
 pub use flux::{FluxKustomizeController, FluxSourceController};
@@ -47,3 +50,4 @@ pub use scrape::{http_get, sum_of};
 pub use scratch::Scratch;
 pub use shared::shared_control_plane;
 pub use stage::Stage;
+pub use wrong_clock::WrongClock;

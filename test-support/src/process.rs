@@ -137,6 +137,16 @@ impl Process {
         writeln!(orders, "{name}").with_context(|| format!("{} has ended", self.name))
     }
 
+    /// No file that it writes may become longer than this from now on; `None` for no limit. It gets a signal for trying, of which
+    /// programs die that do not ignore it.
+    ///
+    /// # Errors
+    ///
+    /// When the program has ended.
+    pub fn limit_files(&self, bytes: Option<u64>) -> anyhow::Result<()> {
+        limit_files(self.pid, bytes).with_context(|| format!("limit {}", self.name))
+    }
+
     /// Kills the program and waits until it is gone. Doing so twice is the same as once.
     pub fn kill(&mut self) {
         drop(self.orders.take());
@@ -209,6 +219,24 @@ impl ProcessBuilder {
             log,
         })
     }
+}
+
+#[cfg(target_os = "linux")]
+fn limit_files(pid: u32, bytes: Option<u64>) -> anyhow::Result<()> {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    let limit = Rlimit {
+        current: bytes,
+        // It can be raised again.
+        maximum: None,
+    };
+    prlimit(Some(pid.context("no process id")?), Resource::Fsize, limit)?;
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limit_files(_pid: u32, _bytes: Option<u64>) -> anyhow::Result<()> {
+    anyhow::bail!("only Linux limits the files of another process")
 }
 
 fn read_pid(supervisor: &mut Child) -> anyhow::Result<u32> {

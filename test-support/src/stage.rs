@@ -9,6 +9,7 @@ mod another;
 mod asked;
 mod controller_user;
 mod history;
+mod particulars;
 mod port;
 mod reconciled;
 mod rights;
@@ -21,12 +22,12 @@ use std::time::Duration;
 pub use another::Another;
 pub use history::History;
 pub use reconciled::Run;
+pub use particulars::Particulars;
+pub use port::Port;
 pub use tenant::{Tenant, forged_copy};
 
-use port::Port;
-
 use crate::scrape::{idle, metric};
-use crate::{ControlPlane, Process, assets, eventually};
+use crate::{ControlPlane, Process, eventually};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind, ObjectList};
 use serde_json::{Value, json};
@@ -110,14 +111,15 @@ impl Stage {
 
     /// Starts the controller as an administrator.
     pub fn start_controller(&mut self) {
-        let kubeconfig = self.plane.kubeconfig_path().to_owned();
-        self.start_controller_as(&kubeconfig);
+        self.start_controller_with(&Particulars::default());
     }
 
     /// With the identity in this kubeconfig.
     pub fn start_controller_as(&mut self, kubeconfig: &Path) {
-        self.metrics = Port::reserve();
-        self.controller = Some(self.spawn(kubeconfig, self.metrics.number(), &[]));
+        self.start_controller_with(&Particulars {
+            kubeconfig: Some(kubeconfig),
+            ..Particulars::default()
+        });
     }
 
     /// One more process, which the caller ends by dropping it.
@@ -127,26 +129,10 @@ impl Stage {
 
     /// The same with these flags.
     pub fn another_controller_with(&mut self, flags: &[&str]) -> Another {
-        let kubeconfig = self.plane.kubeconfig_path().to_owned();
-        let metrics = Port::reserve();
-        Another {
-            process: self.spawn(&kubeconfig, metrics.number(), flags),
-            metrics,
-        }
-    }
-
-    fn spawn(&mut self, kubeconfig: &Path, metrics_port: u16, flags: &[&str]) -> Process {
-        self.starts += 1;
-        let ytt = assets().unwrap().binary("ytt").unwrap();
-        Process::builder(self.cast.binary)
-            .env("KUBECONFIG", kubeconfig)
-            .arg(format!("--ytt={}", ytt.display()))
-            .arg("--health-port=0")
-            .arg(format!("--metrics-port={metrics_port}"))
-            .arg("--log-level=debug")
-            .args(flags)
-            .start(self.log_file(self.starts))
-            .unwrap()
+        self.another_controller_as(&Particulars {
+            flags,
+            ..Particulars::default()
+        })
     }
 
     fn log_file(&self, start: u32) -> PathBuf {

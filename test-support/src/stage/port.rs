@@ -10,13 +10,18 @@ use tokio::net::TcpSocket;
 
 /// A port on all interfaces that nobody else gets as long as this lives. The socket that holds it does not listen, so that
 /// a process that is told the number may.
-pub(super) struct Port {
+#[derive(Debug)]
+pub struct Port {
     held: TcpSocket,
 }
 
 impl Port {
     /// One that is free.
-    pub(super) fn reserve() -> Self {
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    pub fn reserve() -> Self {
         let held = TcpSocket::new_v6().unwrap();
         held.set_reuseaddr(true).unwrap();
         held.bind(SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)))
@@ -24,7 +29,12 @@ impl Port {
         Self { held }
     }
 
-    pub(super) fn number(&self) -> u16 {
+    /// Its number.
+    ///
+    /// # Panics
+    ///
+    /// When the socket is not bound, which it is.
+    pub fn number(&self) -> u16 {
         self.held.local_addr().unwrap().port()
     }
 }
