@@ -21,6 +21,7 @@ pub use call::Call;
 
 use crate::metrics::{CountRequests, Metrics, Sender};
 use crate::pulse::Pulse;
+use crate::time_of_day::{Clock, ReadTime, TimeOfDay};
 
 /// A request that takes longer than this is given up: a hung connection must not hold a worker for ever.
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
@@ -176,6 +177,7 @@ pub struct Cluster {
     tenant: kube::Client,
     metrics: Arc<Metrics>,
     pulse: Arc<Pulse>,
+    time: Arc<TimeOfDay>,
 }
 
 impl Cluster {
@@ -190,9 +192,12 @@ impl Cluster {
         let mut anonymous = config.clone();
         // A client certificate would win over the bearer token, and every owner would be an administrator.
         anonymous.auth_info = kube::config::AuthInfo::default();
+        let time = Arc::new(TimeOfDay::of_machine());
+        let reading = ReadTime(time.clone());
         let counted = |config: kube::Config, sender: Sender| {
             let counting = CountRequests::new(&metrics, sender);
             let client = ClientBuilder::try_from(config)?
+                .with_layer(&reading)
                 .with_layer(&counting)
                 .with_layer(&ResponseBodyTimeoutLayer::new(STALLED_BODY))
                 .with_layer(&TimeoutLayer::new(ANSWER_BEGINS));
@@ -203,6 +208,7 @@ impl Cluster {
             tenant: counted(anonymous, Sender::Owner)?,
             metrics,
             pulse: Arc::default(),
+            time,
         })
     }
 
@@ -213,6 +219,7 @@ impl Cluster {
             tenant,
             metrics,
             pulse: Arc::default(),
+            time: Arc::new(TimeOfDay::of_machine()),
         }
     }
 
@@ -224,6 +231,12 @@ impl Cluster {
     /// How fast the API server answers.
     pub(crate) fn pulse(&self) -> &Arc<Pulse> {
         &self.pulse
+    }
+
+    /// The time of day as the API server has it, as far as it has answered.
+    pub(crate) fn clock(&self) -> Clock {
+        let time = self.time.clone();
+        Arc::new(move || time.now())
     }
 
     /// The metrics that requests are counted in.

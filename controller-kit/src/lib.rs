@@ -33,6 +33,7 @@ pub mod stamped;
 pub mod status_key;
 pub mod submit;
 pub mod telemetry;
+mod time_of_day;
 pub mod tokens;
 pub mod webhook;
 pub mod wiring;

@@ -15,7 +15,7 @@ use crate::metrics::Metrics;
 use crate::probes::{ProbePorts, Readiness, serve};
 use crate::scheduler::Terms;
 use crate::shutdown::Tasks;
-use crate::wiring::{Environment, Wired, wall_clock};
+use crate::wiring::{Environment, Wired};
 use crate::{kubeconfig, status_key, telemetry, webhook};
 
 /// What is left for the release of the Lease and the last events when work has used up all of `--shutdown-seconds`:
@@ -177,7 +177,7 @@ async fn leadership(
     Leadership::elect(
         cluster.controller(),
         settings,
-        Arc::new(wall_clock),
+        cluster.clock(),
         metrics.clone(),
         tasks,
     )

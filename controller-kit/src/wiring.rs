@@ -18,8 +18,8 @@ use crate::mapper::{Kind, Mapper};
 use crate::metrics::Metrics;
 use crate::openapi::SchemaCache;
 use crate::owner::{
-    BlueprintFamily, Clock, OwnerController, OwnerKind, OwnerShell, Pending, Reconciled, Scopes,
-    Settling, Templates, Troubles, Waiters,
+    BlueprintFamily, OwnerController, OwnerKind, OwnerShell, Pending, Reconciled, Scopes, Settling,
+    Templates, Troubles, Waiters,
 };
 use crate::scheduler::{OwnerKey, Scheduler, SchedulerConfig, Terms};
 use crate::shutdown::Tasks;
@@ -111,7 +111,7 @@ pub fn shell(settings: Settings, environment: Environment<'_>) -> Arc<OwnerShell
         tasks,
         ..
     } = environment;
-    let clock: Clock = Arc::new(wall_clock);
+    let clock = cluster.clock();
     let sources = TokenSources {
         clock: clock.clone(),
         jitter: Arc::new(crate::jitter::random),
@@ -254,15 +254,6 @@ pub fn wire<F: BlueprintFamily>(
     let templates = controller.templates.clone();
     let stamped_kinds: StampedKinds = Arc::new(move || templates.stamped_kinds());
     Wired::new(controller.shell.clone(), queues, synced, stamped_kinds)
-}
-
-/// The time of day.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place where the clock enters"
-)]
-pub(crate) fn wall_clock() -> jiff::Timestamp {
-    jiff::Timestamp::now()
 }
 
 impl Wired {

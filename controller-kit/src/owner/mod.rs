@@ -34,6 +34,6 @@ pub use overload::{Overload, Troubles};
 pub use reconciled::Reconciled;
 pub use report::{Realized, Subject};
 pub use settling::Settling;
-pub use shell::{Clock, OwnerKind, OwnerShell, Pending};
+pub use shell::{OwnerKind, OwnerShell, Pending};
 pub use waiters::{Awaited, Waiters};
 pub use walk::{Reads, Removed, Walk};

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use jiff::Timestamp;
 use realizer::{Family, OwnerEvent, lineage};
 use tokio::time::Instant;
 
@@ -20,13 +19,11 @@ use crate::scheduler::{Lane, OwnerKey, Scheduler};
 use crate::stamped::ObjectKey;
 use crate::status_key::StatusKeys;
 use crate::submit::Submitter;
+use crate::time_of_day::Clock;
 use crate::tokens::{Account, TokenCache};
 
 /// A definition is served a moment after it is established.
 const DEFINITION_SETTLE: Duration = Duration::from_millis(200);
-
-/// Where the time of day comes from.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// The kind whose objects own what is stamped for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

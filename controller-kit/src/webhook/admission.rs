@@ -17,7 +17,6 @@ use crate::kubeconfig;
 use crate::metrics::Metrics;
 use crate::probes::Readiness;
 use crate::shutdown::Tasks;
-use crate::wiring::wall_clock;
 
 /// The rules that the engine, the webhook and the CLI share.
 pub(super) struct Rules;
@@ -53,7 +52,7 @@ pub(crate) async fn admit(
             tasks.spawn("webhook-certificate", following);
         }
         (None, Some(secret)) => {
-            let managed = self_managed(args, secret).await?;
+            let managed = self_managed(args, secret, cluster).await?;
             managed.start(
                 cluster.controller(),
                 certificate.clone(),
@@ -80,7 +79,11 @@ pub(crate) async fn admit(
     Ok(())
 }
 
-async fn self_managed(args: &ServeArgs, secret: &str) -> anyhow::Result<SelfManaged> {
+async fn self_managed(
+    args: &ServeArgs,
+    secret: &str,
+    cluster: &Cluster,
+) -> anyhow::Result<SelfManaged> {
     let namespace = match args.own_namespace.clone() {
         Some(namespace) => namespace,
         None => kubeconfig::own_namespace().await,
@@ -94,7 +97,7 @@ async fn self_managed(args: &ServeArgs, secret: &str) -> anyhow::Result<SelfMana
         namespace,
         secret: secret.to_owned(),
         configuration: args.webhook_configuration.clone(),
-        clock: Arc::new(wall_clock),
+        clock: cluster.clock(),
     })
 }
 

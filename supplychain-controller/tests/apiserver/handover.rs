@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use test_support::eventually;
-use test_support::stage::Another;
+use test_support::stage::{Another, Particulars};
 use tokio::net::TcpListener;
 
 use crate::immutable::{WORKLOAD, branch, instant, sink_of};
@@ -12,12 +12,25 @@ pub(crate) const OWNERS: usize = 10;
 
 /// One replica; the Lease is where the owners are.
 pub(crate) fn replica(stage: &mut Stage, name: &str, times: &[&str]) -> Another {
+    replica_as(stage, name, times, Particulars::default())
+}
+
+/// The same with these particulars, its flags aside.
+pub(crate) fn replica_as(
+    stage: &mut Stage,
+    name: &str,
+    times: &[&str],
+    particulars: Particulars<'_>,
+) -> Another {
     let namespace = format!("--lease-namespace={}", stage.namespace);
     let identity = format!("--lease-identity={name}");
     let mut flags = vec!["--leader-elect=true", "--lease-retry-seconds=1"];
     flags.extend([&*namespace, &*identity]);
     flags.extend(times);
-    stage.another_controller_with(&flags)
+    stage.another_controller_as(&Particulars {
+        flags: &flags,
+        ..particulars
+    })
 }
 
 pub(crate) async fn leads(stage: &Stage, identity: &str) {

@@ -10,6 +10,7 @@ mod adoption;
 mod applied;
 mod blueprints;
 mod chain;
+mod clock;
 mod cluster_scoped;
 mod forged;
 mod handover;
