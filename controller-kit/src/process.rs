@@ -53,6 +53,7 @@ pub fn main(program: &Program, wire: Wire) -> ExitCode {
         Ok(common) => common,
         Err(error) => error.exit(),
     };
+    let _written = telemetry::WrittenAtEnd;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build();
@@ -62,17 +63,11 @@ pub fn main(program: &Program, wire: Wire) -> ExitCode {
     };
     match ended {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => fail(program, &error),
+        Err(error) => {
+            telemetry::say(&format!("{}: {error:#}", program.name));
+            ExitCode::FAILURE
+        }
     }
-}
-
-#[expect(
-    clippy::print_stderr,
-    reason = "logging may not be set up when this is needed"
-)]
-fn fail(program: &Program, error: &anyhow::Error) -> ExitCode {
-    eprintln!("{}: {error:#}", program.name);
-    ExitCode::FAILURE
 }
 
 /// Runs the controller until a signal stops it.

@@ -3,11 +3,14 @@
 //! Bodies of objects are never logged, at no level: rendered objects contain Secrets (spec 8.2 tells
 //! where the Go controller leaked them). Third-party crates log warnings only, at every level.
 
+mod lines;
+
 use std::fmt;
 use std::io::{self, IsTerminal as _};
 use std::panic::PanicHookInfo;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use thiserror::Error;
 use tracing::Subscriber;
@@ -17,6 +20,8 @@ use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::{Layer, Registry};
+
+use lines::{Line, Lines};
 
 /// Crates that are not ours and speak below warning level about every request.
 const THIRD_PARTY: [&str; 10] = [
@@ -31,6 +36,9 @@ const THIRD_PARTY: [&str; 10] = [
     "tower",
     "tower_http",
 ];
+
+/// What is on its way to stderr.
+static STDERR: Lines = Lines::new();
 
 /// What is logged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -80,6 +88,9 @@ impl fmt::Display for LogLevel {
         f.write_str(self.as_str())
     }
 }
+
+/// How long the end of the process waits for whoever takes its last lines.
+const LAST_LINES: Duration = Duration::from_secs(1);
 
 /// A level that does not exist.
 #[derive(Debug, Error, PartialEq, Eq)]
@@ -138,10 +149,25 @@ pub fn init(
     level: LogLevel,
     dev: bool,
 ) -> Result<LogControl, tracing::subscriber::SetGlobalDefaultError> {
-    let (subscriber, control) = subscriber(level, dev, io::stderr);
+    let (subscriber, control) = subscriber(level, dev, || Line(&STDERR));
     tracing::subscriber::set_global_default(subscriber)?;
     std::panic::set_hook(Box::new(log_panic));
     Ok(control)
+}
+
+/// Says something to the user, in plain words, when logging may not be set up.
+pub(crate) fn say(text: &str) {
+    STDERR.push(format!("{text}\n").into_bytes());
+}
+
+/// When dropped, what was logged is written before the process ends, if anybody takes it within a second.
+#[derive(Debug)]
+pub(crate) struct WrittenAtEnd;
+
+impl Drop for WrittenAtEnd {
+    fn drop(&mut self) {
+        STDERR.wait(LAST_LINES);
+    }
 }
 
 /// Where it happened; who catches it tells what it happened to.

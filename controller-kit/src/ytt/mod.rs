@@ -5,6 +5,7 @@ mod memory;
 
 use std::ffi::OsString;
 use std::fmt::{Display, Write as _};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -116,10 +117,10 @@ impl Ytt {
             .prefix("values-")
             .suffix(".yml")
             .tempfile()
-            .map_err(passing)?;
+            .map_err(|error| no_file(&error))?;
         tokio::fs::write(file.path(), values)
             .await
-            .map_err(passing)?;
+            .map_err(|error| no_file(&error))?;
         match self.run_once(call, file.path(), Form::Json).await {
             Err(failure) if failure.message.starts_with(KEY_IS_NO_TEXT) => {
                 self.run_once(call, file.path(), Form::Yaml).await
@@ -211,6 +212,16 @@ fn passing(cause: impl ToString) -> RenderFailure {
         message: cause.to_string(),
         passes_by_itself: true,
     }
+}
+
+/// The temporary folder is full, or not to be written to. The name of the file is another one at each try, and would make
+/// news of each.
+fn no_file(error: &io::Error) -> RenderFailure {
+    passing(format!(
+        "the controller could not write the values to its temporary folder ({}); nothing is wrong with the template, and it \
+         is tried again",
+        error.kind()
+    ))
 }
 
 /// All that a child writes to one of its ends, unless it is too much.

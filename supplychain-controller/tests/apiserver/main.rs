@@ -12,6 +12,7 @@ mod blueprints;
 mod chain;
 mod clock;
 mod cluster_scoped;
+mod disk;
 mod forged;
 mod handover;
 mod hanging;

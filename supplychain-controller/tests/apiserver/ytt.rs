@@ -7,7 +7,7 @@ use test_support::eventually;
 
 use crate::stage::{PATIENCE, Stage, condition};
 
-fn chain(ytt: &str) -> String {
+pub(crate) fn chain(ytt: &str) -> String {
     let ytt = ytt.trim_matches('\n').replace('\n', "\n    ");
     format!(
         "apiVersion: carto.run/v1alpha1\nkind: ClusterTemplate\nmetadata: {{name: made}}\nspec:\n  ytt: |\n    {ytt}\n---\n\
@@ -16,7 +16,7 @@ fn chain(ytt: &str) -> String {
     )
 }
 
-const GOOD: &str = r#"
+pub(crate) const GOOD: &str = r#"
 #@ load("@ytt:data", "data")
 apiVersion: v1
 kind: ConfigMap
@@ -28,10 +28,10 @@ data:
 only: the first document counts
 "#;
 
-const PREFIX: &str = "unable to stamp object for resource [make] for template [ClusterTemplate/made] in supply chain [chain]: \
+pub(crate) const PREFIX: &str = "unable to stamp object for resource [make] for template [ClusterTemplate/made] in supply chain [chain]: \
                       unable to apply ytt template: ";
 
-async fn failure(stage: &Stage, what: &str, part: &str) -> String {
+pub(crate) async fn failure(stage: &Stage, what: &str, part: &str) -> String {
     let failed = stage
         .until("app", what, |workload| {
             let ready = condition(&workload["status"], "Ready");
