@@ -1,15 +1,17 @@
-//! The API server, or etcd behind it, stands still for two minutes: connections stay, and nobody answers.
+//! The API server, etcd behind it, or the network before it stands still for two minutes: connections stay, and nobody answers.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use kube::api::ListParams;
 use serde_json::Value;
-use test_support::eventually;
+use test_support::stage::Particulars;
+use test_support::{BlackHole, eventually};
 use tokio::task::JoinSet;
 
-use crate::handover::{all_published, each_ran_once, edit_all, owners, populate, replica};
+use crate::handover::{all_published, each_ran_once, edit_all, owners, populate, replica_as};
 use crate::stage::{PATIENCE, Stage, condition};
 
 /// Longer than a Lease, and than any request is waited for.
@@ -55,20 +57,28 @@ impl Watcher {
     }
 }
 
-async fn stands_still(freeze: impl FnOnce(&Stage)) {
-    let mut stage = Stage::set().await;
-    let replicas = [
-        replica(&mut stage, "one", &[]),
-        replica(&mut stage, "two", &[]),
-    ];
+/// Two replicas reach the API server by this way, if it is not the usual one.
+async fn stands_still(
+    mut stage: Stage,
+    way: Option<&Path>,
+    stop: impl FnOnce(&Stage),
+    go_on: impl FnOnce(&Stage),
+) {
+    let replicas = ["one", "two"].map(|name| {
+        let particulars = Particulars {
+            kubeconfig: way,
+            ..Particulars::default()
+        };
+        replica_as(&mut stage, name, &[], particulars)
+    });
     populate(&stage).await;
     all_published(&stage, "a").await;
     let watcher = Watcher::of(&stage);
     edit_all(&stage, "b").await;
-    freeze(&stage);
+    stop(&stage);
     // The time is what is tested, not what is waited for.
     tokio::time::sleep(STANDSTILL).await;
-    stage.plane.thaw();
+    go_on(&stage);
     let thawed = Instant::now();
     all_published(&stage, "b").await;
     let took = thawed.elapsed();
@@ -120,10 +130,24 @@ fn never_at_once(logs: &[String]) {
 
 #[tokio::test]
 async fn an_api_server_that_stands_still_has_nothing_run_twice_and_nobody_told_that_he_failed() {
-    stands_still(|stage| stage.plane.freeze_apiserver()).await;
+    let stage = Stage::set().await;
+    let freeze = |stage: &Stage| stage.plane.freeze_apiserver();
+    stands_still(stage, None, freeze, |stage| stage.plane.thaw()).await;
 }
 
 #[tokio::test]
 async fn an_etcd_that_stands_still_has_nothing_run_twice_and_nobody_told_that_he_failed() {
-    stands_still(|stage| stage.plane.freeze_etcd()).await;
+    let stage = Stage::set().await;
+    let freeze = |stage: &Stage| stage.plane.freeze_etcd();
+    stands_still(stage, None, freeze, |stage| stage.plane.thaw()).await;
+}
+
+/// Also those of the watches, and without an end that anybody hears of.
+#[tokio::test]
+async fn connections_that_nothing_comes_through_have_nothing_run_twice_and_nobody_told_that_he_failed()
+ {
+    let stage = Stage::set().await;
+    let network = BlackHole::before(&stage.plane).await.unwrap();
+    let way = network.kubeconfig();
+    stands_still(stage, Some(way), |_| network.close(), |_| network.open()).await;
 }
