@@ -135,7 +135,8 @@ impl OwnerShell {
         if is_refused_anew(owner.ready, &outcome) && self.is_namespace_going(owner.namespace).await
         {
             debug!("its namespace is being deleted; it is left as it is");
-            return Next::Slow;
+            // That is never taken back, and may last for days where a finalizer holds the namespace.
+            return Next::Done;
         }
         let later = match self.write_due(key, owner.ready, &outcome) {
             Due::Never => None,
@@ -444,8 +445,36 @@ mod tests {
     use crate::wiring::{self, Environment, Settings};
     use crate::ytt::MemoryLimit;
 
+    /// What is to be written of a reconcile that came to this.
+    fn outcome(ready: ConditionStatus, reason: &Reason) -> Outcome {
+        Outcome {
+            status: json!({"observedGeneration": 1}),
+            changed: true,
+            events: Vec::new(),
+            retry: Retry::AwaitChange,
+            removals: Vec::new(),
+            again: None,
+            write_now: true,
+            unless_changed: None,
+            ready,
+            reason: reason.as_str().into_owned(),
+            end: Ended::Settled,
+        }
+    }
+
     /// What follows where the API server answers the write of a status so.
     async fn after_answer(code: StatusCode, answer: &str) -> Reconciled {
+        let settled = outcome(ConditionStatus::True, &Reason::Ready);
+        after(settled, http::Method::PATCH, code, answer).await
+    }
+
+    /// What follows an outcome where the API server is asked by one request of this method, and answers so.
+    async fn after(
+        outcome: Outcome,
+        method: http::Method,
+        code: StatusCode,
+        answer: &str,
+    ) -> Reconciled {
         let (service, mut server) = mock::pair::<Request<Body>, Response<Body>>();
         let client = kube::Client::new(service, "default");
         let (metrics, tasks) = (Arc::new(Metrics::new()), Tasks::new());
@@ -475,24 +504,11 @@ mod tests {
             object: &json!({"metadata": {"namespace": "dev", "name": "app", "uid": "u"}}),
             ready: ConditionStatus::Unknown,
         };
-        let outcome = Outcome {
-            status: json!({"observedGeneration": 1}),
-            changed: true,
-            events: Vec::new(),
-            retry: Retry::AwaitChange,
-            removals: Vec::new(),
-            again: None,
-            write_now: true,
-            unless_changed: None,
-            ready: ConditionStatus::True,
-            reason: "Ready".to_owned(),
-            end: Ended::Settled,
-        };
         let key = OwnerKey::new("dev", "app");
         let realized = Realized::unrealized(outcome, Vec::new());
         let answering = async {
             let (request, send) = server.next_request().await.unwrap();
-            assert_eq!(request.method(), http::Method::PATCH);
+            assert_eq!(request.method(), method);
             let body = Body::from(answer.as_bytes().to_vec());
             send.send_response(Response::builder().status(code).body(body).unwrap());
         };
@@ -514,6 +530,18 @@ mod tests {
             let unwritten = Reconciled::new(Next::Backoff, "infrastructure");
             assert_eq!(reconciled, unwritten, "{of_the_path}");
         }
+    }
+
+    /// There is nothing to wait for: nothing is written, and nobody asks again.
+    #[tokio::test]
+    async fn an_owner_whose_namespace_is_going_is_not_looked_at_again_by_itself() {
+        let going = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "reason": "Forbidden",
+            "message": "forbidden", "details": {"causes": [{"reason": "NamespaceTerminating", "message": "it is being terminated",
+            "field": "metadata.namespace"}]}}"#;
+        let refused = outcome(ConditionStatus::False, &Reason::TemplateRejectedByAPIServer);
+        let asked = http::Method::POST;
+        let reconciled = after(refused, asked, StatusCode::FORBIDDEN, going).await;
+        assert_eq!(reconciled.next, Next::Done);
     }
 
     #[tokio::test]
