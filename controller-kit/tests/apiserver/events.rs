@@ -147,3 +147,45 @@ async fn a_namespace_that_goes_away_takes_its_events_with_it() {
     })
     .await;
 }
+
+/// A backlog is sent at fifty a second.
+const BACKLOG: usize = 1000;
+
+#[tokio::test]
+async fn a_warning_waits_no_two_seconds_for_the_backlog_of_another_namespace() {
+    let plane = shared_control_plane().await.unwrap();
+    let client = plane.client().unwrap();
+    let crowd = plane.create_namespace("crowd").await.unwrap();
+    let guests = plane.create_namespace("guests").await.unwrap();
+    let (metrics, tasks) = (Arc::new(Metrics::new()), Tasks::new());
+    // The rest of the backlog tells nothing.
+    let settings = EventSettings {
+        flush: std::time::Duration::ZERO,
+        ..EventSettings::default()
+    };
+    let recorder = EventRecorder::start(&client, &settings, clock(), metrics, &tasks);
+    for number in 0..BACKLOG {
+        let owner = involved(&crowd, &format!("app{number}"));
+        recorder.record(owner, false, "StampedObjectApplied", "m");
+    }
+    let of_crowd: Api<Event> = Api::namespaced(client.clone(), &crowd);
+    eventually("the backlog is being sent", PATIENCE, async || {
+        let sent = of_crowd.list_metadata(&ListParams::default()).await;
+        sent.unwrap().items.len() > 20
+    })
+    .await;
+    recorder.record(involved(&guests, "app"), true, "ResourceFailed", "m");
+    let event = eventually("the warning", PATIENCE, async || {
+        events_of(&client, &guests, "app").await.pop()
+    })
+    .await;
+    let sent = of_crowd.list_metadata(&ListParams::default()).await;
+    let sent = sent.unwrap().items.len();
+    assert!(sent < BACKLOG, "the backlog is gone");
+    // By the API server's word: this test may have had no processor for a while.
+    let (recorded, created) = (event.last_timestamp, event.metadata.creation_timestamp);
+    let waited = created.unwrap().0.duration_since(recorded.unwrap().0);
+    assert!(waited.as_secs() <= 2, "{waited:#}, {sent} were before it");
+    tasks.token().cancel();
+    tasks.join(PATIENCE).await.unwrap();
+}

@@ -228,8 +228,12 @@ async fn the_rights_of_the_install_manifest_suffice() {
     const ACCOUNT: &str = "supplychain-controller";
     const CONFIGURATION: &str = "carto-supplychain-controller";
     const SECRET: &str = "supplychain-controller-webhook";
+    let user = format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}");
     let plane = ControlPlane::builder().audit().start().await.unwrap();
-    plane.apply_yaml(&installed()).await.unwrap();
+    // At first the configuration may not be written to.
+    let lacking = installed().replace(r#"["list","watch","patch"]"#, r#"["list","watch"]"#);
+    assert_ne!(lacking, installed());
+    plane.apply_yaml(&lacking).await.unwrap();
     let (certificate, metrics, tasks) = (
         Arc::new(ServingCertificate::new()),
         Arc::new(Metrics::new()),
@@ -245,6 +249,13 @@ async fn the_rights_of_the_install_manifest_suffice() {
     let account = plane.client_as_service_account(NAMESPACE, ACCOUNT).await;
     managed.start(&account.unwrap(), certificate.clone(), metrics, &tasks);
     eventually("a certificate", PATIENCE, async || certificate.is_loaded()).await;
+    let patch = ("patch", "validatingwebhookconfigurations");
+    let patch = (patch.0.to_owned(), patch.1.to_owned());
+    eventually("a patch was refused", PATIENCE, async || {
+        asked(&plane, &user, true).contains(&patch)
+    })
+    .await;
+    plane.apply_yaml(&installed()).await.unwrap();
     let configurations: Api<ValidatingWebhookConfiguration> = Api::all(plane.client().unwrap());
     eventually("every bundle is written", PATIENCE, async || {
         let configuration = configurations.get(CONFIGURATION).await.unwrap();
@@ -269,7 +280,6 @@ async fn the_rights_of_the_install_manifest_suffice() {
     })
     .await;
 
-    let user = format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}");
     eventually("everything was asked and allowed", PATIENCE, async || {
         // A right that was granted a moment ago may be refused at first; what is never allowed is missing.
         let (refused, allowed) = (asked(&plane, &user, true), asked(&plane, &user, false));

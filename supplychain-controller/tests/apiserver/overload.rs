@@ -296,6 +296,18 @@ metadata: {name: $(workload.metadata.name)$}
 spec: {value: {branch: $(workload.spec.source.git.ref.branch)$}}
 ";
 
+/// How often a kind is listed in vain meanwhile, where each wait is twice as long as the one before, or by chance half as long
+/// again; and once more for each of two things that the watch may begin anew for.
+fn most_listings(meanwhile: Duration) -> usize {
+    let (mut waited, mut wait, mut listings) = (Duration::ZERO, Duration::from_millis(600), 3);
+    while waited < meanwhile {
+        waited += wait;
+        wait = wait.mul_f64(1.5);
+        listings += 1;
+    }
+    listings
+}
+
 /// As a kind has it whose conversion webhook is dead.
 #[tokio::test]
 async fn a_kind_that_cannot_be_listed_says_why_and_keeps_nobody() {
@@ -304,7 +316,7 @@ async fn a_kind_that_cannot_be_listed_says_why_and_keeps_nobody() {
     let trouble = Trouble::with(&stage, |parts, _| {
         let is_list = parts.uri.path() == "/apis/test.run/v1alpha1/tests";
         is_list.then_some(Disturbance::Refused {
-            code: 429,
+            code: 503,
             retry_after: Some(1),
             text: WHY,
         })
@@ -334,6 +346,12 @@ async fn a_kind_that_cannot_be_listed_says_why_and_keeps_nobody() {
     );
     let told = |line: &&str| line.contains("this kind cannot be listed");
     assert_eq!(stage.log().lines().filter(told).count(), 1);
+    let asked: Vec<Instant> = trouble.met().iter().map(|(when, _)| *when).collect();
+    let since = asked[0].elapsed();
+    assert!(
+        asked.len() <= most_listings(since),
+        "{asked:?} in {since:?}"
+    );
 
     trouble.switch(false);
     stage.ready("app", "True", "Ready").await;
