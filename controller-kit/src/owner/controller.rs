@@ -6,7 +6,7 @@ use std::time::Duration;
 use realizer::{Blueprint, Ended, OwnerEvent, blueprint_status};
 use tracing::{Instrument as _, warn};
 
-use super::report::{OurObject, next, write_failed};
+use super::report::{OurObject, next};
 use super::{
     BlueprintEntry, BlueprintFamily, OwnerShell, Reconciled, TemplateEntry, Templates, log,
 };
@@ -104,7 +104,9 @@ impl<F: BlueprintFamily> OwnerController<F> {
     }
 
     async fn report_blueprint(&self, key: &OwnerKey) -> Reconciled {
-        let Some(entry) = self.blueprints.get(&ObjectKey::new("", &key.name)) else {
+        let object_key = ObjectKey::new("", &key.name);
+        let Some(entry) = self.blueprints.get(&object_key) else {
+            self.shell.troubles.ended(&object_key);
             return Reconciled::gone(Next::Done);
         };
         let blueprint = match &entry.blueprint {
@@ -129,8 +131,10 @@ impl<F: BlueprintFamily> OwnerController<F> {
                 uid: &entry.uid,
             };
             if let Err(error) = self.shell.write_status(object, &outcome.status, None).await {
-                return Reconciled::new(write_failed(&error), Ended::Infrastructure.as_str());
+                let next = self.shell.not_written(&object_key, None, &error);
+                return Reconciled::new(next, Ended::Infrastructure.as_str());
             }
+            self.shell.troubles.ended(&object_key);
             log::tell(&entry.status, &outcome);
             self.emit_for_blueprint(key, &entry, &outcome.events);
         }

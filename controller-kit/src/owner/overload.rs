@@ -42,12 +42,15 @@ impl Overload {
     }
 }
 
-/// The owners in trouble. There is an entry only while the last walk of an owner that is there failed.
+/// The owners and blueprints in trouble. There is an entry only while the last walk of one that is there failed, or its status
+/// is not taken.
 #[derive(Default)]
 pub struct Troubles(Mutex<HashMap<ObjectKey, Trouble>>);
 
+#[derive(Default)]
 struct Trouble {
-    since: Instant,
+    /// Since when walks fail; `None` while nothing but the status cannot be written.
+    since: Option<Instant>,
     tries: u32,
     /// What was told of each step: the next try may fail with other words, and is no news.
     told: BTreeMap<String, String>,
@@ -56,7 +59,7 @@ struct Trouble {
 impl Troubles {
     /// What a request that was not carried out means for its walk.
     pub fn met(&self, owner: &ObjectKey, unavailable: &Unavailable, now: Instant) -> Overload {
-        let own = self.lock().get(owner).map(|trouble| trouble.since);
+        let own = self.lock().get(owner).and_then(|trouble| trouble.since);
         let first = own.into_iter().chain(unavailable.since).min();
         Overload {
             asked: unavailable.retry_after.unwrap_or_default(),
@@ -65,36 +68,35 @@ impl Troubles {
     }
 
     /// The words for a step's trouble: those that were found first.
-    pub(super) fn words(
-        &self,
-        owner: &ObjectKey,
-        step: &str,
-        message: String,
-        now: Instant,
-    ) -> String {
+    pub(super) fn words(&self, owner: &ObjectKey, step: &str, message: String) -> String {
         let mut all = self.lock();
-        let trouble = all.entry(owner.clone()).or_insert_with(|| Trouble::at(now));
-        let told = &mut trouble.told;
+        let told = &mut all.entry(owner.clone()).or_default().told;
         told.entry(step.to_owned()).or_insert(message).clone()
     }
 
     /// A walk has failed: when the next one begins.
     pub(super) fn failed(&self, owner: &ObjectKey, overload: Overload, now: Instant) -> Next {
         let mut all = self.lock();
-        let trouble = all.entry(owner.clone()).or_insert_with(|| Trouble::at(now));
-        let doubled = 2_u32.checked_pow(trouble.tries);
-        trouble.tries = trouble.tries.saturating_add(1);
-        let wait = doubled.and_then(|factor| FIRST.checked_mul(factor));
-        let wait = wait.map_or(LONGEST, |wait| wait.min(LONGEST));
-        // Owners that failed together come back apart, and none before it is time.
-        let wait = wait.mul_f64(0.5 + 0.5 * crate::jitter::random());
-        Next::Rest {
-            hold: overload.asked,
-            wait: overload.asked + wait,
+        let trouble = all.entry(owner.clone()).or_default();
+        trouble.since.get_or_insert(now);
+        trouble.tried(overload.asked)
+    }
+
+    /// A walk met no trouble. Its status may not be taken yet.
+    pub(super) fn walked(&self, owner: &ObjectKey) {
+        if let Some(trouble) = self.lock().get_mut(owner) {
+            trouble.since = None;
+            trouble.told.clear();
         }
     }
 
-    /// A walk met no trouble, or the owner is gone.
+    /// Nothing but the status was not taken: when the next walk begins.
+    pub(super) fn unwritten(&self, owner: &ObjectKey, asked: Duration) -> Next {
+        let mut all = self.lock();
+        all.entry(owner.clone()).or_default().tried(asked)
+    }
+
+    /// A walk met no trouble and its status was taken, or the owner is gone.
     pub(super) fn ended(&self, owner: &ObjectKey) {
         self.lock().remove(owner);
     }
@@ -105,11 +107,16 @@ impl Troubles {
 }
 
 impl Trouble {
-    fn at(now: Instant) -> Self {
-        Self {
-            since: now,
-            tries: 0,
-            told: BTreeMap::new(),
+    fn tried(&mut self, asked: Duration) -> Next {
+        let doubled = 2_u32.checked_pow(self.tries);
+        self.tries = self.tries.saturating_add(1);
+        let wait = doubled.and_then(|factor| FIRST.checked_mul(factor));
+        let wait = wait.map_or(LONGEST, |wait| wait.min(LONGEST));
+        // Owners that failed together come back apart, and none before it is time.
+        let wait = wait.mul_f64(0.5 + 0.5 * crate::jitter::random());
+        Next::Rest {
+            hold: asked,
+            wait: asked + wait,
         }
     }
 }
@@ -179,6 +186,28 @@ mod tests {
     }
 
     #[test]
+    fn a_status_that_is_not_taken_is_written_ever_less_often_though_the_walks_are_well() {
+        let (troubles, now) = (Troubles::default(), Instant::now());
+        let asked = Duration::from_secs(3);
+        let mut waits = Vec::new();
+        for _ in 0..10 {
+            troubles.walked(&owner());
+            waits.push(wait(troubles.unwritten(&owner(), asked)));
+        }
+        assert!(waits[0] <= asked + FIRST, "{waits:?}");
+        assert!(waits[9] >= asked + LONGEST / 2, "{waits:?}");
+        assert!(
+            waits.iter().all(|wait| *wait <= asked + LONGEST),
+            "{waits:?}"
+        );
+        // That is no trouble of a walk: the half minute begins with the first of those.
+        let later = now + BORNE * 2;
+        assert!(met(&troubles, later).is_borne);
+        troubles.ended(&owner());
+        assert!(wait(troubles.unwritten(&owner(), asked)) <= asked + FIRST);
+    }
+
+    #[test]
     fn what_others_have_found_out_long_ago_is_told_at_once() {
         let (troubles, now) = (Troubles::default(), Instant::now());
         let met = |since| troubles.met(&owner(), &unavailable(None, Some(since)), now + BORNE);
@@ -188,8 +217,8 @@ mod tests {
 
     #[test]
     fn other_words_for_the_same_trouble_are_no_news() {
-        let (troubles, now) = (Troubles::default(), Instant::now());
-        let words = |step, text: &str| troubles.words(&owner(), step, text.to_owned(), now);
+        let troubles = Troubles::default();
+        let words = |step, text: &str| troubles.words(&owner(), step, text.to_owned());
         assert_eq!(words("one", "reset"), "reset");
         assert_eq!(words("one", "too many requests"), "reset");
         assert_eq!(words("other", "too many requests"), "too many requests");

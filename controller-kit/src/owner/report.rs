@@ -125,7 +125,8 @@ impl OwnerShell {
         let missed = self.await_all(key, &awaited, rights_changes);
         self.emit_for_owner(owner, outcome.events.iter().filter(|event| event.immediate));
         self.tell_owner(owner, told);
-        let rest = self.rest(key, overload);
+        let object_key = ObjectKey::new(&key.namespace, &key.name);
+        let rest = self.rest(&object_key, overload);
         if let Some(rest) = rest
             && overload.is_some_and(|overload| overload.is_borne)
         {
@@ -148,9 +149,12 @@ impl OwnerShell {
                     debug!("changed while it was reconciled");
                     return rest.unwrap_or(Next::After(Duration::ZERO));
                 }
-                Err(error) => return write_failed(&error),
+                Err(error) => return self.not_written(&object_key, rest, &error),
             },
         };
+        if rest.is_none() && later.is_none() {
+            self.troubles.ended(&object_key);
+        }
         if later.is_none() || outcome.ready != ConditionStatus::True {
             self.count_time_to_ready(key, owner, outcome.ready);
         }
@@ -162,12 +166,42 @@ impl OwnerShell {
     }
 
     /// When the next walk begins after one in which the API server did not carry out what was asked.
-    fn rest(&self, key: &OwnerKey, overload: Option<Overload>) -> Option<Next> {
-        let owner = ObjectKey::new(&key.namespace, &key.name);
+    fn rest(&self, owner: &ObjectKey, overload: Option<Overload>) -> Option<Next> {
         if overload.is_none() {
-            self.troubles.ended(&owner);
+            self.troubles.walked(owner);
         }
-        overload.map(|overload| self.troubles.failed(&owner, overload, Instant::now()))
+        overload.map(|overload| self.troubles.failed(owner, overload, Instant::now()))
+    }
+
+    /// What follows from a status that could not be written; `rest` is when the next walk begins if this one met a trouble, too.
+    pub(super) fn not_written(
+        &self,
+        owner: &ObjectKey,
+        rest: Option<Next>,
+        error: &RequestError,
+    ) -> Next {
+        // Gone: the deletion's event ends it. Replaced by a namesake: its own event starts that one. Any other 404 is of the
+        // path, while the API server starts or a version goes: no event tells when it is served again.
+        if error.is_missing_object() {
+            return Next::Done;
+        }
+        if !error.passes_by_itself() && error.retry_after().is_none() {
+            warn!(error = %error, "failed to update status");
+            return rest.unwrap_or(Next::Backoff);
+        }
+        debug!(error = %error, "status not written; trying again");
+        let asked = error.retry_after().unwrap_or_default();
+        // Nothing wakes the owner when the API server is well again, so no try comes as late as those of a back-off.
+        match rest {
+            Some(Next::Rest { hold, wait }) => {
+                let more = asked.saturating_sub(hold);
+                Next::Rest {
+                    hold: hold + more,
+                    wait: wait + more,
+                }
+            }
+            _ => self.troubles.unwritten(owner, asked),
+        }
     }
 
     /// Whether the owner's namespace is being deleted, and the owner with it. Accounts, rights and objects go before it does,
@@ -302,7 +336,7 @@ impl OwnerShell {
     /// field of the status is not as in the `known` one any more, if one is named.
     ///
     /// # Errors
-    /// When the API server refuses or cannot be reached; see [`write_failed`].
+    /// When the API server refuses or cannot be reached; see [`Self::not_written`].
     pub(super) async fn write_status(
         &self,
         object: OurObject<'_>,
@@ -345,24 +379,6 @@ fn still(field: &str, known: &Value) -> Value {
     } else {
         json!({"op": "test", "path": "/status", "value": null})
     }
-}
-
-/// What follows from a status that could not be written.
-pub(super) fn write_failed(error: &RequestError) -> Next {
-    // Gone: the deletion's event ends it. Replaced by a namesake: its own event starts that one. Any other 404 is of the
-    // path, while the API server starts or a version goes: no event tells when it is served again.
-    if error.is_missing_object() {
-        return Next::Done;
-    }
-    if let Some(asked) = error.retry_after() {
-        debug!(error = %error, "status not written; trying again");
-        return Next::Rest {
-            hold: asked,
-            wait: asked.mul_f64(1.0 + crate::jitter::random()),
-        };
-    }
-    warn!(error = %error, "failed to update status");
-    Next::Backoff
 }
 
 /// An object of our own group.
@@ -462,57 +478,98 @@ mod tests {
         }
     }
 
-    /// What follows where the API server answers the write of a status so.
-    async fn after_answer(code: StatusCode, answer: &str) -> Reconciled {
-        let settled = outcome(ConditionStatus::True, &Reason::Ready);
-        after(settled, http::Method::PATCH, code, answer).await
+    /// A controller whose API server is scripted.
+    struct Scene {
+        shell: Arc<OwnerShell>,
+        server: mock::Handle<Request<Body>, Response<Body>>,
     }
 
-    /// What follows an outcome where the API server is asked by one request of this method, and answers so.
-    async fn after(
-        outcome: Outcome,
-        method: http::Method,
-        code: StatusCode,
-        answer: &str,
-    ) -> Reconciled {
-        let (service, mut server) = mock::pair::<Request<Body>, Response<Body>>();
-        let client = kube::Client::new(service, "default");
-        let (metrics, tasks) = (Arc::new(Metrics::new()), Tasks::new());
-        let settings = Settings {
-            kind: realizer::Family::SupplyChain.into(),
-            concurrency: 1,
-            field_manager: "carto-supplychain",
-        };
-        let environment = Environment {
-            cluster: &Cluster::new(client.clone(), client, metrics.clone()),
-            metrics: &metrics,
-            tasks: &tasks,
-            ytt: Path::new("ytt"),
-            ytt_memory: MemoryLimit::new(0).unwrap(),
-            status_keys: &crate::status_key::StatusKeys::none(),
-            limits: crate::args::LimitArgs::default(),
-        };
-        let shell = wiring::shell(settings, environment);
-        let (namespace, name) = (
-            NamespaceName::try_from("dev").unwrap(),
-            ObjectName::try_from("app").unwrap(),
-        );
-        let owner = Subject {
-            namespace: &namespace,
-            name: &name,
-            uid: "u",
-            object: &json!({"metadata": {"namespace": "dev", "name": "app", "uid": "u"}}),
-            ready: ConditionStatus::Unknown,
-        };
-        let key = OwnerKey::new("dev", "app");
-        let realized = Realized::unrealized(outcome, Vec::new());
-        let answering = async {
-            let (request, send) = server.next_request().await.unwrap();
-            assert_eq!(request.method(), method);
-            let body = Body::from(answer.as_bytes().to_vec());
-            send.send_response(Response::builder().status(code).body(body).unwrap());
-        };
-        tokio::join!(shell.report(&key, owner, realized, 0), answering).0
+    impl Scene {
+        fn set() -> Self {
+            let (service, server) = mock::pair::<Request<Body>, Response<Body>>();
+            let client = kube::Client::new(service, "default");
+            let (metrics, tasks) = (Arc::new(Metrics::new()), Tasks::new());
+            let settings = Settings {
+                kind: realizer::Family::SupplyChain.into(),
+                concurrency: 1,
+                field_manager: "carto-supplychain",
+            };
+            let environment = Environment {
+                cluster: &Cluster::new(client.clone(), client, metrics.clone()),
+                metrics: &metrics,
+                tasks: &tasks,
+                ytt: Path::new("ytt"),
+                ytt_memory: MemoryLimit::new(0).unwrap(),
+                status_keys: &crate::status_key::StatusKeys::none(),
+                limits: crate::args::LimitArgs::default(),
+            };
+            let shell = wiring::shell(settings, environment);
+            Self { shell, server }
+        }
+
+        /// What follows from a walk whose status is to be written, where the API server answers so, or not at all.
+        async fn after(
+            &mut self,
+            overload: Option<Overload>,
+            answer: Option<(StatusCode, &str)>,
+        ) -> Reconciled {
+            let settled = outcome(ConditionStatus::True, &Reason::Ready);
+            let realized = Realized {
+                overload,
+                ..Realized::unrealized(settled, Vec::new())
+            };
+            self.report(realized, http::Method::PATCH, answer).await
+        }
+
+        /// What follows where the API server is asked by one request of this method, and answers so.
+        async fn report(
+            &mut self,
+            realized: Realized,
+            method: http::Method,
+            answer: Option<(StatusCode, &str)>,
+        ) -> Reconciled {
+            let Self { shell, server } = self;
+            let (namespace, name) = (
+                NamespaceName::try_from("dev").unwrap(),
+                ObjectName::try_from("app").unwrap(),
+            );
+            let owner = Subject {
+                namespace: &namespace,
+                name: &name,
+                uid: "u",
+                object: &serde_json::from_str(OWNER).unwrap(),
+                ready: ConditionStatus::Unknown,
+            };
+            let key = OwnerKey::new("dev", "app");
+            let answering = async {
+                let (request, send) = server.next_request().await.unwrap();
+                assert_eq!(request.method(), method);
+                match answer {
+                    Some((code, answer)) => {
+                        let body = Body::from(answer.as_bytes().to_vec());
+                        send.send_response(Response::builder().status(code).body(body).unwrap());
+                    }
+                    None => send.send_error("connection refused"),
+                }
+            };
+            tokio::join!(shell.report(&key, owner, realized, 0), answering).0
+        }
+    }
+
+    const OWNER: &str = r#"{"metadata": {"namespace": "dev", "name": "app", "uid": "u"}}"#;
+
+    /// Of the first walk of a controller.
+    async fn after_answer(code: StatusCode, answer: &str) -> Reconciled {
+        Scene::set().after(None, Some((code, answer))).await
+    }
+
+    /// How long nothing is asked, and when it is tried again.
+    fn rest(reconciled: &Reconciled) -> (Duration, Duration) {
+        assert_eq!(reconciled.outcome, "infrastructure");
+        match reconciled.next {
+            Next::Rest { hold, wait } => (hold, wait),
+            other => panic!("{other:?}"),
+        }
     }
 
     #[tokio::test]
@@ -539,22 +596,64 @@ mod tests {
             "message": "forbidden", "details": {"causes": [{"reason": "NamespaceTerminating", "message": "it is being terminated",
             "field": "metadata.namespace"}]}}"#;
         let refused = outcome(ConditionStatus::False, &Reason::TemplateRejectedByAPIServer);
-        let asked = http::Method::POST;
-        let reconciled = after(refused, asked, StatusCode::FORBIDDEN, going).await;
+        let realized = Realized::unrealized(refused, Vec::new());
+        let answer = Some((StatusCode::FORBIDDEN, going));
+        let reconciled = Scene::set().report(realized, http::Method::POST, answer).await;
         assert_eq!(reconciled.next, Next::Done);
     }
 
+    const THROTTLED: &str = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 429, "reason": "TooManyRequests",
+        "message": "not now", "details": {"retryAfterSeconds": 3}}"#;
+    const ASKED: Duration = Duration::from_secs(3);
+    /// No try comes later than this after the API server is well again.
+    const SOON: Duration = Duration::from_secs(20);
+
     #[tokio::test]
-    async fn a_status_that_is_throttled_is_written_when_the_server_asks_for_it() {
-        let throttled = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 429, "reason": "TooManyRequests",
-            "message": "not now", "details": {"retryAfterSeconds": 3}}"#;
-        let reconciled = after_answer(StatusCode::TOO_MANY_REQUESTS, throttled).await;
-        assert_eq!(reconciled.outcome, "infrastructure");
-        let Next::Rest { hold, wait } = reconciled.next else {
-            panic!("{reconciled:?}");
-        };
-        assert_eq!(hold, Duration::from_secs(3));
-        assert!(wait >= hold && wait <= hold * 2, "{wait:?}");
+    async fn a_status_that_is_throttled_is_written_no_earlier_than_asked_and_ever_less_often() {
+        let mut scene = Scene::set();
+        let mut waits = Vec::new();
+        for _ in 0..10 {
+            let answer = Some((StatusCode::TOO_MANY_REQUESTS, THROTTLED));
+            let (hold, wait) = rest(&scene.after(None, answer).await);
+            assert!(hold >= ASKED && wait >= hold, "{hold:?} {wait:?}");
+            waits.push(wait);
+        }
+        assert!(waits[0] <= ASKED * 2, "{waits:?}");
+        assert!(waits[9] >= ASKED + SOON / 2, "{waits:?}");
+        assert!(waits.iter().all(|wait| *wait <= ASKED + SOON), "{waits:?}");
+        let next = scene.after(None, Some((StatusCode::OK, OWNER))).await;
+        assert_eq!(next, Reconciled::new(Next::Done, "settled"));
+        let answer = Some((StatusCode::TOO_MANY_REQUESTS, THROTTLED));
+        let (_, wait) = rest(&scene.after(None, answer).await);
+        assert!(wait <= ASKED * 2, "it begins anew: {wait:?}");
+    }
+
+    #[tokio::test]
+    async fn after_an_outage_of_any_length_a_status_is_written_soon() {
+        let told = Some(Overload {
+            asked: Duration::ZERO,
+            is_borne: false,
+        });
+        let unable = Some((StatusCode::SERVICE_UNAVAILABLE, "not now"));
+        // The walk met it, too, or nothing but the status did.
+        for (overload, answer) in [(told, None), (told, unable), (None, None), (None, unable)] {
+            let mut scene = Scene::set();
+            for _ in 0..12 {
+                let (_, wait) = rest(&scene.after(overload, answer).await);
+                assert!(wait <= SOON, "{wait:?}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn what_the_write_of_the_status_is_asked_to_wait_is_waited_after_a_walk_in_trouble() {
+        let overload = Some(Overload {
+            asked: Duration::from_secs(1),
+            is_borne: false,
+        });
+        let answer = Some((StatusCode::TOO_MANY_REQUESTS, THROTTLED));
+        let (hold, wait) = rest(&Scene::set().after(overload, answer).await);
+        assert!(hold >= ASKED && wait > hold, "{hold:?} {wait:?}");
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl<'w> Walk<'w> {
             return Ok(None);
         }
         let step = if is_of_owner { "" } else { step };
-        *message = troubles.words(&owner, step, std::mem::take(message), now);
+        *message = troubles.words(&owner, step, std::mem::take(message));
         if is_of_owner {
             return Err(SubmitError::Unavailable(unavailable));
         }
