@@ -88,7 +88,7 @@ impl SubmitError {
 pub(super) enum Failure {
     Step(SubmitFailure),
     /// As `Step`: the API server refused the object for what it is, and would again.
-    Refused(SubmitFailure),
+    Refused(SubmitFailure, For),
     /// As `Step`; after this time it may be tried again.
     Braked(SubmitFailure, Duration),
     /// As `Step`; the path itself may be gone, with the definition of the kind.
@@ -98,6 +98,15 @@ pub(super) enum Failure {
     Behind,
     /// As [`SubmitError::Unavailable`].
     Unavailable(Box<Unavailable>),
+}
+
+/// What the API server refused an object for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum For {
+    /// What is in it; that may be right as soon as something else is gone: a port or a host that another object has.
+    Content,
+    /// How large it is.
+    Size,
 }
 
 impl From<TokenError> for Failure {
@@ -150,7 +159,7 @@ pub(super) fn during(operation: &str, error: OwnerRequestError) -> Failure {
     match error {
         OwnerRequestError::Token(error) => Failure::Token(error),
         OwnerRequestError::Request(error)
-            if error.passes_by_itself() && !is_for_what_it_is(&error) =>
+            if error.passes_by_itself() && refused_for(&error).is_none() =>
         {
             let message = format!("{operation}: {error}");
             Failure::Unavailable(Unavailable::of(&error, message).into())
@@ -160,25 +169,21 @@ pub(super) fn during(operation: &str, error: OwnerRequestError) -> Failure {
                 kind: kind_of(&error),
                 message: format!("{operation}: {error}"),
             };
-            if is_for_what_it_is(&error) {
-                Failure::Refused(failure)
-            } else {
-                step(&error, failure)
+            match refused_for(&error) {
+                Some(why) => Failure::Refused(failure, why),
+                None => step(&error, failure),
             }
         }
     }
 }
 
 /// Whether the API server refused an object because of what is in it, or how large it is.
-fn is_for_what_it_is(error: &RequestError) -> bool {
-    error.code().is_some_and(|code| {
-        matches!(
-            code,
-            StatusCode::BAD_REQUEST
-                | StatusCode::PAYLOAD_TOO_LARGE
-                | StatusCode::UNPROCESSABLE_ENTITY
-        )
-    }) || is_too_large_for_etcd(error)
+fn refused_for(error: &RequestError) -> Option<For> {
+    match error.code()? {
+        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => Some(For::Content),
+        StatusCode::PAYLOAD_TOO_LARGE => Some(For::Size),
+        _ => is_too_large_for_etcd(error).then_some(For::Size),
+    }
 }
 
 /// etcd takes less than the API server does, and then this is an internal error whose text alone tells what it is.

@@ -51,7 +51,7 @@ impl Submitter {
             Err(
                 failure::Failure::Step(step)
                 | failure::Failure::Unserved(step)
-                | failure::Failure::Refused(step)
+                | failure::Failure::Refused(step, _)
                 | failure::Failure::Braked(step, _),
             ) => Ok((Err(step), Listed::default())),
         }

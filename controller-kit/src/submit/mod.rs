@@ -52,7 +52,7 @@ pub use failure::{SubmitError, Unavailable};
 pub use remove::Deletion;
 
 use brake::Brake;
-use refused::{Attempted, KnownRefusals};
+use refused::{Attempted, Beside, KnownRefusals, Refused};
 use requests::Requests;
 use strangers::Strangers;
 use unsteady::Unsteady;
@@ -232,7 +232,7 @@ impl Submitter {
             Err(failure::Failure::Token(error)) => Err(SubmitError::Token(error)),
             Err(failure::Failure::Behind) => Err(SubmitError::Behind),
             Err(failure::Failure::Unavailable(why)) => Err(SubmitError::Unavailable(why)),
-            Err(failure::Failure::Step(step) | failure::Failure::Refused(step)) => {
+            Err(failure::Failure::Step(step) | failure::Failure::Refused(step, _)) => {
                 Ok(Submitted::plain(Observation::Failed(step)))
             }
             Err(failure::Failure::Braked(step, wait)) => {
@@ -259,7 +259,9 @@ impl Submitter {
         listed: Listed,
     ) -> Result<Submitted, failure::Failure> {
         let attempt = Attempted::of(applicant, submission, source);
-        if let Some(refused) = attempt.and_then(|attempt| self.refusals.known(attempt, now())) {
+        let beside = || self.beside(applicant);
+        let known = |attempt| self.refusals.known(attempt, beside, now());
+        if let Some(refused) = attempt.and_then(known) {
             self.requests.avoided();
             return Err(failure::Failure::Step(refused));
         }
@@ -269,11 +271,22 @@ impl Submitter {
         } else {
             self.submit_mutable(applicant, submission, source).await
         };
-        if let (Some(attempt), Err(failure::Failure::Refused(refused))) = (attempt, &outcome) {
-            let namespace = applicant.namespace.as_str();
-            self.refusals.learn(attempt, namespace, refused, now());
+        if let (Some(attempt), Err(failure::Failure::Refused(refused, why))) = (attempt, &outcome) {
+            let refused = Refused {
+                namespace: applicant.namespace.as_str(),
+                failure: refused,
+                why: *why,
+                beside: beside(),
+            };
+            self.refusals.learn(attempt, refused, now());
         }
         outcome
+    }
+
+    /// The objects of an owner, by their uids.
+    fn beside(&self, applicant: &Applicant<'_>) -> Beside {
+        let owned = self.watches.owned_by(&applicant.key(), applicant.uid);
+        Beside::of(owned.iter().map(|(_, object)| &*object.uid))
     }
 
     /// Has a kind watched from now on, and waits until its objects are known. One that cannot be watched is not known.

@@ -118,6 +118,7 @@ impl Submitter {
             }
             Deleted::Going(body) => self.watches.going(&served.kind, &body),
         }
+        self.refusals.forget_owner(applicant.uid);
         Ok(Deletion::Accepted)
     }
 

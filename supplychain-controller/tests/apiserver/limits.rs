@@ -1,10 +1,13 @@
 //! What one owner may ask for, and what becomes of one that asks for more.
 
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 use test_support::eventually;
 
 use crate::immutable::{RUNS, WORKLOAD};
-use crate::stage::{NOTHING, PATIENCE, Stage, condition};
+use crate::stage::{NOTHING, PATIENCE, Stage, condition, step};
+use crate::unchanged::blueprint_of;
 
 /// Stamps the Workload's parameter into a ConfigMap.
 const ECHO: &str = r"
@@ -70,18 +73,34 @@ async fn an_owner_and_a_rendering_may_have_so_many_bytes() {
     assert_eq!(echo["data"]["once"], "small again");
 }
 
+/// How often what is refused may be sent in this time: twice at the beginning, as something else may still be under way, and
+/// then after 5 s, 10 s, 20 s and so on.
+fn most_sent(elapsed: Duration) -> usize {
+    let (mut sent, mut next, mut pause) = (2, 5, 10);
+    while next <= elapsed.as_secs() {
+        (sent, next, pause) = (sent + 1, next + pause, pause * 2);
+    }
+    sent
+}
+
 #[tokio::test]
-async fn what_the_server_refused_as_invalid_is_not_sent_again() {
+async fn what_the_server_refused_as_invalid_is_sent_again_ever_less_often() {
     let stage = Stage::open().await;
     stage.apply(ECHO).await;
     stage.apply(WORKLOAD).await;
     stage.ready("app", "True", "Ready").await;
     let invalid = json!({"a": "not a label value!"});
+    let began = Instant::now();
     stage.edit_workload("app", param("labels", &invalid)).await;
     let message = reason(&stage, "TemplateRejectedByAPIServer").await;
     assert!(message.contains("a valid label must be"), "{message}");
-    stage.idle().await;
-    assert_eq!(stage.requests_of_reconciles("app", 3).await, NOTHING);
+    for _ in 0..20 {
+        stage.reconcile("app").await;
+    }
+    let mut sent = stage.writes();
+    sent.retain(|write| write == "patch configmaps/app-echo 422");
+    let most = most_sent(began.elapsed());
+    assert!((1..=most).contains(&sent.len()), "{sent:?}, and not {most}");
     assert_eq!(
         reason(&stage, "TemplateRejectedByAPIServer").await,
         message,
@@ -92,6 +111,44 @@ async fn what_the_server_refused_as_invalid_is_not_sent_again() {
         .edit_workload("app", param("labels", &json!({"a": "b"})))
         .await;
     stage.ready("app", "True", "Ready").await;
+}
+
+/// A Service on the one port of the nodes that it may have.
+fn service(name: &str) -> String {
+    format!(
+        "\napiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\nspec: {{type: NodePort, ports: [{{port: 80, nodePort: 30123}}]}}\n"
+    )
+}
+
+/// The new object is refused as long as the old one, which is deleted after it was tried, has the port.
+#[tokio::test]
+async fn a_renamed_object_with_a_port_of_its_own_is_made_when_the_old_one_is_gone() {
+    let stage = Stage::open().await;
+    stage
+        .grant(
+            "services",
+            "[{apiGroups: [''], resources: [services], verbs: [get, list, create, patch, delete]}]",
+        )
+        .await;
+    let named = async |name: &str| {
+        stage
+            .apply(&blueprint_of(&[("service", &service(name))]))
+            .await;
+        stage
+            .until("app", &format!("its service is {name}"), |workload| {
+                step(workload, "service")["stampedRef"]["name"] == name
+                    && condition(&workload["status"], "Ready")["status"] == "True"
+            })
+            .await;
+    };
+    stage.apply(WORKLOAD).await;
+    named("before").await;
+    named("after").await;
+    let refused = "patch services/after 422".to_owned();
+    let writes = stage.writes();
+    assert!(writes.contains(&refused), "{writes:?}");
+    let services = stage.all("v1", "Service").await;
+    assert_eq!(services.len(), 1, "{services:?}");
 }
 
 /// A run of the step, as the controller would have made it for an earlier edit.
