@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use crate::scheduler::Next;
 use crate::stamped::ObjectKey;
-use crate::submit::Unavailable;
+use crate::submit::{Hurdle, Unavailable};
 
 /// How long nothing is said. About six tries fall into it.
 const BORNE: Duration = Duration::from_secs(30);
@@ -30,6 +30,8 @@ pub struct Overload {
     pub asked: Duration,
     /// Whether nothing is said of it yet.
     pub is_borne: bool,
+    /// Whether anything failed; what only takes long is never told.
+    pub is_failure: bool,
 }
 
 impl Overload {
@@ -38,6 +40,7 @@ impl Overload {
         earlier.map_or(self, |earlier| Self {
             asked: self.asked.max(earlier.asked),
             is_borne: self.is_borne || earlier.is_borne,
+            is_failure: self.is_failure || earlier.is_failure,
         })
     }
 }
@@ -61,9 +64,12 @@ impl Troubles {
     pub fn met(&self, owner: &ObjectKey, unavailable: &Unavailable, now: Instant) -> Overload {
         let own = self.lock().get(owner).and_then(|trouble| trouble.since);
         let first = own.into_iter().chain(unavailable.since).min();
+        let is_young = first.is_none_or(|first| now.duration_since(first) < BORNE);
+        let is_failure = unavailable.hurdle != Hurdle::LongListing;
         Overload {
             asked: unavailable.retry_after.unwrap_or_default(),
-            is_borne: first.is_none_or(|first| now.duration_since(first) < BORNE),
+            is_borne: is_young || !is_failure,
+            is_failure,
         }
     }
 
@@ -78,7 +84,9 @@ impl Troubles {
     pub(super) fn failed(&self, owner: &ObjectKey, overload: Overload, now: Instant) -> Next {
         let mut all = self.lock();
         let trouble = all.entry(owner.clone()).or_default();
-        trouble.since.get_or_insert(now);
+        if overload.is_failure {
+            trouble.since.get_or_insert(now);
+        }
         trouble.tried(overload.asked)
     }
 
@@ -139,6 +147,7 @@ mod tests {
             },
             retry_after: asked,
             since,
+            hurdle: Hurdle::Silence,
         }
     }
 
@@ -213,6 +222,23 @@ mod tests {
         let met = |since| troubles.met(&owner(), &unavailable(None, Some(since)), now + BORNE);
         assert!(!met(now).is_borne);
         assert!(met(now + Duration::from_secs(1)).is_borne);
+    }
+
+    #[test]
+    fn a_listing_that_only_takes_long_is_never_told_and_counts_for_nothing() {
+        let (troubles, now) = (Troubles::default(), Instant::now());
+        let slow = Unavailable {
+            hurdle: Hurdle::LongListing,
+            ..unavailable(None, None)
+        };
+        for minutes in 0..5 {
+            let now = now + Duration::from_mins(minutes);
+            let overload = troubles.met(&owner(), &slow, now);
+            assert!(overload.is_borne);
+            wait(troubles.failed(&owner(), overload, now));
+        }
+        // What fails then fails for the first time.
+        assert!(met(&troubles, now + Duration::from_mins(5)).is_borne);
     }
 
     #[test]

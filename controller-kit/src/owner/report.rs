@@ -633,6 +633,7 @@ mod tests {
         let told = Some(Overload {
             asked: Duration::ZERO,
             is_borne: false,
+            is_failure: true,
         });
         let unable = Some((StatusCode::SERVICE_UNAVAILABLE, "not now"));
         // The walk met it, too, or nothing but the status did.
@@ -650,6 +651,7 @@ mod tests {
         let overload = Some(Overload {
             asked: Duration::from_secs(1),
             is_borne: false,
+            is_failure: true,
         });
         let answer = Some((StatusCode::TOO_MANY_REQUESTS, THROTTLED));
         let (hold, wait) = rest(&Scene::set().after(overload, answer).await);

@@ -16,6 +16,8 @@ pub(crate) struct Standing {
     /// Whether somebody relies on it.
     listed: bool,
     refused_since: Option<Instant>,
+    /// When the last object of a listing arrived.
+    progressed: Option<Instant>,
 }
 
 /// An answer that refuses a watch.
@@ -32,14 +34,23 @@ impl Standing {
     pub(crate) fn of_a_successor() -> Self {
         Self {
             listed: true,
-            refused_since: None,
+            ..Self::default()
         }
+    }
+
+    /// When a listing got on last, though it may have failed since.
+    pub(crate) fn progressed(&self) -> Option<Instant> {
+        self.progressed
     }
 
     /// Notes an event; whether it shows that the watch goes on. A listing that has just begun may yet be refused.
     pub(crate) fn shows(&mut self, event: &Event<Value>) -> bool {
         match event {
-            Event::Init | Event::InitApply(_) => false,
+            Event::Init => false,
+            Event::InitApply(_) => {
+                self.progressed = Some(Instant::now());
+                false
+            }
             Event::InitDone | Event::Apply(_) | Event::Delete(_) => {
                 self.listed = true;
                 self.refused_since = None;

@@ -37,10 +37,27 @@ pub struct Unavailable {
     pub retry_after: Option<Duration>,
     /// Since when it is so, where others found that out before.
     pub since: Option<Instant>,
+    /// What was in the way.
+    pub hurdle: Hurdle,
+}
+
+/// What was in the way, as far as it makes a difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hurdle {
+    /// The API server answered so.
+    Answer(StatusCode),
+    /// There was no answer.
+    Silence,
+    /// No token was issued.
+    Token,
+    /// The objects of a kind cannot be listed.
+    Listing,
+    /// They are being listed, and nothing has failed: there are many.
+    LongListing,
 }
 
 impl Unavailable {
-    fn because(message: String, retry_after: Option<Duration>) -> Self {
+    fn because(message: String, retry_after: Option<Duration>, hurdle: Hurdle) -> Self {
         Self {
             failure: SubmitFailure {
                 kind: SubmitFailureKind::Unavailable,
@@ -48,12 +65,14 @@ impl Unavailable {
             },
             retry_after,
             since: None,
+            hurdle,
         }
     }
 
     /// A request that failed.
     pub(super) fn of(error: &RequestError, message: String) -> Self {
-        Self::because(message, error.retry_after())
+        let hurdle = error.code().map_or(Hurdle::Silence, Hurdle::Answer);
+        Self::because(message, error.retry_after(), hurdle)
     }
 }
 
@@ -77,7 +96,8 @@ impl SubmitError {
         match self {
             Self::Unavailable(unavailable) => Ok(unavailable),
             Self::Token(error) if error.kind() == RefusalKind::Infrastructure => {
-                Ok(Unavailable::because(chain(&error), error.retry_after()).into())
+                let why = Unavailable::because(chain(&error), error.retry_after(), Hurdle::Token);
+                Ok(why.into())
             }
             other => Err(other),
         }
@@ -305,18 +325,21 @@ pub(super) fn unmapped(submission: &Submission, error: &MapError) -> Failure {
     }
 }
 
-/// The kind's watch does not come about; why, if the API server says so, and since when it is tried.
-pub(super) fn not_listed(kind: &Kind, why: Option<&str>, since: Instant) -> Failure {
-    let message = match why {
-        Some(why) => format!("the objects of {kind} cannot be listed: {why}"),
-        None => format!(
-            "the objects of {kind} could not be listed within {} s; trying again",
-            LISTING_PATIENCE.as_secs()
-        ),
-    };
-    let mut unavailable = Unavailable::because(message, None);
+/// The kind's watch does not come about; why, and since when.
+pub(super) fn not_listed(kind: &Kind, why: &str, since: Instant) -> Failure {
+    let message = format!("the objects of {kind} cannot be listed: {why}");
+    let mut unavailable = Unavailable::because(message, None, Hurdle::Listing);
     unavailable.since = Some(since);
     Failure::Unavailable(unavailable.into())
+}
+
+/// The kind is still being listed.
+pub(super) fn not_listed_yet(kind: &Kind) -> Failure {
+    let message = format!(
+        "the objects of {kind} were not listed within {} s; trying again",
+        LISTING_PATIENCE.as_secs()
+    );
+    Failure::Unavailable(Unavailable::because(message, None, Hurdle::LongListing).into())
 }
 
 /// `<namespace>/<name>` of the rendered object.

@@ -48,7 +48,7 @@ use crate::stamped::{KindWatch, ObjectKey, Projection, Readiness, Stamped, Stamp
 use crate::tokens::{Account, TokenCache};
 
 pub use contest::Fights;
-pub use failure::{SubmitError, Unavailable};
+pub use failure::{Hurdle, SubmitError, Unavailable};
 pub use remove::Deletion;
 
 use brake::Brake;
@@ -321,15 +321,13 @@ impl Submitter {
                 Readiness::Starting(_) | Readiness::Failing { .. } if watch.is_replaced() => {
                     watch = self.watches.ensure(&served, needed);
                 }
-                Readiness::Starting(since) => {
-                    return Err(failure::not_listed(&kind, None, since));
-                }
+                Readiness::Starting(_) => return Err(failure::not_listed_yet(&kind)),
                 Readiness::Failing { why, since } => {
-                    return Err(failure::not_listed(&kind, Some(&why), since));
+                    return Err(failure::not_listed(&kind, &why, since));
                 }
             }
         }
-        Err(failure::not_listed(&kind, None, now()))
+        Err(failure::not_listed_yet(&kind))
     }
 
     /// The object as it will be kept: projected like the watch projects it.
