@@ -18,9 +18,14 @@ const PACE: Pace = Pace {
     first: Duration::from_millis(50),
     // Two seconds after a writer stops, the object must equal the rendering again.
     longest: Duration::from_millis(1600),
-    // An object that stayed as applied this long is at peace.
-    calm: Duration::from_secs(10),
+    // Controllers that undo us may look only now and then: an autoscaler every 15 s.
+    calm: Duration::from_mins(10),
 };
+
+/// A fight is over when the object stayed as applied for this long,
+const PEACE: Duration = Duration::from_secs(10);
+/// and for this many times as long as it stayed before it was undone last: between two blows of a slow fight all is not well.
+const PATIENCE: u32 = 2;
 
 /// One rendering of one object.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +49,7 @@ pub(crate) struct HeldBack {
 }
 
 /// So many answers in a row to another writer are a fight, of which the owner is told; fewer may be edits by hand.
-pub(super) const FIGHT: u32 = 3;
+const FIGHT: u32 = 3;
 
 /// The latest writes, to space those that repeat the same rendering.
 #[derive(Debug)]
@@ -55,8 +60,20 @@ pub struct Fights(Paced<Blow>);
 struct Blow {
     /// What it came to; from the second write of the same rendering on.
     applied: Option<Arc<Stamped>>,
-    /// Whether it is the latest of so many that undid what somebody else wrote that it is a fight.
-    is_fight: bool,
+    /// How many in a row undid what somebody else wrote, this one among them.
+    answers: u32,
+    /// Whether it is one of them.
+    is_answer: bool,
+    /// How long the object had stayed as it was written before.
+    stayed: Duration,
+}
+
+impl Blow {
+    /// How long the object has to stay as it is until the fight is over, if this is one.
+    fn peace(&self) -> Option<Duration> {
+        let is_fight = self.is_answer && self.answers >= FIGHT;
+        is_fight.then(|| PEACE.max(self.stayed * PATIENCE))
+    }
 }
 
 impl Default for Fights {
@@ -76,8 +93,8 @@ impl Fights {
     /// How long a fight over the rendering is not over yet: the object has to stay as it was written last for a while.
     pub(crate) fn is_on(&self, rendering: Rendering, now: Instant) -> Option<Duration> {
         let (age, blow) = self.0.age(rendering.0, now)?;
-        let left = PACE.calm.saturating_sub(age);
-        (blow.is_fight && !left.is_zero()).then_some(left)
+        let left = blow.peace()?.saturating_sub(age);
+        (!left.is_zero()).then_some(left)
     }
 
     /// Records a write that changed the object, or not; returns how often in a row the same rendering was written before.
@@ -88,30 +105,31 @@ impl Fights {
         changed: bool,
         now: Instant,
     ) -> u32 {
-        let keep = |answers: u32| Blow {
-            applied: (answers > 0).then(|| Arc::new(applied.clone())),
-            is_fight: changed && answers >= FIGHT,
+        let before = self.0.age(rendering.0, now);
+        let keep = |repetitions: u32| {
+            let before = before.filter(|_| repetitions > 0);
+            let is_answer = changed && before.is_some();
+            let (stayed, blow) = before.unwrap_or_default();
+            Blow {
+                applied: (repetitions > 0).then(|| Arc::new(applied.clone())),
+                answers: blow.answers + u32::from(is_answer),
+                is_answer,
+                stayed,
+            }
         };
         self.0.written(rendering.0, now, keep)
     }
 }
 
 /// Tells of another writer that is answered again and again.
-pub(super) fn fought_over(
-    submission: &Submission,
-    source: &Source,
-    answers: u32,
-) -> Option<(EventReason, String)> {
-    let told = || {
-        let message = format!(
-            "[{}] another writer keeps changing fields of {} [{}] that the template renders; stop it, or take the fields out of the template",
-            submission.resource,
-            source.served().qualified(),
-            address(submission),
-        );
-        (EventReason::ObjectContested, message)
-    };
-    (answers >= FIGHT).then(told)
+pub(super) fn fought_over(submission: &Submission, source: &Source) -> (EventReason, String) {
+    let message = format!(
+        "[{}] another writer keeps changing fields of {} [{}] that the template renders; stop it, or take the fields out of the template",
+        submission.resource,
+        source.served().qualified(),
+        address(submission),
+    );
+    (EventReason::ObjectContested, message)
 }
 
 #[cfg(test)]
@@ -197,10 +215,38 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(
             fights.is_on(rendering("d"), now + second),
-            PACE.calm.checked_sub(second)
+            PEACE.checked_sub(second)
         );
         assert_eq!(fights.is_on(rendering("other"), now), None);
-        assert_eq!(fights.is_on(rendering("d"), now + PACE.calm), None);
+        assert_eq!(fights.is_on(rendering("d"), now + PEACE), None);
+    }
+
+    /// As an autoscaler does it that looks every quarter of a minute, and a tool that does every five.
+    #[test]
+    fn a_slow_fight_is_on_all_the_time_between_two_blows() {
+        for every in [15, 300].map(Duration::from_secs) {
+            let fights = Fights::default();
+            let mut now = Instant::now();
+            let write = |now| fights.written(rendering("d"), &applied(), true, now);
+            write(now);
+            for _ in 0..FIGHT {
+                assert_eq!(fights.is_on(rendering("d"), now), None, "{every:?}");
+                now += every;
+                write(now);
+            }
+            for _ in 0..5 {
+                assert!(
+                    fights.is_on(rendering("d"), now + every).is_some(),
+                    "{every:?}"
+                );
+                now += every;
+                assert!(wait(&fights, "d", now).is_none(), "it is answered at once");
+                write(now);
+            }
+            // It ends when the other writer has left out two of his turns.
+            let over = fights.is_on(rendering("d"), now);
+            assert_eq!(over, Some(every * PATIENCE));
+        }
     }
 
     /// After a restart an object with a value of a Secret is applied though it is as rendered.
@@ -208,10 +254,18 @@ mod tests {
     fn writes_that_change_nothing_are_no_fight() {
         let fights = Fights::default();
         let now = Instant::now();
+        let write = |changed| fights.written(rendering("d"), &applied(), changed, now);
         for _ in 0..5 {
-            fights.written(rendering("d"), &applied(), false, now);
+            write(false);
         }
         assert_eq!(fights.is_on(rendering("d"), now), None);
+        // Nor do they count among those that are.
+        write(true);
+        assert_eq!(fights.is_on(rendering("d"), now), None);
+        for _ in 1..FIGHT {
+            write(true);
+        }
+        assert!(fights.is_on(rendering("d"), now).is_some());
     }
 
     #[test]

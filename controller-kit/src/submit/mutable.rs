@@ -249,10 +249,11 @@ impl Attempt<'_> {
         submitted
             .told
             .extend(left_out(self.submission, self.source, &applied.conformed));
-        let answers = if changes_nothing { 0 } else { answers };
-        submitted
-            .told
-            .extend(fought_over(self.submission, self.source, answers));
+        if is_fight {
+            submitted
+                .told
+                .push(fought_over(self.submission, self.source));
+        }
         if let Some(left) = self.submitter.fights.is_on(self.rendering(), now()) {
             submitted.look_again(left);
         }
