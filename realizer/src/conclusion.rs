@@ -17,7 +17,10 @@ use crate::redaction::Taint;
 use crate::report::{self, Extras, Kept};
 use crate::step_end::{StepEnd, StepResult};
 use crate::survey::{Findings, Survey};
-use crate::{Blueprint, Ended, ObjectRef, Outcome, Owner, Realization, Removal, Retry, events};
+use crate::{
+    Blueprint, Ended, FailedRemoval, ObjectRef, Outcome, Owner, Realization, Removal, Retry,
+    SubmitFailure, events,
+};
 
 /// The most characters that status says of why an object is still there.
 const MOST_REASON_CHARS: usize = 1024;
@@ -193,11 +196,13 @@ impl<'a> Conclusion<'a> {
     }
 
     /// The outcome, given the deletions that failed (NotFound is no failure) and why.
-    pub fn report(self, failed: &[(Removal, String)]) -> Outcome {
-        let scrubbed = |(removal, cause): &(Removal, String)| {
-            (removal.clone(), self.taint.scrub(cause.as_str()))
+    pub fn report(self, failed: &[FailedRemoval]) -> Outcome {
+        let scrubbed = |(removal, failure): &FailedRemoval| {
+            let message = self.taint.scrub(failure.message.as_str());
+            let kind = failure.kind;
+            (removal.clone(), SubmitFailure { kind, message })
         };
-        let failed: &[(Removal, String)] = &failed.iter().map(scrubbed).collect::<Vec<_>>();
+        let failed: &[FailedRemoval] = &failed.iter().map(scrubbed).collect::<Vec<_>>();
         let (conditions, hindrance) = self.conditions(failed);
         let unwatched = report::unwatched_event(&self.owner.status.conditions, &conditions);
         let status = OwnerStatus {
@@ -230,12 +235,15 @@ impl<'a> Conclusion<'a> {
             .into_iter()
             .flat_map(|entry| entry.events)
             .collect();
-        // A deletion that fails for long lacks a right.
         let hindrances: Vec<ErrorKind> = self
             .errors
             .iter()
             .map(|(_, error)| error.verdict().kind)
-            .chain(failed.iter().map(|_| ErrorKind::UserMustFix))
+            .chain(
+                failed
+                    .iter()
+                    .map(|(_, why)| ErrorKind::of_deletion(why.kind)),
+            )
             .collect();
         let write_now = self.made_run || self.survey.is_urgent();
         let has_environments =
@@ -266,8 +274,8 @@ impl<'a> Conclusion<'a> {
     }
 
     /// What is no longer wanted and still there, with the reason.
-    fn pending_removals(&self, failed: &[(Removal, String)]) -> Vec<StampedRef> {
-        let failed = failed.iter().map(|(removal, why)| (removal, why));
+    fn pending_removals(&self, failed: &[FailedRemoval]) -> Vec<StampedRef> {
+        let failed = failed.iter().map(|(removal, why)| (removal, &why.message));
         let kept = self.kept.iter().map(|kept| (&kept.removal, &kept.why));
         failed
             .chain(kept)
@@ -279,7 +287,7 @@ impl<'a> Conclusion<'a> {
             .collect()
     }
 
-    fn conditions(&self, failed: &[(Removal, String)]) -> (Vec<Condition>, Option<Hindrance>) {
+    fn conditions(&self, failed: &[FailedRemoval]) -> (Vec<Condition>, Option<Hindrance>) {
         let mut conditions = Conditions::new(&self.owner.status.conditions, &self.now);
         conditions.add(
             self.blueprint.family.blueprint_ready(),

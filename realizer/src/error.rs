@@ -18,6 +18,17 @@ pub(crate) enum ErrorKind {
     Infrastructure,
 }
 
+impl ErrorKind {
+    /// A deletion that the machine does not prevent, and that fails all the same, lacks a right.
+    pub(crate) fn of_deletion(failure: SubmitFailureKind) -> Self {
+        if failure == SubmitFailureKind::Unavailable {
+            Self::Infrastructure
+        } else {
+            Self::UserMustFix
+        }
+    }
+}
+
 /// Why a step is not realized. Display is the condition's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum StepError {

@@ -338,6 +338,10 @@ pub struct Removal {
     pub reason: RemovalReason,
 }
 
+/// A deletion that did not come about, and why: [`SubmitFailureKind::Unavailable`] where the machine was in the way, else
+/// something that a user can mend, such as a right.
+pub type FailedRemoval = (Removal, SubmitFailure);
+
 /// When the owner is to be looked at again without an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Retry {

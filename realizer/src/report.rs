@@ -7,7 +7,7 @@ use api_types::{Condition, ConditionStatus, ConditionType, Reason};
 
 use crate::conditions::{self, Conditions};
 use crate::orphans::is_same;
-use crate::{ObjectRef, OwnerEvent, Removal, events};
+use crate::{FailedRemoval, ObjectRef, OwnerEvent, Removal, SubmitFailureKind, events};
 
 /// An object that is no longer wanted and is not deleted yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(crate) struct Kept {
 /// What is wrong beside the conditions that feed `Ready`; each is a condition only while it is so.
 pub(crate) struct Extras<'e> {
     /// Deletions that failed, and why.
-    pub(crate) failed: &'e [(Removal, String)],
+    pub(crate) failed: &'e [FailedRemoval],
     /// Deletions that have to wait.
     pub(crate) kept: &'e [Kept],
     /// Objects that belong to somebody else.
@@ -84,13 +84,13 @@ pub(crate) fn ready(conditions: &[Condition]) -> (ConditionStatus, String) {
     }
 }
 
-fn deletion_message(failed: &[(Removal, String)], kept: &[Kept]) -> String {
+fn deletion_message(failed: &[FailedRemoval], kept: &[Kept]) -> String {
     let shown = |object: &ObjectRef| {
         events::shown(object).unwrap_or_else(|| format!("{}/{}", object.kind, object.name))
     };
     let failed: Vec<String> = failed
         .iter()
-        .map(|(removal, cause)| format!("[{}]: {cause}", shown(&removal.object)))
+        .map(|(removal, why)| format!("[{}]: {}", shown(&removal.object), why.message))
         .collect();
     let failed = (!failed.is_empty()).then(|| {
         format!(
@@ -114,10 +114,11 @@ fn deletion_message(failed: &[(Removal, String)], kept: &[Kept]) -> String {
     parts.join("; ")
 }
 
-/// What was deleted; and what could not be, unless it was told before. Of what was `absent` already, or going, nothing.
+/// What was deleted; and what could not be, unless it was told before or passes by itself. Of what was `absent` already, or
+/// going, nothing.
 pub(crate) fn removal_events(
     removals: &[Removal],
-    failed: &[(Removal, String)],
+    failed: &[FailedRemoval],
     absent: &[Removal],
     was_told: &dyn Fn(&ObjectRef) -> bool,
 ) -> Vec<OwnerEvent> {
@@ -131,9 +132,10 @@ pub(crate) fn removal_events(
             .find(|(failed, _)| is_same(&failed.object, &removal.object))
         {
             None => told.push(events::removed(format!("Deleted object [{shown}]"))),
-            Some((_, cause)) => {
-                if !was_told(&removal.object) {
-                    let message = format!("Could not delete object [{shown}]: {cause}");
+            Some((_, why)) => {
+                let passes = why.kind == SubmitFailureKind::Unavailable;
+                if !passes && !was_told(&removal.object) {
+                    let message = format!("Could not delete object [{shown}]: {}", why.message);
                     told.push(events::of_status(EventReason::DeletionFailed, message));
                 }
             }

@@ -204,15 +204,14 @@ pub(super) fn headline(
     if let Some(condition) = before_any_step(family, owner) {
         return Cause::of(condition, None).headline(&subject, steps);
     }
-    let cause = match first_open(steps) {
-        Some(step) => match deciding(step) {
-            Some(condition) => Some(Cause::of(condition, Some(step))),
-            None => return not_tried(&subject, step),
-        },
-        None => {
-            let ready = owner.condition(ConditionType::Ready);
-            ready.map(|ready| Cause::of(ready, None))
-        }
+    let cause = if let Some(step) = first_open(steps) {
+        let Some(condition) = deciding(step) else {
+            return not_tried(&subject, step);
+        };
+        Some(Cause::of(condition, Some(step)))
+    } else {
+        let ready = owner.condition(ConditionType::Ready);
+        ready.map(|ready| Cause::of(ready, None))
     };
     match cause {
         Some(cause) => cause.headline(&subject, steps),

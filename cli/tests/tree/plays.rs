@@ -406,7 +406,8 @@ fn object_of_another_step() -> Scene {
 
 fn leftovers() -> Scene {
     let mut play = settled();
-    let undeletable = "deployments.apps \"web-app\" is forbidden".to_owned();
+    let why = "deployments.apps \"web-app\" is forbidden";
+    let undeletable = failure(SubmitFailureKind::Forbidden, why);
     play.cluster
         .undeletable
         .insert("web-app".to_owned(), undeletable);

@@ -598,7 +598,9 @@ mod tests {
         let refused = outcome(ConditionStatus::False, &Reason::TemplateRejectedByAPIServer);
         let realized = Realized::unrealized(refused, Vec::new());
         let answer = Some((StatusCode::FORBIDDEN, going));
-        let reconciled = Scene::set().report(realized, http::Method::POST, answer).await;
+        let reconciled = Scene::set()
+            .report(realized, http::Method::POST, answer)
+            .await;
         assert_eq!(reconciled.next, Next::Done);
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use api_types::{EventReason, ResourceName};
 use realizer::{
-    AskFeed, KnownObject, Looked, ObjectRef, Observation, Outcome, Removal, Step, Submission,
-    SubmitFailure, SubmitFailureKind,
+    AskFeed, FailedRemoval, KnownObject, Looked, ObjectRef, Observation, Outcome, Removal, Step,
+    Submission, SubmitFailure, SubmitFailureKind,
 };
 use tokio::time::Instant;
 use tracing::debug;
@@ -25,7 +25,7 @@ pub type Reads<'w> = &'w (dyn Fn(&Kind) -> Projection + Send + Sync);
 #[derive(Debug, Default)]
 pub struct Removed {
     /// What could not be, and why.
-    pub failed: Vec<(Removal, String)>,
+    pub failed: Vec<FailedRemoval>,
     /// What was gone already, or on its way out.
     pub absent: Vec<Removal>,
 }
@@ -307,7 +307,8 @@ impl<'w> Walk<'w> {
                 Err(why) => removed.failed.push((removal.clone(), why)),
             }
         }
-        if !removed.failed.is_empty() && !self.is_broken_off() {
+        let is_refused = |(_, why): &FailedRemoval| why.kind != SubmitFailureKind::Unavailable;
+        if removed.failed.iter().any(is_refused) {
             self.await_rights();
             // Not every change of rights has an event: a policy or a webhook may have forbidden it.
             self.look_again(crate::submit::SLOW_READ);
@@ -318,18 +319,21 @@ impl<'w> Walk<'w> {
     async fn remove_one(
         &mut self,
         removal: &Removal,
-    ) -> Result<Result<Deletion, String>, SubmitError> {
+    ) -> Result<Result<Deletion, SubmitFailure>, SubmitError> {
         // Nobody is told of it.
-        let not_tried = || Ok(Err(String::new()));
+        let not_tried = SubmitFailure {
+            kind: SubmitFailureKind::Unavailable,
+            message: String::new(),
+        };
         if self.is_broken_off() {
-            return not_tried();
+            return Ok(Err(not_tried));
         }
         match self.shell.submitter.remove(self.applicant, removal).await {
             Ok(removed) => Ok(removed),
-            Err(error) => match self.bear(removal.resource.as_str(), error)? {
-                Some(failure) => Ok(Err(failure.message)),
-                None => not_tried(),
-            },
+            Err(error) => {
+                let told = self.bear(removal.resource.as_str(), error)?;
+                Ok(Err(told.unwrap_or(not_tried)))
+            }
         }
     }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use http::StatusCode;
-use realizer::{ObjectRef, Removal};
+use realizer::{ObjectRef, Removal, SubmitFailure};
 
-use super::failure::{OwnerRequestError, SubmitError, Unavailable};
+use super::failure::{OwnerRequestError, SubmitError, Unavailable, kind_of};
 use super::requests::Deleted;
 use super::{Applicant, Submitter};
 use crate::cluster::chain;
@@ -51,12 +51,12 @@ impl Submitter {
     /// Deletes an object that belongs to the applicant.
     ///
     /// # Errors
-    /// The outer error ends the reconcile (no token); the inner text says why this object is still there.
+    /// The outer error ends the reconcile (no token); the inner one says why this object is still there.
     pub async fn remove(
         &self,
         applicant: &Applicant<'_>,
         removal: &Removal,
-    ) -> Result<Result<Deletion, String>, SubmitError> {
+    ) -> Result<Result<Deletion, SubmitFailure>, SubmitError> {
         match self.try_remove(applicant, removal).await {
             Ok(deletion) => Ok(Ok(deletion)),
             Err(OwnerRequestError::Token(error)) => Err(SubmitError::Token(error)),
@@ -64,7 +64,10 @@ impl Submitter {
                 let why = Unavailable::of(&error, error.to_string());
                 Err(SubmitError::Unavailable(why.into()))
             }
-            Err(OwnerRequestError::Request(error)) => Ok(Err(error.to_string())),
+            Err(OwnerRequestError::Request(error)) => Ok(Err(SubmitFailure {
+                kind: kind_of(&error),
+                message: error.to_string(),
+            })),
         }
     }
 

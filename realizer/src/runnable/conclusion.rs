@@ -23,7 +23,10 @@ use crate::owner_status::stamped_ref;
 use crate::progress::{self, Hindrance};
 use crate::redaction::Taint;
 use crate::report::{self, Extras};
-use crate::{Ended, Observed, Outcome, OwnerEvent, Removal, Retry, Write, events};
+use crate::{
+    Ended, FailedRemoval, Observed, Outcome, OwnerEvent, Removal, Retry, SubmitFailure, Write,
+    events,
+};
 
 /// A finished walk of a Runnable.
 pub struct RunConclusion<'a> {
@@ -256,11 +259,13 @@ impl<'a> RunConclusion<'a> {
     }
 
     /// The outcome, given the deletions that failed (NotFound is no failure) and why.
-    pub fn report(mut self, failed: &[(Removal, String)]) -> Outcome {
-        let scrubbed = |(removal, cause): &(Removal, String)| {
-            (removal.clone(), self.taint.scrub(cause.as_str()))
+    pub fn report(mut self, failed: &[FailedRemoval]) -> Outcome {
+        let scrubbed = |(removal, failure): &FailedRemoval| {
+            let message = self.taint.scrub(failure.message.as_str());
+            let kind = failure.kind;
+            (removal.clone(), SubmitFailure { kind, message })
         };
-        let failed: &[(Removal, String)] = &failed.iter().map(scrubbed).collect::<Vec<_>>();
+        let failed: &[FailedRemoval] = &failed.iter().map(scrubbed).collect::<Vec<_>>();
         let previous = &self.runnable.status;
         self.status.conditions = self.conditions(failed);
         let mut events = std::mem::take(&mut self.events);
@@ -279,12 +284,15 @@ impl<'a> RunConclusion<'a> {
             // Names of objects, above all: a template may have put anything into them.
             event.message = self.taint.scrub(std::mem::take(&mut event.message));
         }
-        // A deletion that fails for long lacks a right.
         let hindrances: Vec<ErrorKind> = self
             .error
             .iter()
             .map(|error| error.verdict().kind)
-            .chain(failed.iter().map(|_| ErrorKind::UserMustFix))
+            .chain(
+                failed
+                    .iter()
+                    .map(|(_, why)| ErrorKind::of_deletion(why.kind)),
+            )
             .collect();
         let retry = self.error.as_ref().map(|error| error.verdict().retry);
         let retry = retry
@@ -307,7 +315,7 @@ impl<'a> RunConclusion<'a> {
         }
     }
 
-    fn conditions(&self, failed: &[(Removal, String)]) -> Vec<Condition> {
+    fn conditions(&self, failed: &[FailedRemoval]) -> Vec<Condition> {
         let mut conditions = Conditions::new(&self.runnable.status.conditions, &self.now);
         let template = ConditionType::RunTemplateReady;
         match &self.error {

@@ -1,6 +1,6 @@
 //! Orphans, retention and what cannot be deleted yet (spec 3.8, 3.13).
 
-use realizer::{Retry, SubmitFailure, SubmitFailureKind};
+use realizer::{Ended, Retry, SubmitFailure, SubmitFailureKind};
 use serde_json::{Value, json};
 
 use crate::scenario::Scenario;
@@ -251,6 +251,38 @@ fn what_a_lost_status_write_forgot_is_found_again() {
     assert_eq!(scenario.cluster.names(), ["two-a"]);
 }
 
+fn refused(kind: SubmitFailureKind) -> SubmitFailure {
+    SubmitFailure {
+        kind,
+        message: "forbidden".to_owned(),
+    }
+}
+
+#[test]
+fn a_deletion_that_the_machine_prevents_is_nobody_s_fault() {
+    let mut scenario = scenario(&[("one", "plain"), ("two", "plain")]);
+    scenario.advance();
+    set_steps(&mut scenario, &[("two", "plain")]);
+    let undeletable = &mut scenario.cluster.undeletable;
+    undeletable.insert("one-a".to_owned(), refused(SubmitFailureKind::Unavailable));
+    let outcome = scenario.reconcile();
+    assert_eq!(outcome.end, Ended::Infrastructure);
+    assert_eq!(outcome.events, [], "it passes by itself");
+    // That it is still to be done has to be remembered, and to be seen.
+    assert_eq!(
+        scenario.owner["status"]["pendingRemovals"][0]["name"],
+        "one-a"
+    );
+    assert!(
+        scenario
+            .owner_condition("DeletionPending")
+            .starts_with("True/DeletionPending/")
+    );
+    let undeletable = &mut scenario.cluster.undeletable;
+    undeletable.insert("one-a".to_owned(), refused(SubmitFailureKind::Forbidden));
+    assert_eq!(scenario.reconcile().end, Ended::UserError);
+}
+
 #[test]
 fn what_cannot_be_deleted_is_tried_again_until_it_is_gone() {
     let mut scenario = scenario(&[("one", "plain"), ("two", "plain")]);
@@ -259,7 +291,7 @@ fn what_cannot_be_deleted_is_tried_again_until_it_is_gone() {
     scenario
         .cluster
         .undeletable
-        .insert("one-a".to_owned(), "forbidden".to_owned());
+        .insert("one-a".to_owned(), refused(SubmitFailureKind::Forbidden));
     let outcome = scenario.reconcile();
     assert_eq!(
         scenario.owner_condition("DeletionPending"),
@@ -314,7 +346,7 @@ fn a_pending_removal_that_is_wanted_again_is_kept() {
     scenario
         .cluster
         .undeletable
-        .insert("one-a".to_owned(), "forbidden".to_owned());
+        .insert("one-a".to_owned(), refused(SubmitFailureKind::Forbidden));
     scenario.advance();
     set_steps(&mut scenario, &[("one", "plain"), ("two", "plain")]);
     scenario.cluster.undeletable.clear();

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use jiff::{Span, Timestamp};
 use realizer::{
-    Answer, Blueprint, Family, KnownObject, Labels, ObjectRef, Observation, Observed, Outcome,
-    Owner, Realization, Removal, Rendered, Selection, StatusKey, Step, Submission, SubmitFailure,
-    Template, TemplateSource, TemplateState, Unrealized, Write, blueprint_status,
+    Answer, Blueprint, FailedRemoval, Family, KnownObject, Labels, ObjectRef, Observation,
+    Observed, Outcome, Owner, Realization, Rendered, Selection, StatusKey, Step, Submission,
+    SubmitFailure, Template, TemplateSource, TemplateState, Unrealized, Write, blueprint_status,
     report_unrealized, select_blueprint,
 };
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ pub(crate) struct Cluster {
     /// By step: what ytt says.
     pub(crate) ytt: BTreeMap<String, Rendered>,
     /// By name of the object: why it cannot be deleted.
-    pub(crate) undeletable: BTreeMap<String, String>,
+    pub(crate) undeletable: BTreeMap<String, SubmitFailure>,
     /// Steps whose objects another writer keeps undoing.
     pub(crate) undone: std::collections::BTreeSet<String>,
     /// Uids of objects of which status and process know nothing, whatever they say of themselves.
@@ -203,7 +203,7 @@ impl Scenario {
             }
         }
         let conclusion = realization.conclude(&self.cluster.known());
-        let failed: Vec<(Removal, String)> = conclusion
+        let failed: Vec<FailedRemoval> = conclusion
             .removals()
             .iter()
             .filter_map(|removal| {
@@ -396,7 +396,7 @@ impl Cluster {
             .collect()
     }
 
-    fn delete(&mut self, object: &ObjectRef) -> Result<(), String> {
+    fn delete(&mut self, object: &ObjectRef) -> Result<(), SubmitFailure> {
         if let Some(cause) = self.undeletable.get(&object.name) {
             return Err(cause.clone());
         }

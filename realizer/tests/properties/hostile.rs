@@ -9,8 +9,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use realizer::runnable::{Run, RunTemplate, Runnable};
 use realizer::{
-    AskFeed, Blueprint, Family, KnownObject, ObjectRef, Observation, Observed, Owner, Realization,
-    Removal, Step, Submission, SubmitFailure, SubmitFailureKind, Template, TemplateState, Write,
+    AskFeed, Blueprint, FailedRemoval, Family, KnownObject, ObjectRef, Observation, Observed,
+    Owner, Realization, Step, Submission, SubmitFailure, SubmitFailureKind, Template,
+    TemplateState, Write,
 };
 use serde_json::{Value, json};
 
@@ -515,10 +516,15 @@ impl Case {
             let kind = |one: &Submission| self.stamp(one.resource.as_str()).kind;
             submitted.extend(submissions.iter().map(kind));
             let conclusion = walk.conclude(&self.known(&submissions));
-            let stay: Vec<(Removal, String)> = conclusion
+            let kind = [SubmitFailureKind::Forbidden, SubmitFailureKind::Unavailable][number % 2];
+            let failure = SubmitFailure {
+                kind,
+                message: "stays".to_owned(),
+            };
+            let stay: Vec<FailedRemoval> = conclusion
                 .removals()
                 .iter()
-                .map(|it| (it.clone(), "stays".to_owned()))
+                .map(|it| (it.clone(), failure.clone()))
                 .collect();
             let outcome = conclusion.report(&stay);
             let conditions = outcome.status["conditions"].as_array();

@@ -179,10 +179,14 @@ pub(crate) fn supply_chain(canaries: &Canaries) {
     scenario.cluster.object("run-1")["status"] = says("Succeeded", "True");
     walk(&mut scenario, canaries, "with objects that succeeded");
     assert_eq!(scenario.entry("run")["outputs"][0]["preview"], "<redacted>");
+    let forbidden = SubmitFailure {
+        kind: SubmitFailureKind::Forbidden,
+        message: told.clone(),
+    };
     scenario
         .cluster
         .undeletable
-        .insert("copy".to_owned(), told.clone());
+        .insert("copy".to_owned(), forbidden);
     let chain = scenario.blueprints[0]["spec"]["resources"].as_array_mut();
     chain
         .unwrap()

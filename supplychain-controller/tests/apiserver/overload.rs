@@ -241,6 +241,53 @@ async fn a_token_that_comes_late_is_waited_for() {
     assert_eq!(warnings(&stage).await, NOTHING);
 }
 
+/// For longer than nothing is said of it.
+#[tokio::test]
+async fn a_deletion_that_is_throttled_for_long_is_pending_and_no_warning() {
+    let mut stage = Stage::set().await;
+    let trouble = Trouble::with(&stage, |parts, _| {
+        (parts.method == Method::DELETE).then_some(THROTTLED)
+    })
+    .await;
+    stage.start_controller_as(trouble.network.kubeconfig());
+    let step_a = CONFIG.replace("name: $(", "name: a-$(");
+    let step_b = CONFIG.replace("name: $(", "name: b-$(");
+    stage
+        .apply(&blueprint_of(&[("a", &step_a), ("b", &step_b)]))
+        .await;
+    stage.apply(WORKLOAD).await;
+    stage.ready("app", "True", "Ready").await;
+    stage.idle().await;
+    trouble.switch(true);
+    stage.apply(&blueprint_of(&[("a", &step_a)])).await;
+    let told = stage
+        .until("app", "the deletion is pending", |workload| {
+            !condition(&workload["status"], "DeletionPending").is_null()
+        })
+        .await;
+    let pending = condition(&told["status"], "DeletionPending")["message"].clone();
+    let pending = pending.as_str().unwrap();
+    assert!(
+        pending.contains("configmaps/b-app") && pending.contains("Too many requests"),
+        "{pending}"
+    );
+    // It goes on, and nobody is told that he lacks a right.
+    let before = trouble.met().len();
+    trouble
+        .until_met("it was tried again", |met| met.len() >= before + 2)
+        .await;
+    assert_eq!(version(&stage.workload("app").await), version(&told));
+    assert_eq!(warnings(&stage).await, NOTHING);
+
+    trouble.switch(false);
+    stage
+        .until("app", "nothing is pending", |workload| {
+            condition(&workload["status"], "DeletionPending").is_null()
+        })
+        .await;
+    assert_eq!(stage.get("v1", "ConfigMap", "b-app").await, None);
+}
+
 #[tokio::test]
 async fn a_deletion_that_is_throttled_is_carried_out_later_and_not_told() {
     let mut stage = Stage::set().await;
