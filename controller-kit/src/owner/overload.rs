@@ -23,6 +23,13 @@ const FIRST: Duration = Duration::from_millis(500);
 /// but no longer than this, so that all is well soon after the trouble has ended.
 const LONGEST: Duration = Duration::from_secs(20);
 
+/// A trouble is told in other words as soon as so many tries in a row have met the same other one,
+const ANOTHER: u32 = 3;
+/// none has met the one that was told for so long,
+const FADED: Duration = Duration::from_mins(1);
+/// or it was not met in these very words for so long. Each telling is a write of the status.
+const WORN_OUT: Duration = Duration::from_mins(5);
+
 /// What the API server did not carry out for an owner in one walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Overload {
@@ -56,7 +63,19 @@ struct Trouble {
     since: Option<Instant>,
     tries: u32,
     /// What was told of each step: the next try may fail with other words, and is no news.
-    told: BTreeMap<String, String>,
+    told: BTreeMap<String, Told>,
+}
+
+/// What is told of a step.
+struct Told {
+    hurdle: Hurdle,
+    message: String,
+    /// When a try last met this hurdle,
+    met: Instant,
+    /// and when in these words.
+    heard: Instant,
+    /// What the latest tries met instead, and how many they are.
+    other: Option<(Hurdle, u32)>,
 }
 
 impl Troubles {
@@ -73,11 +92,22 @@ impl Troubles {
         }
     }
 
-    /// The words for a step's trouble: those that were found first.
-    pub(super) fn words(&self, owner: &ObjectKey, step: &str, message: String) -> String {
+    /// The words for a step's trouble, or with an empty name the whole owner's: those that were told before, until it has
+    /// become another one.
+    pub fn words(
+        &self,
+        owner: &ObjectKey,
+        step: &str,
+        unavailable: &Unavailable,
+        now: Instant,
+    ) -> String {
         let mut all = self.lock();
         let told = &mut all.entry(owner.clone()).or_default().told;
-        told.entry(step.to_owned()).or_insert(message).clone()
+        let told = told
+            .entry(step.to_owned())
+            .or_insert_with(|| Told::of(unavailable, now));
+        told.meets(unavailable, now);
+        told.message.clone()
     }
 
     /// A walk has failed: when the next one begins.
@@ -111,6 +141,39 @@ impl Troubles {
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, Trouble>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Told {
+    fn of(unavailable: &Unavailable, now: Instant) -> Self {
+        Self {
+            hurdle: unavailable.hurdle,
+            message: unavailable.failure.message.clone(),
+            met: now,
+            heard: now,
+            other: None,
+        }
+    }
+
+    fn meets(&mut self, unavailable: &Unavailable, now: Instant) {
+        let hurdle = unavailable.hurdle;
+        let is_heard = unavailable.failure.message == self.message;
+        if is_heard && hurdle == self.hurdle {
+            self.heard = now;
+        }
+        if hurdle == self.hurdle {
+            self.met = now;
+            self.other = None;
+        } else if !is_heard {
+            // In the words that were told it has been counted already.
+            let times = self.other.filter(|(other, _)| *other == hurdle);
+            self.other = Some((hurdle, times.map_or(1, |(_, times)| times + 1)));
+        }
+        let is_another = self.other.is_some_and(|(_, times)| times >= ANOTHER);
+        let has_faded = now.duration_since(self.met) >= FADED;
+        if is_another || has_faded || now.duration_since(self.heard) >= WORN_OUT {
+            *self = Self::of(unavailable, now);
+        }
     }
 }
 
@@ -241,14 +304,78 @@ mod tests {
         assert!(met(&troubles, now + Duration::from_mins(5)).is_borne);
     }
 
+    const THROTTLED: Hurdle = Hurdle::Answer(http::StatusCode::TOO_MANY_REQUESTS);
+
+    /// What is told of a step that met this.
+    fn told(troubles: &Troubles, step: &str, hurdle: Hurdle, text: &str, now: Instant) -> String {
+        let mut met = unavailable(None, None);
+        met.hurdle = hurdle;
+        text.clone_into(&mut met.failure.message);
+        troubles.words(&owner(), step, &met, now)
+    }
+
     #[test]
     fn other_words_for_the_same_trouble_are_no_news() {
-        let troubles = Troubles::default();
-        let words = |step, text: &str| troubles.words(&owner(), step, text.to_owned());
-        assert_eq!(words("one", "reset"), "reset");
-        assert_eq!(words("one", "too many requests"), "reset");
-        assert_eq!(words("other", "too many requests"), "too many requests");
+        let (troubles, now) = (Troubles::default(), Instant::now());
+        let words = |step, hurdle, text| told(&troubles, step, hurdle, text, now);
+        assert_eq!(words("one", Hurdle::Silence, "reset"), "reset");
+        assert_eq!(words("one", THROTTLED, "too many requests"), "reset");
+        assert_eq!(words("one", Hurdle::Silence, "refused"), "reset");
+        let other = words("other", THROTTLED, "too many requests");
+        assert_eq!(other, "too many requests");
         troubles.ended(&owner());
-        assert_eq!(words("one", "too many requests"), "too many requests");
+        let anew = words("one", THROTTLED, "too many requests");
+        assert_eq!(anew, "too many requests");
+    }
+
+    #[test]
+    fn another_trouble_that_stays_is_told_instead_and_one_that_comes_and_goes_is_not() {
+        let (troubles, now) = (Troubles::default(), Instant::now());
+        let words = |hurdle, text| told(&troubles, "one", hurdle, text, now);
+        assert_eq!(words(Hurdle::Silence, "reset"), "reset");
+        for _ in 0..10 {
+            assert_eq!(words(THROTTLED, "too many requests"), "reset");
+            assert_eq!(words(THROTTLED, "too many requests"), "reset");
+            assert_eq!(words(Hurdle::Silence, "refused"), "reset");
+        }
+        words(THROTTLED, "too many requests");
+        words(THROTTLED, "too many requests");
+        let stays = words(THROTTLED, "too many requests");
+        assert_eq!(stays, "too many requests");
+        let next = words(Hurdle::Silence, "reset");
+        assert_eq!(next, "too many requests");
+    }
+
+    #[test]
+    fn what_nobody_meets_any_more_is_not_told_for_ever() {
+        let (troubles, now) = (Troubles::default(), Instant::now());
+        let words = |hurdle, text, after| told(&troubles, "one", hurdle, text, now + after);
+        words(Hurdle::Silence, "reset", Duration::ZERO);
+        let throttled = |after| words(THROTTLED, "too many requests", after);
+        let second = Duration::from_secs(1);
+        assert_eq!(throttled(FADED.checked_sub(second).unwrap()), "reset");
+        assert_eq!(throttled(FADED), "too many requests");
+        // The same hurdle, and all that time in other words.
+        let mut after = FADED;
+        while after < FADED + WORN_OUT {
+            let told = words(THROTTLED, "storage is (re)initializing", after);
+            assert_eq!(told, "too many requests");
+            after += Duration::from_secs(20);
+        }
+        let told = words(THROTTLED, "storage is (re)initializing", after);
+        assert_eq!(told, "storage is (re)initializing");
+    }
+
+    /// A token's trouble is worded in the walk, and once more where a Runnable's walk ends.
+    #[test]
+    fn what_is_worded_twice_counts_once() {
+        let (troubles, now) = (Troubles::default(), Instant::now());
+        let words = |hurdle, text: &str| told(&troubles, "", hurdle, text, now);
+        words(Hurdle::Silence, "reset");
+        for _ in 1..ANOTHER {
+            let once = words(Hurdle::Token, "no token");
+            assert_eq!(words(Hurdle::Token, &once), "reset");
+        }
+        assert_eq!(words(Hurdle::Token, "no token"), "no token");
     }
 }

@@ -113,13 +113,13 @@ impl<'w> Walk<'w> {
         let troubles = &self.shell.troubles;
         let overload = troubles.met(&owner, &unavailable, now).and(self.overload);
         self.overload = Some(overload);
-        let message = &mut unavailable.failure.message;
         if overload.is_borne {
-            debug!(step, why = %message, "not carried out; trying again");
+            let why = &unavailable.failure.message;
+            debug!(step, %why, "not carried out; trying again");
             return Ok(None);
         }
         let step = if is_of_owner { "" } else { step };
-        *message = troubles.words(&owner, step, std::mem::take(message));
+        unavailable.failure.message = troubles.words(&owner, step, &unavailable, now);
         if is_of_owner {
             return Err(SubmitError::Unavailable(unavailable));
         }
