@@ -185,8 +185,9 @@ impl Trouble {
         let wait = wait.map_or(LONGEST, |wait| wait.min(LONGEST));
         // Owners that failed together come back apart, and none before it is time.
         let wait = wait.mul_f64(0.5 + 0.5 * crate::jitter::random());
+        // Whatever wakes it: a busy watch or an impatient client would else undo the growth.
         Next::Rest {
-            hold: asked,
+            hold: asked + wait / 2,
             wait: asked + wait,
         }
     }
@@ -253,8 +254,22 @@ mod tests {
         let Next::Rest { hold, wait } = troubles.failed(&owner(), overload, now) else {
             panic!("no rest");
         };
-        assert_eq!(hold, asked);
-        assert!(wait > asked && wait <= asked + FIRST);
+        assert!(hold >= asked && wait >= hold && wait <= asked + FIRST);
+    }
+
+    #[test]
+    fn what_wakes_an_owner_does_not_undo_that_its_tries_grow_rare() {
+        let (troubles, mut now) = (Troubles::default(), Instant::now());
+        let began = now;
+        for _ in 0..20 {
+            let overload = met(&troubles, now);
+            let Next::Rest { hold, .. } = troubles.failed(&owner(), overload, now) else {
+                panic!("no rest");
+            };
+            // It is woken all the time.
+            now += hold;
+        }
+        assert!(now - began >= LONGEST / 4 * 10, "{:?}", now - began);
     }
 
     #[test]
