@@ -103,11 +103,16 @@ impl RunnableController {
                 let awaited = Awaited::Account(ObjectKey::new(&account.namespace, &account.name));
                 Some(match error.unavailable() {
                     Ok(unavailable) => {
-                        let overload = self.shell.troubles.met(&key, &unavailable, Instant::now());
-                        let why = NotRun::Unavailable(unavailable.failure.message);
+                        let (troubles, now) = (&self.shell.troubles, Instant::now());
+                        let overload = troubles.met(&key, &unavailable, now);
+                        let why = if overload.is_borne {
+                            unavailable.failure.message
+                        } else {
+                            troubles.words(&key, "", &unavailable, now)
+                        };
                         Realized {
                             overload: Some(overload),
-                            ..not_run(why, vec![awaited])
+                            ..not_run(NotRun::Unavailable(why), vec![awaited])
                         }
                     }
                     // The account may be fine and the API server not: looked at again, slowly.

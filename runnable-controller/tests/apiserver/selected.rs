@@ -1,10 +1,12 @@
 //! The selected object (spec 5.3, #996).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use test_support::stage::{NOTHING, PATIENCE, condition};
-use test_support::{Stage, eventually};
+use test_support::{Disturbance, LossyProxy, Stage, eventually};
 
 use crate::stage::{CAST, TEMPLATE, runnable, runs, says};
 
@@ -100,6 +102,46 @@ async fn an_object_that_the_runnable_may_not_read_is_not_selected() {
     let message = "failed to list objects in namespace matching selector [map[pipeline:unit]]: unable to list from api server: \
                    secrets is forbidden";
     says(&stage, "TemplateStampFailure", message).await;
+}
+
+/// The API server says each time something else, and status is written once.
+#[tokio::test]
+async fn a_selection_that_the_machine_prevents_is_told_in_one_way() {
+    let mut stage = Stage::set(CAST).await;
+    let tried = Arc::<AtomicUsize>::default();
+    let count = tried.clone();
+    let network = LossyProxy::disturbing(&stage.plane, move |parts| {
+        let query = parts.uri.query().unwrap_or_default();
+        let is_read = query.contains("labelSelector=pipeline") && query.contains("limit=2");
+        let [code, text] = match is_read.then(|| count.fetch_add(1, Ordering::SeqCst))? % 2 {
+            0 => [
+                "503",
+                "the server is currently unable to handle the request",
+            ],
+            _ => ["504", "the server was unable to return a response in time"],
+        };
+        Some(Disturbance::Refused {
+            code: code.parse().unwrap(),
+            retry_after: None,
+            text,
+        })
+    })
+    .await
+    .unwrap();
+    let template = TEMPLATE.replace("runnable.spec.inputs.revision", "selected.data.image");
+    stage.apply(&template).await;
+    stage.apply(&selectable("one", "first")).await;
+    stage.start_controller_as(network.kubeconfig());
+    stage.apply(&runnable("app", SELECTOR)).await;
+    let told = stage.ready("app", "False", "APIServerUnavailable").await;
+    let before = tried.load(Ordering::SeqCst);
+    eventually("it is tried again", PATIENCE, async || {
+        tried.load(Ordering::SeqCst) >= before + 2
+    })
+    .await;
+    stage.idle().await;
+    let version = |it: &Value| it["metadata"]["resourceVersion"].clone();
+    assert_eq!(version(&stage.owner("app").await), version(&told));
 }
 
 #[tokio::test]
