@@ -293,12 +293,13 @@ impl Wired {
     }
 
     async fn work(&self, queue: &Queue, terms: &Terms) {
-        let metrics = self.shell.metrics.clone();
+        let shell = self.shell.clone();
         let (kind, reconcile) = (queue.kind, queue.reconcile.clone());
         crate::scheduler::run(queue.scheduler.clone(), terms.clone(), move |key| {
-            let (metrics, reconcile) = (metrics.clone(), reconcile.clone());
+            let (shell, reconcile) = (shell.clone(), reconcile.clone());
             async move {
-                let mut timer = metrics.reconcile_timer(kind);
+                shell.begin_term();
+                let mut timer = shell.metrics.reconcile_timer(kind);
                 let reconciled = reconcile(key).await;
                 timer.outcome(reconciled.outcome);
                 reconciled.next

@@ -55,7 +55,14 @@ impl Overload {
 /// The owners and blueprints in trouble. There is an entry only while the last walk of one that is there failed, or its status
 /// is not taken.
 #[derive(Default)]
-pub struct Troubles(Mutex<HashMap<ObjectKey, Trouble>>);
+pub struct Troubles(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    /// While this replica worked for the how-manieth time.
+    term: u64,
+    by_owner: HashMap<ObjectKey, Trouble>,
+}
 
 #[derive(Default)]
 struct Trouble {
@@ -79,9 +86,24 @@ struct Told {
 }
 
 impl Troubles {
+    /// This replica works for that many times. What was in the way before says nothing of now.
+    pub(crate) fn begin_term(&self, term: u64) {
+        let mut known = self.lock();
+        if known.term != term {
+            *known = Known {
+                term,
+                by_owner: HashMap::new(),
+            };
+        }
+    }
+
     /// What a request that was not carried out means for its walk.
     pub fn met(&self, owner: &ObjectKey, unavailable: &Unavailable, now: Instant) -> Overload {
-        let own = self.lock().get(owner).and_then(|trouble| trouble.since);
+        let own = self
+            .lock()
+            .by_owner
+            .get(owner)
+            .and_then(|trouble| trouble.since);
         let first = own.into_iter().chain(unavailable.since).min();
         let is_young = first.is_none_or(|first| now.duration_since(first) < BORNE);
         let is_failure = unavailable.hurdle != Hurdle::LongListing;
@@ -101,8 +123,8 @@ impl Troubles {
         unavailable: &Unavailable,
         now: Instant,
     ) -> String {
-        let mut all = self.lock();
-        let told = &mut all.entry(owner.clone()).or_default().told;
+        let mut known = self.lock();
+        let told = &mut known.of(owner).told;
         let told = told
             .entry(step.to_owned())
             .or_insert_with(|| Told::of(unavailable, now));
@@ -112,8 +134,8 @@ impl Troubles {
 
     /// A walk has failed: when the next one begins.
     pub(super) fn failed(&self, owner: &ObjectKey, overload: Overload, now: Instant) -> Next {
-        let mut all = self.lock();
-        let trouble = all.entry(owner.clone()).or_default();
+        let mut known = self.lock();
+        let trouble = known.of(owner);
         if overload.is_failure {
             trouble.since.get_or_insert(now);
         }
@@ -122,7 +144,7 @@ impl Troubles {
 
     /// A walk met no trouble. Its status may not be taken yet.
     pub(super) fn walked(&self, owner: &ObjectKey) {
-        if let Some(trouble) = self.lock().get_mut(owner) {
+        if let Some(trouble) = self.lock().by_owner.get_mut(owner) {
             trouble.since = None;
             trouble.told.clear();
         }
@@ -130,17 +152,22 @@ impl Troubles {
 
     /// Nothing but the status was not taken: when the next walk begins.
     pub(super) fn unwritten(&self, owner: &ObjectKey, asked: Duration) -> Next {
-        let mut all = self.lock();
-        all.entry(owner.clone()).or_default().tried(asked)
+        self.lock().of(owner).tried(asked)
     }
 
     /// A walk met no trouble and its status was taken, or the owner is gone.
     pub(super) fn ended(&self, owner: &ObjectKey) {
-        self.lock().remove(owner);
+        self.lock().by_owner.remove(owner);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, Trouble>> {
+    fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn of(&mut self, owner: &ObjectKey) -> &mut Trouble {
+        self.by_owner.entry(owner.clone()).or_default()
     }
 }
 
@@ -300,6 +327,19 @@ mod tests {
         let met = |since| troubles.met(&owner(), &unavailable(None, Some(since)), now + BORNE);
         assert!(!met(now).is_borne);
         assert!(met(now + Duration::from_secs(1)).is_borne);
+    }
+
+    #[test]
+    fn what_was_in_the_way_in_an_earlier_term_is_forgotten() {
+        let (troubles, now) = (Troubles::default(), Instant::now());
+        troubles.begin_term(1);
+        let overload = met(&troubles, now);
+        wait(troubles.failed(&owner(), overload, now));
+        troubles.begin_term(1);
+        assert!(!met(&troubles, now + BORNE).is_borne);
+        // Another replica has led for a while, and what was under way here was dropped.
+        troubles.begin_term(2);
+        assert!(met(&troubles, now + BORNE).is_borne);
     }
 
     #[test]

@@ -231,6 +231,14 @@ impl OwnerShell {
         }
     }
 
+    /// Before each reconcile: what is remembered of an earlier time in which this replica worked is dropped.
+    pub(crate) fn begin_term(&self) {
+        if let Some(term) = self.metrics.term() {
+            self.settling.begin_term(term);
+            self.troubles.begin_term(term);
+        }
+    }
+
     /// Drops what is remembered of an owner that is gone.
     pub fn forget(&self, key: &OwnerKey) {
         self.settling.forget(key);
