@@ -20,10 +20,10 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 pub use another::Another;
-pub use history::History;
-pub use reconciled::Run;
+pub use history::{History, Reports};
 pub use particulars::Particulars;
 pub use port::Port;
+pub use reconciled::Run;
 pub use tenant::{Tenant, forged_copy};
 
 use crate::scrape::{idle, metric};
@@ -317,22 +317,10 @@ impl Stage {
         self.all("test.run/v1alpha1", "Test").await
     }
 
-    /// The events so far: `type reason: message`.
+    /// The events so far, each as often as it was told: `type reason: message`.
     pub async fn events(&self) -> Vec<String> {
         let events = self.all("v1", "Event").await;
-        let text =
-            |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
-        events
-            .iter()
-            .map(|event| {
-                format!(
-                    "{} {}: {}",
-                    text(event, "type"),
-                    text(event, "reason"),
-                    text(event, "message")
-                )
-            })
-            .collect()
+        events.iter().flat_map(told).collect()
     }
 
     /// Waits until the owner is as described by `probe`, which says what it sees instead.
@@ -351,6 +339,14 @@ impl Stage {
         )
         .await
     }
+}
+
+/// What an event says, once for each time that it was counted up.
+fn told(event: &Value) -> impl Iterator<Item = String> {
+    let text = |field: &str| event[field].as_str().unwrap_or_default();
+    let says = format!("{} {}: {}", text("type"), text("reason"), text("message"));
+    let times = event["count"].as_u64().unwrap_or(1);
+    (0..times).map(move |_| says.clone())
 }
 
 async fn listed(api: &Api<DynamicObject>) -> ObjectList<DynamicObject> {
@@ -399,4 +395,19 @@ pub fn condition(status: &Value, condition_type: &str) -> Value {
         .into_iter()
         .find(|condition| condition["type"] == condition_type)
         .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_that_was_counted_up_was_told_so_often() {
+        let event = |count: Value| json!({"type": "Warning", "reason": "R", "message": "m", "count": count});
+        let times = |count| told(&event(count)).collect::<Vec<_>>();
+        assert_eq!(times(json!(1)), ["Warning R: m"]);
+        assert_eq!(times(json!(3)), ["Warning R: m"; 3]);
+        // Nobody counts those of other components.
+        assert_eq!(times(Value::Null), ["Warning R: m"]);
+    }
 }

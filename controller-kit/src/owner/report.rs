@@ -135,7 +135,8 @@ impl OwnerShell {
         self.metrics.outcome(self.kind.kind, &outcome.reason);
         if is_refused_anew(owner.ready, &outcome) && self.is_namespace_going(owner.namespace).await
         {
-            debug!("its namespace is being deleted; it is left as it is");
+            let reason = &outcome.reason;
+            debug!(%reason, "its namespace is being deleted; it is left as it is");
             // That is never taken back, and may last for days where a finalizer holds the namespace.
             return Next::Done;
         }

@@ -11,14 +11,15 @@ use test_support::eventually;
 use crate::chain::{CHAIN, WORKLOAD};
 use crate::stage::{NOTHING, PATIENCE, Stage};
 
-/// Waits until the controller has found so often that the namespace goes.
-async fn left_alone(stage: &Stage, times: usize) {
+/// Waits until the controller has found that the namespace goes, when it was about to say this.
+async fn left_alone(stage: &Stage, reason: &str) {
+    let is_of = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap_or_default();
+        let message = line["message"].as_str().unwrap_or_default();
+        message.starts_with("its namespace is being deleted") && line["reason"] == reason
+    };
     eventually("the workload is left alone", PATIENCE, async || {
-        stage
-            .log()
-            .matches("its namespace is being deleted")
-            .count()
-            >= times
+        stage.log().lines().any(is_of)
     })
     .await;
     stage.idle().await;
@@ -45,11 +46,11 @@ async fn an_owner_whose_namespace_is_being_deleted_is_left_as_it_is() {
 
     delete_namespace(&stage).await;
     stage.delete("v1", "ConfigMap", "app-sink").await;
-    left_alone(&stage, 1).await;
+    left_alone(&stage, "TemplateRejectedByAPIServer").await;
     assert_eq!(stage.owner("app").await["status"], before);
 
     stage.delete("v1", "ServiceAccount", "sa").await;
-    left_alone(&stage, 2).await;
+    left_alone(&stage, "ServiceAccountError").await;
     assert_eq!(stage.owner("app").await["status"], before);
 }
 

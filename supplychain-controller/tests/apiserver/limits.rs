@@ -122,7 +122,7 @@ fn service(name: &str) -> String {
 
 /// The new object is refused as long as the old one, which is deleted after it was tried, has the port.
 #[tokio::test]
-async fn a_renamed_object_with_a_port_of_its_own_is_made_when_the_old_one_is_gone() {
+async fn the_object_of_a_renamed_step_gets_the_port_of_the_old_one_when_that_is_gone() {
     let stage = Stage::open().await;
     stage
         .grant(
@@ -131,12 +131,10 @@ async fn a_renamed_object_with_a_port_of_its_own_is_made_when_the_old_one_is_gon
         )
         .await;
     let named = async |name: &str| {
-        stage
-            .apply(&blueprint_of(&[("service", &service(name))]))
-            .await;
+        stage.apply(&blueprint_of(&[(name, &service(name))])).await;
         stage
             .until("app", &format!("its service is {name}"), |workload| {
-                step(workload, "service")["stampedRef"]["name"] == name
+                step(workload, name)["stampedRef"]["name"] == name
                     && condition(&workload["status"], "Ready")["status"] == "True"
             })
             .await;

@@ -2,60 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use kube::api::ListParams;
 use serde_json::Value;
-use test_support::stage::Particulars;
+use test_support::stage::{Particulars, Reports};
 use test_support::{BlackHole, eventually};
-use tokio::task::JoinSet;
 
 use crate::handover::{all_published, each_ran_once, edit_all, owners, populate, replica_as};
-use crate::stage::{PATIENCE, Stage, condition};
+use crate::stage::{NOTHING, PATIENCE, Stage};
 
 /// Longer than a Lease, and than any request is waited for.
 const STANDSTILL: Duration = Duration::from_mins(2);
 /// From the end of it.
 const SETTLED_WITHIN: Duration = Duration::from_mins(1);
-
-/// Who said that he leads, until it is dropped; and each owner that was seen not Ready.
-struct Watcher {
-    unready: Arc<Mutex<BTreeSet<String>>>,
-    _watching: JoinSet<()>,
-}
-
-impl Watcher {
-    fn of(stage: &Stage) -> Self {
-        let workloads = stage.api("carto.run/v1alpha1", "Workload");
-        let unready = Arc::<Mutex<BTreeSet<String>>>::default();
-        let seen = unready.clone();
-        let mut watching = JoinSet::new();
-        watching.spawn(async move {
-            let mut every = tokio::time::interval(Duration::from_millis(200));
-            loop {
-                every.tick().await;
-                let listed = workloads.list(&ListParams::default()).await;
-                for workload in listed.iter().flatten() {
-                    let ready = condition(&workload.data["status"], "Ready");
-                    if ready["status"] == "False" {
-                        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-                        seen.insert(ready.to_string());
-                    }
-                }
-            }
-        });
-        Self {
-            unready,
-            _watching: watching,
-        }
-    }
-
-    fn unready(&self) -> BTreeSet<String> {
-        let seen = self.unready.lock().unwrap_or_else(PoisonError::into_inner);
-        seen.clone()
-    }
-}
 
 /// Two replicas reach the API server by this way, if it is not the usual one.
 async fn stands_still(
@@ -73,7 +32,7 @@ async fn stands_still(
     });
     populate(&stage).await;
     all_published(&stage, "a").await;
-    let watcher = Watcher::of(&stage);
+    let reports = Reports::of_owners(&stage).await;
     edit_all(&stage, "b").await;
     stop(&stage);
     // The time is what is tested, not what is waited for.
@@ -87,10 +46,15 @@ async fn stands_still(
     edit_all(&stage, "c").await;
     all_published(&stage, "c").await;
     each_ran_once(&stage, &["a", "b", "c"]).await;
+    let mut settled = Vec::new();
     for owner in owners() {
         stage.ready(&owner, "True", "Ready").await;
+        settled.push(stage.owner(&owner).await);
     }
-    assert_eq!(watcher.unready(), BTreeSet::new());
+    assert_eq!(reports.unready(&settled).await, BTreeSet::new());
+    let mut warnings = stage.events().await;
+    warnings.retain(|event| event.starts_with("Warning"));
+    assert_eq!(warnings, NOTHING);
     let one_leads = eventually("one of them leads", PATIENCE, async || {
         let mut leading = Vec::new();
         for replica in &replicas {

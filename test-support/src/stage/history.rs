@@ -1,18 +1,18 @@
 //! What came and went, told by the objects themselves: of a request whose sender was killed meanwhile, the audit log has a
 //! code that does not say whether it was carried out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream::BoxStream;
 use kube::api::{Api, DynamicObject, WatchEvent, WatchParams};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::{PATIENCE, Stage, listed};
+use super::{PATIENCE, Stage, condition, listed};
 use crate::eventually;
 
 /// Before a watch that could not be opened is tried again.
@@ -38,18 +38,16 @@ impl History {
     /// From now on; what is there already counts as created.
     pub async fn of_tests(stage: &Stage) -> Self {
         let api = stage.api("test.run/v1alpha1", "Test");
-        let now = listed(&api).await;
         let seen = Arc::<Mutex<Seen>>::default();
-        for object in now.items {
-            seen.lock().unwrap().note(WatchEvent::Added(object));
-        }
-        let since = now.metadata.resource_version.unwrap();
-        let watch = eventually("a watch is open", PATIENCE, async || {
-            open(&api, &since).await.map(Some)
+        let noting = seen.clone();
+        let mut following = JoinSet::new();
+        follow_from_now(&mut following, api, move |told| {
+            noting
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .note(told);
         })
         .await;
-        let mut following = JoinSet::new();
-        following.spawn(follow(api, watch, since, seen.clone()));
         Self {
             seen,
             _following: following,
@@ -79,13 +77,19 @@ impl History {
 }
 
 impl Seen {
-    fn note(&mut self, event: WatchEvent<DynamicObject>) {
-        let (those, object) = match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => (&mut self.created, object),
-            WatchEvent::Deleted(object) => (&mut self.deleted, object),
-            WatchEvent::Bookmark(_) => return,
-            WatchEvent::Error(error) => {
+    fn note(&mut self, told: Told) {
+        let (those, object) = match told {
+            Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
+                (&mut self.created, object)
+            }
+            Ok(WatchEvent::Deleted(object)) => (&mut self.deleted, object),
+            Ok(WatchEvent::Bookmark(_)) => return,
+            Ok(WatchEvent::Error(error)) => {
                 self.broken = Some(error.to_string());
+                return;
+            }
+            Err(why) => {
+                self.broken = Some(why);
                 return;
             }
         };
@@ -93,10 +97,108 @@ impl Seen {
     }
 }
 
+/// What the owners in the namespace have said while they were followed, none of it missed.
+#[derive(Default)]
+struct Said {
+    /// Conditions `Ready` that were False.
+    unready: BTreeSet<String>,
+    /// The latest version of each owner.
+    versions: BTreeMap<String, u64>,
+    broken: Option<String>,
+}
+
+/// Follows the owners in the namespace until it is dropped.
+pub struct Reports {
+    said: Arc<Mutex<Said>>,
+    _following: JoinSet<()>,
+}
+
+impl Reports {
+    /// From now on.
+    pub async fn of_owners(stage: &Stage) -> Self {
+        let api = stage.api("carto.run/v1alpha1", stage.cast.owner_kind);
+        let said = Arc::<Mutex<Said>>::default();
+        let noting = said.clone();
+        let mut following = JoinSet::new();
+        follow_from_now(&mut following, api, move |told| {
+            noting
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .note(told);
+        })
+        .await;
+        Self {
+            said,
+            _following: following,
+        }
+    }
+
+    /// Each condition `Ready` that was False at any time up to these versions of the owners.
+    pub async fn unready(&self, owners: &[Value]) -> BTreeSet<String> {
+        eventually("all is heard that the owners said", PATIENCE, async || {
+            let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            assert_eq!(said.broken, None, "something may be missing");
+            let is_heard = |owner: &Value| {
+                let metadata = &owner["metadata"];
+                let name = metadata["name"].as_str().unwrap_or_default();
+                let version = metadata["resourceVersion"].as_str().and_then(number);
+                version.is_some() && said.versions.get(name).copied() >= version
+            };
+            owners.iter().all(is_heard).then(|| said.unready.clone())
+        })
+        .await
+    }
+}
+
+impl Said {
+    fn note(&mut self, told: Told) {
+        match told {
+            Ok(WatchEvent::Added(owner) | WatchEvent::Modified(owner)) => {
+                let ready = condition(&owner.data["status"], "Ready");
+                if ready["status"] == "False" {
+                    self.unready.insert(ready.to_string());
+                }
+                let metadata = owner.metadata;
+                let version = metadata.resource_version.as_deref().and_then(number);
+                self.versions.extend(metadata.name.zip(version));
+            }
+            Ok(WatchEvent::Deleted(_) | WatchEvent::Bookmark(_)) => {}
+            Ok(WatchEvent::Error(error)) => self.broken = Some(error.to_string()),
+            Err(why) => self.broken = Some(why),
+        }
+    }
+}
+
+/// The API server counts all changes of a kind.
+fn number(version: &str) -> Option<u64> {
+    version.parse().ok()
+}
+
+/// What a watch tells, or why it does not go on where it ended.
+type Told = Result<WatchEvent<DynamicObject>, String>;
+
 type Watch = BoxStream<'static, kube::Result<WatchEvent<DynamicObject>>>;
 
 async fn open(api: &Api<DynamicObject>, since: &str) -> kube::Result<Watch> {
     Ok(api.watch(&WatchParams::default(), since).await?.boxed())
+}
+
+/// Tells of what is there, and from then on of all that happens to it.
+async fn follow_from_now(
+    following: &mut JoinSet<()>,
+    api: Api<DynamicObject>,
+    note: impl Fn(Told) + Send + 'static,
+) {
+    let now = listed(&api).await;
+    for object in now.items {
+        note(Ok(WatchEvent::Added(object)));
+    }
+    let since = now.metadata.resource_version.unwrap();
+    let watch = eventually("a watch is open", PATIENCE, async || {
+        open(&api, &since).await.map(Some)
+    })
+    .await;
+    following.spawn(follow(api, watch, since, note));
 }
 
 /// A watch ends after a few minutes at the latest; the next one goes on where it ended.
@@ -104,18 +206,22 @@ async fn follow(
     api: Api<DynamicObject>,
     mut watch: Watch,
     mut since: String,
-    seen: Arc<Mutex<Seen>>,
+    note: impl Fn(Told) + Send,
 ) {
-    let seen = || seen.lock().unwrap_or_else(PoisonError::into_inner);
-    while seen().broken.is_none() {
+    loop {
         while let Some(Ok(event)) = watch.next().await {
             since = version(&event).unwrap_or(since);
-            seen().note(event);
+            let is_end = matches!(event, WatchEvent::Error(_));
+            note(Ok(event));
+            if is_end {
+                return;
+            }
         }
         match open(&api, &since).await {
             Ok(next) => watch = next,
             Err(kube::Error::Api(status)) if status.code == 410 => {
-                seen().broken = Some(status.to_string());
+                note(Err(status.to_string()));
+                return;
             }
             // Whatever it is, it passes; nothing is missing as long as the watch goes on where it ended.
             Err(_) => sleep(PAUSE).await,
