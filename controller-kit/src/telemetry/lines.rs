@@ -1,8 +1,7 @@
 //! Log lines on their way to stderr, which may be a pipe that nobody reads, or a file on a full disk.
 //!
 //! Who logs never waits for who reads: a thread of its own writes, and what does not fit into a bounded queue meanwhile is
-//! left out and counted. Written where it is logged, one line that nobody takes would stop every worker; and one that cannot
-//! be written would end the process, since the complaint about that goes to stderr, too.
+//! left out and counted. Written where it is logged, one line that nobody takes would stop every worker.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
