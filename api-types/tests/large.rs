@@ -1,16 +1,22 @@
 //! Admission of what is as large as etcd takes.
 
+#![expect(
+    clippy::unwrap_used,
+    reason = "a test says what went wrong by panicking"
+)]
+
 use std::time::{Duration, Instant};
 
 use api_types::validation::{AnyPath, validate};
 use serde_json::{Value, json};
 
-const STEPS: usize = 10_000;
+/// A megabyte and a half: no blueprint is larger.
+const MOST: usize = 10_000;
 
 /// Each step takes what the one before it gives; the first one that of the last, if it is a ring.
-fn blueprint(kind: &str, is_ring: bool) -> Value {
+fn blueprint(kind: &str, steps: usize, is_ring: bool) -> Value {
     let step = |number: usize| {
-        let before = (number + STEPS - 1) % STEPS;
+        let before = (number + steps - 1) % steps;
         let mut step = json!({
             "name": format!("s{number}"),
             "templateRef": {"kind": "ClusterConfigTemplate", "name": "t"},
@@ -20,26 +26,32 @@ fn blueprint(kind: &str, is_ring: bool) -> Value {
         }
         step
     };
-    let steps: Vec<Value> = (0..STEPS).map(step).collect();
+    let resources: Vec<Value> = (0..steps).map(step).collect();
     json!({"apiVersion": "carto.run/v1alpha1", "kind": kind, "metadata": {"name": "large"},
-           "spec": {"selector": {"a": "b"}, "resources": steps}})
+           "spec": {"selector": {"a": "b"}, "resources": resources}})
 }
 
+/// The best of several times: the machine may be busy.
+fn time_to_validate(kind: &str, steps: usize, is_ring: bool) -> Duration {
+    let blueprint = blueprint(kind, steps, is_ring);
+    let once = || {
+        let began = Instant::now();
+        let verdict = validate(kind, &blueprint, &AnyPath);
+        let time = began.elapsed();
+        assert_eq!(verdict.error, None);
+        assert_eq!(verdict.warnings.len(), usize::from(is_ring));
+        time
+    };
+    (0..5).map(|_| once()).min().unwrap()
+}
+
+/// What looks through all steps for each step would take a hundred times as long, and longer than the API server waits.
 #[test]
-fn ten_thousand_steps_validate_in_well_under_a_second() {
+fn ten_times_the_steps_take_about_ten_times_as_long_to_validate() {
     for kind in ["ClusterSupplyChain", "ClusterDelivery"] {
         for is_ring in [false, true] {
-            let blueprint = blueprint(kind, is_ring);
-            // The best of three: the machine may be busy.
-            let mut best = Duration::MAX;
-            for _ in 0..3 {
-                let began = Instant::now();
-                let verdict = validate(kind, &blueprint, &AnyPath);
-                best = best.min(began.elapsed());
-                assert_eq!(verdict.error, None);
-                assert_eq!(verdict.warnings.len(), usize::from(is_ring));
-            }
-            assert!(best < Duration::from_secs(1), "{kind}: {best:?}");
+            let [few, many] = [MOST / 10, MOST].map(|steps| time_to_validate(kind, steps, is_ring));
+            assert!(many < few * 40, "{kind}: {few:?} and {many:?}");
         }
     }
 }
