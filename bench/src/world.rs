@@ -32,8 +32,9 @@ use crate::workers::each;
 
 /// How long anything may take before the bench gives up.
 pub(crate) const LIMIT: Duration = Duration::from_mins(15);
-/// A sender that asked nothing for this long has come to rest. Longer than the controller holds a status back (250 ms).
-const QUIET: Duration = Duration::from_secs(1);
+/// A sender that asked nothing for this long has come to rest. Longer than the controller holds a status back (2 s
+/// while many owners are under way).
+const QUIET: Duration = Duration::from_secs(3);
 const CONTROL_PLANE_LIMIT: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(50);
 const SETUP_IN_FLIGHT: usize = 16;
