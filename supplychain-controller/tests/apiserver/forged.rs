@@ -54,7 +54,7 @@ async fn settled() -> (Stage, Tenant) {
     (stage, tenant)
 }
 
-/// Waits until the rendering is back in both objects, and nothing is left to do.
+/// Waits until the rendering is back in both objects.
 async fn put_back(stage: &Stage, what: &str) {
     eventually(what, PATIENCE, async || {
         let source = stage.get(TESTS, "Test", "app-src").await.unwrap();
@@ -71,6 +71,10 @@ async fn put_back(stage: &Stage, what: &str) {
         }
     })
     .await;
+}
+
+/// Waits until peace is believed, as changes that follow one another are a fight, and nothing is left to do.
+async fn comes_to_rest(stage: &Stage) {
     stage.ready("app", "True", "Ready").await;
     stage.settle("app").await;
     assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
@@ -101,6 +105,7 @@ async fn no_annotation_keeps_a_changed_value_in_an_object() {
         tenant.patch(TESTS, "Test", "app-src", evil).await.unwrap();
         put_back(&stage, "the url is put back the second time").await;
     }
+    comes_to_rest(&stage).await;
 }
 
 #[tokio::test]
@@ -131,6 +136,7 @@ async fn a_change_under_our_name_is_put_back_for_kinds_with_and_without_generati
         }
         put_back(&stage, &format!("an update as {name} is put back")).await;
     }
+    comes_to_rest(&stage).await;
 }
 
 #[tokio::test]
@@ -165,6 +171,7 @@ async fn managed_fields_that_are_rewritten_hide_nothing_not_even_from_the_next_p
             .await;
         }
     }
+    comes_to_rest(&stage).await;
 }
 
 /// Somebody else's copy of a member, with what he would like to be believed.
