@@ -308,6 +308,32 @@ fn an_owner_beside_a_crowd_has_a_bar_of_its_own() {
 }
 
 #[test]
+fn where_the_api_server_is_the_limit_the_bare_client_is_the_measure() {
+    let singles = |ready, bare| Singles {
+        ready: Latency::with(1.0, ready),
+        first_step: Latency::with(1.0, 1.0),
+        bare: Latency::with(1.0, bare),
+        seconds: 1.0,
+        cpu_seconds: BTreeMap::new(),
+    };
+    let wait = |loaded| {
+        let fairness = Fairness {
+            crowd: 10_000,
+            namespaces: 500,
+            unsettled: 1,
+            idle: singles(100.0, 100.0),
+            loaded: singles(loaded, 400.0),
+            settled: Usage::default(),
+            queue: BTreeMap::new(),
+        };
+        let [wait, _] = of_fairness(&fairness);
+        wait
+    };
+    assert!(wait(500.0).is_cleared() && !wait(501.0).is_cleared());
+    assert!(wait(500.0).what.contains("the bare client's (4.0"));
+}
+
+#[test]
 fn what_is_counted_is_told_from_what_is_timed() {
     let mut all = bars(&[good_run(300)]);
     all.extend(of_reruns(&good_reruns()));
