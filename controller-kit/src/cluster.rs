@@ -14,6 +14,7 @@ use kube::core::Status;
 use serde_json::Value;
 use thiserror::Error;
 use tokio::time::Instant;
+use tower::layer::util::Stack;
 use tower::timeout::TimeoutLayer;
 use tower_http::timeout::ResponseBodyTimeoutLayer;
 
@@ -199,8 +200,7 @@ impl Cluster {
             let client = ClientBuilder::try_from(config)?
                 .with_layer(&reading)
                 .with_layer(&counting)
-                .with_layer(&ResponseBodyTimeoutLayer::new(STALLED_BODY))
-                .with_layer(&TimeoutLayer::new(ANSWER_BEGINS));
+                .with_layer(&deadlines());
             Ok::<_, kube::Error>(client.build())
         };
         Ok(Self {
@@ -278,6 +278,14 @@ impl Cluster {
 /// a tenant's admission webhook, whose slowness says nothing of the server.
 fn tells_of_the_server(identity: Identity<'_>, call: &Call<'_>) -> bool {
     matches!(identity, Identity::Controller) && call.method == Method::PATCH
+}
+
+/// Gives up answers that were lost on the way.
+fn deadlines() -> Stack<ResponseBodyTimeoutLayer, TimeoutLayer> {
+    Stack::new(
+        ResponseBodyTimeoutLayer::new(STALLED_BODY),
+        TimeoutLayer::new(ANSWER_BEGINS),
+    )
 }
 
 fn build(identity: Identity<'_>, call: &Call<'_>) -> Result<Request<Body>, RequestError> {
@@ -524,8 +532,7 @@ mod tests {
             let body = http_body_util::StreamBody::new(Box::pin(body));
             Ok::<_, tower::BoxError>(http::Response::new(body))
         });
-        let bounded = TimeoutLayer::new(ANSWER_BEGINS)
-            .layer(ResponseBodyTimeoutLayer::new(STALLED_BODY).layer(server));
+        let bounded = deadlines().layer(server);
         let response = bounded.oneshot(Request::new(Body::empty())).await?;
         response.into_body().collect().await.map(|_| ())
     }
