@@ -137,23 +137,27 @@ impl Requests {
     async fn applicable(&self, served: &Served, rendered: &Value) -> Result<Value, RequestError> {
         let mut object = rendered.clone();
         if has_nulls(&object) {
-            let schema = match self.schema(served).await {
-                Ok(schema) => Some(schema),
-                Err(error @ SchemaError::Unavailable { .. }) => {
-                    return Err(RequestError::Transport(error.to_string()));
-                }
-                Err(_) => None,
-            };
+            let schema = self.schema(served).await?;
             leave_out_nulls(&mut object, schema.as_deref());
         }
         rendering::as_stored(&mut object, &served.kind);
         Ok(object)
     }
 
-    async fn schema(&self, served: &Served) -> Result<Arc<KindSchema>, SchemaError> {
+    /// What the kind declares; `None` where that cannot be known.
+    ///
+    /// # Errors
+    /// When it cannot be had for now: what is to be sent may be another once it is known.
+    async fn schema(&self, served: &Served) -> Result<Option<Arc<KindSchema>>, RequestError> {
         let Kind { api_version, kind } = &served.kind;
         let client = self.cluster.controller();
-        self.schemas.schema(client, api_version, kind).await
+        match self.schemas.schema(client, api_version, kind).await {
+            Ok(schema) => Ok(Some(schema)),
+            Err(error @ SchemaError::Unavailable { .. }) => {
+                Err(RequestError::Transport(error.to_string()))
+            }
+            Err(_) => Ok(None),
+        }
     }
 
     /// Existing manifests carry fields that the kind does not declare, and lists with a key twice; the
@@ -175,18 +179,14 @@ impl Requests {
             return (outcome, Vec::new());
         }
         match self.schema(served).await {
-            Ok(schema) => {
+            Ok(Some(schema)) => {
                 let conformed = conform(object, &schema);
                 if !conformed.is_empty() {
                     return (self.apply_once(account, served, object).await, conformed);
                 }
             }
-            // The object may fit once the schema is known.
-            Err(error @ SchemaError::Unavailable { .. }) => {
-                let error = RequestError::Transport(error.to_string());
-                return (Err(error.into()), Vec::new());
-            }
-            Err(_) => {}
+            Ok(None) => {}
+            Err(error) => return (Err(error.into()), Vec::new()),
         }
         (outcome, Vec::new())
     }
