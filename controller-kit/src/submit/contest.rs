@@ -18,8 +18,8 @@ const PACE: Pace = Pace {
     first: Duration::from_millis(50),
     // Two seconds after a writer stops, the object must equal the rendering again.
     longest: Duration::from_millis(1600),
-    // Controllers that undo us may look only now and then: an autoscaler every 15 s. Who comes less often is answered, and
-    // in the end the object is as rendered most of the time: people edit an object twice in ten minutes.
+    // Controllers that undo us may look only now and then: an autoscaler every 15 s. A writer that comes less than once a
+    // minute is answered each time, but that is no fight: it may be a person who edits by hand.
     calm: Duration::from_mins(1),
 };
 
@@ -27,8 +27,7 @@ const PACE: Pace = Pace {
 const PEACE: Duration = Duration::from_secs(10);
 /// and for this many times as long as it stayed before it was undone last: between two blows of a slow fight all is not well.
 const PATIENCE: u32 = 2;
-/// but nobody is told of it for longer than this after the last blow: somebody who waits for Ready before he tries again would
-/// wait twice as long each time.
+/// but never longer than this. Somebody who waits for Ready before each of his changes would wait twice as long each time.
 const LONGEST_PEACE: Duration = Duration::from_secs(30);
 
 /// One rendering of one object.
