@@ -2,7 +2,7 @@
 //! code that does not say whether it was carried out.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -27,31 +27,46 @@ struct Seen {
     broken: Option<String>,
 }
 
-/// Follows the objects of the kind that stands for a third party, in the namespace, until it is dropped.
-pub struct History {
-    seen: Arc<Mutex<Seen>>,
+/// What is kept of what a watch tells.
+trait Notes: Default + Send + 'static {
+    fn note(&mut self, told: Told);
+}
+
+/// Notes what a watch tells, until it is dropped.
+struct Followed<N> {
+    notes: Arc<Mutex<N>>,
     /// Ends with the set.
     _following: JoinSet<()>,
 }
 
+impl<N: Notes> Followed<N> {
+    async fn from_now(api: Api<DynamicObject>) -> Self {
+        let notes = Arc::<Mutex<N>>::default();
+        let noting = notes.clone();
+        let mut following = JoinSet::new();
+        follow_from_now(&mut following, api, move |told| lock(&noting).note(told)).await;
+        Self {
+            notes,
+            _following: following,
+        }
+    }
+
+    fn notes(&self) -> MutexGuard<'_, N> {
+        lock(&self.notes)
+    }
+}
+
+fn lock<N>(notes: &Mutex<N>) -> MutexGuard<'_, N> {
+    notes.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Follows the objects of the kind that stands for a third party, in the namespace, until it is dropped.
+pub struct History(Followed<Seen>);
+
 impl History {
     /// From now on; what is there already counts as created.
     pub async fn of_tests(stage: &Stage) -> Self {
-        let api = stage.api("test.run/v1alpha1", "Test");
-        let seen = Arc::<Mutex<Seen>>::default();
-        let noting = seen.clone();
-        let mut following = JoinSet::new();
-        follow_from_now(&mut following, api, move |told| {
-            noting
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .note(told);
-        })
-        .await;
-        Self {
-            seen,
-            _following: following,
-        }
+        Self(Followed::from_now(stage.api("test.run/v1alpha1", "Test")).await)
     }
 
     /// How many objects were created and how many deleted, until now. The namespace must have come to rest.
@@ -63,7 +78,7 @@ impl History {
         let metadata = &last["metadata"];
         let (name, uid) = (metadata["name"].as_str(), metadata["uid"].as_str());
         let counts = eventually("the history has come to its end", PATIENCE, async || {
-            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let seen = self.0.notes();
             assert_eq!(seen.broken, None, "the history has a gap");
             let complete = seen.created.contains(uid.unwrap());
             complete.then_some((seen.created.len() - 1, seen.deleted.len()))
@@ -76,7 +91,7 @@ impl History {
     }
 }
 
-impl Seen {
+impl Notes for Seen {
     fn note(&mut self, told: Told) {
         let (those, object) = match told {
             Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
@@ -108,35 +123,19 @@ struct Said {
 }
 
 /// Follows the owners in the namespace until it is dropped.
-pub struct Reports {
-    said: Arc<Mutex<Said>>,
-    _following: JoinSet<()>,
-}
+pub struct Reports(Followed<Said>);
 
 impl Reports {
     /// From now on.
     pub async fn of_owners(stage: &Stage) -> Self {
-        let api = stage.api("carto.run/v1alpha1", stage.cast.owner_kind);
-        let said = Arc::<Mutex<Said>>::default();
-        let noting = said.clone();
-        let mut following = JoinSet::new();
-        follow_from_now(&mut following, api, move |told| {
-            noting
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .note(told);
-        })
-        .await;
-        Self {
-            said,
-            _following: following,
-        }
+        let owners = stage.api("carto.run/v1alpha1", stage.cast.owner_kind);
+        Self(Followed::from_now(owners).await)
     }
 
     /// Each condition `Ready` that was False at any time up to these versions of the owners.
     pub async fn unready(&self, owners: &[Value]) -> BTreeSet<String> {
         eventually("all is heard that the owners said", PATIENCE, async || {
-            let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+            let said = self.0.notes();
             assert_eq!(said.broken, None, "something may be missing");
             let is_heard = |owner: &Value| {
                 let metadata = &owner["metadata"];
@@ -150,7 +149,7 @@ impl Reports {
     }
 }
 
-impl Said {
+impl Notes for Said {
     fn note(&mut self, told: Told) {
         match told {
             Ok(WatchEvent::Added(owner) | WatchEvent::Modified(owner)) => {
