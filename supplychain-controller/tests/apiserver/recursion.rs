@@ -72,6 +72,19 @@ async fn too_deep(stage: &Stage) -> Value {
     .await
 }
 
+/// Edits it and waits until that was seen; returns it as it is then.
+async fn touched(stage: &Stage, name: &str) -> Value {
+    let before = stage.owner(name).await;
+    let touch = json!({"spec": {"params": [{"name": "touched", "value": 1}]}});
+    stage.edit_workload(name, touch).await;
+    stage
+        .until(name, "the edit was seen", |workload| {
+            workload["status"]["observedGeneration"] == workload["metadata"]["generation"]
+                && workload["metadata"]["generation"] != before["metadata"]["generation"]
+        })
+        .await
+}
+
 #[tokio::test]
 async fn a_template_that_stamps_a_workload_of_its_own_chain_comes_to_an_end() {
     let stage = set().await;
@@ -134,14 +147,7 @@ async fn what_a_tenant_takes_off_a_stamped_workload_does_not_start_it_anew() {
     // Also for a process that has never seen it with a reference.
     stage.kill_controller();
     stage.start_controller();
-    let touch = json!({"spec": {"params": [{"name": "touched", "value": 1}]}});
-    stage.edit_workload(name(&last), touch).await;
-    stage
-        .until(name(&last), "the edit was seen", |workload| {
-            workload["status"]["observedGeneration"] == workload["metadata"]["generation"]
-                && workload["metadata"]["generation"] != last["metadata"]["generation"]
-        })
-        .await;
+    touched(&stage, name(&last)).await;
     stage.idle().await;
     let after = stage.owner(name(&last)).await;
     assert_eq!(
@@ -206,15 +212,7 @@ async fn what_a_tenant_writes_to_a_workload_of_others_does_not_stop_it() {
         .patch(OURS, "Workload", "root", forged)
         .await
         .unwrap();
-    let before = stage.owner("root").await;
-    let touch = json!({"spec": {"params": [{"name": "touched", "value": 1}]}});
-    stage.edit_workload("root", touch).await;
-    let after = stage
-        .until("root", "the edit was seen", |workload| {
-            workload["status"]["observedGeneration"] == workload["metadata"]["generation"]
-                && workload["metadata"]["generation"] != before["metadata"]["generation"]
-        })
-        .await;
+    let after = touched(&stage, "root").await;
     assert_eq!(depth(&after), 0);
     assert_eq!(
         condition(&after["status"], "ResourcesSubmitted")["status"],
