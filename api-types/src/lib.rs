@@ -36,7 +36,6 @@ pub mod deliverable;
 pub mod delivery;
 pub mod duration;
 pub mod event;
-mod go_text;
 mod json_any;
 pub mod labels;
 pub mod names;
@@ -49,6 +48,7 @@ pub mod status;
 pub mod supply_chain;
 pub mod templates;
 pub mod validation;
+pub mod vocabulary;
 pub mod workload;
 
 pub use blueprint::{

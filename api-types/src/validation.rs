@@ -29,7 +29,6 @@ use crate::templates::{
     ClusterTemplateSpec, TemplateKind,
 };
 
-pub use tags::{RenderedFor, TagFault};
 pub use violation::Violation;
 
 /// What is to be said about an object before it is stored.
@@ -41,64 +40,25 @@ pub struct Verdict {
     pub warnings: Vec<String>,
 }
 
-/// Checks the syntax of paths and of the tags they stand in. The dialect is implemented by the engine, which depends on this crate.
-pub trait PathCheck {
-    /// Parses an expression as it stands, as selectors do: without braces it is literal text and always parses.
-    ///
-    /// # Errors
-    ///
-    /// The parser's text.
-    fn check_unwrapped(&self, expression: &str) -> Result<(), String>;
-
-    /// Parses a path field as templates do: with the braces added that are missing, or in the form `$(a.b)$`.
-    ///
-    /// # Errors
-    ///
-    /// The parser's text.
-    fn check_wrapped(&self, expression: &str) -> Result<(), String>;
-
-    /// The tags of a simple template that no rendering can fill, and those that are none for want of an end. Each place of
-    /// the template has its own fault; a template without any may fail all the same, by what it is rendered with.
-    fn check_tags(&self, rendered_for: RenderedFor, template: &Value) -> Vec<TagFault>;
-}
-
-/// Accepts every path and every tag, for callers without a parser.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct AnyPath;
-
-impl PathCheck for AnyPath {
-    fn check_unwrapped(&self, _expression: &str) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn check_wrapped(&self, _expression: &str) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn check_tags(&self, _rendered_for: RenderedFor, _template: &Value) -> Vec<TagFault> {
-        Vec::new()
-    }
-}
-
 /// Says whether an object of a kind of this group is admitted; kinds without rules are.
 ///
 /// The object is expected to satisfy the schema of its kind, as it does when the API server asks a webhook; a `null` is
 /// an absent field, as to the API server. One that cannot be decoded is refused with the decoder's text.
 ///
 /// ```
-/// use api_types::validation::{AnyPath, validate};
+/// use api_types::validation::validate;
 /// use serde_json::json;
 ///
 /// let chain = json!({"metadata": {"name": "chain"}, "spec": {"resources": []}});
-/// let verdict = validate("ClusterSupplyChain", &chain, &AnyPath);
+/// let verdict = validate("ClusterSupplyChain", &chain);
 /// assert_eq!(
 ///     verdict.error.as_deref(),
 ///     Some("error validating clustersupplychain [chain]: at least one selector, selectorMatchExpression, \
 ///           selectorMatchField must be specified"),
 /// );
 /// ```
-pub fn validate(kind: &str, object: &Value, paths: &dyn PathCheck) -> Verdict {
-    match verdict(kind, &without_nulls(object), paths) {
+pub fn validate(kind: &str, object: &Value) -> Verdict {
+    match verdict(kind, &without_nulls(object)) {
         Ok(verdict) => verdict,
         Err(error) => Verdict {
             error: Some(format!("invalid object: {error}")),
@@ -127,11 +87,7 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
-fn verdict(
-    kind: &str,
-    object: &Value,
-    paths: &dyn PathCheck,
-) -> Result<Verdict, serde_json::Error> {
+fn verdict(kind: &str, object: &Value) -> Result<Verdict, serde_json::Error> {
     let name = object
         .pointer("/metadata/name")
         .and_then(Value::as_str)
@@ -143,9 +99,9 @@ fn verdict(
                 error: prefixed(
                     "clustersupplychain",
                     name,
-                    blueprint::supply_chain(&spec, &object["spec"], paths),
+                    blueprint::supply_chain(&spec, &object["spec"]),
                 ),
-                warnings: hints::supply_chain(&spec, paths),
+                warnings: hints::supply_chain(&spec),
             }
         }
         "ClusterDelivery" => {
@@ -154,38 +110,34 @@ fn verdict(
                 error: prefixed(
                     "clusterdelivery",
                     name,
-                    blueprint::delivery(&spec, &object["spec"], paths),
+                    blueprint::delivery(&spec, &object["spec"]),
                 ),
-                warnings: hints::delivery(&spec, paths),
+                warnings: hints::delivery(&spec),
             }
         }
         "ClusterRunTemplate" => {
             let spec: ClusterRunTemplateSpec = spec_of(object)?;
             Verdict {
                 error: text_of(template::run_template(&spec)),
-                warnings: hints::run_template(&spec, paths),
+                warnings: hints::run_template(&spec),
             }
         }
         _ => match kind.parse() {
-            Ok(kind) => template_verdict(kind, object, paths)?,
+            Ok(kind) => template_verdict(kind, object)?,
             Err(_) => Verdict::default(),
         },
     };
-    verdict.warnings.extend(tags::warnings(kind, object, paths));
+    verdict.warnings.extend(tags::warnings(kind, object));
     Ok(verdict)
 }
 
-fn template_verdict(
-    kind: TemplateKind,
-    object: &Value,
-    paths: &dyn PathCheck,
-) -> Result<Verdict, serde_json::Error> {
+fn template_verdict(kind: TemplateKind, object: &Value) -> Result<Verdict, serde_json::Error> {
     let (shared, own_paths, deployment) = match kind {
         TemplateKind::Validation => {
             let spec: ClusterDeploymentValidationTemplateSpec = spec_of(object)?;
             return Ok(Verdict {
                 error: text_of(template::validation(&spec)),
-                warnings: hints::validation(&spec, paths),
+                warnings: hints::validation(&spec),
             });
         }
         TemplateKind::Source => {
@@ -228,7 +180,7 @@ fn template_verdict(
     };
     Ok(Verdict {
         error: text_of(template::template(&shared, deployment.as_ref())),
-        warnings: hints::template(&shared, &own_paths, paths),
+        warnings: hints::template(&shared, &own_paths),
     })
 }
 

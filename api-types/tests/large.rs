@@ -7,7 +7,7 @@
 
 use std::time::{Duration, Instant};
 
-use api_types::validation::{AnyPath, validate};
+use api_types::validation::validate;
 use serde_json::{Value, json};
 
 /// A megabyte and a half: no blueprint is larger.
@@ -36,7 +36,7 @@ fn time_to_validate(kind: &str, steps: usize, is_ring: bool) -> Duration {
     let blueprint = blueprint(kind, steps, is_ring);
     let once = || {
         let began = Instant::now();
-        let verdict = validate(kind, &blueprint, &AnyPath);
+        let verdict = validate(kind, &blueprint);
         let time = began.elapsed();
         assert_eq!(verdict.error, None);
         assert_eq!(verdict.warnings.len(), usize::from(is_ring));

@@ -3,9 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use api_types::validation::{AnyPath, Verdict, validate};
+use api_types::validation::{Verdict, validate};
 use proptest::prelude::*;
-use realizer::jsonpath::Paths;
 use serde_json::{Value, json};
 use test_support::admission_corpus::cases;
 
@@ -17,7 +16,7 @@ fn every_case_of_the_corpus_gets_its_verdict() {
             warnings: case.warnings,
         };
         assert_eq!(
-            validate(&case.kind, &case.object, &Paths),
+            validate(&case.kind, &case.object),
             expected,
             "{}: {}",
             case.rule,
@@ -65,7 +64,7 @@ fn templates_without_warnings(file: &Path) -> usize {
     for object in documents {
         let kind = object["kind"].as_str().unwrap_or_default();
         if kind.starts_with("Cluster") && kind.ends_with("Template") {
-            let verdict = validate(kind, &object, &Paths);
+            let verdict = validate(kind, &object);
             assert_eq!(verdict, Verdict::default(), "{}: {object}", file.display());
             templates += 1;
         }
@@ -107,7 +106,7 @@ fn earlier_rules_win() {
     ]});
     let mut object = json!({"metadata": {"name": "n"}, "spec": spec});
     let mut next = |expected: &str, pointer: &str, fix: Value| {
-        let verdict = validate("ClusterSupplyChain", &object, &AnyPath);
+        let verdict = validate("ClusterSupplyChain", &object);
         let error = verdict.error.unwrap();
         let text = error
             .strip_prefix("error validating clustersupplychain [n]: ")
@@ -142,16 +141,13 @@ fn earlier_rules_win() {
         "/spec/resources/1/sources",
         json!([]),
     );
-    assert_eq!(
-        validate("ClusterSupplyChain", &object, &AnyPath),
-        Verdict::default()
-    );
+    assert_eq!(validate("ClusterSupplyChain", &object), Verdict::default());
 }
 
 #[test]
 fn kinds_without_a_webhook_are_admitted() {
     for kind in ["Workload", "Deliverable", "Runnable", "ConfigMap"] {
-        assert_eq!(validate(kind, &json!({}), &AnyPath), Verdict::default());
+        assert_eq!(validate(kind, &json!({})), Verdict::default());
     }
 }
 
@@ -160,7 +156,7 @@ fn kinds_without_a_webhook_are_admitted() {
 fn a_null_is_an_absent_field_but_where_any_json_is_allowed() {
     let chain = |spec: Value| {
         let object = json!({"metadata": {"name": "n", "creationTimestamp": null}, "spec": spec, "status": {}});
-        validate("ClusterSupplyChain", &object, &AnyPath).error
+        validate("ClusterSupplyChain", &object).error
     };
     let nothing =
         json!({"selector": null, "selectorMatchFields": null, "params": null, "resources": null});
@@ -179,9 +175,7 @@ fn a_null_is_an_absent_field_but_where_any_json_is_allowed() {
     let template =
         json!({"spec": {"template": {"kind": null}, "params": null, "healthRule": null}});
     assert_eq!(
-        validate("ClusterTemplate", &template, &AnyPath)
-            .error
-            .unwrap(),
+        validate("ClusterTemplate", &template).error.unwrap(),
         "invalid template: failed to parse object: Object 'Kind' is missing in '{\"kind\":null}'"
     );
 }
@@ -195,7 +189,7 @@ fn objects_that_do_not_decode_are_refused() {
         "ClusterRunTemplate",
     ] {
         for object in [json!({}), json!({"spec": 5}), json!(null)] {
-            let error = validate(kind, &object, &AnyPath).error.unwrap();
+            let error = validate(kind, &object).error.unwrap();
             assert!(error.starts_with("invalid object: "), "{error}");
         }
     }
@@ -251,7 +245,7 @@ proptest! {
     fn no_object_makes_validation_panic(spec in any_json()) {
         let object = json!({"spec": spec});
         for kind in ["ClusterSupplyChain", "ClusterDelivery", "ClusterDeploymentTemplate", "ClusterSourceTemplate", "ClusterRunTemplate"] {
-            validate(kind, &object, &AnyPath);
+            validate(kind, &object);
         }
     }
 
@@ -264,7 +258,7 @@ proptest! {
             json!({"name": format!("r{step}"), "templateRef": {"kind": "ClusterSourceTemplate", "name": "t"}, "sources": inputs})
         }).collect();
         let object = json!({"spec": {"selector": {"a": "b"}, "resources": resources}});
-        let verdict = validate("ClusterSupplyChain", &object, &AnyPath);
+        let verdict = validate("ClusterSupplyChain", &object);
         prop_assert_eq!(&verdict.error, &None);
         let mut reach = [[false; 6]; 6];
         for (from, to) in &edges {

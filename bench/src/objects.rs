@@ -307,7 +307,7 @@ mod tests {
     use super::*;
     use crate::family::{DELIVERY, SUPPLY_CHAIN};
     use crate::layout::{TEAM, owners};
-    use api_types::validation::{AnyPath, validate};
+    use api_types::validation::validate;
 
     #[test]
     fn the_chain_and_its_templates_are_valid() {
@@ -316,7 +316,7 @@ mod tests {
             templates.chain([chain(family, 5)])
         }) {
             let kind = object["kind"].as_str().unwrap().to_owned();
-            let verdict = validate(&kind, &object, &AnyPath);
+            let verdict = validate(&kind, &object);
             assert!(
                 verdict.error.is_none() && verdict.warnings.is_empty(),
                 "{kind}: {verdict:?}"

@@ -4,8 +4,8 @@ use api_types::names::ResourceName;
 use serde_json::Value;
 
 use crate::context::Context;
-use crate::interpolate::Compiled;
 use crate::{Rendered, YttCall, canonical, own_status, ytt};
+use template_language::interpolate::Compiled;
 
 /// What a template renders.
 #[derive(Clone, Debug)]

@@ -5,15 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use crate::blueprint::{BlueprintStep, Input, InputSlot};
-use crate::interpolate::Compiled;
-use crate::jsonpath::Root;
-use crate::numbers;
 use crate::outputs::{Output, OutputValues};
 use crate::redaction::Taint;
 use crate::stamp::WantedLabels;
 use crate::typed_view::Views;
-
-pub(crate) mod vocabulary;
+use template_language::interpolate::Compiled;
+use template_language::jsonpath::Root;
+use template_language::numbers;
 
 /// The inputs of a step, resolved as far as their providers have outputs.
 #[derive(Clone, Debug, Default)]

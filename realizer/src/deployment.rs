@@ -5,8 +5,8 @@ use api_types::{ClusterDeploymentTemplateSpec, templates::ObservedCompletion};
 use serde_json::Value;
 
 use crate::field_path::{FieldPath, PathProblem};
-use crate::go_format;
 use crate::redaction::{REDACTED, Veil};
+use template_language::go_format;
 
 /// The rules of a deployment template with their paths parsed. Neither given: done at once.
 #[derive(Clone, Debug)]

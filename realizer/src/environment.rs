@@ -23,10 +23,11 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use template_language::go_format;
 
 use crate::outputs::{Output, OutputValues};
 use crate::redaction::{REDACTED, Taint};
-use crate::{Observed, Precondition, StatusKey, Submission, go_format};
+use crate::{Observed, Precondition, StatusKey, Submission};
 
 pub(crate) use known::{Known, Present};
 

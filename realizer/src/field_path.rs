@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::jsonpath::{Path, PathError};
-use crate::numbers;
+use template_language::jsonpath::{Path, PathError};
+use template_language::numbers;
 
 /// A path as it stands in a field of a template or blueprint.
 #[derive(Clone, Debug)]

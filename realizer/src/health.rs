@@ -7,9 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
 use crate::field_path::FieldPath;
-use crate::go_format;
 use crate::matching::FieldMatcher;
 use crate::redaction::REDACTED;
+use template_language::go_format;
 
 /// A health rule with its paths parsed.
 #[derive(Clone, Debug)]

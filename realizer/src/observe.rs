@@ -8,7 +8,6 @@ use crate::context::ResolvedInputs;
 use crate::deployment::NotDone;
 use crate::error::StepError;
 use crate::family_members::{newest_healthy, superseded};
-use crate::go_format;
 use crate::health::{Health, Subject};
 use crate::outputs::{Output, ReadError};
 use crate::owner_status::object_ref;
@@ -19,6 +18,7 @@ use crate::{
     Observation, Observed, StatusKey, Submission, SubmitFailure, SubmitFailureKind, Template,
     Write, stamp,
 };
+use template_language::go_format;
 
 /// One step whose submission was answered.
 pub(crate) struct Observing<'r> {

@@ -8,7 +8,9 @@ use crate::deployment::NotDone;
 use crate::field_path::{FieldPath, PathProblem};
 use crate::redaction::{self, REDACTED, Taint, Veil};
 use crate::template::{OutputPaths, Template};
-use crate::{StatusKey, yaml_digest};
+use template_language::yaml_digest;
+
+use crate::StatusKey;
 
 /// What a step hands on.
 #[derive(Clone, Debug, PartialEq)]

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::canonical;
-use crate::interpolate::Compiled;
+use template_language::interpolate::Compiled;
 
 /// The context keys that hold what our status is written to: an owner (spec 3.5) or a Runnable (spec 5.2).
 pub(crate) const OWNER_KEYS: [&str; 3] = ["workload", "deliverable", "runnable"];

@@ -8,10 +8,10 @@ use serde_json::json;
 use crate::conclusion::outcome;
 use crate::conditions::{self, Conditions};
 use crate::error::ErrorKind;
-use crate::go_format;
 use crate::owner_status::OwnerStatus;
 use crate::progress::{self, Hindrance};
 use crate::{Blueprint, Ended, Outcome, Owner, OwnerEvent, Retry, events, lineage};
+use template_language::go_format;
 
 /// Why an owner is not realized at all. The resources in its status stay as they are, and so do its objects.
 #[derive(Clone, Debug)]

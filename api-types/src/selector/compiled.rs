@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::label_syntax::{key_errors, value_errors};
 use super::{FieldOperator, LabelRequirement, Selector};
-use crate::go_text;
+use template_language::go_format;
 
 /// The label part of a [`Selector`], ready to be matched. Field requirements are evaluated elsewhere.
 ///
@@ -36,7 +36,7 @@ struct Requirement {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SelectorError {
     /// The operator is none of `In`, `NotIn`, `Exists`, `DoesNotExist`.
-    #[error("{} is not a valid pod selector operator", go_text::quoted(.operator))]
+    #[error("{} is not a valid pod selector operator", go_format::quoted(.operator))]
     Operator {
         /// The operator as given.
         operator: String,
@@ -115,18 +115,18 @@ impl Requirement {
                 ));
             }
         };
-        refuse("key".to_owned(), go_text::quoted(key), &key_errors(key));
+        refuse("key".to_owned(), go_format::quoted(key), &key_errors(key));
         if let Some(detail) = count_error(operator, values) {
             refuse(
                 "values".to_owned(),
-                go_text::string_slice(values),
+                go_format::string_slice(values),
                 &[detail.to_owned()],
             );
         }
         for (index, value) in values.iter().enumerate() {
             refuse(
                 format!("values[{index}][{key}]"),
-                go_text::quoted(value),
+                go_format::quoted(value),
                 &value_errors(value),
             );
         }

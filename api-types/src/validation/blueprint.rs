@@ -4,78 +4,54 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
+use super::Violation;
 use super::field::{self, Owner};
 use super::option::{check_reference, is_given};
 use super::steps::Steps;
-use super::{PathCheck, Violation};
 use crate::blueprint::{BlueprintResource, BlueprintSpec, InputReference};
 use crate::params::BlueprintParam;
 use crate::selector::CompiledSelector;
 use crate::templates::TemplateKind;
 
-pub(super) fn supply_chain(
-    spec: &BlueprintSpec,
-    raw: &Value,
-    paths: &dyn PathCheck,
-) -> Result<(), Violation> {
-    check_selector_and_params(spec, Owner::Workload, paths)?;
+pub(super) fn supply_chain(spec: &BlueprintSpec, raw: &Value) -> Result<(), Violation> {
+    check_selector_and_params(spec, Owner::Workload)?;
     if let Some((_, resource)) = repeated_name(&spec.resources) {
         return Err(Violation::DuplicateResource {
             resource: resource.name.clone(),
         });
     }
-    check_templates(
-        spec,
-        raw,
-        Owner::Workload,
-        paths,
-        |resource, kind| match kind {
-            TemplateKind::Source => Some(&resource.sources),
-            TemplateKind::Image => Some(&resource.images),
-            TemplateKind::Config => Some(&resource.configs),
-            TemplateKind::Plain | TemplateKind::Deployment | TemplateKind::Validation => None,
-        },
-    )?;
+    check_templates(spec, raw, Owner::Workload, |resource, kind| match kind {
+        TemplateKind::Source => Some(&resource.sources),
+        TemplateKind::Image => Some(&resource.images),
+        TemplateKind::Config => Some(&resource.configs),
+        TemplateKind::Plain | TemplateKind::Deployment | TemplateKind::Validation => None,
+    })?;
     let steps = Steps::of(&spec.resources);
     spec.resources
         .iter()
         .try_for_each(|resource| check_inputs(resource, &steps))
 }
 
-pub(super) fn delivery(
-    spec: &BlueprintSpec,
-    raw: &Value,
-    paths: &dyn PathCheck,
-) -> Result<(), Violation> {
-    check_selector_and_params(spec, Owner::Deliverable, paths)?;
+pub(super) fn delivery(spec: &BlueprintSpec, raw: &Value) -> Result<(), Violation> {
+    check_selector_and_params(spec, Owner::Deliverable)?;
     if let Some((index, resource)) = repeated_name(&spec.resources) {
         return Err(Violation::ResourceTwice {
             index,
             resource: resource.name.clone(),
         });
     }
-    check_templates(
-        spec,
-        raw,
-        Owner::Deliverable,
-        paths,
-        |resource, kind| match kind {
-            TemplateKind::Source => Some(&resource.sources),
-            TemplateKind::Config => Some(&resource.configs),
-            TemplateKind::Image
-            | TemplateKind::Plain
-            | TemplateKind::Deployment
-            | TemplateKind::Validation => None,
-        },
-    )?;
+    check_templates(spec, raw, Owner::Deliverable, |resource, kind| match kind {
+        TemplateKind::Source => Some(&resource.sources),
+        TemplateKind::Config => Some(&resource.configs),
+        TemplateKind::Image
+        | TemplateKind::Plain
+        | TemplateKind::Deployment
+        | TemplateKind::Validation => None,
+    })?;
     spec.resources.iter().try_for_each(check_deployment)
 }
 
-fn check_selector_and_params(
-    spec: &BlueprintSpec,
-    owner: Owner,
-    paths: &dyn PathCheck,
-) -> Result<(), Violation> {
+fn check_selector_and_params(spec: &BlueprintSpec, owner: Owner) -> Result<(), Violation> {
     if spec.owner_selector().is_empty() {
         return Err(Violation::NoOwnerSelector);
     }
@@ -95,7 +71,7 @@ fn check_selector_and_params(
     CompiledSelector::from_parts(&spec.selector, &[]).map_err(Violation::OwnerLabels)?;
     CompiledSelector::from_parts(&BTreeMap::new(), &spec.selector_match_expressions)
         .map_err(Violation::OwnerExpressions)?;
-    field::check_all(&spec.selector_match_fields, owner, paths)
+    field::check_all(&spec.selector_match_fields, owner)
 }
 
 fn broken_param(params: &[BlueprintParam]) -> Option<&BlueprintParam> {
@@ -135,14 +111,13 @@ fn check_templates(
     spec: &BlueprintSpec,
     raw: &Value,
     owner: Owner,
-    paths: &dyn PathCheck,
     inputs: impl Fn(&BlueprintResource, TemplateKind) -> Option<&Vec<InputReference>>,
 ) -> Result<(), Violation> {
     spec.resources.iter().try_for_each(check_option_names)?;
     let mut steps = spec.resources.iter().zip(raw_options(raw));
     steps.try_for_each(|(resource, options)| {
         let of_kind = |kind| inputs(resource, kind);
-        check_template(resource, options, owner, paths, of_kind)
+        check_template(resource, options, owner, of_kind)
     })
 }
 
@@ -151,10 +126,9 @@ fn check_template<'a>(
     resource: &'a BlueprintResource,
     raw_options: &Value,
     owner: Owner,
-    paths: &dyn PathCheck,
     inputs: impl Fn(TemplateKind) -> Option<&'a Vec<InputReference>>,
 ) -> Result<(), Violation> {
-    check_reference(&resource.template_ref, raw_options, owner, paths)
+    check_reference(&resource.template_ref, raw_options, owner)
         .and_then(|()| check_pass_through(resource, inputs))
         .map_err(|violation| Violation::Resource {
             resource: resource.name.clone(),

@@ -1,6 +1,8 @@
 //! Requirements on the fields of owners (spec 7.3).
 
-use super::{PathCheck, Violation};
+use template_language::jsonpath;
+
+use super::Violation;
 use crate::selector::{FieldOperator, FieldRequirement};
 
 /// Whose fields are selected by.
@@ -31,33 +33,23 @@ const WORKLOAD_PREFIXES: [&str; 4] = [
     "spec.serviceClaims",
 ];
 
-pub(super) fn check_all(
-    requirements: &[FieldRequirement],
-    owner: Owner,
-    paths: &dyn PathCheck,
-) -> Result<(), Violation> {
+pub(super) fn check_all(requirements: &[FieldRequirement], owner: Owner) -> Result<(), Violation> {
     requirements
         .iter()
-        .try_for_each(|requirement| check(requirement, owner, paths))
+        .try_for_each(|requirement| check(requirement, owner))
 }
 
-fn check(
-    requirement: &FieldRequirement,
-    owner: Owner,
-    paths: &dyn PathCheck,
-) -> Result<(), Violation> {
+fn check(requirement: &FieldRequirement, owner: Owner) -> Result<(), Violation> {
     let key = &requirement.key;
     check_values(requirement)?;
     if !is_selectable(key, owner) {
         return Err(Violation::FieldKey { key: key.clone() });
     }
     // Without the braces a path is literal text to the parser, so that only brace constructs can fail here.
-    paths
-        .check_unwrapped(key)
-        .map_err(|text| Violation::FieldPath {
-            key: key.clone(),
-            text,
-        })
+    jsonpath::check_unwrapped(key).map_err(|text| Violation::FieldPath {
+        key: key.clone(),
+        text,
+    })
 }
 
 fn check_values(requirement: &FieldRequirement) -> Result<(), Violation> {

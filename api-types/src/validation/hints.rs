@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use template_language::jsonpath;
+
 use super::steps::Steps;
-use super::{PathCheck, Violation, loops};
+use super::{Violation, loops};
 use crate::blueprint::{BlueprintResource, BlueprintSpec, InputReference};
 use crate::runnable::ClusterRunTemplateSpec;
 use crate::templates::{
@@ -11,16 +13,16 @@ use crate::templates::{
     HealthRule, TemplateKind, TemplateSpec,
 };
 
-pub(super) fn supply_chain(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Vec<String> {
-    let mut warnings = broken_keys(spec, paths);
+pub(super) fn supply_chain(spec: &BlueprintSpec) -> Vec<String> {
+    let mut warnings = broken_keys(spec);
     warnings.extend(lent_everywhere(spec));
     warnings.extend(repeated_inputs(spec));
     warnings.extend(loops::warnings(&spec.resources));
     warnings
 }
 
-pub(super) fn delivery(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Vec<String> {
-    let mut warnings = broken_keys(spec, paths);
+pub(super) fn delivery(spec: &BlueprintSpec) -> Vec<String> {
+    let mut warnings = broken_keys(spec);
     warnings.extend(lent_everywhere(spec));
     warnings.extend(unusable_inputs(spec));
     warnings.extend(repeated_inputs(spec));
@@ -29,10 +31,10 @@ pub(super) fn delivery(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Vec<Strin
 }
 
 /// Admission parses these keys as they stand (spec 7.3), selection with the braces: what fails there selects nobody.
-fn broken_keys(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Vec<String> {
+fn broken_keys(spec: &BlueprintSpec) -> Vec<String> {
     let of_owner = spec.selector_match_fields.iter();
     let mut warnings: Vec<String> = of_owner
-        .filter_map(|field| broken_path("spec.selectorMatchFields[].key", &field.key, paths))
+        .filter_map(|field| broken_path("spec.selectorMatchFields[].key", &field.key))
         .collect();
     for resource in &spec.resources {
         let list = format!(
@@ -41,7 +43,7 @@ fn broken_keys(spec: &BlueprintSpec, paths: &dyn PathCheck) -> Vec<String> {
         );
         let options = resource.template_ref.options.iter();
         let fields = options.flat_map(|option| &option.selector.match_fields);
-        warnings.extend(fields.filter_map(|field| broken_path(&list, &field.key, paths)));
+        warnings.extend(fields.filter_map(|field| broken_path(&list, &field.key)));
     }
     warnings
 }
@@ -150,16 +152,12 @@ fn repeated_inputs(spec: &BlueprintSpec) -> Vec<String> {
 }
 
 /// Warnings about a template; `own_paths` are those its kind adds, each with the name of its field.
-pub(super) fn template(
-    spec: &TemplateSpec,
-    own_paths: &[(&'static str, String)],
-    paths: &dyn PathCheck,
-) -> Vec<String> {
+pub(super) fn template(spec: &TemplateSpec, own_paths: &[(&'static str, String)]) -> Vec<String> {
     let mut warnings: Vec<String> = own_paths
         .iter()
-        .filter_map(|(field, path)| broken_path(field, path, paths))
+        .filter_map(|(field, path)| broken_path(field, path))
         .collect();
-    warnings.extend(broken_health_rule(spec.health_rule.as_ref(), paths));
+    warnings.extend(broken_health_rule(spec.health_rule.as_ref()));
     if spec.lifecycle.is_mutable() && spec.retention_policy.is_some() && spec.health_rule.is_some()
     {
         warnings.push("spec.retentionPolicy has no effect: the lifecycle is mutable".to_owned());
@@ -167,22 +165,22 @@ pub(super) fn template(
     warnings
 }
 
-fn broken_health_rule(rule: Option<&HealthRule>, paths: &dyn PathCheck) -> Vec<String> {
+fn broken_health_rule(rule: Option<&HealthRule>) -> Vec<String> {
     let Some(sides) = rule.and_then(|rule| rule.multi_match.as_ref()) else {
         return Vec::new();
     };
     [("unhealthy", &sides.unhealthy), ("healthy", &sides.healthy)]
         .into_iter()
         .flat_map(|(side, rules)| rules.match_fields.iter().map(move |field| (side, field)))
-        .flat_map(|(side, field)| broken_health_paths(side, field, paths))
+        .flat_map(|(side, field)| broken_health_paths(side, field))
         .collect()
 }
 
-fn broken_health_paths(side: &str, field: &HealthMatchField, paths: &dyn PathCheck) -> Vec<String> {
+fn broken_health_paths(side: &str, field: &HealthMatchField) -> Vec<String> {
     let list = format!("spec.healthRule.multiMatch.{side}.matchFields[]");
-    let key = broken_path(&format!("{list}.key"), &field.requirement.key, paths);
+    let key = broken_path(&format!("{list}.key"), &field.requirement.key);
     let message = field.message_path.as_ref().filter(|path| !path.is_empty());
-    let message = message.and_then(|path| broken_path(&format!("{list}.messagePath"), path, paths));
+    let message = message.and_then(|path| broken_path(&format!("{list}.messagePath"), path));
     key.into_iter().chain(message).collect()
 }
 
@@ -209,10 +207,7 @@ pub(super) fn deployment_paths(
 }
 
 /// Warnings about a validation template.
-pub(super) fn validation(
-    spec: &ClusterDeploymentValidationTemplateSpec,
-    paths: &dyn PathCheck,
-) -> Vec<String> {
+pub(super) fn validation(spec: &ClusterDeploymentValidationTemplateSpec) -> Vec<String> {
     let mut own_paths = deployment_paths(&spec.deployment);
     own_paths.extend(
         spec.failed
@@ -220,7 +215,7 @@ pub(super) fn validation(
             .map(|failed| ("spec.failed.key", failed.key.clone())),
     );
     let shared = &spec.deployment.template_spec;
-    let mut warnings = template(shared, &own_paths, paths);
+    let mut warnings = template(shared, &own_paths);
     if shared.lifecycle.is_mutable() && !reads_deployment(shared) {
         warnings.push(
             "the template reads neither deployment nor sources, and its object is changed in place: what it says cannot \
@@ -244,15 +239,15 @@ fn reads_deployment(spec: &TemplateSpec) -> bool {
         .any(|word| text.contains(word))
 }
 
-pub(super) fn run_template(spec: &ClusterRunTemplateSpec, paths: &dyn PathCheck) -> Vec<String> {
+pub(super) fn run_template(spec: &ClusterRunTemplateSpec) -> Vec<String> {
     let outputs = spec.outputs.iter();
     outputs
-        .filter_map(|(name, path)| broken_path(&format!("spec.outputs[{name}]"), path, paths))
-        .chain(broken_health_rule(spec.health_rule.as_ref(), paths))
+        .filter_map(|(name, path)| broken_path(&format!("spec.outputs[{name}]"), path))
+        .chain(broken_health_rule(spec.health_rule.as_ref()))
         .collect()
 }
 
-fn broken_path(field: &str, path: &str, paths: &dyn PathCheck) -> Option<String> {
-    let text = paths.check_wrapped(path).err()?;
+fn broken_path(field: &str, path: &str) -> Option<String> {
+    let text = jsonpath::check_field(path).err()?;
     Some(format!("{field} [{path}] is not a valid path: {text}"))
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::Violation;
 use super::field::{self, Owner};
-use super::{PathCheck, Violation};
 use crate::blueprint::{TemplateOption, TemplateReference};
 use crate::selector::{CompiledSelector, Selector};
 
@@ -14,7 +14,6 @@ pub(super) fn check_reference(
     reference: &TemplateReference,
     raw_options: &Value,
     owner: Owner,
-    paths: &dyn PathCheck,
 ) -> Result<(), Violation> {
     let options = &reference.options;
     match (is_given(reference.name.as_ref()), options.len()) {
@@ -32,7 +31,7 @@ pub(super) fn check_reference(
     }
     options
         .iter()
-        .try_for_each(|option| check_option(option, owner, paths))?;
+        .try_for_each(|option| check_option(option, owner))?;
     check_distinct(options, raw_options)
 }
 
@@ -41,11 +40,7 @@ pub(super) fn is_given(text: Option<&String>) -> bool {
     text.is_some_and(|text| !text.is_empty())
 }
 
-fn check_option(
-    option: &TemplateOption,
-    owner: Owner,
-    paths: &dyn PathCheck,
-) -> Result<(), Violation> {
+fn check_option(option: &TemplateOption, owner: Owner) -> Result<(), Violation> {
     match (
         is_given(option.name.as_ref()),
         is_given(option.pass_through.as_ref()),
@@ -54,7 +49,7 @@ fn check_option(
         (false, false) => return Err(Violation::EmptyOption),
         _ => {}
     }
-    check_selector(&option.selector, owner, paths).map_err(|violation| Violation::OptionSelector {
+    check_selector(&option.selector, owner).map_err(|violation| Violation::OptionSelector {
         option: title(option),
         violation: Box::new(violation),
     })
@@ -68,18 +63,14 @@ fn title(option: &TemplateOption) -> String {
         .unwrap_or_else(|| "passThrough".to_owned())
 }
 
-fn check_selector(
-    selector: &Selector,
-    owner: Owner,
-    paths: &dyn PathCheck,
-) -> Result<(), Violation> {
+fn check_selector(selector: &Selector, owner: Owner) -> Result<(), Violation> {
     if selector.is_empty() {
         return Err(Violation::EmptySelector);
     }
     CompiledSelector::from_parts(&selector.match_labels, &[]).map_err(Violation::MatchLabels)?;
     CompiledSelector::from_parts(&BTreeMap::new(), &selector.match_expressions)
         .map_err(Violation::MatchExpressions)?;
-    field::check_all(&selector.match_fields, owner, paths)
+    field::check_all(&selector.match_fields, owner)
 }
 
 /// Selectors are compared as written: to the Go controller an empty list and none are different, and admitted.

@@ -4,28 +4,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::PathCheck;
+use template_language::interpolate::Compiled;
+use template_language::tags::{self, TagFault};
+
 use crate::templates::TemplateKind;
-
-/// What a simple template is rendered for, which decides what its tags can name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum RenderedFor {
-    /// A step of a supply chain or of a delivery: the same kinds serve both (spec 3.5).
-    Step,
-    /// A run of a Runnable (spec 5.2).
-    Run,
-}
-
-/// What is wrong with a tag, at one place of a template.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TagFault {
-    /// Where in the template, such as `spec.containers[0].image`.
-    pub at: String,
-    /// The tag as it is written, as far as it goes.
-    pub tag: String,
-    /// What is wrong with it, as the rest of a sentence whose subject is the tag.
-    pub problem: String,
-}
+use crate::vocabulary::{RUN, STEP};
 
 /// What the API server passes on of a warning at least, in bytes.
 const LONGEST: usize = 256;
@@ -34,19 +17,27 @@ const LONGEST: usize = 256;
 const MOST: usize = 10;
 
 /// Warnings about the tags of an object, if it is a simple template: one for each tag, however often it stands there.
-pub(super) fn warnings(kind: &str, object: &Value, paths: &dyn PathCheck) -> Vec<String> {
-    let rendered_for = match kind {
-        "ClusterRunTemplate" => RenderedFor::Run,
-        _ if kind.parse::<TemplateKind>().is_ok() => RenderedFor::Step,
+pub(super) fn warnings(kind: &str, object: &Value) -> Vec<String> {
+    let vocabulary = match kind {
+        "ClusterRunTemplate" => &RUN,
+        _ if kind.parse::<TemplateKind>().is_ok() => &STEP,
         _ => return Vec::new(),
     };
     let Some(template) = object.pointer("/spec/template") else {
         return Vec::new();
     };
-    let faults = paths.check_tags(rendered_for, template);
+    told(
+        kind,
+        object,
+        &tags::faults(&Compiled::compile(template), vocabulary),
+    )
+}
+
+/// A warning for each tag with a fault, up to [`MOST`].
+fn told(kind: &str, object: &Value, faults: &[TagFault]) -> Vec<String> {
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     let mut first: Vec<&TagFault> = Vec::new();
-    for fault in &faults {
+    for fault in faults {
         let places = places.entry(&fault.tag).or_default();
         if *places == 0 {
             first.push(fault);
@@ -140,29 +131,16 @@ mod tests {
         }
     }
 
-    struct Faulty(usize);
-
-    impl PathCheck for Faulty {
-        fn check_unwrapped(&self, _: &str) -> Result<(), String> {
-            Ok(())
-        }
-
-        fn check_wrapped(&self, _: &str) -> Result<(), String> {
-            Ok(())
-        }
-
-        fn check_tags(&self, _: RenderedFor, _: &Value) -> Vec<TagFault> {
-            (0..self.0)
-                .map(|index| fault("a", &format!("$({index})$")))
-                .collect()
-        }
-    }
-
     #[test]
     fn of_very_many_tags_the_first_are_told_and_the_others_counted() {
         let object = json!({"metadata": {"name": "t"}, "spec": {"template": {}}});
-        assert_eq!(warnings("ClusterTemplate", &object, &Faulty(10)).len(), 10);
-        let told = warnings("ClusterTemplate", &object, &Faulty(100_000));
+        let faulty = |count| -> Vec<TagFault> {
+            (0..count)
+                .map(|index| fault("a", &format!("$({index})$")))
+                .collect()
+        };
+        assert_eq!(told("ClusterTemplate", &object, &faulty(10)).len(), 10);
+        let told = told("ClusterTemplate", &object, &faulty(100_000));
         assert_eq!(told.len(), 11);
         assert_eq!(
             told[10],

@@ -5,12 +5,12 @@ use serde_json::Value;
 use super::Violation;
 use super::option::is_given;
 use crate::duration::parse_duration;
-use crate::go_text;
 use crate::runnable::ClusterRunTemplateSpec;
 use crate::templates::{
     ClusterDeploymentTemplateSpec, ClusterDeploymentValidationTemplateSpec, HealthMatch,
     HealthRule, Lifecycle, TemplateSpec,
 };
+use template_language::go_format;
 
 pub(super) fn template(
     spec: &TemplateSpec,
@@ -82,11 +82,11 @@ fn check_run(object: &Value) -> Result<(), Violation> {
     check_object(object)?;
     match object.as_object() {
         None => Err(Violation::RunTemplateObject {
-            object: go_text::value(object),
+            object: go_format::display_exact(object),
         }),
         // Without a spec the Go controller stamped a new object on every reconcile (#587).
         Some(fields) if !fields.contains_key("spec") => Err(Violation::RunTemplateWithoutSpec {
-            object: go_text::value(object),
+            object: go_format::display_exact(object),
         }),
         Some(_) => Ok(()),
     }
@@ -101,7 +101,7 @@ fn check_object(object: &Value) -> Result<(), Violation> {
     };
     // Kubernetes finds neither group nor kind where the version has two slashes.
     if text_at("/kind").is_empty() || text_at("/apiVersion").matches('/').count() > 1 {
-        let text = format!("Object 'Kind' is missing in '{}'", go_text::json(object));
+        let text = format!("Object 'Kind' is missing in '{}'", go_format::json(object));
         return Err(Violation::TemplateObject { text });
     }
     if !text_at("/metadata/namespace").is_empty() {

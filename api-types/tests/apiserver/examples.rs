@@ -1,7 +1,6 @@
 //! Manifests written for the Go controller apply unchanged.
 
 use api_types::validation::validate;
-use realizer::jsonpath::Paths;
 use serde_json::{Value, json};
 use test_support::worked_example::{CHAIN, WORKLOAD};
 
@@ -44,7 +43,7 @@ async fn apply_unchanged(text: &str, count: usize) {
         let stored = server.get(&format!("{collection}/{name}")).await.body;
         let expected = with_defaults(kind, &document["spec"]);
         assert_eq!(stored["spec"], expected, "{kind} {name}");
-        let verdict = validate(kind, &stored, &Paths);
+        let verdict = validate(kind, &stored);
         assert_eq!(verdict.error, None, "{kind} {name}");
         // An account that is lent to every namespace is allowed, as it always was, and worth a word.
         let others = verdict.warnings.iter();

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use api_types::validation::{Verdict, validate};
-use realizer::jsonpath::Paths;
 use serde_json::{Value, json};
 use test_support::admission_corpus::{Case, cases};
 use test_support::{ControlPlane, eventually};
@@ -172,7 +171,7 @@ async fn policies_and_webhook_say_the_same() {
     // The rules in code, which the webhook serves, with the parser that users meet.
     for case in cases {
         assert_eq!(
-            validate(&case.kind, &case.object, &Paths),
+            validate(&case.kind, &case.object),
             Verdict {
                 error: case.error,
                 warnings: case.warnings

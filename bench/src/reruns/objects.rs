@@ -141,11 +141,11 @@ fn digest() -> String {
 mod tests {
     use super::*;
     use crate::layout::{TEAM, owners};
-    use api_types::validation::{AnyPath, validate};
+    use api_types::validation::validate;
 
     #[test]
     fn the_run_template_is_valid() {
-        let verdict = validate(RUNNABLE.blueprint_kind, &run_template(), &AnyPath);
+        let verdict = validate(RUNNABLE.blueprint_kind, &run_template());
         assert!(
             verdict.error.is_none() && verdict.warnings.is_empty(),
             "{verdict:?}"

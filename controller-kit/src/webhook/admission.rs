@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use api_types::validation;
-use realizer::jsonpath::Paths;
 use serde_json::Value;
 
 use super::{
@@ -23,7 +22,7 @@ pub(super) struct Rules;
 
 impl Validate for Rules {
     fn validate(&self, kind: &str, object: &Value, _: Operation) -> Verdict {
-        let validation::Verdict { error, warnings } = validation::validate(kind, object, &Paths);
+        let validation::Verdict { error, warnings } = validation::validate(kind, object);
         Verdict { error, warnings }
     }
 }

@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
-use super::vocabulary::{RUN, STEP};
 use super::*;
 use crate::{Blueprint, Family, Owner};
+use api_types::vocabulary::{RUN, STEP};
 
 struct Case {
     owner: Owner,

@@ -2,10 +2,11 @@
 
 use api_types::{ConditionStatus, Reason};
 use serde_json::json;
+use template_language::go_format;
 
 use super::{Runnable, SelectError, selection};
 use crate::error::{ErrorKind, Verdict};
-use crate::{SubmitFailureKind, go_format, lineage};
+use crate::{SubmitFailureKind, lineage};
 
 /// Why nothing was asked for a Runnable at all. Its runs and outputs stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api_types::runnable::ResourceSelector;
 use serde_json::{Value, json};
 
-use crate::go_format;
+use template_language::go_format;
 
 /// Why there is no selected object.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

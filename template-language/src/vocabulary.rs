@@ -2,7 +2,7 @@
 
 /// What can stand at a place of a context.
 #[derive(Debug)]
-pub(crate) enum Vocabulary {
+pub enum Vocabulary {
     /// Anything: it depends on the owner, the blueprint or the cluster.
     Open,
     /// These names, and no other ones.
@@ -13,49 +13,20 @@ pub(crate) enum Vocabulary {
 
 use Vocabulary::{Each, Names, Open};
 
-/// An object of ours; the API server drops every other field (`deploy/crds`).
-const OBJECT: Vocabulary = Names(&[
-    ("apiVersion", Open),
-    ("kind", Open),
-    ("metadata", Open),
-    ("spec", Open),
-    ("status", Open),
-]);
-const SOURCE: Vocabulary = Names(&[("url", Open), ("revision", Open), ("name", Open)]);
-
-/// What the templates of steps see (spec 3.5). The same kinds serve supply chains and deliveries, and the shortcuts are
-/// there or not by what the blueprint declares: a name is unknown only if no step of any blueprint has it.
-pub(crate) static STEP: Vocabulary = Names(&[
-    ("workload", OBJECT),
-    ("deliverable", OBJECT),
-    ("params", Open),
-    ("sources", Each(&SOURCE)),
-    ("images", Each(&Names(&[("image", Open), ("name", Open)]))),
-    ("configs", Each(&Names(&[("config", Open), ("name", Open)]))),
-    ("deployment", SOURCE),
-    ("labels", Open),
-    ("source", SOURCE),
-    ("image", Open),
-    ("config", Open),
-]);
-
-/// What ClusterRunTemplates see (spec 5.2).
-pub(crate) static RUN: Vocabulary = Names(&[("runnable", OBJECT), ("selected", Open)]);
-
 /// A name that no context has.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unknown<'p> {
+pub struct Unknown<'p> {
     /// The names before it, all of them known.
-    pub(crate) inside: &'p [String],
+    pub inside: &'p [String],
     /// The name.
-    pub(crate) word: &'p str,
+    pub word: &'p str,
     /// What could stand in its place.
-    pub(crate) known: Vec<&'static str>,
+    pub known: Vec<&'static str>,
 }
 
 impl Vocabulary {
     /// The first name of a place that can never be there.
-    pub(crate) fn unknown<'p>(&'static self, place: &'p [String]) -> Option<Unknown<'p>> {
+    pub fn unknown<'p>(&'static self, place: &'p [String]) -> Option<Unknown<'p>> {
         let mut here = self;
         for (depth, word) in place.iter().enumerate() {
             here = match here {
@@ -78,7 +49,7 @@ impl Vocabulary {
 
     /// Whether a place is named here to its end, or to where anything may follow, and behind its first name: such a text
     /// means this context, and nothing else that happens to begin with the same word.
-    pub(crate) fn names(&'static self, place: &[&str]) -> bool {
+    pub fn names(&'static self, place: &[&str]) -> bool {
         let mut here = self;
         for (depth, word) in place.iter().enumerate() {
             here = match here {
@@ -94,10 +65,9 @@ impl Vocabulary {
     }
 }
 
-#[cfg(test)]
 impl Vocabulary {
     /// Whether nothing stands in a context but what is named here.
-    pub(crate) fn covers(&self, value: &serde_json::Value) -> bool {
+    pub fn covers(&self, value: &serde_json::Value) -> bool {
         match (self, value) {
             (Open, _) | (_, serde_json::Value::Null) => true,
             (Each(below), value) => value

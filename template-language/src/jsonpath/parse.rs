@@ -5,8 +5,8 @@
 
 use serde_json::{Number, Value};
 
+use super::ast::{Bound, Element, Slice};
 use super::escapes::unquote;
-use super::query::{Bound, Element, Slice};
 use crate::go_format::{character, is_digit, is_letter};
 
 /// What stands at the top level of an expression.

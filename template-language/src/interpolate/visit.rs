@@ -8,7 +8,7 @@ use crate::jsonpath::Path;
 
 /// What stands in a string.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Found<'n> {
+pub enum Found<'n> {
     /// A tag.
     Tag(&'n Path),
     /// What is written as it stands: a string, or what is beside the tags of one.
@@ -25,7 +25,7 @@ type See<'s, 'n> = &'s mut dyn FnMut(&str, Found<'n>);
 
 impl Compiled {
     /// Visits the values in the order of sorted keys; keys are no strings that are rendered.
-    pub(crate) fn visit<'n>(&'n self, see: See<'_, 'n>) {
+    pub fn visit<'n>(&'n self, see: See<'_, 'n>) {
         node(&self.0, &mut Location::default(), see);
     }
 }

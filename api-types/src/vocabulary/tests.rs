@@ -1,17 +1,19 @@
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Map, Value, json};
+use template_language::interpolate::Compiled;
+use template_language::tags::faults;
 
 use super::*;
 
-fn problems(template: &Value, rendered_for: RenderedFor) -> Vec<(String, String, String)> {
-    faults(&Compiled::compile(template), rendered_for)
+fn problems(template: &Value, vocabulary: &'static Vocabulary) -> Vec<(String, String, String)> {
+    faults(&Compiled::compile(template), vocabulary)
         .into_iter()
         .map(|fault| (fault.at, fault.tag, fault.problem))
         .collect()
 }
 
-fn problem(text: &str, rendered_for: RenderedFor) -> Option<String> {
-    let mut found = problems(&json!({"x": text}), rendered_for);
+fn problem(text: &str, vocabulary: &'static Vocabulary) -> Option<String> {
+    let mut found = problems(&json!({"x": text}), vocabulary);
     assert!(found.len() < 2, "{text}: {found:?}");
     found.pop().map(|(_, _, problem)| problem)
 }
@@ -75,17 +77,13 @@ fn a_name_that_no_context_has_is_told_with_the_one_that_was_meant() {
         ),
     ] {
         let expected = (!expected.is_empty()).then(|| format!("never has a value: {expected}"));
-        assert_eq!(
-            problem(&format!("$({tag})$"), RenderedFor::Step),
-            expected,
-            "{tag}"
-        );
+        assert_eq!(problem(&format!("$({tag})$"), &STEP), expected, "{tag}");
         let in_text = format!("a-$({tag})$ b");
-        assert_eq!(problem(&in_text, RenderedFor::Step), expected, "{tag}");
+        assert_eq!(problem(&in_text, &STEP), expected, "{tag}");
     }
     let unknown = format!("never has a value: there is no [runnable]; there are {STEP_WORDS}");
     let tag = "$(runnable.spec.inputs.a)$";
-    assert_eq!(problem(tag, RenderedFor::Step), Some(unknown));
+    assert_eq!(problem(tag, &STEP), Some(unknown));
 }
 
 #[test]
@@ -114,11 +112,7 @@ fn a_run_template_has_a_context_of_its_own() {
         ),
     ] {
         let expected = expected.map(|expected| format!("never has a value: {expected}"));
-        assert_eq!(
-            problem(&format!("$({tag})$"), RenderedFor::Run),
-            expected,
-            "{tag}"
-        );
+        assert_eq!(problem(&format!("$({tag})$"), &RUN), expected, "{tag}");
     }
 }
 
@@ -150,7 +144,7 @@ fn a_path_that_every_evaluation_fails_on_is_told() {
         ),
     ] {
         let expected = format!("is not a valid path: {expected}");
-        assert_eq!(problem(text, RenderedFor::Step), Some(expected), "{text}");
+        assert_eq!(problem(text, &STEP), Some(expected), "{text}");
     }
 }
 
@@ -192,7 +186,7 @@ fn what_some_context_can_fill_is_not_told() {
         // A text stands for itself, whatever is before it.
         "$(worklod 'x')$",
     ] {
-        assert_eq!(problem(text, RenderedFor::Step), None, "{text}");
+        assert_eq!(problem(text, &STEP), None, "{text}");
     }
     let quoted = Compiled::compile(&json!("$(worklod 'x')$"));
     assert_eq!(quoted.render_root(&Map::new()), Ok(json!("x")));
@@ -214,13 +208,9 @@ fn an_opening_that_nothing_closes_is_told_if_only_a_tag_can_be_meant() {
             tag.to_owned(),
             "is no tag and stays text: a tag ends with )$".to_owned(),
         );
-        assert_eq!(
-            problems(&json!({"x": text}), RenderedFor::Step),
-            [expected],
-            "{text}"
-        );
+        assert_eq!(problems(&json!({"x": text}), &STEP), [expected], "{text}");
     }
-    assert!(problem("$(runnable.spec.inputs.a)", RenderedFor::Run).is_some());
+    assert!(problem("$(runnable.spec.inputs.a)", &RUN).is_some());
 }
 
 #[test]
@@ -249,13 +239,13 @@ fn the_variables_of_others_are_not_told() {
         "a\n$(params.a)$ $(source.url)",
         "$(workload.name)",
     ] {
-        assert_eq!(problem(text, RenderedFor::Step), None, "{text}");
+        assert_eq!(problem(text, &STEP), None, "{text}");
     }
     let expanded = json!({"spec": {"containers": [{
         "command": ["$(source.url)"], "args": ["--name=$(workload.metadata.name)"],
         "env": [{"name": "source.url", "value": "$(source.url)"}],
     }]}});
-    assert_eq!(problems(&expanded, RenderedFor::Step), []);
+    assert_eq!(problems(&expanded, &STEP), []);
 }
 
 #[test]
@@ -263,7 +253,7 @@ fn every_string_is_looked_at_and_no_key() {
     let template = json!({
         "list": [[{"deep": "$(a.b)$"}], 1, null, true], "$(c.d)$": "$(params.x)$", "plain": {"text": "$(source.url)"},
     });
-    let places: Vec<String> = problems(&template, RenderedFor::Step)
+    let places: Vec<String> = problems(&template, &STEP)
         .into_iter()
         .map(|(at, tag, _)| format!("{at} {tag}"))
         .collect();
@@ -271,7 +261,7 @@ fn every_string_is_looked_at_and_no_key() {
         places,
         ["list[0][0].deep $(a.b)$", "plain.text $(source.url)"]
     );
-    let alone = problems(&json!("$(a.b)$"), RenderedFor::Step);
+    let alone = problems(&json!("$(a.b)$"), &STEP);
     assert_eq!(alone[0].0, "");
 }
 
@@ -280,7 +270,7 @@ fn every_string_is_looked_at_and_no_key() {
 fn the_kinds_of_owners_have_the_fields_of_the_vocabulary() {
     let place = |name: &str, field: &str| [name.to_owned(), field.to_owned()];
     let mut seen = 0;
-    for crd in api_types::crds() {
+    for crd in crate::crds() {
         let (name, vocabulary) = match crd.spec.names.kind.as_str() {
             "Workload" => ("workload", &STEP),
             "Deliverable" => ("deliverable", &STEP),
@@ -374,8 +364,8 @@ proptest! {
         path in path(), before in "(|x|\\$)", after in "(|x|\\)\\$|\\$\\(params\\.a)", step in context(&STEP), run in context(&RUN),
     ) {
         let template = Compiled::compile(&json!([{"x": format!("{before}$({path})${after}")}]));
-        for (context, rendered_for) in [(step, RenderedFor::Step), (run, RenderedFor::Run)] {
-            let told = faults(&template, rendered_for);
+        for (context, vocabulary) in [(step, &STEP), (run, &RUN)] {
+            let told = faults(&template, vocabulary);
             let told: Vec<_> = told.iter().filter(|fault| !fault.problem.starts_with("is no tag")).collect();
             let Value::Object(context) = context else { unreachable!("a context is an object") };
             if let Ok(rendered) = template.render_root(&context) {

@@ -24,7 +24,7 @@ pub fn to_yaml(value: &Value) -> String {
 /// `sha256:` and the hexadecimal digest of the YAML.
 ///
 /// ```
-/// let digest = realizer::yaml_digest::digest(&serde_json::json!("5"));
+/// let digest = template_language::yaml_digest::digest(&serde_json::json!("5"));
 /// assert_eq!(digest, "sha256:11fd182657d58787e0e5b61c5da79195f8715fef7f957b9cdba2d8a581b2ca33");
 /// ```
 pub fn digest(value: &Value) -> String {

@@ -3,19 +3,40 @@
 //! A template is judged alone, so only what holds for every context counts: a parameter may come from the blueprint or the
 //! owner, an input from any blueprint. Each verdict on a tag is an evaluation of it, by what evaluates it at stamping.
 
-use api_types::validation::{RenderedFor, TagFault};
 use serde_json::{Map, Value};
 
-use crate::context::vocabulary::{RUN, STEP, Unknown, Vocabulary};
 use crate::interpolate::{CLOSE, Compiled, Found, OPEN};
 use crate::jsonpath::{Path, PathError};
+use crate::vocabulary::{Unknown, Vocabulary};
 
-/// What is wrong, in the order of sorted keys.
-pub(crate) fn faults(template: &Compiled, rendered_for: RenderedFor) -> Vec<TagFault> {
-    let vocabulary = match rendered_for {
-        RenderedFor::Step => &STEP,
-        RenderedFor::Run => &RUN,
-    };
+/// What is wrong with a tag, at one place of a template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TagFault {
+    /// Where in the template, such as `spec.containers[0].image`.
+    pub at: String,
+    /// The tag as it is written, as far as it goes.
+    pub tag: String,
+    /// What is wrong with it, as the rest of a sentence whose subject is the tag.
+    pub problem: String,
+}
+
+/// The tags of a template that no rendering can fill, and those that are none for want of an end; in the order of sorted
+/// keys.
+///
+/// Each place of the template has its own fault. A template without any may fail all the same, by what it is rendered with.
+///
+/// ```
+/// use serde_json::json;
+/// use template_language::{interpolate::Compiled, tags, vocabulary::Vocabulary};
+///
+/// static NAMES: Vocabulary = Vocabulary::Names(&[("params", Vocabulary::Open)]);
+/// let template = Compiled::compile(&json!({"name": "$(parms.name)$", "port": "$(params.port)$"}));
+/// let faults = tags::faults(&template, &NAMES);
+/// assert_eq!(faults.len(), 1);
+/// assert_eq!(faults[0].at, "name");
+/// assert_eq!(faults[0].problem, "never has a value: there is no [parms]; did you mean [params]?");
+/// ```
+pub fn faults(template: &Compiled, vocabulary: &'static Vocabulary) -> Vec<TagFault> {
     let mut faults = Vec::new();
     template.visit(&mut |at, found| match found {
         Found::Tag(path) => {
@@ -117,6 +138,3 @@ fn is_meant(at: &str, place: &str, vocabulary: &'static Vocabulary) -> bool {
     let expands = at.split(['.', '[']).any(|field| EXPANDED.contains(&field));
     !expands && vocabulary.names(&place)
 }
-
-#[cfg(test)]
-mod tests;

@@ -4,12 +4,12 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// Integral doubles from here on are written with an exponent, and stay doubles.
+/// Doubles hold whole numbers exactly up to here; greater ones stay doubles.
 const LARGEST: f64 = 9_007_199_254_740_992.0;
 
 /// The value with integral doubles as integers: to the Go controller all numbers are doubles, and it writes `1.0` as
 /// `1` (spec 3.3).
-pub(crate) fn plain(value: Cow<'_, Value>) -> Cow<'_, Value> {
+pub fn plain(value: Cow<'_, Value>) -> Cow<'_, Value> {
     if is_plain(&value) {
         return value;
     }
@@ -41,14 +41,14 @@ fn make_plain(value: &mut Value) {
 
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "checked: integral and below 2^53"
+    reason = "checked: integral, and 2^53 at the most"
 )]
 fn integral(value: &Value) -> Option<i64> {
     let Value::Number(number) = value else {
         return None;
     };
     let double = number.as_f64().filter(|_| number.is_f64())?;
-    (double.fract() == 0.0 && double.abs() < LARGEST).then_some(double as i64)
+    (double.fract() == 0.0 && double.abs() <= LARGEST).then_some(double as i64)
 }
 
 #[cfg(test)]
@@ -63,6 +63,8 @@ mod tests {
             ("1.5", "1.5"),
             ("7", "7"),
             ("1e21", "1e21"),
+            ("9007199254740992.0", "9007199254740992"),
+            ("9007199254740994.0", "9007199254740994.0"),
             (
                 r#"{"a":[2.0,{"b":-0.5}],"c":"1.0"}"#,
                 r#"{"a":[2,{"b":-0.5}],"c":"1.0"}"#,

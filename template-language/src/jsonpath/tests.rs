@@ -233,7 +233,7 @@ fn paths_with_a_root_are_rfc_9535() {
         "$['a'",
         "$.a[99999999999999999999]",
     ] {
-        let cause = Paths.check_wrapped(expression).unwrap_err();
+        let cause = check_field(expression).unwrap_err();
         assert!(!cause.contains(char::is_control), "{cause:?}");
     }
 }
@@ -271,30 +271,27 @@ fn path_fields_take_the_old_forms_or_say_what_to_write() {
 #[test]
 fn without_wrapping_only_braces_can_be_wrong() {
     assert_eq!(
-        Paths.check_unwrapped("spec.env[0].{{}}"),
+        check_unwrapped("spec.env[0].{{}}"),
         Err("unrecognized character in action: U+007B '{'".to_owned())
     );
     for expression in ["spec.env[0]..[[", "", "{.a}x{.b}"] {
-        assert_eq!(Paths.check_unwrapped(expression), Ok(()), "{expression}");
+        assert_eq!(check_unwrapped(expression), Ok(()), "{expression}");
     }
+    assert_eq!(check_unwrapped("x{.a"), Err("unclosed action".to_owned()));
     assert_eq!(
-        Paths.check_unwrapped("x{.a"),
-        Err("unclosed action".to_owned())
-    );
-    assert_eq!(
-        Paths.check_wrapped("a{"),
+        check_field("a{"),
         Err("unrecognized character in action: U+007B '{'".to_owned())
     );
     assert_eq!(
-        Paths.check_wrapped(""),
+        check_field(""),
         Err("empty jsonpath not allowed".to_owned())
     );
-    assert_eq!(Paths.check_wrapped("a.b"), Ok(()));
+    assert_eq!(check_field("a.b"), Ok(()));
     for expression in ["$(m.k)$", "$(.m.k)$", " .m.k "] {
-        assert_eq!(Paths.check_wrapped(expression), Ok(()), "{expression}");
+        assert_eq!(check_field(expression), Ok(()), "{expression}");
     }
     assert_eq!(
-        Paths.check_wrapped(r#"conditions.#(type=="Ready").status"#),
+        check_field(r#"conditions.#(type=="Ready").status"#),
         Err(r#"`conditions.#(type=="Ready").status` is not JSONPath; write `conditions[?(@.type=="Ready")].status`"#.to_owned())
     );
 }

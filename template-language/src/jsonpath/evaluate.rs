@@ -6,8 +6,8 @@ use std::cell::Cell;
 use serde_json::Value;
 
 use super::PathError;
+use super::ast::{Element, Slice};
 use super::compare::compare;
-use super::query::{Element, Slice};
 use crate::go_format;
 
 type Values<'v> = Vec<Cow<'v, Value>>;

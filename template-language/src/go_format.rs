@@ -214,7 +214,7 @@ pub fn character(character: char) -> String {
 }
 
 /// What `unicode.IsLetter` says; Rust counts some marks and numerals as alphabetic, too.
-pub(crate) fn is_letter(character: char) -> bool {
+pub fn is_letter(character: char) -> bool {
     use GeneralCategory as Category;
     match character {
         'a'..='z' | 'A'..='Z' => true,
@@ -231,7 +231,7 @@ pub(crate) fn is_letter(character: char) -> bool {
 }
 
 /// What `unicode.IsDigit` says: decimal digits of any script.
-pub(crate) fn is_digit(character: char) -> bool {
+pub fn is_digit(character: char) -> bool {
     character.is_ascii_digit()
         || (!character.is_ascii()
             && get_general_category(character) == GeneralCategory::DecimalNumber)
@@ -252,6 +252,44 @@ fn is_printable(character: char) -> bool {
             | Category::ParagraphSeparator
     );
     character == ' ' || !invisible
+}
+
+/// A string as `%q` prints it.
+pub fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{b}' => out.push_str("\\v"),
+            c if is_printable(c) => out.push(c),
+            c if c < ' ' || c == '\u{7f}' => push_hex(&mut out, 'x', 2, c),
+            c if u32::from(c) < 0x1_0000 => push_hex(&mut out, 'u', 4, c),
+            c => push_hex(&mut out, 'U', 8, c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn push_hex(out: &mut String, letter: char, width: usize, c: char) {
+    // Writing to a String never fails.
+    let _ = write!(out, "\\{letter}{:0width$x}", u32::from(c));
+}
+
+/// A `[]string` as `%#v` prints it; an empty one is nil there.
+pub fn string_slice(values: &[String]) -> String {
+    if values.is_empty() {
+        return "[]string(nil)".to_owned();
+    }
+    let quoted: Vec<String> = values.iter().map(|value| quoted(value)).collect();
+    format!("[]string{{{}}}", quoted.join(", "))
 }
 
 /// The name of the Go type that a JSON value decodes to.
@@ -334,6 +372,29 @@ mod tests {
         assert_eq!(
             display_exact(&value),
             "map[f:1e+06 l:[<nil> true] n:1000000]"
+        );
+    }
+
+    #[test]
+    fn strings_are_quoted_as_go_does() {
+        for (text, expected) in [
+            ("plain é 世", "\"plain é 世\""),
+            ("a\"b\\c", r#""a\"b\\c""#),
+            ("\u{7}\u{8}\u{c}\n\r\t\u{b}", r#""\a\b\f\n\r\t\v""#),
+            ("\u{1}\u{7f}", r#""\x01\x7f""#),
+            ("\u{a0}\u{200b}\u{feff}", r#""\u00a0\u200b\ufeff""#),
+            ("\u{e0001}", r#""\U000e0001""#),
+        ] {
+            assert_eq!(quoted(text), expected);
+        }
+    }
+
+    #[test]
+    fn slices_print_as_go_syntax() {
+        assert_eq!(string_slice(&[]), "[]string(nil)");
+        assert_eq!(
+            string_slice(&["a".into(), "b\"".into()]),
+            r#"[]string{"a", "b\""}"#
         );
     }
 

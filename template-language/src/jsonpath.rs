@@ -6,36 +6,32 @@
 //! RFC 9535 and evaluated by `jsonpath-rust`.
 //!
 //! ```
-//! use realizer::jsonpath::Path;
+//! use template_language::jsonpath::Path;
 //! let object = serde_json::json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
 //! let path = Path::compile(r#".status.conditions[?(@.type=="Ready")].status"#);
 //! assert_eq!(path.evaluate(&object).unwrap().as_ref(), "True");
 //! assert!(path.evaluate(&serde_json::json!({"status": {"conditions": []}})).unwrap_err().is_absent());
 //! ```
 
+pub mod ast;
 mod budget;
 mod compare;
 mod error;
 mod escapes;
 mod evaluate;
 mod parse;
-mod query;
 mod root;
 mod standard;
 
 use std::borrow::Cow;
 
-use api_types::validation::{PathCheck, RenderedFor, TagFault};
 use serde_json::Value;
-
-use crate::interpolate::Compiled;
-use crate::tags;
 
 pub use error::{PathError, PathFieldError};
 pub use root::Root;
 
+use ast::Element;
 use parse::Node;
-use query::Element;
 use standard::Standard;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -136,7 +132,7 @@ impl Path {
 
     /// The error of every evaluation, whatever the data are. What fails where nothing is left to apply it to (a word, or what
     /// follows a text in quotes) fails everywhere, if nothing before it does.
-    pub(crate) fn dead_end(&self) -> Option<PathError> {
+    pub fn dead_end(&self) -> Option<PathError> {
         match &self.program {
             Program::Kubectl(elements) => evaluate::run_on_nothing(elements).err(),
             Program::Standard(_) => None,
@@ -184,30 +180,17 @@ impl Path {
     }
 }
 
-/// Checks the paths of blueprints and templates for admission.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Paths;
-
-impl PathCheck for Paths {
-    fn check_unwrapped(&self, expression: &str) -> Result<(), String> {
-        check_unwrapped(expression)
-    }
-
-    fn check_wrapped(&self, expression: &str) -> Result<(), String> {
-        // A warning names the field and the path already; what evaluation puts around the cause would say both again.
-        Path::compile_field(expression)
-            .map(|_| ())
-            .map_err(|error| match error {
-                PathFieldError::Path(PathError::Parse { cause, .. }) => cause,
-                other @ (PathFieldError::OldForm { .. } | PathFieldError::Path(_)) => {
-                    other.to_string()
-                }
-            })
-    }
-
-    fn check_tags(&self, rendered_for: RenderedFor, template: &Value) -> Vec<TagFault> {
-        tags::faults(&Compiled::compile(template), rendered_for)
-    }
+/// Whether the expression is a path field of a template, as [`Path::compile_field`] reads it.
+///
+/// # Errors
+/// The cause alone. A message that names the field and the path already says neither a second time.
+pub fn check_field(expression: &str) -> Result<(), String> {
+    Path::compile_field(expression)
+        .map(|_| ())
+        .map_err(|error| match error {
+            PathFieldError::Path(PathError::Parse { cause, .. }) => cause,
+            other @ (PathFieldError::OldForm { .. } | PathFieldError::Path(_)) => other.to_string(),
+        })
 }
 
 /// Whether the expression parses as it stands, without braces around it: a bare path is then literal
@@ -234,7 +217,7 @@ fn compile(expression: &str) -> Result<Program, PathError> {
     let wrapped = wrap(expression);
     let mut nodes = parse::parse(&wrapped).map_err(|cause| PathError::Parse { wrapped, cause })?;
     if let [Node::Query(query)] = &mut nodes[..]
-        && !query::mentions_range(query)
+        && !ast::mentions_range(query)
     {
         return Ok(Program::Kubectl(std::mem::take(query)));
     }

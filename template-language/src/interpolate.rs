@@ -4,7 +4,7 @@
 //! tag yields is never looked at again, so a parameter cannot smuggle in another tag.
 //!
 //! ```
-//! use realizer::interpolate::Compiled;
+//! use template_language::interpolate::Compiled;
 //! use serde_json::json;
 //! let template = Compiled::compile(&json!({"replicas": "$(params.n)$", "name": "app-$(params.n)$"}));
 //! let context = json!({"params": {"n": 3}});
@@ -14,21 +14,24 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 use crate::go_format;
 use crate::jsonpath::{Path, PathError, Root};
+use crate::numbers;
 
 mod error;
 mod visit;
 
 pub use error::{InterpolateError, TagError};
-pub(crate) use visit::Found;
+pub use visit::Found;
 
 use error::Location;
 
-pub(crate) const OPEN: &str = "$(";
-pub(crate) const CLOSE: &str = ")$";
+/// Opens a tag.
+pub const OPEN: &str = "$(";
+/// Closes a tag.
+pub const CLOSE: &str = ")$";
 
 /// A compiled template.
 #[derive(Debug, Clone, PartialEq)]
@@ -121,7 +124,7 @@ fn compile(template: &Value) -> Node {
         Value::Array(items) => {
             let nodes: Vec<Node> = items.iter().map(compile).collect();
             if nodes.iter().all(|node| matches!(node, Node::Literal(_))) {
-                return Node::Literal(integral(template.clone()));
+                return Node::Literal(integral(Cow::Borrowed(template)));
             }
             Node::Array(nodes)
         }
@@ -134,14 +137,14 @@ fn compile(template: &Value) -> Node {
                 .iter()
                 .all(|(_, node)| matches!(node, Node::Literal(_)))
             {
-                return Node::Literal(integral(template.clone()));
+                return Node::Literal(integral(Cow::Borrowed(template)));
             }
             // Sorted, so that the first error is always the same one.
             nodes.sort_by(|(left, _), (right, _)| left.cmp(right));
             Node::Object(nodes)
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {
-            Node::Literal(integral(template.clone()))
+            Node::Literal(integral(Cow::Borrowed(template)))
         }
     }
 }
@@ -203,7 +206,7 @@ fn render(
             items.collect::<Result<_, _>>().map(Value::Array)
         }
         Node::Tag { text, path } => match resolve(path) {
-            Ok(value) => Ok(integral(value.into_owned())),
+            Ok(value) => Ok(integral(value)),
             Err(cause) => Err(at.error(TagError::Single {
                 tag: text.clone(),
                 cause,
@@ -247,33 +250,8 @@ fn collect<'n>(node: &'n Node, paths: &mut Vec<&'n Path>) {
 }
 
 /// A double that is a whole number is submitted as one: a typed field takes 5, not 5.0.
-fn integral(value: Value) -> Value {
-    match value {
-        Value::Number(number) => Value::Number(whole(number)),
-        Value::Array(items) => Value::Array(items.into_iter().map(integral).collect()),
-        Value::Object(fields) => Value::Object(
-            fields
-                .into_iter()
-                .map(|(key, value)| (key, integral(value)))
-                .collect(),
-        ),
-        Value::Null | Value::Bool(_) | Value::String(_) => value,
-    }
-}
-
-/// Doubles hold whole numbers exactly up to here.
-const EXACT: f64 = 9_007_199_254_740_992.0;
-
-fn whole(number: Number) -> Number {
-    match number.as_f64() {
-        Some(double) if number.is_f64() && double.fract() == 0.0 && double.abs() <= EXACT => {
-            // Written without a fraction, it reads back as an integer.
-            format!("{double:.0}")
-                .parse::<i64>()
-                .map_or(number, Number::from)
-        }
-        _ => number,
-    }
+fn integral(value: Cow<'_, Value>) -> Value {
+    numbers::plain(value).into_owned()
 }
 
 #[cfg(test)]

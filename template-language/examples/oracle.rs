@@ -2,11 +2,11 @@
 
 use std::io::{BufRead as _, BufWriter, Write as _};
 
-use realizer::interpolate::Compiled;
-use realizer::jsonpath::{Path, check_unwrapped};
-use realizer::{go_format, yaml_digest};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use template_language::interpolate::Compiled;
+use template_language::jsonpath::{Path, check_unwrapped};
+use template_language::{go_format, yaml_digest};
 
 #[derive(Deserialize)]
 struct Case {
