@@ -1,12 +1,34 @@
 //! Text as Go writes it, where users or their tests compare it.
+//!
+//! Conditions of the Go Cartographer show values as its language prints them, and a tag inside a text is
+//! written as its JSON encoder writes a value. Both are repeated here to the letter.
+//!
+//! | function | Go | `{"a": [1.0, null, "x<"]}` |
+//! |---|---|---|
+//! | [`json`] | `json.Marshal` | `{"a":[1,null,"x\u003c"]}` |
+//! | [`display`] | `%v` of what `json.Unmarshal` decodes | `map[a:[1 <nil> x<]]` |
+//! | [`display_exact`] | `%v` of an unstructured object | the same, but 1000000 is not `1e+06` |
+//! | [`quoted`] | `%q` of a string | |
+//! | [`string_slice`] | `%#v` of a `[]string` | |
+//! | [`character`] | `%#U` | |
+//! | [`type_name`] | `%T` | `map[string]interface {}` |
+//! | [`shortest`], [`json_number`] | a `float64` in `%v` and in JSON | |
+//!
+//! Maps are printed in the order of their keys, by bytes, as Go does since 1.12.
 
 use std::fmt::Write as _;
 
 use serde_json::{Map, Number, Value};
 use unicode_general_category::{GeneralCategory, get_general_category};
 
-/// `%v` of a value that Go decoded without a type: `map[a:b]`, `[a b]`, `<nil>`. All numbers are doubles there, such as
-/// `1e+06`.
+/// `%v` of a value that Go decoded without a type: `map[a:b]`, `[a b]`, `<nil>`. All numbers are doubles
+/// there, such as `1e+06`.
+///
+/// ```
+/// use serde_json::json;
+/// use template_language::go_format::display;
+/// assert_eq!(display(&json!({"b": 1_000_000, "a": [true, null]})), "map[a:[true <nil>] b:1e+06]");
+/// ```
 pub fn display(value: &Value) -> String {
     let mut text = String::new();
     write_display(&mut text, value, &|number| {
@@ -16,6 +38,12 @@ pub fn display(value: &Value) -> String {
 }
 
 /// `%v` of a Kubernetes object without a type, where integers are none of them doubles.
+///
+/// ```
+/// use serde_json::json;
+/// use template_language::go_format::display_exact;
+/// assert_eq!(display_exact(&json!([1_000_000, 1e6, 0.5])), "[1000000 1e+06 0.5]");
+/// ```
 pub fn display_exact(value: &Value) -> String {
     let mut text = String::new();
     write_display(&mut text, value, &|number| match number.as_f64() {
@@ -25,6 +53,7 @@ pub fn display_exact(value: &Value) -> String {
     text
 }
 
+/// Writes a value, and its numbers by the given function.
 fn write_display(text: &mut String, value: &Value, number: &dyn Fn(&Number) -> String) {
     match value {
         Value::Null => text.push_str("<nil>"),
@@ -52,13 +81,21 @@ fn write_display(text: &mut String, value: &Value, number: &dyn Fn(&Number) -> S
     }
 }
 
+/// The entries, by the bytes of their keys.
 fn sorted(fields: &Map<String, Value>) -> Vec<(&String, &Value)> {
     let mut pairs: Vec<(&String, &Value)> = fields.iter().collect();
     pairs.sort_unstable_by_key(|(key, _)| *key);
     pairs
 }
 
-/// A double in the fewest digits that give it back, as `%v` and YAML have it: with an exponent below 1e-4 and from 1e6 on.
+/// A double in the fewest digits that give it back, as `%v` and YAML have it: with an exponent below 1e-4
+/// and from 1e6 on.
+///
+/// ```
+/// use template_language::go_format::shortest;
+/// let texts = [0.1, 5.0, 100_000.0, 1e6, 0.000_01, -2.5e-7].map(shortest);
+/// assert_eq!(texts, ["0.1", "5", "100000", "1e+06", "1e-05", "-2.5e-07"]);
+/// ```
 pub fn shortest(number: f64) -> String {
     let digits = Decimal::of(number);
     if (-4..6).contains(&digits.exponent) {
@@ -69,6 +106,12 @@ pub fn shortest(number: f64) -> String {
 }
 
 /// A double as Go's JSON encoder writes it: an exponent only below 1e-6 and from 1e21 on.
+///
+/// ```
+/// use template_language::go_format::json_number;
+/// let texts = [1e6, 1e20, 1e21, 0.000_001, 0.000_000_1].map(json_number);
+/// assert_eq!(texts, ["1000000", "100000000000000000000", "1e+21", "0.000001", "1e-7"]);
+/// ```
 pub fn json_number(number: f64) -> String {
     let digits = Decimal::of(number);
     if (-6..21).contains(&digits.exponent) {
@@ -118,6 +161,7 @@ impl Decimal {
         if self.negative { "-" } else { "" }
     }
 
+    /// Without an exponent.
     fn fixed(&self) -> String {
         let (sign, digits) = (self.sign(), &self.digits);
         let Ok(before) = usize::try_from(self.exponent + 1) else {
@@ -132,6 +176,7 @@ impl Decimal {
         }
     }
 
+    /// With an exponent of two digits at the least.
     fn scientific(&self) -> String {
         let (first, rest) = self.digits.split_at(1);
         let point = if rest.is_empty() { "" } else { "." };
@@ -144,14 +189,21 @@ impl Decimal {
     }
 }
 
-/// Compact JSON as Go's encoder writes it: keys sorted, `<`, `>`, `&` and two line separators escaped, doubles without
-/// fraction as integers.
+/// Compact JSON as Go's encoder writes it: keys sorted, `<`, `>`, `&` and two line separators escaped,
+/// doubles without fraction as integers.
+///
+/// ```
+/// use serde_json::json;
+/// let text = template_language::go_format::json(&json!({"b": [1.0, "a&b"], "a": null}));
+/// assert_eq!(text, r#"{"a":null,"b":[1,"a\u0026b"]}"#);
+/// ```
 pub fn json(value: &Value) -> String {
     let mut text = String::new();
     write_json(&mut text, value);
     text
 }
 
+/// Writes a value.
 fn write_json(text: &mut String, value: &Value) {
     match value {
         Value::Null => text.push_str("null"),
@@ -182,6 +234,7 @@ fn write_json(text: &mut String, value: &Value) {
     }
 }
 
+/// Writes a text in quotes, escaped so that it can stand in HTML, too.
 fn write_quoted(text: &mut String, value: &str) {
     text.push('"');
     for character in value.chars() {
@@ -204,6 +257,12 @@ fn write_quoted(text: &mut String, value: &str) {
 }
 
 /// `%#U`: `U+0028 '('`, without the character if it cannot be printed.
+///
+/// ```
+/// use template_language::go_format::character;
+/// assert_eq!(character('('), "U+0028 '('");
+/// assert_eq!(character('\n'), "U+000A");
+/// ```
 pub fn character(character: char) -> String {
     let code = format!("U+{:04X}", u32::from(character));
     if is_printable(character) {
@@ -214,6 +273,12 @@ pub fn character(character: char) -> String {
 }
 
 /// What `unicode.IsLetter` says; Rust counts some marks and numerals as alphabetic, too.
+///
+/// ```
+/// use template_language::go_format::is_letter;
+/// assert!(is_letter('é') && is_letter('字'));
+/// assert!(!is_letter('Ⅷ') && 'Ⅷ'.is_alphabetic());
+/// ```
 pub fn is_letter(character: char) -> bool {
     use GeneralCategory as Category;
     match character {
@@ -255,6 +320,14 @@ fn is_printable(character: char) -> bool {
 }
 
 /// A string as `%q` prints it.
+///
+/// The API server quotes so what it refuses, and whoever looks for a text in its messages must look for
+/// this form of it, too.
+///
+/// ```
+/// use template_language::go_format::quoted;
+/// assert_eq!(quoted("a\n\"b\"\u{7f}"), r#""a\n\"b\"\x7f""#);
+/// ```
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -278,12 +351,19 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
+/// An escape of so many hexadecimal digits.
 fn push_hex(out: &mut String, letter: char, width: usize, c: char) {
     // Writing to a String never fails.
     let _ = write!(out, "\\{letter}{:0width$x}", u32::from(c));
 }
 
 /// A `[]string` as `%#v` prints it; an empty one is nil there.
+///
+/// ```
+/// use template_language::go_format::string_slice;
+/// assert_eq!(string_slice(&["a".into(), "b".into()]), r#"[]string{"a", "b"}"#);
+/// assert_eq!(string_slice(&[]), "[]string(nil)");
+/// ```
 pub fn string_slice(values: &[String]) -> String {
     if values.is_empty() {
         return "[]string(nil)".to_owned();
@@ -292,7 +372,15 @@ pub fn string_slice(values: &[String]) -> String {
     format!("[]string{{{}}}", quoted.join(", "))
 }
 
-/// The name of the Go type that a JSON value decodes to.
+/// The name of the Go type that a JSON value of a Kubernetes object decodes to.
+///
+/// ```
+/// use serde_json::json;
+/// use template_language::go_format::type_name;
+/// assert_eq!(type_name(&json!(1)), "int64");
+/// assert_eq!(type_name(&json!(1.5)), "float64");
+/// assert_eq!(type_name(&json!([])), "[]interface {}");
+/// ```
 pub fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",

@@ -1,7 +1,36 @@
-//! Simple templates: `$( … )$` inside the strings of a JSON document (spec 3.3).
+//! Simple templates: `$( … )$` inside the strings of a JSON document.
 //!
-//! A string that is one tag takes the value with its type; otherwise each tag is written as text. What a
-//! tag yields is never looked at again, so a parameter cannot smuggle in another tag.
+//! # What a string becomes
+//!
+//! | string | rendered as |
+//! |---|---|
+//! | no tag | itself |
+//! | exactly one tag, and nothing beside it | the value at the path, with its type |
+//! | tags with text beside them, or several tags | one text, each tag written as text |
+//! | `$(` that no `)$` follows | itself from there on: it is no tag |
+//!
+//! In a text a string stands as it is, a number, boolean, list or map as the JSON that Go writes
+//! ([`go_format::json`]), and a null is an error: nobody means the word `null` in a name.
+//!
+//! Only strings that are values are rendered, never the keys of a map. A double without a fraction
+//! becomes an integer ([`crate::numbers`]), wherever it comes from: a typed field takes 5, not 5.0.
+//!
+//! What a tag yields is never looked at again, so a parameter cannot smuggle in another tag:
+//!
+//! ```
+//! # use serde_json::json;
+//! # use template_language::interpolate::Compiled;
+//! let template = Compiled::compile(&json!("$(params.text)$"));
+//! let context = json!({"params": {"text": "$(workload.metadata)$"}});
+//! let rendered = template.render(&mut |path| path.evaluate(&context)).unwrap();
+//! assert_eq!(rendered, "$(workload.metadata)$");
+//! ```
+//!
+//! # Compiled once
+//!
+//! A template is compiled once for each version of it and rendered for each owner. Parts without tags
+//! are kept as they are and copied as a whole. The fields of a map are rendered in the order of their
+//! keys, so the first error of a template with several is always the same one.
 //!
 //! ```
 //! use template_language::interpolate::Compiled;
@@ -33,7 +62,11 @@ pub const OPEN: &str = "$(";
 /// Closes a tag.
 pub const CLOSE: &str = ")$";
 
-/// A compiled template.
+/// A compiled template: any JSON document whose strings may have tags.
+///
+/// Compiling never fails. A tag with a wrong path is kept, and says so whenever it is rendered: the
+/// object that is wrong is the template, but who meets it is the owner that is rendered. To tell the
+/// author early, ask [`crate::tags::faults`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compiled(Node);
 
@@ -41,15 +74,17 @@ pub struct Compiled(Node);
 enum Node {
     /// Nothing below has a tag.
     Literal(Value),
+    /// Something below has one; sorted by key.
     Object(Vec<(String, Self)>),
+    /// Something in it has one.
     Array(Vec<Self>),
-    Tag {
-        text: String,
-        path: Path,
-    },
+    /// A string that is one tag. Its text is kept for the error.
+    Tag { text: String, path: Path },
+    /// A string with text beside its tags.
     Text(Vec<Part>),
 }
 
+/// A piece of a string that is not one tag.
 #[derive(Debug, Clone, PartialEq)]
 enum Part {
     Literal(String),
@@ -58,14 +93,41 @@ enum Part {
 
 impl Compiled {
     /// Compiles a template. Wrong paths are found when they are evaluated, as upstream finds them.
+    ///
+    /// ```
+    /// # use serde_json::json;
+    /// # use template_language::interpolate::Compiled;
+    /// let template = Compiled::compile(&json!({"a": "$(params[)$"}));
+    /// let error = template.render_root(&serde_json::Map::new()).unwrap_err();
+    /// assert_eq!(error.at, "a");
+    /// assert!(!error.is_absent());
+    /// ```
     pub fn compile(template: &Value) -> Self {
         Self(compile(template))
     }
 
     /// Renders; `resolve` evaluates a path in the context.
     ///
+    /// `resolve` is asked for each tag, in the order of sorted keys, until one has no value. It is where
+    /// a caller can note which paths were read, or answer some of them by itself.
+    ///
+    /// ```
+    /// # use serde_json::json;
+    /// # use template_language::interpolate::Compiled;
+    /// let template = Compiled::compile(&json!({"b": "$(params.b)$", "a": "at $(params.a)$"}));
+    /// let context = json!({"params": {"a": 1, "b": 2}});
+    /// let mut read = Vec::new();
+    /// let rendered = template.render(&mut |path| {
+    ///     read.push(path.source().to_owned());
+    ///     path.evaluate(&context)
+    /// });
+    /// assert_eq!(rendered.unwrap(), json!({"a": "at 1", "b": 2}));
+    /// assert_eq!(read, ["params.a", "params.b"]);
+    /// ```
+    ///
     /// # Errors
-    /// The first tag, in the order of sorted keys, that has no value.
+    /// The first tag, in the order of sorted keys, that has no value. The author of the template or of
+    /// what it reads must act, or the value is still to come: [`InterpolateError::is_absent`].
     pub fn render<'c>(
         &self,
         resolve: &mut dyn FnMut(&Path) -> Result<Cow<'c, Value>, PathError>,
@@ -75,13 +137,26 @@ impl Compiled {
 
     /// Renders against a context that borrows its top-level entries.
     ///
+    /// A context has large entries, such as the owner and the objects of other steps. They are looked
+    /// into, and copied only where a template asks for all of them.
+    ///
+    /// ```
+    /// # use serde_json::json;
+    /// # use template_language::interpolate::Compiled;
+    /// let context = json!({"params": {"port": 80}}).as_object().cloned().unwrap();
+    /// let template = Compiled::compile(&json!(["$(params.port)$", ":$(params.port)$"]));
+    /// assert_eq!(template.render_root(&context).unwrap(), json!([80, ":80"]));
+    /// ```
+    ///
     /// # Errors
     /// As [`Self::render`].
     pub fn render_root(&self, context: &dyn Root) -> Result<Value, InterpolateError> {
         self.render(&mut |path| path.evaluate_root(context))
     }
 
-    /// All paths that the template evaluates.
+    /// All paths that the template evaluates, in the order in which it does.
+    ///
+    /// One that stands twice is there twice.
     pub fn paths(&self) -> Vec<&Path> {
         let mut paths = Vec::new();
         collect(&self.0, &mut paths);
@@ -89,6 +164,17 @@ impl Compiled {
     }
 
     /// Whether a change of this top-level entry of the context can change the rendering.
+    ///
+    /// A path that does not begin with a plain name, such as `..x`, may read any entry.
+    ///
+    /// ```
+    /// # use serde_json::json;
+    /// # use template_language::interpolate::Compiled;
+    /// let template = Compiled::compile(&json!({"url": "$(source.url)$"}));
+    /// assert!(template.mentions("source"));
+    /// assert!(!template.mentions("params"));
+    /// assert!(Compiled::compile(&json!("$(..url)$")).mentions("params"));
+    /// ```
     pub fn mentions(&self, key: &str) -> bool {
         self.paths().iter().any(|path| {
             path.static_prefix()
@@ -98,6 +184,16 @@ impl Compiled {
     }
 
     /// The literal value at a place, if no tag takes part in it.
+    ///
+    /// So the kind of an object can be known before anything is rendered, if the template fixes it.
+    ///
+    /// ```
+    /// # use serde_json::json;
+    /// # use template_language::interpolate::Compiled;
+    /// let template = Compiled::compile(&json!({"kind": "Job", "metadata": {"name": "$(params.name)$"}}));
+    /// assert_eq!(template.literal(&["kind"]), Some(&json!("Job")));
+    /// assert_eq!(template.literal(&["metadata", "name"]), None);
+    /// ```
     pub fn literal(&self, keys: &[&str]) -> Option<&Value> {
         let mut node = &self.0;
         for (depth, key) in keys.iter().enumerate() {
@@ -149,6 +245,7 @@ fn compile(template: &Value) -> Node {
     }
 }
 
+/// A string. One tag alone is told by its ends: inside it, `)$` is part of the path.
 fn compile_text(text: &str) -> Node {
     if text.matches(OPEN).count() == 1
         && let Some(path) = text
@@ -182,6 +279,7 @@ fn compile_text(text: &str) -> Node {
     Node::Text(parts)
 }
 
+/// Evaluates a path in the context.
 type Resolve<'r, 'c> = &'r mut dyn FnMut(&Path) -> Result<Cow<'c, Value>, PathError>;
 
 fn render(
@@ -218,6 +316,7 @@ fn render(
     }
 }
 
+/// A text of parts; a null in it is an error, an empty string is not.
 fn render_text(parts: &[Part], resolve: Resolve<'_, '_>) -> Result<String, TagError> {
     let mut text = String::new();
     for part in parts {
@@ -236,6 +335,7 @@ fn render_text(parts: &[Part], resolve: Resolve<'_, '_>) -> Result<String, TagEr
     Ok(text)
 }
 
+/// The paths below a node, in the order of rendering.
 fn collect<'n>(node: &'n Node, paths: &mut Vec<&'n Path>) {
     match node {
         Node::Literal(_) => {}

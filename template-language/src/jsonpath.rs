@@ -1,9 +1,39 @@
-//! JSONPath in the dialect of kubectl, compiled once and evaluated often (spec 3.3).
+//! JSONPath in the dialect of kubectl, compiled once and evaluated often.
 //!
-//! A path is a program over a set of current values that starts with the root. Missing keys are no
-//! errors; an index out of range is one. Exactly one result is a value, none is "absent", several are an
-//! error. A path that starts with `$.` or `$[`, which is useless in the old dialect, is standard
-//! RFC 9535 and evaluated by `jsonpath-rust`.
+//! # Two dialects
+//!
+//! | expression begins with | dialect |
+//! |---|---|
+//! | `$.` or `$[` | RFC 9535, evaluated by `jsonpath-rust` |
+//! | anything else | kubectl's ([`ast`]), as `k8s.io/client-go/util/jsonpath` has it |
+//!
+//! In the old dialect a path that begins with `$.` finds nothing, so no document that works today is
+//! read otherwise.
+//!
+//! # What an expression may look like
+//!
+//! `.a.b`, `a.b`, `{.a.b}` and `{a.b}` are the same path. A path field of a template
+//! ([`Path::compile_field`]) may also be written `$(a.b)$`, which older documents show.
+//!
+//! # What an evaluation yields
+//!
+//! A path is a program over a set of current values that starts with the root. Each element replaces
+//! the set by what it finds in it.
+//!
+//! | found | outcome |
+//! |---|---|
+//! | exactly one value | the value; a null is one, too |
+//! | none | [`PathError::DoesNotExist`]: it may come |
+//! | several | [`PathError::TooMany`]: the author must say which |
+//! | an index out of range, an item of what is no list | [`PathError::Find`] |
+//! | an item of an empty list | [`PathError::EmptyList`]: it may get some |
+//!
+//! Missing keys are no errors, and neither is a key of what is no map: both find nothing.
+//!
+//! # Budget
+//!
+//! A path may come by 100,000 values and no more: `..*..*..*` multiplies what it finds. Both dialects
+//! have the same budget, and the same text where it ends.
 //!
 //! ```
 //! use template_language::jsonpath::Path;
@@ -34,17 +64,23 @@ use ast::Element;
 use parse::Node;
 use standard::Standard;
 
+/// What an expression compiled to.
 #[derive(Clone, Debug, PartialEq)]
 enum Program {
+    /// One query of the old dialect.
     Kubectl(Vec<Element>),
-    /// What stands in each pair of braces, or a loop. All is evaluated, for its errors; then it is one query too many.
+    /// What stands in each pair of braces, or a loop. All is evaluated, for its errors; then it is one
+    /// query too many.
     Several(Vec<Vec<Element>>),
+    /// A path of RFC 9535.
     Standard(Standard),
     /// Kept, so that every evaluation reports it: upstream finds out at evaluation, too.
     Broken(PathError),
 }
 
 /// A compiled path.
+///
+/// It borrows nothing and can be shared. Two paths are equal if they were written the same.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Path {
     source: String,
@@ -54,7 +90,17 @@ pub struct Path {
 }
 
 impl Path {
-    /// Compiles an expression: `.a.b`, `a.b` or `{.a.b}`. One that cannot be parsed reports so whenever it is evaluated.
+    /// Compiles an expression: `.a.b`, `a.b` or `{.a.b}`. One that cannot be parsed reports so whenever it
+    /// is evaluated.
+    ///
+    /// ```
+    /// # use template_language::jsonpath::{Path, PathError};
+    /// let data = serde_json::json!({"a": [{"b": 1}, {"b": 2}]});
+    /// assert_eq!(Path::compile("a[1].b").evaluate(&data).unwrap().as_ref(), 2);
+    /// assert_eq!(Path::compile("$.a[-1].b").evaluate(&data).unwrap().as_ref(), 2);
+    /// assert!(matches!(Path::compile("a[*].b").evaluate(&data), Err(PathError::TooMany(_))));
+    /// assert!(matches!(Path::compile("a[").evaluate(&data), Err(PathError::Parse { .. })));
+    /// ```
     pub fn compile(expression: &str) -> Self {
         Self {
             source: expression.to_owned(),
@@ -64,6 +110,18 @@ impl Path {
     }
 
     /// Compiles a path field of a template, which may also have the form `$(a.b)$` of older documents.
+    ///
+    /// Blanks around it do not count.
+    ///
+    /// ```
+    /// # use template_language::jsonpath::Path;
+    /// let data = serde_json::json!({"status": {"url": "http://a"}});
+    /// let path = Path::compile_field("$(status.url)$").unwrap();
+    /// assert_eq!(path.evaluate(&data).unwrap().as_ref(), "http://a");
+    ///
+    /// let error = Path::compile_field(r#"conditions.#(type=="Ready").status"#).unwrap_err();
+    /// assert!(error.to_string().ends_with(r#"write `conditions[?(@.type=="Ready")].status`"#));
+    /// ```
     ///
     /// # Errors
     /// [`PathFieldError`]: the author of the template must correct it; the text shows how.
@@ -89,12 +147,37 @@ impl Path {
         }
     }
 
-    /// The expression as it was given.
+    /// The expression as it was given, with what was written around it.
     pub fn source(&self) -> &str {
         &self.source
     }
 
+    /// What the expression compiled to, if it is one query of the old dialect.
+    ///
+    /// For whoever wants to know more of a path than its value, such as of which type it is where only
+    /// the types of the data are known. `None` for RFC 9535, for several queries, and for what cannot
+    /// be parsed.
+    ///
+    /// ```
+    /// # use template_language::jsonpath::{Path, ast::Element};
+    /// let path = Path::compile(".spec.containers[*].image");
+    /// assert!(matches!(
+    ///     path.elements(),
+    ///     Some([Element::Field(spec), Element::Field(_), Element::Slice(_), Element::Field(_)])
+    ///         if spec == "spec"
+    /// ));
+    /// assert_eq!(Path::compile("$.spec").elements(), None);
+    /// ```
+    pub fn elements(&self) -> Option<&[Element]> {
+        match &self.program {
+            Program::Kubectl(elements) => Some(elements),
+            Program::Several(_) | Program::Standard(_) | Program::Broken(_) => None,
+        }
+    }
+
     /// The one value at the path.
+    ///
+    /// It is borrowed where it stands in the data, which is nearly always.
     ///
     /// # Errors
     /// [`PathError`]; [`PathError::is_absent`] tells "nothing there" from the rest.
@@ -108,6 +191,9 @@ impl Path {
     }
 
     /// The one value at the path, under a root that borrows its entries.
+    ///
+    /// The same as [`Self::evaluate`] of an object with these entries. Nothing is copied if the path
+    /// begins with a plain name.
     ///
     /// # Errors
     /// As [`Self::evaluate`].
@@ -130,8 +216,14 @@ impl Path {
         }
     }
 
-    /// The error of every evaluation, whatever the data are. What fails where nothing is left to apply it to (a word, or what
-    /// follows a text in quotes) fails everywhere, if nothing before it does.
+    /// The error of every evaluation, whatever the data are. What fails where nothing is left to apply it
+    /// to (a word, or what follows a text in quotes) fails everywhere, if nothing before it does.
+    ///
+    /// ```
+    /// # use template_language::jsonpath::Path;
+    /// assert!(Path::compile("params.x").dead_end().is_none());
+    /// assert!(Path::compile("{params.x}{params.y}").dead_end().is_some());
+    /// ```
     pub fn dead_end(&self) -> Option<PathError> {
         match &self.program {
             Program::Kubectl(elements) => evaluate::run_on_nothing(elements).err(),
@@ -143,6 +235,14 @@ impl Path {
 
     /// Leading plain field names: all that has to be kept of an object for this path to read the same.
     /// Empty when the whole object is needed.
+    ///
+    /// ```
+    /// # use template_language::jsonpath::Path;
+    /// let prefix = |path| Path::compile(path).static_prefix();
+    /// assert_eq!(prefix(".status.conditions[0].reason"), ["status", "conditions"]);
+    /// assert_eq!(prefix("$.status.url"), ["status", "url"]);
+    /// assert!(prefix("..url").is_empty());
+    /// ```
     pub fn static_prefix(&self) -> Vec<String> {
         match &self.program {
             Program::Kubectl(elements) => elements
@@ -159,7 +259,7 @@ impl Path {
         }
     }
 
-    /// Exactly one result is a value (spec 3.3).
+    /// Exactly one result is a value.
     fn one<'v>(
         &self,
         results: Result<Vec<Cow<'v, Value>>, PathError>,
@@ -172,6 +272,7 @@ impl Path {
         }
     }
 
+    /// The error of the first query that has one, or that there are several.
     fn several(&self, queries: &[Vec<Element>], data: &Value) -> PathError {
         queries
             .iter()
@@ -184,6 +285,12 @@ impl Path {
 ///
 /// # Errors
 /// The cause alone. A message that names the field and the path already says neither a second time.
+///
+/// ```
+/// # use template_language::jsonpath::check_field;
+/// assert!(check_field(".status.url").is_ok());
+/// assert_eq!(check_field(".status[").unwrap_err(), "unterminated array");
+/// ```
 pub fn check_field(expression: &str) -> Result<(), String> {
     Path::compile_field(expression)
         .map(|_| ())
@@ -194,7 +301,7 @@ pub fn check_field(expression: &str) -> Result<(), String> {
 }
 
 /// Whether the expression parses as it stands, without braces around it: a bare path is then literal
-/// text, so that only what stands in braces can be wrong (spec 7.3 rule 3).
+/// text, so that only what stands in braces can be wrong. Upstream's admission checks some fields so.
 ///
 /// # Errors
 /// What is wrong inside the braces.
@@ -202,6 +309,7 @@ pub fn check_unwrapped(expression: &str) -> Result<(), String> {
     parse::parse(expression).map(|_| ())
 }
 
+/// The program of an expression.
 fn compile(expression: &str) -> Result<Program, PathError> {
     if expression.is_empty() {
         return Err(PathError::Empty);
@@ -228,6 +336,7 @@ fn compile(expression: &str) -> Result<Program, PathError> {
     Ok(Program::Several(queries.collect()))
 }
 
+/// Puts the braces around it that the parser wants. Error texts show the expression so.
 fn wrap(expression: &str) -> String {
     let open = if expression.starts_with("{.") {
         ""

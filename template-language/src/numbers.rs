@@ -1,4 +1,11 @@
 //! Numbers as Go's JSON writes them.
+//!
+//! The Go controller decodes objects without a type, so that all its numbers are doubles, and encodes
+//! `1.0` as `1`. Here a number keeps what it was read as, integer or double. A field of type integer
+//! refuses `5.0`, so doubles without a fraction become integers before anything is submitted.
+//!
+//! Doubles hold whole numbers exactly up to 2^53. Above it a double may stand for several integers,
+//! and stays what it is.
 
 use std::borrow::Cow;
 
@@ -7,8 +14,19 @@ use serde_json::Value;
 /// Doubles hold whole numbers exactly up to here; greater ones stay doubles.
 const LARGEST: f64 = 9_007_199_254_740_992.0;
 
-/// The value with integral doubles as integers: to the Go controller all numbers are doubles, and it writes `1.0` as
-/// `1` (spec 3.3).
+/// The value with integral doubles as integers, at any depth.
+///
+/// A value without such doubles, which nearly all are, is not copied.
+///
+/// ```
+/// use std::borrow::Cow;
+/// use serde_json::json;
+/// use template_language::numbers::plain;
+///
+/// let value = json!({"replicas": 2.0, "ratio": 0.5, "list": [1e3]});
+/// let plain = plain(Cow::Owned(value)).into_owned();
+/// assert_eq!(plain, json!({"replicas": 2, "ratio": 0.5, "list": [1000]}));
+/// ```
 pub fn plain(value: Cow<'_, Value>) -> Cow<'_, Value> {
     if is_plain(&value) {
         return value;
@@ -18,6 +36,7 @@ pub fn plain(value: Cow<'_, Value>) -> Cow<'_, Value> {
     Cow::Owned(value)
 }
 
+/// Whether there is nothing to do.
 fn is_plain(value: &Value) -> bool {
     match value {
         Value::Number(_) => integral(value).is_none(),
@@ -27,6 +46,7 @@ fn is_plain(value: &Value) -> bool {
     }
 }
 
+/// Replaces them where they stand.
 fn make_plain(value: &mut Value) {
     if let Some(integer) = integral(value) {
         *value = integer.into();
@@ -39,6 +59,7 @@ fn make_plain(value: &mut Value) {
     }
 }
 
+/// What a number becomes, if it is a double that stands for exactly one integer.
 #[expect(
     clippy::cast_possible_truncation,
     reason = "checked: integral, and 2^53 at the most"

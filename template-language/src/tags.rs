@@ -1,7 +1,20 @@
 //! Tags of a simple template that no rendering can fill, whatever owner, parameters and inputs there are.
 //!
-//! A template is judged alone, so only what holds for every context counts: a parameter may come from the blueprint or the
-//! owner, an input from any blueprint. Each verdict on a tag is an evaluation of it, by what evaluates it at stamping.
+//! A template is judged alone, so only what holds for every context counts: a parameter may come from
+//! the blueprint or the owner, an input from any blueprint. Each verdict on a tag is an evaluation of
+//! it, by what evaluates it at stamping, so that no verdict can differ from what happens later.
+//!
+//! | written | verdict |
+//! |---|---|
+//! | `$(params[)$` | is not a valid path |
+//! | `$(parms.name)$` | never has a value: there is no `parms`; did you mean `params`? |
+//! | `$(workload.metadata.name)` | is no tag and stays text: a tag ends with `)$` |
+//! | `$(params.name)` | nothing to say: it is Tekton's |
+//! | `$(params.name)$` | nothing to say: the parameter may come |
+//! | `$(name)` in `command`, `args`, `env` | nothing to say: Kubernetes expands it |
+//! | texts of several lines | nothing to say of what is no tag: it is a script |
+//!
+//! These are warnings. A template with faults is stored and works as far as it goes.
 
 use serde_json::{Map, Value};
 
@@ -20,10 +33,11 @@ pub struct TagFault {
     pub problem: String,
 }
 
-/// The tags of a template that no rendering can fill, and those that are none for want of an end; in the order of sorted
-/// keys.
+/// The tags of a template that no rendering can fill, and those that are none for want of an end; in the
+/// order of sorted keys.
 ///
-/// Each place of the template has its own fault. A template without any may fail all the same, by what it is rendered with.
+/// Each place of the template has its own fault. A template without any may fail all the same, by what
+/// it is rendered with.
 ///
 /// ```
 /// use serde_json::json;

@@ -1,4 +1,27 @@
 //! The names that stand in the context of every template of a kind, whatever it is rendered for.
+//!
+//! A context is a JSON object with a fixed set of names at its top and below some of them, such as
+//! `params`, `source` and `workload.metadata`. What depends on the owner, on the blueprint or on the
+//! cluster is open: any name may be there.
+//!
+//! A vocabulary is written once as a constant, and asked two questions: whether a place can be there at
+//! all ([`Vocabulary::unknown`]), and whether a text means this context ([`Vocabulary::names`]). A third
+//! one is for tests: whether it still says the truth of a context ([`Vocabulary::covers`]).
+//!
+//! ```
+//! use template_language::vocabulary::Vocabulary::{self, Each, Names, Open};
+//!
+//! static CONTEXT: Vocabulary = Names(&[
+//!     ("params", Open),
+//!     ("sources", Each(&Names(&[("url", Open), ("revision", Open)]))),
+//! ]);
+//!
+//! let place = ["sources", "app", "uri"].map(str::to_owned);
+//! let unknown = CONTEXT.unknown(&place).unwrap();
+//! assert_eq!(unknown.word, "uri");
+//! assert_eq!(unknown.inside, ["sources", "app"]);
+//! assert_eq!(unknown.known, ["url", "revision"]);
+//! ```
 
 /// What can stand at a place of a context.
 #[derive(Debug)]
@@ -26,6 +49,11 @@ pub struct Unknown<'p> {
 
 impl Vocabulary {
     /// The first name of a place that can never be there.
+    ///
+    /// A place is the leading plain names of a path ([`Path::static_prefix`]). `None` says only that
+    /// nothing is known to be wrong: below an open name anything may stand.
+    ///
+    /// [`Path::static_prefix`]: crate::jsonpath::Path::static_prefix
     pub fn unknown<'p>(&'static self, place: &'p [String]) -> Option<Unknown<'p>> {
         let mut here = self;
         for (depth, word) in place.iter().enumerate() {
@@ -47,8 +75,18 @@ impl Vocabulary {
         None
     }
 
-    /// Whether a place is named here to its end, or to where anything may follow, and behind its first name: such a text
-    /// means this context, and nothing else that happens to begin with the same word.
+    /// Whether a place is named here to its end, or to where anything may follow, and behind its first
+    /// name: such a text means this context, and nothing else that happens to begin with the same word.
+    ///
+    /// ```
+    /// # use template_language::vocabulary::Vocabulary::{self, Names, Open};
+    /// static CONTEXT: Vocabulary =
+    ///     Names(&[("params", Open), ("workload", Names(&[("metadata", Open)]))]);
+    /// assert!(CONTEXT.names(&["workload", "metadata", "name"]));
+    /// // A shell variable may be called so, and Tekton writes its own parameters like this.
+    /// assert!(!CONTEXT.names(&["workload"]));
+    /// assert!(!CONTEXT.names(&["params", "port"]));
+    /// ```
     pub fn names(&'static self, place: &[&str]) -> bool {
         let mut here = self;
         for (depth, word) in place.iter().enumerate() {
@@ -67,6 +105,17 @@ impl Vocabulary {
 
 impl Vocabulary {
     /// Whether nothing stands in a context but what is named here.
+    ///
+    /// For tests of who builds contexts: a name that is in a context but not here would be warned of,
+    /// although it works.
+    ///
+    /// ```
+    /// # use serde_json::json;
+    /// # use template_language::vocabulary::Vocabulary::{self, Names, Open};
+    /// static CONTEXT: Vocabulary = Names(&[("params", Open)]);
+    /// assert!(CONTEXT.covers(&json!({"params": {"a": [1]}})));
+    /// assert!(!CONTEXT.covers(&json!({"params": {}, "images": {}})));
+    /// ```
     pub fn covers(&self, value: &serde_json::Value) -> bool {
         match (self, value) {
             (Open, _) | (_, serde_json::Value::Null) => true,

@@ -1,4 +1,21 @@
 //! Why a template cannot be rendered, and where.
+//!
+//! The texts are those of the Go Cartographer: they stand in conditions, and people search for them.
+//! A place is written as `spec.list[0].name`, from the root of the template.
+//!
+//! ```
+//! use serde_json::json;
+//! use template_language::interpolate::Compiled;
+//!
+//! let template = Compiled::compile(&json!({"spec": {"list": [{"name": "$(params.name)$"}]}}));
+//! let error = template.render_root(&serde_json::Map::new()).unwrap_err();
+//! assert_eq!(error.at, "spec.list[0].name");
+//! assert_eq!(
+//!     error.cause.to_string(),
+//!     "evaluate tag $(params.name)$: jsonpath returned empty list: params.name"
+//! );
+//! assert!(error.is_absent());
+//! ```
 
 use std::fmt::Write as _;
 
@@ -20,6 +37,9 @@ pub struct InterpolateError {
 
 impl InterpolateError {
     /// Whether the only thing wrong is that a path has no value (yet).
+    ///
+    /// Then waiting may help: the input may come. Everything else stays wrong until somebody changes
+    /// the template, the parameter or the object that is read.
     pub fn is_absent(&self) -> bool {
         match &self.cause {
             TagError::Single { cause, .. } | TagError::InText(cause) => cause.is_absent(),
@@ -48,10 +68,14 @@ pub enum TagError {
 }
 
 /// Where in a template rendering stands.
+///
+/// One text for the whole walk, which grows and shrinks: a place is needed only when something is
+/// wrong there.
 #[derive(Default)]
 pub(super) struct Location(String);
 
 impl Location {
+    /// Visits the entry of a map.
     pub(super) fn inside<T>(&mut self, key: &str, visit: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.0.len();
         if length > 0 {
@@ -63,6 +87,7 @@ impl Location {
         result
     }
 
+    /// Visits an item of a list.
     pub(super) fn inside_index<T>(
         &mut self,
         index: usize,
@@ -76,10 +101,12 @@ impl Location {
         result
     }
 
+    /// The place, as it is told.
     pub(super) fn as_str(&self) -> &str {
         &self.0
     }
 
+    /// What went wrong here.
     pub(super) fn error(&self, cause: TagError) -> InterpolateError {
         InterpolateError {
             at: self.0.clone(),

@@ -1,4 +1,22 @@
 //! Looking at every string of a template without rendering it.
+//!
+//! Checks at admission ask for the tags of a template, and for texts that look like tags and are none.
+//! Both need to know where they stand. Nothing is evaluated here.
+//!
+//! ```
+//! use serde_json::json;
+//! use template_language::interpolate::{Compiled, Found};
+//!
+//! let template = Compiled::compile(&json!({"image": "$(params.repo)$/app", "port": 80}));
+//! let mut seen = Vec::new();
+//! template.visit(&mut |at, found| {
+//!     seen.push(match found {
+//!         Found::Tag(path) => format!("{at}: tag {}", path.source()),
+//!         Found::Text { text, .. } => format!("{at}: text {text}"),
+//!     });
+//! });
+//! assert_eq!(seen, ["image: tag params.repo", "image: text /app"]);
+//! ```
 
 use serde_json::Value;
 
@@ -25,11 +43,15 @@ type See<'s, 'n> = &'s mut dyn FnMut(&str, Found<'n>);
 
 impl Compiled {
     /// Visits the values in the order of sorted keys; keys are no strings that are rendered.
+    ///
+    /// A string with tags is visited piece by piece, from left to right. Numbers, booleans and nulls
+    /// are not visited.
     pub fn visit<'n>(&'n self, see: See<'_, 'n>) {
         node(&self.0, &mut Location::default(), see);
     }
 }
 
+/// What was compiled.
 fn node<'n>(found: &'n Node, at: &mut Location, see: See<'_, 'n>) {
     match found {
         Node::Literal(value) => literal(value, at, see),
@@ -59,6 +81,7 @@ fn node<'n>(found: &'n Node, at: &mut Location, see: See<'_, 'n>) {
     }
 }
 
+/// What has no tag in it, which is kept as it was.
 fn literal<'n>(value: &'n Value, at: &mut Location, see: See<'_, 'n>) {
     match value {
         Value::String(text) => {

@@ -1,7 +1,19 @@
-//! What a path of RFC 9535 would cost, found before it is evaluated: the library has no limit, and `$..*..*..*` multiplies.
+//! What a path of RFC 9535 would cost, found before it is evaluated: the library has no limit, and
+//! `$..*..*..*` multiplies.
 //!
-//! The places that the path comes by are walked here as the library walks them, and counted. Which items of a filter match is
-//! asked of the library, item by item, once that is paid for.
+//! The places that the path comes by are walked here as the library walks them, and counted. Which items
+//! of a filter match is asked of the library, item by item, once that is paid for.
+//!
+//! | what | costs |
+//! |---|---|
+//! | a value that a selector or a descent comes by | 1 |
+//! | 256 bytes of the way to it, which the library writes down for every value | 1 more |
+//! | an item to which a filter is applied, and each part of the filter | 1 |
+//! | a regular expression, for each item | 100 |
+//! | 256 bytes of a text that a function goes through | 1 |
+//!
+//! The sum may be 100,000, as in the old dialect. Where it is not known what the library would do, more
+//! is counted, never less. Paths of names and indexes alone are not counted at all ([`is_plain`]).
 
 use std::cell::Cell;
 
@@ -35,11 +47,12 @@ type Places<'v> = Vec<Place<'v>>;
 /// More values on the way than are allowed.
 struct Exceeded;
 
+/// What is left to spend on one evaluation.
 struct Budget<'v> {
     left: Cell<usize>,
     root: &'v Value,
-    /// Whether a filter may look at the root; then all items count as matching, because the library takes what it is given
-    /// for the root.
+    /// Whether a filter may look at the root; then all items count as matching, because the library takes
+    /// what it is given for the root.
     looks_back: bool,
 }
 
@@ -78,6 +91,7 @@ impl<'v> Budget<'v> {
         Ok(())
     }
 
+    /// Where a query leads from these places.
     fn segments(&self, segments: &[Segment], from: Places<'v>) -> Result<Places<'v>, Exceeded> {
         segments
             .iter()
@@ -190,6 +204,7 @@ impl<'v> Budget<'v> {
         }
     }
 
+    /// Both sides of a comparison are singular: each is one walk along names and indexes.
     fn comparison(&self, comparison: &Comparison, item: &'v Value) -> Result<(), Exceeded> {
         let (left, right) = comparison.vals();
         for side in [left, right] {

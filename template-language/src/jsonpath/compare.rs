@@ -1,9 +1,21 @@
 //! Comparisons inside filters: typed, as Go's templates compare.
+//!
+//! | left and right | `==`, `!=` | `<`, `<=`, `>`, `>=` |
+//! |---|---|---|
+//! | two texts | by bytes | by bytes |
+//! | two integers | by value | by value |
+//! | two doubles | by value | by value |
+//! | two booleans | by value | an error |
+//! | an integer and a double, or any other pair | an error | an error |
+//! | a null, a list or a map on either side | an error | an error |
+//!
+//! So `[?(@.port==80.0)]` fails for an integer port: the author must write `80`.
 
 use std::cmp::Ordering;
 
 use serde_json::Value;
 
+/// A value that can be compared.
 enum Basic<'v> {
     Bool(bool),
     Int(i64),
@@ -11,6 +23,7 @@ enum Basic<'v> {
     Text(&'v str),
 }
 
+/// The value, as one that can be compared.
 fn basic(value: &Value) -> Result<Basic<'_>, String> {
     match value {
         Value::Bool(value) => Ok(Basic::Bool(*value)),
@@ -27,6 +40,10 @@ fn basic(value: &Value) -> Result<Basic<'_>, String> {
     }
 }
 
+/// Whether two values stand in the relation that the operator names.
+///
+/// # Errors
+/// They cannot be compared, or there is no such operator. The text is upstream's.
 pub(super) fn compare(left: &Value, operator: &str, right: &Value) -> Result<bool, String> {
     let passes: fn(Ordering) -> bool = match operator {
         "==" => Ordering::is_eq,

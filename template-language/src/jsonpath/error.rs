@@ -1,8 +1,18 @@
 //! Why a path has no value.
+//!
+//! The texts are those of the Go Cartographer and of `k8s.io/client-go/util/jsonpath`. They stand in
+//! conditions, users compare them, and tools search for them: none is to be bettered. What can be said
+//! better is said beside them, at admission ([`crate::tags`]) or in an event.
 
 use thiserror::Error;
 
-/// Why a path has no value. The texts are upstream's (spec 3.3); users compare them.
+/// Why a path has no value. The texts are upstream's; users compare them.
+///
+/// | variant | who acts |
+/// |---|---|
+/// | `DoesNotExist`, `EmptyList` | nobody yet: the value may come |
+/// | `Empty`, `Parse`, `MoreQueries`, `TooMany` | the author of the path |
+/// | `Find` | the author of the path, or of the object that has another shape |
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PathError {
     /// The expression is empty.
@@ -35,6 +45,9 @@ pub enum PathError {
 
 impl PathError {
     /// Whether the path is simply not there (yet).
+    ///
+    /// An empty list says so in [`PathError::EmptyList`], which callers treat as they see fit: upstream
+    /// makes no difference between it and an index out of range.
     pub fn is_absent(&self) -> bool {
         matches!(self, Self::DoesNotExist(_))
     }

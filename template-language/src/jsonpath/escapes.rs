@@ -1,4 +1,13 @@
 //! Quoted text with the escapes of Go, in either kind of quotes.
+//!
+//! | escape | stands for |
+//! |---|---|
+//! | `\a` `\b` `\f` `\n` `\r` `\t` `\v` `\\` | control characters, a backslash |
+//! | `\'` or `\"`, as the quotes are | the quote |
+//! | `\x4a`, `\112` | a byte, in two hexadecimal or three octal digits |
+//! | `\u00e4`, `\U0001f600` | a character |
+//!
+//! Any other escape is an error, and so is the quote itself without one.
 
 use std::str::Chars;
 
@@ -18,6 +27,7 @@ pub(super) fn unquote(quoted: &str, quote: char) -> Option<String> {
     Some(lossy(&bytes))
 }
 
+/// What follows a backslash.
 fn unescape(rest: &mut Chars<'_>, quote: char, bytes: &mut Vec<u8>) -> Option<()> {
     let escape = rest.next()?;
     match escape {
@@ -42,6 +52,7 @@ fn unescape(rest: &mut Chars<'_>, quote: char, bytes: &mut Vec<u8>) -> Option<()
     Some(())
 }
 
+/// A number of exactly so many digits.
 fn code(rest: &mut Chars<'_>, digits: u32, radix: u32) -> Option<u32> {
     (0..digits).try_fold(0_u32, |code, _| {
         code.checked_mul(radix)?

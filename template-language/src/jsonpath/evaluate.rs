@@ -1,4 +1,16 @@
 //! Running a query over a value.
+//!
+//! A query is run element by element, each over all values that the one before has found. Where an
+//! evaluation stops, it must be known whether there were values at that moment: a filter that asks
+//! whether something exists takes an error behind values for "yes", as upstream's evaluator does.
+//!
+//! Slips of upstream that documents may depend on, and that are repeated here:
+//! - A wildcard over a text takes its bytes, as numbers.
+//! - `[1:1]`, which asks for no element, ends the search instead of going on with the next list.
+//! - A null has no items in a slice, but cannot be filtered.
+//! - A text in quotes stands once, whatever was found before it.
+//!
+//! Nearly all paths are plain names; these allocate one vector and nothing else.
 
 use std::borrow::Cow;
 use std::cell::Cell;
@@ -10,6 +22,7 @@ use super::ast::{Element, Slice};
 use super::compare::compare;
 use crate::go_format;
 
+/// The current values. They are borrowed, but for texts, numbers and bytes that the query itself makes.
 type Values<'v> = Vec<Cow<'v, Value>>;
 
 /// `..*..*..*` multiplies what it finds. Paths that real objects have find a few values.
@@ -79,6 +92,7 @@ fn run_on<'v>(query: &[Element], input: Values<'v>) -> Result<Values<'v>, PathEr
     evaluation.list(query, input).map_err(PathError::from)
 }
 
+/// The value at a path of plain names.
 fn plain<'v>(query: &[Element], data: &'v Value) -> Option<&'v Value> {
     query.iter().try_fold(data, |value, element| {
         let Element::Field(name) = element else {
@@ -88,6 +102,7 @@ fn plain<'v>(query: &[Element], data: &'v Value) -> Option<&'v Value> {
     })
 }
 
+/// One evaluation, and what it may still come by.
 struct Evaluation {
     values_left: Cell<usize>,
 }
@@ -108,6 +123,7 @@ impl Evaluation {
         Ok(())
     }
 
+    /// One instruction.
     fn apply<'v>(&self, element: &Element, input: Values<'v>) -> Result<Values<'v>, Stop> {
         match element {
             Element::Field(name) => Ok(input
@@ -174,6 +190,7 @@ impl Evaluation {
         }
     }
 
+    /// Everything directly below each value.
     fn wildcard<'v>(&self, input: Values<'v>) -> Result<Values<'v>, Stop> {
         let mut found = Vec::new();
         for value in input {
@@ -196,6 +213,7 @@ impl Evaluation {
             .try_for_each(|part| self.descend(part, found))
     }
 
+    /// Items by their places; what is no list is an error.
     fn slice<'v>(&self, slice: &Slice, input: Values<'v>) -> Result<Values<'v>, Stop> {
         let mut found = Vec::new();
         for value in input {
@@ -276,6 +294,7 @@ impl Evaluation {
     }
 }
 
+/// The entry of this name, if the value is a map that has it.
 fn member<'v>(value: &Cow<'v, Value>, name: &str) -> Option<Cow<'v, Value>> {
     match value {
         Cow::Borrowed(value) => value.as_object()?.get(name).map(Cow::Borrowed),
@@ -284,6 +303,7 @@ fn member<'v>(value: &Cow<'v, Value>, name: &str) -> Option<Cow<'v, Value>> {
     }
 }
 
+/// The items, if the value is a list.
 fn items<'v>(value: &Cow<'v, Value>) -> Option<&'v [Value]> {
     match value {
         Cow::Borrowed(value) => value.as_array().map(Vec::as_slice),
@@ -316,6 +336,7 @@ fn children(value: Cow<'_, Value>) -> Values<'_> {
     }
 }
 
+/// The bytes of a text, as numbers.
 fn bytes<'v>(text: &str) -> Values<'v> {
     text.bytes()
         .map(|byte| Cow::Owned(Value::from(byte)))

@@ -1,7 +1,25 @@
 //! From text to queries.
 //!
-//! The dialect is lenient in odd ways, and existing documents rely on them: braces are optional, quotes are characters
-//! of a name outside of brackets, `$` and `@` do nothing, and an index is a slice of one.
+//! The dialect is lenient in odd ways, and existing documents rely on them: braces are optional, quotes
+//! are characters of a name outside of brackets, `$` and `@` do nothing, and an index is a slice of one.
+//!
+//! ```text
+//! text     = { chars | "{" query "}" }
+//! query    = { "." name | ".*" | ".." [name] | "[" array "]" | "[?(" filter ")]"
+//!            | quoted | number | word | " " | "@" | "$" }
+//! array    = "'" key "'" | "*" | slice | array "," array
+//! slice    = index | [index] ":" [index] [":" [index]]
+//! filter   = query | query operator query
+//! operator = one or more of "!" "<" ">" "="
+//! ```
+//!
+//! - A name ends before a blank or one of `. , [ ] $ @ { }`; a backslash takes its meaning from the next
+//!   character, as in `.metadata.labels.app\.kubernetes\.io/name`.
+//! - The key in `['key']` is read as `.key`, so that a dot in it wants a backslash, too.
+//! - A filter ends at the first `)` outside of its first quoted text.
+//! - What follows a closing brace inside brackets is dropped.
+//!
+//! Errors are texts: the caller says of which expression.
 
 use serde_json::{Number, Value};
 
@@ -21,10 +39,15 @@ pub(super) enum Node {
 /// Nesting is bounded by the length of the text; this bounds it far below what the stack allows.
 const DEEPEST: usize = 64;
 
+/// Parses an expression with the braces that it has.
+///
+/// # Errors
+/// What is wrong, in upstream's words; or that it is nested too deeply.
 pub(super) fn parse(text: &str) -> Result<Vec<Node>, String> {
     parse_at(text, 0)
 }
 
+/// The same, at a depth of brackets.
 fn parse_at(text: &str, depth: usize) -> Result<Vec<Node>, String> {
     if depth > DEEPEST {
         return Err("nested too deeply".into());
@@ -60,6 +83,7 @@ fn inside(text: &str, depth: usize) -> Result<Vec<Element>, String> {
     })
 }
 
+/// What stands between braces, as far as it is parsed.
 struct Action<'t> {
     rest: &'t str,
     elements: Vec<Element>,
@@ -106,16 +130,19 @@ impl<'t> Action<'t> {
         }
     }
 
+    /// Goes on behind so many bytes.
     fn skip(&mut self, bytes: usize) {
         self.rest = &self.rest[bytes..];
     }
 
+    /// So many bytes; goes on behind them.
     fn take(&mut self, bytes: usize) -> &'t str {
         let (taken, rest) = self.rest.split_at(bytes);
         self.rest = rest;
         taken
     }
 
+    /// `..`, and the name that may stand right behind it.
     fn recursive(&mut self) -> Result<(), String> {
         if matches!(self.elements.last(), Some(Element::Recursive)) {
             return Err("invalid multiple recursive descent".into());
@@ -148,6 +175,7 @@ impl<'t> Action<'t> {
         });
     }
 
+    /// A word without a dot before it.
     fn identifier(&mut self) {
         let end = self.rest.find(is_terminator).unwrap_or(self.rest.len());
         let element = match self.take(end) {
@@ -158,6 +186,7 @@ impl<'t> Action<'t> {
         self.elements.push(element);
     }
 
+    /// An integer, or a double if it is none.
     fn number(&mut self) -> Result<(), String> {
         let signed = usize::from(self.rest.starts_with(['+', '-']));
         let end = self.rest[signed..]
@@ -172,6 +201,7 @@ impl<'t> Action<'t> {
         Ok(())
     }
 
+    /// A text in quotes, which may not go over the end of a line.
     fn quoted(&mut self, quote: char) -> Result<(), String> {
         let mut escaped = false;
         let mut end = None;
@@ -193,6 +223,7 @@ impl<'t> Action<'t> {
         Ok(())
     }
 
+    /// Brackets that are no filter. They end at the first `]`, wherever it stands.
     fn array(&mut self) -> Result<(), String> {
         let end = self
             .rest
@@ -222,6 +253,7 @@ impl<'t> Action<'t> {
         Ok(())
     }
 
+    /// `[?( … )]`.
     fn filter(&mut self) -> Result<(), String> {
         let body = &self.rest[3..];
         let end = filter_end(body)?;
@@ -284,6 +316,7 @@ fn comparison(text: &str) -> Option<(&str, &str, &str)> {
     ))
 }
 
+/// A single index, or up to three of them with colons.
 fn slice(text: &str) -> Result<Slice, String> {
     let parts: Vec<&str> = text.split(':').collect();
     let is_index = |part: &&str| {
@@ -317,6 +350,7 @@ fn slice(text: &str) -> Result<Slice, String> {
     })
 }
 
+/// Whether a name ends before this character.
 fn is_terminator(character: char) -> bool {
     matches!(
         character,
@@ -324,6 +358,7 @@ fn is_terminator(character: char) -> bool {
     )
 }
 
+/// Whether a word may have this character, in the eyes of Go.
 fn is_alphanumeric(character: char) -> bool {
     character == '_' || is_letter(character) || is_digit(character)
 }

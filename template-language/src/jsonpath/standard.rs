@@ -1,4 +1,12 @@
 //! Paths of RFC 9535, evaluated by `jsonpath-rust`.
+//!
+//! The library is used as it is, with three things around it:
+//! - a budget ([`super::budget`]), as it has none;
+//! - a bound on nested brackets, as its parser's time grows with the power of their depth;
+//! - its errors in one line, as conditions and admission warnings want them.
+//!
+//! `$` stands for the context of a template, or for the object of a path field. Filters may look back
+//! at it (`$.a[?@.x == $.b]`); such paths need the whole root at once.
 
 use std::borrow::Cow;
 
@@ -10,8 +18,8 @@ use serde_json::Value;
 use super::budget;
 use super::root::{Root, copied};
 
-/// The library's parser tries several readings of every nested function call, so its time grows with the power of the
-/// depth. Nobody nests deeper than this.
+/// The library's parser tries several readings of every nested function call, so its time grows with the
+/// power of the depth. Nobody nests deeper than this.
 const DEEPEST: usize = 8;
 
 /// A compiled path.
@@ -30,6 +38,10 @@ pub(super) fn is_standard(expression: &str) -> bool {
 }
 
 impl Standard {
+    /// Parses an expression.
+    ///
+    /// # Errors
+    /// What is wrong, and at which character; or that brackets are nested too deeply.
     pub(super) fn compile(expression: &str) -> Result<Self, String> {
         if depth(expression) > DEEPEST {
             return Err(format!("brackets are nested deeper than {DEEPEST}"));
@@ -49,10 +61,15 @@ impl Standard {
         })
     }
 
+    /// All values at the path, in document order.
+    ///
+    /// # Errors
+    /// It would come by too many values.
     pub(super) fn find<'v>(&self, data: &'v Value) -> Result<Vec<Cow<'v, Value>>, String> {
         self.run(&self.query, data)
     }
 
+    /// The same, of a root that borrows its entries.
     pub(super) fn find_in_root<'v>(
         &self,
         root: &'v dyn Root,
@@ -81,6 +98,7 @@ impl Standard {
             .collect())
     }
 
+    /// The names at its start, if nothing in it looks at the root again.
     pub(super) fn static_prefix(&self) -> Vec<String> {
         if self.behind_name.is_none() {
             return Vec::new();

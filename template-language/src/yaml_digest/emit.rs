@@ -1,8 +1,14 @@
 //! Writing YAML in block style, as `yaml.v3` does with its defaults.
 //!
-//! That writer decides about line breaks and blanks by where it stands: the column, whether the last thing written was
-//! white space, and whether only indentation stands in the line. It has slips (a text that begins with a line break
-//! loses it; the indentation hint is always 4), and digests depend on them, so the same state is kept here.
+//! That writer decides about line breaks and blanks by where it stands: the column, whether the last
+//! thing written was white space, and whether only indentation stands in the line. It has slips, and
+//! digests depend on them, so the same state is kept here:
+//! - A text that begins with a line break loses it.
+//! - The indentation hint of a literal text is always 4, wherever it stands.
+//! - A map in a list is indented by two, and a map in that map to the next multiple of four.
+//! - A key of more than 128 bytes, or of several lines, is written as `? key`.
+//!
+//! Nothing breaks long lines: the Go library is asked for that only by a setting nobody makes.
 
 use serde_json::{Map, Value};
 
@@ -10,6 +16,7 @@ use super::key_order::sorted_keys;
 use super::scalar::{Shape, Style, escape, is_break};
 use crate::go_format;
 
+/// Of a map in a map.
 const INDENT: usize = 4;
 /// A longer key, in bytes, needs the form `? key`.
 const LONGEST_SIMPLE_KEY: usize = 128;
@@ -43,6 +50,7 @@ impl Parent {
     }
 }
 
+/// The whole document.
 pub(super) fn document(value: &Value) -> String {
     let mut emitter = Emitter {
         out: String::new(),
@@ -55,11 +63,14 @@ pub(super) fn document(value: &Value) -> String {
     emitter.out
 }
 
+/// The text so far, and where it ends.
 struct Emitter {
     out: String,
     /// In characters.
     column: usize,
+    /// Whether the last thing written was white space.
     after_blank: bool,
+    /// Whether nothing else stands in this line.
     only_indentation: bool,
 }
 
@@ -102,6 +113,7 @@ impl Emitter {
         }
     }
 
+    /// Item by item, each behind its dash.
     fn list(&mut self, items: &[Value], indent: usize) {
         for item in items {
             self.line_up(indent);
@@ -110,6 +122,7 @@ impl Emitter {
         }
     }
 
+    /// A string, in the style that its characters allow.
     fn text(&mut self, text: &str, indent: usize, key: bool) {
         match Shape::of(text).style(text, key) {
             Style::Plain => self.plain(text),
@@ -123,10 +136,12 @@ impl Emitter {
         }
     }
 
+    /// As it stands.
     fn plain(&mut self, text: &str) {
         self.indicator(text, Indicator::Word);
     }
 
+    /// In single quotes, which are doubled within.
     fn single_quoted(&mut self, text: &str, indent: usize) {
         self.indicator("'", Indicator::Word);
         let mut after_break = false;
@@ -149,6 +164,7 @@ impl Emitter {
         self.indicator("'", Indicator::Attached);
     }
 
+    /// Behind `|`: line by line, with a sign for the line breaks at its end.
     fn literal(&mut self, text: &str, indent: usize) {
         self.indicator("|", Indicator::Word);
         if text.starts_with(|first| first == ' ' || is_break(first)) {
@@ -176,6 +192,7 @@ impl Emitter {
         }
     }
 
+    /// Writes within a line.
     fn push(&mut self, text: &str) {
         self.out.push_str(text);
         self.column += text.chars().count();
@@ -206,6 +223,7 @@ impl Emitter {
         self.after_blank = true;
     }
 
+    /// Writes a sign or a word, with the blank that it wants before it.
     fn indicator(&mut self, text: &str, kind: Indicator) {
         if !matches!(kind, Indicator::Attached) && !self.after_blank {
             self.push(" ");

@@ -1,4 +1,8 @@
 //! The order of keys: letters by code point, numbers within keys by value, so that `a2` comes before `a10`.
+//!
+//! The order of `yaml.v3` contradicts itself for some keys (of three, each may come before the next).
+//! What comes out then depends on the algorithm, so Go's is repeated as far as keys of real documents
+//! tell: insertion for short lists. The sort of Rust's standard library panics on such an order.
 
 use std::cmp::Ordering;
 
@@ -9,6 +13,7 @@ use crate::go_format::{is_digit, is_letter};
 /// Go sorts short lists by insertion, and this order is not one in the strict sense for all keys.
 const INSERTION: usize = 12;
 
+/// The keys of a map in the order in which they are written.
 pub(super) fn sorted_keys(fields: &Map<String, Value>) -> Vec<&str> {
     let mut keys: Vec<&str> = fields.keys().map(String::as_str).collect();
     keys.sort_unstable();
@@ -35,6 +40,7 @@ fn sort(keys: &mut [&str]) {
     }
 }
 
+/// Two sorted runs become one; of equal keys the left one comes first.
 fn merge<'k>(left: &[&'k str], right: &[&'k str], merged: &mut [&'k str]) {
     let (mut left, mut right) = (left.iter().peekable(), right.iter().peekable());
     for slot in merged {
@@ -53,6 +59,7 @@ fn merge<'k>(left: &[&'k str], right: &[&'k str], merged: &mut [&'k str]) {
     }
 }
 
+/// The order of two keys, by the first characters in which they differ.
 fn compare(left: &str, right: &str) -> Ordering {
     let mut after_digit = false;
     let mut pairs = left.char_indices().zip(right.chars());
@@ -81,6 +88,7 @@ fn compare(left: &str, right: &str) -> Ordering {
     }
 }
 
+/// Whether a number that is not zero stands at the end of a text.
 fn ends_in_number(text: &str) -> bool {
     let mut digits = text.chars().rev().take_while(|digit| is_digit(*digit));
     digits.any(|digit| digit != '0')

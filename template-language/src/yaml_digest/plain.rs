@@ -1,4 +1,19 @@
 //! Which strings would read back as something else than a string if they were written plain.
+//!
+//! A reader resolves a plain text by the first rule that fits:
+//!
+//! | reads as | texts |
+//! |---|---|
+//! | null | `~`, `null`, `Null`, `NULL`, and the empty text |
+//! | boolean | `true`, `false` in three spellings each |
+//! | boolean of YAML 1.1 | `y`, `yes`, `on`, `n`, `no`, `off`; quoted for older readers |
+//! | integer | decimal, `0x`, `0o`, `0b`, octal with a leading zero; `_` between digits |
+//! | double | `1.5`, `1e3`, `.5`, `.inf`, `.nan` |
+//! | number to the base of 60 | `1:30`, of YAML 1.1 |
+//! | time | `2020-01-01`, `2020-01-01T10:00:00Z` |
+//!
+//! The first character tells which rules can apply at all, as it does for the Go library. Its slips are
+//! here, too: a text that begins with `.` is a number only if its underscores separate digits.
 
 /// Whether the plain text would be read as null, a boolean, a number or a time.
 pub(super) fn reads_as_other(text: &str) -> bool {
@@ -19,6 +34,7 @@ pub(super) fn reads_as_other(text: &str) -> bool {
     }
 }
 
+/// Words of YAML 1.2.
 fn is_word(text: &str) -> bool {
     matches!(
         text,
@@ -48,11 +64,13 @@ fn is_old_bool(text: &str) -> bool {
     )
 }
 
+/// Infinities, and what is no number.
 fn is_special_float(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     matches!(unsigned, ".inf" | ".Inf" | ".INF") || matches!(text, ".nan" | ".NaN" | ".NAN")
 }
 
+/// An integer or a double, without the underscores in it.
 fn is_number(text: &str) -> bool {
     let text = text.replace('_', "");
     is_integer(&text) || is_float(&text)
@@ -161,6 +179,7 @@ fn is_time(text: &str) -> bool {
     }
 }
 
+/// A day that there is in the calendar.
 fn is_date(date: &str) -> bool {
     let parts: Vec<&str> = date.split('-').collect();
     let [year, month, day] = parts[..] else {
@@ -210,6 +229,7 @@ fn is_time_of_day(text: &str) -> Option<&str> {
     (end > 0).then(|| &fraction[end..])
 }
 
+/// `Z`, or hours and minutes from Greenwich.
 fn is_zone(text: &str) -> bool {
     if text == "Z" {
         return true;

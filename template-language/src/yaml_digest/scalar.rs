@@ -1,4 +1,13 @@
 //! How a text may be written.
+//!
+//! | style | when |
+//! |---|---|
+//! | plain | nothing in it means something to YAML, and it reads back as a string |
+//! | single quotes | it has signs of YAML, or blanks at its ends |
+//! | double quotes | it has characters that cannot be printed, or would read as something else |
+//! | literal | it has line breaks, is no key, and lines do not end in blanks |
+//!
+//! The Go library goes through the characters once and notes what it sees; so does [`Shape::of`].
 
 use super::plain::reads_as_other;
 
@@ -25,6 +34,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
+    /// What the characters of a text allow.
     pub(super) fn of(text: &str) -> Self {
         let mut indicators = text.starts_with("---") || text.starts_with("...");
         let (mut special, mut tabs, mut lines) = (false, false, false);
@@ -75,6 +85,7 @@ impl Shape {
     }
 }
 
+/// Whether YAML takes a character for the end of a line; there are more than JSON knows.
 pub(super) fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
@@ -114,6 +125,7 @@ pub(super) fn escape(text: &str, mut write: impl FnMut(&str)) {
     }
 }
 
+/// A character as an escape: a letter where there is one, else its code.
 fn escaped(character: char) -> String {
     let short = match character {
         '\0' => '0',
