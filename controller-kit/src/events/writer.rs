@@ -164,11 +164,13 @@ impl Writer {
         if paced && request != Request::RateLimited {
             self.turn().await;
         }
+        let begun = Instant::now();
         let outcome = match request {
             Request::RateLimited => Ok(EventOutcome::RateLimited),
             Request::Create(created) => self.create(created).await,
             Request::Count(counted) => self.count(happening, counted).await,
         };
+        locked(&self.pace).took(begun.elapsed());
         outcome.unwrap_or_else(|error| {
             debug!(reason = happening.reason, error = %error, "event not sent");
             EventOutcome::Failed
