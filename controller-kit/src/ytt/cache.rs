@@ -1,9 +1,10 @@
 //! Renderings that are remembered, bounded by the memory they take.
 
-use std::collections::HashMap;
-use std::hash::Hash;
 use std::sync::Arc;
 
+use parking_lot::Mutex;
+use quick_cache::Weighter;
+use quick_cache::unsync::Cache;
 use serde_json::Value;
 
 /// What a value takes beside its texts.
@@ -12,71 +13,63 @@ const NODE: usize = 32;
 /// What a field takes beside its name and its value.
 const FIELD: usize = 48;
 
-/// Two generations: what is not used while the younger one fills is forgotten.
-pub(super) struct Cache<K> {
-    young: Generation<K>,
-    old: Generation<K>,
-    /// Of each generation.
-    most: usize,
-    /// Of each value.
+/// A guess, for the size of the first table: a rendering takes some KiB.
+const USUAL: usize = 4 << 10;
+
+/// Digests of the template and of the values.
+pub(super) type Key = (String, String);
+
+/// Renderings by what they were made of. Those that are asked for stay longest.
+///
+/// One lock for all: the library's own shards each have a share of the weight, and on a large machine a
+/// share is less than a rendering.
+pub(super) struct Renderings {
+    cache: Mutex<Cache<Key, Rendering, Weigh>>,
+    /// Of each rendering.
     largest: usize,
 }
 
-struct Generation<K> {
-    values: HashMap<K, (usize, Arc<Value>)>,
+struct Rendering {
+    value: Arc<Value>,
     weight: usize,
 }
 
-impl<K> Default for Generation<K> {
-    fn default() -> Self {
-        Self {
-            values: HashMap::new(),
-            weight: 0,
-        }
+#[derive(Clone)]
+struct Weigh;
+
+impl Weighter<Key, Rendering> for Weigh {
+    fn weight(&self, _: &Key, rendering: &Rendering) -> u64 {
+        rendering.weight as u64
     }
 }
 
-impl<K: Eq + Hash + Clone> Cache<K> {
-    /// Takes `most` bytes, and of each value `largest`.
+impl Renderings {
+    /// Takes `most` bytes, and of each rendering `largest`.
     pub(super) fn new(most: usize, largest: usize) -> Self {
+        let cache = Cache::with_weighter(most / USUAL, most as u64, Weigh);
         Self {
-            young: Generation::default(),
-            old: Generation::default(),
-            most: most / 2,
-            largest: largest.min(most / 2),
+            cache: Mutex::new(cache),
+            largest,
         }
     }
 
-    pub(super) fn get(&mut self, key: &K) -> Option<Arc<Value>> {
-        if let Some((_, hit)) = self.young.values.get(key) {
-            return Some(hit.clone());
-        }
-        let (weight, hit) = self.old.values.remove(key)?;
-        self.old.weight -= weight;
-        self.insert(key.clone(), weight, hit.clone());
-        Some(hit)
+    pub(super) fn get(&self, key: &Key) -> Option<Arc<Value>> {
+        let cache = self.cache.lock();
+        cache.get(key).map(|rendering| rendering.value.clone())
     }
 
-    /// Remembers a value that takes so much, unless it is too large.
-    pub(super) fn put(&mut self, key: K, weight: usize, value: impl FnOnce() -> Arc<Value>) {
+    /// Remembers a rendering, unless it is too large.
+    pub(super) fn put(&self, key: Key, value: &Value) {
+        let weight = weight(value) + key.0.len() + key.1.len();
         if weight <= self.largest {
-            self.insert(key, weight, value());
-        }
-    }
-
-    fn insert(&mut self, key: K, weight: usize, value: Arc<Value>) {
-        if self.young.weight + weight > self.most {
-            self.old = std::mem::take(&mut self.young);
-        }
-        self.young.weight += weight;
-        if let Some((replaced, _)) = self.young.values.insert(key, (weight, value)) {
-            self.young.weight -= replaced;
+            let value = Arc::new(value.clone());
+            self.cache.lock().insert(key, Rendering { value, weight });
         }
     }
 }
 
 /// About what a value takes in memory, in bytes. `[[],[],…]` takes ten times its text.
-pub(super) fn weight(value: &Value) -> usize {
+fn weight(value: &Value) -> usize {
     NODE + match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
         Value::String(text) => text.len(),
@@ -94,40 +87,39 @@ mod tests {
 
     use super::*;
 
-    fn put(cache: &mut Cache<usize>, key: usize, weight: usize) {
-        cache.put(key, weight, || Arc::new(json!(key)));
+    fn key(number: usize) -> Key {
+        (String::new(), format!("{number:08}"))
+    }
+
+    /// A value that weighs so much, with its key.
+    fn of_weight(bytes: usize) -> Value {
+        Value::from("x".repeat(bytes - NODE - 8))
     }
 
     #[test]
     fn what_is_held_is_bounded_by_its_weight() {
-        let mut cache = Cache::new(1000, 300);
-        for key in 0..100 {
-            put(&mut cache, key, 100);
-            assert!(cache.young.weight <= 500 && cache.old.weight <= 500);
-            let held: usize = [&cache.young, &cache.old]
-                .iter()
-                .flat_map(|generation| generation.values.values())
-                .map(|(weight, _)| weight)
-                .sum();
-            assert_eq!(held, cache.young.weight + cache.old.weight);
+        let renderings = Renderings::new(1000, 300);
+        for number in 0..100 {
+            renderings.put(key(number), &of_weight(100));
+            assert!(renderings.cache.lock().weight() <= 1000);
         }
-        assert_eq!(cache.get(&99), Some(Arc::new(json!(99))));
-        assert_eq!(cache.get(&0), None);
+        let held = (0..100).filter(|number| renderings.get(&key(*number)).is_some());
+        assert!((5..=10).contains(&held.count()));
     }
 
     #[test]
     fn what_is_used_stays_and_what_is_too_large_does_not_come() {
-        let mut cache = Cache::new(1000, 300);
-        put(&mut cache, 0, 100);
-        for key in 1..50 {
-            put(&mut cache, key, 100);
-            assert!(cache.get(&0).is_some(), "{key}");
+        let renderings = Renderings::new(1000, 300);
+        renderings.put(key(0), &of_weight(100));
+        for number in 1..50 {
+            assert!(renderings.get(&key(0)).is_some(), "{number}");
+            renderings.put(key(number), &of_weight(100));
         }
-        put(&mut cache, 77, 301);
-        assert_eq!(cache.get(&77), None);
+        renderings.put(key(77), &of_weight(301));
+        assert_eq!(renderings.get(&key(77)), None);
         // Once more, heavier: it counts once.
-        put(&mut cache, 0, 200);
-        assert!(cache.young.weight <= 500);
+        renderings.put(key(0), &of_weight(200));
+        assert!(renderings.cache.lock().weight() <= 1000);
     }
 
     #[test]

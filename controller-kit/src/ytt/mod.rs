@@ -8,7 +8,7 @@ use std::fmt::{Display, Write as _};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use realizer::{RenderFailure, Rendered, YttCall};
@@ -20,13 +20,13 @@ use tokio::time::Instant;
 use crate::metrics::Metrics;
 use crate::scheduler::Gate;
 
-use cache::{Cache, weight};
+use cache::Renderings;
 
 pub use memory::{MemoryLimit, TooLittle};
 
 /// Upstream's limit: a template that loops is killed after this.
 const LIMIT: Duration = Duration::from_secs(4);
-/// What renderings may take that are remembered, in bytes; two generations of half this size.
+/// What renderings may take that are remembered, in bytes.
 const REMEMBERED: usize = 64 << 20;
 /// The most a rendering may write; the API server takes objects of 1.5 MiB. A loop in a template writes gigabytes before
 /// its time is up, and all of it would be held in memory.
@@ -36,8 +36,6 @@ const LARGEST: usize = 4 << 20;
 
 /// What ytt dies of where a key of a map is no text: JSON has no other keys, YAML has.
 const KEY_IS_NO_TEXT: &str = "panic: Expected key to be string";
-
-type Key = (String, String);
 
 /// In which form ytt writes. JSON leaves no doubt of what is text and what is a number; YAML can have keys like `8080`.
 #[derive(Clone, Copy)]
@@ -52,7 +50,7 @@ pub struct Ytt {
     gate: Gate,
     limit: Duration,
     memory: MemoryLimit,
-    cache: Mutex<Cache<Key>>,
+    cache: Renderings,
     metrics: Arc<Metrics>,
 }
 
@@ -71,7 +69,7 @@ impl Ytt {
             gate: Gate::new(concurrency),
             limit: LIMIT,
             memory,
-            cache: Mutex::new(Cache::new(REMEMBERED, LARGEST)),
+            cache: Renderings::new(REMEMBERED, LARGEST),
             metrics,
         }
     }
@@ -86,7 +84,7 @@ impl Ytt {
     /// never ends or one on a busy machine, which nobody can tell: it is tried again, ever less often.
     pub async fn render(&self, namespace: &str, call: &YttCall) -> Rendered {
         let key = (call.template_digest.clone(), call.values_digest.clone());
-        if let Some(hit) = self.remembered(&key) {
+        if let Some(hit) = self.cache.get(&key) {
             self.metrics.ytt_run("cached");
             return Ok((*hit).clone());
         }
@@ -105,7 +103,7 @@ impl Ytt {
             "failed"
         });
         let value = rendered?;
-        self.remember(key, &value);
+        self.cache.put(key, &value);
         Ok(value)
     }
 
@@ -180,19 +178,6 @@ impl Ytt {
             // Without a code it was killed: for its memory, or with its container.
             passes_by_itself: status.code().is_none(),
         })
-    }
-
-    fn remembered(&self, key: &Key) -> Option<Arc<Value>> {
-        self.cache().get(key)
-    }
-
-    fn remember(&self, key: Key, value: &Value) {
-        let weight = weight(value) + key.0.len() + key.1.len();
-        self.cache().put(key, weight, || Arc::new(value.clone()));
-    }
-
-    fn cache(&self) -> MutexGuard<'_, Cache<Key>> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
