@@ -16,8 +16,8 @@ use serde_json::Value;
 
 pub use api_types::Lifecycle;
 
-use crate::error::ErrorKind;
-use crate::stamp::Labels;
+use crate::step::error::ErrorKind;
+use crate::template::stamp::Labels;
 
 /// What the engine needs next. Exactly one is outstanding at any time: the objects of one owner are
 /// submitted one after the other, because one may stamp what the next one's object uses.

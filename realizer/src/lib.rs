@@ -10,6 +10,21 @@
 //!                  conclude(known) ─▶ Conclusion ─▶ removals() ─▶ report(failed) ─▶ Outcome
 //! ```
 //!
+//! Where to find what:
+//!
+//! | module | what it is about |
+//! |---|---|
+//! | `exchange` | the plain values that pass between the engine and the shell |
+//! | `owner` | a Workload or Deliverable, its status, its ancestors; [`Family`] says in what the two differ |
+//! | `blueprint` | a supply chain or delivery: which one an owner gets, and in which order its steps come |
+//! | `template` | from a template and its inputs to an object, and from the object to outputs and health |
+//! | `step` | what became of one step: its end, or its error with condition and retry |
+//! | `environment` | when what is deployed and validated may be changed |
+//! | `status` | conditions, entries, events, and what somebody can do |
+//! | `walk` | one walk over all steps, from the first question to what is deleted and reported |
+//! | `runnable` | the machine of Runnables |
+//! | `values` | JSON as such: paths, requirements, digests, secret texts |
+//!
 //! - [`Owner`], [`Blueprint`] and [`Template`] are compiled once per resourceVersion; a walk only borrows them.
 //! - There is one algorithm. In what Workload and Deliverable differ is in [`Family`], and nowhere else.
 //! - The engine holds nothing between walks: what it must remember is in the owner's status and on the objects.
@@ -18,70 +33,32 @@
 //! - An error in one step never stops the others. What a failing step once made stays as it is, in the cluster and in
 //!   status.
 
-// What is new in an enum is decided about wherever the enum is told apart.
+// Adding a variant to an enum must be a compile error in every match.
 #![warn(clippy::wildcard_enum_match_arm)]
 
-mod advice;
-mod arrivals;
 mod blueprint;
-mod blueprint_status;
-mod body;
-mod canonical;
-mod conclusion;
-mod conditions;
-mod context;
-mod deployment;
-mod entry;
 mod environment;
-mod error;
-mod events;
 mod exchange;
-mod family;
-mod family_members;
-mod field_path;
-mod graph;
-mod guarding;
-mod health;
-mod judgement;
-pub mod lineage;
-mod matching;
-mod observe;
-mod orphans;
-mod outputs;
-mod own_status;
 mod owner;
-mod owner_status;
-mod params;
-mod prepare;
-mod progress;
-mod realization;
-mod redaction;
-mod report;
 pub mod runnable;
-mod runs;
-mod select;
-mod stamp;
-mod status_key;
-mod step_end;
-mod survey;
+mod status;
+mod step;
 mod template;
-mod trials;
-mod typed_view;
-mod unrealized;
-mod ytt;
+mod values;
+mod walk;
 
-pub use advice::Advice;
+pub use blueprint::graph::GraphWarning;
+pub use blueprint::select::{Selection, select_blueprint};
 pub use blueprint::{Blueprint, BlueprintError};
-pub use blueprint_status::blueprint_status;
-pub use conclusion::{Conclusion, KnownObject};
 pub use exchange::*;
-pub use family::Family;
-pub use graph::GraphWarning;
-pub use owner::{Owner, OwnerError};
-pub use progress::Standing;
-pub use realization::Realization;
-pub use select::{Selection, select_blueprint};
-pub use stamp::Labels;
-pub use status_key::StatusKey;
+pub use owner::family::Family;
+pub use owner::{Owner, OwnerError, lineage};
+pub use status::advice::Advice;
+pub use status::blueprint_status::blueprint_status;
+pub use status::progress::Standing;
+pub use status::unrealized::{Unrealized, report_unrealized};
+pub use template::stamp::Labels;
 pub use template::{Template, TemplateError, TemplateSource, TemplateState};
-pub use unrealized::{Unrealized, report_unrealized};
+pub use values::status_key::StatusKey;
+pub use walk::conclusion::{Conclusion, KnownObject};
+pub use walk::realization::Realization;

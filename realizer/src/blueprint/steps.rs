@@ -7,7 +7,7 @@ use api_types::{
     BlueprintParam, BlueprintResource, InputReference, TemplateKind, TemplateReference,
 };
 
-use crate::matching::Matcher;
+use crate::values::matching::Matcher;
 
 /// One resource (step).
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Arrival, HIGHEST_READ, Incoming, Record, sealed, shown};
 use crate::StatusKey;
-use crate::redaction::{REDACTED, Taint};
+use crate::values::redaction::{REDACTED, Taint};
 
 /// The greatest number that status can hold.
 const HIGHEST: u64 = i64::MAX.unsigned_abs();

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Arrival;
-use crate::{StatusKey, canonical};
+use crate::StatusKey;
+use crate::values::canonical;
 
 #[derive(Serialize, Deserialize)]
 struct Sealed {

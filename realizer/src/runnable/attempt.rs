@@ -5,7 +5,7 @@ use std::time::Duration;
 use api_types::runnable::MOST_ATTEMPTS;
 use serde_json::json;
 
-use crate::canonical;
+use crate::values::canonical;
 
 /// No attempt waits longer.
 const LONGEST_BACKOFF: Duration = Duration::from_hours(1);

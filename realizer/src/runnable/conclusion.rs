@@ -15,17 +15,17 @@ use super::error::{NotRun, RunError, Shown};
 use super::plan::HELD_LOOK;
 use super::run::{End, step};
 use super::{Run, RunTemplate, Runnable, history, outputs};
-use crate::conditions::{self, Conditions};
-use crate::error::ErrorKind;
-use crate::family_members::{object_ref, superseded};
-use crate::health::Health;
-use crate::owner_status::stamped_ref;
-use crate::progress::{self, Hindrance};
-use crate::redaction::Taint;
-use crate::report::{self, Extras};
+use crate::owner::owner_status::stamped_ref;
+use crate::status::conditions::{self, Conditions};
+use crate::status::events;
+use crate::status::progress::{self, Hindrance};
+use crate::status::report::{self, Extras};
+use crate::step::error::ErrorKind;
+use crate::template::family_members::{object_ref, superseded};
+use crate::template::health::Health;
+use crate::values::redaction::Taint;
 use crate::{
     Ended, FailedRemoval, Observed, Outcome, OwnerEvent, Removal, Retry, SubmitFailure, Write,
-    events,
 };
 
 /// A finished walk of a Runnable.
@@ -203,7 +203,7 @@ impl<'a> RunConclusion<'a> {
         };
         // A run of other inputs may hold a value that the Secret had before, and by which it is not recognized any more.
         let is_safe = if taint.is_none() {
-            crate::redaction::is_secret(&run.object) || !walk.was_secret(run)
+            crate::values::redaction::is_secret(&run.object) || !walk.was_secret(run)
         } else {
             let digest = run.digest.as_deref();
             digest.is_some_and(|digest| attempts.number(digest).is_some())

@@ -5,8 +5,9 @@ use serde_json::json;
 use template_language::go_format;
 
 use super::{Runnable, SelectError, selection};
-use crate::error::{ErrorKind, Verdict};
-use crate::{SubmitFailureKind, lineage};
+use crate::SubmitFailureKind;
+use crate::owner::lineage;
+use crate::step::error::{ErrorKind, Verdict};
 
 /// Why nothing was asked for a Runnable at all. Its runs and outputs stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -196,11 +197,13 @@ fn not_run(why: &NotRun, runnable: &Runnable) -> String {
     match why {
         NotRun::StampedTooDeep(most) => {
             let own = lineage::named(super::KIND, runnable.name.as_str());
-            crate::unrealized::too_deep(&runnable.stamped_for, &own, *most)
+            crate::status::unrealized::too_deep(&runnable.stamped_for, &own, *most)
         }
-        NotRun::TooLarge(size, most) => crate::unrealized::too_large("runnable", *size, *most),
+        NotRun::TooLarge(size, most) => {
+            crate::status::unrealized::too_large("runnable", *size, *most)
+        }
         NotRun::ServiceAccount(cause) => {
-            crate::unrealized::no_service_account(runnable.service_account(), cause)
+            crate::status::unrealized::no_service_account(runnable.service_account(), cause)
         }
         NotRun::ServiceAccountToken(message) | NotRun::Unavailable(message) => message.clone(),
         NotRun::ClientBuilder(cause) => format!("can't build client: {cause}"),

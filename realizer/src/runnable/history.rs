@@ -9,8 +9,9 @@ use serde_json::Value;
 
 use super::plan::name;
 use super::{Run, RunTemplate, Runnable};
-use crate::health::{Health, Subject};
-use crate::{KnownRun, Observed, redaction};
+use crate::template::health::{Health, Subject};
+use crate::values::redaction;
+use crate::{KnownRun, Observed};
 
 /// The most characters of a message that are remembered.
 const MOST_MESSAGE_CHARS: usize = 1024;

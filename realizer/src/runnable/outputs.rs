@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::RunTemplate;
 use super::error::RunError;
 use crate::Observed;
-use crate::redaction::{self, Taint};
+use crate::values::redaction::{self, Taint};
 
 /// Reads all outputs of a run; of several paths that fail, the last one is told.
 ///

@@ -9,7 +9,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::attempt::{Attempts, backoff};
 use super::{RunTemplate, Runnable, history};
-use crate::{Observed, Position, Removal, RemovalReason, family_members, runs};
+use crate::template::family_members;
+use crate::template::runs;
+use crate::{Observed, Position, Removal, RemovalReason};
 
 /// A held run is looked at again after this time, should no event come: its kind may be one that cannot be watched.
 pub(super) const HELD_LOOK: Duration = Duration::from_secs(30);

@@ -13,12 +13,13 @@ use super::conclusion::RunConclusion;
 use super::error::RunError;
 use super::plan::{Plan, Situation};
 use super::{RunTemplate, Runnable, SelectError, history};
-use crate::context::Context;
-use crate::redaction::{self, Taint};
-use crate::stamp::{WantedLabels, check_submittable, decorate, display_name};
+use crate::template::context::Context;
+use crate::template::stamp::{WantedLabels, check_submittable, decorate, display_name};
+use crate::values::canonical;
+use crate::values::redaction::{self, Taint};
 use crate::{
     AskFeed, Lifecycle, Looked, Observation, Observed, Precondition, Rendered, StatusKey, Step,
-    Submission, SubmitFailure, SubmitFailureKind, Told, Write, canonical,
+    Submission, SubmitFailure, SubmitFailureKind, Told, Write,
 };
 
 /// What stands for the name of a step, which a Runnable does not have.

@@ -6,11 +6,11 @@ use api_types::names::{NameError, ObjectName};
 use api_types::{ClusterRunTemplate, HealthRule, RetentionPolicy, TemplateKind};
 use serde_json::Value;
 
-use crate::body::Body;
-use crate::family_members::FamilyRule;
-use crate::field_path::FieldPath;
-use crate::health::CompiledRule;
+use crate::template::body::Body;
+use crate::template::family_members::FamilyRule;
+use crate::template::health::CompiledRule;
 use crate::template::{literal_kind, prefixes};
+use crate::values::field_path::FieldPath;
 
 /// A compiled ClusterRunTemplate.
 #[derive(Clone, Debug)]

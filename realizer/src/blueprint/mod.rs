@@ -1,0 +1,231 @@
+//! The blueprint: a ClusterSupplyChain or a ClusterDelivery, compiled once per resourceVersion.
+//!
+//! [`Blueprint`] is the object compiled, [`steps`] are its resources. [`graph`] orders them and says what is wrong with
+//! their inputs. [`select`] finds the one blueprint that an owner gets.
+
+pub(crate) mod graph;
+pub(crate) mod select;
+mod steps;
+
+use std::collections::BTreeMap;
+
+use api_types::blueprint::ServiceAccountRef;
+use api_types::names::{NameError, ObjectName, ResourceName};
+use api_types::{BlueprintParam, BlueprintSpec, Condition, ConditionStatus, ConditionType};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::values::matching::{MatchError, Matcher};
+use crate::{Family, GraphWarning, Owner};
+
+pub(crate) use steps::{BlueprintStep, Input, InputSlot, OptionTarget, TemplateChoice};
+
+/// A compiled blueprint.
+#[derive(Clone, Debug)]
+pub struct Blueprint {
+    /// ClusterSupplyChain or ClusterDelivery.
+    pub family: Family,
+    /// `metadata.name`.
+    pub name: ObjectName,
+    /// `metadata.uid`; empty when absent.
+    pub uid: String,
+    /// `metadata.generation`; 0 when absent.
+    pub generation: i64,
+    pub(crate) matcher: Matcher,
+    pub(crate) params: Vec<BlueprintParam>,
+    pub(crate) steps: Vec<BlueprintStep>,
+    /// Indexes of `steps` in the order in which they are submitted.
+    pub(crate) order: Vec<usize>,
+    /// By index of the step: for an environment, the deployment and validation steps behind it, in submission order; empty
+    /// for every other step.
+    pub(crate) downstream: Vec<Vec<usize>>,
+    /// The condition `Ready` as read.
+    pub(crate) ready: Option<Condition>,
+    service_account: Option<ServiceAccountRef>,
+    warnings: Vec<GraphWarning>,
+}
+
+/// An object that cannot be a blueprint; the API server holds no such object.
+#[derive(Debug, thiserror::Error)]
+pub enum BlueprintError {
+    /// `metadata.name` is missing.
+    #[error("object has no metadata.name")]
+    NameMissing,
+    /// `metadata.name` is none.
+    #[error("metadata.name: {0}")]
+    Name(#[from] NameError),
+    /// The spec does not have the shape of the kind.
+    #[error("spec of blueprint [{name}] cannot be read: {source}")]
+    Shape {
+        /// Name of the blueprint.
+        name: ObjectName,
+        /// What does not fit.
+        source: serde_json::Error,
+    },
+}
+
+impl Blueprint {
+    /// Compiles a blueprint.
+    ///
+    /// Selectors that cannot be evaluated are no error here, since they concern only some owners: the blueprint's own is in
+    /// [`Blueprint::warnings`], an option's is told by the step of the owner for which it is evaluated.
+    ///
+    /// ```
+    /// use realizer::{Blueprint, Family};
+    ///
+    /// let object = serde_json::json!({
+    ///     "metadata": {"name": "chain"},
+    ///     "spec": {"selector": {"type": "web"}, "resources": [
+    ///         {"name": "publish", "templateRef": {"kind": "ClusterTemplate", "name": "sink"},
+    ///          "sources": [{"name": "code", "resource": "fetch"}]},
+    ///     ]},
+    /// });
+    /// let blueprint = Blueprint::compile(Family::SupplyChain, &object)?;
+    /// assert_eq!(blueprint.template_refs().collect::<Vec<_>>(), [("ClusterTemplate", "sink")]);
+    /// assert_eq!(blueprint.warnings().len(), 1, "nothing provides [fetch]");
+    /// # Ok::<(), realizer::BlueprintError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`BlueprintError`] when the object does not have the shape the schema asks for.
+    pub fn compile(family: Family, object: &Value) -> Result<Self, BlueprintError> {
+        let metadata = |field: &str| object.pointer(&format!("/metadata/{field}"));
+        let name = metadata("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        if name.is_empty() {
+            return Err(BlueprintError::NameMissing);
+        }
+        let name = ObjectName::try_from(name)?;
+        let spec = match object.get("spec") {
+            None | Some(Value::Null) => BlueprintSpec::default(),
+            Some(spec) => {
+                BlueprintSpec::deserialize(spec).map_err(|source| BlueprintError::Shape {
+                    name: name.clone(),
+                    source,
+                })?
+            }
+        };
+        let matcher = Matcher::new(&spec.owner_selector());
+        let steps = steps::compile(&spec.resources);
+        let order = graph::order(&steps);
+        let mut warnings: Vec<GraphWarning> = matcher
+            .broken()
+            .as_ref()
+            .map(selector_warning)
+            .into_iter()
+            .collect();
+        warnings.extend(graph::warnings(&steps));
+        Ok(Self {
+            family,
+            uid: metadata("uid")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
+            generation: metadata("generation").and_then(Value::as_i64).unwrap_or(0),
+            downstream: graph::downstream(&steps, &order),
+            order,
+            ready: read_ready(object),
+            params: spec.params,
+            service_account: spec
+                .service_account_ref
+                .filter(|account| !account.name.is_empty()),
+            name,
+            matcher,
+            steps,
+            warnings,
+        })
+    }
+
+    /// Kind and name of every template named, options included, duplicates left out, in blueprint order.
+    pub fn template_refs(&self) -> impl Iterator<Item = (&str, &str)> {
+        let mut refs: Vec<(&str, &str)> = Vec::new();
+        for step in &self.steps {
+            for name in step.template_names() {
+                if !refs.contains(&(step.template_kind.as_str(), name)) {
+                    refs.push((&step.template_kind, name));
+                }
+            }
+        }
+        refs.into_iter()
+    }
+
+    /// Namespace and name of the ServiceAccount whose rights are used for the owner (spec 3.9).
+    ///
+    /// The owner's own choice always wins and is always in its own namespace.
+    pub fn service_account(&self, owner: &Owner) -> (String, String) {
+        if let Some(name) = &owner.service_account_name {
+            return (owner.namespace.clone().into(), name.clone());
+        }
+        match &self.service_account {
+            Some(account) => {
+                let namespace = account
+                    .namespace
+                    .clone()
+                    .filter(|namespace| !namespace.is_empty());
+                (
+                    namespace.unwrap_or_else(|| owner.namespace.clone().into()),
+                    account.name.clone(),
+                )
+            }
+            None => (owner.namespace.clone().into(), "default".to_owned()),
+        }
+    }
+
+    /// Whether an owner with these labels could be selected: the owners an event of this blueprint concerns.
+    ///
+    /// An owner without labels never is (spec 2.3).
+    pub fn could_match(&self, owner_labels: &BTreeMap<String, String>) -> bool {
+        !owner_labels.is_empty() && self.matcher.could_match(owner_labels)
+    }
+
+    /// Names of the resources (steps) in the order in which they are submitted: providers before consumers, ties in
+    /// blueprint order.
+    pub fn submission_order(&self) -> impl Iterator<Item = &ResourceName> {
+        self.order.iter().map(|&step| &self.steps[step].name)
+    }
+
+    /// The validation steps behind an environment, in submission order; empty for every other step.
+    pub(crate) fn validations(&self, step: usize) -> impl Iterator<Item = usize> {
+        self.downstream[step]
+            .iter()
+            .copied()
+            .filter(|&step| self.steps[step].validates())
+    }
+
+    /// Whether its own `Ready` is True, without which nothing is realized.
+    pub fn is_ready(&self) -> bool {
+        self.ready
+            .as_ref()
+            .is_some_and(|ready| ready.status == ConditionStatus::True)
+    }
+
+    /// Whether it has a resource (step) of this name.
+    pub fn has_resource(&self, name: &str) -> bool {
+        self.steps.iter().any(|step| step.name == name)
+    }
+
+    /// What is wrong with the graph and the selector.
+    pub fn warnings(&self) -> &[GraphWarning] {
+        &self.warnings
+    }
+}
+
+fn selector_warning(error: &MatchError) -> GraphWarning {
+    GraphWarning::Selector {
+        message: error.to_string(),
+    }
+}
+
+fn read_ready(object: &Value) -> Option<Condition> {
+    let conditions = object.pointer("/status/conditions")?.as_array()?;
+    conditions
+        .iter()
+        .filter_map(|condition| Condition::deserialize(condition).ok())
+        .find(|condition| condition.is(ConditionType::Ready))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,457 @@
+//! What a walk learned about environments: `status.environments`, the events that tell of it, and when to look again.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use api_types::condition::whole_seconds;
+use api_types::event::EventReason;
+use api_types::{
+    Condition, ConditionStatus, ConditionType, DeployedRevision, EnvironmentStatus, Reason,
+    ValidationStatus, ValidationVerdict, WaitingRevision, labels,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::environment::{Record, shown};
+use crate::owner::owner_status::OwnerStatus;
+use crate::status::conditions::Conditions;
+use crate::status::events;
+use crate::step::end::{StepEnd, StepResult};
+use crate::template::judgement::Trial;
+use crate::walk::guarding::{Flow, Site};
+use crate::walk::trials::time_left;
+use crate::{Blueprint, OwnerEvent, Template};
+
+/// What a walk left behind, by index of the step.
+pub(crate) struct Findings<'r> {
+    pub(crate) blueprint: &'r Blueprint,
+    pub(crate) results: &'r [StepResult],
+    pub(crate) flows: &'r [Option<Flow>],
+    pub(crate) sites: &'r [Option<Site>],
+    pub(crate) trials: &'r [Option<Trial>],
+    pub(crate) previous: &'r OwnerStatus,
+    pub(crate) now: &'r Time,
+}
+
+/// What follows for the owner.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    pub(crate) environments: Vec<EnvironmentStatus>,
+    pub(crate) events: Vec<OwnerEvent>,
+    /// When to walk again without an event.
+    pub(crate) again: Option<Duration>,
+    /// By index of the step: what its entry says while its update is held.
+    held: BTreeMap<usize, String>,
+}
+
+/// What is known of one validation, before it is written down.
+struct Finding {
+    verdict: ValidationVerdict,
+    message: Option<String>,
+}
+
+impl Finding {
+    fn plain(verdict: ValidationVerdict) -> Self {
+        Self {
+            verdict,
+            message: None,
+        }
+    }
+}
+
+impl Survey {
+    pub(crate) fn of(findings: &Findings<'_>) -> Self {
+        let mut survey = Self::default();
+        for environment in 0..findings.blueprint.steps.len() {
+            if findings.blueprint.downstream[environment].is_empty() {
+                continue;
+            }
+            match &findings.sites[environment] {
+                Some(site) => survey.add(findings, environment, site),
+                // Not reached, or rejected: what is known stays known.
+                None => survey
+                    .environments
+                    .extend(findings.told(environment).cloned()),
+            }
+        }
+        survey
+    }
+
+    /// Whether something has to be written down before it can be acted upon.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.again == Some(Duration::ZERO)
+    }
+
+    /// The extra condition of a step whose update is held, with its former time if it says the same.
+    pub(crate) fn condition(
+        &self,
+        step: usize,
+        previous: &[Condition],
+        now: &Time,
+    ) -> Option<Condition> {
+        let message = self.held.get(&step)?;
+        let mut conditions = Conditions::new(previous, now);
+        conditions.add(
+            ConditionType::UpdateHeld,
+            ConditionStatus::True,
+            &Reason::ValidationRunning,
+            message.as_str(),
+        );
+        conditions.finish().pop()
+    }
+
+    fn add(&mut self, findings: &Findings<'_>, environment: usize, site: &Site) {
+        let Some(record) = &site.record else {
+            self.environments
+                .push(findings.unsettled(environment, site));
+            self.look_again(Duration::ZERO);
+            self.tell_disregarded(findings, environment, site);
+            return;
+        };
+        let mut status = findings.status(environment, site, record);
+        if site.is_free {
+            findings.keep_released(environment, &mut status.validations);
+        }
+        self.tell(findings, environment, &status);
+        self.tell_disregarded(findings, environment, site);
+        let unfinished: Vec<&str> = status
+            .validations
+            .iter()
+            .filter(|told| !told.verdict.releases())
+            .map(|told| told.resource.as_str())
+            .collect();
+        if let Some(next) = site.next.as_ref().filter(|_| unfinished.is_empty()) {
+            status.arriving = Some(deployed(next));
+            status.waiting = None;
+            self.look_again(Duration::ZERO);
+        } else if let Some(waiting) = status.waiting.as_ref().filter(|_| site.held) {
+            let message = format!(
+                "revision [{}] waits: revision [{}] is in the environment until it is validated; no verdict yet from [{}]",
+                waiting.revision,
+                record.revision(),
+                unfinished.join(", ")
+            );
+            self.held.insert(environment, message);
+        }
+        for validation in findings.blueprint.validations(environment) {
+            let told = &findings.blueprint.steps[validation].name;
+            if findings.begins_when_told(validation) {
+                self.look_again(Duration::ZERO);
+            }
+            if unfinished.contains(&told.as_str())
+                && let Some(left) = findings.time_left(validation, record)
+            {
+                self.look_again(left);
+            }
+        }
+        self.environments.push(status);
+    }
+
+    fn look_again(&mut self, after: Duration) {
+        self.again = Some(self.again.map_or(after, |again| again.min(after)));
+    }
+
+    fn tell_disregarded(&mut self, findings: &Findings<'_>, environment: usize, site: &Site) {
+        let before = findings.told(environment);
+        let known = before.and_then(|before| before.disregarded.as_ref());
+        // What we announced and replace was written by ourselves, if it was.
+        let is_news = site.disregarded.is_some() && known != site.disregarded.as_ref();
+        if is_news && (site.record.is_some() || site.next.is_none()) {
+            let name = &findings.blueprint.steps[environment].name;
+            self.events.push(events::of_status(
+                EventReason::RecordDisregarded,
+                format!(
+                    "[{name}] annotation [{}] of the object was written by somebody else; it is disregarded",
+                    labels::ENVIRONMENT
+                ),
+            ));
+        }
+    }
+
+    /// Told when it is new.
+    fn tell(&mut self, findings: &Findings<'_>, environment: usize, status: &EnvironmentStatus) {
+        let Some(deployed) = &status.deployed else {
+            return;
+        };
+        let before = findings.told(environment);
+        let arrived = before
+            .and_then(|before| before.deployed.as_ref())
+            .is_none_or(|before| before.arrival != deployed.arrival);
+        if arrived {
+            self.events.push(events::of_status(
+                EventReason::RevisionDeployed,
+                format!(
+                    "[{}] deployed revision [{}], arrival {}",
+                    status.resource, deployed.revision, deployed.arrival
+                ),
+            ));
+        }
+        for told in &status.validations {
+            let known = before
+                .into_iter()
+                .flat_map(|before| &before.validations)
+                .any(|before| {
+                    (&before.resource, before.arrival, before.verdict)
+                        == (&told.resource, told.arrival, told.verdict)
+                });
+            if !known && findings.is_nearest(environment, &told.resource) {
+                self.events.extend(verdict_event(status, deployed, told));
+            }
+        }
+    }
+}
+
+fn verdict_event(
+    status: &EnvironmentStatus,
+    deployed: &DeployedRevision,
+    told: &ValidationStatus,
+) -> Option<OwnerEvent> {
+    let (reason, what) = match told.verdict {
+        ValidationVerdict::Succeeded => (EventReason::ValidationSucceeded, "succeeded"),
+        ValidationVerdict::Failed => (EventReason::ValidationFailed, "failed"),
+        ValidationVerdict::TimedOut => (EventReason::ValidationTimedOut, "did not end in time"),
+        ValidationVerdict::Pending | ValidationVerdict::Running | ValidationVerdict::Skipped => {
+            return None;
+        }
+    };
+    let cause = told
+        .message
+        .as_ref()
+        .map(|cause| format!(": {cause}"))
+        .unwrap_or_default();
+    Some(events::of_status(
+        reason,
+        format!(
+            "validation [{}] {what} for revision [{}] in environment [{}]{cause}",
+            told.resource, deployed.revision, status.resource
+        ),
+    ))
+}
+
+impl Findings<'_> {
+    fn told(&self, environment: usize) -> Option<&EnvironmentStatus> {
+        self.previous
+            .environment(&self.blueprint.steps[environment].name)
+    }
+
+    /// What is in the environment cannot be said: what is known stays known, beside what has to be written down first.
+    fn unsettled(&self, environment: usize, site: &Site) -> EnvironmentStatus {
+        let before = self.told(environment).cloned().unwrap_or_default();
+        EnvironmentStatus {
+            resource: self.blueprint.steps[environment].name.to_string(),
+            arriving: site.next.as_ref().map(deployed).or(before.arriving),
+            waiting: before.waiting.filter(|_| site.next.is_none()),
+            disregarded: site.disregarded.clone(),
+            ..before
+        }
+    }
+
+    fn status(&self, environment: usize, site: &Site, record: &Record) -> EnvironmentStatus {
+        let before = self.told(environment);
+        let waiting = site.waiting.as_ref().map(|waiting| {
+            let revision = shown(&waiting.revision, waiting.secret);
+            let url = shown(&waiting.url, waiting.secret);
+            let since = before
+                .and_then(|before| before.waiting.as_ref())
+                .filter(|before| before.revision == revision && before.url == url)
+                .map_or_else(|| whole_seconds(self.now), |before| before.since.clone());
+            WaitingRevision {
+                revision,
+                url,
+                since,
+            }
+        });
+        EnvironmentStatus {
+            resource: self.blueprint.steps[environment].name.to_string(),
+            deployed: Some(deployed(record)),
+            arriving: None,
+            disregarded: site.disregarded.clone(),
+            waiting,
+            validations: self.validations(environment, record, site.failed),
+        }
+    }
+
+    /// An environment that status calls free goes to what comes next, though something that had ended could begin now.
+    fn keep_released(&self, environment: usize, validations: &mut [ValidationStatus]) {
+        let told = self.told(environment).into_iter();
+        for before in told.flat_map(|told| &told.validations) {
+            let is_same = |now: &&mut ValidationStatus| {
+                (&now.resource, now.arrival) == (&before.resource, before.arrival)
+            };
+            if let Some(now) = validations.iter_mut().find(is_same)
+                && !now.verdict.releases()
+            {
+                now.clone_from(before);
+            }
+        }
+    }
+
+    /// The verdicts on what is in the environment, in blueprint order.
+    fn validations(
+        &self,
+        environment: usize,
+        record: &Record,
+        failed: bool,
+    ) -> Vec<ValidationStatus> {
+        let mut stuck: BTreeMap<usize, bool> = BTreeMap::from([(environment, failed)]);
+        let mut told: Vec<(usize, ValidationStatus)> = Vec::new();
+        for &step in &self.blueprint.downstream[environment] {
+            let behind = self.blueprint.steps[step]
+                .deployment_providers()
+                .any(|provider| stuck.get(&provider) == Some(&true));
+            if self.blueprint.steps[step].validates() {
+                let finding = self.finding(environment, record, step, behind);
+                stuck.insert(step, is_stuck(finding.verdict));
+                told.push((step, self.written(environment, record, step, finding)));
+            } else {
+                let failed = self.sites[step].as_ref().is_some_and(|site| site.failed)
+                    && self.is_of(environment, record, step);
+                stuck.insert(step, behind || failed);
+            }
+        }
+        told.sort_by_key(|(step, _)| *step);
+        told.into_iter().map(|(_, told)| told).collect()
+    }
+
+    /// `behind` when something before it failed.
+    fn finding(&self, environment: usize, record: &Record, step: usize, behind: bool) -> Finding {
+        use ValidationVerdict::{Failed, Pending, Running, Succeeded, TimedOut};
+        let trial = self.trials[step]
+            .as_ref()
+            .filter(|_| self.is_of(environment, record, step));
+        let passed_through = matches!(self.results[step].end, StepEnd::PassedThrough(_));
+        match trial {
+            Some(Trial::Succeeded) => Finding::plain(Succeeded),
+            Some(Trial::Failed(cause)) => Finding {
+                verdict: Failed,
+                message: Some(cause.clone()).filter(|cause| !cause.is_empty()),
+            },
+            Some(Trial::NotBegun { first_told: true }) => Finding::plain(Pending),
+            Some(Trial::NotBegun { first_told: false }) if behind => skipped(),
+            Some(Trial::NotBegun { first_told: false }) => self.unbegun(environment, record, step),
+            Some(Trial::Running(_)) => self.unless_late(step, record, Running),
+            None if passed_through => Finding::plain(Succeeded),
+            None => match self.told_of(environment, record, step) {
+                Some(told) if matches!(told.verdict, Succeeded | Failed | TimedOut) => Finding {
+                    verdict: told.verdict,
+                    message: told.message.clone(),
+                },
+                Some(told) if told.verdict == Running => self.unless_late(step, record, Running),
+                // It is not known whether it has begun, but what it would begin with is not there.
+                _ if behind => skipped(),
+                _ => self.unbegun(environment, record, step),
+            },
+        }
+    }
+
+    /// Of what is not proven to be in the environment no validation begins; only one that status says is awaited, is.
+    fn unbegun(&self, environment: usize, record: &Record, step: usize) -> Finding {
+        use ValidationVerdict::{Pending, Running, Skipped};
+        let told = self.told_of(environment, record, step);
+        let is_awaited = told.is_some_and(|told| matches!(told.verdict, Pending | Running));
+        if record.proven || is_awaited {
+            return self.unless_late(step, record, Pending);
+        }
+        Finding {
+            verdict: Skipped,
+            message: Some("only its object says what is in the environment".to_owned()),
+        }
+    }
+
+    fn unless_late(&self, step: usize, record: &Record, verdict: ValidationVerdict) -> Finding {
+        if self.time_left(step, record) == Some(Duration::ZERO) {
+            return Finding {
+                verdict: ValidationVerdict::TimedOut,
+                message: Some("the environment is released".to_owned()),
+            };
+        }
+        Finding::plain(verdict)
+    }
+
+    /// The finding with the time since when it holds.
+    fn written(
+        &self,
+        environment: usize,
+        record: &Record,
+        step: usize,
+        finding: Finding,
+    ) -> ValidationStatus {
+        let before = self
+            .told_of(environment, record, step)
+            .filter(|before| before.verdict == finding.verdict);
+        ValidationStatus {
+            resource: self.blueprint.steps[step].name.to_string(),
+            verdict: finding.verdict,
+            arrival: record.arrival.number,
+            message: finding.message,
+            since: before.map_or_else(|| whole_seconds(self.now), |before| before.since.clone()),
+        }
+    }
+
+    fn told_of(
+        &self,
+        environment: usize,
+        record: &Record,
+        step: usize,
+    ) -> Option<&ValidationStatus> {
+        let name = &self.blueprint.steps[step].name;
+        let told = self.told(environment)?.validations.iter();
+        told.into_iter()
+            .find(|told| *name == *told.resource && told.arrival == record.arrival.number)
+    }
+
+    /// Whether what went into a step is this arrival.
+    fn is_of(&self, environment: usize, record: &Record, step: usize) -> bool {
+        self.flows[step]
+            .as_ref()
+            .and_then(|flow| flow.lineage.get(&environment))
+            .is_some_and(|of| of.text == record.text)
+    }
+
+    /// Whether the validation speaks of this environment before all: those behind another one are told of there.
+    fn is_nearest(&self, environment: usize, validation: &str) -> bool {
+        let step = self
+            .blueprint
+            .steps
+            .iter()
+            .position(|step| step.name == validation);
+        step.and_then(|step| self.flows[step].as_ref())
+            .is_some_and(|flow| flow.nearest.contains_key(&environment))
+    }
+
+    fn begins_when_told(&self, step: usize) -> bool {
+        matches!(
+            self.trials[step],
+            Some(Trial::NotBegun { first_told: true })
+        )
+    }
+
+    /// How much longer the environment is kept for a validation; `None` for ever, or as long as its template is not there.
+    fn time_left(&self, step: usize, record: &Record) -> Option<Duration> {
+        let template: &Template = self.results[step].template.as_deref()?;
+        time_left(template, record, &self.now.0)
+    }
+}
+
+/// What status says of an arrival.
+fn deployed(record: &Record) -> DeployedRevision {
+    DeployedRevision {
+        revision: record.revision(),
+        url: record.url(),
+        arrival: record.arrival.number,
+        since: record.since.clone(),
+        record: record.told.clone(),
+        unproven: record.told.is_none(),
+    }
+}
+
+fn is_stuck(verdict: ValidationVerdict) -> bool {
+    use ValidationVerdict::{Failed, Skipped, TimedOut};
+    matches!(verdict, Failed | TimedOut | Skipped)
+}
+
+fn skipped() -> Finding {
+    Finding {
+        verdict: ValidationVerdict::Skipped,
+        message: Some("what comes before it failed or did not end in time".to_owned()),
+    }
+}

@@ -1,0 +1,146 @@
+//! What every report has in common: the conditions beside `Ready`, deletions, and the outcome itself.
+
+use std::collections::BTreeSet;
+
+use api_types::event::EventReason;
+use api_types::{Condition, ConditionStatus, ConditionType, Reason};
+
+use crate::status::conditions::{self, Conditions};
+use crate::status::events;
+use crate::walk::orphans::is_same;
+use crate::{FailedRemoval, ObjectRef, OwnerEvent, Removal, SubmitFailureKind};
+
+/// An object that is no longer wanted and is not deleted yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    pub(crate) removal: Removal,
+    pub(crate) why: String,
+}
+
+/// What is wrong beside the conditions that feed `Ready`; each is a condition only while it is so.
+pub(crate) struct Extras<'e> {
+    /// Deletions that failed, and why.
+    pub(crate) failed: &'e [FailedRemoval],
+    /// Deletions that have to wait.
+    pub(crate) kept: &'e [Kept],
+    /// Objects that belong to somebody else.
+    pub(crate) contested: Vec<String>,
+    /// What is missing to watch some kinds.
+    pub(crate) unwatched: &'e BTreeSet<String>,
+}
+
+impl Extras<'_> {
+    /// Adds the conditions, which come after `Ready`.
+    pub(crate) fn add(&self, conditions: &mut Conditions<'_>) {
+        let mut add = |type_, reason: &Reason, message: String| {
+            conditions.add(type_, ConditionStatus::True, reason, message);
+        };
+        if !self.failed.is_empty() || !self.kept.is_empty() {
+            let message = deletion_message(self.failed, self.kept);
+            add(
+                ConditionType::DeletionPending,
+                &Reason::DeletionPending,
+                message,
+            );
+        }
+        if !self.contested.is_empty() {
+            let message = self.contested.join("; ");
+            add(
+                ConditionType::ObjectContested,
+                &Reason::ObjectContested,
+                message,
+            );
+        }
+        if !self.unwatched.is_empty() {
+            let texts: Vec<&str> = self.unwatched.iter().map(String::as_str).collect();
+            let message = texts.join("; ");
+            add(
+                ConditionType::WatchForbidden,
+                &Reason::WatchForbidden,
+                message,
+            );
+        }
+    }
+}
+
+/// Told when it is new, not with each of the slow reads.
+pub(crate) fn unwatched_event(
+    previous: &[Condition],
+    conditions: &[Condition],
+) -> Option<OwnerEvent> {
+    let message = |conditions| {
+        conditions::of_type(conditions, ConditionType::WatchForbidden)
+            .map(|condition: &Condition| condition.message.clone())
+    };
+    let now = message(conditions)?;
+    (message(previous).as_ref() != Some(&now))
+        .then(|| events::of_status(EventReason::WatchForbidden, now))
+}
+
+/// Status and reason of `Ready`, for the outcome.
+pub(crate) fn ready(conditions: &[Condition]) -> (ConditionStatus, String) {
+    match conditions::of_type(conditions, ConditionType::Ready) {
+        Some(ready) => (ready.status, ready.reason.clone()),
+        None => (ConditionStatus::Unknown, String::new()),
+    }
+}
+
+fn deletion_message(failed: &[FailedRemoval], kept: &[Kept]) -> String {
+    let shown = |object: &ObjectRef| {
+        events::shown(object).unwrap_or_else(|| format!("{}/{}", object.kind, object.name))
+    };
+    let failed: Vec<String> = failed
+        .iter()
+        .map(|(removal, why)| format!("[{}]: {}", shown(&removal.object), why.message))
+        .collect();
+    let failed = (!failed.is_empty()).then(|| {
+        format!(
+            "unable to delete objects that are no longer wanted: {}",
+            failed.join("; ")
+        )
+    });
+    // All are kept for the same reason.
+    let waiting = kept.first().map(|first| {
+        let objects: Vec<String> = kept
+            .iter()
+            .map(|kept| format!("[{}]", shown(&kept.removal.object)))
+            .collect();
+        format!(
+            "objects that are no longer wanted are not deleted yet: {}: {}",
+            objects.join(", "),
+            first.why
+        )
+    });
+    let parts: Vec<String> = failed.into_iter().chain(waiting).collect();
+    parts.join("; ")
+}
+
+/// What was deleted; and what could not be, unless it was told before or passes by itself. Of what was `absent` already, or
+/// going, nothing.
+pub(crate) fn removal_events(
+    removals: &[Removal],
+    failed: &[FailedRemoval],
+    absent: &[Removal],
+    was_told: &dyn Fn(&ObjectRef) -> bool,
+) -> Vec<OwnerEvent> {
+    let mut told = Vec::new();
+    for removal in removals.iter().filter(|removal| !absent.contains(removal)) {
+        let Some(shown) = events::shown(&removal.object) else {
+            continue;
+        };
+        match failed
+            .iter()
+            .find(|(failed, _)| is_same(&failed.object, &removal.object))
+        {
+            None => told.push(events::removed(format!("Deleted object [{shown}]"))),
+            Some((_, why)) => {
+                let passes = why.kind == SubmitFailureKind::Unavailable;
+                if !passes && !was_told(&removal.object) {
+                    let message = format!("Could not delete object [{shown}]: {}", why.message);
+                    told.push(events::of_status(EventReason::DeletionFailed, message));
+                }
+            }
+        }
+    }
+    told
+}

@@ -1,0 +1,97 @@
+//! How a step ended.
+
+use std::sync::Arc;
+
+use api_types::{AppliedObject, StampedRun};
+
+use crate::step::error::StepError;
+use crate::template::health::Health;
+use crate::template::outputs::Output;
+use crate::{ObjectRef, Observed, Removal, Template, Write};
+
+/// A step that was dealt with, and the template it used if one was found.
+pub(crate) struct StepResult {
+    pub(crate) template: Option<Arc<Template>>,
+    pub(crate) end: StepEnd,
+    /// The object it stands for, where that is known although the step failed.
+    pub(crate) wanted: Option<ObjectRef>,
+}
+
+/// How a step ended.
+pub(crate) enum StepEnd {
+    /// Its object is in the cluster.
+    Submitted(Box<Submitted>),
+    /// An input became its output.
+    PassedThrough(Output),
+    /// Nothing was submitted; what exists is left as it is.
+    Failed(StepError),
+}
+
+/// An object in the cluster, and what was read from it.
+pub(crate) struct Submitted {
+    /// The object (of a family: the one that was submitted last).
+    pub(crate) observed: Observed,
+    pub(crate) write: Write,
+    pub(crate) health: Health,
+    pub(crate) output: Result<Output, StepError>,
+    /// Why the object is not what the step stands for, although it was submitted. Nothing that it holds is handed on.
+    pub(crate) unsettled: Option<StepError>,
+    /// Members of the family beyond the retention policy.
+    pub(crate) superseded: Vec<Removal>,
+    /// What the entry remembers of it.
+    pub(crate) memory: Memory,
+}
+
+/// What a status entry remembers for the next walk.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Memory {
+    pub(crate) applied: Option<AppliedObject>,
+    pub(crate) runs: Vec<StampedRun>,
+    /// Whether the object is gone, so that condition `Healthy` stays what it was.
+    pub(crate) is_gone: bool,
+}
+
+impl StepResult {
+    /// Whether an immutable object was made.
+    pub(crate) fn made_run(&self) -> bool {
+        let is_immutable = |template: &Arc<Template>| template.lifecycle.is_immutable();
+        match &self.end {
+            StepEnd::Submitted(submitted) => {
+                submitted.write == Write::Created
+                    && self.template.as_ref().is_some_and(is_immutable)
+            }
+            StepEnd::PassedThrough(_) | StepEnd::Failed(_) => false,
+        }
+    }
+
+    pub(crate) fn superseded(&self) -> &[Removal] {
+        match &self.end {
+            StepEnd::Submitted(submitted) => &submitted.superseded,
+            StepEnd::PassedThrough(_) | StepEnd::Failed(_) => &[],
+        }
+    }
+}
+
+impl StepEnd {
+    pub(crate) fn output(&self) -> Option<&Output> {
+        match self {
+            Self::Submitted(submitted) if submitted.unsettled.is_some() => None,
+            Self::Submitted(submitted) => submitted.output.as_ref().ok(),
+            Self::PassedThrough(output) => Some(output),
+            Self::Failed(_) => None,
+        }
+    }
+
+    pub(crate) fn into_error(self) -> Option<StepError> {
+        match self {
+            Self::Submitted(submitted) => {
+                let Submitted {
+                    unsettled, output, ..
+                } = *submitted;
+                unsettled.or_else(|| output.err())
+            }
+            Self::PassedThrough(_) => None,
+            Self::Failed(error) => Some(error),
+        }
+    }
+}

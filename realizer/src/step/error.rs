@@ -1,0 +1,471 @@
+//! Why a step is not realized, and the one place that decides what follows from it.
+
+use api_types::names::{ObjectName, ResourceName};
+use api_types::{ConditionStatus, Reason};
+
+use crate::template::deployment::NotDone;
+use crate::template::outputs::ReadError;
+use crate::{Retry, SubmitFailureKind};
+
+/// Who has to act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorKind {
+    /// The user: the same input will fail again.
+    UserMustFix,
+    /// Nobody: something has to happen first, and an event will tell.
+    NotYet,
+    /// Nobody: it is tried again.
+    Infrastructure,
+}
+
+impl ErrorKind {
+    /// A deletion that the machine does not prevent, and that fails all the same, lacks a right.
+    pub(crate) fn of_deletion(failure: SubmitFailureKind) -> Self {
+        if failure == SubmitFailureKind::Unavailable {
+            Self::Infrastructure
+        } else {
+            Self::UserMustFix
+        }
+    }
+}
+
+/// Why a step is not realized. Display is the condition's message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum StepError {
+    #[error(
+        "get template name from resource: find matching template option: error matching against template option \
+         [{option}] for resource [{resource}] in supply chain [{blueprint}]: {cause}"
+    )]
+    ResolveOption {
+        option: String,
+        resource: ResourceName,
+        blueprint: ObjectName,
+        cause: String,
+    },
+
+    #[error(
+        "get template name from resource: find matching template option: expected exactly 1 option to match, found \
+         [{}] matching options {}for resource [{resource}] in supply chain [{blueprint}]",
+        matching.len(),
+        listed(matching)
+    )]
+    OptionsMatch {
+        matching: Vec<String>,
+        resource: ResourceName,
+        blueprint: ObjectName,
+    },
+
+    #[error(
+        "unable to get template [{template}] for resource [{resource}] in supply chain [{blueprint}]: {cause}"
+    )]
+    GetTemplate {
+        template: String,
+        resource: ResourceName,
+        blueprint: ObjectName,
+        cause: String,
+    },
+
+    #[error(
+        "failed to get cluster template [{{Kind:{kind} Name:{template}}}]: resource does not match a known template"
+    )]
+    TemplateVanished { kind: String, template: String },
+
+    #[error(
+        "unable to stamp object for resource [{resource}] for template [{template}] in supply chain [{blueprint}]: \
+         {cause}"
+    )]
+    Stamp {
+        template: String,
+        resource: ResourceName,
+        blueprint: ObjectName,
+        cause: String,
+        waits_for: WaitsFor,
+    },
+
+    #[error("waiting for input(s) [{}] of resource [{resource}]: not available from resource(s) [{}]{}",
+        inputs.join(", "), joined(providers, ", "), and(starved.as_deref()))]
+    InputsMissing {
+        resource: ResourceName,
+        inputs: Vec<String>,
+        providers: Vec<ResourceName>,
+        /// Why the blueprint will never provide them, if it will not.
+        starved: Option<String>,
+    },
+
+    #[error(
+        "unable to apply object [{object}] for resource [{resource}] in supply chain [{blueprint}]: {cause}"
+    )]
+    Apply {
+        kind: SubmitFailureKind,
+        object: String,
+        resource: ResourceName,
+        blueprint: ObjectName,
+        cause: String,
+    },
+
+    #[error("unable to list objects in namespace [{namespace}] with labels [{labels}]: {cause}")]
+    List {
+        namespace: String,
+        labels: String,
+        cause: String,
+    },
+
+    /// The shell says to whom the object belongs.
+    #[error(
+        "unable to apply object [{object}] for resource [{resource}] in supply chain [{blueprint}]: {cause}"
+    )]
+    Contested {
+        object: String,
+        resource: ResourceName,
+        blueprint: ObjectName,
+        cause: String,
+    },
+
+    /// The object does not stay as it is applied.
+    #[error(
+        "object [{object}] of resource [{resource}] in supply chain [{blueprint}] does not stay as rendered: another \
+         writer keeps undoing it; stop that writer, or take the fields that it sets out of the template"
+    )]
+    Undone {
+        object: String,
+        resource: ResourceName,
+        blueprint: ObjectName,
+    },
+
+    /// Outputs are not readable from a submitted object; `message` is chosen by its health.
+    #[error("{message}")]
+    Retrieve { error: ReadError, message: String },
+
+    /// A validation has not succeeded for what is deployed.
+    #[error("{}", error.message(resource, revision, environment, cause))]
+    Validation {
+        error: TrialError,
+        resource: ResourceName,
+        revision: String,
+        environment: String,
+        cause: String,
+        /// Whether an event about the environment tells of it.
+        is_told_of_environment: bool,
+    },
+
+    #[error("unable to find passthrough [{input}] in []")]
+    PassThrough { input: String, declared: bool },
+
+    /// The walk ended before its end.
+    #[error("resource [{resource}] was not reached")]
+    NotReached { resource: ResourceName },
+}
+
+/// What makes a rendering that failed succeed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WaitsFor {
+    /// Somebody edits something.
+    Edit,
+    /// Declared inputs that are missing.
+    Inputs,
+    /// Inputs that the blueprint will never provide.
+    Blueprint,
+    /// Another try: the machine was in the way, not the template.
+    Retry,
+}
+
+/// Why a validation has not succeeded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TrialError {
+    /// It begins with the next walk: first status has to say that the environment is kept for it.
+    Begins,
+    Running,
+    Failed,
+    /// Not ended in time; it may still succeed.
+    TimedOut,
+}
+
+impl TrialError {
+    fn message(
+        self,
+        resource: &ResourceName,
+        revision: &str,
+        environment: &str,
+        cause: &str,
+    ) -> String {
+        let place = if environment.is_empty() {
+            String::new()
+        } else {
+            format!(" in environment [{environment}]")
+        };
+        let cause = if cause.is_empty() {
+            String::new()
+        } else {
+            format!(": {cause}")
+        };
+        match self {
+            Self::Begins => {
+                format!("validation [{resource}] of revision [{revision}]{place} is about to begin")
+            }
+            Self::Running => format!(
+                "validation [{resource}] of revision [{revision}]{place} has not ended{cause}"
+            ),
+            Self::Failed => {
+                format!("validation [{resource}] failed for revision [{revision}]{place}{cause}")
+            }
+            Self::TimedOut => format!(
+                "validation [{resource}] of revision [{revision}]{place} did not end in time{cause}"
+            ),
+        }
+    }
+}
+
+/// Names of steps with something between them.
+pub(crate) fn joined(steps: &[ResourceName], between: &str) -> String {
+    let names: Vec<&str> = steps.iter().map(ResourceName::as_str).collect();
+    names.join(between)
+}
+
+fn and(more: Option<&str>) -> String {
+    more.map_or_else(String::new, |more| format!("; {more}"))
+}
+
+fn listed(names: &[String]) -> String {
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!("[{}] ", names.join(", "))
+    }
+}
+
+/// What follows from an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Verdict {
+    pub(crate) kind: ErrorKind,
+    pub(crate) status: ConditionStatus,
+    pub(crate) reason: Reason,
+    pub(crate) retry: Retry,
+}
+
+impl StepError {
+    /// Whether another event tells of it, about the environment or by the shell, so that no further one needs to.
+    pub(crate) fn is_told_elsewhere(&self) -> bool {
+        matches!(
+            self,
+            Self::Undone { .. }
+                | Self::Validation {
+                    is_told_of_environment: true,
+                    ..
+                }
+        )
+    }
+
+    /// Whether nothing will change until somebody does something, as far as can be told.
+    pub(crate) fn is_stuck(&self) -> bool {
+        match self.verdict().kind {
+            ErrorKind::UserMustFix => true,
+            ErrorKind::NotYet => false,
+            ErrorKind::Infrastructure => matches!(
+                self,
+                Self::Apply {
+                    kind: SubmitFailureKind::Rejected,
+                    ..
+                }
+            ),
+        }
+    }
+
+    /// Whether it waits for what its object is to say.
+    pub(crate) fn waits_for_object(&self) -> bool {
+        matches!(self, Self::Retrieve { .. }) && !self.is_stuck()
+    }
+
+    /// Whether another step has to come first.
+    pub(crate) fn waits_for_another_step(&self) -> bool {
+        matches!(
+            self,
+            Self::InputsMissing { starved: None, .. }
+                | Self::PassThrough { declared: true, .. }
+                | Self::Stamp {
+                    waits_for: WaitsFor::Inputs,
+                    ..
+                }
+        )
+    }
+
+    /// Why the outputs of a template can never be read as it stands. The condition's message does not say it: that is what
+    /// upstream says while a value is awaited.
+    pub(crate) fn unreadable(&self) -> Option<String> {
+        let Self::Retrieve { error, .. } = self else {
+            return None;
+        };
+        match error {
+            ReadError::Hopeless { cause, .. } | ReadError::NotDone(NotDone::Hopeless(cause)) => {
+                Some(cause.clone())
+            }
+            // Without the cause, which may quote the object.
+            ReadError::NotDone(NotDone::Path {
+                path,
+                is_hopeless: true,
+                ..
+            }) => Some(format!("path [{path}] does not fit the object")),
+            ReadError::NotDone(NotDone::ObservedGeneration {
+                has_status: true, ..
+            }) => Some(
+                "the object has a status without observedGeneration, which observedCompletion asks for; use \
+                 observedMatches instead"
+                    .to_owned(),
+            ),
+            ReadError::Path { .. }
+            | ReadError::NotDone(
+                NotDone::Condition(_)
+                | NotDone::Failed(_)
+                | NotDone::ObservedGeneration { .. }
+                | NotDone::Path { .. },
+            )
+            | ReadError::NoObject
+            | ReadError::NoDeployment => None,
+        }
+    }
+
+    /// The one total function from an error to condition and retry (spec 4.4); the reason is the metric label.
+    pub(crate) fn verdict(&self) -> Verdict {
+        use ErrorKind::{Infrastructure, NotYet, UserMustFix};
+        let (kind, reason) = match self {
+            Self::ResolveOption { .. } => (UserMustFix, Reason::ResolveTemplateOptionsError),
+            Self::OptionsMatch { .. } => (UserMustFix, Reason::TemplateOptionsMatchError),
+            Self::GetTemplate { .. } => (Infrastructure, Reason::TemplateObjectRetrievalFailure),
+            Self::TemplateVanished { .. } | Self::NotReached { .. } => {
+                (Infrastructure, Reason::UnknownError)
+            }
+            // False although only its input is missing, as upstream (A.2); nobody is warned about it.
+            Self::Stamp {
+                waits_for: WaitsFor::Inputs,
+                ..
+            } => {
+                return Verdict::new(NotYet, Reason::TemplateStampFailure).but_false();
+            }
+            Self::Stamp {
+                waits_for: WaitsFor::Edit | WaitsFor::Blueprint,
+                ..
+            } => (UserMustFix, Reason::TemplateStampFailure),
+            Self::Stamp {
+                waits_for: WaitsFor::Retry,
+                ..
+            } => (Infrastructure, Reason::TemplateStampFailure),
+            Self::InputsMissing { starved: None, .. } => (NotYet, Reason::InputsNotReady),
+            Self::InputsMissing {
+                starved: Some(_), ..
+            } => {
+                return Verdict::new(UserMustFix, Reason::InputsNotReady).but_unknown();
+            }
+            Self::Apply {
+                kind: SubmitFailureKind::Forbidden,
+                ..
+            } => {
+                return Verdict::new(UserMustFix, Reason::TemplateRejectedByAPIServer).slowly();
+            }
+            Self::Apply {
+                kind: SubmitFailureKind::Unavailable,
+                ..
+            } => (Infrastructure, Reason::ApiServerUnavailable),
+            Self::Apply {
+                kind: SubmitFailureKind::TooLarge,
+                ..
+            } => (UserMustFix, Reason::RenderingTooLarge),
+            Self::Apply {
+                kind: SubmitFailureKind::TooOften,
+                ..
+            } => return Verdict::new(UserMustFix, Reason::CreatedTooOften).slowly(),
+            Self::Apply {
+                kind: SubmitFailureKind::AnswerTooLarge,
+                ..
+            } => return Verdict::new(UserMustFix, Reason::AnswerTooLarge).slowly(),
+            Self::Apply { .. } => (Infrastructure, Reason::TemplateRejectedByAPIServer),
+            Self::List { .. } => (Infrastructure, Reason::FailedToListCreatedObjects),
+            Self::Contested { .. } => {
+                return Verdict::new(UserMustFix, Reason::ObjectContested).slowly();
+            }
+            // The shell says when it looks again.
+            Self::Undone { .. } => (UserMustFix, Reason::ObjectUndone),
+            Self::Retrieve { error, .. } => return retrieve_verdict(error),
+            Self::Validation { error, .. } => match error {
+                TrialError::Begins | TrialError::Running => (NotYet, Reason::ValidationRunning),
+                TrialError::Failed => (UserMustFix, Reason::ValidationFailed),
+                TrialError::TimedOut => (UserMustFix, Reason::ValidationTimedOut),
+            },
+            Self::PassThrough { declared: true, .. } => (NotYet, Reason::PassThrough),
+            Self::PassThrough {
+                declared: false, ..
+            } => (UserMustFix, Reason::PassThrough),
+        };
+        Verdict::new(kind, reason)
+    }
+}
+
+fn retrieve_verdict(error: &ReadError) -> Verdict {
+    use ErrorKind::{NotYet, UserMustFix};
+    match error {
+        ReadError::Path { .. }
+        | ReadError::NotDone(NotDone::Path {
+            is_hopeless: false, ..
+        }) => Verdict::new(NotYet, Reason::MissingValueAtPath),
+        // Unknown as upstream, which takes them for values that are not there yet.
+        ReadError::Hopeless { .. }
+        | ReadError::NotDone(NotDone::Path {
+            is_hopeless: true, ..
+        }) => Verdict::new(UserMustFix, Reason::MissingValueAtPath).but_unknown(),
+        ReadError::NotDone(NotDone::Hopeless(_)) => {
+            Verdict::new(UserMustFix, Reason::ConditionNotMet).but_unknown()
+        }
+        ReadError::NotDone(NotDone::Condition(_)) => Verdict::new(NotYet, Reason::ConditionNotMet),
+        ReadError::NotDone(NotDone::Failed(_)) => {
+            Verdict::new(UserMustFix, Reason::FailedConditionMet)
+        }
+        // False as upstream, also as long as nothing is wrong yet.
+        ReadError::NotDone(NotDone::ObservedGeneration { has_status, .. }) => {
+            let kind = if *has_status { UserMustFix } else { NotYet };
+            Verdict::new(kind, Reason::TemplateStampFailure).but_false()
+        }
+        // Nothing to judge yet, or no deployment yet; False as upstream.
+        ReadError::NoObject | ReadError::NoDeployment => {
+            Verdict::new(NotYet, Reason::UnknownError).but_false()
+        }
+    }
+}
+
+impl Verdict {
+    pub(crate) fn new(kind: ErrorKind, reason: Reason) -> Self {
+        let (status, retry) = match kind {
+            ErrorKind::UserMustFix => (ConditionStatus::False, Retry::AwaitChange),
+            ErrorKind::NotYet => (ConditionStatus::Unknown, Retry::AwaitChange),
+            ErrorKind::Infrastructure => (ConditionStatus::False, Retry::Backoff),
+        };
+        Self {
+            kind,
+            status,
+            reason,
+            retry,
+        }
+    }
+
+    pub(crate) fn but_false(self) -> Self {
+        Self {
+            status: ConditionStatus::False,
+            ..self
+        }
+    }
+
+    fn but_unknown(self) -> Self {
+        Self {
+            status: ConditionStatus::Unknown,
+            ..self
+        }
+    }
+
+    /// A right is missing, or someone else has to let go: no event of ours tells when.
+    pub(crate) fn slowly(self) -> Self {
+        Self {
+            retry: Retry::Slow,
+            ..self
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,294 @@
+//! When the object of a ClusterDeploymentTemplate is done (spec 3.11).
+
+use api_types::templates::{CompletionCondition, ObservedMatch};
+use api_types::{ClusterDeploymentTemplateSpec, templates::ObservedCompletion};
+use serde_json::Value;
+
+use crate::values::field_path::{FieldPath, PathProblem};
+use crate::values::redaction::{REDACTED, Veil};
+use template_language::go_format;
+
+/// The rules of a deployment template with their paths parsed. Neither given: done at once.
+#[derive(Clone, Debug)]
+pub(crate) struct Readiness {
+    matches: Vec<PathPair>,
+    completion: Option<Completion>,
+}
+
+#[derive(Clone, Debug)]
+struct PathPair {
+    input: FieldPath,
+    output: FieldPath,
+}
+
+#[derive(Clone, Debug)]
+struct Completion {
+    generation: FieldPath,
+    observed_generation: FieldPath,
+    succeeded: Expected,
+    failed: Option<Expected>,
+}
+
+/// A path and the string expected there.
+#[derive(Clone, Debug)]
+pub(crate) struct Expected {
+    path: FieldPath,
+    value: String,
+}
+
+/// Why a deployment is not done.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum NotDone {
+    /// Not yet.
+    #[error("{0}")]
+    Condition(String),
+    /// Never, unless somebody corrects a path of the rules.
+    #[error("{0}")]
+    Hopeless(String),
+    /// It failed.
+    #[error("{0}")]
+    Failed(String),
+    /// The object does not say which generation it speaks of.
+    #[error("failed to evaluate status.observedGeneration: {problem}")]
+    ObservedGeneration {
+        problem: PathProblem,
+        /// Whether it has a status all the same, so that it may never say. Until then its controller has not come to it.
+        has_status: bool,
+    },
+    /// A path cannot be evaluated.
+    #[error("failed to evaluate json path '{path}': {cause}")]
+    Path {
+        path: String,
+        cause: String,
+        /// Whether only somebody who corrects the path can help.
+        is_hopeless: bool,
+    },
+}
+
+impl Readiness {
+    pub(crate) fn new(spec: &ClusterDeploymentTemplateSpec) -> Self {
+        Self {
+            matches: spec.observed_matches.iter().map(PathPair::new).collect(),
+            completion: spec.observed_completion.as_ref().map(Completion::new),
+        }
+    }
+
+    /// Whether any rule is given.
+    pub(crate) fn is_given(&self) -> bool {
+        !self.matches.is_empty() || self.completion.is_some()
+    }
+
+    /// Whether the object is done. Messages show no values under the veil.
+    pub(crate) fn check(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
+        self.check_matches(object, veil)?;
+        self.completion.as_ref().map_or(Ok(()), |completion| {
+            completion.check_generation(object)?;
+            completion.check(object, veil)
+        })
+    }
+
+    /// As [`Readiness::check`], for an object that is never changed: there is only one generation of it, so that one that
+    /// does not say which it has observed is not waited for.
+    pub(crate) fn check_run(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
+        self.check_matches(object, veil)?;
+        self.completion.as_ref().map_or(Ok(()), |completion| {
+            if completion.observed_generation.read(object).is_ok() {
+                completion.check_generation(object)?;
+            }
+            completion.check(object, veil)
+        })
+    }
+
+    fn check_matches(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
+        self.matches
+            .iter()
+            .try_for_each(|pair| pair.check(object, veil))
+    }
+
+    pub(crate) fn paths(&self) -> Vec<&FieldPath> {
+        let mut paths: Vec<&FieldPath> = self
+            .matches
+            .iter()
+            .flat_map(|pair| [&pair.input, &pair.output])
+            .collect();
+        if let Some(completion) = &self.completion {
+            paths.extend([
+                &completion.generation,
+                &completion.observed_generation,
+                &completion.succeeded.path,
+            ]);
+            paths.extend(completion.failed.as_ref().map(|failed| &failed.path));
+        }
+        paths
+    }
+}
+
+impl PathPair {
+    fn new(pair: &ObservedMatch) -> Self {
+        Self {
+            input: FieldPath::new(&pair.input),
+            output: FieldPath::new(&pair.output),
+        }
+    }
+
+    /// Compares deeply: comparing two maps or lists killed the Go controller.
+    fn check(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
+        let side = |name: &str, path: &FieldPath| {
+            path.read(object).map_err(|problem| {
+                let text = format!(
+                    "could not find value on {name} [{}]: {}",
+                    path.text(),
+                    shown_problem(&problem, veil.hides_all())
+                );
+                NotDone::unread(&problem, text)
+            })
+        };
+        let input = side("input", &self.input)?;
+        let output = side("output", &self.output)?;
+        if input == output {
+            return Ok(());
+        }
+        let hidden = veil.hides([&input, &output]);
+        Err(NotDone::Condition(format!(
+            "input [{}] and output [{}] do not match: {} != {}",
+            self.input.text(),
+            self.output.text(),
+            shown(&input, hidden),
+            shown(&output, hidden)
+        )))
+    }
+}
+
+impl Completion {
+    fn new(completion: &ObservedCompletion) -> Self {
+        Self {
+            generation: FieldPath::new("metadata.generation"),
+            observed_generation: FieldPath::new("status.observedGeneration"),
+            succeeded: Expected::new(&completion.succeeded),
+            failed: completion.failed.as_ref().map(Expected::new),
+        }
+    }
+
+    fn check(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
+        if let Some(failed) = &self.failed {
+            failed.check_failed(object)?;
+        }
+        self.succeeded.check_succeeded(object, veil)
+    }
+
+    fn check_generation(&self, object: &Value) -> Result<(), NotDone> {
+        let generation = self
+            .generation
+            .read(object)
+            .map_err(|problem| NotDone::Path {
+                path: self.generation.text().to_owned(),
+                cause: format!("failed to evaluate metadata.generation: {problem}"),
+                is_hopeless: false,
+            })?;
+        let observed = self.observed_generation.read(object).map_err(|problem| {
+            NotDone::ObservedGeneration {
+                problem,
+                has_status: has_status(object),
+            }
+        })?;
+        if generation == observed {
+            return Ok(());
+        }
+        Err(NotDone::Condition(format!(
+            "status.observedGeneration does not equal metadata.generation: {} != {}",
+            go_format::display_exact(&observed),
+            go_format::display_exact(&generation)
+        )))
+    }
+}
+
+impl Expected {
+    pub(crate) fn path(&self) -> &FieldPath {
+        &self.path
+    }
+
+    pub(crate) fn new(condition: &CompletionCondition) -> Self {
+        Self {
+            path: FieldPath::new(&condition.key),
+            value: condition.value.clone(),
+        }
+    }
+
+    /// The value shown is the one the template asks for, so it is no secret. The cause of a path error may quote the data.
+    pub(crate) fn check_failed(&self, object: &Value) -> Result<(), NotDone> {
+        let unread = |cause, is_hopeless| NotDone::Path {
+            path: self.path.text().to_owned(),
+            cause,
+            is_hopeless,
+        };
+        match self.path.read(object) {
+            Ok(value) if value.as_str() == Some(&self.value) => Err(NotDone::Failed(format!(
+                "deployment failure condition [{}] was: {}",
+                self.path.text(),
+                self.value
+            ))),
+            Ok(_) | Err(PathProblem::Absent(_)) => Ok(()),
+            Err(PathProblem::EmptyList(cause)) => Err(unread(cause, false)),
+            Err(PathProblem::Broken(cause)) => Err(unread(cause, true)),
+        }
+    }
+
+    fn check_succeeded(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
+        let path = self.path.text();
+        let value = self.path.read(object).map_err(|problem| {
+            let text = format!(
+                "failed to evaluate succeededCondition.Key [{path}]: {}",
+                shown_problem(&problem, veil.hides_all())
+            );
+            NotDone::unread(&problem, text)
+        })?;
+        if value.as_str() == Some(&self.value) {
+            return Ok(());
+        }
+        Err(NotDone::Condition(format!(
+            "deployment success condition [{path}] was: {}, expected: {}",
+            shown(&value, veil.hides_all()),
+            self.value
+        )))
+    }
+}
+
+impl NotDone {
+    /// A path of the rules has no value.
+    fn unread(problem: &PathProblem, text: String) -> Self {
+        match problem {
+            PathProblem::Absent(_) | PathProblem::EmptyList(_) => Self::Condition(text),
+            PathProblem::Broken(_) => Self::Hopeless(text),
+        }
+    }
+}
+
+/// Whether anything of the status is there, as far as the rules read it. Some kinds begin with an empty one.
+fn has_status(object: &Value) -> bool {
+    match object.get("status") {
+        None | Some(Value::Null) => false,
+        Some(Value::Object(fields)) => !fields.is_empty(),
+        Some(_) => true,
+    }
+}
+
+/// A path that does not fit the data quotes the data.
+fn shown_problem(problem: &PathProblem, secret: bool) -> String {
+    match problem {
+        PathProblem::EmptyList(_) | PathProblem::Broken(_) if secret => REDACTED.to_owned(),
+        PathProblem::Absent(text) | PathProblem::EmptyList(text) | PathProblem::Broken(text) => {
+            text.clone()
+        }
+    }
+}
+
+fn shown(value: &Value, secret: bool) -> String {
+    if secret {
+        REDACTED.to_owned()
+    } else {
+        go_format::display(value)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! The members of an immutable family: which one outputs are read from, and which ones go (spec 3.8).
+
+use api_types::names::ResourceName;
+use api_types::{ConditionStatus, RetentionPolicy, TemplateKind};
+use serde_json::Value;
+
+use crate::template::health::CompiledRule;
+use crate::{ObjectRef, Observed, Removal, RemovalReason};
+
+/// How the members of a family are judged, and how many are kept.
+#[derive(Clone, Copy)]
+pub(crate) struct FamilyRule<'t> {
+    pub(crate) health: &'t CompiledRule,
+    pub(crate) kind: TemplateKind,
+    pub(crate) retention: RetentionPolicy,
+}
+
+impl FamilyRule<'_> {
+    /// Whether a member has succeeded.
+    pub(crate) fn judge(&self, member: &Observed) -> ConditionStatus {
+        self.health.judge_member(&member.object, self.kind)
+    }
+}
+
+impl Observed {
+    /// An object as the API server returned it, known to be made by a walk; everything else is to be filled in.
+    pub fn of(object: Value) -> Self {
+        let terminating = object.pointer("/metadata/deletionTimestamp");
+        Self {
+            qualified_resource: None,
+            namespaced: true,
+            sequence: 0,
+            is_known: true,
+            digest: None,
+            state: None,
+            version: 0,
+            is_gone: false,
+            terminating: terminating.is_some_and(Value::is_string),
+            object,
+        }
+    }
+
+    /// What members of a family are ordered by, the newest last: sequence, then creation time (RFC 3339 in UTC sorts as
+    /// text), then name. What is not known has no sequence, so it is older than all that is.
+    pub fn age(&self) -> (u64, &str, &str) {
+        (
+            self.sequence,
+            text(self, "/metadata/creationTimestamp"),
+            text(self, "/metadata/name"),
+        )
+    }
+}
+
+/// The newest member that is healthy and stays.
+pub(crate) fn newest_healthy<'m>(
+    rule: FamilyRule<'_>,
+    members: impl IntoIterator<Item = &'m Observed>,
+) -> Option<&'m Observed> {
+    members
+        .into_iter()
+        .filter(|member| {
+            member.is_known && !member.terminating && rule.judge(member) == ConditionStatus::True
+        })
+        .max_by(|a, b| a.age().cmp(&b.age()))
+}
+
+/// The members beyond the retention policy, oldest last. Successes and failures are counted apart; running ones are
+/// neither counted nor removed, and the one submitted last always stays.
+pub(crate) fn superseded<'m>(
+    rule: FamilyRule<'_>,
+    step: &ResourceName,
+    submitted: &Observed,
+    members: impl IntoIterator<Item = &'m Observed>,
+) -> Vec<Removal> {
+    let mut newest_first: Vec<&Observed> = members
+        .into_iter()
+        .filter(|member| !member.terminating)
+        .collect();
+    newest_first.sort_by(|a, b| b.age().cmp(&a.age()));
+    let (mut successes, mut failures) = (0_i64, 0_i64);
+    let mut removals = Vec::new();
+    for member in newest_first {
+        let (count, limit) = match rule.judge(member) {
+            ConditionStatus::True => (&mut successes, rule.retention.max_successful_runs),
+            ConditionStatus::False => (&mut failures, rule.retention.max_failed_runs),
+            ConditionStatus::Unknown => continue,
+        };
+        *count += 1;
+        if *count > limit && !is_same(member, submitted) {
+            removals.push(Removal {
+                resource: step.clone(),
+                object: object_ref(member),
+                reason: RemovalReason::Retention,
+            });
+        }
+    }
+    removals
+}
+
+/// Whether both are the same object.
+pub(crate) fn is_same(member: &Observed, submitted: &Observed) -> bool {
+    let name = |observed| text(observed, "/metadata/name");
+    name(member) == name(submitted)
+}
+
+/// The reference to an observed object, with its uid.
+pub(crate) fn object_ref(observed: &Observed) -> ObjectRef {
+    let field = |pointer| text(observed, pointer).to_owned();
+    ObjectRef {
+        api_version: field("/apiVersion"),
+        kind: field("/kind"),
+        namespace: if observed.namespaced {
+            field("/metadata/namespace")
+        } else {
+            String::new()
+        },
+        name: field("/metadata/name"),
+        qualified_resource: observed.qualified_resource.clone(),
+        uid: Some(field("/metadata/uid")).filter(|uid| !uid.is_empty()),
+    }
+}
+
+fn text<'o>(observed: &'o Observed, pointer: &str) -> &'o str {
+    observed
+        .object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! What the object of a validation says of the arrival it was submitted for.
+
+use std::time::Duration;
+
+use api_types::{ClusterDeploymentValidationTemplateSpec, ConditionStatus};
+use serde_json::Value;
+
+use crate::Template;
+use crate::template::deployment::{Expected, NotDone, Readiness};
+use crate::template::health::Subject;
+use crate::values::field_path::FieldPath;
+use crate::values::redaction::{Taint, Veil};
+
+/// The rules of a validation template with their paths parsed.
+#[derive(Clone, Debug)]
+pub(crate) struct Judgement {
+    readiness: Readiness,
+    failed: Option<Expected>,
+    generation: FieldPath,
+    observed_generation: FieldPath,
+    /// How long the environment is kept; `None` for ever.
+    pub(crate) limit: Option<Duration>,
+}
+
+/// What a validation came to, for one arrival.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Trial {
+    /// There is no object for this arrival. With `first_told`, it begins once status says that it has not ended.
+    NotBegun { first_told: bool },
+    /// Not ended; what it waits for.
+    Running(String),
+    /// It succeeded.
+    Succeeded,
+    /// It failed; why.
+    Failed(String),
+}
+
+impl Judgement {
+    pub(crate) fn new(spec: &ClusterDeploymentValidationTemplateSpec) -> Self {
+        Self {
+            readiness: Readiness::new(&spec.deployment),
+            failed: spec.failed.as_ref().map(Expected::new),
+            generation: FieldPath::new("metadata.generation"),
+            observed_generation: FieldPath::new("status.observedGeneration"),
+            limit: spec.time_limit(),
+        }
+    }
+
+    /// Judges the object that holds the rendering for this arrival, and never another one: the newest healthy member of a
+    /// family may have validated an older revision.
+    pub(crate) fn judge(&self, template: &Template, object: &Value, inputs: &Taint) -> Trial {
+        let veil = Veil::over(object, inputs);
+        if !self.readiness.is_given() {
+            return by_health(template, object, veil.hides_all());
+        }
+        if let Some(failed) = self.failed.as_ref().filter(|_| self.is_current(object)) {
+            match failed.check_failed(object) {
+                Ok(()) => {}
+                Err(NotDone::Failed(cause)) => return Trial::Failed(cause),
+                Err(other) => return Trial::Running(other.to_string()),
+            }
+        }
+        let checked = if template.lifecycle.is_immutable() {
+            self.readiness.check_run(object, veil)
+        } else {
+            self.readiness.check(object, veil)
+        };
+        match checked {
+            Ok(()) => Trial::Succeeded,
+            Err(NotDone::Failed(cause)) => Trial::Failed(cause),
+            Err(other) => Trial::Running(other.to_string()),
+        }
+    }
+
+    /// Whether what status says is about the present spec, as far as it says so at all.
+    fn is_current(&self, object: &Value) -> bool {
+        match self.observed_generation.read(object) {
+            Ok(observed) => self
+                .generation
+                .read(object)
+                .is_ok_and(|generation| generation == observed),
+            Err(_) => true,
+        }
+    }
+
+    pub(crate) fn paths(&self) -> Vec<&FieldPath> {
+        let mut paths = self.readiness.paths();
+        if let Some(failed) = &self.failed {
+            paths.extend([&self.generation, &self.observed_generation, failed.path()]);
+        }
+        paths
+    }
+}
+
+fn by_health(template: &Template, object: &Value, secret: bool) -> Trial {
+    if template
+        .health
+        .judge_member(object, template.output_kind)
+        .eq(&ConditionStatus::True)
+    {
+        return Trial::Succeeded;
+    }
+    let health = template.health.judge(Subject {
+        object: Some(object),
+        kind: template.output_kind,
+        has_outputs: false,
+        secret,
+    });
+    match health.status {
+        ConditionStatus::False => Trial::Failed(health.message),
+        ConditionStatus::True | ConditionStatus::Unknown => Trial::Running(health.message),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,251 @@
+//! Templates, compiled once per resourceVersion: from inputs to an object, and from the object to outputs.
+//!
+//! Before the object is submitted: [`params`] and [`context`] build what a template sees, [`body`] renders it ([`ytt`]
+//! describes the run of a ytt template), [`own_status`] tells whether it sees our own status writes, and [`stamp`] adds
+//! namespace, owner and labels.
+//!
+//! When the object was observed: [`outputs`] are read from it, [`deployment`] and [`judgement`] say when a deployment is
+//! done and a validation has a verdict, and [`health`] says how the object is. Of an immutable template there is a family of
+//! objects: [`family_members`] orders them and says which may go, [`runs`] is what status remembers of them.
+
+pub(crate) mod body;
+pub(crate) mod context;
+pub(crate) mod deployment;
+pub(crate) mod family_members;
+pub(crate) mod health;
+pub(crate) mod judgement;
+pub(crate) mod outputs;
+pub(crate) mod own_status;
+pub(crate) mod params;
+pub(crate) mod runs;
+pub(crate) mod stamp;
+pub(crate) mod ytt;
+
+use std::sync::Arc;
+
+use api_types::names::{NameError, ObjectName};
+use api_types::{Lifecycle, RetentionPolicy, TemplateKind, TemplateParam};
+use serde_json::Value;
+
+use crate::template::body::Body;
+use crate::template::deployment::Readiness;
+use crate::template::family_members::FamilyRule;
+use crate::template::health::CompiledRule;
+use crate::template::judgement::Judgement;
+use crate::values::field_path::FieldPath;
+
+/// A compiled template.
+#[derive(Clone, Debug)]
+pub struct Template {
+    /// Kind, for example `ClusterSourceTemplate`.
+    pub kind: String,
+    /// `metadata.name`.
+    pub name: ObjectName,
+    /// The same as [`Template::kind`], typed.
+    pub(crate) output_kind: TemplateKind,
+    pub(crate) params: Vec<TemplateParam>,
+    pub(crate) body: Body,
+    pub(crate) lifecycle: Lifecycle,
+    pub(crate) retention: RetentionPolicy,
+    /// Whether objects that somebody else made are taken over.
+    pub(crate) adopt: bool,
+    pub(crate) health: CompiledRule,
+    pub(crate) outputs: OutputPaths,
+    stamped_kind: Option<(String, String)>,
+    reads: Arc<[Vec<String>]>,
+}
+
+/// Where its outputs are read.
+#[derive(Clone, Debug)]
+pub(crate) enum OutputPaths {
+    Source { url: FieldPath, revision: FieldPath },
+    Image(FieldPath),
+    Config(FieldPath),
+    Plain,
+    Deployment(Box<Readiness>),
+    Validation(Box<Judgement>),
+}
+
+/// An object that cannot be a template; the API server holds no such object.
+#[derive(Debug, thiserror::Error)]
+pub enum TemplateError {
+    /// The kind is not one of the six.
+    #[error(transparent)]
+    Kind(#[from] api_types::templates::UnknownTemplateKind),
+    /// `metadata.name` is missing.
+    #[error("object has no metadata.name")]
+    NameMissing,
+    /// `metadata.name` is none.
+    #[error("metadata.name: {0}")]
+    Name(#[from] NameError),
+    /// The object does not have the shape of its kind.
+    #[error("{kind} cannot be read: {source}")]
+    Shape {
+        /// The kind.
+        kind: TemplateKind,
+        /// What does not fit.
+        source: serde_json::Error,
+    },
+}
+
+/// What is known of a template.
+#[derive(Clone, Debug)]
+pub enum TemplateState {
+    /// It exists.
+    Found(Arc<Template>),
+    /// It does not exist.
+    Missing,
+    /// It could not be read; why.
+    Unreadable(String),
+}
+
+/// Where the engine finds templates; the shell's cache.
+pub trait TemplateSource: Send + Sync {
+    /// The template of this kind and name.
+    fn template(&self, kind: &str, name: &str) -> TemplateState;
+}
+
+impl Template {
+    /// Compiles a template. Wrong tags and paths are no error here: the step that uses them reports them.
+    ///
+    /// ```
+    /// use realizer::Template;
+    ///
+    /// let template = Template::compile(&serde_json::json!({
+    ///     "apiVersion": "carto.run/v1alpha1", "kind": "ClusterImageTemplate", "metadata": {"name": "build"},
+    ///     "spec": {"imagePath": ".status.latestImage", "template": {
+    ///         "apiVersion": "kpack.io/v1alpha2", "kind": "Image", "metadata": {"name": "$(workload.metadata.name)$"},
+    ///     }},
+    /// }))?;
+    /// assert_eq!(template.stamped_kind(), Some(("kpack.io/v1alpha2", "Image")));
+    /// assert_eq!(template.observed_prefixes(), [["status", "latestImage"]]);
+    /// # Ok::<(), realizer::TemplateError>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`TemplateError`] when the object does not have the shape the schema asks for.
+    pub fn compile(object: &Value) -> Result<Self, TemplateError> {
+        let template_kind: TemplateKind = object
+            .get("kind")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .parse()?;
+        let typed =
+            api_types::Template::from_value(template_kind, object.clone()).map_err(|source| {
+                TemplateError::Shape {
+                    kind: template_kind,
+                    source,
+                }
+            })?;
+        let name = typed.name();
+        if name.is_empty() {
+            return Err(TemplateError::NameMissing);
+        }
+        let name = ObjectName::try_from(name)?;
+        let spec = typed.spec();
+        let lifecycle = spec.lifecycle;
+        let health = CompiledRule::new(spec.health_rule.as_ref(), lifecycle == Lifecycle::Tekton);
+        let outputs = OutputPaths::new(&typed);
+        Ok(Self {
+            kind: template_kind.as_str().to_owned(),
+            name,
+            output_kind: template_kind,
+            params: spec.params.clone(),
+            body: Body::new(spec.template.as_ref(), spec.ytt.as_ref()),
+            lifecycle,
+            retention: spec.retention_policy.unwrap_or_default(),
+            adopt: spec.adopt,
+            stamped_kind: spec.template.as_ref().and_then(literal_kind),
+            reads: prefixes(&health, outputs.paths()),
+            health,
+            outputs,
+        })
+    }
+
+    /// `apiVersion` and `kind` of the stamped object, when they stand literally in a simple template.
+    pub fn stamped_kind(&self) -> Option<(&str, &str)> {
+        self.stamped_kind
+            .as_ref()
+            .map(|(api_version, kind)| (api_version.as_str(), kind.as_str()))
+    }
+
+    /// The leading field names of every path that is read on the stamped object; an empty one means all of it.
+    pub fn observed_prefixes(&self) -> Vec<Vec<String>> {
+        self.reads.to_vec()
+    }
+
+    /// How the members of an immutable family are judged, and how many are kept.
+    pub(crate) fn family_rule(&self) -> FamilyRule<'_> {
+        FamilyRule {
+            health: &self.health,
+            kind: self.output_kind,
+            retention: self.retention,
+        }
+    }
+
+    /// As [`Template::observed_prefixes`], shared.
+    pub fn reads(&self) -> Arc<[Vec<String>]> {
+        Arc::clone(&self.reads)
+    }
+}
+
+impl OutputPaths {
+    fn new(template: &api_types::Template) -> Self {
+        match template {
+            api_types::Template::Source(template) => Self::Source {
+                url: FieldPath::new(&template.spec.url_path),
+                revision: FieldPath::new(&template.spec.revision_path),
+            },
+            api_types::Template::Image(template) => {
+                Self::Image(FieldPath::new(&template.spec.image_path))
+            }
+            api_types::Template::Config(template) => {
+                Self::Config(FieldPath::new(&template.spec.config_path))
+            }
+            api_types::Template::Plain(_) => Self::Plain,
+            api_types::Template::Deployment(template) => {
+                Self::Deployment(Box::new(Readiness::new(&template.spec)))
+            }
+            api_types::Template::Validation(template) => {
+                Self::Validation(Box::new(Judgement::new(&template.spec)))
+            }
+        }
+    }
+
+    fn paths(&self) -> Vec<&FieldPath> {
+        match self {
+            Self::Source { url, revision } => vec![url, revision],
+            Self::Image(path) | Self::Config(path) => vec![path],
+            Self::Plain => Vec::new(),
+            Self::Deployment(readiness) => readiness.paths(),
+            Self::Validation(judgement) => judgement.paths(),
+        }
+    }
+}
+
+pub(crate) fn literal_kind(template: &Value) -> Option<(String, String)> {
+    let literal = |field: &str| {
+        let text = template.get(field)?.as_str()?;
+        (!text.is_empty() && !text.contains("$(")).then(|| text.to_owned())
+    };
+    Some((literal("apiVersion")?, literal("kind")?))
+}
+
+/// The leading field names of all that is read on an object: its conditions if a rule asks for them, and the paths.
+pub(crate) fn prefixes(health: &CompiledRule, paths: Vec<&FieldPath>) -> Arc<[Vec<String>]> {
+    let mut prefixes: Vec<Vec<String>> = paths
+        .into_iter()
+        .chain(health.paths())
+        .filter_map(FieldPath::prefix)
+        .collect();
+    if health.reads_conditions() {
+        prefixes.push(vec!["status".to_owned(), "conditions".to_owned()]);
+    }
+    prefixes.sort();
+    prefixes.dedup();
+    prefixes.into()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! Outputs of a step: reading them from the stamped object, and reporting them (spec 3.10, 4.6).
+
+use api_types::OutputStatus;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::Value;
+
+use crate::template::deployment::NotDone;
+use crate::template::{OutputPaths, Template};
+use crate::values::field_path::{FieldPath, PathProblem};
+use crate::values::redaction::{self, REDACTED, Taint, Veil};
+use template_language::yaml_digest;
+
+use crate::StatusKey;
+
+/// What a step hands on.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Output {
+    pub(crate) values: OutputValues,
+    /// What of the values came from Secrets; unless that is nothing, they must not be shown.
+    pub(crate) taint: Taint,
+}
+
+/// The values by kind.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum OutputValues {
+    Source { url: Value, revision: Value },
+    Image(Value),
+    Config(Value),
+    Nothing,
+}
+
+/// Why outputs cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ReadError {
+    /// A path yields no value, or there is no object to read it from.
+    #[error("failed to evaluate json path '{path}': {cause}")]
+    Path { path: String, cause: String },
+    /// As [`ReadError::Path`], and only somebody who corrects the path can help.
+    #[error("failed to evaluate json path '{path}': {cause}")]
+    Hopeless { path: String, cause: String },
+    /// The deployment is not done.
+    #[error(transparent)]
+    NotDone(#[from] NotDone),
+    /// No healthy object of the family is there to judge.
+    #[error("failed to evaluate path of empty object")]
+    NoObject,
+    /// The step declares no deployment, or it is not there.
+    #[error("deployment not found in upstream template")]
+    NoDeployment,
+}
+
+impl Output {
+    pub(crate) const NOTHING: Self = Self {
+        values: OutputValues::Nothing,
+        taint: Taint::NONE,
+    };
+
+    /// Reads the outputs of a template from its object. `deployment` is what the step's deployment input holds, `inputs` what
+    /// all its inputs taint with.
+    pub(crate) fn read(
+        template: &Template,
+        object: Option<&Value>,
+        deployment: Option<&Self>,
+        inputs: &Taint,
+    ) -> Result<Self, ReadError> {
+        let values = match &template.outputs {
+            OutputPaths::Plain => return Ok(Self::NOTHING),
+            OutputPaths::Deployment(readiness) => {
+                let object = object.ok_or(ReadError::NoObject)?;
+                readiness.check(object, Veil::over(object, inputs))?;
+                return deployment.cloned().ok_or(ReadError::NoDeployment);
+            }
+            // Judged by arrival, not read: see `Judgement`.
+            OutputPaths::Validation(_) => {
+                return deployment.cloned().ok_or(ReadError::NoDeployment);
+            }
+            OutputPaths::Source { url, revision } => OutputValues::Source {
+                url: read(url, object, inputs, "the url path")?,
+                revision: read(revision, object, inputs, "the revision path")?,
+            },
+            // "url" is what upstream says here.
+            OutputPaths::Image(path) => {
+                OutputValues::Image(read(path, object, inputs, "the url path")?)
+            }
+            OutputPaths::Config(path) => {
+                OutputValues::Config(read(path, object, inputs, "spec.configPath")?)
+            }
+        };
+        let mut output = Self {
+            values,
+            taint: Taint::NONE,
+        };
+        let named = output.named().into_iter().map(|(_, value)| value);
+        output.taint = if object.is_some_and(redaction::is_secret) {
+            Taint::of(named)
+        } else {
+            inputs.carried_by(named)
+        };
+        Ok(output)
+    }
+
+    /// The output as it follows from what status told of it before, for what cannot be seen in its values.
+    ///
+    /// An object that lags behind, or that was made from other inputs (`is_of_other_inputs`), may hold a text that the present
+    /// inputs have no more. So what was redacted stays redacted while a secret goes into the step, and whenever it is the same
+    /// value still; and what was made from other inputs is shown only if it was shown before.
+    pub(crate) fn remembered(
+        mut self,
+        before: &[OutputStatus],
+        inputs: &Taint,
+        is_of_other_inputs: bool,
+        key: &StatusKey,
+    ) -> Self {
+        let nothing_known = before.is_empty() && inputs.is_none();
+        if nothing_known || !self.taint.is_none() {
+            return self;
+        }
+        let is_suspect = |(name, value): (&str, &Value)| {
+            let told = before.iter().find(|told| told.name == name);
+            match told.filter(|told| told.preview == REDACTED) {
+                Some(_) if !inputs.is_none() => true,
+                Some(told) => secret_digest(value, key)
+                    .is_none_or(|it| it == told.digest || told.digest.is_empty()),
+                None if inputs.is_none() || !is_of_other_inputs => false,
+                None => told.is_none_or(|told| told.digest != yaml_digest::digest(value)),
+            }
+        };
+        if self.named().into_iter().any(is_suspect) {
+            self.taint = Taint::of(self.named().into_iter().map(|(_, value)| value)).and(inputs);
+        }
+        self
+    }
+
+    /// Names and values, in the order of the status. A null image or config is no output (spec 3.10).
+    pub(crate) fn named(&self) -> Vec<(&'static str, &Value)> {
+        match &self.values {
+            OutputValues::Source { url, revision } => vec![("url", url), ("revision", revision)],
+            OutputValues::Image(value) if !value.is_null() => vec![("image", value)],
+            OutputValues::Config(value) if !value.is_null() => vec![("config", value)],
+            OutputValues::Image(_) | OutputValues::Config(_) | OutputValues::Nothing => Vec::new(),
+        }
+    }
+
+    /// What status says of the outputs. Times are kept where the digest is. `key` is for digests of secret values; without
+    /// one these are empty.
+    pub(crate) fn statuses(
+        &self,
+        previous: &[OutputStatus],
+        key: &StatusKey,
+        now: &Time,
+    ) -> Vec<OutputStatus> {
+        self.named()
+            .into_iter()
+            .map(|(name, value)| {
+                let (preview, digest) = self.shown(value, key);
+                let before = previous
+                    .iter()
+                    .find(|output| output.name == name && output.digest == digest);
+                let since = match before {
+                    Some(output) => output.last_transition_time.clone(),
+                    None => api_types::condition::whole_seconds(now),
+                };
+                OutputStatus {
+                    name: name.to_owned(),
+                    preview,
+                    digest,
+                    last_transition_time: since,
+                }
+            })
+            .collect()
+    }
+
+    fn shown(&self, value: &Value, key: &StatusKey) -> (String, String) {
+        if self.taint.is_none() {
+            return (yaml_digest::preview(value), yaml_digest::digest(value));
+        }
+        let digest = secret_digest(value, key).unwrap_or_default();
+        (REDACTED.to_owned(), digest)
+    }
+}
+
+fn secret_digest(value: &Value, key: &StatusKey) -> Option<String> {
+    key.digest("output", &yaml_digest::to_yaml(value))
+}
+
+/// `what` is the name of the path in messages.
+fn read(
+    path: &FieldPath,
+    object: Option<&Value>,
+    inputs: &Taint,
+    what: &str,
+) -> Result<Value, ReadError> {
+    let text = path.text();
+    let told = |problem: &str| format!("failed to evaluate {what} [{text}]: {problem}");
+    let hopeless = |cause| ReadError::Hopeless {
+        path: text.to_owned(),
+        cause,
+    };
+    let not_yet = |cause| ReadError::Path {
+        path: text.to_owned(),
+        cause,
+    };
+    if let Some(problem) = path.unparsable() {
+        return Err(hopeless(told(problem)));
+    }
+    let Some(object) = object else {
+        let cause = "failed to evaluate path of empty object";
+        return Err(not_yet(cause.to_owned()));
+    };
+    match path.read(object) {
+        Ok(value) => Ok(value.into_owned()),
+        Err(PathProblem::Absent(problem) | PathProblem::EmptyList(problem)) => {
+            Err(not_yet(told(&problem)))
+        }
+        // The text may quote the data.
+        Err(PathProblem::Broken(_)) if Veil::over(object, inputs).hides_all() => {
+            Err(hopeless(told(REDACTED)))
+        }
+        Err(PathProblem::Broken(problem)) => Err(hopeless(told(&problem))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,434 @@
+//! From what the cluster holds to health, outputs and retention (spec 3.8, 3.10).
+
+use api_types::names::{ObjectName, ResourceName};
+use api_types::{AppliedObject, ConditionStatus, OutputStatus, ResourceStatus, StampedRun};
+use serde_json::{Value, json};
+
+use crate::owner::owner_status::object_ref;
+use crate::step::end::{Memory, StepEnd, Submitted};
+use crate::step::error::StepError;
+use crate::template::context::ResolvedInputs;
+use crate::template::deployment::NotDone;
+use crate::template::family_members::{newest_healthy, superseded};
+use crate::template::health::{Health, Subject};
+use crate::template::outputs::{Output, ReadError};
+use crate::template::runs::Runs;
+use crate::template::stamp;
+use crate::values::redaction::{self, Taint};
+use crate::{
+    Observation, Observed, StatusKey, Submission, SubmitFailure, SubmitFailureKind, Template, Write,
+};
+use template_language::go_format;
+
+/// One step whose submission was answered.
+pub(crate) struct Observing<'r> {
+    pub(crate) blueprint: &'r ObjectName,
+    pub(crate) step: &'r ResourceName,
+    pub(crate) template: &'r Template,
+    pub(crate) inputs: ResolvedInputs<'r>,
+    /// What of the inputs came from Secrets.
+    pub(crate) taint: Taint,
+    pub(crate) key: &'r StatusKey,
+    /// The entry of the step in the present status.
+    pub(crate) previous: Option<&'r ResourceStatus>,
+    /// The objects of the step that it knows.
+    pub(crate) told: &'r [StampedRun],
+}
+
+impl Observing<'_> {
+    pub(crate) fn observe(self, submission: &Submission, observation: Observation) -> StepEnd {
+        self.observe_as(submission, observation, None)
+    }
+
+    /// As [`Observing::observe`]; an `environment` is what the submitted object holds, which is not what goes into the
+    /// step while that waits, and it is done by that object alone.
+    pub(crate) fn observe_as(
+        mut self,
+        submission: &Submission,
+        observation: Observation,
+        environment: Option<&Output>,
+    ) -> StepEnd {
+        if let Some(environment) = environment {
+            self.taint = self.taint.and(&environment.taint);
+        }
+        match observation {
+            Observation::Failed(failure) => StepEnd::Failed(self.failed(submission, &failure)),
+            Observation::Object { observed, write } => {
+                let output = self.read(Some(&observed), environment, false);
+                let memory = self.applied(&observed);
+                let end = self.submitted(observed, write, output, Vec::new(), memory);
+                match (write, end) {
+                    (Write::Undone(_), StepEnd::Submitted(mut submitted)) => {
+                        submitted.unsettled = Some(self.undone(submission));
+                        StepEnd::Submitted(submitted)
+                    }
+                    (_, end) => end,
+                }
+            }
+            Observation::Family {
+                submitted,
+                members,
+                write,
+            } => {
+                let output = match environment {
+                    Some(_) => self.read(Some(&submitted), environment, false),
+                    None => self.newest_output(&members, submitted.digest.as_deref()),
+                };
+                let superseded =
+                    superseded(self.template.family_rule(), self.step, &submitted, &members);
+                let memory = self.remembering(&members);
+                self.submitted(submitted, write, output, superseded, memory)
+            }
+        }
+    }
+
+    /// The newest object of an immutable step has ended, and somebody deleted it: what it came to holds.
+    pub(crate) fn ended(
+        &self,
+        submission: &Submission,
+        run: &StampedRun,
+        found: &[Observed],
+    ) -> StepEnd {
+        let (submitted, memory) = self.remembered(submission, run, found);
+        let superseded = superseded(self.template.family_rule(), self.step, &submitted, found);
+        let output = self.newest_output(found, run.digest.as_deref());
+        self.submitted(submitted, Write::Unchanged, output, superseded, memory)
+    }
+
+    /// As [`Observing::ended`], of a validation whose output was decided by its arrival.
+    pub(crate) fn judged_before(
+        &self,
+        submission: &Submission,
+        run: &StampedRun,
+        found: &[Observed],
+        output: Result<Output, StepError>,
+    ) -> StepEnd {
+        let (observed, memory) = self.remembered(submission, run, found);
+        StepEnd::Submitted(Box::new(Submitted {
+            health: self.health(&observed, output.is_ok()),
+            superseded: superseded(self.template.family_rule(), self.step, &observed, found),
+            observed,
+            write: Write::Unchanged,
+            output,
+            unsettled: None,
+            memory,
+        }))
+    }
+
+    /// A run that has ended and is on its way out, or what is known of one that is gone.
+    fn remembered(
+        &self,
+        submission: &Submission,
+        run: &StampedRun,
+        found: &[Observed],
+    ) -> (Observed, Memory) {
+        let is_run = |found: &&Observed| {
+            let uid = found.object.pointer("/metadata/uid");
+            uid.and_then(Value::as_str) == Some(&run.uid)
+        };
+        let leaving = found.iter().find(is_run);
+        let memory = Memory {
+            is_gone: leaving.is_none(),
+            ..self.remembering(found)
+        };
+        let observed = leaving.cloned();
+        (
+            observed.unwrap_or_else(|| self.stand_in(submission, run)),
+            memory,
+        )
+    }
+
+    /// As much as is known of an object that is gone.
+    fn stand_in(&self, submission: &Submission, run: &StampedRun) -> Observed {
+        let told = self.previous.and_then(|entry| entry.stamped_ref.as_ref());
+        let object = json!({
+            "apiVersion": submission.object["apiVersion"],
+            "kind": submission.object["kind"],
+            "metadata": {
+                "namespace": submission.object["metadata"]["namespace"],
+                "name": run.name,
+                "uid": run.uid,
+            },
+        });
+        Observed {
+            qualified_resource: told
+                .and_then(object_ref)
+                .and_then(|told| told.qualified_resource),
+            namespaced: told.is_none_or(|told| told.namespace.is_some()),
+            sequence: run.sequence,
+            digest: run.digest.clone(),
+            terminating: true,
+            ..Observed::of(object)
+        }
+    }
+
+    /// Of the newest object that succeeded, whether it is there or only remembered. `digest` is that of the present inputs.
+    fn newest_output(
+        &self,
+        members: &[Observed],
+        digest: Option<&str>,
+    ) -> Result<Output, ReadError> {
+        let healthy = newest_healthy(self.template.family_rule(), members);
+        let remembered = self.runs(members).remembered_output();
+        match (healthy, remembered) {
+            (Some(healthy), Some((sequence, output))) if healthy.sequence < sequence => Ok(output),
+            (None, Some((_, output))) => Ok(output),
+            (healthy, _) => {
+                let is_of_others =
+                    healthy.is_some_and(|healthy| healthy.digest.as_deref() != digest);
+                self.read(healthy, None, is_of_others)
+            }
+        }
+    }
+
+    fn runs<'s>(&'s self, found: &'s [Observed]) -> Runs<'s> {
+        Runs {
+            template: self.template,
+            found,
+            told: self.told,
+            deployment: self.inputs.deployment(),
+            taint: &self.taint,
+        }
+    }
+
+    /// Whether what was stamped holds values of a Secret.
+    fn is_tainted(&self, observed: Option<&Observed>) -> bool {
+        !self.taint.is_none()
+            || observed.is_some_and(|observed| redaction::is_secret(&observed.object))
+    }
+
+    fn remembering(&self, members: &[Observed]) -> Memory {
+        Memory {
+            runs: self.runs(members).records(self.is_tainted(members.first())),
+            ..Memory::default()
+        }
+    }
+
+    fn applied(&self, observed: &Observed) -> Memory {
+        let uid = observed.object.pointer("/metadata/uid");
+        let applied = uid.and_then(Value::as_str).map(|uid| AppliedObject {
+            uid: uid.to_owned(),
+            state: observed
+                .state
+                .clone()
+                .filter(|_| !self.is_tainted(Some(observed))),
+        });
+        Memory {
+            applied,
+            ..Memory::default()
+        }
+    }
+
+    /// An environment that is kept as it is.
+    pub(crate) fn held(mut self, observed: Observed, environment: &Output) -> StepEnd {
+        self.taint = self.taint.and(&environment.taint);
+        let output = self.read(Some(&observed), Some(environment), false);
+        // What was applied last is another rendering than the one that waits: the entry goes on knowing it.
+        let memory = Memory {
+            applied: self.previous.and_then(|entry| entry.applied.clone()),
+            runs: self.told.to_vec(),
+            is_gone: false,
+        };
+        self.submitted(observed, Write::Unchanged, output, Vec::new(), memory)
+    }
+
+    /// A validation whose output was decided by its arrival.
+    pub(crate) fn judged(
+        &self,
+        observed: Observed,
+        members: &[Observed],
+        write: Write,
+        output: Result<Output, StepError>,
+    ) -> StepEnd {
+        let superseded = superseded(self.template.family_rule(), self.step, &observed, members);
+        let memory = if self.template.lifecycle.is_immutable() {
+            self.remembering(members)
+        } else {
+            self.applied(&observed)
+        };
+        StepEnd::Submitted(Box::new(Submitted {
+            health: self.health(&observed, output.is_ok()),
+            observed,
+            write,
+            output,
+            unsettled: None,
+            superseded,
+            memory,
+        }))
+    }
+
+    fn read(
+        &self,
+        observed: Option<&Observed>,
+        environment: Option<&Output>,
+        is_of_other_inputs: bool,
+    ) -> Result<Output, ReadError> {
+        let output = Output::read(
+            self.template,
+            observed.map(|observed| &observed.object),
+            environment.or_else(|| self.inputs.deployment()),
+            &self.taint,
+        )?;
+        let before: &[OutputStatus] = self.previous.map_or(&[], |entry| &entry.outputs);
+        Ok(output.remembered(before, &self.taint, is_of_other_inputs, self.key))
+    }
+
+    fn health(&self, observed: &Observed, has_outputs: bool) -> Health {
+        let health = self.template.health.judge(Subject {
+            object: Some(&observed.object),
+            kind: self.template.output_kind,
+            has_outputs,
+            secret: redaction::is_secret(&observed.object),
+        });
+        Health {
+            message: self.taint.scrub(health.message),
+            ..health
+        }
+    }
+
+    fn submitted(
+        &self,
+        observed: Observed,
+        write: Write,
+        output: Result<Output, ReadError>,
+        superseded: Vec<crate::Removal>,
+        memory: Memory,
+    ) -> StepEnd {
+        let has_outputs = output
+            .as_ref()
+            .is_ok_and(|output| !output.named().is_empty());
+        let health = self.health(&observed, has_outputs);
+        let output = output.map_err(|error| {
+            let message = self.unreadable(&error, &observed, &health);
+            let message = self.taint.scrub(message);
+            StepError::Retrieve { error, message }
+        });
+        StepEnd::Submitted(Box::new(Submitted {
+            observed,
+            write,
+            health,
+            output,
+            unsettled: None,
+            superseded,
+            memory,
+        }))
+    }
+
+    /// What the object holds is as much the other writer's as ours.
+    fn undone(&self, submission: &Submission) -> StepError {
+        let taint = self.taint.clone();
+        let taint = taint.and(&redaction::of_object(&submission.object));
+        StepError::Undone {
+            object: taint.scrub(stamp::display_name(&submission.object)),
+            resource: self.step.clone(),
+            blueprint: self.blueprint.clone(),
+        }
+    }
+
+    fn failed(&self, submission: &Submission, failure: &SubmitFailure) -> StepError {
+        // A template may put a secret value into the name, too; and what it puts into a Secret is one.
+        let taint = self.taint.clone();
+        let taint = taint.and(&redaction::of_object(&submission.object));
+        let object = taint.scrub(stamp::display_name(&submission.object));
+        let (resource, blueprint) = (self.step.clone(), self.blueprint.clone());
+        let cause = taint.scrub(failure.message.as_str());
+        match failure.kind {
+            SubmitFailureKind::Contested => StepError::Contested {
+                object,
+                resource,
+                blueprint,
+                cause,
+            },
+            SubmitFailureKind::List => StepError::List {
+                namespace: object.split('/').next().unwrap_or_default().to_owned(),
+                labels: taint.scrub(go_format::display(&json!(submission.family))),
+                cause,
+            },
+            kind @ (SubmitFailureKind::Forbidden
+            | SubmitFailureKind::Rejected
+            | SubmitFailureKind::Unavailable
+            | SubmitFailureKind::TooLarge
+            | SubmitFailureKind::TooOften
+            | SubmitFailureKind::AnswerTooLarge
+            | SubmitFailureKind::Stale) => StepError::Apply {
+                kind,
+                object,
+                resource,
+                blueprint,
+                cause,
+            },
+        }
+    }
+
+    /// The message when outputs cannot be read (spec 4.4); it names the object that was submitted last.
+    fn unreadable(&self, error: &ReadError, observed: &Observed, health: &Health) -> String {
+        let step = self.step;
+        match error {
+            ReadError::Path { path, .. }
+            | ReadError::Hopeless { path, .. }
+            | ReadError::NotDone(NotDone::Path { path, .. }) => {
+                missing_value(path, observed, health.status)
+            }
+            ReadError::NotDone(NotDone::Condition(cause) | NotDone::Hopeless(cause)) => {
+                format!("resource [{step}] condition not met: {cause}")
+            }
+            ReadError::NotDone(NotDone::Failed(cause)) => {
+                format!("resource [{step}] failed condition met: {cause}")
+            }
+            ReadError::NotDone(NotDone::ObservedGeneration { .. }) => format!(
+                "resource [{step}] cannot satisfy observedCompletion without observedGeneration in object status"
+            ),
+            ReadError::NoObject | ReadError::NoDeployment => format!(
+                "unable to retrieve outputs from stamped object [{}] of type [{}] for resource [{step}] in supply \
+                 chain [{}]: {error}",
+                stamp::display_name(&observed.object),
+                qualified(observed),
+                self.blueprint
+            ),
+        }
+    }
+}
+
+fn missing_value(path: &str, observed: &Observed, health: ConditionStatus) -> String {
+    let name = text(&observed.object, "/metadata/name");
+    let object = format!("[{}/{name}]", qualified(observed));
+    let place = if observed.namespaced {
+        format!(
+            " in namespace [{}]",
+            text(&observed.object, "/metadata/namespace")
+        )
+    } else {
+        String::new()
+    };
+    match health {
+        ConditionStatus::True => {
+            format!(
+                "cannot read value [{path}] from healthy object {object}{place}, contact Platform Eng"
+            )
+        }
+        ConditionStatus::False => format!(
+            "cannot read value [{path}] from unhealthy object {object}{place}, examine object, particularly whether \
+             it is receiving proper inputs"
+        ),
+        ConditionStatus::Unknown => {
+            format!("waiting to read value [{path}] from object {object}{place}")
+        }
+    }
+}
+
+fn qualified(observed: &Observed) -> &str {
+    observed
+        .qualified_resource
+        .as_deref()
+        .unwrap_or(api_types::status::UNKNOWN_RESOURCE)
+}
+
+fn text<'o>(object: &'o Value, pointer: &str) -> &'o str {
+    object
+        .pointer(pointer)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,316 @@
+//! From a step to what is submitted for it: template, parameters, rendering, decoration.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::blueprint::{BlueprintStep, InputSlot, OptionTarget, TemplateChoice};
+use crate::step::error::{StepError, WaitsFor};
+use crate::template::context::{Context, ResolvedInputs};
+use crate::template::outputs::Output;
+use crate::template::params;
+use crate::template::runs;
+use crate::template::stamp;
+use crate::template::stamp::WantedLabels;
+use crate::values::canonical;
+use crate::values::matching;
+use crate::values::redaction;
+use crate::walk::guarding::Stage;
+use crate::{
+    Blueprint, ObjectRef, Owner, Position, Precondition, RenderFailure, Rendered, StatusKey, Step,
+    Submission, SubmitFailureKind, Template, TemplateSource, TemplateState, Told,
+};
+
+/// One step about to be submitted.
+pub(crate) struct Preparing<'r> {
+    pub(crate) owner: &'r Owner,
+    pub(crate) blueprint: &'r Blueprint,
+    pub(crate) templates: &'r dyn TemplateSource,
+    pub(crate) step: &'r BlueprintStep,
+    pub(crate) inputs: ResolvedInputs<'r>,
+    pub(crate) key: &'r StatusKey,
+}
+
+/// What beginning a step came to.
+pub(crate) enum Begun {
+    /// The shell has to do something.
+    Asked(Box<Asked>),
+    /// An input became the output.
+    PassedThrough(Output),
+    /// It failed, with the template if that was found.
+    Failed(Option<Arc<Template>>, StepError),
+    /// It was rendered, as far as that went, and is not submitted.
+    Withheld(Arc<Template>, Box<Withheld>),
+}
+
+/// Why a step is not submitted.
+#[derive(Clone, Debug)]
+pub(crate) struct Withheld {
+    pub(crate) error: StepError,
+    /// The object that it would have written to.
+    pub(crate) wanted: Option<ObjectRef>,
+}
+
+/// What the shell is asked, and what is needed when it answers.
+pub(crate) struct Asked {
+    pub(crate) template: Arc<Template>,
+    pub(crate) labels: WantedLabels,
+    pub(crate) ask: Step,
+    pub(crate) stage: Stage,
+}
+
+impl Preparing<'_> {
+    /// Goes as far as it can without the shell.
+    pub(crate) fn begin(&self) -> Begun {
+        let name = match self.choose() {
+            Ok(OptionTarget::Template(name)) => name,
+            Ok(OptionTarget::PassThrough(input)) => {
+                return match self.pass_through(&input) {
+                    Ok(output) => Begun::PassedThrough(output),
+                    Err(error) => Begun::Failed(None, error),
+                };
+            }
+            Err(error) => return Begun::Failed(None, error),
+        };
+        match self.fetch(&name) {
+            Ok(template) => self.render(template),
+            Err(error) => Begun::Failed(None, error),
+        }
+    }
+
+    /// The template, or the one option that matches best (spec 2.4).
+    fn choose(&self) -> Result<OptionTarget, StepError> {
+        let options = match &self.step.choice {
+            TemplateChoice::Named(name) => return Ok(OptionTarget::Template(name.clone())),
+            TemplateChoice::Options(options) => options,
+        };
+        let best = matching::best_matches(options.iter().map(|option| &option.matcher), self.owner)
+            .map_err(|(index, error)| StepError::ResolveOption {
+                option: options[index].target.name().to_owned(),
+                resource: self.step.name.clone(),
+                blueprint: self.blueprint.name.clone(),
+                cause: error.to_string(),
+            })?;
+        match best[..] {
+            [index] => Ok(options[index].target.clone()),
+            _ => Err(StepError::OptionsMatch {
+                matching: best
+                    .iter()
+                    .map(|&index| options[index].target.name().to_owned())
+                    .collect(),
+                resource: self.step.name.clone(),
+                blueprint: self.blueprint.name.clone(),
+            }),
+        }
+    }
+
+    /// The named local input, from the slot that belongs to the step's template kind (spec 2.5).
+    fn pass_through(&self, input: &str) -> Result<Output, StepError> {
+        let slot = match self.step.template_kind.as_str() {
+            "ClusterSourceTemplate" => InputSlot::Source,
+            "ClusterImageTemplate" => InputSlot::Image,
+            "ClusterConfigTemplate" => InputSlot::Config,
+            "ClusterTemplate" => return Ok(Output::NOTHING),
+            _ => InputSlot::Deployment,
+        };
+        self.inputs
+            .named(slot, input)
+            .cloned()
+            .ok_or_else(|| StepError::PassThrough {
+                input: input.to_owned(),
+                declared: self
+                    .step
+                    .inputs
+                    .iter()
+                    .any(|declared| declared.slot == slot && declared.local_name == input),
+            })
+    }
+
+    fn fetch(&self, name: &str) -> Result<Arc<Template>, StepError> {
+        let kind = &self.step.template_kind;
+        match self.templates.template(kind, name) {
+            TemplateState::Found(template) => Ok(template),
+            TemplateState::Missing => Err(StepError::TemplateVanished {
+                kind: kind.clone(),
+                template: name.to_owned(),
+            }),
+            TemplateState::Unreadable(cause) => Err(StepError::GetTemplate {
+                template: name.to_owned(),
+                resource: self.step.name.clone(),
+                blueprint: self.blueprint.name.clone(),
+                cause,
+            }),
+        }
+    }
+
+    fn render(&self, template: Arc<Template>) -> Begun {
+        let labels = stamp::step_labels(self.owner, self.blueprint, &self.step.name, &template);
+        let context = self.context(&template, &labels);
+        let rendered = match template.body.draw(context, &self.step.name) {
+            Ok(rendered) => rendered,
+            Err(call) => {
+                return Begun::Asked(Box::new(Asked {
+                    template,
+                    labels,
+                    ask: Step::Render(call),
+                    stage: Stage::Plain,
+                }));
+            }
+        };
+        match self.submit(&template, &labels, rendered) {
+            Ok(submission) => Begun::Asked(Box::new(Asked {
+                template,
+                labels,
+                ask: Step::Submit(submission),
+                stage: Stage::Plain,
+            })),
+            Err(withheld) => Begun::Withheld(template, withheld),
+        }
+    }
+
+    fn context(&self, template: &Template, labels: &WantedLabels) -> Context<'_> {
+        let params = params::merge(
+            &template.params,
+            &self.blueprint.params,
+            &self.step.params,
+            &self.owner.params,
+        );
+        Context::new(self.owner.views(), self.step, &params, &self.inputs, labels)
+    }
+
+    /// Makes a rendering an object to submit.
+    ///
+    /// With declared inputs missing, the step is rendered all the same: if that fails, the message is the one people
+    /// know (A.2); if it succeeds, the step is held, so that nothing is stamped from half of its inputs.
+    pub(crate) fn submit(
+        &self,
+        template: &Template,
+        labels: &WantedLabels,
+        rendered: Rendered,
+    ) -> Result<Submission, Box<Withheld>> {
+        let object = rendered
+            .and_then(|rendering| {
+                stamp::decorate(rendering, self.owner.identity(), labels)
+                    .map_err(|error| error.to_string().into())
+            })
+            .map_err(|failure| {
+                Box::new(Withheld {
+                    error: self.stamp_error(template, &failure),
+                    wanted: None,
+                })
+            })?;
+        let withheld = |error| {
+            Box::new(Withheld {
+                error,
+                wanted: stamp::reference(&object),
+            })
+        };
+        if !self.inputs.missing.is_empty() {
+            return Err(withheld(self.held()));
+        }
+        let family = stamp::check_submittable(&object, template.lifecycle, labels)
+            .map_err(|error| withheld(self.apply_error(&object, error.to_string())))?;
+        Ok(Submission {
+            resource: self.step.name.clone(),
+            name_seed: redaction::name_seed(&object, &self.inputs.taint(), self.key),
+            digest: canonical::digest(&object),
+            basis: template.body.basis(|| self.context(template, labels)),
+            object,
+            lifecycle: template.lifecycle,
+            family,
+            reads: template.reads(),
+            precondition: Precondition::None,
+            told: self.told(template),
+            adopt: template.adopt,
+        })
+    }
+
+    fn told(&self, template: &Template) -> Told {
+        let status = &self.owner.status;
+        let entry = status.resource(&self.step.name);
+        Told {
+            applied: entry.and_then(|entry| entry.applied.clone()),
+            runs: runs::known(status.runs_of(self.blueprint, &self.step.name, template)),
+            position: Position::default(),
+        }
+    }
+
+    fn stamp_error(&self, template: &Template, failure: &RenderFailure) -> StepError {
+        let starved = self.starved();
+        let waits_for = if starved.is_some() {
+            WaitsFor::Blueprint
+        } else if !self.inputs.missing.is_empty() {
+            WaitsFor::Inputs
+        } else if failure.passes_by_itself {
+            WaitsFor::Retry
+        } else {
+            WaitsFor::Edit
+        };
+        let told = match starved {
+            Some(why) => format!("{}; {why}", failure.message),
+            None => failure.message.clone(),
+        };
+        StepError::Stamp {
+            template: format!("{}/{}", template.kind, template.name),
+            resource: self.step.name.clone(),
+            blueprint: self.blueprint.name.clone(),
+            cause: self.inputs.taint().scrub(told),
+            waits_for,
+        }
+    }
+
+    /// Why inputs that are missing will never come, if the blueprint itself says so.
+    fn starved(&self) -> Option<String> {
+        if self.inputs.missing.is_empty() {
+            return None;
+        }
+        let mut warnings = self.blueprint.warnings().iter();
+        let why = warnings.find(|warning| warning.starves(&self.step.name))?;
+        Some(why.to_string())
+    }
+
+    pub(crate) fn held(&self) -> StepError {
+        let name = |slot, local_name: &str| match slot {
+            InputSlot::Deployment => "deployment".to_owned(),
+            InputSlot::Source | InputSlot::Image | InputSlot::Config => local_name.to_owned(),
+        };
+        StepError::InputsMissing {
+            resource: self.step.name.clone(),
+            inputs: self
+                .inputs
+                .missing
+                .iter()
+                .map(|input| name(input.slot, &input.local_name))
+                .collect(),
+            providers: self
+                .inputs
+                .missing
+                .iter()
+                .map(|input| input.resource.clone())
+                .collect(),
+            starved: self.starved(),
+        }
+    }
+
+    /// For an environment that would tell a secret revision.
+    pub(crate) fn keyless(&self, template: &Template) -> StepError {
+        let failure = RenderFailure {
+            message: "the revision comes from a Secret, and it can be kept in the environment only under the key that \
+                      digests of secret values have, which the controller does not know"
+                .to_owned(),
+            passes_by_itself: true,
+        };
+        self.stamp_error(template, &failure)
+    }
+
+    fn apply_error(&self, object: &Value, cause: String) -> StepError {
+        let taint = self.inputs.taint();
+        StepError::Apply {
+            kind: SubmitFailureKind::Rejected,
+            object: taint.scrub(stamp::display_name(object)),
+            resource: self.step.name.clone(),
+            blueprint: self.blueprint.name.clone(),
+            cause: taint.scrub(cause),
+        }
+    }
+}
