@@ -11,13 +11,10 @@
 use std::collections::BTreeMap;
 
 use api_types::AppliedObject;
-use api_types::names::ResourceName;
+use api_types::names::{LabelValue, ResourceName};
 use serde_json::Value;
 
 pub use api_types::Lifecycle;
-
-use crate::step::error::ErrorKind;
-use crate::template::stamp::Labels;
 
 /// What the engine needs next. Exactly one is outstanding at any time: the objects of one owner are
 /// submitted one after the other, because one may stamp what the next one's object uses.
@@ -63,6 +60,9 @@ pub struct YttCall {
     /// and status of the owner), unless the template mentions those.
     pub values_digest: String,
 }
+
+/// The labels of a stamped object, by key.
+pub type Labels = BTreeMap<&'static str, LabelValue>;
 
 /// One object to be held by the cluster, completely decorated (namespace, owner reference, labels).
 #[derive(Debug, Clone, PartialEq)]
@@ -316,6 +316,22 @@ pub struct ObjectRef {
     pub uid: Option<String>,
 }
 
+impl ObjectRef {
+    /// Whether both mean one object. The version does not count: a template that moves from `v1beta1` to `v1` still stamps the
+    /// same object, which the Go controller deletes.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.group() == other.group()
+            && self.kind == other.kind
+            && self.namespace == other.namespace
+            && self.name == other.name
+    }
+
+    fn group(&self) -> &str {
+        let split = self.api_version.split_once('/');
+        split.map_or("", |(group, _)| group)
+    }
+}
+
 /// Why an object is to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovalReason {
@@ -364,6 +380,28 @@ pub struct OwnerEvent {
     pub message: String,
     /// Whether it tells of a request that was sent; the others tell of the status and go out with its write.
     pub immediate: bool,
+}
+
+/// Who has to act.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ErrorKind {
+    /// The user: the same input will fail again.
+    UserMustFix,
+    /// Nobody: something has to happen first, and an event will tell.
+    NotYet,
+    /// Nobody: it is tried again.
+    Infrastructure,
+}
+
+impl ErrorKind {
+    /// A deletion that the machine does not prevent, and that fails all the same, lacks a right.
+    pub(crate) fn of_deletion(failure: SubmitFailureKind) -> Self {
+        if failure == SubmitFailureKind::Unavailable {
+            Self::Infrastructure
+        } else {
+            Self::UserMustFix
+        }
+    }
 }
 
 /// How a realization ended, in one word for metrics.

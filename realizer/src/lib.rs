@@ -57,7 +57,6 @@ pub use status::advice::Advice;
 pub use status::blueprint_status::blueprint_status;
 pub use status::progress::Standing;
 pub use status::unrealized::{Unrealized, report_unrealized};
-pub use template::stamp::Labels;
 pub use template::{Template, TemplateError, TemplateSource, TemplateState};
 pub use values::status_key::StatusKey;
 pub use walk::conclusion::{Conclusion, KnownObject};

@@ -15,6 +15,8 @@ mod commands;
 mod documents;
 #[path = "tidy/generated.rs"]
 mod generated;
+#[path = "tidy/modules.rs"]
+mod modules;
 #[path = "tidy/sources.rs"]
 mod sources;
 #[path = "tidy/spec_map.rs"]

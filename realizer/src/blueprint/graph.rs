@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::blueprint::{BlueprintStep, InputSlot};
-use crate::step::error::joined;
 use api_types::names::ResourceName;
 
 /// Something about a blueprint that cannot work; reported by a condition of its own and a Warning event, never in `Ready`.
@@ -234,6 +233,12 @@ fn consumers(steps: &[BlueprintStep]) -> Vec<Vec<usize>> {
         }
     }
     consumers
+}
+
+/// Names of steps with something between them.
+pub(crate) fn joined(steps: &[ResourceName], between: &str) -> String {
+    let names: Vec<&str> = steps.iter().map(ResourceName::as_str).collect();
+    names.join(between)
 }
 
 #[cfg(test)]

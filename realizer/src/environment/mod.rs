@@ -17,6 +17,7 @@
 
 mod known;
 mod sealed;
+pub(crate) mod site;
 pub(crate) mod survey;
 
 use api_types::labels;

@@ -11,14 +11,13 @@ use api_types::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::environment::site::{Flow, Site, time_left};
 use crate::environment::{Record, shown};
 use crate::owner::owner_status::OwnerStatus;
 use crate::status::conditions::Conditions;
 use crate::status::events;
 use crate::step::end::{StepEnd, StepResult};
 use crate::template::judgement::Trial;
-use crate::walk::guarding::{Flow, Site};
-use crate::walk::trials::time_left;
 use crate::{Blueprint, OwnerEvent, Template};
 
 /// What a walk left behind, by index of the step.

@@ -17,12 +17,10 @@ use std::sync::{Arc, OnceLock};
 use api_types::names::{NameError, NamespaceName, ObjectName};
 use api_types::{ConditionStatus, ConditionType, OwnerParam};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::owner::owner_status::OwnerStatus;
 use crate::owner::typed_view::Views;
-use crate::status::conditions;
-use crate::template::stamp::Identity;
 use crate::values::field_path::{FieldPath, PathProblem};
 use crate::values::matching::{Fields, Matched};
 use crate::{Family, ObjectRef};
@@ -148,7 +146,9 @@ impl Owner {
 
     /// Status of condition `Ready` in the present status; `Unknown` when there is none.
     pub fn status_ready(&self) -> ConditionStatus {
-        conditions::of_type(&self.status.conditions, ConditionType::Ready)
+        let mut conditions = self.status.conditions.iter();
+        conditions
+            .find(|condition| condition.is(ConditionType::Ready))
             .map_or(ConditionStatus::Unknown, |condition| condition.status)
     }
 
@@ -165,6 +165,28 @@ impl Owner {
     pub(crate) fn views(&self) -> &Views {
         self.views
             .get_or_init(|| Views::of_owner(self.family, &self.object))
+    }
+}
+
+/// Whose object it is: what its owner reference says, and where it is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Identity<'o> {
+    pub(crate) kind: &'static str,
+    pub(crate) namespace: &'o NamespaceName,
+    pub(crate) name: &'o ObjectName,
+    pub(crate) uid: &'o str,
+}
+
+impl Identity<'_> {
+    pub(crate) fn reference(&self) -> Value {
+        json!({
+            "apiVersion": api_types::API_VERSION,
+            "kind": self.kind,
+            "name": self.name,
+            "uid": self.uid,
+            "controller": true,
+            "blockOwnerDeletion": true,
+        })
     }
 }
 

@@ -3,12 +3,11 @@
 use api_types::names::ResourceName;
 use api_types::{
     BlueprintRef, Condition, EnvironmentStatus, OwnerSummary, ResourceStatus, StampedRef,
-    StampedRun,
 };
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::{Blueprint, Family, ObjectRef, Template};
+use crate::{Family, ObjectRef};
 
 /// Field of a Deliverable's status.
 pub(crate) const ENVIRONMENTS: &str = "environments";
@@ -77,27 +76,6 @@ impl OwnerStatus {
         self.resources
             .iter()
             .find(|resource| *name == *resource.name)
-    }
-
-    /// The objects of this step that are known, as long as the step makes its objects from the same template under the same
-    /// blueprint: another one has a family of its own.
-    pub(crate) fn runs_of(
-        &self,
-        blueprint: &Blueprint,
-        step: &ResourceName,
-        template: &Template,
-    ) -> &[StampedRun] {
-        let is_of_template = |entry: &&ResourceStatus| {
-            entry.template_ref.as_ref().is_some_and(|reference| {
-                reference.kind.as_deref() == Some(&template.kind)
-                    && reference.name.as_deref() == Some(template.name.as_str())
-            })
-        };
-        if self.blueprint_ref.name.as_deref() != Some(blueprint.name.as_str()) {
-            return &[];
-        }
-        let entry = self.resource(step).filter(is_of_template);
-        entry.map_or(&[], |entry| &entry.runs)
     }
 
     /// What is known of the environment of this step.

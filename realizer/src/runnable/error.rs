@@ -5,9 +5,10 @@ use serde_json::json;
 use template_language::go_format;
 
 use super::{Runnable, SelectError, selection};
+use crate::ErrorKind;
 use crate::SubmitFailureKind;
 use crate::owner::lineage;
-use crate::step::error::{ErrorKind, Verdict};
+use crate::step::error::Verdict;
 
 /// Why nothing was asked for a Runnable at all. Its runs and outputs stay as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -34,12 +34,12 @@ use api_types::{ConditionStatus, ConditionType, RetentionPolicy, labels};
 use serde_json::Value;
 
 use crate::ObjectRef;
+use crate::owner::Identity;
 use crate::owner::lineage;
 use crate::owner::owner_status::{object_ref, part};
 use crate::owner::typed_view::Views;
 use crate::owner::{self, Head, OwnerError, optional};
 use crate::status::conditions;
-use crate::template::stamp::Identity;
 
 pub use conclusion::{RunConclusion, report_not_run};
 pub use error::NotRun;

@@ -7,9 +7,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::ErrorKind;
 use crate::status::conditions::{self, Conditions};
 use crate::status::events;
-use crate::step::error::ErrorKind;
 use crate::{Blueprint, Ended, Outcome, OwnerEvent, Retry, TemplateSource, TemplateState};
 
 /// The outcome for a blueprint. `previous` is its present `status` (null when it has none), `generation` its present

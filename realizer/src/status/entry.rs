@@ -12,12 +12,12 @@ use crate::owner::owner_status::stamped_ref;
 use crate::status::conditions::{self, Conditions};
 use crate::status::events;
 use crate::step::end::{StepEnd, StepResult, Submitted};
-use crate::step::error::{ErrorKind, StepError, Verdict};
+use crate::step::error::{StepError, Verdict};
 use crate::template::family_members::object_ref;
 use crate::template::health::{Health, Subject};
 use crate::template::outputs::Output;
 use crate::values::redaction::{REDACTED, Taint};
-use crate::{Answer, OwnerEvent, StatusKey, Template, Write};
+use crate::{Answer, ErrorKind, OwnerEvent, StatusKey, Template, Write};
 
 /// What a new entry is made of.
 pub(crate) struct EntryMaker<'r> {

@@ -5,10 +5,12 @@ use std::collections::BTreeSet;
 use api_types::event::EventReason;
 use api_types::{Condition, ConditionStatus, ConditionType, Reason};
 
+use crate::owner::owner_status::OwnerStatus;
 use crate::status::conditions::{self, Conditions};
 use crate::status::events;
-use crate::walk::orphans::is_same;
-use crate::{FailedRemoval, ObjectRef, OwnerEvent, Removal, SubmitFailureKind};
+use crate::{
+    Ended, FailedRemoval, ObjectRef, Outcome, Owner, OwnerEvent, Removal, Retry, SubmitFailureKind,
+};
 
 /// An object that is no longer wanted and is not deleted yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -130,7 +132,7 @@ pub(crate) fn removal_events(
         };
         match failed
             .iter()
-            .find(|(failed, _)| is_same(&failed.object, &removal.object))
+            .find(|(failed, _)| failed.object.is_same(&removal.object))
         {
             None => told.push(events::removed(format!("Deleted object [{shown}]"))),
             Some((_, why)) => {
@@ -143,4 +145,28 @@ pub(crate) fn removal_events(
         }
     }
     told
+}
+
+/// Compares the new status with the present one and puts everything together.
+pub(crate) fn outcome(
+    owner: &Owner,
+    status: &OwnerStatus,
+    events: Vec<OwnerEvent>,
+    removals: Vec<Removal>,
+    retry: Retry,
+) -> Outcome {
+    let (ready, reason) = ready(&status.conditions);
+    Outcome {
+        changed: *status != owner.status,
+        ready,
+        reason,
+        status: status.write(owner.family),
+        events,
+        removals,
+        retry,
+        again: None,
+        write_now: false,
+        unless_changed: None,
+        end: Ended::of([], ready),
+    }
 }

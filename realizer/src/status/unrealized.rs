@@ -10,9 +10,8 @@ use crate::owner::owner_status::OwnerStatus;
 use crate::status::conditions::{self, Conditions};
 use crate::status::events;
 use crate::status::progress::{self, Hindrance};
-use crate::step::error::ErrorKind;
-use crate::walk::conclusion::outcome;
-use crate::{Blueprint, Ended, Outcome, Owner, OwnerEvent, Retry};
+use crate::status::report::outcome;
+use crate::{Blueprint, Ended, ErrorKind, Outcome, Owner, OwnerEvent, Retry};
 use template_language::go_format;
 
 /// Why an owner is not realized at all. The resources in its status stay as they are, and so do its objects.

@@ -3,31 +3,10 @@
 use api_types::names::{ObjectName, ResourceName};
 use api_types::{ConditionStatus, Reason};
 
+use crate::blueprint::graph::joined;
 use crate::template::deployment::NotDone;
 use crate::template::outputs::ReadError;
-use crate::{Retry, SubmitFailureKind};
-
-/// Who has to act.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ErrorKind {
-    /// The user: the same input will fail again.
-    UserMustFix,
-    /// Nobody: something has to happen first, and an event will tell.
-    NotYet,
-    /// Nobody: it is tried again.
-    Infrastructure,
-}
-
-impl ErrorKind {
-    /// A deletion that the machine does not prevent, and that fails all the same, lacks a right.
-    pub(crate) fn of_deletion(failure: SubmitFailureKind) -> Self {
-        if failure == SubmitFailureKind::Unavailable {
-            Self::Infrastructure
-        } else {
-            Self::UserMustFix
-        }
-    }
-}
+use crate::{ErrorKind, Retry, SubmitFailureKind};
 
 /// Why a step is not realized. Display is the condition's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -213,12 +192,6 @@ impl TrialError {
             ),
         }
     }
-}
-
-/// Names of steps with something between them.
-pub(crate) fn joined(steps: &[ResourceName], between: &str) -> String {
-    let names: Vec<&str> = steps.iter().map(ResourceName::as_str).collect();
-    names.join(between)
 }
 
 fn and(more: Option<&str>) -> String {

@@ -12,15 +12,17 @@
 
 use std::collections::BTreeMap;
 
+use api_types::names::ResourceName;
 use api_types::runnable::RunResult;
-use api_types::{ConditionStatus, StampedRun};
+use api_types::{ConditionStatus, ResourceStatus, StampedRun};
 use serde_json::Value;
 
+use crate::owner::owner_status::OwnerStatus;
 use crate::template::OutputPaths;
 use crate::template::judgement::Trial;
 use crate::template::outputs::{Output, OutputValues};
 use crate::values::redaction::Taint;
-use crate::{KnownRun, Observed, Position, Template};
+use crate::{Blueprint, KnownRun, Observed, Position, Template};
 
 /// The most objects of a step that status remembers.
 const MOST_RUNS: usize = 64;
@@ -43,6 +45,27 @@ pub(crate) struct Runs<'r> {
     pub(crate) deployment: Option<&'r Output>,
     /// What of the inputs came from Secrets.
     pub(crate) taint: &'r Taint,
+}
+
+/// The objects of a step that status knows, as long as the step makes its objects from the same template under the same
+/// blueprint: another one has a family of its own.
+pub(crate) fn told_of<'s>(
+    status: &'s OwnerStatus,
+    blueprint: &Blueprint,
+    step: &ResourceName,
+    template: &Template,
+) -> &'s [StampedRun] {
+    let is_of_template = |entry: &&ResourceStatus| {
+        entry.template_ref.as_ref().is_some_and(|reference| {
+            reference.kind.as_deref() == Some(&template.kind)
+                && reference.name.as_deref() == Some(template.name.as_str())
+        })
+    };
+    if status.blueprint_ref.name.as_deref() != Some(blueprint.name.as_str()) {
+        return &[];
+    }
+    let entry = status.resource(step).filter(is_of_template);
+    entry.map_or(&[], |entry| &entry.runs)
 }
 
 /// What is to be done for a rendering.

@@ -3,28 +3,15 @@
 use std::collections::BTreeMap;
 
 use api_types::labels;
-use api_types::names::{
-    LabelValue, MOST_LABEL_CHARS, NameError, NamespaceName, ObjectName, ResourceName,
-};
+use api_types::names::{LabelValue, MOST_LABEL_CHARS, NameError, ResourceName};
 use serde_json::{Map, Value, json};
 
-use crate::{Blueprint, Lifecycle, ObjectRef, Owner, Template};
+use crate::owner::Identity;
+use crate::{Blueprint, Labels, Lifecycle, ObjectRef, Owner, Template};
 
 /// The labels of a stamped object as they are wanted: values come from names, and not every name can be one. Templates see
 /// them, and render before anybody is told.
 pub(crate) type WantedLabels = BTreeMap<&'static str, String>;
-
-/// The labels of a stamped object, by key.
-pub type Labels = BTreeMap<&'static str, LabelValue>;
-
-/// Whose object it is: what its owner reference says, and where it is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Identity<'o> {
-    pub(crate) kind: &'static str,
-    pub(crate) namespace: &'o NamespaceName,
-    pub(crate) name: &'o ObjectName,
-    pub(crate) uid: &'o str,
-}
 
 /// Why a rendering is no object to submit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -141,19 +128,6 @@ pub(crate) fn decorate(
         merged.insert((*key).to_owned(), json!(value));
     }
     Ok(Value::Object(object))
-}
-
-impl Identity<'_> {
-    fn reference(&self) -> Value {
-        json!({
-            "apiVersion": api_types::API_VERSION,
-            "kind": self.kind,
-            "name": self.name,
-            "uid": self.uid,
-            "controller": true,
-            "blockOwnerDeletion": true,
-        })
-    }
 }
 
 /// The object in a field; an absent or null one is created.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use api_types::condition::whole_seconds;
 use api_types::labels;
 
+use crate::environment::site::{Flow, Site};
 use crate::environment::{self, Decision, Incoming, Known, Live, Present, Record, annotate, said};
 use crate::step::end::StepEnd;
 use crate::step::error::StepError;
@@ -15,7 +16,7 @@ use crate::template::outputs::{Output, ReadError};
 use crate::template::runs::Due;
 use crate::template::stamp;
 use crate::values::canonical;
-use crate::walk::guarding::{Flow, Site, Stage, has_failed};
+use crate::walk::guarding::{Stage, has_failed};
 use crate::walk::prepare::{Asked, Withheld};
 use crate::walk::realization::Realization;
 use crate::{Lifecycle, Observation, Observed, Position, Step, Submission, Template};
@@ -347,15 +348,6 @@ impl Realization<'_> {
     fn only_its_own(&mut self, step: usize) {
         if let Some(flow) = &mut self.flows[step] {
             flow.lineage.clone_from(&flow.nearest);
-        }
-    }
-}
-
-impl Site {
-    fn disregarding(digest: String) -> Self {
-        Self {
-            disregarded: Some(digest),
-            ..Self::default()
         }
     }
 }

@@ -15,12 +15,12 @@ use crate::status::events;
 use crate::status::progress::{self, Hindrance, Standing};
 use crate::status::report::{self, Extras, Kept};
 use crate::step::end::{StepEnd, StepResult};
-use crate::step::error::{ErrorKind, StepError};
+use crate::step::error::StepError;
 use crate::values::redaction::Taint;
-use crate::walk::orphans::{BlueprintLabel, CurrentStep, Orphans, is_same};
+use crate::walk::orphans::{BlueprintLabel, CurrentStep, Orphans};
 use crate::{
-    Blueprint, Ended, FailedRemoval, ObjectRef, Outcome, Owner, Realization, Removal, Retry,
-    SubmitFailure,
+    Blueprint, Ended, ErrorKind, FailedRemoval, ObjectRef, Outcome, Owner, Realization, Removal,
+    Retry, SubmitFailure,
 };
 
 /// The most characters that status says of why an object is still there.
@@ -149,7 +149,7 @@ impl<'a> Conclusion<'a> {
         for orphan in found.removals {
             if !removals
                 .iter()
-                .any(|removal| is_same(&removal.object, &orphan.object))
+                .any(|removal| removal.object.is_same(&orphan.object))
             {
                 removals.push(orphan);
             }
@@ -257,14 +257,14 @@ impl<'a> Conclusion<'a> {
             &self.absent,
             &|object| {
                 let mut pending = self.owner.status.pending_refs();
-                pending.any(|pending| is_same(&pending, object))
+                pending.any(|pending| pending.is_same(object))
             },
         ));
         for event in &mut events {
             // Names of objects, above all: a template may have put anything into them.
             event.message = self.taint.scrub(std::mem::take(&mut event.message));
         }
-        let outcome = outcome(self.owner, &status, events, self.removals, retry);
+        let outcome = report::outcome(self.owner, &status, events, self.removals, retry);
         Outcome {
             again: [self.survey.again, slowly].into_iter().flatten().min(),
             write_now,
@@ -452,28 +452,4 @@ fn current_steps<'r>(entries: &'r [Entry], results: &'r [StepResult]) -> Vec<Cur
             lifecycle: result.template.as_ref().map(|template| template.lifecycle),
         })
         .collect()
-}
-
-/// Compares the new status with the present one and puts everything together.
-pub(crate) fn outcome(
-    owner: &Owner,
-    status: &OwnerStatus,
-    events: Vec<crate::OwnerEvent>,
-    removals: Vec<Removal>,
-    retry: Retry,
-) -> Outcome {
-    let (ready, reason) = report::ready(&status.conditions);
-    Outcome {
-        changed: *status != owner.status,
-        ready,
-        reason,
-        status: status.write(owner.family),
-        events,
-        removals,
-        retry,
-        again: None,
-        write_now: false,
-        unless_changed: None,
-        end: Ended::of([], ready),
-    }
 }

@@ -13,14 +13,15 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::environment::{Incoming, Record, annotation_path};
+use crate::environment::site::Flow;
+use crate::environment::{Record, annotation_path};
 use crate::owner::owner_status::object_ref;
 use crate::step::end::{StepEnd, StepResult};
 use crate::step::error::StepError;
 use crate::template::context::ResolvedInputs;
 use crate::template::deployment::NotDone;
 use crate::template::outputs::ReadError;
-use crate::template::runs::{Due, Runs};
+use crate::template::runs::{self, Due, Runs};
 use crate::template::stamp;
 use crate::values::canonical;
 use crate::values::redaction::Taint;
@@ -64,34 +65,6 @@ impl Stage {
     pub(crate) fn is_plain(&self) -> bool {
         matches!(self, Self::Plain)
     }
-}
-
-/// What a deployment or validation step is about, beside its output: known before the output is.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Flow {
-    /// The arrivals that are validated, by index of the environment's step: those reached through no other environment.
-    pub(crate) nearest: BTreeMap<usize, Record>,
-    /// All arrivals whose revision this is, by index of the environment's step.
-    pub(crate) lineage: BTreeMap<usize, Record>,
-}
-
-/// What a walk found in an environment.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Site {
-    /// What is in it; none when that cannot be said.
-    pub(crate) record: Option<Record>,
-    /// What comes next, to be announced: at once if it is not kept, otherwise once it is free.
-    pub(crate) next: Option<Record>,
-    /// What waits for it.
-    pub(crate) waiting: Option<Incoming>,
-    /// Whether it is kept, as opposed to: the write did not take place for another reason.
-    pub(crate) held: bool,
-    /// Whether status calls it free of what is in it.
-    pub(crate) is_free: bool,
-    /// Whether the deployment failed.
-    pub(crate) failed: bool,
-    /// Digest of what its object says of itself, if somebody else wrote that.
-    pub(crate) disregarded: Option<String>,
 }
 
 impl Realization<'_> {
@@ -235,10 +208,7 @@ impl Realization<'_> {
             taint,
             template,
             found,
-            told: self
-                .owner
-                .status
-                .runs_of(self.blueprint, &spec.name, template),
+            told: runs::told_of(&self.owner.status, self.blueprint, &spec.name, template),
             deployment: ResolvedInputs::of(spec, &self.outputs).deployment(),
         }
     }
@@ -352,10 +322,7 @@ impl Realization<'_> {
             taint: self.taint(step),
             key: &self.key,
             previous: self.owner.status.resource(&spec.name),
-            told: self
-                .owner
-                .status
-                .runs_of(self.blueprint, &spec.name, template),
+            told: runs::told_of(&self.owner.status, self.blueprint, &spec.name, template),
         }
     }
 

@@ -88,7 +88,7 @@ impl Orphans<'_> {
         let mut add = |resource: &str, object: ObjectRef| {
             if !removals
                 .iter()
-                .any(|removal| is_same(&removal.object, &object))
+                .any(|removal| removal.object.is_same(&object))
             {
                 removals.push(Removal {
                     resource: ResourceName::from(resource),
@@ -162,15 +162,13 @@ impl Orphans<'_> {
     fn is_current(&self, object: &ObjectRef) -> bool {
         self.current.iter().any(|step| {
             let stamped = step.status.stamped_ref.as_ref().and_then(object_ref);
-            stamped.is_some_and(|stamped| is_same(&stamped, object))
-                || step.wanted.is_some_and(|wanted| is_same(wanted, object))
+            stamped.is_some_and(|stamped| stamped.is_same(object))
+                || step.wanted.is_some_and(|wanted| wanted.is_same(object))
         })
     }
 
     fn known(&self, object: &ObjectRef) -> Option<&KnownObject> {
-        self.known
-            .iter()
-            .find(|known| is_same(&known.object, object))
+        self.known.iter().find(|known| known.object.is_same(object))
     }
 
     fn with_uid(&self, object: ObjectRef) -> ObjectRef {
@@ -223,19 +221,6 @@ impl KnownObject {
         template.kind.as_deref() == Some(self.label(labels::TEMPLATE_KIND))
             && (name.is_empty() || template.name.as_deref() == Some(name))
     }
-}
-
-/// Whether two references mean one object. The version does not count: a template that moves from `v1beta1` to `v1`
-/// still stamps the same object, which the Go controller deletes.
-pub(crate) fn is_same(a: &ObjectRef, b: &ObjectRef) -> bool {
-    group(&a.api_version) == group(&b.api_version)
-        && a.kind == b.kind
-        && a.namespace == b.namespace
-        && a.name == b.name
-}
-
-fn group(api_version: &str) -> &str {
-    api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
 #[cfg(test)]

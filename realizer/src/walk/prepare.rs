@@ -230,7 +230,12 @@ impl Preparing<'_> {
         let entry = status.resource(&self.step.name);
         Told {
             applied: entry.and_then(|entry| entry.applied.clone()),
-            runs: runs::known(status.runs_of(self.blueprint, &self.step.name, template)),
+            runs: runs::known(runs::told_of(
+                status,
+                self.blueprint,
+                &self.step.name,
+                template,
+            )),
             position: Position::default(),
         }
     }

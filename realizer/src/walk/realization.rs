@@ -5,13 +5,14 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::environment::site::{Flow, Site};
 use crate::step::end::{StepEnd, StepResult};
 use crate::template::context::ResolvedInputs;
 use crate::template::judgement::Trial;
 use crate::template::outputs::Output;
 use crate::template::stamp;
 use crate::walk::conclusion::Conclusion;
-use crate::walk::guarding::{Flow, Site, Stage};
+use crate::walk::guarding::Stage;
 use crate::walk::prepare::{Asked, Begun, Preparing, Withheld};
 use crate::{
     Blueprint, KnownObject, Looked, Observation, Owner, Rendered, StatusKey, Step,

@@ -6,7 +6,8 @@ use api_types::labels;
 use api_types::runnable::RunResult;
 use serde_json::json;
 
-use crate::environment::{self, Incoming, Record, annotate};
+use crate::environment::site::time_left;
+use crate::environment::{self, Incoming, annotate};
 use crate::step::end::StepEnd;
 use crate::step::error::{StepError, TrialError};
 use crate::template::OutputPaths;
@@ -279,18 +280,4 @@ impl Realization<'_> {
             cause: cause.to_owned(),
         }
     }
-}
-
-/// How much longer the environment is kept for a validation; `None` for ever.
-pub(crate) fn time_left(
-    template: &Template,
-    record: &Record,
-    now: &jiff::Timestamp,
-) -> Option<std::time::Duration> {
-    let OutputPaths::Validation(judgement) = &template.outputs else {
-        return None;
-    };
-    let past = now.duration_since(record.since.0);
-    let past = std::time::Duration::try_from(past).unwrap_or_default();
-    Some(judgement.limit?.saturating_sub(past))
 }

@@ -110,12 +110,12 @@ fn condition_types_and_reasons_are_text_in_one_module_only() {
     assert_eq!(literals("x", planted, &words), ["x: \"Healthy\""]);
 }
 
-fn is_test(path: &str) -> bool {
+pub(crate) fn is_test(path: &str) -> bool {
     path.contains("/tests/") || path.ends_with("/tests.rs")
 }
 
 /// Lines before the tests at the end of a file.
-fn own_lines(text: &str) -> usize {
+pub(crate) fn own_lines(text: &str) -> usize {
     let is_test = |line: &&str| line.starts_with("#[cfg(test)]");
     let tests = text.lines().enumerate().filter(|(_, line)| is_test(line));
     // `#[cfg(test)] mod tests;` may also stand at the top, where nothing of the file is a test.

@@ -258,9 +258,9 @@ fn a_terminating_object_is_not_removed_again() {
 fn a_new_version_of_the_same_group_is_the_same_object() {
     let mut newer = reference("x");
     newer.api_version = "test.run/v2".to_owned();
-    assert!(is_same(&reference("x"), &newer));
+    assert!(reference("x").is_same(&newer));
     newer.api_version = "other.run/v1".to_owned();
-    assert!(!is_same(&reference("x"), &newer));
+    assert!(!reference("x").is_same(&newer));
 }
 
 #[test]
