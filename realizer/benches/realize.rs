@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use realizer::{
-    Blueprint, Family, KnownObject, Observation, Observed, Outcome, Owner, Realization, Step,
-    Template, TemplateSource, TemplateState, Write,
+    Ask, AskFeed, Blueprint, Family, KnownObject, Observation, Observed, Outcome, Owner,
+    Realization, Template, TemplateSource, TemplateState, Write,
 };
 use serde_json::{Value, json};
 
@@ -82,9 +82,9 @@ fn walk(
     let mut realization =
         Realization::new(owner, blueprint, templates, now, realizer::StatusKey::NONE);
     loop {
-        match realization.next_step() {
-            Step::Look(_) => realization.record_looked(Ok(Vec::new())),
-            Step::Submit(submission) => {
+        match realization.next() {
+            Ask::Look(_) => realization.record_looked(Ok(Vec::new())),
+            Ask::Submit(submission) => {
                 let observed = cluster
                     .entry(submission.resource.to_string())
                     .or_insert_with(|| Observed {
@@ -99,8 +99,8 @@ fn walk(
                     write: Write::Unchanged,
                 });
             }
-            Step::Render(_) => realization.record_rendered(Err("no ytt here".to_owned().into())),
-            Step::Done => break,
+            Ask::Render(_) => realization.record_rendered(Err("no ytt here".to_owned().into())),
+            Ask::Done => break,
         }
     }
     realization.conclude(known).report(&[])

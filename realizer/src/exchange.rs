@@ -1,11 +1,11 @@
 //! What passes between the engine and the shell around it.
 //!
-//! The engine asks ([`Step`]), the shell does and feeds back ([`Rendered`], [`Observation`]), and at the
+//! The engine asks ([`Ask`]), the shell does and feeds back ([`Rendered`], [`Observation`]), and at the
 //! end the engine says what follows ([`Outcome`]). Everything here is a plain value.
 //!
 //! ```text
-//!            next_step()                      record_*()
-//! engine ───────────────▶ shell ─▶ cluster ───────────────▶ engine ─▶ finish() ─▶ Outcome
+//!             next()                       record_*()
+//! engine ───────────────▶ shell ─▶ cluster ───────────────▶ engine ─▶ conclude() ─▶ report() ─▶ Outcome
 //! ```
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub use api_types::Lifecycle;
 /// submitted one after the other, because one may stamp what the next one's object uses.
 #[derive(Debug, Clone, PartialEq)]
 #[must_use]
-pub enum Step {
+pub enum Ask {
     /// Run ytt and feed the first document back with `record_rendered`.
     Render(YttCall),
     /// Say what the cluster holds in the place of this object, and feed it back with `record_looked`. Nothing is written:
@@ -28,20 +28,20 @@ pub enum Step {
     Look(Submission),
     /// Make the cluster hold this object and feed back what it holds with `record_observed`.
     Submit(Submission),
-    /// Nothing more to do: call `finish`.
+    /// Nothing more to do: call `conclude`.
     Done,
 }
 
-/// A machine that asks for one thing after another and is answered; see [`Step`] for which answer belongs to which
+/// A machine that asks for one thing after another and is answered; see [`Ask`] for which answer belongs to which
 /// question. An answer to a question that was not asked changes nothing.
 pub trait AskFeed {
     /// What is needed next. Asked again without an answer in between, it says the same again.
-    fn next_step(&mut self) -> Step;
-    /// Answers [`Step::Render`].
+    fn next(&mut self) -> Ask;
+    /// Answers [`Ask::Render`].
     fn record_rendered(&mut self, rendered: Rendered);
-    /// Answers [`Step::Look`].
+    /// Answers [`Ask::Look`].
     fn record_looked(&mut self, looked: Looked);
-    /// Answers [`Step::Submit`].
+    /// Answers [`Ask::Submit`].
     fn record_observed(&mut self, observation: Observation);
 }
 
@@ -154,7 +154,7 @@ pub enum Precondition {
     Version(u64),
 }
 
-/// What came of [`Step::Look`]: the mutable object if it is there, or all members of an immutable family in ascending
+/// What came of [`Ask::Look`]: the mutable object if it is there, or all members of an immutable family in ascending
 /// order of [`Observed::age`].
 pub type Looked = Result<Vec<Observed>, SubmitFailure>;
 
@@ -272,11 +272,11 @@ pub enum SubmitFailureKind {
     /// The API server answers with more than what is read: of an object, or of all members of a family. It is looked at slowly.
     AnswerTooLarge,
     /// The live object is not the one of [`Submission::precondition`]; it was not written. What it is now is found by the
-    /// next [`Step::Look`].
+    /// next [`Ask::Look`].
     Stale,
 }
 
-/// The reply to [`Step::Render`].
+/// The reply to [`Ask::Render`].
 pub type Rendered = Result<Value, RenderFailure>;
 
 /// Why there is no rendering.

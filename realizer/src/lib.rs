@@ -1,10 +1,10 @@
 //! The realization engine: decides what to stamp and what to report, without any I/O.
 //!
 //! ```text
-//!  Owner ──┐  select_blueprint                     ┌─▶ Step::Render ─▶ record_rendered ─┐
-//!          ├─────────────────▶ Realization ────────┤                                    ├─▶ …
-//!  Blueprint┘                  next_step()         ├─▶ Step::Look ───▶ record_looked ───┤
-//!                                   │              └─▶ Step::Submit ─▶ record_observed ─┘
+//!  Owner ───┐  select_blueprint                    ┌─▶ Ask::Render ─▶ record_rendered ─┐
+//!           ├────────────────▶ Realization ────────┤                                   ├─▶ …
+//!  Blueprint┘                  next()              ├─▶ Ask::Look ───▶ record_looked ───┤
+//!                                   │              └─▶ Ask::Submit ─▶ record_observed ─┘
 //!                                   │ Done
 //!                                   ▼
 //!                  conclude(known) ─▶ Conclusion ─▶ removals() ─▶ report(failed) ─▶ Outcome

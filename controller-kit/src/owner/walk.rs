@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api_types::{EventReason, ResourceName};
 use realizer::{
-    AskFeed, FailedRemoval, KnownObject, Looked, ObjectRef, Observation, Outcome, Removal, Step,
+    Ask, AskFeed, FailedRemoval, KnownObject, Looked, ObjectRef, Observation, Outcome, Removal,
     Submission, SubmitFailure, SubmitFailureKind,
 };
 use tokio::time::Instant;
@@ -81,21 +81,21 @@ impl<'w> Walk<'w> {
         ytt: &Ytt,
     ) -> Result<(), SubmitError> {
         loop {
-            match machine.next_step() {
-                Step::Render(call) => {
+            match machine.next() {
+                Ask::Render(call) => {
                     machine.record_rendered(
                         ytt.render(self.applicant.namespace.as_str(), &call).await,
                     );
                 }
-                Step::Look(submission) => match self.look(&submission).await? {
+                Ask::Look(submission) => match self.look(&submission).await? {
                     Some(looked) => machine.record_looked(looked),
                     None => return Ok(()),
                 },
-                Step::Submit(submission) => match self.submit(&submission).await? {
+                Ask::Submit(submission) => match self.submit(&submission).await? {
                     Some(observation) => machine.record_observed(observation),
                     None => return Ok(()),
                 },
-                Step::Done => return Ok(()),
+                Ask::Done => return Ok(()),
             }
         }
     }

@@ -1,9 +1,9 @@
 //! Runnables: an object that is created anew whenever what it is rendered from changes (spec 5).
 //!
 //! ```text
-//!  Runnable ────┐                ┌─▶ Step::Render ─▶ Step::Look ─▶ which attempt is the newest run? ─┐
-//!  RunTemplate ─┼─▶ Run ─────────┤                                                                   │
-//!  selected ────┘   next_step()  └─▶ Step::Submit ◀── start, keep, or hold ◀─────────────────────────┘
+//!  Runnable ────┐                ┌─▶ Ask::Render ─▶ Ask::Look ─▶ which attempt is the newest run? ─┐
+//!  RunTemplate ─┼─▶ Run ─────────┤                                                                 │
+//!  selected ────┘   next()       └─▶ Ask::Submit ◀── start, keep, or hold ◀────────────────────────┘
 //!                        │ Done
 //!                        ▼
 //!                   conclude() ─▶ RunConclusion ─▶ removals() ─▶ report(failed) ─▶ Outcome

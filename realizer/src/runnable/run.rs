@@ -18,7 +18,7 @@ use crate::template::stamp::{WantedLabels, check_submittable, decorate, display_
 use crate::values::canonical;
 use crate::values::redaction::{self, Taint};
 use crate::{
-    AskFeed, Lifecycle, Looked, Observation, Observed, Precondition, Rendered, StatusKey, Step,
+    Ask, AskFeed, Lifecycle, Looked, Observation, Observed, Precondition, Rendered, StatusKey,
     Submission, SubmitFailure, SubmitFailureKind, Told, Write,
 };
 
@@ -47,10 +47,10 @@ pub type Selected = Result<Option<Arc<Value>>, SelectError>;
 /// # let now = jiff::Timestamp::UNIX_EPOCH;
 /// let mut run = Run::new(&runnable, &template, Ok(None), now, StatusKey::NONE);
 /// loop {
-///     match run.next_step() {
-///         Step::Render(_) => run.record_rendered(Err("no ytt here".to_owned().into())),
-///         Step::Look(_) => run.record_looked(Ok(Vec::new())),
-///         Step::Submit(submission) => {
+///     match run.next() {
+///         Ask::Render(_) => run.record_rendered(Err("no ytt here".to_owned().into())),
+///         Ask::Look(_) => run.record_looked(Ok(Vec::new())),
+///         Ask::Submit(submission) => {
 ///             assert_eq!(submission.object["spec"]["revision"], "abc");
 ///             let submitted = Observed {
 ///                 sequence: submission.told.position.sequence,
@@ -60,7 +60,7 @@ pub type Selected = Result<Option<Arc<Value>>, SelectError>;
 ///             let members = vec![submitted.clone()];
 ///             run.record_observed(Observation::Family { submitted, members, write: Write::Created });
 ///         }
-///         Step::Done => break,
+///         Ask::Done => break,
 ///     }
 /// }
 /// let outcome = run.conclude().report(&[]);
@@ -86,7 +86,7 @@ enum State {
     /// Nothing was asked yet.
     Fresh,
     /// Something was asked, and not answered yet.
-    Asked(Step),
+    Asked(Ask),
     /// It is over.
     Over(End),
 }
@@ -193,7 +193,7 @@ impl<'a> Run<'a> {
         let drawn = self.template.body.draw(self.context(), &step());
         match drawn {
             Ok(rendered) => self.look(rendered),
-            Err(call) => self.state = State::Asked(Step::Render(call)),
+            Err(call) => self.state = State::Asked(Ask::Render(call)),
         }
     }
 
@@ -203,7 +203,7 @@ impl<'a> Run<'a> {
 
     fn look(&mut self, rendered: Rendered) {
         self.state = match self.submission(rendered) {
-            Ok(submission) => State::Asked(Step::Look(submission)),
+            Ok(submission) => State::Asked(Ask::Look(submission)),
             Err(error) => State::Over(End::Failed(error)),
         };
     }
@@ -286,7 +286,7 @@ impl<'a> Run<'a> {
         let attempts = Attempts::of(&rendering, self.runnable.rerun.as_deref());
         let situation = self.situation(&attempts, &runs);
         match situation.plan() {
-            Plan::Submit { number, position } => State::Asked(Step::Submit(Submission {
+            Plan::Submit { number, position } => State::Asked(Ask::Submit(Submission {
                 digest: attempts.digest(number).to_owned(),
                 told: Told {
                     position,
@@ -307,24 +307,24 @@ impl<'a> Run<'a> {
 }
 
 impl AskFeed for Run<'_> {
-    fn next_step(&mut self) -> Step {
+    fn next(&mut self) -> Ask {
         if matches!(self.state, State::Fresh) {
             self.begin();
         }
         match &self.state {
             State::Asked(step) => step.clone(),
-            State::Fresh | State::Over(_) => Step::Done,
+            State::Fresh | State::Over(_) => Ask::Done,
         }
     }
 
     fn record_rendered(&mut self, rendered: Rendered) {
-        if matches!(self.state, State::Asked(Step::Render(_))) {
+        if matches!(self.state, State::Asked(Ask::Render(_))) {
             self.look(rendered);
         }
     }
 
     fn record_looked(&mut self, looked: Looked) {
-        let State::Asked(Step::Look(submission)) = &self.state else {
+        let State::Asked(Ask::Look(submission)) = &self.state else {
             return;
         };
         let submission = submission.clone();
@@ -335,7 +335,7 @@ impl AskFeed for Run<'_> {
     }
 
     fn record_observed(&mut self, observation: Observation) {
-        let State::Asked(Step::Submit(submission)) = &self.state else {
+        let State::Asked(Ask::Submit(submission)) = &self.state else {
             return;
         };
         let (submitted, runs, write) = match observation {

@@ -19,7 +19,7 @@ use crate::values::canonical;
 use crate::walk::guarding::{Stage, has_failed};
 use crate::walk::prepare::{Asked, Withheld};
 use crate::walk::realization::Realization;
-use crate::{Lifecycle, Observation, Observed, Position, Step, Submission, Template};
+use crate::{Ask, Lifecycle, Observation, Observed, Position, Submission, Template};
 
 /// Whoever keeps changing an environment between a look and the write after it is not answered for ever.
 const REFUSALS: u8 = 3;
@@ -106,7 +106,7 @@ impl Realization<'_> {
             return;
         };
         let mut wanted = *wanted;
-        let in_place = matches!(&asked.ask, Step::Look(looked) if *looked == wanted);
+        let in_place = matches!(&asked.ask, Ask::Look(looked) if *looked == wanted);
         let live = self.environment_among(step, &asked, found, in_place);
         let live = live.map(|observed| Live { observed, in_place });
         if live.is_none() && !elsewhere.is_empty() {
@@ -116,7 +116,7 @@ impl Realization<'_> {
                 elsewhere,
                 refused,
             };
-            self.ask_again(step, asked, Step::Look(next), stage);
+            self.ask_again(step, asked, Ask::Look(next), stage);
             return;
         }
         let incoming = self.incoming(step);
@@ -142,7 +142,7 @@ impl Realization<'_> {
                 wanted.precondition = precondition;
                 wanted.told.position =
                     self.next_object(step, &asked.template, found, &wanted.digest);
-                let ask = Step::Submit(wanted);
+                let ask = Ask::Submit(wanted);
                 self.ask_again(step, asked, ask, stage);
             }
             Decision::Hold {
@@ -196,7 +196,7 @@ impl Realization<'_> {
         }
     }
 
-    fn ask_again(&mut self, step: usize, asked: Asked, ask: Step, stage: Stage) {
+    fn ask_again(&mut self, step: usize, asked: Asked, ask: Ask, stage: Stage) {
         let asked = Asked {
             ask,
             stage,
@@ -223,7 +223,7 @@ impl Realization<'_> {
         let mut found = found.iter().filter(|member| !member.is_gone);
         if known.is_in_use() {
             let is_told =
-                matches!(&asked.ask, Step::Look(looked) if looked.lifecycle == Lifecycle::Mutable);
+                matches!(&asked.ask, Ask::Look(looked) if looked.lifecycle == Lifecycle::Mutable);
             return found.find(|member| is_told || known.recognises(said(&member.object)));
         }
         let newest =
@@ -270,7 +270,7 @@ impl Realization<'_> {
             elsewhere: self.other_places(step, wanted),
             refused: refused + 1,
         };
-        let ask = Step::Look((**wanted).clone());
+        let ask = Ask::Look((**wanted).clone());
         self.ask_again(step, asked, ask, stage);
         None
     }

@@ -29,7 +29,7 @@ use crate::walk::observe::Observing;
 use crate::walk::prepare::{Asked, Withheld};
 use crate::walk::realization::Realization;
 use crate::{
-    Lifecycle, Looked, Observation, Observed, Precondition, Step, Submission, SubmitFailureKind,
+    Ask, Lifecycle, Looked, Observation, Observed, Precondition, Submission, SubmitFailureKind,
     Template,
 };
 
@@ -70,7 +70,7 @@ impl Stage {
 impl Realization<'_> {
     /// Looks first, where a write depends on what is there.
     pub(crate) fn guarded(&self, step: usize, asked: Asked) -> Asked {
-        let Step::Submit(mut submission) = asked.ask else {
+        let Ask::Submit(mut submission) = asked.ask else {
             return asked;
         };
         if self.is_environment(step) {
@@ -79,7 +79,7 @@ impl Realization<'_> {
             reads.push(annotation_path());
             submission.reads = reads.into();
             return Asked {
-                ask: Step::Look(submission.clone()),
+                ask: Ask::Look(submission.clone()),
                 stage: Stage::Searching {
                     elsewhere: self.other_places(step, &submission),
                     wanted: Box::new(submission),
@@ -91,20 +91,20 @@ impl Realization<'_> {
         if self.blueprint.steps[step].validates() {
             self.tie(step, &mut submission);
             return Asked {
-                ask: Step::Look(submission),
+                ask: Ask::Look(submission),
                 stage: Stage::Validating,
                 ..asked
             };
         }
         if submission.lifecycle.is_immutable() {
             return Asked {
-                ask: Step::Look(submission),
+                ask: Ask::Look(submission),
                 stage: Stage::Family,
                 ..asked
             };
         }
         Asked {
-            ask: Step::Submit(submission),
+            ask: Ask::Submit(submission),
             ..asked
         }
     }
@@ -155,15 +155,15 @@ impl Realization<'_> {
         inbound
     }
 
-    /// Answers [`Step::Look`]; without one outstanding, nothing happens.
-    pub fn record_looked(&mut self, looked: Looked) {
+    /// Answers [`Ask::Look`]; without one outstanding, nothing happens.
+    pub(crate) fn looked_at(&mut self, looked: Looked) {
         let Some((step, asked)) = self
             .outstanding
-            .take_if(|(_, asked)| matches!(asked.ask, Step::Look(_)))
+            .take_if(|(_, asked)| matches!(asked.ask, Ask::Look(_)))
         else {
             return;
         };
-        let Step::Look(submission) = &asked.ask else {
+        let Ask::Look(submission) = &asked.ask else {
             return;
         };
         match (looked, asked.stage.clone()) {
@@ -226,7 +226,7 @@ impl Realization<'_> {
         {
             Due::Submit(position) => {
                 submission.told.position = position;
-                let ask = Step::Submit(submission);
+                let ask = Ask::Submit(submission);
                 let stage = Stage::Plain;
                 self.outstanding = Some((
                     step,
@@ -264,7 +264,7 @@ impl Realization<'_> {
         let mut reads = template.reads().to_vec();
         reads.push(annotation_path());
         let object = self.stand_in(&told);
-        let ask = Step::Look(Submission {
+        let ask = Ask::Look(Submission {
             resource: self.blueprint.steps[step].name.clone(),
             digest: canonical::digest(&object),
             name_seed: None,
@@ -328,7 +328,7 @@ impl Realization<'_> {
 
     pub(crate) fn end_step(&mut self, step: usize, asked: &Asked, end: StepEnd) {
         self.outputs[step] = end.output().cloned();
-        let (Step::Look(submission) | Step::Submit(submission)) = &asked.ask else {
+        let (Ask::Look(submission) | Ask::Submit(submission)) = &asked.ask else {
             return;
         };
         self.results[step] = Some(StepResult {

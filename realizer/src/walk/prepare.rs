@@ -17,7 +17,7 @@ use crate::values::matching;
 use crate::values::redaction;
 use crate::walk::guarding::Stage;
 use crate::{
-    Blueprint, ObjectRef, Owner, Position, Precondition, RenderFailure, Rendered, StatusKey, Step,
+    Ask, Blueprint, ObjectRef, Owner, Position, Precondition, RenderFailure, Rendered, StatusKey,
     Submission, SubmitFailureKind, Template, TemplateSource, TemplateState, Told,
 };
 
@@ -55,7 +55,7 @@ pub(crate) struct Withheld {
 pub(crate) struct Asked {
     pub(crate) template: Arc<Template>,
     pub(crate) labels: WantedLabels,
-    pub(crate) ask: Step,
+    pub(crate) ask: Ask,
     pub(crate) stage: Stage,
 }
 
@@ -152,7 +152,7 @@ impl Preparing<'_> {
                 return Begun::Asked(Box::new(Asked {
                     template,
                     labels,
-                    ask: Step::Render(call),
+                    ask: Ask::Render(call),
                     stage: Stage::Plain,
                 }));
             }
@@ -161,7 +161,7 @@ impl Preparing<'_> {
             Ok(submission) => Begun::Asked(Box::new(Asked {
                 template,
                 labels,
-                ask: Step::Submit(submission),
+                ask: Ask::Submit(submission),
                 stage: Stage::Plain,
             })),
             Err(withheld) => Begun::Withheld(template, withheld),

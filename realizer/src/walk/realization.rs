@@ -15,7 +15,7 @@ use crate::walk::conclusion::Conclusion;
 use crate::walk::guarding::Stage;
 use crate::walk::prepare::{Asked, Begun, Preparing, Withheld};
 use crate::{
-    Blueprint, KnownObject, Looked, Observation, Owner, Rendered, StatusKey, Step,
+    Ask, AskFeed, Blueprint, KnownObject, Looked, Observation, Owner, Rendered, StatusKey,
     SubmitFailureKind, Template, TemplateSource,
 };
 
@@ -46,15 +46,15 @@ use crate::{
 /// # let now = jiff::Timestamp::UNIX_EPOCH;
 /// let mut realization = Realization::new(&owner, &blueprint, &templates, now, StatusKey::NONE);
 /// loop {
-///     match realization.next_step() {
-///         Step::Render(_) => realization.record_rendered(Err("no ytt here".to_owned().into())),
-///         Step::Submit(submission) => {
+///     match realization.next() {
+///         Ask::Render(_) => realization.record_rendered(Err("no ytt here".to_owned().into())),
+///         Ask::Submit(submission) => {
 ///             assert_eq!(submission.object["metadata"]["name"], "app-sink");
 ///             let observed = Observed::of(submission.object);
 ///             realization.record_observed(Observation::Object { observed, write: Write::Created });
 ///         }
-///         Step::Look(_) => realization.record_looked(Ok(Vec::new())),
-///         Step::Done => break,
+///         Ask::Look(_) => realization.record_looked(Ok(Vec::new())),
+///         Ask::Done => break,
 ///     }
 /// }
 /// let conclusion = realization.conclude(&[]);
@@ -110,97 +110,6 @@ impl<'a> Realization<'a> {
             position: 0,
             outstanding: None,
         }
-    }
-
-    /// What is needed next. Asked again without an answer in between, it says the same again.
-    pub fn next_step(&mut self) -> Step {
-        loop {
-            if let Some((_, asked)) = &self.outstanding {
-                return asked.ask.clone();
-            }
-            let Some(&step) = self.blueprint.order.get(self.position) else {
-                return Step::Done;
-            };
-            self.position += 1;
-            self.begin_flow(step);
-            match self.preparing(step).begin() {
-                Begun::Asked(asked) => self.outstanding = Some((step, self.guarded(step, *asked))),
-                Begun::PassedThrough(output) => {
-                    self.outputs[step] = Some(output.clone());
-                    self.prospects[step] = Some(output.clone());
-                    if self.blueprint.steps[step].deploys() {
-                        self.flows[step] = Some(self.inbound(step));
-                    }
-                    self.finish_step(step, None, StepEnd::PassedThrough(output));
-                }
-                Begun::Failed(template, error) => {
-                    self.finish_step(step, template, StepEnd::Failed(error));
-                }
-                Begun::Withheld(template, withheld) => self.leave_step(step, template, withheld),
-            }
-        }
-    }
-
-    /// Answers [`Step::Render`]; without one outstanding, nothing happens.
-    pub fn record_rendered(&mut self, rendered: Rendered) {
-        let Some((step, asked)) = self
-            .outstanding
-            .take_if(|(_, asked)| matches!(asked.ask, Step::Render(_)))
-        else {
-            return;
-        };
-        match self
-            .preparing(step)
-            .submit(&asked.template, &asked.labels, rendered)
-        {
-            Ok(submission) => {
-                let asked = Asked {
-                    ask: Step::Submit(submission),
-                    ..asked
-                };
-                self.outstanding = Some((step, self.guarded(step, asked)));
-            }
-            Err(withheld) => self.leave_step(step, asked.template, withheld),
-        }
-    }
-
-    /// Answers [`Step::Submit`]; without one outstanding, nothing happens.
-    pub fn record_observed(&mut self, observation: Observation) {
-        let Some((step, mut asked)) = self
-            .outstanding
-            .take_if(|(_, asked)| matches!(asked.ask, Step::Submit(_)))
-        else {
-            return;
-        };
-        if is_stale(&observation) {
-            let Some(refused) = self.decide_again(step, asked) else {
-                return;
-            };
-            asked = refused;
-        }
-        let Step::Submit(submission) = &asked.ask else {
-            return;
-        };
-        let template = &asked.template;
-        let end = match &asked.stage {
-            Stage::Deploying { record, .. } => {
-                self.deployed(step, template, submission, record, observation)
-            }
-            Stage::Validating => self.validated(step, template, submission, observation),
-            Stage::Plain | Stage::Family | Stage::Searching { .. } | Stage::Staying(_) => self
-                .observing(step, template)
-                .observe(submission, observation),
-        };
-        self.outputs[step] = end.output().cloned();
-        if asked.stage.is_plain() {
-            self.prospects[step].clone_from(&self.outputs[step]);
-        }
-        let wanted = stamp::reference(&submission.object);
-        self.results[step] = Some(StepResult {
-            template: Some(asked.template),
-            end,
-            wanted,
-        });
     }
 
     /// Ends the walk. `known` are the objects of this owner (controller owner reference with its uid) in the shell's
@@ -277,20 +186,96 @@ fn is_stale(observation: &Observation) -> bool {
     matches!(observation, Observation::Failed(failure) if failure.kind == SubmitFailureKind::Stale)
 }
 
-impl crate::AskFeed for Realization<'_> {
-    fn next_step(&mut self) -> Step {
-        Self::next_step(self)
+impl AskFeed for Realization<'_> {
+    fn next(&mut self) -> Ask {
+        loop {
+            if let Some((_, asked)) = &self.outstanding {
+                return asked.ask.clone();
+            }
+            let Some(&step) = self.blueprint.order.get(self.position) else {
+                return Ask::Done;
+            };
+            self.position += 1;
+            self.begin_flow(step);
+            match self.preparing(step).begin() {
+                Begun::Asked(asked) => self.outstanding = Some((step, self.guarded(step, *asked))),
+                Begun::PassedThrough(output) => {
+                    self.outputs[step] = Some(output.clone());
+                    self.prospects[step] = Some(output.clone());
+                    if self.blueprint.steps[step].deploys() {
+                        self.flows[step] = Some(self.inbound(step));
+                    }
+                    self.finish_step(step, None, StepEnd::PassedThrough(output));
+                }
+                Begun::Failed(template, error) => {
+                    self.finish_step(step, template, StepEnd::Failed(error));
+                }
+                Begun::Withheld(template, withheld) => self.leave_step(step, template, withheld),
+            }
+        }
     }
 
     fn record_rendered(&mut self, rendered: Rendered) {
-        Self::record_rendered(self, rendered);
-    }
-
-    fn record_looked(&mut self, looked: Looked) {
-        Self::record_looked(self, looked);
+        let Some((step, asked)) = self
+            .outstanding
+            .take_if(|(_, asked)| matches!(asked.ask, Ask::Render(_)))
+        else {
+            return;
+        };
+        match self
+            .preparing(step)
+            .submit(&asked.template, &asked.labels, rendered)
+        {
+            Ok(submission) => {
+                let asked = Asked {
+                    ask: Ask::Submit(submission),
+                    ..asked
+                };
+                self.outstanding = Some((step, self.guarded(step, asked)));
+            }
+            Err(withheld) => self.leave_step(step, asked.template, withheld),
+        }
     }
 
     fn record_observed(&mut self, observation: Observation) {
-        Self::record_observed(self, observation);
+        let Some((step, mut asked)) = self
+            .outstanding
+            .take_if(|(_, asked)| matches!(asked.ask, Ask::Submit(_)))
+        else {
+            return;
+        };
+        if is_stale(&observation) {
+            let Some(refused) = self.decide_again(step, asked) else {
+                return;
+            };
+            asked = refused;
+        }
+        let Ask::Submit(submission) = &asked.ask else {
+            return;
+        };
+        let template = &asked.template;
+        let end = match &asked.stage {
+            Stage::Deploying { record, .. } => {
+                self.deployed(step, template, submission, record, observation)
+            }
+            Stage::Validating => self.validated(step, template, submission, observation),
+            Stage::Plain | Stage::Family | Stage::Searching { .. } | Stage::Staying(_) => self
+                .observing(step, template)
+                .observe(submission, observation),
+        };
+        self.outputs[step] = end.output().cloned();
+        if asked.stage.is_plain() {
+            self.prospects[step].clone_from(&self.outputs[step]);
+        }
+        let wanted = stamp::reference(&submission.object);
+        self.results[step] = Some(StepResult {
+            template: Some(asked.template),
+            end,
+            wanted,
+        });
+    }
+
+    fn record_looked(&mut self, looked: Looked) {
+        self.looked_at(looked);
     }
 }

@@ -19,7 +19,7 @@ use crate::template::stamp;
 use crate::values::canonical;
 use crate::walk::prepare::{Asked, Withheld};
 use crate::walk::realization::Realization;
-use crate::{Lifecycle, Observation, Observed, Position, Step, Submission, Template};
+use crate::{Ask, Lifecycle, Observation, Observed, Position, Submission, Template};
 
 impl Realization<'_> {
     /// Ties the rendering of a validation to the arrivals it validates: an environment that is written anew has a new run,
@@ -79,7 +79,7 @@ impl Realization<'_> {
         match due {
             Due::Submit(position) => {
                 submission.told.position = position;
-                let ask = Step::Submit(submission);
+                let ask = Ask::Submit(submission);
                 self.outstanding = Some((step, Asked { ask, ..asked }));
             }
             Due::Ended(run) => {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use realizer::{Outcome, Retry, SubmitFailure, SubmitFailureKind, Template, TemplateState};
+use realizer::{
+    AskFeed, Outcome, Retry, SubmitFailure, SubmitFailureKind, Template, TemplateState,
+};
 use serde_json::json;
 
 use crate::scenario::Scenario;
@@ -601,12 +603,8 @@ fn a_walk_that_ends_early_keeps_what_the_other_steps_have() {
         scenario.now,
         scenario.key.clone(),
     );
-    let first = realization.next_step();
-    assert_eq!(
-        realization.next_step(),
-        first,
-        "asked again, it says the same"
-    );
+    let first = realization.next();
+    assert_eq!(realization.next(), first, "asked again, it says the same");
     let conclusion = realization.conclude(&[]);
     assert!(conclusion.removals().is_empty());
     let outcome = conclusion.report(&[]);
@@ -630,7 +628,7 @@ fn answers_nobody_asked_for_are_ignored() {
         scenario.key.clone(),
     );
     realization.record_rendered(Err("never asked".to_owned().into()));
-    let first = realization.next_step();
+    let first = realization.next();
     realization.record_rendered(Err("not what was asked".to_owned().into()));
-    assert_eq!(realization.next_step(), first);
+    assert_eq!(realization.next(), first);
 }

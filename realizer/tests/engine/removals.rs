@@ -1,6 +1,6 @@
 //! Orphans, retention and what cannot be deleted yet (spec 3.8, 3.13).
 
-use realizer::{Ended, Retry, SubmitFailure, SubmitFailureKind};
+use realizer::{AskFeed, Ended, Retry, SubmitFailure, SubmitFailureKind};
 use serde_json::{Value, json};
 
 use crate::scenario::Scenario;
@@ -87,7 +87,7 @@ fn what_was_gone_already_is_not_told_to_be_deleted() {
             scenario.now,
             scenario.key.clone(),
         );
-        while let realizer::Step::Submit(submission) = realization.next_step() {
+        while let realizer::Ask::Submit(submission) = realization.next() {
             realization.record_observed(scenario.cluster.submit(&submission, scenario.now));
         }
         let conclusion = realization.conclude(&[]);

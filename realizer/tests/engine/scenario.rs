@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use jiff::{Span, Timestamp};
 use realizer::{
-    Answer, Blueprint, FailedRemoval, Family, KnownObject, Labels, ObjectRef, Observation,
-    Observed, Outcome, Owner, Realization, Rendered, Selection, StatusKey, Step, Submission,
+    Answer, Ask, AskFeed, Blueprint, FailedRemoval, Family, KnownObject, Labels, ObjectRef,
+    Observation, Observed, Outcome, Owner, Realization, Rendered, Selection, StatusKey, Submission,
     SubmitFailure, Template, TemplateSource, TemplateState, Unrealized, Write, blueprint_status,
     report_unrealized, select_blueprint,
 };
@@ -186,20 +186,20 @@ impl Scenario {
             self.key.clone(),
         );
         loop {
-            match realization.next_step() {
-                Step::Render(call) => {
+            match realization.next() {
+                Ask::Render(call) => {
                     let rendered = self.cluster.ytt.get(call.resource.as_str()).cloned();
                     realization.record_rendered(
                         rendered.unwrap_or_else(|| Err("no rendering scripted".to_owned().into())),
                     );
                 }
-                Step::Look(submission) => {
+                Ask::Look(submission) => {
                     realization.record_looked(Ok(self.cluster.look(&submission)));
                 }
-                Step::Submit(submission) => {
+                Ask::Submit(submission) => {
                     realization.record_observed(self.cluster.submit(&submission, self.now));
                 }
-                Step::Done => break,
+                Ask::Done => break,
             }
         }
         let conclusion = realization.conclude(&self.cluster.known());

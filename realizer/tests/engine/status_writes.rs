@@ -1,6 +1,6 @@
 //! Which renderings come from our own status writes can be told from the submission alone (design 4).
 
-use realizer::{Realization, Step, Submission};
+use realizer::{Ask, AskFeed, Realization, Submission};
 use serde_json::json;
 
 use crate::scenario::Scenario;
@@ -51,8 +51,8 @@ fn submissions(scenario: &mut Scenario) -> [Submission; 2] {
         scenario.now,
         scenario.key.clone(),
     );
-    [(); 2].map(|()| match realization.next_step() {
-        Step::Submit(submission) => {
+    [(); 2].map(|()| match realization.next() {
+        Ask::Submit(submission) => {
             realization.record_observed(scenario.cluster.submit(&submission, scenario.now));
             submission
         }
@@ -119,13 +119,13 @@ fn a_ytt_template_that_sees_the_status_has_a_basis_too() {
             scenario.key.clone(),
         );
         loop {
-            match realization.next_step() {
-                Step::Render(_) => realization.record_rendered(rendered(version)),
-                Step::Submit(submission) if submission.resource == "circle" => return submission,
-                Step::Submit(submission) => {
+            match realization.next() {
+                Ask::Render(_) => realization.record_rendered(rendered(version)),
+                Ask::Submit(submission) if submission.resource == "circle" => return submission,
+                Ask::Submit(submission) => {
                     realization.record_observed(scenario.cluster.submit(&submission, scenario.now));
                 }
-                Step::Look(_) | Step::Done => panic!("nothing submitted"),
+                Ask::Look(_) | Ask::Done => panic!("nothing submitted"),
             }
         }
     };

@@ -1,6 +1,6 @@
 //! ytt templates are described as data (spec 3.4).
 
-use realizer::{Realization, RenderFailure, Retry, Step};
+use realizer::{Ask, AskFeed, Realization, RenderFailure, Retry};
 use serde_json::json;
 
 use crate::scenario::Scenario;
@@ -39,8 +39,8 @@ fn call(scenario: &Scenario) -> realizer::YttCall {
         scenario.now,
         scenario.key.clone(),
     );
-    match realization.next_step() {
-        Step::Render(call) => call,
+    match realization.next() {
+        Ask::Render(call) => call,
         other => panic!("no rendering asked for: {other:?}"),
     }
 }

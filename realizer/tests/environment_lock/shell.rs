@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use realizer::{
-    Blueprint, Family, Observation, Observed, Outcome, Owner, Precondition, Realization, Retry,
-    StatusKey, Step, Submission, SubmitFailure, SubmitFailureKind, Template, TemplateSource,
-    TemplateState, Write,
+    Ask, AskFeed, Blueprint, Family, Observation, Observed, Outcome, Owner, Precondition,
+    Realization, Retry, StatusKey, Submission, SubmitFailure, SubmitFailureKind, Template,
+    TemplateSource, TemplateState, Write,
 };
 use serde_json::{Value, json};
 
@@ -248,18 +248,18 @@ impl Shell {
             found: None,
         };
         for action in 0.. {
-            let step = realization.next_step();
+            let step = realization.next();
             if let Some((_, next)) = moved.filter(|(before, _)| *before == action) {
                 world = world.after(next);
                 cuts.push(world.clone());
             }
             match step {
-                Step::Render(call) => panic!("nothing here uses ytt: {call:?}"),
-                Step::Look(submission) => {
+                Ask::Render(call) => panic!("nothing here uses ytt: {call:?}"),
+                Ask::Look(submission) => {
                     let found = self.look(&world, &submission, &mut walk);
                     realization.record_looked(Ok(found.into_iter().collect()));
                 }
-                Step::Submit(submission) => {
+                Ask::Submit(submission) => {
                     let before = world.clone();
                     let observation = self.submit(&mut world, &submission, &mut walk);
                     if world != before {
@@ -267,7 +267,7 @@ impl Shell {
                     }
                     realization.record_observed(observation);
                 }
-                Step::Done => break,
+                Ask::Done => break,
             }
         }
         let conclusion = realization.conclude(&[]);

@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use realizer::runnable::{Run, RunTemplate, Runnable};
 use realizer::{
-    AskFeed, Blueprint, FailedRemoval, Family, KnownObject, ObjectRef, Observation, Observed,
-    Owner, Realization, Step, Submission, SubmitFailure, SubmitFailureKind, Template,
-    TemplateState, Write,
+    Ask, AskFeed, Blueprint, FailedRemoval, Family, KnownObject, ObjectRef, Observation, Observed,
+    Owner, Realization, Submission, SubmitFailure, SubmitFailureKind, Template, TemplateState,
+    Write,
 };
 use serde_json::{Value, json};
 
@@ -464,23 +464,23 @@ impl Case {
         for _ in 0..MOST_ASKED {
             *answered += 1;
             let live = self.live(*answered);
-            match walk.next_step() {
-                Step::Render(call) => {
+            match walk.next() {
+                Ask::Render(call) => {
                     walk.record_rendered(Ok(self.stamp(call.resource.as_str()).rendered.clone()));
                 }
-                Step::Look(submission) => walk.record_looked(match &live.failure {
+                Ask::Look(submission) => walk.record_looked(match &live.failure {
                     Some((kind, message)) => Err(SubmitFailure {
                         kind: *kind,
                         message: message.clone(),
                     }),
                     None => Ok(live.family(&submission)),
                 }),
-                Step::Submit(submission) => {
+                Ask::Submit(submission) => {
                     assert!(submission.object["metadata"]["namespace"] == "ns");
                     walk.record_observed(live.observation(&submission));
                     submitted.push(submission);
                 }
-                Step::Done => return submitted,
+                Ask::Done => return submitted,
             }
         }
         panic!("a walk over four steps asks {MOST_ASKED} times");

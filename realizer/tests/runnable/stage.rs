@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use realizer::runnable::{Run, RunTemplate, Runnable, SelectError, Selected};
 use realizer::{
-    AskFeed, Observation, Observed, Outcome, Removal, Rendered, StatusKey, Step, Submission,
+    Ask, AskFeed, Observation, Observed, Outcome, Removal, Rendered, StatusKey, Submission,
     SubmitFailure, SubmitFailureKind, Write,
 };
 use serde_json::{Value, json};
@@ -81,9 +81,9 @@ impl Stage {
         let selected: Selected = self.selected.clone().map(|it| it.map(Arc::new));
         let mut run = Run::new(&runnable, &template, selected, self.now, self.key.clone());
         loop {
-            match run.next_step() {
-                Step::Render(_) => run.record_rendered(self.rendered.clone()),
-                Step::Look(submission) => {
+            match run.next() {
+                Ask::Render(_) => run.record_rendered(self.rendered.clone()),
+                Ask::Look(submission) => {
                     assert_eq!(submission.family.len(), 1, "listed by the Runnable alone");
                     run.record_looked(match &self.fails {
                         Some(failure) if failure.kind == SubmitFailureKind::List => {
@@ -92,12 +92,12 @@ impl Stage {
                         _ => Ok(self.runs.clone()),
                     });
                 }
-                Step::Submit(submission) => {
+                Ask::Submit(submission) => {
                     self.bases.push(submission.basis.clone());
                     let observation = self.submit(&submission);
                     run.record_observed(observation);
                 }
-                Step::Done => break,
+                Ask::Done => break,
             }
         }
         let conclusion = run.conclude();
