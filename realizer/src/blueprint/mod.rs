@@ -195,6 +195,11 @@ impl Blueprint {
             .filter(|&step| self.steps[step].validates())
     }
 
+    /// Whether a step has deployments or validations behind it, so that it may be changed only now and then.
+    pub(crate) fn is_environment(&self, step: usize) -> bool {
+        !self.downstream[step].is_empty()
+    }
+
     /// Whether its own `Ready` is True, without which nothing is realized.
     pub fn is_ready(&self) -> bool {
         self.ready

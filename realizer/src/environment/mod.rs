@@ -18,9 +18,8 @@
 mod known;
 mod sealed;
 pub(crate) mod site;
-pub(crate) mod survey;
 
-use api_types::labels;
+use api_types::{EnvironmentStatus, labels};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
@@ -149,6 +148,13 @@ impl Record {
         shown(&self.arrival.url, self.arrival.secret)
     }
 
+    /// Whether status calls it deployed, with nothing announced that may have taken its place.
+    pub(crate) fn is_settled(&self, status: &EnvironmentStatus) -> bool {
+        let deployed = status.deployed.as_ref();
+        status.arriving.is_none()
+            && deployed.is_some_and(|told| told.arrival == self.arrival.number)
+    }
+
     /// This record, if it is that of the rendering, which makes it known for sure: submitting it compares the values.
     /// What stands in clear and must not, is sealed when it is written again.
     fn verified(&self, rendered: &str, incoming: &Incoming, key: &StatusKey) -> Option<Self> {
@@ -218,7 +224,7 @@ pub(crate) struct Live<'o> {
 
 /// What becomes of a rendering.
 #[derive(Debug)]
-pub(crate) enum Decision {
+pub(crate) enum Decision<'o> {
     /// It is submitted, with this record in it: status knows of it.
     Submit {
         record: Record,
@@ -226,6 +232,7 @@ pub(crate) enum Decision {
     },
     /// The environment is kept as it is, with what counts as being in it; once status calls it free, `next` is announced.
     Hold {
+        observed: &'o Observed,
         record: Record,
         next: Record,
         is_free: bool,
@@ -242,57 +249,61 @@ pub(crate) enum Decision {
 }
 
 /// Decides whether the environment may be changed. `rendered` is the digest of the rendering without the record.
-pub(crate) fn decide(
+pub(crate) fn decide<'o>(
     rendered: &str,
     incoming: &Incoming,
-    live: Option<&Live<'_>>,
+    live: Option<&Live<'o>>,
     known: &Known<'_>,
     now: Timestamp,
-) -> Decision {
+) -> Decision<'o> {
     let now = api_types::condition::whole_seconds(&Time(now));
     let precondition = match live.filter(|live| live.in_place) {
         None => Precondition::Absent,
         Some(live) if live.observed.version == 0 => Precondition::None,
         Some(live) => Precondition::Version(live.observed.version),
     };
-    let said = live.and_then(|live| said(&live.observed.object));
     let next = |after: u64| {
         let arrival = incoming.arrival(known.number_after(after), rendered, &now);
         Record::new(arrival, now.clone(), known.key)
     };
-    let present = match live {
-        Some(_) => known.present(said, &now),
-        None => Present::Nothing,
+    let present = live.map(|live| {
+        let said = said(&live.observed.object);
+        (live.observed, said, known.present(said, &now))
+    });
+    let said = match present {
+        Some((_, _, Present::Unheard(digest))) => return Decision::Disregard(digest),
+        Some((observed, _, Present::Revision(record))) => {
+            return match record.verified(rendered, incoming, known.key) {
+                Some(record) => Decision::Submit {
+                    record,
+                    precondition,
+                },
+                None => match next(record.arrival.number) {
+                    Some(next) => Decision::Hold {
+                        observed,
+                        next,
+                        is_free: known.is_free(record.arrival.number),
+                        record,
+                    },
+                    None => Decision::Keyless,
+                },
+            };
+        }
+        Some((_, said, Present::Nothing | Present::Either)) => Some(said),
+        None => None,
     };
-    match present {
-        Present::Unheard(digest) => Decision::Disregard(digest),
-        Present::Revision(record) => match record.verified(rendered, incoming, known.key) {
-            Some(record) => Decision::Submit {
-                record,
-                precondition,
-            },
-            None => match next(record.arrival.number) {
-                Some(next) => Decision::Hold {
-                    next,
-                    is_free: known.is_free(record.arrival.number),
-                    record,
-                },
-                None => Decision::Keyless,
-            },
+    // What was announced and never called deployed is not being validated.
+    match known.announced(rendered, incoming, &now) {
+        Some(record) => Decision::Submit {
+            record,
+            precondition,
         },
-        // What was announced and never called deployed is not being validated.
-        Present::Nothing | Present::Either => match known.announced(rendered, incoming, &now) {
-            Some(record) => Decision::Submit {
+        None => match next(0) {
+            Some(record) => Decision::Announce {
                 record,
-                precondition,
+                disregarded: said.and_then(|said| known.unless_deployed(said)),
             },
-            None => match next(0) {
-                Some(record) => Decision::Announce {
-                    record,
-                    disregarded: live.and_then(|_| known.unless_deployed(said)),
-                },
-                None => Decision::Keyless,
-            },
+            None => Decision::Keyless,
         },
     }
 }

@@ -106,6 +106,7 @@ fn decided_on(
             record,
             next,
             is_free,
+            ..
         } => format!(
             "hold {} {}{}, next {}",
             record.arrival.number,

@@ -304,7 +304,7 @@ impl EntryMaker<'_> {
         }
     }
 
-    fn previous_conditions(&self) -> &[Condition] {
+    pub(crate) fn previous_conditions(&self) -> &[Condition] {
         self.previous.map_or(&[], |entry| &entry.conditions)
     }
 

@@ -1,6 +1,7 @@
 //! What is told of an owner or a blueprint: conditions, entries of steps, events, and what to do.
 //!
-//! [`conditions`] adds conditions up to `Ready`. [`entry`] writes the entry of one step. [`progress`] says in one line what
+//! [`conditions`] adds conditions up to `Ready`. [`entry`] writes the entry of one step,
+//! [`environments`] what there is to say of environments. [`progress`] says in one line what
 //! an owner waits for, and [`advice`] what somebody can do about it. [`unrealized`] reports an owner that comes to no
 //! walk at all, [`blueprint_status`] a blueprint. All reasons are typed until they are put into a condition.
 
@@ -8,6 +9,7 @@ pub(crate) mod advice;
 pub(crate) mod blueprint_status;
 pub(crate) mod conditions;
 pub(crate) mod entry;
+pub(crate) mod environments;
 pub(crate) mod events;
 pub(crate) mod progress;
 pub(crate) mod report;

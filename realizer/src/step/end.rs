@@ -5,8 +5,9 @@ use std::sync::Arc;
 use api_types::{AppliedObject, StampedRun};
 
 use crate::step::error::StepError;
+use crate::template::deployment::NotDone;
 use crate::template::health::Health;
-use crate::template::outputs::Output;
+use crate::template::outputs::{Output, ReadError};
 use crate::{ObjectRef, Observed, Removal, Template, Write};
 
 /// A step that was dealt with, and the template it used if one was found.
@@ -14,7 +15,9 @@ pub(crate) struct StepResult {
     pub(crate) template: Option<Arc<Template>>,
     pub(crate) end: StepEnd,
     /// The object it stands for, where that is known although the step failed.
-    pub(crate) wanted: Option<ObjectRef>,
+    pub(crate) target: Option<ObjectRef>,
+    /// What is in an environment that nothing can be put into now. It is handed on although the step failed.
+    pub(crate) kept: Option<Output>,
 }
 
 /// How a step ended.
@@ -52,6 +55,21 @@ pub(crate) struct Memory {
 }
 
 impl StepResult {
+    /// A step that stands for no object.
+    pub(crate) fn without_object(template: Option<Arc<Template>>, end: StepEnd) -> Self {
+        Self {
+            template,
+            end,
+            target: None,
+            kept: None,
+        }
+    }
+
+    /// What later steps take.
+    pub(crate) fn output(&self) -> Option<&Output> {
+        self.end.output().or(self.kept.as_ref())
+    }
+
     /// Whether an immutable object was made.
     pub(crate) fn made_run(&self) -> bool {
         let is_immutable = |template: &Arc<Template>| template.lifecycle.is_immutable();
@@ -79,6 +97,20 @@ impl StepEnd {
             Self::Submitted(submitted) => submitted.output.as_ref().ok(),
             Self::PassedThrough(output) => Some(output),
             Self::Failed(_) => None,
+        }
+    }
+
+    /// Whether its object says that it failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        match self {
+            Self::Submitted(submitted) => matches!(
+                &submitted.output,
+                Err(StepError::Retrieve {
+                    error: ReadError::NotDone(NotDone::Failed(_)),
+                    ..
+                })
+            ),
+            Self::PassedThrough(_) | Self::Failed(_) => false,
         }
     }
 

@@ -2,7 +2,9 @@
 //!
 //! A step ends in one of three ways ([`end`]): its object was submitted, it passed an input through, or it failed.
 //! [`error`] lists every way to fail and says in one table which condition, which retry and which urgency follow.
-//! The walk makes these values; `status` tells of them.
+//! [`state`] is what a walk knows of its steps; nothing else may change it. The walk makes these values, and `status`
+//! tells of them.
 
 pub(crate) mod end;
 pub(crate) mod error;
+pub(crate) mod state;

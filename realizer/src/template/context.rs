@@ -21,14 +21,18 @@ pub(crate) struct ResolvedInputs<'o> {
 }
 
 impl<'o> ResolvedInputs<'o> {
-    /// `outputs` by index of the step; an output of the wrong kind, or a null image or config, is no input.
-    pub(crate) fn of(step: &'o BlueprintStep, outputs: &'o [Option<Output>]) -> Self {
+    /// `output` by index of the step; an output of the wrong kind, or a null image or config, is no input.
+    pub(crate) fn of(
+        step: &'o BlueprintStep,
+        output: impl Fn(usize) -> Option<&'o Output>,
+    ) -> Self {
         let mut inputs = Self::default();
         for input in &step.inputs {
-            let output = input
+            match input
                 .provider
-                .and_then(|provider| outputs.get(provider)?.as_ref());
-            match output.filter(|output| fits(input.slot, output)) {
+                .and_then(&output)
+                .filter(|output| fits(input.slot, output))
+            {
                 Some(output) => inputs.resolved.push((input, output)),
                 None => inputs.missing.push(input),
             }

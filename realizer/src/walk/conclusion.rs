@@ -7,17 +7,18 @@ use api_types::condition::cut;
 use api_types::{BlueprintRef, Condition, ConditionStatus, ConditionType, Reason, StampedRef};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::environment::survey::{Findings, Survey};
 use crate::owner::owner_status::{ENVIRONMENTS, OwnerStatus, object_ref, stamped_ref};
 use crate::status::conditions::{self, Conditions, Deciding};
 use crate::status::entry::{Entry, EntryMaker};
+use crate::status::environments::EnvironmentReport;
 use crate::status::events;
 use crate::status::progress::{self, Hindrance, Standing};
 use crate::status::report::{self, Extras, Kept};
-use crate::step::end::{StepEnd, StepResult};
+use crate::step::end::StepResult;
 use crate::step::error::StepError;
 use crate::values::redaction::Taint;
-use crate::walk::orphans::{BlueprintLabel, CurrentStep, Orphans};
+use crate::walk::Walk;
+use crate::walk::orphans::{BlueprintLabel, CurrentStep, Found, Orphans};
 use crate::{
     Blueprint, Ended, ErrorKind, FailedRemoval, ObjectRef, Outcome, Owner, Realization, Removal,
     Retry, SubmitFailure,
@@ -57,7 +58,7 @@ pub struct Conclusion<'a> {
     kept: Vec<Kept>,
     /// Whether an immutable object was made: until status knows it, nobody else does.
     made_run: bool,
-    survey: Survey,
+    environments: EnvironmentReport,
     /// What is missing to watch the kinds of some steps.
     unwatched: BTreeSet<String>,
     /// What was to be deleted and was gone already, or on its way out.
@@ -67,68 +68,36 @@ pub struct Conclusion<'a> {
 }
 
 impl<'a> Conclusion<'a> {
-    pub(crate) fn of(realization: Realization<'a>, known: &[KnownObject]) -> Self {
-        let taints: Vec<Taint> = (0..realization.blueprint.steps.len())
-            .map(|step| realization.taint(step))
-            .collect();
-        let Realization {
+    pub(super) fn of(walk: Walk<'a>, known: &[KnownObject]) -> Self {
+        let steps = 0..walk.blueprint.steps.len();
+        let taints: Vec<Taint> = steps.map(|step| walk.steps.taint(step)).collect();
+        let environments = EnvironmentReport::of(&walk.steps, &walk.owner.status, &walk.now);
+        let Walk {
             owner,
             blueprint,
             templates,
             now,
             key,
-            results,
-            flows,
-            sites,
-            trials,
-            ..
-        } = realization;
-        let results: Vec<StepResult> = blueprint
-            .steps
-            .iter()
-            .zip(results)
-            .map(|(step, result)| {
-                result.unwrap_or_else(|| StepResult {
-                    template: None,
-                    wanted: None,
-                    end: StepEnd::Failed(StepError::NotReached {
-                        resource: step.name.clone(),
-                    }),
-                })
-            })
-            .collect();
-        let survey = Survey::of(&Findings {
-            blueprint,
-            results: &results,
-            flows: &flows,
-            sites: &sites,
-            trials: &trials,
-            previous: &owner.status,
+            steps,
+        } = walk;
+        let results = steps.into_results();
+        let maker = |step: usize| EntryMaker {
+            step: &blueprint.steps[step],
+            previous: owner.status.resource(&blueprint.steps[step].name),
+            is_of_another_blueprint: owner.status.blueprint_ref.name.as_deref()
+                != Some(blueprint.name.as_str()),
+            taint: &taints[step],
+            key: &key,
             now: &now,
-        });
-        let known_blueprint = owner.status.blueprint_ref.name.as_deref();
-        let is_of_another_blueprint = known_blueprint != Some(blueprint.name.as_str());
-        let entries: Vec<Entry> = blueprint
-            .steps
+        };
+        let entries: Vec<Entry> = results
             .iter()
-            .zip(&results)
             .enumerate()
-            .map(|(index, (step, result))| {
-                let previous = owner.status.resource(&step.name);
-                let mut entry = EntryMaker {
-                    step,
-                    previous,
-                    is_of_another_blueprint,
-                    taint: &taints[index],
-                    key: &key,
-                    now: &now,
-                }
-                .make(result);
-                let told = previous.map_or(&[][..], |previous| &previous.conditions);
-                entry
-                    .status
-                    .conditions
-                    .extend(survey.condition(index, told, &now));
+            .map(|(step, result)| {
+                let maker = maker(step);
+                let mut entry = maker.make(result);
+                let held = environments.condition(step, maker.previous_conditions(), &now);
+                entry.status.conditions.extend(held);
                 entry
             })
             .collect();
@@ -141,38 +110,20 @@ impl<'a> Conclusion<'a> {
             known,
             templates,
         };
-        let mut removals: Vec<Removal> = results
-            .iter()
-            .flat_map(|result| result.superseded().iter().cloned())
-            .collect();
-        let found = orphans.find(&owner.status);
-        for orphan in found.removals {
-            if !removals
-                .iter()
-                .any(|removal| removal.object.is_same(&orphan.object))
-            {
-                removals.push(orphan);
-            }
-        }
-        let made_run = results.iter().any(StepResult::made_run);
-        let errors = results
-            .into_iter()
-            .enumerate()
-            .filter_map(|(step, result)| Some((step, result.end.into_error()?)))
-            .collect();
+        let Found { removals, kept } = orphans.find(&owner.status);
         Self {
             owner,
             blueprint,
-            now,
             entries,
-            errors,
-            removals,
-            kept: found.kept,
-            made_run,
-            survey,
+            removals: with_superseded(&results, removals),
+            kept,
+            made_run: results.iter().any(StepResult::made_run),
+            errors: errors(results),
+            environments,
             unwatched: BTreeSet::new(),
             absent: Vec::new(),
             taint: taints.iter().fold(Taint::NONE, Taint::and),
+            now,
         }
     }
 
@@ -213,7 +164,7 @@ impl<'a> Conclusion<'a> {
                 self.blueprint.family.blueprint_kind(),
                 self.blueprint.name.as_str(),
             ),
-            environments: self.survey.environments.clone(),
+            environments: self.environments.statuses.clone(),
             pending_removals: self.pending_removals(failed),
             stamped_for: self.owner.stamped_for.clone(),
             summary: hindrance
@@ -246,10 +197,10 @@ impl<'a> Conclusion<'a> {
                     .map(|(_, why)| ErrorKind::of_deletion(why.kind)),
             )
             .collect();
-        let write_now = self.made_run || self.survey.is_urgent();
+        let write_now = self.made_run || self.environments.is_urgent();
         let has_environments =
             !(status.environments.is_empty() && self.owner.status.environments.is_empty());
-        events.extend(self.survey.events);
+        events.extend(self.environments.events);
         events.extend(unwatched);
         events.extend(report::removal_events(
             &self.removals,
@@ -266,7 +217,10 @@ impl<'a> Conclusion<'a> {
         }
         let outcome = report::outcome(self.owner, &status, events, self.removals, retry);
         Outcome {
-            again: [self.survey.again, slowly].into_iter().flatten().min(),
+            again: [self.environments.again, slowly]
+                .into_iter()
+                .flatten()
+                .min(),
             write_now,
             unless_changed: has_environments.then_some(ENVIRONMENTS),
             end: Ended::of(hindrances, outcome.ready),
@@ -441,13 +395,33 @@ impl Concern<'_> {
     }
 }
 
+/// What retention deletes, and then what no step stands for.
+fn with_superseded(results: &[StepResult], orphans: Vec<Removal>) -> Vec<Removal> {
+    let superseded = results.iter().flat_map(StepResult::superseded);
+    let mut removals: Vec<Removal> = superseded.cloned().collect();
+    for orphan in orphans {
+        let is_same = |removal: &Removal| removal.object.is_same(&orphan.object);
+        if !removals.iter().any(is_same) {
+            removals.push(orphan);
+        }
+    }
+    removals
+}
+
+/// The errors with the index of the step.
+fn errors(results: Vec<StepResult>) -> Vec<(usize, StepError)> {
+    let ends = results.into_iter().enumerate();
+    ends.filter_map(|(step, result)| Some((step, result.end.into_error()?)))
+        .collect()
+}
+
 fn current_steps<'r>(entries: &'r [Entry], results: &'r [StepResult]) -> Vec<CurrentStep<'r>> {
     entries
         .iter()
         .zip(results)
         .map(|(entry, result)| CurrentStep {
             status: &entry.status,
-            wanted: result.wanted.as_ref(),
+            target: result.target.as_ref(),
             is_settled: entry.is_settled,
             lifecycle: result.template.as_ref().map(|template| template.lifecycle),
         })

@@ -1,16 +1,135 @@
 //! One walk over the steps of a blueprint for one owner.
 //!
 //! [`realization`] is the machine: it asks for one thing after another and is answered. [`prepare`] brings a step to its
-//! question: it chooses the template, renders it and decorates the object. [`observe`] makes the end of the step from the
-//! answer. A step that writes to an environment, or validates one, takes a longer way: it looks at what is there
-//! ([`guarding`]) before it writes ([`arrivals`]) or runs ([`trials`]). [`conclusion`] ends the walk: it says what is to be
-//! deleted ([`orphans`]) and what to report.
+//! rendering: it chooses the template, renders it and decorates the object. Between the rendering and its submission stand
+//! the gates of the step ([`gate`]): each looks at what is there and lets the rendering pass, or holds it. [`lock`] is that
+//! of environments, [`validation`] that of validations, [`family`] that of other immutable objects. [`observe`] makes the end
+//! of the step from what became of the submission. [`conclusion`] ends the walk: it says what is to be deleted ([`orphans`])
+//! and what to report.
 
-pub(crate) mod arrivals;
 pub(crate) mod conclusion;
-pub(crate) mod guarding;
-pub(crate) mod observe;
-pub(crate) mod orphans;
-pub(crate) mod prepare;
+mod family;
+mod gate;
+mod lock;
+mod observe;
+mod orphans;
+mod prepare;
 pub(crate) mod realization;
-pub(crate) mod trials;
+mod validation;
+
+use std::sync::Arc;
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::step::end::{StepEnd, StepResult};
+use crate::step::state::Steps;
+use crate::template::context::ResolvedInputs;
+use crate::template::runs::{self, Runs};
+use crate::template::stamp;
+use crate::values::redaction::Taint;
+use crate::walk::observe::Observing;
+use crate::walk::prepare::{Preparing, Withheld};
+use crate::{
+    Blueprint, Observation, Observed, Owner, StatusKey, Submission, SubmitFailure, Template,
+    TemplateSource,
+};
+
+/// What a walk goes by, and what it knows of its steps.
+struct Walk<'a> {
+    owner: &'a Owner,
+    blueprint: &'a Blueprint,
+    templates: &'a dyn TemplateSource,
+    now: Time,
+    key: StatusKey,
+    steps: Steps<'a>,
+}
+
+/// A step that has a template.
+#[derive(Clone)]
+struct At {
+    /// Index of the step.
+    step: usize,
+    template: Arc<Template>,
+}
+
+impl Walk<'_> {
+    /// A validation takes what it would have if all before it succeeded: so its object is found, and judged, even while
+    /// its input is not there any more.
+    fn preparing(&self, step: usize) -> Preparing<'_> {
+        let inputs = if self.blueprint.steps[step].validates() {
+            self.steps.prospective_inputs(step)
+        } else {
+            self.steps.inputs(step)
+        };
+        self.preparing_with(step, inputs)
+    }
+
+    fn preparing_with<'s>(&'s self, step: usize, inputs: ResolvedInputs<'s>) -> Preparing<'s> {
+        Preparing {
+            owner: self.owner,
+            blueprint: self.blueprint,
+            templates: self.templates,
+            step: &self.blueprint.steps[step],
+            inputs,
+            key: &self.key,
+        }
+    }
+
+    fn observing<'s>(&'s self, at: &'s At) -> Observing<'s> {
+        let spec = &self.blueprint.steps[at.step];
+        let status = &self.owner.status;
+        Observing {
+            blueprint: &self.blueprint.name,
+            step: &spec.name,
+            template: &at.template,
+            inputs: self.steps.inputs(at.step),
+            taint: self.steps.taint(at.step),
+            key: &self.key,
+            previous: status.resource(&spec.name),
+            told: runs::told_of(status, self.blueprint, &spec.name, &at.template),
+        }
+    }
+
+    /// What status remembers of the objects of a step, with those that were found.
+    fn runs<'s>(&'s self, at: &'s At, found: &'s [Observed], taint: &'s Taint) -> Runs<'s> {
+        let name = &self.blueprint.steps[at.step].name;
+        Runs {
+            taint,
+            template: &at.template,
+            found,
+            told: runs::told_of(&self.owner.status, self.blueprint, name, &at.template),
+            deployment: self.steps.inputs(at.step).deployment(),
+        }
+    }
+
+    /// The end of a step whose place could not be looked at.
+    fn not_seen(&self, at: &At, looked: &Submission, failure: SubmitFailure) -> StepResult {
+        let observing = self.observing(at);
+        at.ended(
+            observing.observe(looked, Observation::Failed(failure)),
+            looked,
+        )
+    }
+}
+
+impl At {
+    /// The step ended so, with this object.
+    fn ended(&self, end: StepEnd, submission: &Submission) -> StepResult {
+        StepResult {
+            template: Some(Arc::clone(&self.template)),
+            end,
+            target: stamp::reference(&submission.object),
+            kept: None,
+        }
+    }
+
+    /// The step was not submitted.
+    fn withheld(&self, withheld: Withheld) -> StepResult {
+        StepResult {
+            template: Some(Arc::clone(&self.template)),
+            end: StepEnd::Failed(withheld.error),
+            target: withheld.target,
+            kept: None,
+        }
+    }
+}

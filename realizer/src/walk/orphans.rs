@@ -21,7 +21,7 @@ use crate::{
 pub(crate) struct CurrentStep<'r> {
     pub(crate) status: &'r ResourceStatus,
     /// The object it stands for, where that is known although the step failed.
-    pub(crate) wanted: Option<&'r ObjectRef>,
+    pub(crate) target: Option<&'r ObjectRef>,
     /// Whether it was submitted or handed an input through.
     pub(crate) is_settled: bool,
     /// How its template's objects are held; `None` without a template.
@@ -163,7 +163,7 @@ impl Orphans<'_> {
         self.current.iter().any(|step| {
             let stamped = step.status.stamped_ref.as_ref().and_then(object_ref);
             stamped.is_some_and(|stamped| stamped.is_same(object))
-                || step.wanted.is_some_and(|wanted| wanted.is_same(object))
+                || step.target.is_some_and(|target| target.is_same(object))
         })
     }
 
@@ -197,7 +197,7 @@ impl CurrentStep<'_> {
     /// Whether it is known which object the step stands for. One that was not rendered may stand for any; so may one whose
     /// name is generated, as long as it has no member.
     fn is_placed(&self) -> bool {
-        self.is_settled || self.wanted.is_some()
+        self.is_settled || self.target.is_some()
     }
 
     fn is_immutable(&self) -> bool {

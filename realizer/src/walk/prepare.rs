@@ -15,10 +15,9 @@ use crate::template::stamp::WantedLabels;
 use crate::values::canonical;
 use crate::values::matching;
 use crate::values::redaction;
-use crate::walk::guarding::Stage;
 use crate::{
-    Ask, Blueprint, ObjectRef, Owner, Position, Precondition, RenderFailure, Rendered, StatusKey,
-    Submission, SubmitFailureKind, Template, TemplateSource, TemplateState, Told,
+    Blueprint, ObjectRef, Owner, Position, Precondition, RenderFailure, Rendered, StatusKey,
+    Submission, SubmitFailureKind, Template, TemplateSource, TemplateState, Told, YttCall,
 };
 
 /// One step about to be submitted.
@@ -31,10 +30,12 @@ pub(crate) struct Preparing<'r> {
     pub(crate) key: &'r StatusKey,
 }
 
-/// What beginning a step came to.
-pub(crate) enum Begun {
-    /// The shell has to do something.
-    Asked(Box<Asked>),
+/// What it came to when a step was rendered as far as that goes without the shell.
+pub(crate) enum StartOutcome {
+    /// The shell has to run ytt.
+    Ytt(Arc<Template>, WantedLabels, Box<YttCall>),
+    /// It is rendered.
+    Rendered(Arc<Template>, Box<Submission>),
     /// An input became the output.
     PassedThrough(Output),
     /// It failed, with the template if that was found.
@@ -48,33 +49,25 @@ pub(crate) enum Begun {
 pub(crate) struct Withheld {
     pub(crate) error: StepError,
     /// The object that it would have written to.
-    pub(crate) wanted: Option<ObjectRef>,
-}
-
-/// What the shell is asked, and what is needed when it answers.
-pub(crate) struct Asked {
-    pub(crate) template: Arc<Template>,
-    pub(crate) labels: WantedLabels,
-    pub(crate) ask: Ask,
-    pub(crate) stage: Stage,
+    pub(crate) target: Option<ObjectRef>,
 }
 
 impl Preparing<'_> {
     /// Goes as far as it can without the shell.
-    pub(crate) fn begin(&self) -> Begun {
+    pub(crate) fn start(&self) -> StartOutcome {
         let name = match self.choose() {
             Ok(OptionTarget::Template(name)) => name,
             Ok(OptionTarget::PassThrough(input)) => {
                 return match self.pass_through(&input) {
-                    Ok(output) => Begun::PassedThrough(output),
-                    Err(error) => Begun::Failed(None, error),
+                    Ok(output) => StartOutcome::PassedThrough(output),
+                    Err(error) => StartOutcome::Failed(None, error),
                 };
             }
-            Err(error) => return Begun::Failed(None, error),
+            Err(error) => return StartOutcome::Failed(None, error),
         };
         match self.fetch(&name) {
             Ok(template) => self.render(template),
-            Err(error) => Begun::Failed(None, error),
+            Err(error) => StartOutcome::Failed(None, error),
         }
     }
 
@@ -143,28 +136,16 @@ impl Preparing<'_> {
         }
     }
 
-    fn render(&self, template: Arc<Template>) -> Begun {
+    fn render(&self, template: Arc<Template>) -> StartOutcome {
         let labels = stamp::step_labels(self.owner, self.blueprint, &self.step.name, &template);
         let context = self.context(&template, &labels);
         let rendered = match template.body.draw(context, &self.step.name) {
             Ok(rendered) => rendered,
-            Err(call) => {
-                return Begun::Asked(Box::new(Asked {
-                    template,
-                    labels,
-                    ask: Ask::Render(call),
-                    stage: Stage::Plain,
-                }));
-            }
+            Err(call) => return StartOutcome::Ytt(template, labels, Box::new(call)),
         };
         match self.submit(&template, &labels, rendered) {
-            Ok(submission) => Begun::Asked(Box::new(Asked {
-                template,
-                labels,
-                ask: Ask::Submit(submission),
-                stage: Stage::Plain,
-            })),
-            Err(withheld) => Begun::Withheld(template, withheld),
+            Ok(submission) => StartOutcome::Rendered(template, Box::new(submission)),
+            Err(withheld) => StartOutcome::Withheld(template, withheld),
         }
     }
 
@@ -196,13 +177,13 @@ impl Preparing<'_> {
             .map_err(|failure| {
                 Box::new(Withheld {
                     error: self.stamp_error(template, &failure),
-                    wanted: None,
+                    target: None,
                 })
             })?;
         let withheld = |error| {
             Box::new(Withheld {
                 error,
-                wanted: stamp::reference(&object),
+                target: stamp::reference(&object),
             })
         };
         if !self.inputs.missing.is_empty() {

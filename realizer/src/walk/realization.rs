@@ -5,18 +5,17 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::environment::site::{Flow, Site};
 use crate::step::end::{StepEnd, StepResult};
-use crate::template::context::ResolvedInputs;
-use crate::template::judgement::Trial;
-use crate::template::outputs::Output;
-use crate::template::stamp;
+use crate::step::state::Steps;
+use crate::template::stamp::WantedLabels;
 use crate::walk::conclusion::Conclusion;
-use crate::walk::guarding::Stage;
-use crate::walk::prepare::{Asked, Begun, Preparing, Withheld};
+use crate::walk::gate::{AfterLook, Passage, Progress};
+use crate::walk::lock;
+use crate::walk::prepare::{StartOutcome, Withheld};
+use crate::walk::{At, Walk};
 use crate::{
     Ask, AskFeed, Blueprint, KnownObject, Looked, Observation, Owner, Rendered, StatusKey,
-    SubmitFailureKind, Template, TemplateSource,
+    Submission, SubmitFailureKind, Template, TemplateSource, YttCall,
 };
 
 /// One walk over the steps of a blueprint for one owner.
@@ -62,27 +61,46 @@ use crate::{
 /// assert_eq!(conclusion.report(&[]).reason, "Ready");
 /// ```
 pub struct Realization<'a> {
-    pub(crate) owner: &'a Owner,
-    pub(crate) blueprint: &'a Blueprint,
-    pub(crate) templates: &'a dyn TemplateSource,
-    pub(crate) now: Time,
-    pub(crate) key: StatusKey,
-    /// By index of the step.
-    pub(crate) results: Vec<Option<StepResult>>,
-    /// By index of the step; what later steps take.
-    pub(crate) outputs: Vec<Option<Output>>,
-    /// By index of the step; what validations would take if every deployment before them was done and validated.
-    pub(crate) prospects: Vec<Option<Output>>,
-    /// By index of the step; deployment and validation steps only.
-    pub(crate) flows: Vec<Option<Flow>>,
-    /// By index of the step; environments only.
-    pub(crate) sites: Vec<Option<Site>>,
-    /// By index of the step; validations only.
-    pub(crate) trials: Vec<Option<Trial>>,
+    walk: Walk<'a>,
     /// Position in `blueprint.order`.
     position: usize,
-    /// What was asked and not answered yet, with the index of the step.
-    pub(crate) outstanding: Option<(usize, Asked)>,
+    /// What was asked and not answered yet.
+    question: Option<Question>,
+}
+
+/// What the shell was asked about a step, and what is needed when it answers.
+enum Question {
+    Render {
+        at: At,
+        labels: WantedLabels,
+        call: Box<YttCall>,
+    },
+    /// A gate has to know what is at this place.
+    Look {
+        place: Box<Submission>,
+        then: Box<dyn AfterLook>,
+        passage: Box<Passage>,
+    },
+    /// What is in an environment, though nothing can be put into it now, and why not.
+    Read {
+        at: At,
+        place: Box<Submission>,
+        because: Box<Withheld>,
+    },
+    Submit {
+        submission: Box<Submission>,
+        passage: Box<Passage>,
+    },
+}
+
+impl Question {
+    fn ask(&self) -> Ask {
+        match self {
+            Self::Render { call, .. } => Ask::Render((**call).clone()),
+            Self::Look { place, .. } | Self::Read { place, .. } => Ask::Look((**place).clone()),
+            Self::Submit { submission, .. } => Ask::Submit((**submission).clone()),
+        }
+    }
 }
 
 impl<'a> Realization<'a> {
@@ -94,21 +112,17 @@ impl<'a> Realization<'a> {
         now: Timestamp,
         key: StatusKey,
     ) -> Self {
-        let steps = blueprint.steps.len();
         Self {
-            owner,
-            blueprint,
-            templates,
-            now: Time(now),
-            key,
-            results: (0..steps).map(|_| None).collect(),
-            outputs: vec![None; steps],
-            prospects: vec![None; steps],
-            flows: vec![None; steps],
-            sites: vec![None; steps],
-            trials: vec![None; steps],
+            walk: Walk {
+                owner,
+                blueprint,
+                templates,
+                now: Time(now),
+                key,
+                steps: Steps::new(blueprint),
+            },
             position: 0,
-            outstanding: None,
+            question: None,
         }
     }
 
@@ -117,165 +131,155 @@ impl<'a> Realization<'a> {
     ///
     /// Steps that were not reached keep what they have.
     pub fn conclude(self, known: &[KnownObject]) -> Conclusion<'a> {
-        Conclusion::of(self, known)
+        Conclusion::of(self.walk, known)
     }
 
-    /// A validation takes what it would have if all before it succeeded: so its object is found, and judged, even while
-    /// its input is not there any more.
-    fn preparing(&self, step: usize) -> Preparing<'_> {
-        let spec = &self.blueprint.steps[step];
-        let outputs = if spec.validates() {
-            &self.prospects
-        } else {
-            &self.outputs
-        };
-        self.preparing_with(step, ResolvedInputs::of(spec, outputs))
-    }
-
-    pub(crate) fn preparing_with<'s>(
-        &'s self,
-        step: usize,
-        inputs: ResolvedInputs<'s>,
-    ) -> Preparing<'s> {
-        Preparing {
-            owner: self.owner,
-            blueprint: self.blueprint,
-            templates: self.templates,
-            step: &self.blueprint.steps[step],
-            inputs,
-            key: &self.key,
+    /// Takes a step as far as that goes without the shell.
+    fn start(&mut self, step: usize) {
+        self.walk.steps.begin(step);
+        match self.walk.preparing(step).start() {
+            StartOutcome::Ytt(template, labels, call) => {
+                let at = At { step, template };
+                self.question = Some(Question::Render { at, labels, call });
+            }
+            StartOutcome::Rendered(template, rendering) => {
+                self.rendered(At { step, template }, *rendering);
+            }
+            StartOutcome::PassedThrough(output) => {
+                self.settle_without_object(step, None, StepEnd::PassedThrough(output));
+            }
+            StartOutcome::Failed(template, error) => {
+                self.settle_without_object(step, template, StepEnd::Failed(error));
+            }
+            StartOutcome::Withheld(template, withheld) => {
+                self.withhold(At { step, template }, withheld);
+            }
         }
     }
 
-    /// What a validation, or a deployment that stamps nothing, hands on of what goes in.
-    fn begin_flow(&mut self, step: usize) {
-        let spec = &self.blueprint.steps[step];
-        if !spec.validates() {
-            return;
-        }
-        self.flows[step] = Some(self.inbound(step));
-        self.prospects[step] = ResolvedInputs::of(spec, &self.prospects)
-            .deployment()
-            .cloned();
-    }
-
-    fn finish_step(&mut self, step: usize, template: Option<Arc<Template>>, end: StepEnd) {
-        self.results[step] = Some(StepResult {
-            template,
-            end,
-            wanted: None,
-        });
-    }
-
-    pub(crate) fn withhold_step(
+    fn settle_without_object(
         &mut self,
         step: usize,
-        template: Arc<Template>,
-        withheld: Box<Withheld>,
+        template: Option<Arc<Template>>,
+        end: StepEnd,
     ) {
-        let Withheld { error, wanted } = *withheld;
-        self.results[step] = Some(StepResult {
-            template: Some(template),
-            end: StepEnd::Failed(error),
-            wanted,
-        });
+        let result = StepResult::without_object(template, end);
+        self.walk.steps.settle(step, result);
+    }
+
+    fn rendered(&mut self, at: At, rendering: Submission) {
+        let (passage, progress) = Passage::begin(&mut self.walk, at, rendering);
+        self.go_on(Box::new(passage), progress);
+    }
+
+    fn go_on(&mut self, passage: Box<Passage>, progress: Progress) {
+        match progress {
+            Progress::Look(place, then) => {
+                self.question = Some(Question::Look {
+                    place: Box::new(place),
+                    then,
+                    passage,
+                });
+            }
+            Progress::Submit(submission) => {
+                self.question = Some(Question::Submit {
+                    submission: Box::new(submission),
+                    passage,
+                });
+            }
+            Progress::Held(result) => self.walk.steps.settle(passage.step(), result),
+        }
+    }
+
+    /// Nothing is submitted for a step. What is in an environment is read all the same.
+    fn withhold(&mut self, at: At, because: Box<Withheld>) {
+        match self.walk.place_to_read(&at) {
+            Some(place) => {
+                self.question = Some(Question::Read {
+                    at,
+                    place: Box::new(place),
+                    because,
+                });
+            }
+            None => self.walk.steps.settle(at.step, at.withheld(*because)),
+        }
+    }
+
+    fn read(&mut self, at: &At, because: Withheld, looked: Looked) {
+        let found = looked.unwrap_or_default();
+        let found = found.first();
+        let kept = found.and_then(|found| lock::stays(&mut self.walk, at, found));
+        let result = StepResult {
+            kept,
+            ..at.withheld(because)
+        };
+        self.walk.steps.settle(at.step, result);
+    }
+}
+
+/// An answer to what was not asked leaves the question as it is.
+impl AskFeed for Realization<'_> {
+    fn next(&mut self) -> Ask {
+        loop {
+            if let Some(question) = &self.question {
+                return question.ask();
+            }
+            let Some(&step) = self.walk.blueprint.order.get(self.position) else {
+                return Ask::Done;
+            };
+            self.position += 1;
+            self.start(step);
+        }
+    }
+
+    fn record_rendered(&mut self, rendered: Rendered) {
+        match self.question.take() {
+            Some(Question::Render { at, labels, .. }) => {
+                let preparing = self.walk.preparing(at.step);
+                let submitted = preparing.submit(&at.template, &labels, rendered);
+                match submitted {
+                    Ok(submission) => self.rendered(at, submission),
+                    Err(withheld) => self.withhold(at, withheld),
+                }
+            }
+            other => self.question = other,
+        }
+    }
+
+    fn record_looked(&mut self, looked: Looked) {
+        match self.question.take() {
+            Some(Question::Look {
+                place,
+                then,
+                mut passage,
+            }) => {
+                let progress = passage.found(&mut self.walk, then, *place, looked);
+                self.go_on(passage, progress);
+            }
+            Some(Question::Read { at, because, .. }) => self.read(&at, *because, looked),
+            other => self.question = other,
+        }
+    }
+
+    fn record_observed(&mut self, observation: Observation) {
+        match self.question.take() {
+            Some(Question::Submit {
+                submission,
+                mut passage,
+            }) => {
+                if is_stale(&observation)
+                    && let Some(progress) = passage.begin_again(&mut self.walk)
+                {
+                    return self.go_on(passage, progress);
+                }
+                let result = passage.end(&mut self.walk, &submission, observation);
+                self.walk.steps.settle(passage.step(), result);
+            }
+            other => self.question = other,
+        }
     }
 }
 
 fn is_stale(observation: &Observation) -> bool {
     matches!(observation, Observation::Failed(failure) if failure.kind == SubmitFailureKind::Stale)
-}
-
-impl AskFeed for Realization<'_> {
-    fn next(&mut self) -> Ask {
-        loop {
-            if let Some((_, asked)) = &self.outstanding {
-                return asked.ask.clone();
-            }
-            let Some(&step) = self.blueprint.order.get(self.position) else {
-                return Ask::Done;
-            };
-            self.position += 1;
-            self.begin_flow(step);
-            match self.preparing(step).begin() {
-                Begun::Asked(asked) => self.outstanding = Some((step, self.guarded(step, *asked))),
-                Begun::PassedThrough(output) => {
-                    self.outputs[step] = Some(output.clone());
-                    self.prospects[step] = Some(output.clone());
-                    if self.blueprint.steps[step].deploys() {
-                        self.flows[step] = Some(self.inbound(step));
-                    }
-                    self.finish_step(step, None, StepEnd::PassedThrough(output));
-                }
-                Begun::Failed(template, error) => {
-                    self.finish_step(step, template, StepEnd::Failed(error));
-                }
-                Begun::Withheld(template, withheld) => self.leave_step(step, template, withheld),
-            }
-        }
-    }
-
-    fn record_rendered(&mut self, rendered: Rendered) {
-        let Some((step, asked)) = self
-            .outstanding
-            .take_if(|(_, asked)| matches!(asked.ask, Ask::Render(_)))
-        else {
-            return;
-        };
-        match self
-            .preparing(step)
-            .submit(&asked.template, &asked.labels, rendered)
-        {
-            Ok(submission) => {
-                let asked = Asked {
-                    ask: Ask::Submit(submission),
-                    ..asked
-                };
-                self.outstanding = Some((step, self.guarded(step, asked)));
-            }
-            Err(withheld) => self.leave_step(step, asked.template, withheld),
-        }
-    }
-
-    fn record_observed(&mut self, observation: Observation) {
-        let Some((step, mut asked)) = self
-            .outstanding
-            .take_if(|(_, asked)| matches!(asked.ask, Ask::Submit(_)))
-        else {
-            return;
-        };
-        if is_stale(&observation) {
-            let Some(refused) = self.decide_again(step, asked) else {
-                return;
-            };
-            asked = refused;
-        }
-        let Ask::Submit(submission) = &asked.ask else {
-            return;
-        };
-        let template = &asked.template;
-        let end = match &asked.stage {
-            Stage::Deploying { record, .. } => {
-                self.deployed(step, template, submission, record, observation)
-            }
-            Stage::Validating => self.validated(step, template, submission, observation),
-            Stage::Plain | Stage::Family | Stage::Searching { .. } | Stage::Staying(_) => self
-                .observing(step, template)
-                .observe(submission, observation),
-        };
-        self.outputs[step] = end.output().cloned();
-        if asked.stage.is_plain() {
-            self.prospects[step].clone_from(&self.outputs[step]);
-        }
-        let wanted = stamp::reference(&submission.object);
-        self.results[step] = Some(StepResult {
-            template: Some(asked.template),
-            end,
-            wanted,
-        });
-    }
-
-    fn record_looked(&mut self, looked: Looked) {
-        self.looked_at(looked);
-    }
 }

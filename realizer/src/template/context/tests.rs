@@ -64,7 +64,7 @@ fn case(inputs: Value, outputs: Vec<Option<Output>>) -> Case {
 
 impl Case {
     fn context(&self) -> Context<'_> {
-        let inputs = ResolvedInputs::of(&self.step, &self.outputs);
+        let inputs = ResolvedInputs::of(&self.step, |step| self.outputs.get(step)?.as_ref());
         let (one, big) = (json!(1), json!(1_000_000));
         let object = json!({"sub": [true, {"a": null}]});
         let params = BTreeMap::from([("a-b", &one), ("big", &big), ("o", &object)]);
@@ -87,7 +87,7 @@ impl Case {
     }
 
     fn missing(&self) -> Vec<&str> {
-        ResolvedInputs::of(&self.step, &self.outputs)
+        ResolvedInputs::of(&self.step, |step| self.outputs.get(step)?.as_ref())
             .missing
             .iter()
             .map(|input| input.local_name.as_str())
@@ -363,6 +363,6 @@ fn secrets_are_told_from_other_inputs() {
         taint: Taint::of([&json!("hunter2")]),
     });
     let case = case(inputs, vec![source("u"), None, None, secret]);
-    let inputs = ResolvedInputs::of(&case.step, &case.outputs);
+    let inputs = ResolvedInputs::of(&case.step, |step| case.outputs.get(step)?.as_ref());
     assert_eq!(inputs.taint(), Taint::of([&json!("hunter2")]));
 }

@@ -46,7 +46,7 @@ fn submission(object: Value) -> Submission {
 
 fn observe(template: &Template, observation: Observation) -> StepEnd {
     let step = step();
-    let inputs = ResolvedInputs::of(&step, &[]);
+    let inputs = ResolvedInputs::of(&step, |_| None);
     let observing = Observing {
         blueprint: &"chain".parse().unwrap(),
         step: &"build".into(),

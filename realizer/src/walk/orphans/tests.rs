@@ -99,7 +99,7 @@ fn found(previous: &OwnerStatus, current: &[&str], knowns: &[&str]) -> String {
         .iter()
         .map(|(status, is_settled)| CurrentStep {
             status,
-            wanted: None,
+            target: None,
             is_settled: *is_settled,
             lifecycle: status.template_ref.as_ref().map(|template| {
                 match template.name.as_deref() {

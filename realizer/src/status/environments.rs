@@ -11,30 +11,20 @@ use api_types::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::environment::site::{Flow, Site, time_left};
+use crate::environment::site::{Site, time_left};
 use crate::environment::{Record, shown};
 use crate::owner::owner_status::OwnerStatus;
 use crate::status::conditions::Conditions;
 use crate::status::events;
-use crate::step::end::{StepEnd, StepResult};
+use crate::step::end::StepEnd;
+use crate::step::state::Steps;
 use crate::template::judgement::Trial;
-use crate::{Blueprint, OwnerEvent, Template};
-
-/// What a walk left behind, by index of the step.
-pub(crate) struct Findings<'r> {
-    pub(crate) blueprint: &'r Blueprint,
-    pub(crate) results: &'r [StepResult],
-    pub(crate) flows: &'r [Option<Flow>],
-    pub(crate) sites: &'r [Option<Site>],
-    pub(crate) trials: &'r [Option<Trial>],
-    pub(crate) previous: &'r OwnerStatus,
-    pub(crate) now: &'r Time,
-}
+use crate::{Blueprint, OwnerEvent};
 
 /// What follows for the owner.
 #[derive(Debug, Default)]
-pub(crate) struct Survey {
-    pub(crate) environments: Vec<EnvironmentStatus>,
+pub(crate) struct EnvironmentReport {
+    pub(crate) statuses: Vec<EnvironmentStatus>,
     pub(crate) events: Vec<OwnerEvent>,
     /// When to walk again without an event.
     pub(crate) again: Option<Duration>,
@@ -42,13 +32,21 @@ pub(crate) struct Survey {
     held: BTreeMap<usize, String>,
 }
 
+/// What it is made of: what the walk knows of its steps, and what status said before.
+struct WalkFacts<'r> {
+    blueprint: &'r Blueprint,
+    steps: &'r Steps<'r>,
+    previous: &'r OwnerStatus,
+    now: &'r Time,
+}
+
 /// What is known of one validation, before it is written down.
-struct Finding {
+struct ValidationFact {
     verdict: ValidationVerdict,
     message: Option<String>,
 }
 
-impl Finding {
+impl ValidationFact {
     fn plain(verdict: ValidationVerdict) -> Self {
         Self {
             verdict,
@@ -57,22 +55,25 @@ impl Finding {
     }
 }
 
-impl Survey {
-    pub(crate) fn of(findings: &Findings<'_>) -> Self {
-        let mut survey = Self::default();
-        for environment in 0..findings.blueprint.steps.len() {
-            if findings.blueprint.downstream[environment].is_empty() {
-                continue;
-            }
-            match &findings.sites[environment] {
-                Some(site) => survey.add(findings, environment, site),
+impl EnvironmentReport {
+    pub(crate) fn of(steps: &Steps<'_>, previous: &OwnerStatus, now: &Time) -> Self {
+        let blueprint = steps.blueprint();
+        let facts = WalkFacts {
+            blueprint,
+            steps,
+            previous,
+            now,
+        };
+        let mut report = Self::default();
+        let all = 0..blueprint.steps.len();
+        for environment in all.filter(|&step| blueprint.is_environment(step)) {
+            match steps.site(environment) {
+                Some(site) => report.add(&facts, environment, site),
                 // Not reached, or rejected: what is known stays known.
-                None => survey
-                    .environments
-                    .extend(findings.told(environment).cloned()),
+                None => report.statuses.extend(facts.told(environment).cloned()),
             }
         }
-        survey
+        report
     }
 
     /// Whether something has to be written down before it can be acted upon.
@@ -98,20 +99,19 @@ impl Survey {
         conditions.finish().pop()
     }
 
-    fn add(&mut self, findings: &Findings<'_>, environment: usize, site: &Site) {
+    fn add(&mut self, facts: &WalkFacts<'_>, environment: usize, site: &Site) {
         let Some(record) = &site.record else {
-            self.environments
-                .push(findings.unsettled(environment, site));
+            self.statuses.push(facts.unsettled(environment, site));
             self.look_again(Duration::ZERO);
-            self.tell_disregarded(findings, environment, site);
+            self.tell_disregarded(facts, environment, site);
             return;
         };
-        let mut status = findings.status(environment, site, record);
+        let mut status = facts.status(environment, site, record);
         if site.is_free {
-            findings.keep_released(environment, &mut status.validations);
+            facts.keep_released(environment, &mut status.validations);
         }
-        self.tell(findings, environment, &status);
-        self.tell_disregarded(findings, environment, site);
+        self.tell(facts, environment, &status);
+        self.tell_disregarded(facts, environment, site);
         let unfinished: Vec<&str> = status
             .validations
             .iter()
@@ -131,31 +131,31 @@ impl Survey {
             );
             self.held.insert(environment, message);
         }
-        for validation in findings.blueprint.validations(environment) {
-            let told = &findings.blueprint.steps[validation].name;
-            if findings.begins_when_told(validation) {
+        for validation in facts.blueprint.validations(environment) {
+            let told = &facts.blueprint.steps[validation].name;
+            if facts.begins_when_told(validation) {
                 self.look_again(Duration::ZERO);
             }
             if unfinished.contains(&told.as_str())
-                && let Some(left) = findings.time_left(validation, record)
+                && let Some(left) = facts.time_left(validation, record)
             {
                 self.look_again(left);
             }
         }
-        self.environments.push(status);
+        self.statuses.push(status);
     }
 
     fn look_again(&mut self, after: Duration) {
         self.again = Some(self.again.map_or(after, |again| again.min(after)));
     }
 
-    fn tell_disregarded(&mut self, findings: &Findings<'_>, environment: usize, site: &Site) {
-        let before = findings.told(environment);
+    fn tell_disregarded(&mut self, facts: &WalkFacts<'_>, environment: usize, site: &Site) {
+        let before = facts.told(environment);
         let known = before.and_then(|before| before.disregarded.as_ref());
         // What we announced and replace was written by ourselves, if it was.
         let is_news = site.disregarded.is_some() && known != site.disregarded.as_ref();
         if is_news && (site.record.is_some() || site.next.is_none()) {
-            let name = &findings.blueprint.steps[environment].name;
+            let name = &facts.blueprint.steps[environment].name;
             self.events.push(events::of_status(
                 EventReason::RecordDisregarded,
                 format!(
@@ -167,11 +167,11 @@ impl Survey {
     }
 
     /// Told when it is new.
-    fn tell(&mut self, findings: &Findings<'_>, environment: usize, status: &EnvironmentStatus) {
+    fn tell(&mut self, facts: &WalkFacts<'_>, environment: usize, status: &EnvironmentStatus) {
         let Some(deployed) = &status.deployed else {
             return;
         };
-        let before = findings.told(environment);
+        let before = facts.told(environment);
         let arrived = before
             .and_then(|before| before.deployed.as_ref())
             .is_none_or(|before| before.arrival != deployed.arrival);
@@ -192,7 +192,7 @@ impl Survey {
                     (&before.resource, before.arrival, before.verdict)
                         == (&told.resource, told.arrival, told.verdict)
                 });
-            if !known && findings.is_nearest(environment, &told.resource) {
+            if !known && facts.is_nearest(environment, &told.resource) {
                 self.events.extend(verdict_event(status, deployed, told));
             }
         }
@@ -226,7 +226,7 @@ fn verdict_event(
     ))
 }
 
-impl Findings<'_> {
+impl WalkFacts<'_> {
     fn told(&self, environment: usize) -> Option<&EnvironmentStatus> {
         self.previous
             .environment(&self.blueprint.steps[environment].name)
@@ -298,11 +298,11 @@ impl Findings<'_> {
                 .deployment_providers()
                 .any(|provider| stuck.get(&provider) == Some(&true));
             if self.blueprint.steps[step].validates() {
-                let finding = self.finding(environment, record, step, behind);
-                stuck.insert(step, is_stuck(finding.verdict));
-                told.push((step, self.written(environment, record, step, finding)));
+                let fact = self.fact(environment, record, step, behind);
+                stuck.insert(step, is_stuck(fact.verdict));
+                told.push((step, self.written(environment, record, step, fact)));
             } else {
-                let failed = self.sites[step].as_ref().is_some_and(|site| site.failed)
+                let failed = self.steps.site(step).is_some_and(|site| site.failed)
                     && self.is_of(environment, record, step);
                 stuck.insert(step, behind || failed);
             }
@@ -312,28 +312,37 @@ impl Findings<'_> {
     }
 
     /// `behind` when something before it failed.
-    fn finding(&self, environment: usize, record: &Record, step: usize, behind: bool) -> Finding {
+    fn fact(
+        &self,
+        environment: usize,
+        record: &Record,
+        step: usize,
+        behind: bool,
+    ) -> ValidationFact {
         use ValidationVerdict::{Failed, Pending, Running, Succeeded, TimedOut};
-        let trial = self.trials[step]
-            .as_ref()
-            .filter(|_| self.is_of(environment, record, step));
-        let passed_through = matches!(self.results[step].end, StepEnd::PassedThrough(_));
+        let trial = self.steps.trial(step);
+        let trial = trial.filter(|_| self.is_of(environment, record, step));
+        let result = self.steps.result(step);
+        let passed_through =
+            result.is_some_and(|result| matches!(result.end, StepEnd::PassedThrough(_)));
         match trial {
-            Some(Trial::Succeeded) => Finding::plain(Succeeded),
-            Some(Trial::Failed(cause)) => Finding {
+            Some(Trial::Succeeded) => ValidationFact::plain(Succeeded),
+            Some(Trial::Failed(cause)) => ValidationFact {
                 verdict: Failed,
                 message: Some(cause.clone()).filter(|cause| !cause.is_empty()),
             },
-            Some(Trial::NotBegun { first_told: true }) => Finding::plain(Pending),
+            Some(Trial::NotBegun { first_told: true }) => ValidationFact::plain(Pending),
             Some(Trial::NotBegun { first_told: false }) if behind => skipped(),
             Some(Trial::NotBegun { first_told: false }) => self.unbegun(environment, record, step),
             Some(Trial::Running(_)) => self.unless_late(step, record, Running),
-            None if passed_through => Finding::plain(Succeeded),
+            None if passed_through => ValidationFact::plain(Succeeded),
             None => match self.told_of(environment, record, step) {
-                Some(told) if matches!(told.verdict, Succeeded | Failed | TimedOut) => Finding {
-                    verdict: told.verdict,
-                    message: told.message.clone(),
-                },
+                Some(told) if matches!(told.verdict, Succeeded | Failed | TimedOut) => {
+                    ValidationFact {
+                        verdict: told.verdict,
+                        message: told.message.clone(),
+                    }
+                }
                 Some(told) if told.verdict == Running => self.unless_late(step, record, Running),
                 // It is not known whether it has begun, but what it would begin with is not there.
                 _ if behind => skipped(),
@@ -343,45 +352,50 @@ impl Findings<'_> {
     }
 
     /// Of what is not proven to be in the environment no validation begins; only one that status says is awaited, is.
-    fn unbegun(&self, environment: usize, record: &Record, step: usize) -> Finding {
+    fn unbegun(&self, environment: usize, record: &Record, step: usize) -> ValidationFact {
         use ValidationVerdict::{Pending, Running, Skipped};
         let told = self.told_of(environment, record, step);
         let is_awaited = told.is_some_and(|told| matches!(told.verdict, Pending | Running));
         if record.proven || is_awaited {
             return self.unless_late(step, record, Pending);
         }
-        Finding {
+        ValidationFact {
             verdict: Skipped,
             message: Some("only its object says what is in the environment".to_owned()),
         }
     }
 
-    fn unless_late(&self, step: usize, record: &Record, verdict: ValidationVerdict) -> Finding {
+    fn unless_late(
+        &self,
+        step: usize,
+        record: &Record,
+        verdict: ValidationVerdict,
+    ) -> ValidationFact {
         if self.time_left(step, record) == Some(Duration::ZERO) {
-            return Finding {
+            return ValidationFact {
                 verdict: ValidationVerdict::TimedOut,
                 message: Some("the environment is released".to_owned()),
             };
         }
-        Finding::plain(verdict)
+        ValidationFact::plain(verdict)
     }
 
-    /// The finding with the time since when it holds.
+    /// The fact with the time since when it holds.
     fn written(
         &self,
         environment: usize,
         record: &Record,
         step: usize,
-        finding: Finding,
+        fact: ValidationFact,
     ) -> ValidationStatus {
         let before = self
             .told_of(environment, record, step)
-            .filter(|before| before.verdict == finding.verdict);
+            .filter(|before| before.verdict == fact.verdict);
         ValidationStatus {
             resource: self.blueprint.steps[step].name.to_string(),
-            verdict: finding.verdict,
+            verdict: fact.verdict,
             arrival: record.arrival.number,
-            message: finding.message,
+            message: fact.message,
             since: before.map_or_else(|| whole_seconds(self.now), |before| before.since.clone()),
         }
     }
@@ -400,9 +414,8 @@ impl Findings<'_> {
 
     /// Whether what went into a step is this arrival.
     fn is_of(&self, environment: usize, record: &Record, step: usize) -> bool {
-        self.flows[step]
-            .as_ref()
-            .and_then(|flow| flow.lineage.get(&environment))
+        let flow = self.steps.flow(step);
+        flow.and_then(|flow| flow.lineage.get(&environment))
             .is_some_and(|of| of.text == record.text)
     }
 
@@ -413,20 +426,20 @@ impl Findings<'_> {
             .steps
             .iter()
             .position(|step| step.name == validation);
-        step.and_then(|step| self.flows[step].as_ref())
+        step.and_then(|step| self.steps.flow(step))
             .is_some_and(|flow| flow.nearest.contains_key(&environment))
     }
 
     fn begins_when_told(&self, step: usize) -> bool {
         matches!(
-            self.trials[step],
+            self.steps.trial(step),
             Some(Trial::NotBegun { first_told: true })
         )
     }
 
     /// How much longer the environment is kept for a validation; `None` for ever, or as long as its template is not there.
     fn time_left(&self, step: usize, record: &Record) -> Option<Duration> {
-        let template: &Template = self.results[step].template.as_deref()?;
+        let template = self.steps.result(step)?.template.as_deref()?;
         time_left(template, record, &self.now.0)
     }
 }
@@ -448,8 +461,8 @@ fn is_stuck(verdict: ValidationVerdict) -> bool {
     matches!(verdict, Failed | TimedOut | Skipped)
 }
 
-fn skipped() -> Finding {
-    Finding {
+fn skipped() -> ValidationFact {
+    ValidationFact {
         verdict: ValidationVerdict::Skipped,
         message: Some("what comes before it failed or did not end in time".to_owned()),
     }

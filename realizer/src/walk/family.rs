@@ -1,0 +1,44 @@
+//! The gate of immutable objects: one that has ended is not made again because somebody deleted it.
+
+use crate::template::runs::Due;
+use crate::walk::gate::{AfterLook, Gate, Reading, Ruling};
+use crate::walk::{At, Walk};
+use crate::{Looked, Submission};
+
+/// Looks which objects of the family there are.
+pub(super) struct FamilyGate;
+
+/// The objects of the family were asked for.
+struct FamilyLook;
+
+impl Gate for FamilyGate {
+    fn approached(&self, _: &mut Walk<'_>, _: &At, rendering: Submission) -> Ruling {
+        Ruling::Look(rendering, Box::new(FamilyLook))
+    }
+}
+
+impl AfterLook for FamilyLook {
+    fn found(
+        self: Box<Self>,
+        walk: &mut Walk<'_>,
+        at: &At,
+        mut place: Submission,
+        found: Looked,
+    ) -> Ruling {
+        let found = match found {
+            Ok(found) => found,
+            Err(failure) => return Ruling::Hold(walk.not_seen(at, &place, failure)),
+        };
+        let taint = walk.steps.taint(at.step);
+        match walk.runs(at, &found, &taint).decide(&place.digest) {
+            Due::Submit(position) => {
+                place.told.position = position;
+                Ruling::Pass(place, Reading::Outputs)
+            }
+            Due::Ended(run) => {
+                let end = walk.observing(at).ended(&place, &run, &found);
+                Ruling::Hold(at.ended(end, &place))
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! The gate of validations: one begins when status says that what it validates is deployed, and runs once for that.
+
+use api_types::labels;
+use api_types::runnable::RunResult;
+use api_types::{EnvironmentStatus, ValidationStatus, ValidationVerdict};
+use serde_json::json;
+
+use crate::environment::site::time_left;
+use crate::environment::{self, Incoming, Record, annotate};
+use crate::step::end::StepEnd;
+use crate::step::error::{StepError, TrialError};
+use crate::template::OutputPaths;
+use crate::template::judgement::Trial;
+use crate::template::outputs::Output;
+use crate::template::runs::Due;
+use crate::template::stamp;
+use crate::values::canonical;
+use crate::walk::gate::{AfterLook, Gate, Reading, Ruling};
+use crate::walk::prepare::Withheld;
+use crate::walk::{At, Walk};
+use crate::{Lifecycle, Looked, Observation, Observed, Position, Submission};
+
+/// Lets a validation begin, once for each arrival.
+pub(super) struct ValidationGate;
+
+/// The object of the validation was asked for.
+struct ValidationLook;
+
+impl Gate for ValidationGate {
+    fn approached(&self, walk: &mut Walk<'_>, at: &At, mut rendering: Submission) -> Ruling {
+        walk.tie(at.step, &mut rendering);
+        Ruling::Look(rendering, Box::new(ValidationLook))
+    }
+}
+
+impl AfterLook for ValidationLook {
+    fn found(
+        self: Box<Self>,
+        walk: &mut Walk<'_>,
+        at: &At,
+        place: Submission,
+        found: Looked,
+    ) -> Ruling {
+        match found {
+            Ok(found) => begin(walk, at, place, &found),
+            Err(failure) => Ruling::Hold(walk.not_seen(at, &place, failure)),
+        }
+    }
+}
+
+/// Begins the validation unless it has to wait, or has ended.
+fn begin(walk: &mut Walk<'_>, at: &At, mut submission: Submission, found: &[Observed]) -> Ruling {
+    let due = walk.due(at, &submission, found);
+    let known = walk.known_trial(at, &submission, &due, found);
+    if let Some((error, trial)) = walk.obstacle(at.step, known.as_ref()) {
+        walk.steps.judge(at.step, trial);
+        let target = stamp::reference(&submission.object);
+        return Ruling::Hold(at.withheld(Withheld { error, target }));
+    }
+    match due {
+        Due::Submit(position) => {
+            submission.told.position = position;
+            Ruling::Pass(submission, Reading::Verdict)
+        }
+        Due::Ended(run) => {
+            let trial = known.unwrap_or(Trial::Succeeded);
+            let output = walk.output_after(at, &trial);
+            let end = walk
+                .observing(at)
+                .judged_before(&submission, &run, found, output);
+            walk.steps.judge(at.step, trial);
+            Ruling::Hold(at.ended(end, &submission))
+        }
+    }
+}
+
+/// The end of a validation that was submitted.
+pub(super) fn judged(
+    walk: &mut Walk<'_>,
+    at: &At,
+    submission: &Submission,
+    observation: Observation,
+) -> StepEnd {
+    let (observed, members, write) = match observation {
+        Observation::Failed(_) => return walk.observing(at).observe(submission, observation),
+        Observation::Object { observed, write } => (observed, Vec::new(), write),
+        Observation::Family {
+            submitted,
+            members,
+            write,
+        } => (submitted, members, write),
+    };
+    let trial = if observed.digest.as_deref() == Some(&submission.digest) {
+        walk.judge(at, &observed)
+    } else {
+        Trial::Running("the object belongs to another version of the owner".to_owned())
+    };
+    let output = walk.output_after(at, &trial);
+    walk.steps.judge(at.step, trial);
+    walk.observing(at).judged(observed, &members, write, output)
+}
+
+impl Walk<'_> {
+    /// Ties the rendering of a validation to the arrivals it validates: an environment that is written anew has a new run,
+    /// even if the template reads nothing of the deployment.
+    fn tie(&self, step: usize, submission: &mut Submission) {
+        let flow = self.steps.flow(step);
+        let Some(flow) = flow.filter(|flow| !flow.nearest.is_empty()) else {
+            return;
+        };
+        if submission.lifecycle == Lifecycle::Mutable {
+            let arrivals = flow.nearest.values();
+            let arrivals: Vec<String> = arrivals
+                .map(|record| record.arrival.number.to_string())
+                .collect();
+            annotate(submission, labels::VALIDATES, &arrivals.join(","));
+        }
+        let tokens = flow.nearest.values().map(|record| record.text.as_str());
+        let tokens: Vec<&str> = tokens.collect();
+        submission.digest =
+            canonical::digest(&json!([canonical::digest(&submission.object), tokens]));
+    }
+
+    /// Why the validation cannot begin or go on now, and what is to be said of it.
+    fn obstacle(&self, step: usize, known: Option<&Trial>) -> Option<(StepError, Trial)> {
+        let inputs = self.steps.inputs(step);
+        if !inputs.missing.is_empty() {
+            let known = known.cloned();
+            let trial = known.unwrap_or(Trial::NotBegun { first_told: false });
+            return Some((self.preparing_with(step, inputs).held(), trial));
+        }
+        if !self.is_told_deployed(step) || known.is_none() && self.is_told_ended(step) {
+            let error = self.trial_error(step, TrialError::Begins, "");
+            return Some((error, Trial::NotBegun { first_told: true }));
+        }
+        None
+    }
+
+    /// A mutable object is there or is written; an immutable one may have ended, and somebody deleted it.
+    fn due(&self, at: &At, submission: &Submission, found: &[Observed]) -> Due {
+        if submission.lifecycle.is_immutable() {
+            let taint = self.steps.taint(at.step);
+            self.runs(at, found, &taint).decide(&submission.digest)
+        } else {
+            Due::Submit(Position::default())
+        }
+    }
+
+    /// What is known of the run for this arrival: by the object, or by status if that is gone.
+    fn known_trial(
+        &self,
+        at: &At,
+        submission: &Submission,
+        due: &Due,
+        found: &[Observed],
+    ) -> Option<Trial> {
+        if let Due::Ended(run) = due {
+            return Some(match run.result {
+                RunResult::Failed => Trial::Failed(self.told_cause(at.step)),
+                RunResult::Succeeded | RunResult::Running | RunResult::Removed => Trial::Succeeded,
+            });
+        }
+        let staying = |member: &&Observed| member.is_known && !member.terminating;
+        let newest = found.iter().rev().find(staying);
+        let run = newest.filter(|run| run.digest.as_deref() == Some(&submission.digest));
+        run.map(|run| self.judge(at, run))
+    }
+
+    /// The arrivals that a validation is about, with what status says of their environments.
+    fn arrivals(&self, step: usize) -> impl Iterator<Item = (&Record, Option<&EnvironmentStatus>)> {
+        let flow = self.steps.flow(step).into_iter();
+        flow.flat_map(|flow| &flow.lineage)
+            .map(move |(&environment, record)| {
+                let name = &self.blueprint.steps[environment].name;
+                (record, self.owner.status.environment(name))
+            })
+    }
+
+    /// What status says of a validation, for each arrival that it is about.
+    fn told_of(&self, step: usize) -> impl Iterator<Item = &ValidationStatus> {
+        let name = &self.blueprint.steps[step].name;
+        self.arrivals(step).flat_map(move |(record, status)| {
+            let told = status.into_iter().flat_map(|status| &status.validations);
+            told.filter(move |told| {
+                *name == *told.resource && told.arrival == record.arrival.number
+            })
+        })
+    }
+
+    /// Why status says that a validation failed.
+    fn told_cause(&self, step: usize) -> String {
+        let mut causes = self.told_of(step).filter_map(|told| told.message.clone());
+        causes.next().unwrap_or_default()
+    }
+
+    /// Whether status says of all that is validated that it is deployed. Before that it may be replaced at any time: by the
+    /// next process, which cannot tell from the object alone what reached it.
+    fn is_told_deployed(&self, step: usize) -> bool {
+        self.arrivals(step)
+            .all(|(record, status)| status.is_some_and(|status| record.is_settled(status)))
+    }
+
+    /// Whether status says that this validation need not be waited for. To begin it now would let the next process, which
+    /// knows no more than status, change the environment under it. One that timed out is not waited for anyhow.
+    fn is_told_ended(&self, step: usize) -> bool {
+        self.told_of(step)
+            .any(|told| told.verdict.releases() && told.verdict != ValidationVerdict::TimedOut)
+    }
+
+    fn output_after(&self, at: &At, trial: &Trial) -> Result<Output, StepError> {
+        match trial {
+            Trial::Succeeded => Ok(self.validated_output(at.step)),
+            Trial::Failed(cause) => Err(self.trial_error(at.step, TrialError::Failed, cause)),
+            Trial::Running(cause) => {
+                let error = if self.is_late(at) {
+                    TrialError::TimedOut
+                } else {
+                    TrialError::Running
+                };
+                Err(self.trial_error(at.step, error, cause))
+            }
+            Trial::NotBegun { .. } => Err(self.trial_error(at.step, TrialError::Begins, "")),
+        }
+    }
+
+    fn validated_output(&self, step: usize) -> Output {
+        let inputs = self.steps.inputs(step);
+        inputs.deployment().cloned().unwrap_or(Output::NOTHING)
+    }
+
+    fn judge(&self, at: &At, run: &Observed) -> Trial {
+        let OutputPaths::Validation(judgement) = &at.template.outputs else {
+            // Only templates of the step's kind are found for it.
+            return Trial::Running(String::new());
+        };
+        let taint = self.steps.taint(at.step);
+        match judgement.judge(&at.template, &run.object, &taint) {
+            Trial::Running(cause) => Trial::Running(taint.scrub(cause)),
+            Trial::Failed(cause) => Trial::Failed(taint.scrub(cause)),
+            other @ (Trial::Succeeded | Trial::NotBegun { .. }) => other,
+        }
+    }
+
+    fn is_late(&self, at: &At) -> bool {
+        let flow = self.steps.flow(at.step).into_iter();
+        flow.flat_map(|flow| flow.nearest.values()).any(|record| {
+            time_left(&at.template, record, &self.now.0).is_some_and(|left| left.is_zero())
+        })
+    }
+
+    fn trial_error(&self, step: usize, error: TrialError, cause: &str) -> StepError {
+        let nearest = self.steps.flow(step).map(|flow| &flow.nearest);
+        let environments: Vec<&str> = nearest
+            .into_iter()
+            .flatten()
+            .map(|(&environment, _)| self.blueprint.steps[environment].name.as_str())
+            .collect();
+        let inputs = self.steps.inputs(step);
+        let incoming = Incoming::of(inputs.deployment());
+        StepError::Validation {
+            error,
+            resource: self.blueprint.steps[step].name.clone(),
+            revision: environment::shown(&incoming.revision, incoming.secret),
+            is_told_of_environment: !environments.is_empty(),
+            environment: environments.join(", "),
+            cause: cause.to_owned(),
+        }
+    }
+}
