@@ -11,7 +11,6 @@ use jiff::Timestamp;
 
 use crate::Template;
 use crate::environment::{Incoming, Record};
-use crate::template::OutputPaths;
 
 /// The arrivals that a deployment or validation step is about.
 #[derive(Clone, Debug, Default)]
@@ -53,10 +52,8 @@ impl Site {
 
 /// How much longer the environment is kept for a validation; `None` for ever.
 pub(crate) fn time_left(template: &Template, record: &Record, now: &Timestamp) -> Option<Duration> {
-    let OutputPaths::Validation(judgement) = &template.outputs else {
-        return None;
-    };
+    let limit = template.judgement()?.limit?;
     let past = now.duration_since(record.since.0);
     let past = Duration::try_from(past).unwrap_or_default();
-    Some(judgement.limit?.saturating_sub(past))
+    Some(limit.saturating_sub(past))
 }

@@ -72,7 +72,7 @@ impl RunTemplate {
             .collect();
         // Without a rule it is the one of Tekton's runs, which is all that the Go controller knows.
         let health = CompiledRule::new(spec.health_rule.as_ref(), true);
-        let paths = outputs.iter().map(|(_, path)| path).collect();
+        let paths = outputs.iter().map(|(_, path)| path);
         Ok(Self {
             name: ObjectName::try_from(name.ok_or(RunTemplateError::NameMissing)?)?,
             body: Body::new(spec.template.as_ref(), spec.ytt.as_ref()),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api_types::{AppliedObject, StampedRun};
 
 use crate::step::error::StepError;
-use crate::template::deployment::NotDone;
+use crate::template::goodness::NotDone;
 use crate::template::health::Health;
 use crate::template::outputs::{Output, ReadError};
 use crate::{ObjectRef, Observed, Removal, Template, Write};

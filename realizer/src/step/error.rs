@@ -4,7 +4,7 @@ use api_types::names::{ObjectName, ResourceName};
 use api_types::{ConditionStatus, Reason};
 
 use crate::blueprint::graph::joined;
-use crate::template::deployment::NotDone;
+use crate::template::goodness::NotDone;
 use crate::template::outputs::ReadError;
 use crate::{ErrorKind, Retry, SubmitFailureKind};
 

@@ -6,7 +6,7 @@ use api_types::{ClusterDeploymentValidationTemplateSpec, ConditionStatus};
 use serde_json::Value;
 
 use crate::Template;
-use crate::template::deployment::{Expected, NotDone, Readiness};
+use crate::template::goodness::{Expected, NotDone, Readiness};
 use crate::template::health::Subject;
 use crate::values::field_path::FieldPath;
 use crate::values::redaction::{Taint, Veil};

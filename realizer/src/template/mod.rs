@@ -4,14 +4,14 @@
 //! describes the run of a ytt template), [`own_status`] tells whether it sees our own status writes, and [`stamp`] adds
 //! namespace, owner and labels.
 //!
-//! When the object was observed: [`outputs`] are read from it, [`deployment`] and [`judgement`] say when a deployment is
-//! done and a validation has a verdict, and [`health`] says how the object is. Of an immutable template there is a family of
+//! When the object was observed: [`outputs`] are read from it, [`goodness`] says when they may be handed on, [`judgement`]
+//! to which verdict a validation came, and [`health`] how the object is. Of an immutable template there is a family of
 //! objects: [`family_members`] orders them and says which may go, [`runs`] is what status remembers of them.
 
 pub(crate) mod body;
 pub(crate) mod context;
-pub(crate) mod deployment;
 pub(crate) mod family_members;
+pub(crate) mod goodness;
 pub(crate) mod health;
 pub(crate) mod judgement;
 pub(crate) mod outputs;
@@ -28,8 +28,8 @@ use api_types::{Lifecycle, RetentionPolicy, TemplateKind, TemplateParam};
 use serde_json::Value;
 
 use crate::template::body::Body;
-use crate::template::deployment::Readiness;
 use crate::template::family_members::FamilyRule;
+use crate::template::goodness::Goodness;
 use crate::template::health::CompiledRule;
 use crate::template::judgement::Judgement;
 use crate::values::field_path::FieldPath;
@@ -50,20 +50,26 @@ pub struct Template {
     /// Whether objects that somebody else made are taken over.
     pub(crate) adopt: bool,
     pub(crate) health: CompiledRule,
+    /// Which values are handed on.
     pub(crate) outputs: OutputPaths,
+    /// When they are.
+    pub(crate) goodness: Goodness,
     stamped_kind: Option<(String, String)>,
     reads: Arc<[Vec<String>]>,
 }
 
-/// Where its outputs are read.
+/// What a step hands on, and where it is read on the object.
 #[derive(Clone, Debug)]
 pub(crate) enum OutputPaths {
-    Source { url: FieldPath, revision: FieldPath },
+    Source {
+        url: FieldPath,
+        revision: FieldPath,
+    },
     Image(FieldPath),
     Config(FieldPath),
-    Plain,
-    Deployment(Box<Readiness>),
-    Validation(Box<Judgement>),
+    Nothing,
+    /// The deployment that comes in, as it is.
+    IncomingDeployment,
 }
 
 /// An object that cannot be a template; the API server holds no such object.
@@ -147,6 +153,8 @@ impl Template {
         let lifecycle = spec.lifecycle;
         let health = CompiledRule::new(spec.health_rule.as_ref(), lifecycle == Lifecycle::Tekton);
         let outputs = OutputPaths::new(&typed);
+        let goodness = Goodness::new(&typed);
+        let paths = outputs.paths().into_iter().chain(goodness.paths());
         Ok(Self {
             kind: template_kind.as_str().to_owned(),
             name,
@@ -157,9 +165,10 @@ impl Template {
             retention: spec.retention_policy.unwrap_or_default(),
             adopt: spec.adopt,
             stamped_kind: spec.template.as_ref().and_then(literal_kind),
-            reads: prefixes(&health, outputs.paths()),
+            reads: prefixes(&health, paths),
             health,
             outputs,
+            goodness,
         })
     }
 
@@ -184,6 +193,14 @@ impl Template {
         }
     }
 
+    /// How a validation is judged; none of other templates.
+    pub(crate) fn judgement(&self) -> Option<&Judgement> {
+        match &self.goodness {
+            Goodness::Verdict(judgement) => Some(judgement),
+            Goodness::Always | Goodness::Done(_) => None,
+        }
+    }
+
     /// As [`Template::observed_prefixes`], shared.
     pub fn reads(&self) -> Arc<[Vec<String>]> {
         Arc::clone(&self.reads)
@@ -203,12 +220,9 @@ impl OutputPaths {
             api_types::Template::Config(template) => {
                 Self::Config(FieldPath::new(&template.spec.config_path))
             }
-            api_types::Template::Plain(_) => Self::Plain,
-            api_types::Template::Deployment(template) => {
-                Self::Deployment(Box::new(Readiness::new(&template.spec)))
-            }
-            api_types::Template::Validation(template) => {
-                Self::Validation(Box::new(Judgement::new(&template.spec)))
+            api_types::Template::Plain(_) => Self::Nothing,
+            api_types::Template::Deployment(_) | api_types::Template::Validation(_) => {
+                Self::IncomingDeployment
             }
         }
     }
@@ -217,9 +231,7 @@ impl OutputPaths {
         match self {
             Self::Source { url, revision } => vec![url, revision],
             Self::Image(path) | Self::Config(path) => vec![path],
-            Self::Plain => Vec::new(),
-            Self::Deployment(readiness) => readiness.paths(),
-            Self::Validation(judgement) => judgement.paths(),
+            Self::Nothing | Self::IncomingDeployment => Vec::new(),
         }
     }
 }
@@ -233,9 +245,11 @@ pub(crate) fn literal_kind(template: &Value) -> Option<(String, String)> {
 }
 
 /// The leading field names of all that is read on an object: its conditions if a rule asks for them, and the paths.
-pub(crate) fn prefixes(health: &CompiledRule, paths: Vec<&FieldPath>) -> Arc<[Vec<String>]> {
+pub(crate) fn prefixes<'p>(
+    health: &'p CompiledRule,
+    paths: impl Iterator<Item = &'p FieldPath>,
+) -> Arc<[Vec<String>]> {
     let mut prefixes: Vec<Vec<String>> = paths
-        .into_iter()
         .chain(health.paths())
         .filter_map(FieldPath::prefix)
         .collect();

@@ -4,7 +4,7 @@ use api_types::OutputStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
-use crate::template::deployment::NotDone;
+use crate::template::goodness::NotDone;
 use crate::template::{OutputPaths, Template};
 use crate::values::field_path::{FieldPath, PathProblem};
 use crate::values::redaction::{self, REDACTED, Taint, Veil};
@@ -55,23 +55,18 @@ impl Output {
         taint: Taint::NONE,
     };
 
-    /// Reads the outputs of a template from its object. `deployment` is what the step's deployment input holds, `inputs` what
-    /// all its inputs taint with.
+    /// Reads the outputs of a template from its object, if that is good. `deployment` is what the step's deployment input
+    /// holds, `inputs` what all its inputs taint with.
     pub(crate) fn read(
         template: &Template,
         object: Option<&Value>,
         deployment: Option<&Self>,
         inputs: &Taint,
     ) -> Result<Self, ReadError> {
+        template.goodness.check(object, inputs)?;
         let values = match &template.outputs {
-            OutputPaths::Plain => return Ok(Self::NOTHING),
-            OutputPaths::Deployment(readiness) => {
-                let object = object.ok_or(ReadError::NoObject)?;
-                readiness.check(object, Veil::over(object, inputs))?;
-                return deployment.cloned().ok_or(ReadError::NoDeployment);
-            }
-            // Judged by arrival, not read: see `Judgement`.
-            OutputPaths::Validation(_) => {
+            OutputPaths::Nothing => return Ok(Self::NOTHING),
+            OutputPaths::IncomingDeployment => {
                 return deployment.cloned().ok_or(ReadError::NoDeployment);
             }
             OutputPaths::Source { url, revision } => OutputValues::Source {

@@ -216,7 +216,7 @@ impl Runs<'_> {
 
     /// What a run came to. Without a rule nothing says that an object has ended, except that its outputs are there.
     fn result(&self, found: &Observed, output: Option<&Output>) -> RunResult {
-        if let OutputPaths::Validation(judgement) = &self.template.outputs {
+        if let Some(judgement) = self.template.judgement() {
             return match judgement.judge(self.template, &found.object, self.taint) {
                 Trial::Succeeded => RunResult::Succeeded,
                 Trial::Failed(_) => RunResult::Failed,
@@ -240,7 +240,7 @@ impl Runs<'_> {
 
     /// What a validation hands on does not come from its object.
     fn knows_outputs(&self, run: &StampedRun) -> bool {
-        let validates = matches!(self.template.outputs, OutputPaths::Validation(_));
+        let validates = self.template.judgement().is_some();
         validates || run.result == RunResult::Failed || self.output_of(run).is_some()
     }
 
@@ -254,12 +254,12 @@ impl Runs<'_> {
             })
         };
         let values = match &self.template.outputs {
-            OutputPaths::Plain => OutputValues::Nothing,
+            OutputPaths::Nothing => OutputValues::Nothing,
             OutputPaths::Image(_) => OutputValues::Image(value("image")?),
             OutputPaths::Config(_) => OutputValues::Config(value("config")?),
-            OutputPaths::Source { .. } | OutputPaths::Deployment(_) => source()?,
             // Judged by arrival, not read.
-            OutputPaths::Validation(_) => return None,
+            OutputPaths::IncomingDeployment if self.template.judgement().is_some() => return None,
+            OutputPaths::Source { .. } | OutputPaths::IncomingDeployment => source()?,
         };
         Some(Output {
             values,

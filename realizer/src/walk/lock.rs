@@ -18,7 +18,7 @@ use crate::environment::{
 use crate::owner::owner_status::object_ref;
 use crate::step::end::{StepEnd, StepResult};
 use crate::step::error::StepError;
-use crate::template::deployment::NotDone;
+use crate::template::goodness::NotDone;
 use crate::template::outputs::{Output, ReadError};
 use crate::template::runs::Due;
 use crate::template::stamp;

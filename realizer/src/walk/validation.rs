@@ -9,7 +9,6 @@ use crate::environment::site::time_left;
 use crate::environment::{self, Incoming, Record, annotate};
 use crate::step::end::StepEnd;
 use crate::step::error::{StepError, TrialError};
-use crate::template::OutputPaths;
 use crate::template::judgement::Trial;
 use crate::template::outputs::Output;
 use crate::template::runs::Due;
@@ -229,7 +228,7 @@ impl Walk<'_> {
     }
 
     fn judge(&self, at: &At, run: &Observed) -> Trial {
-        let OutputPaths::Validation(judgement) = &at.template.outputs else {
+        let Some(judgement) = at.template.judgement() else {
             // Only templates of the step's kind are found for it.
             return Trial::Running(String::new());
         };

@@ -12,10 +12,10 @@ fn judged(spec: &str, object: Value) -> Trial {
     let spec: Value = serde_saphyr::from_str(spec).unwrap();
     let template = json!({"kind": "ClusterDeploymentValidationTemplate", "metadata": {"name": "t"}, "spec": spec});
     let template = Template::compile(&template).unwrap();
-    let crate::template::OutputPaths::Validation(judgement) = &template.outputs else {
-        panic!("a validation template is judged");
-    };
-    judgement.judge(&template, &object, &Taint::NONE)
+    let judgement = template.judgement();
+    judgement
+        .expect("a validation template is judged")
+        .judge(&template, &object, &Taint::NONE)
 }
 
 fn running(cause: &str) -> Trial {

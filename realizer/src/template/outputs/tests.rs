@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::template::goodness::{Goodness, Readiness};
 
 fn template(yaml: &str) -> Template {
     let mut object: Value = serde_saphyr::from_str(yaml).unwrap();
@@ -137,6 +138,36 @@ fn a_deployment_template_hands_its_deployment_on() {
         Output::read(&template, Some(&json!({})), Some(&deployment), &Taint::NONE),
         Ok(deployment)
     );
+}
+
+#[test]
+fn outputs_of_any_kind_are_read_once_the_object_is_good() {
+    let rules = "{observedCompletion: {succeeded: {key: .status.phase, value: Good}}}";
+    let rules = serde_saphyr::from_str(rules).unwrap();
+    let object = |phase: &str| {
+        json!({"metadata": {"generation": 1}, "status": {
+            "url": "u", "rev": "r", "phase": phase, "observedGeneration": 1}})
+    };
+    for yaml in [
+        SOURCE,
+        "{kind: ClusterImageTemplate, spec: {imagePath: .status.url}}",
+        "{kind: ClusterConfigTemplate, spec: {configPath: .status.url}}",
+        "{kind: ClusterTemplate, spec: {}}",
+    ] {
+        let mut template = template(yaml);
+        let read = |template: &Template, phase: &str| {
+            Output::read(template, Some(&object(phase)), None, &Taint::NONE)
+        };
+        let good = read(&template, "Good");
+        assert_eq!(read(&template, "Bad"), good, "{yaml}");
+        template.goodness = Goodness::Done(Box::new(Readiness::new(&rules)));
+        assert!(good.is_ok() && read(&template, "Good") == good, "{yaml}");
+        let early = read(&template, "Bad").unwrap_err();
+        assert!(
+            matches!(early, ReadError::NotDone(NotDone::Condition(_))),
+            "{yaml}"
+        );
+    }
 }
 
 #[test]

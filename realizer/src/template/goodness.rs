@@ -1,14 +1,65 @@
-//! When the object of a ClusterDeploymentTemplate is done (spec 3.11).
+//! When an object is good, so that its step hands on what is read (spec 3.11).
+//!
+//! What is read and when it is good are two things: any kind of output may wait until its object is good. Kubernetes has no
+//! common way to say so, which is why a template says what to look at ([`Readiness`]). A validation is judged for each arrival
+//! ([`Judgement`]).
 
 use api_types::templates::{CompletionCondition, ObservedMatch};
-use api_types::{ClusterDeploymentTemplateSpec, templates::ObservedCompletion};
+use api_types::{ClusterDeploymentTemplateSpec, Template, templates::ObservedCompletion};
 use serde_json::Value;
 
+use crate::template::judgement::Judgement;
+use crate::template::outputs::ReadError;
 use crate::values::field_path::{FieldPath, PathProblem};
-use crate::values::redaction::{REDACTED, Veil};
+use crate::values::redaction::{REDACTED, Taint, Veil};
 use template_language::go_format;
 
-/// The rules of a deployment template with their paths parsed. Neither given: done at once.
+/// When an object is good.
+#[derive(Clone, Debug)]
+pub(crate) enum Goodness {
+    /// As soon as it is there.
+    Always,
+    /// Once it says that it is done.
+    Done(Box<Readiness>),
+    /// Once it has a verdict on what was deployed. Reading does not ask for it: the walk does, for each arrival.
+    Verdict(Box<Judgement>),
+}
+
+impl Goodness {
+    pub(crate) fn new(template: &Template) -> Self {
+        match template {
+            Template::Source(_) | Template::Image(_) | Template::Config(_) | Template::Plain(_) => {
+                Self::Always
+            }
+            Template::Deployment(template) => Self::Done(Box::new(Readiness::new(&template.spec))),
+            Template::Validation(template) => {
+                Self::Verdict(Box::new(Judgement::new(&template.spec)))
+            }
+        }
+    }
+
+    /// Whether what is read on the object may be handed on, as far as the object alone can say. `inputs` is what all inputs
+    /// of the step taint with.
+    pub(crate) fn check(&self, object: Option<&Value>, inputs: &Taint) -> Result<(), ReadError> {
+        match self {
+            Self::Always | Self::Verdict(_) => Ok(()),
+            Self::Done(readiness) => {
+                let object = object.ok_or(ReadError::NoObject)?;
+                Ok(readiness.check(object, Veil::over(object, inputs))?)
+            }
+        }
+    }
+
+    pub(crate) fn paths(&self) -> Vec<&FieldPath> {
+        match self {
+            Self::Always => Vec::new(),
+            Self::Done(readiness) => readiness.paths(),
+            Self::Verdict(judgement) => judgement.paths(),
+        }
+    }
+}
+
+/// The rules of a template with their paths parsed. Neither given: done at once.
 #[derive(Clone, Debug)]
 pub(crate) struct Readiness {
     matches: Vec<PathPair>,

@@ -1,7 +1,6 @@
 use serde_json::json;
 
 use super::*;
-use crate::values::redaction::Taint;
 
 static NOTHING: Taint = Taint::NONE;
 
