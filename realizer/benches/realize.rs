@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hint::black_box;
 use std::sync::Arc;
 
+use api_types::TemplateKind;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use realizer::{
     Ask, AskFeed, Blueprint, Family, KnownObject, Observation, Observed, Outcome, Owner,
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 struct Templates(Arc<Template>);
 
 impl TemplateSource for Templates {
-    fn template(&self, _kind: &str, _name: &str) -> TemplateState {
+    fn template(&self, _: TemplateKind, _: &str) -> TemplateState {
         TemplateState::Found(Arc::clone(&self.0))
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_types::TemplateKind;
 use realizer::{Blueprint, Ended, OwnerEvent, blueprint_status};
 use tracing::{Instrument as _, warn};
 
@@ -62,7 +63,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
     }
 
     /// A template changed: wakes the blueprints that name it and the owners those concern.
-    pub fn template_changed(&self, kind: &str, change: &Change<'_, TemplateEntry>) {
+    pub fn template_changed(&self, kind: TemplateKind, change: &Change<'_, TemplateEntry>) {
         let mut naming = Vec::new();
         for (key, entry) in self.blueprints.all() {
             if let Ok(blueprint) = &entry.blueprint

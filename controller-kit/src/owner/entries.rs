@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use api_types::{ConditionStatus, ConditionType, Reason};
+use api_types::{ConditionStatus, ConditionType, Reason, TemplateKind};
 use realizer::lineage::{self, ParentRef};
 use realizer::{Blueprint, Family, Template, TemplateSource, TemplateState};
 use serde_json::Value;
@@ -234,12 +234,12 @@ impl Entry for AccountEntry {
 
 /// The templates of all kinds that one controller uses.
 pub struct Templates {
-    kinds: BTreeMap<&'static str, Arc<Reflector<TemplateEntry>>>,
+    kinds: BTreeMap<TemplateKind, Arc<Reflector<TemplateEntry>>>,
 }
 
 impl Templates {
     /// A store per kind.
-    pub fn new(kinds: &[&'static str]) -> Self {
+    pub fn new(kinds: &[TemplateKind]) -> Self {
         Self {
             kinds: kinds.iter().map(|kind| (*kind, Arc::default())).collect(),
         }
@@ -248,7 +248,7 @@ impl Templates {
     /// The stores.
     pub(crate) fn stores(
         &self,
-    ) -> impl Iterator<Item = (&'static str, &Arc<Reflector<TemplateEntry>>)> {
+    ) -> impl Iterator<Item = (TemplateKind, &Arc<Reflector<TemplateEntry>>)> {
         self.kinds.iter().map(|(kind, store)| (*kind, store))
     }
 
@@ -283,8 +283,8 @@ impl Templates {
 }
 
 impl TemplateSource for Templates {
-    fn template(&self, kind: &str, name: &str) -> TemplateState {
-        let Some(store) = self.kinds.get(kind) else {
+    fn template(&self, kind: TemplateKind, name: &str) -> TemplateState {
+        let Some(store) = self.kinds.get(&kind) else {
             return TemplateState::Missing;
         };
         match store.get(&ObjectKey::new("", name)) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api_types::TemplateKind;
 use tokio::sync::watch as signal;
 use tokio_util::sync::CancellationToken;
 
@@ -53,7 +54,7 @@ pub(super) fn follow_blueprints<F: BlueprintFamily>(
     let client = || environment.cluster.controller().clone();
     for (kind, store) in controller.templates.stores() {
         let told = controller.clone();
-        let events = Watched::carto(kind, template_plural(kind)).objects(client());
+        let events = Watched::carto(kind.as_str(), template_plural(kind)).objects(client());
         synced.follow(
             environment.tasks,
             "template-watch",
@@ -175,13 +176,13 @@ fn notice(
     );
 }
 
-fn template_plural(kind: &str) -> &'static str {
+fn template_plural(kind: TemplateKind) -> &'static str {
     match kind {
-        "ClusterSourceTemplate" => "clustersourcetemplates",
-        "ClusterImageTemplate" => "clusterimagetemplates",
-        "ClusterConfigTemplate" => "clusterconfigtemplates",
-        "ClusterDeploymentTemplate" => "clusterdeploymenttemplates",
-        "ClusterDeploymentValidationTemplate" => "clusterdeploymentvalidationtemplates",
-        _ => "clustertemplates",
+        TemplateKind::Source => "clustersourcetemplates",
+        TemplateKind::Image => "clusterimagetemplates",
+        TemplateKind::Config => "clusterconfigtemplates",
+        TemplateKind::Plain => "clustertemplates",
+        TemplateKind::Deployment => "clusterdeploymenttemplates",
+        TemplateKind::Validation => "clusterdeploymentvalidationtemplates",
     }
 }

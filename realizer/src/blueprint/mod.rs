@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 
 use api_types::blueprint::ServiceAccountRef;
 use api_types::names::{NameError, ObjectName, ResourceName};
-use api_types::{BlueprintParam, BlueprintSpec, Condition, ConditionStatus, ConditionType};
+use api_types::{
+    BlueprintParam, BlueprintSpec, Condition, ConditionStatus, ConditionType, TemplateKind,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -81,7 +83,8 @@ impl Blueprint {
     ///     ]},
     /// });
     /// let blueprint = Blueprint::compile(Family::SupplyChain, &object)?;
-    /// assert_eq!(blueprint.template_refs().collect::<Vec<_>>(), [("ClusterTemplate", "sink")]);
+    /// let sink = (api_types::TemplateKind::Plain, "sink");
+    /// assert_eq!(blueprint.template_refs().collect::<Vec<_>>(), [sink]);
     /// assert_eq!(blueprint.warnings().len(), 1, "nothing provides [fetch]");
     /// # Ok::<(), realizer::BlueprintError>(())
     /// ```
@@ -139,13 +142,17 @@ impl Blueprint {
         })
     }
 
-    /// Kind and name of every template named, options included, duplicates left out, in blueprint order.
-    pub fn template_refs(&self) -> impl Iterator<Item = (&str, &str)> {
-        let mut refs: Vec<(&str, &str)> = Vec::new();
+    /// Kind and name of every template named, options included, duplicates left out, in blueprint order. There is no template
+    /// of a kind that is not known.
+    pub fn template_refs(&self) -> impl Iterator<Item = (TemplateKind, &str)> {
+        let mut refs: Vec<(TemplateKind, &str)> = Vec::new();
         for step in &self.steps {
+            let Ok(kind) = step.template_kind else {
+                continue;
+            };
             for name in step.template_names() {
-                if !refs.contains(&(step.template_kind.as_str(), name)) {
-                    refs.push((&step.template_kind, name));
+                if !refs.contains(&(kind, name)) {
+                    refs.push((kind, name));
                 }
             }
         }

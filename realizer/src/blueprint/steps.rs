@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use api_types::names::ResourceName;
+use api_types::templates::UnknownTemplateKind;
 use api_types::{
     BlueprintParam, BlueprintResource, InputReference, TemplateKind, TemplateReference,
 };
@@ -13,7 +14,8 @@ use crate::values::matching::Matcher;
 #[derive(Clone, Debug)]
 pub(crate) struct BlueprintStep {
     pub(crate) name: ResourceName,
-    pub(crate) template_kind: String,
+    /// Of the template and of all options. The API server may hold a blueprint with a kind that nobody knows.
+    pub(crate) template_kind: Result<TemplateKind, UnknownTemplateKind>,
     pub(crate) choice: TemplateChoice,
     pub(crate) params: Vec<BlueprintParam>,
     /// In the order of the status: sources, images, deployment, configs.
@@ -76,12 +78,12 @@ pub(crate) enum InputSlot {
 impl BlueprintStep {
     /// Whether it deploys: what it writes to is an environment if validations are behind it.
     pub(crate) fn deploys(&self) -> bool {
-        self.template_kind == TemplateKind::Deployment.as_str()
+        self.template_kind == Ok(TemplateKind::Deployment)
     }
 
     /// Whether it validates what is deployed.
     pub(crate) fn validates(&self) -> bool {
-        self.template_kind == TemplateKind::Validation.as_str()
+        self.template_kind == Ok(TemplateKind::Validation)
     }
 
     /// The steps whose deployment it takes, as deployment or cast into a source.
@@ -119,7 +121,7 @@ pub(super) fn compile(resources: &[BlueprintResource]) -> Vec<BlueprintStep> {
         .iter()
         .map(|resource| BlueprintStep {
             name: resource.name.as_str().into(),
-            template_kind: resource.template_ref.kind.clone(),
+            template_kind: resource.template_ref.kind.parse(),
             choice: compile_choice(&resource.template_ref),
             params: resource.params.clone(),
             inputs: compile_inputs(resource, &index),

@@ -49,10 +49,10 @@ fn template_refs_are_named_once_with_options_and_without_pass_through() {
     assert_eq!(
         refs,
         [
-            ("ClusterSourceTemplate", "t"),
-            ("ClusterImageTemplate", "x"),
-            ("ClusterImageTemplate", "z"),
-            ("ClusterTemplate", "t")
+            (TemplateKind::Source, "t"),
+            (TemplateKind::Image, "x"),
+            (TemplateKind::Image, "z"),
+            (TemplateKind::Plain, "t")
         ]
     );
     assert!(blueprint.has_resource("c") && !blueprint.has_resource("x"));

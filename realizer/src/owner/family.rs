@@ -1,6 +1,6 @@
 //! The two families of owner and blueprint. Everything in which they differ is here, and only here.
 
-use api_types::{ConditionType, Reason, labels};
+use api_types::{ConditionType, Reason, TemplateKind, labels};
 
 /// Workload with ClusterSupplyChain, or Deliverable with ClusterDelivery.
 ///
@@ -87,21 +87,11 @@ impl Family {
     }
 
     /// Kinds of the templates that a blueprint may use.
-    pub fn template_kinds(self) -> &'static [&'static str] {
+    pub fn template_kinds(self) -> &'static [TemplateKind] {
+        use TemplateKind::{Config, Deployment, Image, Plain, Source, Validation};
         self.pick(
-            &[
-                "ClusterSourceTemplate",
-                "ClusterImageTemplate",
-                "ClusterTemplate",
-                "ClusterConfigTemplate",
-            ],
-            &[
-                "ClusterSourceTemplate",
-                "ClusterDeploymentTemplate",
-                "ClusterDeploymentValidationTemplate",
-                "ClusterTemplate",
-                "ClusterConfigTemplate",
-            ],
+            &[Source, Image, Plain, Config],
+            &[Source, Deployment, Validation, Plain, Config],
         )
     }
 

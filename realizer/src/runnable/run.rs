@@ -13,6 +13,7 @@ use super::conclusion::RunConclusion;
 use super::error::RunError;
 use super::plan::{Plan, Situation};
 use super::{RunTemplate, Runnable, SelectError, history};
+use crate::template::body::Drawn;
 use crate::template::context::Context;
 use crate::template::stamp::{WantedLabels, check_submittable, decorate, display_name};
 use crate::values::canonical;
@@ -190,10 +191,9 @@ impl<'a> Run<'a> {
     }
 
     fn begin(&mut self) {
-        let drawn = self.template.body.draw(self.context(), &step());
-        match drawn {
-            Ok(rendered) => self.look(rendered),
-            Err(call) => self.state = State::Asked(Ask::Render(call)),
+        match self.template.body.draw(self.context(), &step()) {
+            Drawn::Rendered(rendered) => self.look(rendered),
+            Drawn::Ytt(call) => self.state = State::Asked(Ask::Render(*call)),
         }
     }
 

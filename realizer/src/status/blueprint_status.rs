@@ -83,12 +83,16 @@ fn look_up(blueprint: &Blueprint, templates: &dyn TemplateSource) -> Found {
     };
     for step in &blueprint.steps {
         for name in step.template_names() {
-            match templates.template(&step.template_kind, name) {
+            let Ok(kind) = step.template_kind else {
+                found.missing.push(step.name.to_string());
+                continue;
+            };
+            match templates.template(kind, name) {
                 TemplateState::Found(_) => {}
                 TemplateState::Missing => found.missing.push(step.name.to_string()),
                 TemplateState::Unreadable(cause) => found.unreadable.push(format!(
-                    "template [{}/{name}] of resource [{}] cannot be used: {cause}",
-                    step.template_kind, step.name
+                    "template [{kind}/{name}] of resource [{}] cannot be used: {cause}",
+                    step.name
                 )),
             }
         }

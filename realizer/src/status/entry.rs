@@ -155,7 +155,7 @@ impl EntryMaker<'_> {
         let healthy = template.map(|template| {
             self.healthy(&template.health.judge(Subject {
                 object: None,
-                kind: template.output_kind,
+                kind: template.kind,
                 has_outputs: false,
                 secret: false,
             }))

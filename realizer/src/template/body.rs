@@ -30,6 +30,14 @@ pub(crate) enum Body {
     Absent,
 }
 
+/// What came of drawing.
+pub(crate) enum Drawn {
+    /// The rendering, or why there is none.
+    Rendered(Rendered),
+    /// This run of ytt renders.
+    Ytt(Box<YttCall>),
+}
+
 impl Body {
     pub(crate) fn new(template: Option<&Value>, ytt: Option<&String>) -> Self {
         match (template.filter(|template| !template.is_null()), ytt) {
@@ -65,31 +73,28 @@ impl Body {
     }
 
     /// Renders, or says which ytt run renders; `resource` is whose run that is.
-    pub(crate) fn draw(
-        &self,
-        context: Context<'_>,
-        resource: &ResourceName,
-    ) -> Result<Rendered, YttCall> {
+    pub(crate) fn draw(&self, context: Context<'_>, resource: &ResourceName) -> Drawn {
         match self {
-            Self::Simple { compiled, .. } => Ok(context.render(compiled).map_err(Into::into)),
-            Self::Absent => Ok(Err(
-                "template has neither spec.template nor spec.ytt; set exactly one"
-                    .to_owned()
-                    .into(),
-            )),
+            Self::Simple { compiled, .. } => {
+                Drawn::Rendered(context.render(compiled).map_err(Into::into))
+            }
+            Self::Absent => {
+                let missing = "template has neither spec.template nor spec.ytt; set exactly one";
+                Drawn::Rendered(Err(missing.to_owned().into()))
+            }
             Self::Ytt {
                 text,
                 digest,
                 sees_status_writes,
             } => {
                 let values = context.into_values();
-                Err(YttCall {
+                Drawn::Ytt(Box::new(YttCall {
                     resource: resource.clone(),
                     template: text.clone(),
                     template_digest: digest.clone(),
                     values_digest: ytt::values_digest(&values, *sees_status_writes),
                     values,
-                })
+                }))
             }
         }
     }

@@ -95,14 +95,14 @@ impl Judgement {
 fn by_health(template: &Template, object: &Value, secret: bool) -> Trial {
     if template
         .health
-        .judge_member(object, template.output_kind)
+        .judge_member(object, template.kind)
         .eq(&ConditionStatus::True)
     {
         return Trial::Succeeded;
     }
     let health = template.health.judge(Subject {
         object: Some(object),
-        kind: template.output_kind,
+        kind: template.kind,
         has_outputs: false,
         secret,
     });

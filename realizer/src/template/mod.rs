@@ -37,12 +37,10 @@ use crate::values::field_path::FieldPath;
 /// A compiled template.
 #[derive(Clone, Debug)]
 pub struct Template {
-    /// Kind, for example `ClusterSourceTemplate`.
-    pub kind: String,
+    /// Which kind of template.
+    pub kind: TemplateKind,
     /// `metadata.name`.
     pub name: ObjectName,
-    /// The same as [`Template::kind`], typed.
-    pub(crate) output_kind: TemplateKind,
     pub(crate) params: Vec<TemplateParam>,
     pub(crate) body: Body,
     pub(crate) lifecycle: Lifecycle,
@@ -108,7 +106,7 @@ pub enum TemplateState {
 /// Where the engine finds templates; the shell's cache.
 pub trait TemplateSource: Send + Sync {
     /// The template of this kind and name.
-    fn template(&self, kind: &str, name: &str) -> TemplateState;
+    fn template(&self, kind: TemplateKind, name: &str) -> TemplateState;
 }
 
 impl Template {
@@ -132,18 +130,13 @@ impl Template {
     ///
     /// [`TemplateError`] when the object does not have the shape the schema asks for.
     pub fn compile(object: &Value) -> Result<Self, TemplateError> {
-        let template_kind: TemplateKind = object
+        let kind: TemplateKind = object
             .get("kind")
             .and_then(Value::as_str)
             .unwrap_or_default()
             .parse()?;
-        let typed =
-            api_types::Template::from_value(template_kind, object.clone()).map_err(|source| {
-                TemplateError::Shape {
-                    kind: template_kind,
-                    source,
-                }
-            })?;
+        let typed = api_types::Template::from_value(kind, object.clone())
+            .map_err(|source| TemplateError::Shape { kind, source })?;
         let name = typed.name();
         if name.is_empty() {
             return Err(TemplateError::NameMissing);
@@ -156,9 +149,8 @@ impl Template {
         let goodness = Goodness::new(&typed);
         let paths = outputs.paths().into_iter().chain(goodness.paths());
         Ok(Self {
-            kind: template_kind.as_str().to_owned(),
+            kind,
             name,
-            output_kind: template_kind,
             params: spec.params.clone(),
             body: Body::new(spec.template.as_ref(), spec.ytt.as_ref()),
             lifecycle,
@@ -188,7 +180,7 @@ impl Template {
     pub(crate) fn family_rule(&self) -> FamilyRule<'_> {
         FamilyRule {
             health: &self.health,
-            kind: self.output_kind,
+            kind: self.kind,
             retention: self.retention,
         }
     }

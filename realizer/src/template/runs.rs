@@ -57,7 +57,7 @@ pub(crate) fn told_of<'s>(
 ) -> &'s [StampedRun] {
     let is_of_template = |entry: &&ResourceStatus| {
         entry.template_ref.as_ref().is_some_and(|reference| {
-            reference.kind.as_deref() == Some(&template.kind)
+            reference.kind.as_deref() == Some(template.kind.as_str())
                 && reference.name.as_deref() == Some(template.name.as_str())
         })
     };

@@ -276,7 +276,7 @@ impl Observing<'_> {
     fn health(&self, observed: &Observed, has_outputs: bool) -> Health {
         let health = self.template.health.judge(Subject {
             object: Some(&observed.object),
-            kind: self.template.output_kind,
+            kind: self.template.kind,
             has_outputs,
             secret: redaction::is_secret(&observed.object),
         });

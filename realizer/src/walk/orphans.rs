@@ -9,7 +9,7 @@
 //! no time, no option matches. While there is one such step, every orphan is kept, because each may be that object.
 
 use api_types::names::ResourceName;
-use api_types::{ResourceStatus, TemplateRef, labels};
+use api_types::{ResourceStatus, TemplateKind, TemplateRef, labels};
 
 use crate::owner::owner_status::{OwnerStatus, object_ref};
 use crate::status::report::Kept;
@@ -183,7 +183,8 @@ impl Orphans<'_> {
 
     /// A template that is gone makes nothing: upstream gives up all cleaning then (spec 3.13).
     fn is_immutable(&self, template: &TemplateRef) -> bool {
-        let (Some(kind), Some(name)) = (&template.kind, &template.name) else {
+        let kind = template.kind.as_deref().map(str::parse::<TemplateKind>);
+        let (Some(Ok(kind)), Some(name)) = (kind, &template.name) else {
             return false;
         };
         match self.templates.template(kind, name) {

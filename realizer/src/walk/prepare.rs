@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use api_types::TemplateKind;
 use serde_json::Value;
 
 use crate::blueprint::{BlueprintStep, InputSlot, OptionTarget, TemplateChoice};
 use crate::step::error::{StepError, WaitsFor};
+use crate::template::body::Drawn;
 use crate::template::context::{Context, ResolvedInputs};
 use crate::template::outputs::Output;
 use crate::template::params;
@@ -99,12 +101,14 @@ impl Preparing<'_> {
 
     /// The named local input, from the slot that belongs to the step's template kind (spec 2.5).
     fn pass_through(&self, input: &str) -> Result<Output, StepError> {
-        let slot = match self.step.template_kind.as_str() {
-            "ClusterSourceTemplate" => InputSlot::Source,
-            "ClusterImageTemplate" => InputSlot::Image,
-            "ClusterConfigTemplate" => InputSlot::Config,
-            "ClusterTemplate" => return Ok(Output::NOTHING),
-            _ => InputSlot::Deployment,
+        let slot = match self.step.template_kind {
+            Ok(TemplateKind::Source) => InputSlot::Source,
+            Ok(TemplateKind::Image) => InputSlot::Image,
+            Ok(TemplateKind::Config) => InputSlot::Config,
+            Ok(TemplateKind::Plain) => return Ok(Output::NOTHING),
+            Ok(TemplateKind::Deployment | TemplateKind::Validation) | Err(_) => {
+                InputSlot::Deployment
+            }
         };
         self.inputs
             .named(slot, input)
@@ -120,13 +124,17 @@ impl Preparing<'_> {
     }
 
     fn fetch(&self, name: &str) -> Result<Arc<Template>, StepError> {
-        let kind = &self.step.template_kind;
+        let vanished = |kind: &str| StepError::TemplateVanished {
+            kind: kind.to_owned(),
+            template: name.to_owned(),
+        };
+        let kind = match &self.step.template_kind {
+            Ok(kind) => *kind,
+            Err(unknown) => return Err(vanished(&unknown.kind)),
+        };
         match self.templates.template(kind, name) {
             TemplateState::Found(template) => Ok(template),
-            TemplateState::Missing => Err(StepError::TemplateVanished {
-                kind: kind.clone(),
-                template: name.to_owned(),
-            }),
+            TemplateState::Missing => Err(vanished(kind.as_str())),
             TemplateState::Unreadable(cause) => Err(StepError::GetTemplate {
                 template: name.to_owned(),
                 resource: self.step.name.clone(),
@@ -140,8 +148,8 @@ impl Preparing<'_> {
         let labels = stamp::step_labels(self.owner, self.blueprint, &self.step.name, &template);
         let context = self.context(&template, &labels);
         let rendered = match template.body.draw(context, &self.step.name) {
-            Ok(rendered) => rendered,
-            Err(call) => return StartOutcome::Ytt(template, labels, Box::new(call)),
+            Drawn::Rendered(rendered) => rendered,
+            Drawn::Ytt(call) => return StartOutcome::Ytt(template, labels, call),
         };
         match self.submit(&template, &labels, rendered) {
             Ok(submission) => StartOutcome::Rendered(template, Box::new(submission)),

@@ -28,7 +28,7 @@ use crate::{
 /// # use realizer::*;
 /// # struct Templates(Arc<Template>);
 /// # impl TemplateSource for Templates {
-/// #     fn template(&self, _: &str, _: &str) -> TemplateState { TemplateState::Found(Arc::clone(&self.0)) }
+/// #     fn template(&self, _: api_types::TemplateKind, _: &str) -> TemplateState { TemplateState::Found(Arc::clone(&self.0)) }
 /// # }
 /// # let template = Template::compile(&serde_json::json!({
 /// #     "apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate", "metadata": {"name": "sink"},

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use api_types::TemplateKind;
 use jiff::{Span, Timestamp};
 use realizer::{
     Answer, Ask, AskFeed, Blueprint, FailedRemoval, Family, KnownObject, Labels, ObjectRef,
@@ -28,8 +29,8 @@ pub(crate) struct Scenario {
 pub(crate) struct Templates(pub(crate) BTreeMap<(String, String), TemplateState>);
 
 impl TemplateSource for Templates {
-    fn template(&self, kind: &str, name: &str) -> TemplateState {
-        let key = (kind.to_owned(), name.to_owned());
+    fn template(&self, kind: TemplateKind, name: &str) -> TemplateState {
+        let key = (kind.as_str().to_owned(), name.to_owned());
         self.0.get(&key).cloned().unwrap_or(TemplateState::Missing)
     }
 }

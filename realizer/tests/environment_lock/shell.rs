@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use api_types::TemplateKind;
 use jiff::Timestamp;
 use realizer::{
     Ask, AskFeed, Blueprint, Family, Observation, Observed, Outcome, Owner, Precondition,
@@ -89,7 +90,7 @@ pub(crate) struct Shell {
 struct Templates(BTreeMap<&'static str, Arc<Template>>);
 
 impl TemplateSource for Templates {
-    fn template(&self, _: &str, name: &str) -> TemplateState {
+    fn template(&self, _: TemplateKind, name: &str) -> TemplateState {
         let template = self.0.get(name).expect("each step has its template");
         TemplateState::Found(Arc::clone(template))
     }

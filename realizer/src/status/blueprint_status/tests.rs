@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use api_types::TemplateKind;
 use serde_json::json;
 
 use super::*;
@@ -9,7 +10,7 @@ use crate::{Family, Template};
 struct Templates;
 
 impl TemplateSource for Templates {
-    fn template(&self, _kind: &str, name: &str) -> TemplateState {
+    fn template(&self, _: TemplateKind, name: &str) -> TemplateState {
         match &name[..1] {
             "x" => {
                 let object = json!({"apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate",
@@ -53,8 +54,8 @@ fn conditions(outcome: &Outcome) -> Vec<String> {
 #[test]
 fn ready_when_all_templates_exist() {
     let outcome = status(
-        "[{name: a, templateRef: {kind: K, name: x}},
-          {name: b, templateRef: {kind: K, options: [{name: x2, selector: {}}, {passThrough: in, selector: {}}]}}]",
+        "[{name: a, templateRef: {kind: ClusterTemplate, name: x}},
+          {name: b, templateRef: {kind: ClusterTemplate, options: [{name: x2, selector: {}}, {passThrough: in, selector: {}}]}}]",
     );
     assert_eq!(
         conditions(&outcome),
@@ -71,8 +72,8 @@ fn ready_when_all_templates_exist() {
 #[test]
 fn resources_without_template_are_named_once_per_missing_option() {
     let outcome = status(
-        "[{name: a, templateRef: {kind: K, name: gone}}, {name: b, templateRef: {kind: K, name: x}},
-          {name: c, templateRef: {kind: K, options: [{name: m1, selector: {}}, {name: m2, selector: {}}]}}]",
+        "[{name: a, templateRef: {kind: ClusterTemplate, name: gone}}, {name: b, templateRef: {kind: ClusterTemplate, name: x}},
+          {name: c, templateRef: {kind: ClusterTemplate, options: [{name: m1, selector: {}}, {name: m2, selector: {}}]}}]",
     );
     let text = "False TemplatesNotFound did not find the template of the resource(s) [a, c, c]";
     assert_eq!(
@@ -84,12 +85,12 @@ fn resources_without_template_are_named_once_per_missing_option() {
 
 #[test]
 fn templates_that_cannot_be_read_leave_it_unknown() {
-    let outcome = status("[{name: a, templateRef: {kind: K, name: u}}]");
+    let outcome = status("[{name: a, templateRef: {kind: ClusterTemplate, name: u}}]");
     assert_eq!(conditions(&outcome), ["Ready Unknown Unknown "]);
     assert_eq!(outcome.retry, Retry::Backoff);
     assert_eq!(
         outcome.events[0].message,
-        "template [K/u] of resource [a] cannot be used: why"
+        "template [ClusterTemplate/u] of resource [a] cannot be used: why"
     );
     assert!(outcome.events[0].warning);
 }
@@ -97,7 +98,7 @@ fn templates_that_cannot_be_read_leave_it_unknown() {
 #[test]
 fn problems_of_the_graph_are_told_once_per_generation_and_not_in_ready() {
     let blueprint = blueprint(
-        "[{name: a, templateRef: {kind: K, name: x}, sources: [{name: s, resource: a}]}]",
+        "[{name: a, templateRef: {kind: ClusterTemplate, name: x}, sources: [{name: s, resource: a}]}]",
     );
     let first = blueprint_status(&blueprint, &Templates, &Value::Null, 1, now());
     assert_eq!(first.reason, "Ready");
@@ -132,9 +133,9 @@ fn problems_of_the_graph_are_told_once_per_generation_and_not_in_ready() {
 fn a_problem_that_is_mended_leaves_no_condition() {
     let steps = |provider: &str| {
         blueprint(&format!(
-            "[{{name: a, templateRef: {{kind: K, name: x}}, sources: [{{name: s, resource: {provider}}}]}},
-              {{name: b, templateRef: {{kind: K, name: x}}, sources: [{{name: s, resource: a}}]}},
-              {{name: c, templateRef: {{kind: K, name: x}}}}]"
+            "[{{name: a, templateRef: {{kind: ClusterTemplate, name: x}}, sources: [{{name: s, resource: {provider}}}]}},
+              {{name: b, templateRef: {{kind: ClusterTemplate, name: x}}, sources: [{{name: s, resource: a}}]}},
+              {{name: c, templateRef: {{kind: ClusterTemplate, name: x}}}}]"
         ))
     };
     let waiting = blueprint_status(&steps("b"), &Templates, &Value::Null, 1, now());
@@ -152,7 +153,7 @@ fn a_problem_that_is_mended_leaves_no_condition() {
 
 #[test]
 fn times_stay_while_nothing_changes() {
-    let blueprint = blueprint("[{name: a, templateRef: {kind: K, name: gone}}]");
+    let blueprint = blueprint("[{name: a, templateRef: {kind: ClusterTemplate, name: gone}}]");
     let first = blueprint_status(&blueprint, &Templates, &Value::Null, 1, now());
     let later = now().checked_add(jiff::Span::new().hours(1)).unwrap();
     assert_eq!(

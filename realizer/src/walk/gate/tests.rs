@@ -1,5 +1,6 @@
 use std::sync::Arc;
 
+use api_types::TemplateKind;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::json;
@@ -18,7 +19,7 @@ use crate::{
 struct Templates(Arc<Template>);
 
 impl TemplateSource for Templates {
-    fn template(&self, _: &str, _: &str) -> TemplateState {
+    fn template(&self, _: TemplateKind, _: &str) -> TemplateState {
         TemplateState::Found(Arc::clone(&self.0))
     }
 }

@@ -15,12 +15,12 @@ const CHAIN: BlueprintLabel<'static> = BlueprintLabel {
 struct Templates;
 
 impl TemplateSource for Templates {
-    fn template(&self, kind: &str, name: &str) -> TemplateState {
+    fn template(&self, kind: TemplateKind, name: &str) -> TemplateState {
         if name == "gone" {
             return TemplateState::Missing;
         }
         let template = Template::compile(&json!({
-            "apiVersion": "carto.run/v1alpha1", "kind": kind, "metadata": {"name": name},
+            "apiVersion": "carto.run/v1alpha1", "kind": kind.as_str(), "metadata": {"name": name},
             "spec": {"ytt": "", "lifecycle": name},
         }));
         TemplateState::Found(Arc::new(template.unwrap()))
