@@ -155,7 +155,7 @@ pub enum Precondition {
 }
 
 /// What came of [`Ask::Look`]: the mutable object if it is there, or all members of an immutable family in ascending
-/// order of [`Observed::age`].
+/// order of [`Observed::order_key`].
 pub type Looked = Result<Vec<Observed>, SubmitFailure>;
 
 /// A stamped object as the cluster holds it, projected to what the engine reads.
@@ -233,7 +233,7 @@ pub enum Observation {
     Family {
         /// The member that equals the rendering (newest submission).
         submitted: Observed,
-        /// All members, the submitted one included, in ascending order of [`Observed::age`].
+        /// All members, the submitted one included, in ascending order of [`Observed::order_key`].
         members: Vec<Observed>,
         /// What was done.
         write: Write,

@@ -169,7 +169,7 @@ impl Submitter {
             .iter()
             .map(|member| member.observed(served))
             .collect();
-        members.sort_by(|a, b| a.age().cmp(&b.age()));
+        members.sort_by(|a, b| a.order_key().cmp(&b.order_key()));
         let observation = Observation::Family {
             submitted,
             members,

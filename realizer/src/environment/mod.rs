@@ -17,7 +17,7 @@
 
 mod known;
 mod sealed;
-pub(crate) mod site;
+pub(crate) mod state;
 
 use api_types::{EnvironmentStatus, labels};
 use jiff::Timestamp;

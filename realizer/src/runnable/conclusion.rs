@@ -126,7 +126,7 @@ impl<'a> RunConclusion<'a> {
             digest.is_some_and(|digest| attempts.number(digest).is_some())
         };
         let of_attempts = runs.iter().filter(is_attempt);
-        let leaving = of_attempts.max_by(|a, b| a.age().cmp(&b.age()));
+        let leaving = of_attempts.max_by(|a, b| a.order_key().cmp(&b.order_key()));
         self.observe(run, leaving.cloned(), runs);
         self.is_gone = self.latest.is_none();
         self.read_outputs(run, runs, &attempts);
@@ -197,7 +197,7 @@ impl<'a> RunConclusion<'a> {
         let succeeded = |run: &&Observed| run.is_known && rule.judge(run) == ConditionStatus::True;
         let newest = of_template(template, runs)
             .filter(succeeded)
-            .max_by(|a, b| a.age().cmp(&b.age()));
+            .max_by(|a, b| a.order_key().cmp(&b.order_key()));
         let Some(run) = newest.filter(|run| !self.is_remembered_behind(run)) else {
             return;
         };

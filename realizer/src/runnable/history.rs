@@ -48,7 +48,7 @@ pub(super) fn records(walk: &Run<'_>, runs: &[Observed]) -> Vec<RunRecord> {
     } = walk;
     // What is not known to be ours must not look as if status knew it.
     let mut newest_first: Vec<&Observed> = runs.iter().filter(|run| run.is_known).collect();
-    newest_first.sort_by(|a, b| b.age().cmp(&a.age()));
+    newest_first.sort_by(|a, b| b.order_key().cmp(&a.order_key()));
     let present = newest_first.iter().map(|run| {
         let health = judge(template, run);
         let is_over = health.status != ConditionStatus::Unknown;

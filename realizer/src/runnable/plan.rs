@@ -97,7 +97,7 @@ impl<'s> Situation<'s> {
     /// The run that was started last and is there; what is being deleted does not count.
     pub(super) fn newest(&self) -> Option<&'s Observed> {
         let staying = self.known().filter(|run| !run.terminating);
-        staying.max_by(|a, b| a.age().cmp(&b.age()))
+        staying.max_by(|a, b| a.order_key().cmp(&b.order_key()))
     }
 
     /// The run that was started last, whether it is there or has ended and is gone.

@@ -11,14 +11,14 @@ use api_types::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::environment::site::{Site, time_left};
+use crate::environment::state::{EnvironmentState, time_left};
 use crate::environment::{Record, shown};
 use crate::owner::owner_status::OwnerStatus;
 use crate::status::conditions::Conditions;
 use crate::status::events;
 use crate::step::end::StepEnd;
 use crate::step::state::Steps;
-use crate::template::judgement::Trial;
+use crate::template::judgement::ValidationState;
 use crate::{Blueprint, OwnerEvent};
 
 /// What follows for the owner.
@@ -67,8 +67,8 @@ impl EnvironmentReport {
         let mut report = Self::default();
         let all = 0..blueprint.steps.len();
         for environment in all.filter(|&step| blueprint.is_environment(step)) {
-            match steps.site(environment) {
-                Some(site) => report.add(&facts, environment, site),
+            match steps.environment(environment) {
+                Some(state) => report.add(&facts, environment, state),
                 // Not reached, or rejected: what is known stays known.
                 None => report.statuses.extend(facts.told(environment).cloned()),
             }
@@ -99,30 +99,30 @@ impl EnvironmentReport {
         conditions.finish().pop()
     }
 
-    fn add(&mut self, facts: &WalkFacts<'_>, environment: usize, site: &Site) {
-        let Some(record) = &site.record else {
-            self.statuses.push(facts.unsettled(environment, site));
+    fn add(&mut self, facts: &WalkFacts<'_>, environment: usize, state: &EnvironmentState) {
+        let Some(record) = &state.record else {
+            self.statuses.push(facts.unsettled(environment, state));
             self.look_again(Duration::ZERO);
-            self.tell_disregarded(facts, environment, site);
+            self.tell_disregarded(facts, environment, state);
             return;
         };
-        let mut status = facts.status(environment, site, record);
-        if site.is_free {
+        let mut status = facts.status(environment, state, record);
+        if state.is_free {
             facts.keep_released(environment, &mut status.validations);
         }
         self.tell(facts, environment, &status);
-        self.tell_disregarded(facts, environment, site);
+        self.tell_disregarded(facts, environment, state);
         let unfinished: Vec<&str> = status
             .validations
             .iter()
             .filter(|told| !told.verdict.releases())
             .map(|told| told.resource.as_str())
             .collect();
-        if let Some(next) = site.next.as_ref().filter(|_| unfinished.is_empty()) {
+        if let Some(next) = state.next.as_ref().filter(|_| unfinished.is_empty()) {
             status.arriving = Some(deployed(next));
             status.waiting = None;
             self.look_again(Duration::ZERO);
-        } else if let Some(waiting) = status.waiting.as_ref().filter(|_| site.held) {
+        } else if let Some(waiting) = status.waiting.as_ref().filter(|_| state.held) {
             let message = format!(
                 "revision [{}] waits: revision [{}] is in the environment until it is validated; no verdict yet from [{}]",
                 waiting.revision,
@@ -149,12 +149,17 @@ impl EnvironmentReport {
         self.again = Some(self.again.map_or(after, |again| again.min(after)));
     }
 
-    fn tell_disregarded(&mut self, facts: &WalkFacts<'_>, environment: usize, site: &Site) {
+    fn tell_disregarded(
+        &mut self,
+        facts: &WalkFacts<'_>,
+        environment: usize,
+        state: &EnvironmentState,
+    ) {
         let before = facts.told(environment);
         let known = before.and_then(|before| before.disregarded.as_ref());
         // What we announced and replace was written by ourselves, if it was.
-        let is_news = site.disregarded.is_some() && known != site.disregarded.as_ref();
-        if is_news && (site.record.is_some() || site.next.is_none()) {
+        let is_news = state.disregarded.is_some() && known != state.disregarded.as_ref();
+        if is_news && (state.record.is_some() || state.next.is_none()) {
             let name = &facts.blueprint.steps[environment].name;
             self.events.push(events::of_status(
                 EventReason::RecordDisregarded,
@@ -233,20 +238,25 @@ impl WalkFacts<'_> {
     }
 
     /// What is in the environment cannot be said: what is known stays known, beside what has to be written down first.
-    fn unsettled(&self, environment: usize, site: &Site) -> EnvironmentStatus {
+    fn unsettled(&self, environment: usize, state: &EnvironmentState) -> EnvironmentStatus {
         let before = self.told(environment).cloned().unwrap_or_default();
         EnvironmentStatus {
             resource: self.blueprint.steps[environment].name.to_string(),
-            arriving: site.next.as_ref().map(deployed).or(before.arriving),
-            waiting: before.waiting.filter(|_| site.next.is_none()),
-            disregarded: site.disregarded.clone(),
+            arriving: state.next.as_ref().map(deployed).or(before.arriving),
+            waiting: before.waiting.filter(|_| state.next.is_none()),
+            disregarded: state.disregarded.clone(),
             ..before
         }
     }
 
-    fn status(&self, environment: usize, site: &Site, record: &Record) -> EnvironmentStatus {
+    fn status(
+        &self,
+        environment: usize,
+        state: &EnvironmentState,
+        record: &Record,
+    ) -> EnvironmentStatus {
         let before = self.told(environment);
-        let waiting = site.waiting.as_ref().map(|waiting| {
+        let waiting = state.waiting.as_ref().map(|waiting| {
             let revision = shown(&waiting.revision, waiting.secret);
             let url = shown(&waiting.url, waiting.secret);
             let since = before
@@ -263,9 +273,9 @@ impl WalkFacts<'_> {
             resource: self.blueprint.steps[environment].name.to_string(),
             deployed: Some(deployed(record)),
             arriving: None,
-            disregarded: site.disregarded.clone(),
+            disregarded: state.disregarded.clone(),
             waiting,
-            validations: self.validations(environment, record, site.failed),
+            validations: self.validations(environment, record, state.failed),
         }
     }
 
@@ -302,7 +312,10 @@ impl WalkFacts<'_> {
                 stuck.insert(step, is_stuck(fact.verdict));
                 told.push((step, self.written(environment, record, step, fact)));
             } else {
-                let failed = self.steps.site(step).is_some_and(|site| site.failed)
+                let failed = self
+                    .steps
+                    .environment(step)
+                    .is_some_and(|state| state.failed)
                     && self.is_of(environment, record, step);
                 stuck.insert(step, behind || failed);
             }
@@ -320,21 +333,23 @@ impl WalkFacts<'_> {
         behind: bool,
     ) -> ValidationFact {
         use ValidationVerdict::{Failed, Pending, Running, Succeeded, TimedOut};
-        let trial = self.steps.trial(step);
-        let trial = trial.filter(|_| self.is_of(environment, record, step));
+        let state = self.steps.validation(step);
+        let state = state.filter(|_| self.is_of(environment, record, step));
         let result = self.steps.result(step);
         let passed_through =
             result.is_some_and(|result| matches!(result.end, StepEnd::PassedThrough(_)));
-        match trial {
-            Some(Trial::Succeeded) => ValidationFact::plain(Succeeded),
-            Some(Trial::Failed(cause)) => ValidationFact {
+        match state {
+            Some(ValidationState::Succeeded) => ValidationFact::plain(Succeeded),
+            Some(ValidationState::Failed(cause)) => ValidationFact {
                 verdict: Failed,
                 message: Some(cause.clone()).filter(|cause| !cause.is_empty()),
             },
-            Some(Trial::NotBegun { first_told: true }) => ValidationFact::plain(Pending),
-            Some(Trial::NotBegun { first_told: false }) if behind => skipped(),
-            Some(Trial::NotBegun { first_told: false }) => self.unbegun(environment, record, step),
-            Some(Trial::Running(_)) => self.unless_late(step, record, Running),
+            Some(ValidationState::NotBegun { first_told: true }) => ValidationFact::plain(Pending),
+            Some(ValidationState::NotBegun { first_told: false }) if behind => skipped(),
+            Some(ValidationState::NotBegun { first_told: false }) => {
+                self.unbegun(environment, record, step)
+            }
+            Some(ValidationState::Running(_)) => self.unless_late(step, record, Running),
             None if passed_through => ValidationFact::plain(Succeeded),
             None => match self.told_of(environment, record, step) {
                 Some(told) if matches!(told.verdict, Succeeded | Failed | TimedOut) => {
@@ -414,8 +429,9 @@ impl WalkFacts<'_> {
 
     /// Whether what went into a step is this arrival.
     fn is_of(&self, environment: usize, record: &Record, step: usize) -> bool {
-        let flow = self.steps.flow(step);
-        flow.and_then(|flow| flow.lineage.get(&environment))
+        let arrivals = self.steps.arrivals(step);
+        arrivals
+            .and_then(|arrivals| arrivals.lineage.get(&environment))
             .is_some_and(|of| of.text == record.text)
     }
 
@@ -426,14 +442,14 @@ impl WalkFacts<'_> {
             .steps
             .iter()
             .position(|step| step.name == validation);
-        step.and_then(|step| self.steps.flow(step))
-            .is_some_and(|flow| flow.nearest.contains_key(&environment))
+        step.and_then(|step| self.steps.arrivals(step))
+            .is_some_and(|arrivals| arrivals.nearest.contains_key(&environment))
     }
 
     fn begins_when_told(&self, step: usize) -> bool {
         matches!(
-            self.steps.trial(step),
-            Some(Trial::NotBegun { first_told: true })
+            self.steps.validation(step),
+            Some(ValidationState::NotBegun { first_told: true })
         )
     }
 

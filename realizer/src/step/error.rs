@@ -118,13 +118,13 @@ pub(crate) enum StepError {
     /// A validation has not succeeded for what is deployed.
     #[error("{}", error.message(resource, revision, environment, cause))]
     Validation {
-        error: TrialError,
+        error: ValidationError,
         resource: ResourceName,
         revision: String,
         environment: String,
         cause: String,
         /// Whether an event about the environment tells of it.
-        is_told_of_environment: bool,
+        has_environment_event: bool,
     },
 
     #[error("unable to find passthrough [{input}] in []")]
@@ -150,7 +150,7 @@ pub(crate) enum WaitsFor {
 
 /// Why a validation has not succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TrialError {
+pub(crate) enum ValidationError {
     /// It begins with the next walk: first status has to say that the environment is kept for it.
     Begins,
     Running,
@@ -159,7 +159,7 @@ pub(crate) enum TrialError {
     TimedOut,
 }
 
-impl TrialError {
+impl ValidationError {
     fn message(
         self,
         resource: &ResourceName,
@@ -222,7 +222,7 @@ impl StepError {
             self,
             Self::Undone { .. }
                 | Self::Validation {
-                    is_told_of_environment: true,
+                    has_environment_event: true,
                     ..
                 }
         )
@@ -358,9 +358,11 @@ impl StepError {
             Self::Undone { .. } => (UserMustFix, Reason::ObjectUndone),
             Self::Retrieve { error, .. } => return retrieve_verdict(error),
             Self::Validation { error, .. } => match error {
-                TrialError::Begins | TrialError::Running => (NotYet, Reason::ValidationRunning),
-                TrialError::Failed => (UserMustFix, Reason::ValidationFailed),
-                TrialError::TimedOut => (UserMustFix, Reason::ValidationTimedOut),
+                ValidationError::Begins | ValidationError::Running => {
+                    (NotYet, Reason::ValidationRunning)
+                }
+                ValidationError::Failed => (UserMustFix, Reason::ValidationFailed),
+                ValidationError::TimedOut => (UserMustFix, Reason::ValidationTimedOut),
             },
             Self::PassThrough { declared: true, .. } => (NotYet, Reason::PassThrough),
             Self::PassThrough {

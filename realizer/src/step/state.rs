@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 
 use crate::Blueprint;
 use crate::environment::Record;
-use crate::environment::site::{Flow, Site};
+use crate::environment::state::{Arrivals, EnvironmentState};
 use crate::step::end::{StepEnd, StepResult};
 use crate::step::error::StepError;
 use crate::template::context::ResolvedInputs;
-use crate::template::judgement::Trial;
+use crate::template::judgement::ValidationState;
 use crate::template::outputs::Output;
 use crate::values::redaction::Taint;
 
@@ -32,11 +32,11 @@ struct StepState {
     /// What validations would take if every deployment before them was done and validated.
     prospect: Option<Output>,
     /// Deployment and validation steps only.
-    flow: Option<Flow>,
+    arrivals: Option<Arrivals>,
     /// Environments only.
-    site: Option<Site>,
+    environment: Option<EnvironmentState>,
     /// Validations only.
-    trial: Option<Trial>,
+    validation: Option<ValidationState>,
 }
 
 impl<'b> Steps<'b> {
@@ -53,10 +53,10 @@ impl<'b> Steps<'b> {
         if !self.blueprint.steps[step].validates() {
             return;
         }
-        let flow = self.inbound(step);
+        let arrivals = self.inbound(step);
         let prospect = self.prospective_inputs(step).deployment().cloned();
         let state = &mut self.states[step];
-        state.flow = Some(flow);
+        state.arrivals = Some(arrivals);
         state.prospect = prospect;
     }
 
@@ -65,7 +65,7 @@ impl<'b> Steps<'b> {
         &mut self,
         step: usize,
         record: Record,
-        site: Site,
+        found: EnvironmentState,
         is_incoming: bool,
     ) {
         let nearest = BTreeMap::from([(step, record.clone())]);
@@ -75,21 +75,21 @@ impl<'b> Steps<'b> {
         }
         let state = &mut self.states[step];
         state.prospect = record.output();
-        state.flow = Some(Flow { nearest, lineage });
-        state.site = Some(Site {
+        state.arrivals = Some(Arrivals { nearest, lineage });
+        state.environment = Some(EnvironmentState {
             record: Some(record),
-            ..site
+            ..found
         });
     }
 
     /// It cannot be said what an environment holds.
-    pub(crate) fn find_unclear(&mut self, step: usize, site: Site) {
-        self.states[step].site = Some(site);
+    pub(crate) fn find_unclear(&mut self, step: usize, found: EnvironmentState) {
+        self.states[step].environment = Some(found);
     }
 
     /// A validation was looked at.
-    pub(crate) fn judge(&mut self, step: usize, trial: Trial) {
-        self.states[step].trial = Some(trial);
+    pub(crate) fn judge(&mut self, step: usize, state: ValidationState) {
+        self.states[step].validation = Some(state);
     }
 
     /// A step has ended. This is the one place where what it hands on is set.
@@ -97,7 +97,7 @@ impl<'b> Steps<'b> {
         let spec = &self.blueprint.steps[step];
         let is_passed_through = matches!(result.end, StepEnd::PassedThrough(_));
         if is_passed_through && spec.deploys() {
-            self.states[step].flow = Some(self.inbound(step));
+            self.states[step].arrivals = Some(self.inbound(step));
         }
         let is_plain = !spec.validates() && !self.blueprint.is_environment(step);
         let state = &mut self.states[step];
@@ -127,7 +127,8 @@ impl<'b> Steps<'b> {
         if self.blueprint.steps[step].validates() {
             taint = taint.and(&self.prospective_inputs(step).taint());
         }
-        let record = self.site(step).and_then(|site| site.record.as_ref());
+        let found = self.environment(step);
+        let record = found.and_then(|found| found.record.as_ref());
         match record.and_then(Record::output) {
             Some(output) => taint.and(&output.taint),
             None => taint,
@@ -135,12 +136,12 @@ impl<'b> Steps<'b> {
     }
 
     /// What goes into a step from the environments before it.
-    fn inbound(&self, step: usize) -> Flow {
-        let mut inbound = Flow::default();
+    fn inbound(&self, step: usize) -> Arrivals {
+        let mut inbound = Arrivals::default();
         for provider in self.blueprint.steps[step].deployment_providers() {
-            if let Some(flow) = self.flow(provider) {
-                inbound.nearest.extend(flow.nearest.clone());
-                inbound.lineage.extend(flow.lineage.clone());
+            if let Some(arrivals) = self.arrivals(provider) {
+                inbound.nearest.extend(arrivals.nearest.clone());
+                inbound.lineage.extend(arrivals.lineage.clone());
             }
         }
         inbound
@@ -154,16 +155,16 @@ impl<'b> Steps<'b> {
         self.states[step].result.as_ref()
     }
 
-    pub(crate) fn flow(&self, step: usize) -> Option<&Flow> {
-        self.states[step].flow.as_ref()
+    pub(crate) fn arrivals(&self, step: usize) -> Option<&Arrivals> {
+        self.states[step].arrivals.as_ref()
     }
 
-    pub(crate) fn site(&self, step: usize) -> Option<&Site> {
-        self.states[step].site.as_ref()
+    pub(crate) fn environment(&self, step: usize) -> Option<&EnvironmentState> {
+        self.states[step].environment.as_ref()
     }
 
-    pub(crate) fn trial(&self, step: usize) -> Option<&Trial> {
-        self.states[step].trial.as_ref()
+    pub(crate) fn validation(&self, step: usize) -> Option<&ValidationState> {
+        self.states[step].validation.as_ref()
     }
 
     /// How all steps ended, in blueprint order. A step that the walk did not come to failed.

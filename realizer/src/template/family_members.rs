@@ -42,7 +42,7 @@ impl Observed {
 
     /// What members of a family are ordered by, the newest last: sequence, then creation time (RFC 3339 in UTC sorts as
     /// text), then name. What is not known has no sequence, so it is older than all that is.
-    pub fn age(&self) -> (u64, &str, &str) {
+    pub fn order_key(&self) -> (u64, &str, &str) {
         (
             self.sequence,
             text(self, "/metadata/creationTimestamp"),
@@ -61,7 +61,7 @@ pub(crate) fn newest_healthy<'m>(
         .filter(|member| {
             member.is_known && !member.terminating && rule.judge(member) == ConditionStatus::True
         })
-        .max_by(|a, b| a.age().cmp(&b.age()))
+        .max_by(|a, b| a.order_key().cmp(&b.order_key()))
 }
 
 /// The members beyond the retention policy, oldest last. Successes and failures are counted apart; running ones are
@@ -76,7 +76,7 @@ pub(crate) fn superseded<'m>(
         .into_iter()
         .filter(|member| !member.terminating)
         .collect();
-    newest_first.sort_by(|a, b| b.age().cmp(&a.age()));
+    newest_first.sort_by(|a, b| b.order_key().cmp(&a.order_key()));
     let (mut successes, mut failures) = (0_i64, 0_i64);
     let mut removals = Vec::new();
     for member in newest_first {

@@ -24,7 +24,7 @@ pub(crate) struct Judgement {
 
 /// What a validation came to, for one arrival.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Trial {
+pub(crate) enum ValidationState {
     /// There is no object for this arrival. With `first_told`, it begins once status says that it has not ended.
     NotBegun { first_told: bool },
     /// Not ended; what it waits for.
@@ -48,7 +48,12 @@ impl Judgement {
 
     /// Judges the object that holds the rendering for this arrival, and never another one: the newest healthy member of a
     /// family may have validated an older revision.
-    pub(crate) fn judge(&self, template: &Template, object: &Value, inputs: &Taint) -> Trial {
+    pub(crate) fn judge(
+        &self,
+        template: &Template,
+        object: &Value,
+        inputs: &Taint,
+    ) -> ValidationState {
         let veil = Veil::over(object, inputs);
         if !self.readiness.is_given() {
             return by_health(template, object, veil.hides_all());
@@ -56,8 +61,8 @@ impl Judgement {
         if let Some(failed) = self.failed.as_ref().filter(|_| self.is_current(object)) {
             match failed.check_failed(object) {
                 Ok(()) => {}
-                Err(NotDone::Failed(cause)) => return Trial::Failed(cause),
-                Err(other) => return Trial::Running(other.to_string()),
+                Err(NotDone::Failed(cause)) => return ValidationState::Failed(cause),
+                Err(other) => return ValidationState::Running(other.to_string()),
             }
         }
         let checked = if template.lifecycle.is_immutable() {
@@ -66,9 +71,9 @@ impl Judgement {
             self.readiness.check(object, veil)
         };
         match checked {
-            Ok(()) => Trial::Succeeded,
-            Err(NotDone::Failed(cause)) => Trial::Failed(cause),
-            Err(other) => Trial::Running(other.to_string()),
+            Ok(()) => ValidationState::Succeeded,
+            Err(NotDone::Failed(cause)) => ValidationState::Failed(cause),
+            Err(other) => ValidationState::Running(other.to_string()),
         }
     }
 
@@ -92,13 +97,13 @@ impl Judgement {
     }
 }
 
-fn by_health(template: &Template, object: &Value, secret: bool) -> Trial {
+fn by_health(template: &Template, object: &Value, secret: bool) -> ValidationState {
     if template
         .health
         .judge_member(object, template.kind)
         .eq(&ConditionStatus::True)
     {
-        return Trial::Succeeded;
+        return ValidationState::Succeeded;
     }
     let health = template.health.judge(Subject {
         object: Some(object),
@@ -107,8 +112,10 @@ fn by_health(template: &Template, object: &Value, secret: bool) -> Trial {
         secret,
     });
     match health.status {
-        ConditionStatus::False => Trial::Failed(health.message),
-        ConditionStatus::True | ConditionStatus::Unknown => Trial::Running(health.message),
+        ConditionStatus::False => ValidationState::Failed(health.message),
+        ConditionStatus::True | ConditionStatus::Unknown => {
+            ValidationState::Running(health.message)
+        }
     }
 }
 

@@ -19,7 +19,7 @@ use serde_json::Value;
 
 use crate::owner::owner_status::OwnerStatus;
 use crate::template::OutputPaths;
-use crate::template::judgement::Trial;
+use crate::template::judgement::ValidationState;
 use crate::template::outputs::{Output, OutputValues};
 use crate::values::redaction::Taint;
 use crate::{Blueprint, KnownRun, Observed, Position, Template};
@@ -218,9 +218,11 @@ impl Runs<'_> {
     fn result(&self, found: &Observed, output: Option<&Output>) -> RunResult {
         if let Some(judgement) = self.template.judgement() {
             return match judgement.judge(self.template, &found.object, self.taint) {
-                Trial::Succeeded => RunResult::Succeeded,
-                Trial::Failed(_) => RunResult::Failed,
-                Trial::Running(_) | Trial::NotBegun { .. } => RunResult::Running,
+                ValidationState::Succeeded => RunResult::Succeeded,
+                ValidationState::Failed(_) => RunResult::Failed,
+                ValidationState::Running(_) | ValidationState::NotBegun { .. } => {
+                    RunResult::Running
+                }
             };
         }
         if self.template.health.is_always_healthy() {

@@ -11,7 +11,7 @@ use api_types::condition::whole_seconds;
 use api_types::labels;
 use serde_json::{Value, json};
 
-use crate::environment::site::Site;
+use crate::environment::state::EnvironmentState;
 use crate::environment::{
     self, Decision, Incoming, Known, Live, Present, Record, annotate, annotation_path, said,
 };
@@ -156,14 +156,14 @@ impl Search {
                 next,
                 is_free,
             } => {
-                let site = Site {
+                let state = EnvironmentState {
                     next: Some(next),
                     waiting: Some(incoming),
                     held: true,
                     is_free,
-                    ..Site::default()
+                    ..EnvironmentState::default()
                 };
-                let end = keep(walk, at, observed, record, site);
+                let end = keep(walk, at, observed, record, state);
                 Ruling::Hold(at.ended(end, place))
             }
             Decision::Announce {
@@ -171,18 +171,19 @@ impl Search {
                 disregarded,
             } => {
                 let end = StepEnd::Failed(walk.awaits(at.step, &about_to_arrive(&record)));
-                let site = Site {
+                let state = EnvironmentState {
                     next: Some(record),
                     disregarded,
-                    ..Site::default()
+                    ..EnvironmentState::default()
                 };
-                walk.steps.find_unclear(at.step, site);
+                walk.steps.find_unclear(at.step, state);
                 Ruling::Hold(at.ended(end, place))
             }
             Decision::Disregard(digest) => {
                 let what = "somebody else wrote what its object says of the environment";
                 let end = StepEnd::Failed(walk.awaits(at.step, what));
-                walk.steps.find_unclear(at.step, Site::disregarding(digest));
+                walk.steps
+                    .find_unclear(at.step, EnvironmentState::disregarding(digest));
                 Ruling::Hold(at.ended(end, place))
             }
             Decision::Keyless => Ruling::Hold(self.refuse(walk, at, live)),
@@ -318,18 +319,25 @@ pub(super) fn stays(walk: &mut Walk<'_>, at: &At, observed: &Observed) -> Option
     match present {
         Present::Nothing | Present::Either => None,
         Present::Unheard(digest) => {
-            walk.steps.find_unclear(at.step, Site::disregarding(digest));
+            walk.steps
+                .find_unclear(at.step, EnvironmentState::disregarding(digest));
             None
         }
         Present::Revision(record) => {
-            let end = keep(walk, at, observed, record, Site::default());
+            let end = keep(walk, at, observed, record, EnvironmentState::default());
             end.output().cloned()
         }
     }
 }
 
 /// Reads an environment that is not written. What may not be in it is not handed on.
-fn keep(walk: &mut Walk<'_>, at: &At, observed: &Observed, record: Record, site: Site) -> StepEnd {
+fn keep(
+    walk: &mut Walk<'_>,
+    at: &At,
+    observed: &Observed,
+    record: Record,
+    state: EnvironmentState,
+) -> StepEnd {
     let output = record.output().unwrap_or(Output::NOTHING);
     let mut end = walk.observing(at).held(observed.clone(), &output);
     if let StepEnd::Submitted(submitted) = &mut end
@@ -342,12 +350,12 @@ fn keep(walk: &mut Walk<'_>, at: &At, observed: &Observed, record: Record, site:
         .known(at.step)
         .unless_deployed(said(&observed.object))
         .filter(|_| record.told.is_some());
-    let site = Site {
+    let state = EnvironmentState {
         failed: end.has_failed(),
         disregarded,
-        ..site
+        ..state
     };
-    walk.steps.find_arrival(at.step, record, site, false);
+    walk.steps.find_arrival(at.step, record, state, false);
     end
 }
 
@@ -381,12 +389,13 @@ pub(super) fn arrived(
     let end = walk
         .observing(at)
         .observe_as(submission, observation, content.as_ref());
-    let site = Site {
+    let state = EnvironmentState {
         failed: end.has_failed(),
         disregarded,
-        ..Site::default()
+        ..EnvironmentState::default()
     };
-    walk.steps.find_arrival(at.step, record.clone(), site, true);
+    walk.steps
+        .find_arrival(at.step, record.clone(), state, true);
     end
 }
 

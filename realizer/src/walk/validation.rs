@@ -5,11 +5,11 @@ use api_types::runnable::RunResult;
 use api_types::{EnvironmentStatus, ValidationStatus, ValidationVerdict};
 use serde_json::json;
 
-use crate::environment::site::time_left;
+use crate::environment::state::time_left;
 use crate::environment::{self, Incoming, Record, annotate};
 use crate::step::end::StepEnd;
-use crate::step::error::{StepError, TrialError};
-use crate::template::judgement::Trial;
+use crate::step::error::{StepError, ValidationError};
+use crate::template::judgement::ValidationState;
 use crate::template::outputs::Output;
 use crate::template::runs::Due;
 use crate::template::stamp;
@@ -50,9 +50,9 @@ impl AfterLook for ValidationLook {
 /// Begins the validation unless it has to wait, or has ended.
 fn begin(walk: &mut Walk<'_>, at: &At, mut submission: Submission, found: &[Observed]) -> Ruling {
     let due = walk.due(at, &submission, found);
-    let known = walk.known_trial(at, &submission, &due, found);
-    if let Some((error, trial)) = walk.obstacle(at.step, known.as_ref()) {
-        walk.steps.judge(at.step, trial);
+    let known = walk.known_state(at, &submission, &due, found);
+    if let Some((error, state)) = walk.obstacle(at.step, known.as_ref()) {
+        walk.steps.judge(at.step, state);
         let target = stamp::reference(&submission.object);
         return Ruling::Hold(at.withheld(Withheld { error, target }));
     }
@@ -62,12 +62,12 @@ fn begin(walk: &mut Walk<'_>, at: &At, mut submission: Submission, found: &[Obse
             Ruling::Pass(submission, Reading::Verdict)
         }
         Due::Ended(run) => {
-            let trial = known.unwrap_or(Trial::Succeeded);
-            let output = walk.output_after(at, &trial);
+            let state = known.unwrap_or(ValidationState::Succeeded);
+            let output = walk.output_after(at, &state);
             let end = walk
                 .observing(at)
                 .judged_before(&submission, &run, found, output);
-            walk.steps.judge(at.step, trial);
+            walk.steps.judge(at.step, state);
             Ruling::Hold(at.ended(end, &submission))
         }
     }
@@ -89,13 +89,13 @@ pub(super) fn judged(
             write,
         } => (submitted, members, write),
     };
-    let trial = if observed.digest.as_deref() == Some(&submission.digest) {
+    let state = if observed.digest.as_deref() == Some(&submission.digest) {
         walk.judge(at, &observed)
     } else {
-        Trial::Running("the object belongs to another version of the owner".to_owned())
+        ValidationState::Running("the object belongs to another version of the owner".to_owned())
     };
-    let output = walk.output_after(at, &trial);
-    walk.steps.judge(at.step, trial);
+    let output = walk.output_after(at, &state);
+    walk.steps.judge(at.step, state);
     walk.observing(at).judged(observed, &members, write, output)
 }
 
@@ -103,34 +103,38 @@ impl Walk<'_> {
     /// Ties the rendering of a validation to the arrivals it validates: an environment that is written anew has a new run,
     /// even if the template reads nothing of the deployment.
     fn tie(&self, step: usize, submission: &mut Submission) {
-        let flow = self.steps.flow(step);
-        let Some(flow) = flow.filter(|flow| !flow.nearest.is_empty()) else {
+        let arrivals = self.steps.arrivals(step);
+        let Some(arrivals) = arrivals.filter(|arrivals| !arrivals.nearest.is_empty()) else {
             return;
         };
         if submission.lifecycle == Lifecycle::Mutable {
-            let arrivals = flow.nearest.values();
+            let arrivals = arrivals.nearest.values();
             let arrivals: Vec<String> = arrivals
                 .map(|record| record.arrival.number.to_string())
                 .collect();
             annotate(submission, labels::VALIDATES, &arrivals.join(","));
         }
-        let tokens = flow.nearest.values().map(|record| record.text.as_str());
+        let tokens = arrivals.nearest.values().map(|record| record.text.as_str());
         let tokens: Vec<&str> = tokens.collect();
         submission.digest =
             canonical::digest(&json!([canonical::digest(&submission.object), tokens]));
     }
 
     /// Why the validation cannot begin or go on now, and what is to be said of it.
-    fn obstacle(&self, step: usize, known: Option<&Trial>) -> Option<(StepError, Trial)> {
+    fn obstacle(
+        &self,
+        step: usize,
+        known: Option<&ValidationState>,
+    ) -> Option<(StepError, ValidationState)> {
         let inputs = self.steps.inputs(step);
         if !inputs.missing.is_empty() {
             let known = known.cloned();
-            let trial = known.unwrap_or(Trial::NotBegun { first_told: false });
-            return Some((self.preparing_with(step, inputs).held(), trial));
+            let state = known.unwrap_or(ValidationState::NotBegun { first_told: false });
+            return Some((self.preparing_with(step, inputs).held(), state));
         }
         if !self.is_told_deployed(step) || known.is_none() && self.is_told_ended(step) {
-            let error = self.trial_error(step, TrialError::Begins, "");
-            return Some((error, Trial::NotBegun { first_told: true }));
+            let error = self.not_validated(step, ValidationError::Begins, "");
+            return Some((error, ValidationState::NotBegun { first_told: true }));
         }
         None
     }
@@ -146,17 +150,19 @@ impl Walk<'_> {
     }
 
     /// What is known of the run for this arrival: by the object, or by status if that is gone.
-    fn known_trial(
+    fn known_state(
         &self,
         at: &At,
         submission: &Submission,
         due: &Due,
         found: &[Observed],
-    ) -> Option<Trial> {
+    ) -> Option<ValidationState> {
         if let Due::Ended(run) = due {
             return Some(match run.result {
-                RunResult::Failed => Trial::Failed(self.told_cause(at.step)),
-                RunResult::Succeeded | RunResult::Running | RunResult::Removed => Trial::Succeeded,
+                RunResult::Failed => ValidationState::Failed(self.told_cause(at.step)),
+                RunResult::Succeeded | RunResult::Running | RunResult::Removed => {
+                    ValidationState::Succeeded
+                }
             });
         }
         let staying = |member: &&Observed| member.is_known && !member.terminating;
@@ -167,8 +173,9 @@ impl Walk<'_> {
 
     /// The arrivals that a validation is about, with what status says of their environments.
     fn arrivals(&self, step: usize) -> impl Iterator<Item = (&Record, Option<&EnvironmentStatus>)> {
-        let flow = self.steps.flow(step).into_iter();
-        flow.flat_map(|flow| &flow.lineage)
+        let arrivals = self.steps.arrivals(step).into_iter();
+        arrivals
+            .flat_map(|arrivals| &arrivals.lineage)
             .map(move |(&environment, record)| {
                 let name = &self.blueprint.steps[environment].name;
                 (record, self.owner.status.environment(name))
@@ -206,19 +213,23 @@ impl Walk<'_> {
             .any(|told| told.verdict.releases() && told.verdict != ValidationVerdict::TimedOut)
     }
 
-    fn output_after(&self, at: &At, trial: &Trial) -> Result<Output, StepError> {
-        match trial {
-            Trial::Succeeded => Ok(self.validated_output(at.step)),
-            Trial::Failed(cause) => Err(self.trial_error(at.step, TrialError::Failed, cause)),
-            Trial::Running(cause) => {
-                let error = if self.is_late(at) {
-                    TrialError::TimedOut
-                } else {
-                    TrialError::Running
-                };
-                Err(self.trial_error(at.step, error, cause))
+    fn output_after(&self, at: &At, state: &ValidationState) -> Result<Output, StepError> {
+        match state {
+            ValidationState::Succeeded => Ok(self.validated_output(at.step)),
+            ValidationState::Failed(cause) => {
+                Err(self.not_validated(at.step, ValidationError::Failed, cause))
             }
-            Trial::NotBegun { .. } => Err(self.trial_error(at.step, TrialError::Begins, "")),
+            ValidationState::Running(cause) => {
+                let error = if self.is_late(at) {
+                    ValidationError::TimedOut
+                } else {
+                    ValidationError::Running
+                };
+                Err(self.not_validated(at.step, error, cause))
+            }
+            ValidationState::NotBegun { .. } => {
+                Err(self.not_validated(at.step, ValidationError::Begins, ""))
+            }
         }
     }
 
@@ -227,28 +238,30 @@ impl Walk<'_> {
         inputs.deployment().cloned().unwrap_or(Output::NOTHING)
     }
 
-    fn judge(&self, at: &At, run: &Observed) -> Trial {
+    fn judge(&self, at: &At, run: &Observed) -> ValidationState {
         let Some(judgement) = at.template.judgement() else {
             // Only templates of the step's kind are found for it.
-            return Trial::Running(String::new());
+            return ValidationState::Running(String::new());
         };
         let taint = self.steps.taint(at.step);
         match judgement.judge(&at.template, &run.object, &taint) {
-            Trial::Running(cause) => Trial::Running(taint.scrub(cause)),
-            Trial::Failed(cause) => Trial::Failed(taint.scrub(cause)),
-            other @ (Trial::Succeeded | Trial::NotBegun { .. }) => other,
+            ValidationState::Running(cause) => ValidationState::Running(taint.scrub(cause)),
+            ValidationState::Failed(cause) => ValidationState::Failed(taint.scrub(cause)),
+            other @ (ValidationState::Succeeded | ValidationState::NotBegun { .. }) => other,
         }
     }
 
     fn is_late(&self, at: &At) -> bool {
-        let flow = self.steps.flow(at.step).into_iter();
-        flow.flat_map(|flow| flow.nearest.values()).any(|record| {
-            time_left(&at.template, record, &self.now.0).is_some_and(|left| left.is_zero())
-        })
+        let arrivals = self.steps.arrivals(at.step).into_iter();
+        arrivals
+            .flat_map(|arrivals| arrivals.nearest.values())
+            .any(|record| {
+                time_left(&at.template, record, &self.now.0).is_some_and(|left| left.is_zero())
+            })
     }
 
-    fn trial_error(&self, step: usize, error: TrialError, cause: &str) -> StepError {
-        let nearest = self.steps.flow(step).map(|flow| &flow.nearest);
+    fn not_validated(&self, step: usize, error: ValidationError, cause: &str) -> StepError {
+        let nearest = self.steps.arrivals(step).map(|arrivals| &arrivals.nearest);
         let environments: Vec<&str> = nearest
             .into_iter()
             .flatten()
@@ -260,7 +273,7 @@ impl Walk<'_> {
             error,
             resource: self.blueprint.steps[step].name.clone(),
             revision: environment::shown(&incoming.revision, incoming.secret),
-            is_told_of_environment: !environments.is_empty(),
+            has_environment_event: !environments.is_empty(),
             environment: environments.join(", "),
             cause: cause.to_owned(),
         }

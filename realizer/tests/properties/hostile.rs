@@ -331,7 +331,7 @@ impl Live {
     fn family(&self, submission: &Submission) -> Vec<Observed> {
         let one = |number| self.observed(submission, number);
         let mut family: Vec<Observed> = (0..self.members).map(one).collect();
-        family.sort_by(|a, b| a.age().cmp(&b.age()));
+        family.sort_by(|a, b| a.order_key().cmp(&b.order_key()));
         family
     }
 

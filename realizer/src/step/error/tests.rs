@@ -41,14 +41,14 @@ fn stamp(waits_for: WaitsFor) -> StepError {
     }
 }
 
-fn validation(error: TrialError, environment: &str, cause: &str) -> StepError {
+fn validation(error: ValidationError, environment: &str, cause: &str) -> StepError {
     StepError::Validation {
         error,
         resource: "r".into(),
         revision: text("v"),
         environment: text(environment),
         cause: text(cause),
-        is_told_of_environment: false,
+        has_environment_event: false,
     }
 }
 
@@ -115,10 +115,10 @@ rows! {
     },
     "nothing to judge" => StepError::Retrieve { error: ReadError::NoObject, .. },
     "no deployment" => StepError::Retrieve { error: ReadError::NoDeployment, .. },
-    "validation begins" => StepError::Validation { error: TrialError::Begins, .. },
-    "validation runs" => StepError::Validation { error: TrialError::Running, .. },
-    "validation failed" => StepError::Validation { error: TrialError::Failed, .. },
-    "validation did not end in time" => StepError::Validation { error: TrialError::TimedOut, .. },
+    "validation begins" => StepError::Validation { error: ValidationError::Begins, .. },
+    "validation runs" => StepError::Validation { error: ValidationError::Running, .. },
+    "validation failed" => StepError::Validation { error: ValidationError::Failed, .. },
+    "validation did not end in time" => StepError::Validation { error: ValidationError::TimedOut, .. },
     "declared input is not there" => StepError::PassThrough { declared: true, .. },
     "input is not declared" => StepError::PassThrough { declared: false, .. },
     "walk ended early" => StepError::NotReached { .. },
@@ -366,22 +366,22 @@ fn every_error_has_its_row_in_the_table() {
             (NotYet, False, "UnknownError", AwaitChange),
         ),
         (
-            validation(TrialError::Begins, "e", ""),
+            validation(ValidationError::Begins, "e", ""),
             "validation [r] of revision [v] in environment [e] is about to begin",
             (NotYet, Unknown, "ValidationRunning", AwaitChange),
         ),
         (
-            validation(TrialError::Running, "", "c"),
+            validation(ValidationError::Running, "", "c"),
             "validation [r] of revision [v] has not ended: c",
             (NotYet, Unknown, "ValidationRunning", AwaitChange),
         ),
         (
-            validation(TrialError::Failed, "e", "c"),
+            validation(ValidationError::Failed, "e", "c"),
             "validation [r] failed for revision [v] in environment [e]: c",
             (UserMustFix, False, "ValidationFailed", AwaitChange),
         ),
         (
-            validation(TrialError::TimedOut, "e", ""),
+            validation(ValidationError::TimedOut, "e", ""),
             "validation [r] of revision [v] in environment [e] did not end in time",
             (UserMustFix, False, "ValidationTimedOut", AwaitChange),
         ),

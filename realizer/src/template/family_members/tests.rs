@@ -172,7 +172,7 @@ fn an_object_that_is_not_known_yields_nothing_and_is_older_than_all_that_are() {
     let known = member("ours", 1, "2024-01-01T00:00:00Z", "True", false);
     let template = template("null");
     let rule = template.family_rule();
-    assert!(unknown.age() < known.age());
+    assert!(unknown.order_key() < known.order_key());
     assert_eq!(newest_healthy(rule, [&unknown]), None);
     assert_eq!(newest_healthy(rule, [&known, &unknown]), Some(&known));
 }

@@ -8,7 +8,7 @@ use super::*;
     clippy::needless_pass_by_value,
     reason = "objects are written where they are used"
 )]
-fn judged(spec: &str, object: Value) -> Trial {
+fn judged(spec: &str, object: Value) -> ValidationState {
     let spec: Value = serde_saphyr::from_str(spec).unwrap();
     let template = json!({"kind": "ClusterDeploymentValidationTemplate", "metadata": {"name": "t"}, "spec": spec});
     let template = Template::compile(&template).unwrap();
@@ -18,26 +18,26 @@ fn judged(spec: &str, object: Value) -> Trial {
         .judge(&template, &object, &Taint::NONE)
 }
 
-fn running(cause: &str) -> Trial {
-    Trial::Running(cause.to_owned())
+fn running(cause: &str) -> ValidationState {
+    ValidationState::Running(cause.to_owned())
 }
 
-fn failed(cause: &str) -> Trial {
-    Trial::Failed(cause.to_owned())
+fn failed(cause: &str) -> ValidationState {
+    ValidationState::Failed(cause.to_owned())
 }
 
 #[test]
 fn a_run_is_judged_by_its_health_where_nothing_is_observed() {
     let condition = |status: &str| json!({"status": {"conditions": [{"type": "Succeeded", "status": status, "message": "m"}]}});
     for (status, expected) in [
-        ("True", Trial::Succeeded),
+        ("True", ValidationState::Succeeded),
         ("False", failed("m")),
         ("Unknown", running("m")),
     ] {
         assert_eq!(judged("{lifecycle: tekton}", condition(status)), expected);
     }
     let always = "{lifecycle: immutable, healthRule: {alwaysHealthy: {}}}";
-    assert_eq!(judged(always, json!({})), Trial::Succeeded);
+    assert_eq!(judged(always, json!({})), ValidationState::Succeeded);
 }
 
 const COMPLETION: &str = "observedCompletion: {succeeded: {key: .status.phase, value: Good}, failed: {key: .status.phase, value: Bad}}";
@@ -46,7 +46,7 @@ const COMPLETION: &str = "observedCompletion: {succeeded: {key: .status.phase, v
 fn a_run_need_not_say_which_generation_it_observed() {
     let spec = format!("{{lifecycle: tekton, {COMPLETION}}}");
     let good = json!({"metadata": {"generation": 1}, "status": {"phase": "Good"}});
-    assert_eq!(judged(&spec, good), Trial::Succeeded);
+    assert_eq!(judged(&spec, good), ValidationState::Succeeded);
     let bad =
         json!({"metadata": {"generation": 1}, "status": {"phase": "Bad", "observedGeneration": 1}});
     assert_eq!(
@@ -54,19 +54,19 @@ fn a_run_need_not_say_which_generation_it_observed() {
         failed("deployment failure condition [.status.phase] was: Bad")
     );
     let stale = json!({"metadata": {"generation": 2}, "status": {"phase": "Good", "observedGeneration": 1}});
-    assert!(matches!(judged(&spec, stale), Trial::Running(_)));
+    assert!(matches!(judged(&spec, stale), ValidationState::Running(_)));
 }
 
 #[test]
 fn an_object_that_is_changed_in_place_must_say_which_generation_it_observed() {
     let spec = format!("{{{COMPLETION}}}");
     let silent = json!({"metadata": {"generation": 1}, "status": {"phase": "Good"}});
-    assert!(matches!(judged(&spec, silent), Trial::Running(_)));
+    assert!(matches!(judged(&spec, silent), ValidationState::Running(_)));
     let stale =
         json!({"metadata": {"generation": 2}, "status": {"phase": "Bad", "observedGeneration": 1}});
-    assert!(matches!(judged(&spec, stale), Trial::Running(_)));
+    assert!(matches!(judged(&spec, stale), ValidationState::Running(_)));
     let good = json!({"metadata": {"generation": 2}, "status": {"phase": "Good", "observedGeneration": 2}});
-    assert_eq!(judged(&spec, good), Trial::Succeeded);
+    assert_eq!(judged(&spec, good), ValidationState::Succeeded);
 }
 
 #[test]
@@ -78,10 +78,13 @@ fn a_failure_beside_observed_matches_counts_for_the_present_generation_only() {
     };
     let bad = failed("deployment failure condition [.status.phase] was: Bad");
     assert_eq!(judged(spec, object(json!(2), 2)), bad);
-    assert_eq!(judged(spec, object(json!(1), 2)), Trial::Succeeded);
+    assert_eq!(
+        judged(spec, object(json!(1), 2)),
+        ValidationState::Succeeded
+    );
     assert!(matches!(
         judged(spec, object(json!(1), 1)),
-        Trial::Running(_)
+        ValidationState::Running(_)
     ));
     let silent = json!({"spec": {"a": 2}, "status": {"a": 1, "phase": "Bad"}});
     assert_eq!(judged(spec, silent), bad);
@@ -92,7 +95,7 @@ fn values_of_secrets_are_not_told() {
     let spec = "{observedMatches: [{input: .data.a, output: .data.b}]}";
     let secret =
         json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "hidden", "b": "other"}});
-    let Trial::Running(cause) = judged(spec, secret) else {
+    let ValidationState::Running(cause) = judged(spec, secret) else {
         panic!("they do not match");
     };
     assert!(!cause.contains("hidden"), "{cause}");

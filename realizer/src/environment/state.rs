@@ -1,8 +1,8 @@
 //! What a walk learns about environments, step by step.
 //!
-//! A [`Site`] is one environment as the walk found it. A [`Flow`] goes along the steps behind it: which arrival a
-//! deployment or a validation is about is known before its output is. The two differ where an update waits: what comes in
-//! is not what is deployed, and validations go on with the latter.
+//! [`EnvironmentState`] is one environment as the walk found it. [`Arrivals`] go along the steps behind it: which revision
+//! a deployment or a validation is about is known before its output is. The two differ where an update waits: what comes
+//! in is not what is deployed, and validations go on with the latter.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::environment::{Incoming, Record};
 
 /// The arrivals that a deployment or validation step is about.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Flow {
+pub(crate) struct Arrivals {
     /// The arrivals that are validated, by index of the environment's step: those reached through no other environment.
     pub(crate) nearest: BTreeMap<usize, Record>,
     /// All arrivals whose revision this is, by index of the environment's step.
@@ -23,7 +23,7 @@ pub(crate) struct Flow {
 
 /// What a walk found in an environment.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Site {
+pub(crate) struct EnvironmentState {
     /// What is in it; none when that cannot be said.
     pub(crate) record: Option<Record>,
     /// What comes next, to be announced: at once if it is not kept, otherwise once it is free.
@@ -40,7 +40,7 @@ pub(crate) struct Site {
     pub(crate) disregarded: Option<String>,
 }
 
-impl Site {
+impl EnvironmentState {
     /// Nothing but that somebody else wrote what its object says of itself.
     pub(crate) fn disregarding(digest: String) -> Self {
         Self {
