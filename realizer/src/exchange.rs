@@ -316,19 +316,21 @@ pub struct ObjectRef {
     pub uid: Option<String>,
 }
 
+/// See [`ObjectRef::identity`].
+pub(crate) type ObjectIdentity<'o> = (&'o str, &'o str, &'o str, &'o str);
+
 impl ObjectRef {
     /// Whether both mean one object. The version does not count: a template that moves from `v1beta1` to `v1` still stamps the
     /// same object, which the Go controller deletes.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.group() == other.group()
-            && self.kind == other.kind
-            && self.namespace == other.namespace
-            && self.name == other.name
+        self.identity() == other.identity()
     }
 
-    fn group(&self) -> &str {
+    /// Group, kind, namespace and name, by which one object is told from all others.
+    pub(crate) fn identity(&self) -> ObjectIdentity<'_> {
         let split = self.api_version.split_once('/');
-        split.map_or("", |(group, _)| group)
+        let group = split.map_or("", |(group, _)| group);
+        (group, &self.kind, &self.namespace, &self.name)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The status of an owner, read leniently and written completely.
 
-use api_types::names::ResourceName;
+use api_types::names::{ObjectName, ResourceName};
 use api_types::{
     BlueprintRef, Condition, EnvironmentStatus, OwnerSummary, ResourceStatus, StampedRef,
 };
@@ -70,6 +70,11 @@ impl OwnerStatus {
             insert("summary", json(summary));
         }
         Value::Object(status)
+    }
+
+    /// Whether it speaks of this blueprint.
+    pub(crate) fn is_of(&self, blueprint: &ObjectName) -> bool {
+        self.blueprint_ref.name.as_deref() == Some(blueprint.as_str())
     }
 
     pub(crate) fn resource(&self, name: &ResourceName) -> Option<&ResourceStatus> {

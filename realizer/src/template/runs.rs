@@ -61,7 +61,7 @@ pub(crate) fn told_of<'s>(
                 && reference.name.as_deref() == Some(template.name.as_str())
         })
     };
-    if status.blueprint_ref.name.as_deref() != Some(blueprint.name.as_str()) {
+    if !status.is_of(&blueprint.name) {
         return &[];
     }
     let entry = status.resource(step).filter(is_of_template);

@@ -18,7 +18,7 @@ use crate::step::end::StepResult;
 use crate::step::error::StepError;
 use crate::values::redaction::Taint;
 use crate::walk::Walk;
-use crate::walk::orphans::{BlueprintLabel, CurrentStep, Found, Orphans};
+use crate::walk::orphans::{CurrentStep, Found, Orphans};
 use crate::{
     Blueprint, Ended, ErrorKind, FailedRemoval, ObjectRef, Outcome, Owner, Realization, Removal,
     Retry, SubmitFailure,
@@ -84,8 +84,7 @@ impl<'a> Conclusion<'a> {
         let maker = |step: usize| EntryMaker {
             step: &blueprint.steps[step],
             previous: owner.status.resource(&blueprint.steps[step].name),
-            is_of_another_blueprint: owner.status.blueprint_ref.name.as_deref()
-                != Some(blueprint.name.as_str()),
+            is_of_another_blueprint: !owner.status.is_of(&blueprint.name),
             taint: &taints[step],
             key: &key,
             now: &now,
@@ -101,15 +100,8 @@ impl<'a> Conclusion<'a> {
                 entry
             })
             .collect();
-        let orphans = Orphans {
-            blueprint: BlueprintLabel {
-                key: blueprint.family.blueprint_name_label(),
-                name: blueprint.name.as_str(),
-            },
-            current: current_steps(&entries, &results),
-            known,
-            templates,
-        };
+        let current = current_steps(&entries, &results);
+        let orphans = Orphans::new(blueprint, current, known, templates);
         let Found { removals, kept } = orphans.find(&owner.status);
         Self {
             owner,

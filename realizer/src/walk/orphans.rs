@@ -8,13 +8,16 @@
 //! A step that was renamed may also fail before it is known which object it goes on with: its input is not there, ytt had
 //! no time, no option matches. While there is one such step, every orphan is kept, because each may be that object.
 
+use std::collections::BTreeSet;
+
 use api_types::names::ResourceName;
 use api_types::{ResourceStatus, TemplateKind, TemplateRef, labels};
 
 use crate::owner::owner_status::{OwnerStatus, object_ref};
 use crate::status::report::Kept;
 use crate::{
-    KnownObject, Lifecycle, ObjectRef, Removal, RemovalReason, TemplateSource, TemplateState,
+    Blueprint, KnownObject, Lifecycle, ObjectIdentity, ObjectRef, Removal, RemovalReason,
+    TemplateSource, TemplateState,
 };
 
 /// A step of this walk.
@@ -43,6 +46,9 @@ pub(crate) struct Orphans<'r> {
     pub(crate) templates: &'r dyn TemplateSource,
 }
 
+/// The objects that some step stands for.
+type Current<'c> = BTreeSet<ObjectIdentity<'c>>;
+
 /// What becomes of objects that no step stands for.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
@@ -52,10 +58,29 @@ pub(crate) struct Found {
     pub(crate) kept: Vec<Kept>,
 }
 
-impl Orphans<'_> {
+impl<'r> Orphans<'r> {
+    pub(crate) fn new(
+        blueprint: &'r Blueprint,
+        current: Vec<CurrentStep<'r>>,
+        known: &'r [KnownObject],
+        templates: &'r dyn TemplateSource,
+    ) -> Self {
+        Self {
+            blueprint: BlueprintLabel {
+                key: blueprint.family.blueprint_name_label(),
+                name: blueprint.name.as_str(),
+            },
+            current,
+            known,
+            templates,
+        }
+    }
+
     /// The orphans: all of them are deleted, or, while a step has no known place, all of them are kept.
     pub(crate) fn find(&self, previous: &OwnerStatus) -> Found {
-        let orphans = self.all(previous);
+        let objects: Vec<ObjectRef> = self.current.iter().flat_map(CurrentStep::objects).collect();
+        let current = objects.iter().map(ObjectRef::identity).collect();
+        let orphans = self.all(previous, &current);
         let unplaced: Vec<&str> = self
             .current
             .iter()
@@ -82,8 +107,8 @@ impl Orphans<'_> {
         }
     }
 
-    /// The orphans, those status remembers first.
-    fn all(&self, previous: &OwnerStatus) -> Vec<Removal> {
+    /// The orphans, those status remembers first. `current` is what the steps stand for.
+    fn all(&self, previous: &OwnerStatus, current: &Current<'_>) -> Vec<Removal> {
         let mut removals: Vec<Removal> = Vec::new();
         let mut add = |resource: &str, object: ObjectRef| {
             if !removals
@@ -98,18 +123,18 @@ impl Orphans<'_> {
             }
         };
         for (entry, object) in previous.stamped_refs() {
-            if self.remembered_is_orphan(entry, &object) {
+            if !current.contains(&object.identity()) && self.remembered_is_orphan(entry, &object) {
                 add(&entry.name, self.with_uid(object));
             }
         }
         for known in self.known {
-            if self.known_is_orphan(known) {
+            if !current.contains(&known.object.identity()) && self.known_is_orphan(known) {
                 add(known.label(labels::RESOURCE_NAME), known.object.clone());
             }
         }
         for object in previous.pending_refs() {
             // What the caches know was judged above. They may not hold every kind, so the others are tried again.
-            if self.known(&object).is_none() && !self.is_current(&object) {
+            if self.known(&object).is_none() && !current.contains(&object.identity()) {
                 add("", object);
             }
         }
@@ -117,9 +142,6 @@ impl Orphans<'_> {
     }
 
     fn remembered_is_orphan(&self, entry: &ResourceStatus, object: &ObjectRef) -> bool {
-        if self.is_current(object) {
-            return false;
-        }
         let known = self.known(object);
         if known.is_some_and(|known| known.terminating) {
             return false;
@@ -138,7 +160,7 @@ impl Orphans<'_> {
 
     fn known_is_orphan(&self, known: &KnownObject) -> bool {
         let name = known.label(labels::RESOURCE_NAME);
-        if known.terminating || name.is_empty() || self.is_current(&known.object) {
+        if known.terminating || name.is_empty() {
             return false;
         }
         match self.current.iter().find(|step| step.status.name == name) {
@@ -157,14 +179,6 @@ impl Orphans<'_> {
             && known.is_held_as(step.lifecycle)
             && known.is_of_template(step)
             && (blueprint.is_empty() || blueprint == self.blueprint.name)
-    }
-
-    fn is_current(&self, object: &ObjectRef) -> bool {
-        self.current.iter().any(|step| {
-            let stamped = step.status.stamped_ref.as_ref().and_then(object_ref);
-            stamped.is_some_and(|stamped| stamped.is_same(object))
-                || step.target.is_some_and(|target| target.is_same(object))
-        })
     }
 
     fn known(&self, object: &ObjectRef) -> Option<&KnownObject> {
@@ -195,6 +209,12 @@ impl Orphans<'_> {
 }
 
 impl CurrentStep<'_> {
+    /// What the step stands for, and what it would write to.
+    fn objects(&self) -> impl Iterator<Item = ObjectRef> {
+        let stamped = self.status.stamped_ref.as_ref().and_then(object_ref);
+        stamped.into_iter().chain(self.target.cloned())
+    }
+
     /// Whether it is known which object the step stands for. One that was not rendered may stand for any; so may one whose
     /// name is generated, as long as it has no member.
     fn is_placed(&self) -> bool {
