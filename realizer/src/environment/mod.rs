@@ -256,55 +256,84 @@ pub(crate) fn decide<'o>(
     known: &Known<'_>,
     now: Timestamp,
 ) -> Decision<'o> {
-    let now = api_types::condition::whole_seconds(&Time(now));
-    let precondition = match live.filter(|live| live.in_place) {
-        None => Precondition::Absent,
-        Some(live) if live.observed.version == 0 => Precondition::None,
-        Some(live) => Precondition::Version(live.observed.version),
+    let arriving = Arriving {
+        rendered,
+        incoming,
+        known,
+        now: api_types::condition::whole_seconds(&Time(now)),
+        precondition: match live.filter(|live| live.in_place) {
+            None => Precondition::Absent,
+            Some(live) if live.observed.version == 0 => Precondition::None,
+            Some(live) => Precondition::Version(live.observed.version),
+        },
     };
-    let next = |after: u64| {
-        let arrival = incoming.arrival(known.number_after(after), rendered, &now);
-        Record::new(arrival, now.clone(), known.key)
+    let Some(observed) = live.map(|live| live.observed) else {
+        return arriving.unless_announced(None);
     };
-    let present = live.map(|live| {
-        let said = said(&live.observed.object);
-        (live.observed, said, known.present(said, &now))
-    });
-    let said = match present {
-        Some((_, _, Present::Unheard(digest))) => return Decision::Disregard(digest),
-        Some((observed, _, Present::Revision(record))) => {
-            return match record.verified(rendered, incoming, known.key) {
-                Some(record) => Decision::Submit {
-                    record,
-                    precondition,
-                },
-                None => match next(record.arrival.number) {
-                    Some(next) => Decision::Hold {
-                        observed,
-                        next,
-                        is_free: known.is_free(record.arrival.number),
-                        record,
-                    },
-                    None => Decision::Keyless,
-                },
-            };
+    let said = said(&observed.object);
+    match known.present(said, &arriving.now) {
+        Present::Unheard(digest) => Decision::Disregard(digest),
+        Present::Revision(record) => arriving.unless_kept(observed, record),
+        Present::Nothing | Present::Either => {
+            arriving.unless_announced(known.unless_deployed(said))
         }
-        Some((_, said, Present::Nothing | Present::Either)) => Some(said),
-        None => None,
-    };
-    // What was announced and never called deployed is not being validated.
-    match known.announced(rendered, incoming, &now) {
-        Some(record) => Decision::Submit {
-            record,
-            precondition,
-        },
-        None => match next(0) {
-            Some(record) => Decision::Announce {
-                record,
-                disregarded: said.and_then(|said| known.unless_deployed(said)),
+    }
+}
+
+/// A rendering that is to arrive in an environment.
+struct Arriving<'d> {
+    rendered: &'d str,
+    incoming: &'d Incoming,
+    known: &'d Known<'d>,
+    now: Time,
+    precondition: Precondition,
+}
+
+impl Arriving<'_> {
+    /// Beside what is in the environment: it is kept, unless it is this.
+    fn unless_kept(self, observed: &Observed, record: Record) -> Decision<'_> {
+        let key = self.known.key;
+        match record.verified(self.rendered, self.incoming, key) {
+            Some(record) => self.submit(record),
+            None => match self.next(record.arrival.number) {
+                Some(next) => Decision::Hold {
+                    observed,
+                    next,
+                    is_free: self.known.is_free(record.arrival.number),
+                    record,
+                },
+                None => Decision::Keyless,
             },
-            None => Decision::Keyless,
-        },
+        }
+    }
+
+    /// Nothing is in the environment, or what was announced and never called deployed, which is not being validated.
+    fn unless_announced<'o>(self, disregarded: Option<String>) -> Decision<'o> {
+        let known = self.known;
+        match known.announced(self.rendered, self.incoming, &self.now) {
+            Some(record) => self.submit(record),
+            None => match self.next(0) {
+                Some(record) => Decision::Announce {
+                    record,
+                    disregarded,
+                },
+                None => Decision::Keyless,
+            },
+        }
+    }
+
+    fn submit<'o>(self, record: Record) -> Decision<'o> {
+        Decision::Submit {
+            record,
+            precondition: self.precondition,
+        }
+    }
+
+    /// What comes after this arrival; none if it has to be sealed and there is no key.
+    fn next(&self, after: u64) -> Option<Record> {
+        let number = self.known.number_after(after);
+        let arrival = self.incoming.arrival(number, self.rendered, &self.now);
+        Record::new(arrival, self.now.clone(), self.known.key)
     }
 }
 

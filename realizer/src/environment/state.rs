@@ -41,6 +41,17 @@ pub(crate) struct EnvironmentState {
 }
 
 impl EnvironmentState {
+    /// It is kept as it is. What comes in waits, and `next` is to be announced.
+    pub(crate) fn holding(waiting: Incoming, next: Record, is_free: bool) -> Self {
+        Self {
+            next: Some(next),
+            waiting: Some(waiting),
+            held: true,
+            is_free,
+            ..Self::default()
+        }
+    }
+
     /// Nothing but that somebody else wrote what its object says of itself.
     pub(crate) fn disregarding(digest: String) -> Self {
         Self {

@@ -17,7 +17,7 @@ use crate::template::family_members::object_ref;
 use crate::template::health::{Health, Subject};
 use crate::template::outputs::Output;
 use crate::values::redaction::{REDACTED, Taint};
-use crate::{Answer, ErrorKind, OwnerEvent, StatusKey, Template, Write};
+use crate::{Answer, ErrorKind, ObjectRef, OwnerEvent, StatusKey, Template, Write};
 
 /// What a new entry is made of.
 pub(crate) struct EntryMaker<'r> {
@@ -83,39 +83,49 @@ impl EntryMaker<'_> {
         let mut entry = self.entry(status, Some(healthy), error);
         entry.is_settled = true;
 
-        let shown = events::shown(&object).map(|shown| self.taint.scrub(shown));
-        let mut told = Vec::new();
-        if let Some(shown) = &shown {
-            match submitted.write {
-                Write::Unchanged | Write::Deferred | Write::Undone(Answer::None) => {}
-                Write::Created | Write::Undone(Answer::Created) => {
-                    told.push(events::applied(format!("Created object [{shown}]")));
-                }
-                Write::Patched | Write::Undone(Answer::Patched) => {
-                    told.push(events::applied(format!("Patched object [{shown}]")));
-                }
+        let mut events = self.changes(&object, submitted, &entry.status.outputs);
+        events.append(&mut entry.events);
+        Entry { events, ..entry }
+    }
+
+    /// What happened to the object, and what changed in what it says.
+    fn changes(
+        &self,
+        object: &ObjectRef,
+        submitted: &Submitted,
+        outputs: &[OutputStatus],
+    ) -> Vec<OwnerEvent> {
+        let Some(shown) = events::shown(object) else {
+            return Vec::new();
+        };
+        let shown = self.taint.scrub(shown);
+        let mut events = Vec::new();
+        match submitted.write {
+            Write::Unchanged | Write::Deferred | Write::Undone(Answer::None) => {}
+            Write::Created | Write::Undone(Answer::Created) => {
+                events.push(events::applied(format!("Created object [{shown}]")));
             }
-            if entry.status.outputs != self.previous_outputs() {
-                told.push(events::of_status(
-                    EventReason::ResourceOutputChanged,
-                    format!("[{}] found a new output in [{shown}]", self.step.name),
-                ));
-            }
-            if !submitted.memory.is_gone && self.health_flipped(submitted.health.status) {
-                told.push(events::of_status(
-                    EventReason::ResourceHealthyStatusChanged,
-                    format!(
-                        "[{}] found healthy status in [{shown}] changed to [{}]",
-                        self.step.name, submitted.health.status
-                    ),
-                ));
+            Write::Patched | Write::Undone(Answer::Patched) => {
+                events.push(events::applied(format!("Patched object [{shown}]")));
             }
         }
-        told.append(&mut entry.events);
-        Entry {
-            events: told,
-            ..entry
+        if outputs != self.previous_outputs() {
+            events.push(events::of_status(
+                EventReason::ResourceOutputChanged,
+                format!("[{}] found a new output in [{shown}]", self.step.name),
+            ));
         }
+        let health = submitted.health.status;
+        if !submitted.memory.is_gone && self.health_flipped(health) {
+            events.push(events::of_status(
+                EventReason::ResourceHealthyStatusChanged,
+                format!(
+                    "[{}] found healthy status in [{shown}] changed to [{health}]",
+                    self.step.name
+                ),
+            ));
+        }
+        events
     }
 
     /// Built anew each time: upstream copies the first one, so that its outputs freeze (spec 2.5).
@@ -194,27 +204,19 @@ impl EntryMaker<'_> {
         let previous = self.previous_conditions();
         let mut conditions = Conditions::new(previous, self.now);
         let verdict = error.map(StepError::verdict);
-        if let (Some(verdict), Some(error)) = (&verdict, error) {
-            let message = error.to_string();
-            conditions.add(
+        match (&verdict, error) {
+            (Some(verdict), Some(error)) => conditions.add(
                 ConditionType::ResourceSubmitted,
                 verdict.status,
                 &verdict.reason,
-                message,
-            );
-        } else {
-            let passed_through = status.stamped_ref.is_none();
-            let reason = if passed_through {
-                Reason::PassThrough
-            } else {
-                Reason::ResourceSubmissionComplete
-            };
-            conditions.add(
+                error.to_string(),
+            ),
+            _ => conditions.add(
                 ConditionType::ResourceSubmitted,
                 ConditionStatus::True,
-                &reason,
+                &without_error(&status),
                 "",
-            );
+            ),
         }
         if let Some(healthy) = healthy {
             conditions.carry_over(healthy);
@@ -310,6 +312,14 @@ impl EntryMaker<'_> {
 
     fn previous_outputs(&self) -> &[api_types::OutputStatus] {
         self.previous.map_or(&[], |entry| &entry.outputs)
+    }
+}
+
+fn without_error(status: &ResourceStatus) -> Reason {
+    if status.stamped_ref.is_none() {
+        Reason::PassThrough
+    } else {
+        Reason::ResourceSubmissionComplete
     }
 }
 

@@ -1,12 +1,15 @@
-//! Why a step is not realized, and the one place that decides what follows from it.
+//! Why a step is not realized.
+
+mod verdict;
 
 use api_types::names::{ObjectName, ResourceName};
-use api_types::{ConditionStatus, Reason};
 
 use crate::blueprint::graph::joined;
 use crate::template::goodness::NotDone;
 use crate::template::outputs::ReadError;
-use crate::{ErrorKind, Retry, SubmitFailureKind};
+use crate::{ErrorKind, SubmitFailureKind};
+
+pub(crate) use verdict::Verdict;
 
 /// Why a step is not realized. Display is the condition's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -206,15 +209,6 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// What follows from an error.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Verdict {
-    pub(crate) kind: ErrorKind,
-    pub(crate) status: ConditionStatus,
-    pub(crate) reason: Reason,
-    pub(crate) retry: Retry,
-}
-
 impl StepError {
     /// Whether another event tells of it, about the environment or by the shell, so that no further one needs to.
     pub(crate) fn is_told_elsewhere(&self) -> bool {
@@ -293,151 +287,6 @@ impl StepError {
             )
             | ReadError::NoObject
             | ReadError::NoDeployment => None,
-        }
-    }
-
-    /// The one total function from an error to condition and retry (spec 4.4); the reason is the metric label.
-    pub(crate) fn verdict(&self) -> Verdict {
-        use ErrorKind::{Infrastructure, NotYet, UserMustFix};
-        let (kind, reason) = match self {
-            Self::ResolveOption { .. } => (UserMustFix, Reason::ResolveTemplateOptionsError),
-            Self::OptionsMatch { .. } => (UserMustFix, Reason::TemplateOptionsMatchError),
-            Self::GetTemplate { .. } => (Infrastructure, Reason::TemplateObjectRetrievalFailure),
-            Self::TemplateVanished { .. } | Self::NotReached { .. } => {
-                (Infrastructure, Reason::UnknownError)
-            }
-            // False although only its input is missing, as upstream (A.2); nobody is warned about it.
-            Self::Stamp {
-                waits_for: WaitsFor::Inputs,
-                ..
-            } => {
-                return Verdict::new(NotYet, Reason::TemplateStampFailure).but_false();
-            }
-            Self::Stamp {
-                waits_for: WaitsFor::Edit | WaitsFor::Blueprint,
-                ..
-            } => (UserMustFix, Reason::TemplateStampFailure),
-            Self::Stamp {
-                waits_for: WaitsFor::Retry,
-                ..
-            } => (Infrastructure, Reason::TemplateStampFailure),
-            Self::InputsMissing { starved: None, .. } => (NotYet, Reason::InputsNotReady),
-            Self::InputsMissing {
-                starved: Some(_), ..
-            } => {
-                return Verdict::new(UserMustFix, Reason::InputsNotReady).but_unknown();
-            }
-            Self::Apply {
-                kind: SubmitFailureKind::Forbidden,
-                ..
-            } => {
-                return Verdict::new(UserMustFix, Reason::TemplateRejectedByAPIServer).slowly();
-            }
-            Self::Apply {
-                kind: SubmitFailureKind::Unavailable,
-                ..
-            } => (Infrastructure, Reason::ApiServerUnavailable),
-            Self::Apply {
-                kind: SubmitFailureKind::TooLarge,
-                ..
-            } => (UserMustFix, Reason::RenderingTooLarge),
-            Self::Apply {
-                kind: SubmitFailureKind::TooOften,
-                ..
-            } => return Verdict::new(UserMustFix, Reason::CreatedTooOften).slowly(),
-            Self::Apply {
-                kind: SubmitFailureKind::AnswerTooLarge,
-                ..
-            } => return Verdict::new(UserMustFix, Reason::AnswerTooLarge).slowly(),
-            Self::Apply { .. } => (Infrastructure, Reason::TemplateRejectedByAPIServer),
-            Self::List { .. } => (Infrastructure, Reason::FailedToListCreatedObjects),
-            Self::Contested { .. } => {
-                return Verdict::new(UserMustFix, Reason::ObjectContested).slowly();
-            }
-            // The shell says when it looks again.
-            Self::Undone { .. } => (UserMustFix, Reason::ObjectUndone),
-            Self::Retrieve { error, .. } => return retrieve_verdict(error),
-            Self::Validation { error, .. } => match error {
-                ValidationError::Begins | ValidationError::Running => {
-                    (NotYet, Reason::ValidationRunning)
-                }
-                ValidationError::Failed => (UserMustFix, Reason::ValidationFailed),
-                ValidationError::TimedOut => (UserMustFix, Reason::ValidationTimedOut),
-            },
-            Self::PassThrough { declared: true, .. } => (NotYet, Reason::PassThrough),
-            Self::PassThrough {
-                declared: false, ..
-            } => (UserMustFix, Reason::PassThrough),
-        };
-        Verdict::new(kind, reason)
-    }
-}
-
-fn retrieve_verdict(error: &ReadError) -> Verdict {
-    use ErrorKind::{NotYet, UserMustFix};
-    match error {
-        ReadError::Path { .. }
-        | ReadError::NotDone(NotDone::Path {
-            is_hopeless: false, ..
-        }) => Verdict::new(NotYet, Reason::MissingValueAtPath),
-        // Unknown as upstream, which takes them for values that are not there yet.
-        ReadError::Hopeless { .. }
-        | ReadError::NotDone(NotDone::Path {
-            is_hopeless: true, ..
-        }) => Verdict::new(UserMustFix, Reason::MissingValueAtPath).but_unknown(),
-        ReadError::NotDone(NotDone::Hopeless(_)) => {
-            Verdict::new(UserMustFix, Reason::ConditionNotMet).but_unknown()
-        }
-        ReadError::NotDone(NotDone::Condition(_)) => Verdict::new(NotYet, Reason::ConditionNotMet),
-        ReadError::NotDone(NotDone::Failed(_)) => {
-            Verdict::new(UserMustFix, Reason::FailedConditionMet)
-        }
-        // False as upstream, also as long as nothing is wrong yet.
-        ReadError::NotDone(NotDone::ObservedGeneration { has_status, .. }) => {
-            let kind = if *has_status { UserMustFix } else { NotYet };
-            Verdict::new(kind, Reason::TemplateStampFailure).but_false()
-        }
-        // Nothing to judge yet, or no deployment yet; False as upstream.
-        ReadError::NoObject | ReadError::NoDeployment => {
-            Verdict::new(NotYet, Reason::UnknownError).but_false()
-        }
-    }
-}
-
-impl Verdict {
-    pub(crate) fn new(kind: ErrorKind, reason: Reason) -> Self {
-        let (status, retry) = match kind {
-            ErrorKind::UserMustFix => (ConditionStatus::False, Retry::AwaitChange),
-            ErrorKind::NotYet => (ConditionStatus::Unknown, Retry::AwaitChange),
-            ErrorKind::Infrastructure => (ConditionStatus::False, Retry::Backoff),
-        };
-        Self {
-            kind,
-            status,
-            reason,
-            retry,
-        }
-    }
-
-    pub(crate) fn but_false(self) -> Self {
-        Self {
-            status: ConditionStatus::False,
-            ..self
-        }
-    }
-
-    fn but_unknown(self) -> Self {
-        Self {
-            status: ConditionStatus::Unknown,
-            ..self
-        }
-    }
-
-    /// A right is missing, or someone else has to let go: no event of ours tells when.
-    pub(crate) fn slowly(self) -> Self {
-        Self {
-            retry: Retry::Slow,
-            ..self
         }
     }
 }

@@ -179,3 +179,6 @@ impl<'b> Steps<'b> {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

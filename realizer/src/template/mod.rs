@@ -7,6 +7,9 @@
 //! When the object was observed: [`outputs`] are read from it, [`goodness`] says when they may be handed on, [`judgement`]
 //! to which verdict a validation came, and [`health`] how the object is. Of an immutable template there is a family of
 //! objects: [`family_members`] orders them and says which may go, [`runs`] is what status remembers of them.
+//!
+//! A new kind of output is a variant of [`OutputPaths`] and one of `outputs::OutputValues`; a new rule of when outputs are
+//! handed on is one of `goodness::Goodness`.
 
 pub(crate) mod body;
 pub(crate) mod context;

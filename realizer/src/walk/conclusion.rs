@@ -1,5 +1,7 @@
 //! A finished walk: what is to be deleted, and then what to report.
 
+mod hindrance;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -7,12 +9,11 @@ use api_types::condition::cut;
 use api_types::{BlueprintRef, Condition, ConditionStatus, ConditionType, Reason, StampedRef};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::owner::owner_status::{ENVIRONMENTS, OwnerStatus, object_ref, stamped_ref};
+use crate::owner::owner_status::{ENVIRONMENTS, OwnerStatus, stamped_ref};
 use crate::status::conditions::{self, Conditions, Deciding};
 use crate::status::entry::{Entry, EntryMaker};
 use crate::status::environments::EnvironmentReport;
-use crate::status::events;
-use crate::status::progress::{self, Hindrance, Standing};
+use crate::status::progress::{self, Hindrance};
 use crate::status::report::{self, Extras, Kept};
 use crate::step::end::StepResult;
 use crate::step::error::StepError;
@@ -20,7 +21,7 @@ use crate::values::redaction::Taint;
 use crate::walk::Walk;
 use crate::walk::orphans::{CurrentStep, Found, Orphans};
 use crate::{
-    Blueprint, Ended, ErrorKind, FailedRemoval, ObjectRef, Outcome, Owner, Realization, Removal,
+    Blueprint, Ended, ErrorKind, FailedRemoval, ObjectRef, Outcome, Owner, OwnerEvent, Removal,
     Retry, SubmitFailure,
 };
 
@@ -140,16 +141,54 @@ impl<'a> Conclusion<'a> {
     }
 
     /// The outcome, given the deletions that failed (NotFound is no failure) and why.
-    pub fn report(self, failed: &[FailedRemoval]) -> Outcome {
+    pub fn report(mut self, failed: &[FailedRemoval]) -> Outcome {
+        let failed = &self.scrubbed(failed);
+        let (conditions, hindrance) = self.conditions(failed);
+        let unwatched = report::unwatched_event(&self.owner.status.conditions, &conditions);
+        let status = self.status(conditions, hindrance.as_ref(), failed);
+        let mut events = self.take_events();
+        events.extend(unwatched);
+        events.extend(self.removal_events(failed));
+        for event in &mut events {
+            // Names of objects, above all: a template may have put anything into them.
+            event.message = self.taint.scrub(std::mem::take(&mut event.message));
+        }
+        let retries = self.retries(failed);
+        let retry = retries.last().copied().unwrap_or(Retry::AwaitChange);
+        // Beside an error that backs off ever longer, one that is to be tried slowly still is.
+        let slowly = (retry > Retry::Slow && retries.contains(&Retry::Slow)).then_some(SLOWLY);
+        let again = self.environments.again.into_iter().chain(slowly).min();
+        let kinds = self.error_kinds(failed);
+        let has_environments =
+            !(status.environments.is_empty() && self.owner.status.environments.is_empty());
+        let outcome = report::outcome(self.owner, &status, events, self.removals, retry);
+        Outcome {
+            again,
+            write_now: self.made_run || self.environments.is_urgent(),
+            unless_changed: has_environments.then_some(ENVIRONMENTS),
+            end: Ended::of(kinds, outcome.ready),
+            ..outcome
+        }
+    }
+
+    fn scrubbed(&self, failed: &[FailedRemoval]) -> Vec<FailedRemoval> {
         let scrubbed = |(removal, failure): &FailedRemoval| {
             let message = self.taint.scrub(failure.message.as_str());
             let kind = failure.kind;
             (removal.clone(), SubmitFailure { kind, message })
         };
-        let failed: &[FailedRemoval] = &failed.iter().map(scrubbed).collect::<Vec<_>>();
-        let (conditions, hindrance) = self.conditions(failed);
-        let unwatched = report::unwatched_event(&self.owner.status.conditions, &conditions);
-        let status = OwnerStatus {
+        failed.iter().map(scrubbed).collect()
+    }
+
+    fn status(
+        &self,
+        conditions: Vec<Condition>,
+        hindrance: Option<&Hindrance>,
+        failed: &[FailedRemoval],
+    ) -> OwnerStatus {
+        let before = &self.owner.status;
+        let entries = self.entries.iter().map(|entry| entry.status.clone());
+        OwnerStatus {
             observed_generation: Some(self.owner.generation),
             conditions,
             blueprint_ref: BlueprintRef::new(
@@ -159,65 +198,40 @@ impl<'a> Conclusion<'a> {
             environments: self.environments.statuses.clone(),
             pending_removals: self.pending_removals(failed),
             stamped_for: self.owner.stamped_for.clone(),
-            summary: hindrance
-                .map(|hindrance| hindrance.summary(self.owner.status.summary.as_ref(), &self.now)),
-            resources: self
-                .entries
-                .iter()
-                .map(|entry| entry.status.clone())
-                .collect(),
+            summary: hindrance.map(|it| it.summary(before.summary.as_ref(), &self.now)),
+            resources: entries.collect(),
+        }
+    }
+
+    /// The events of the steps, and then those of environments.
+    fn take_events(&mut self) -> Vec<OwnerEvent> {
+        let entries = self.entries.iter_mut();
+        let events = entries.flat_map(|entry| std::mem::take(&mut entry.events));
+        let mut events: Vec<OwnerEvent> = events.collect();
+        events.append(&mut self.environments.events);
+        events
+    }
+
+    fn removal_events(&self, failed: &[FailedRemoval]) -> Vec<OwnerEvent> {
+        let was_told = |object: &ObjectRef| {
+            let mut pending = self.owner.status.pending_refs();
+            pending.any(|pending| pending.is_same(object))
         };
+        report::removal_events(&self.removals, failed, &self.absent, &was_told)
+    }
+
+    fn retries(&self, failed: &[FailedRemoval]) -> BTreeSet<Retry> {
         let errors = self.errors.iter().map(|(_, error)| error.verdict().retry);
-        let retries: BTreeSet<Retry> = errors
-            .chain(failed.iter().map(|_| Retry::Backoff))
-            .collect();
-        let retry = retries.last().copied().unwrap_or(Retry::AwaitChange);
-        // Beside an error that backs off ever longer, one that is to be tried slowly still is.
-        let slowly = (retry > Retry::Slow && retries.contains(&Retry::Slow)).then_some(SLOWLY);
-        let mut events: Vec<_> = self
-            .entries
-            .into_iter()
-            .flat_map(|entry| entry.events)
-            .collect();
-        let hindrances: Vec<ErrorKind> = self
-            .errors
+        let deletions = failed.iter().map(|_| Retry::Backoff);
+        errors.chain(deletions).collect()
+    }
+
+    fn error_kinds(&self, failed: &[FailedRemoval]) -> Vec<ErrorKind> {
+        let errors = self.errors.iter().map(|(_, error)| error.verdict().kind);
+        let deletions = failed
             .iter()
-            .map(|(_, error)| error.verdict().kind)
-            .chain(
-                failed
-                    .iter()
-                    .map(|(_, why)| ErrorKind::of_deletion(why.kind)),
-            )
-            .collect();
-        let write_now = self.made_run || self.environments.is_urgent();
-        let has_environments =
-            !(status.environments.is_empty() && self.owner.status.environments.is_empty());
-        events.extend(self.environments.events);
-        events.extend(unwatched);
-        events.extend(report::removal_events(
-            &self.removals,
-            failed,
-            &self.absent,
-            &|object| {
-                let mut pending = self.owner.status.pending_refs();
-                pending.any(|pending| pending.is_same(object))
-            },
-        ));
-        for event in &mut events {
-            // Names of objects, above all: a template may have put anything into them.
-            event.message = self.taint.scrub(std::mem::take(&mut event.message));
-        }
-        let outcome = report::outcome(self.owner, &status, events, self.removals, retry);
-        Outcome {
-            again: [self.environments.again, slowly]
-                .into_iter()
-                .flatten()
-                .min(),
-            write_now,
-            unless_changed: has_environments.then_some(ENVIRONMENTS),
-            end: Ended::of(hindrances, outcome.ready),
-            ..outcome
-        }
+            .map(|(_, why)| ErrorKind::of_deletion(why.kind));
+        errors.chain(deletions).collect()
     }
 
     /// What is no longer wanted and still there, with the reason.
@@ -242,24 +256,8 @@ impl<'a> Conclusion<'a> {
             &Reason::Ready,
             "",
         );
-        match self.errors.first() {
-            Some((_, error)) => {
-                let verdict = error.verdict();
-                let message = error.to_string();
-                conditions.add(
-                    ConditionType::ResourcesSubmitted,
-                    verdict.status,
-                    &verdict.reason,
-                    message,
-                );
-            }
-            None => conditions.add(
-                ConditionType::ResourcesSubmitted,
-                ConditionStatus::True,
-                &Reason::ResourceSubmissionComplete,
-                "",
-            ),
-        }
+        let (status, reason, message) = self.submitted();
+        conditions.add(ConditionType::ResourcesSubmitted, status, &reason, message);
         let (status, message) = self.health();
         conditions.add(
             ConditionType::ResourcesHealthy,
@@ -289,64 +287,18 @@ impl<'a> Conclusion<'a> {
         (conditions.finish(), hindrance)
     }
 
-    /// What holds the owner back.
-    fn hindrance(&self, ready: &Condition) -> Hindrance {
-        let steps = 0..self.entries.len();
-        let concerns = steps.filter_map(|step| Some((self.concern(step)?, step)));
-        match concerns.min_by_key(|(concern, step)| (concern.standing(), *step)) {
-            Some((Concern::Error(error), step)) => self.failing(step, error),
-            Some((Concern::Object(healthy), step)) => self.of_object(step, healthy),
-            None => Hindrance::of(ready, ready.status == ConditionStatus::False),
-        }
-    }
-
-    /// What is wrong with a step, if anything. A value that is awaited does not come from an object that says it is broken.
-    fn concern(&self, step: usize) -> Option<Concern<'_>> {
-        let mut errors = self.errors.iter();
-        let error = errors.find(|(failed, _)| *failed == step);
-        let error = error.map(|(_, error)| error);
-        let unhealthy = self.unhealthy(step);
-        let broken = unhealthy.filter(|healthy| {
-            let waits = error.is_some_and(StepError::waits_for_object);
-            waits && healthy.status == ConditionStatus::False
-        });
-        broken
-            .map(Concern::Object)
-            .or_else(|| error.map(Concern::Error))
-            .or_else(|| unhealthy.map(Concern::Object))
-    }
-
-    fn failing(&self, step: usize, error: &StepError) -> Hindrance {
-        let message = match error.unreadable() {
-            Some(cause) => format!("{error}: {cause}"),
-            None => error.to_string(),
-        };
-        self.at_step(step, error.is_stuck(), error.verdict().reason, message)
-    }
-
-    /// Condition `Healthy` of the step, unless it is True or there is none.
-    fn unhealthy(&self, step: usize) -> Option<&Condition> {
-        let conditions = &self.entries[step].status.conditions;
-        conditions::of_type(conditions, ConditionType::Healthy)
-            .filter(|healthy| healthy.status != ConditionStatus::True)
-    }
-
-    fn of_object(&self, step: usize, healthy: &Condition) -> Hindrance {
-        let is_stuck = healthy.status == ConditionStatus::False;
-        let reason = Reason::copied(&healthy.reason);
-        self.at_step(step, is_stuck, reason, healthy.message.clone())
-    }
-
-    fn at_step(&self, step: usize, is_stuck: bool, reason: Reason, message: String) -> Hindrance {
-        let status = &self.entries[step].status;
-        let stamped = status.stamped_ref.as_ref().and_then(object_ref);
-        let shown = stamped.and_then(|object| events::shown(&object));
-        Hindrance {
-            is_stuck,
-            step: Some(status.name.clone()),
-            object: shown.map(|shown| self.taint.scrub(shown)),
-            reason,
-            message: self.taint.scrub(message),
+    /// Whether all steps were submitted: the first error counts.
+    fn submitted(&self) -> (ConditionStatus, Reason, String) {
+        match self.errors.first() {
+            Some((_, error)) => {
+                let verdict = error.verdict();
+                (verdict.status, verdict.reason, error.to_string())
+            }
+            None => (
+                ConditionStatus::True,
+                Reason::ResourceSubmissionComplete,
+                String::new(),
+            ),
         }
     }
 
@@ -369,22 +321,17 @@ impl<'a> Conclusion<'a> {
     }
 }
 
-/// What is wrong with a step.
-enum Concern<'c> {
-    Error(&'c StepError),
-    /// Condition `Healthy`, which is not True.
-    Object(&'c Condition),
-}
-
-impl Concern<'_> {
-    fn standing(&self) -> Standing {
-        match self {
-            Self::Error(error) if error.is_stuck() => Standing::Stuck,
-            Self::Error(error) if error.waits_for_another_step() => Standing::Awaits,
-            Self::Object(healthy) if healthy.status == ConditionStatus::False => Standing::Stuck,
-            Self::Error(_) | Self::Object(_) => Standing::GoesOn,
-        }
-    }
+fn current_steps<'r>(entries: &'r [Entry], results: &'r [StepResult]) -> Vec<CurrentStep<'r>> {
+    entries
+        .iter()
+        .zip(results)
+        .map(|(entry, result)| CurrentStep {
+            status: &entry.status,
+            target: result.target.as_ref(),
+            is_settled: entry.is_settled,
+            lifecycle: result.template.as_ref().map(|template| template.lifecycle),
+        })
+        .collect()
 }
 
 /// What retention deletes, and then what no step stands for.
@@ -404,18 +351,5 @@ fn with_superseded(results: &[StepResult], orphans: Vec<Removal>) -> Vec<Removal
 fn errors(results: Vec<StepResult>) -> Vec<(usize, StepError)> {
     let ends = results.into_iter().enumerate();
     ends.filter_map(|(step, result)| Some((step, result.end.into_error()?)))
-        .collect()
-}
-
-fn current_steps<'r>(entries: &'r [Entry], results: &'r [StepResult]) -> Vec<CurrentStep<'r>> {
-    entries
-        .iter()
-        .zip(results)
-        .map(|(entry, result)| CurrentStep {
-            status: &entry.status,
-            target: result.target.as_ref(),
-            is_settled: entry.is_settled,
-            lifecycle: result.template.as_ref().map(|template| template.lifecycle),
-        })
         .collect()
 }

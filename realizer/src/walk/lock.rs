@@ -7,29 +7,26 @@
 //!                                                                             what is disregarded
 //! ```
 
-use api_types::condition::whole_seconds;
-use api_types::labels;
-use serde_json::{Value, json};
+mod content;
+mod places;
 
+use api_types::labels;
+
+use self::content::{about_to_arrive, keep};
 use crate::environment::state::EnvironmentState;
 use crate::environment::{
-    self, Decision, Incoming, Known, Live, Present, Record, annotate, annotation_path, said,
+    self, Decision, Incoming, Live, Present, Record, annotate, annotation_path, said,
 };
-use crate::owner::owner_status::object_ref;
 use crate::step::end::{StepEnd, StepResult};
-use crate::step::error::StepError;
-use crate::template::goodness::NotDone;
-use crate::template::outputs::{Output, ReadError};
 use crate::template::runs::Due;
 use crate::template::stamp;
 use crate::values::canonical;
 use crate::walk::gate::{AfterLook, Gate, Reading, Ruling};
 use crate::walk::prepare::Withheld;
 use crate::walk::{At, Walk};
-use crate::{
-    Lifecycle, Looked, ObjectRef, Observation, Observed, Position, Precondition, Submission,
-    SubmitFailureKind, Told,
-};
+use crate::{Lifecycle, Looked, Observed, Position, Precondition, Submission, SubmitFailureKind};
+
+pub(super) use self::content::{arrived, stays};
 
 /// Keeps an environment as it is until all validations behind it have ended for what is in it.
 pub(super) struct EnvironmentLock;
@@ -156,13 +153,7 @@ impl Search {
                 next,
                 is_free,
             } => {
-                let state = EnvironmentState {
-                    next: Some(next),
-                    waiting: Some(incoming),
-                    held: true,
-                    is_free,
-                    ..EnvironmentState::default()
-                };
+                let state = EnvironmentState::holding(incoming, next, is_free);
                 let end = keep(walk, at, observed, record, state);
                 Ruling::Hold(at.ended(end, place))
             }
@@ -170,21 +161,18 @@ impl Search {
                 record,
                 disregarded,
             } => {
-                let end = StepEnd::Failed(walk.awaits(at.step, &about_to_arrive(&record)));
+                let awaited = about_to_arrive(&record);
                 let state = EnvironmentState {
                     next: Some(record),
                     disregarded,
                     ..EnvironmentState::default()
                 };
-                walk.steps.find_unclear(at.step, state);
-                Ruling::Hold(at.ended(end, place))
+                unclear(walk, at, place, &awaited, state)
             }
             Decision::Disregard(digest) => {
-                let what = "somebody else wrote what its object says of the environment";
-                let end = StepEnd::Failed(walk.awaits(at.step, what));
-                walk.steps
-                    .find_unclear(at.step, EnvironmentState::disregarding(digest));
-                Ruling::Hold(at.ended(end, place))
+                let awaited = "somebody else wrote what its object says of the environment";
+                let state = EnvironmentState::disregarding(digest);
+                unclear(walk, at, place, awaited, state)
             }
             Decision::Keyless => Ruling::Hold(self.refuse(walk, at, live)),
         }
@@ -222,181 +210,17 @@ impl Search {
     }
 }
 
-impl Walk<'_> {
-    /// A template may render another name, or another kind, for each revision; the environment is then where the step
-    /// wrote last.
-    fn other_places(&self, step: usize, rendering: &Submission) -> Vec<Submission> {
-        let mut places = Vec::new();
-        if rendering.lifecycle == Lifecycle::Mutable {
-            places.push(Submission {
-                lifecycle: Lifecycle::Immutable,
-                ..rendering.clone()
-            });
-        }
-        let here = stamp::reference(&rendering.object);
-        let is_elsewhere = |last: &ObjectRef| {
-            here.as_ref().is_some_and(|here| {
-                (&here.api_version, &here.kind, &here.name)
-                    != (&last.api_version, &last.kind, &last.name)
-            })
-        };
-        if let Some(last) = self.last_place(step).filter(is_elsewhere) {
-            places.push(Submission {
-                object: self.stand_in(&last),
-                lifecycle: Lifecycle::Mutable,
-                ..rendering.clone()
-            });
-        }
-        places
-    }
-
-    /// Where the step wrote last, by status.
-    fn last_place(&self, step: usize) -> Option<ObjectRef> {
-        let name = &self.blueprint.steps[step].name;
-        let entry = self.owner.status.resource(name)?;
-        object_ref(entry.stamped_ref.as_ref()?)
-    }
-
-    /// Enough of an object to look at it.
-    fn stand_in(&self, object: &ObjectRef) -> Value {
-        json!({
-            "apiVersion": object.api_version,
-            "kind": object.kind,
-            "metadata": {"namespace": self.owner.namespace, "name": object.name},
-        })
-    }
-
-    /// What to look at while nothing can be put into an environment: its validations go on, and what they say must not wait
-    /// for the next revision. None for other steps.
-    pub(super) fn place_to_read(&self, at: &At) -> Option<Submission> {
-        let is_environment = self.blueprint.is_environment(at.step);
-        let last = self.last_place(at.step).filter(|_| is_environment)?;
-        let mut reads = at.template.reads().to_vec();
-        reads.push(annotation_path());
-        let object = self.stand_in(&last);
-        Some(Submission {
-            resource: self.blueprint.steps[at.step].name.clone(),
-            digest: canonical::digest(&object),
-            name_seed: None,
-            basis: None,
-            object,
-            lifecycle: Lifecycle::Mutable,
-            family: crate::Labels::new(),
-            reads: reads.into(),
-            precondition: Precondition::None,
-            told: Told::default(),
-            adopt: false,
-        })
-    }
-
-    /// What status says of the environment of a step.
-    fn known(&self, step: usize) -> Known<'_> {
-        let validations = self.blueprint.validations(step);
-        Known {
-            status: self
-                .owner
-                .status
-                .environment(&self.blueprint.steps[step].name),
-            validations: validations
-                .map(|validation| self.blueprint.steps[validation].name.as_str())
-                .collect(),
-            key: &self.key,
-        }
-    }
-
-    fn awaits(&self, step: usize, what: &str) -> StepError {
-        let name = &self.blueprint.steps[step].name;
-        let error = ReadError::NotDone(NotDone::Condition(what.to_owned()));
-        let message = format!("resource [{name}] condition not met: {what}");
-        StepError::Retrieve { error, message }
-    }
-}
-
-/// An environment that nothing is put into now: what it hands on is what is in it.
-pub(super) fn stays(walk: &mut Walk<'_>, at: &At, observed: &Observed) -> Option<Output> {
-    let said = said(&observed.object);
-    let present = walk.known(at.step).present(said, &whole_seconds(&walk.now));
-    match present {
-        Present::Nothing | Present::Either => None,
-        Present::Unheard(digest) => {
-            walk.steps
-                .find_unclear(at.step, EnvironmentState::disregarding(digest));
-            None
-        }
-        Present::Revision(record) => {
-            let end = keep(walk, at, observed, record, EnvironmentState::default());
-            end.output().cloned()
-        }
-    }
-}
-
-/// Reads an environment that is not written. What may not be in it is not handed on.
-fn keep(
+/// It cannot be said what is in an environment: nothing is read before status says more.
+fn unclear(
     walk: &mut Walk<'_>,
     at: &At,
-    observed: &Observed,
-    record: Record,
+    place: &Submission,
+    awaited: &str,
     state: EnvironmentState,
-) -> StepEnd {
-    let output = record.output().unwrap_or(Output::NOTHING);
-    let mut end = walk.observing(at).held(observed.clone(), &output);
-    if let StepEnd::Submitted(submitted) = &mut end
-        && !record.proven
-        && submitted.output.is_ok()
-    {
-        submitted.output = Err(walk.awaits(at.step, "only its object says what is in it"));
-    }
-    let disregarded = walk
-        .known(at.step)
-        .unless_deployed(said(&observed.object))
-        .filter(|_| record.told.is_some());
-    let state = EnvironmentState {
-        failed: end.has_failed(),
-        disregarded,
-        ..state
-    };
-    walk.steps.find_arrival(at.step, record, state, false);
-    end
-}
-
-/// Reads an environment that was written.
-pub(super) fn arrived(
-    walk: &mut Walk<'_>,
-    at: &At,
-    submission: &Submission,
-    record: &Record,
-    observation: Observation,
-) -> StepEnd {
-    let (Observation::Object { observed, .. }
-    | Observation::Family {
-        submitted: observed,
-        ..
-    }) = &observation
-    else {
-        return walk.observing(at).observe(submission, observation);
-    };
-    let known = walk.known(at.step);
-    let said = said(&observed.object);
-    let was_there = known.status.is_some_and(|status| record.is_settled(status));
-    let disregarded = known
-        .unless_deployed(said)
-        .filter(|_| said != Some(record.text.as_str()));
-    if disregarded.is_some() && !was_there {
-        // Another writer is in the way, or our own status changes the rendering again and again: it waits.
-        return StepEnd::Failed(walk.awaits(at.step, &about_to_arrive(record)));
-    }
-    let content = record.output();
-    let end = walk
-        .observing(at)
-        .observe_as(submission, observation, content.as_ref());
-    let state = EnvironmentState {
-        failed: end.has_failed(),
-        disregarded,
-        ..EnvironmentState::default()
-    };
-    walk.steps
-        .find_arrival(at.step, record.clone(), state, true);
-    end
+) -> Ruling {
+    let end = StepEnd::Failed(walk.awaits(at.step, awaited));
+    walk.steps.find_unclear(at.step, state);
+    Ruling::Hold(at.ended(end, place))
 }
 
 /// Position of the object that an environment is to be: one that somebody deleted is made again, whatever it came to,
@@ -407,8 +231,4 @@ fn next_object(walk: &Walk<'_>, at: &At, found: &[Observed], digest: &str) -> Po
         Due::Submit(position) => position,
         Due::Ended(run) => Position::to_be_made(run.sequence.saturating_add(1)),
     }
-}
-
-fn about_to_arrive(record: &Record) -> String {
-    format!("revision [{}] is about to be deployed", record.revision())
 }

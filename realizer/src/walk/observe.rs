@@ -1,7 +1,9 @@
 //! From what the cluster holds to health, outputs and retention (spec 3.8, 3.10).
 
+mod errors;
+
 use api_types::names::{ObjectName, ResourceName};
-use api_types::{AppliedObject, ConditionStatus, OutputStatus, ResourceStatus, StampedRun};
+use api_types::{AppliedObject, OutputStatus, ResourceStatus, StampedRun};
 use serde_json::{Value, json};
 
 use crate::owner::owner_status::object_ref;
@@ -9,16 +11,11 @@ use crate::step::end::{Memory, StepEnd, Submitted};
 use crate::step::error::StepError;
 use crate::template::context::ResolvedInputs;
 use crate::template::family_members::{newest_healthy, superseded};
-use crate::template::goodness::NotDone;
 use crate::template::health::{Health, Subject};
 use crate::template::outputs::{Output, ReadError};
 use crate::template::runs::Runs;
-use crate::template::stamp;
 use crate::values::redaction::{self, Taint};
-use crate::{
-    Observation, Observed, StatusKey, Submission, SubmitFailure, SubmitFailureKind, Template, Write,
-};
-use template_language::go_format;
+use crate::{Observation, Observed, StatusKey, Submission, Template, Write};
 
 /// One step whose submission was answered.
 pub(crate) struct Observing<'r> {
@@ -313,121 +310,6 @@ impl Observing<'_> {
             memory,
         }))
     }
-
-    /// What the object holds is as much the other writer's as ours.
-    fn undone(&self, submission: &Submission) -> StepError {
-        let taint = self.taint.clone();
-        let taint = taint.and(&redaction::of_object(&submission.object));
-        StepError::Undone {
-            object: taint.scrub(stamp::display_name(&submission.object)),
-            resource: self.step.clone(),
-            blueprint: self.blueprint.clone(),
-        }
-    }
-
-    fn failed(&self, submission: &Submission, failure: &SubmitFailure) -> StepError {
-        // A template may put a secret value into the name, too; and what it puts into a Secret is one.
-        let taint = self.taint.clone();
-        let taint = taint.and(&redaction::of_object(&submission.object));
-        let object = taint.scrub(stamp::display_name(&submission.object));
-        let (resource, blueprint) = (self.step.clone(), self.blueprint.clone());
-        let cause = taint.scrub(failure.message.as_str());
-        match failure.kind {
-            SubmitFailureKind::Contested => StepError::Contested {
-                object,
-                resource,
-                blueprint,
-                cause,
-            },
-            SubmitFailureKind::List => StepError::List {
-                namespace: object.split('/').next().unwrap_or_default().to_owned(),
-                labels: taint.scrub(go_format::display(&json!(submission.family))),
-                cause,
-            },
-            kind @ (SubmitFailureKind::Forbidden
-            | SubmitFailureKind::Rejected
-            | SubmitFailureKind::Unavailable
-            | SubmitFailureKind::TooLarge
-            | SubmitFailureKind::TooOften
-            | SubmitFailureKind::AnswerTooLarge
-            | SubmitFailureKind::Stale) => StepError::Apply {
-                kind,
-                object,
-                resource,
-                blueprint,
-                cause,
-            },
-        }
-    }
-
-    /// The message when outputs cannot be read (spec 4.4); it names the object that was submitted last.
-    fn unreadable(&self, error: &ReadError, observed: &Observed, health: &Health) -> String {
-        let step = self.step;
-        match error {
-            ReadError::Path { path, .. }
-            | ReadError::Hopeless { path, .. }
-            | ReadError::NotDone(NotDone::Path { path, .. }) => {
-                missing_value(path, observed, health.status)
-            }
-            ReadError::NotDone(NotDone::Condition(cause) | NotDone::Hopeless(cause)) => {
-                format!("resource [{step}] condition not met: {cause}")
-            }
-            ReadError::NotDone(NotDone::Failed(cause)) => {
-                format!("resource [{step}] failed condition met: {cause}")
-            }
-            ReadError::NotDone(NotDone::ObservedGeneration { .. }) => format!(
-                "resource [{step}] cannot satisfy observedCompletion without observedGeneration in object status"
-            ),
-            ReadError::NoObject | ReadError::NoDeployment => format!(
-                "unable to retrieve outputs from stamped object [{}] of type [{}] for resource [{step}] in supply \
-                 chain [{}]: {error}",
-                stamp::display_name(&observed.object),
-                qualified(observed),
-                self.blueprint
-            ),
-        }
-    }
-}
-
-fn missing_value(path: &str, observed: &Observed, health: ConditionStatus) -> String {
-    let name = text(&observed.object, "/metadata/name");
-    let object = format!("[{}/{name}]", qualified(observed));
-    let place = if observed.namespaced {
-        format!(
-            " in namespace [{}]",
-            text(&observed.object, "/metadata/namespace")
-        )
-    } else {
-        String::new()
-    };
-    match health {
-        ConditionStatus::True => {
-            format!(
-                "cannot read value [{path}] from healthy object {object}{place}, contact Platform Eng"
-            )
-        }
-        ConditionStatus::False => format!(
-            "cannot read value [{path}] from unhealthy object {object}{place}, examine object, particularly whether \
-             it is receiving proper inputs"
-        ),
-        ConditionStatus::Unknown => {
-            format!("waiting to read value [{path}] from object {object}{place}")
-        }
-    }
-}
-
-fn qualified(observed: &Observed) -> &str {
-    observed
-        .qualified_resource
-        .as_deref()
-        .unwrap_or(api_types::status::UNKNOWN_RESOURCE)
-}
-
-fn text<'o>(object: &'o Value, pointer: &str) -> &'o str {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
 }
 
 #[cfg(test)]

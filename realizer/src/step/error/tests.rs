@@ -1,6 +1,9 @@
 use std::collections::BTreeSet;
 
+use api_types::ConditionStatus;
+
 use super::*;
+use crate::Retry;
 use crate::values::field_path::PathProblem;
 
 fn text(text: &str) -> String {

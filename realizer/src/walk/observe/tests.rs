@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::blueprint::BlueprintStep;
-use crate::{Blueprint, Family, Lifecycle};
+use crate::{Blueprint, Family, Lifecycle, SubmitFailure, SubmitFailureKind};
 
 fn template(yaml: &str) -> Template {
     let mut object: Value = serde_saphyr::from_str(yaml).unwrap();
