@@ -234,7 +234,7 @@ pub(crate) enum Decision<'o> {
     Hold {
         observed: &'o Observed,
         record: Record,
-        next: Record,
+        next: Box<Record>,
         is_free: bool,
     },
     /// Nothing is written: first status has to say that this arrives. What the object says meanwhile is disregarded.
@@ -298,7 +298,7 @@ impl Arriving<'_> {
             None => match self.next(record.arrival.number) {
                 Some(next) => Decision::Hold {
                     observed,
-                    next,
+                    next: Box::new(next),
                     is_free: self.known.is_free(record.arrival.number),
                     record,
                 },

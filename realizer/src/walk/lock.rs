@@ -153,7 +153,7 @@ impl Search {
                 next,
                 is_free,
             } => {
-                let state = EnvironmentState::holding(incoming, next, is_free);
+                let state = EnvironmentState::holding(incoming, *next, is_free);
                 let end = keep(walk, at, observed, record, state);
                 Ruling::Hold(at.ended(end, place))
             }

@@ -82,10 +82,11 @@ fn arrival() -> Record {
         key: &StatusKey::NONE,
     };
     let incoming = Incoming::of(None);
-    match environment::decide("digest", &incoming, None, &known, Timestamp::UNIX_EPOCH) {
-        Decision::Announce { record, .. } => record,
-        other => panic!("{other:?}"),
-    }
+    let decision = environment::decide("digest", &incoming, None, &known, Timestamp::UNIX_EPOCH);
+    let Decision::Announce { record, .. } = decision else {
+        panic!("{decision:?}");
+    };
+    record
 }
 
 /// Calls `then` with a walk, its one step and the rendering of that, known by the digest `rendered`.
