@@ -9,8 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use super::attempt::{Attempts, backoff};
 use super::{RunTemplate, Runnable, history};
-use crate::template::family_members;
-use crate::template::runs;
+use crate::template::{family_members, runs};
 use crate::{Observed, Position, Removal, RemovalReason};
 
 /// A held run is looked at again after this time, should no event come: its kind may be one that cannot be watched.

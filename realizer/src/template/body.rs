@@ -4,8 +4,7 @@ use api_types::names::ResourceName;
 use serde_json::Value;
 
 use crate::template::context::Context;
-use crate::template::own_status;
-use crate::template::ytt;
+use crate::template::{own_status, ytt};
 use crate::values::canonical;
 use crate::{Rendered, YttCall};
 use template_language::interpolate::Compiled;

@@ -10,13 +10,9 @@ use crate::step::error::{StepError, WaitsFor};
 use crate::template::body::Drawn;
 use crate::template::context::{Context, ResolvedInputs};
 use crate::template::outputs::Output;
-use crate::template::params;
-use crate::template::runs;
-use crate::template::stamp;
 use crate::template::stamp::WantedLabels;
-use crate::values::canonical;
-use crate::values::matching;
-use crate::values::redaction;
+use crate::template::{params, runs, stamp};
+use crate::values::{canonical, matching, redaction};
 use crate::{
     Blueprint, ObjectRef, Owner, Position, Precondition, RenderFailure, Rendered, StatusKey,
     Submission, SubmitFailureKind, Template, TemplateSource, TemplateState, Told, YttCall,
