@@ -378,7 +378,6 @@ impl<'a> RunConclusion<'a> {
                     | NotRun::ServiceAccount(_)
                     | NotRun::ServiceAccountToken(_)
                     | NotRun::Unavailable(_)
-                    | NotRun::ClientBuilder(_)
             ))
         );
         match &self.latest {

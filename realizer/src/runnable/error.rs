@@ -21,8 +21,6 @@ pub enum NotRun {
     ServiceAccount(String),
     /// No token for it; the whole message, for example `fetch token: …`.
     ServiceAccountToken(String),
-    /// No client with the token; the inner error.
-    ClientBuilder(String),
     /// The API server did not carry out what was asked of it, a token or a list; what it said.
     Unavailable(String),
     /// The ClusterRunTemplate does not exist.
@@ -87,9 +85,6 @@ impl RunError {
                 kind: SubmitFailureKind::Unavailable,
                 ..
             } => Verdict::new(Infrastructure, Reason::ApiServerUnavailable),
-            Self::NotRun(NotRun::ClientBuilder(_)) => {
-                Verdict::new(Infrastructure, Reason::ClientBuilderError)
-            }
             Self::NotRun(NotRun::TemplateMissing | NotRun::TemplateUnreadable(_)) => {
                 Verdict::new(Infrastructure, Reason::RunTemplateNotFound)
             }
@@ -207,7 +202,6 @@ fn not_run(why: &NotRun, runnable: &Runnable) -> String {
             crate::status::unrealized::no_service_account(runnable.service_account(), cause)
         }
         NotRun::ServiceAccountToken(message) | NotRun::Unavailable(message) => message.clone(),
-        NotRun::ClientBuilder(cause) => format!("can't build client: {cause}"),
         NotRun::TemplateMissing => unreadable(&format!(
             "ClusterRunTemplate.{} \"{template}\" not found",
             api_types::GROUP

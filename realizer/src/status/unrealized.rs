@@ -37,8 +37,6 @@ pub enum Unrealized<'a> {
     ServiceAccountToken(&'a Blueprint, String),
     /// The API server did not issue a token, and not because of the account; the whole message.
     Unavailable(&'a Blueprint, String),
-    /// No client with the token; the inner error.
-    ClientBuilder(&'a Blueprint, String),
 }
 
 impl<'a> Unrealized<'a> {
@@ -54,18 +52,14 @@ impl<'a> Unrealized<'a> {
             | Self::TooLarge(blueprint, ..)
             | Self::ServiceAccount(blueprint, _)
             | Self::ServiceAccountToken(blueprint, _)
-            | Self::Unavailable(blueprint, _)
-            | Self::ClientBuilder(blueprint, _) => Some(blueprint),
+            | Self::Unavailable(blueprint, _) => Some(blueprint),
         }
     }
 
     /// Whether nothing will change until somebody does something. A blueprint, and its templates, may come with the owner.
     fn is_stuck(&self) -> bool {
         match self {
-            Self::NotFound(_)
-            | Self::BlueprintNotReady(_)
-            | Self::Unavailable(..)
-            | Self::ClientBuilder(..) => false,
+            Self::NotFound(_) | Self::BlueprintNotReady(_) | Self::Unavailable(..) => false,
             Self::LabelsMissing
             | Self::Multiple(_)
             | Self::BlueprintUnreadable(_)
@@ -88,8 +82,7 @@ impl<'a> Unrealized<'a> {
             | Self::TooLarge(..)
             | Self::ServiceAccount(..)
             | Self::ServiceAccountToken(..)
-            | Self::Unavailable(..)
-            | Self::ClientBuilder(..) => None,
+            | Self::Unavailable(..) => None,
         }
     }
 
@@ -103,9 +96,7 @@ impl<'a> Unrealized<'a> {
             | Self::StampedTooDeep(..)
             | Self::TooLarge(..) => Retry::AwaitChange,
             Self::ServiceAccount(..) | Self::ServiceAccountToken(..) => Retry::Slow,
-            Self::BlueprintUnreadable(_) | Self::Unavailable(..) | Self::ClientBuilder(..) => {
-                Retry::Backoff
-            }
+            Self::BlueprintUnreadable(_) | Self::Unavailable(..) => Retry::Backoff,
         }
     }
 
@@ -120,9 +111,7 @@ impl<'a> Unrealized<'a> {
             | Self::StampedTooDeep(..)
             | Self::TooLarge(..)
             | Self::ServiceAccount(..) => ErrorKind::UserMustFix,
-            Self::ServiceAccountToken(..) | Self::Unavailable(..) | Self::ClientBuilder(..) => {
-                ErrorKind::Infrastructure
-            }
+            Self::ServiceAccountToken(..) | Self::Unavailable(..) => ErrorKind::Infrastructure,
         }
     }
 
@@ -180,10 +169,6 @@ impl<'a> Unrealized<'a> {
             Self::Unavailable(_, message) => {
                 of_resources(Reason::ApiServerUnavailable, message.clone())
             }
-            Self::ClientBuilder(_, cause) => of_resources(
-                Reason::ResourceRealizerBuilderError,
-                format!("can't build client: {cause}"),
-            ),
         }
     }
 }
@@ -303,8 +288,7 @@ fn warning(owner: &Owner, why: &Unrealized<'_>, conditions: &[Condition]) -> Opt
         | Unrealized::TooLarge(..)
         | Unrealized::ServiceAccount(..)
         | Unrealized::ServiceAccountToken(..)
-        | Unrealized::Unavailable(..)
-        | Unrealized::ClientBuilder(..) => ready.message.clone(),
+        | Unrealized::Unavailable(..) => ready.message.clone(),
     };
     Some(events::of_status(
         api_types::EventReason::ResourceFailed,

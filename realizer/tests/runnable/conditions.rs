@@ -75,12 +75,6 @@ fn a_runnable_that_does_not_come_to_a_run_says_why() {
             Retry::Backoff,
         ),
         (
-            NotRun::ClientBuilder("no".to_owned()),
-            "ClientBuilderError",
-            "can't build client: no".to_owned(),
-            Retry::Backoff,
-        ),
-        (
             NotRun::TemplateMissing,
             "RunTemplateNotFound",
             format!("{not_found}ClusterRunTemplate.carto.run \"tests\" not found"),

@@ -184,15 +184,6 @@ fn every_early_exit_has_its_conditions() {
             ],
             Retry::Backoff,
         ),
-        (
-            SupplyChain,
-            Unrealized::ClientBuilder(&chain, text("no")),
-            vec![
-                "SupplyChainReady True Ready",
-                "ResourcesSubmitted False ResourceRealizerBuilderError can't build client: no",
-            ],
-            Retry::Backoff,
-        ),
     ];
     for (family, why, expected, retry) in cases {
         let label = format!("{why:?}");
@@ -224,7 +215,7 @@ fn tools_that_wait_see_whether_somebody_has_to_do_something() {
             "Stalled",
         ),
         (
-            Unrealized::ClientBuilder(&chain, "x".to_owned()),
+            Unrealized::Unavailable(&chain, "x".to_owned()),
             "Reconciling",
         ),
     ];
