@@ -74,6 +74,7 @@
 //! assert!(yaml_digest::digest(&url).starts_with("sha256:"));
 //! ```
 
+pub mod digest;
 pub mod go_format;
 pub mod interpolate;
 pub mod jsonpath;

@@ -28,7 +28,7 @@ mod scalar;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use std::fmt::Write as _;
+use crate::digest::sha256_text;
 
 /// Longest preview, in bytes.
 const PREVIEW: usize = 1024;
@@ -56,12 +56,7 @@ pub fn to_yaml(value: &Value) -> String {
 /// assert_eq!(digest, "sha256:11fd182657d58787e0e5b61c5da79195f8715fef7f957b9cdba2d8a581b2ca33");
 /// ```
 pub fn digest(value: &Value) -> String {
-    let hash = Sha256::digest(to_yaml(value).as_bytes());
-    hash.iter().fold("sha256:".to_owned(), |mut text, byte| {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    sha256_text(&Sha256::digest(to_yaml(value).as_bytes()))
 }
 
 /// The first 1024 bytes of the YAML, less what is left of a character that the cut splits: a status is

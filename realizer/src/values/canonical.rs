@@ -1,9 +1,8 @@
 //! Digests of JSON values.
 
-use std::fmt::Write as _;
-
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use template_language::digest::sha256_text;
 
 /// `sha256:<hex>` of the value as compact JSON with sorted keys.
 ///
@@ -12,19 +11,19 @@ use sha2::{Digest, Sha256};
 pub(crate) fn digest(value: &Value) -> String {
     let mut hasher = Sha256::new();
     feed(&mut hasher, value);
-    text(&hasher.finalize())
+    sha256_text(&hasher.finalize())
 }
 
 /// `sha256:<hex>` of bytes.
 pub(crate) fn digest_bytes(bytes: &[u8]) -> String {
-    text(&Sha256::digest(bytes))
+    sha256_text(&Sha256::digest(bytes))
 }
 
 /// `sha256:<hex>` of the HMAC of bytes under a key.
 ///
 /// A plain digest of a short secret can be guessed; a keyed one only by who knows the key.
 pub(crate) fn keyed_digest(key: &[u8], bytes: &[u8]) -> String {
-    text(&hmac(key, &[bytes]))
+    sha256_text(&hmac(key, &[bytes]))
 }
 
 /// The HMAC (RFC 2104) with SHA-256 of all parts, one after the other.
@@ -48,16 +47,6 @@ pub(crate) fn hmac(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
         .chain_update(inner)
         .finalize()
         .into()
-}
-
-fn text(digest: &[u8]) -> String {
-    let mut text = String::with_capacity(7 + 2 * digest.len());
-    text.push_str("sha256:");
-    for byte in digest {
-        // Writing to a String cannot fail.
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 fn feed(hasher: &mut Sha256, value: &Value) {
