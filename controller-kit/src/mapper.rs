@@ -7,7 +7,6 @@
 mod any_version;
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -16,6 +15,8 @@ use serde_json::Value;
 use thiserror::Error;
 use tokio::time::Instant;
 
+pub use submission::Kind;
+
 use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
 
 /// A negative answer is believed this long; what the server says of itself may be as much behind.
@@ -23,46 +24,6 @@ pub(crate) const ABSENT_FOR: Duration = Duration::from_secs(2);
 
 /// A question is asked this often if definitions change under the answers; whoever wanted to know is retried.
 const QUESTIONS: u32 = 4;
-
-/// A kind in a version.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Kind {
-    /// `group/version`, or `version` in the core group.
-    pub api_version: String,
-    /// Kind.
-    pub kind: String,
-}
-
-impl Kind {
-    /// A kind from its two parts.
-    pub fn new(api_version: impl Into<String>, kind: impl Into<String>) -> Self {
-        Self {
-            api_version: api_version.into(),
-            kind: kind.into(),
-        }
-    }
-
-    /// The kind that an object says it is.
-    pub fn of(object: &Value) -> Option<Self> {
-        Some(Self::new(
-            object.get("apiVersion")?.as_str()?,
-            object.get("kind")?.as_str()?,
-        ))
-    }
-
-    /// The group, empty for the core group.
-    pub fn group(&self) -> &str {
-        self.api_version
-            .split_once('/')
-            .map_or("", |(group, _)| group)
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.api_version, self.kind)
-    }
-}
 
 /// How the API server serves a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,10 +1,9 @@
 //! Which request an event becomes. Pure: the time stands in the event.
 
-use std::fmt::Write as _;
-
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
+use template_language::digest::hex;
 
 use super::memory::Memory;
 use super::{EventSettings, Happening};
@@ -164,11 +163,7 @@ fn name_of(happening: &Happening, key: &SeriesKey) -> String {
     let mut hasher = Sha256::new();
     hasher.update(key);
     hasher.update(happening.at.as_nanosecond().to_le_bytes());
-    let mut suffix = String::from(".");
-    for byte in &hasher.finalize()[..8] {
-        // Writing to a String cannot fail.
-        let _ = write!(suffix, "{byte:02x}");
-    }
+    let suffix = format!(".{}", hex(&hasher.finalize()[..8]));
     let owner =
         cut(&happening.involved.name, NAME_BYTES - suffix.len()).trim_end_matches(['.', '-']);
     format!("{owner}{suffix}")

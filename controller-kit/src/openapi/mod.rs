@@ -1,20 +1,5 @@
-//! What the schema of a kind says of an object that is to be applied (design: *submit*).
-//!
-//! Nulls where the kind knows none are left out beforehand (`nulls`). The rest is for one refusal that existing manifests meet.
-//!
-//! Server-side apply wants every field declared and every list-map key once; the Go controller's merge
-//! patch did not. An owner whose template adds `env` to the owner's own `env`, or that sets a field the
-//! kind forgot to declare, worked for years. The API server answers a plain 500 with the text
-//! `failed to create typed patch object`; then, and only then, the kind's OpenAPI schema is read and the
-//! object made to fit it.
-//!
-//! Memory: a published document describes hundreds of kinds. It is read one at a time, compiled to
-//! [`KindSchema`] for the one kind asked for, and dropped (incident: kubernetes-sigs/kro#724).
+//! The schemas that the API server publishes, for `submission`: fetched one at a time, and kept for a while.
 
-mod compile;
-mod conform;
-mod document;
-mod nulls;
 #[cfg(test)]
 mod tests;
 
@@ -25,13 +10,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
 use kube::client::Body;
-use kube::core::Status;
+use submission::openapi::KindSchema;
 use thiserror::Error;
 use tokio::time::Instant;
-
-pub use compile::KindSchema;
-pub use conform::conform;
-pub use nulls::{has_nulls, leave_out_nulls};
 
 use crate::cluster::{RequestError, encode, fetch};
 
@@ -43,17 +24,6 @@ const DEADLINE: Duration = Duration::from_secs(10);
 const LONGEST_DOCUMENT: usize = 16 << 20;
 /// How long a schema is taken for current: a CRD may be changed at any time.
 const LIFETIME: Duration = Duration::from_mins(5);
-
-/// Whether server-side apply refused an object because it does not fit the kind's schema.
-///
-/// Beside what is asked of a 500 in `cluster`, this is the only place in the product that looks at error text: the API server
-/// gives this refusal no code and no reason of its own.
-pub fn is_typed_patch_failure(status: &Status) -> bool {
-    status.code == 500
-        && status
-            .message
-            .contains("failed to create typed patch object")
-}
 
 /// Why a kind's schema is not to be had.
 #[derive(Debug, Clone, Error)]

@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use realizer::{ObjectRef, Observed};
 use serde_json::{Map, Value, json};
+use submission::{OwnedValues, State, needs_migration};
 
 use api_types::{NamespaceName, ObjectName, labels};
 
 use crate::mapper::{Kind, Served};
 use crate::packed_text::PackedText;
-use crate::stamped::managed::{is_legacy, is_ours};
 use crate::stamped::projection::Projection;
-use crate::stamped::values::{OwnedValues, State};
 
 /// Namespace and name. Stores hold several of each: a clone shares the texts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -145,11 +144,6 @@ impl Stamped {
     ) -> Self {
         let metadata = &value["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default();
-        let managed = metadata["managedFields"]
-            .as_array()
-            .map(Vec::as_slice)
-            .unwrap_or_default();
-        let ours = managed.iter().find(|entry| is_ours(entry, field_manager));
         let owner = OwnerMark::of(metadata);
         let key = ObjectKey::new(text("namespace"), text("name"));
         let owner_namespace = if *owner.namespace == *key.namespace {
@@ -165,8 +159,8 @@ impl Stamped {
             controller: owner.controller,
             owner_namespace,
             claims: Claims::of(metadata),
-            values: ours.map(|entry| OwnedValues::of(value, entry)),
-            legacy: managed.iter().any(|entry| is_legacy(entry, field_manager)),
+            values: OwnedValues::held_by(value, field_manager),
+            legacy: needs_migration(value, field_manager),
             memory: Memory::default(),
             content: PackedText::of(&content(value, kind, projection)),
         }
@@ -327,7 +321,7 @@ impl OwnerMark {
     }
 }
 
-/// Reads `<Kind>/<namespace>/<name>/<uid>`, as [`owner_mark_text`] writes it.
+/// Reads `<Kind>/<namespace>/<name>/<uid>`, as [`submission::owner_mark`] writes it.
 fn owner_mark(text: &str) -> Option<(Box<str>, ControllerRef)> {
     let mut parts = text.split('/');
     let mut part = || parts.next().filter(|part| !part.is_empty());
@@ -344,11 +338,6 @@ fn owner_mark(text: &str) -> Option<(Box<str>, ControllerRef)> {
 /// As [`Stamped::owner_index`] of a cluster-scoped object.
 pub(crate) fn name_index(namespace: &str, name: &str) -> Box<str> {
     format!("{namespace}/{name}").into()
-}
-
-/// The owner of a cluster-scoped object, for annotation `carto.run/owner`.
-pub(crate) fn owner_mark_text(kind: &str, namespace: &str, name: &str, uid: &str) -> String {
-    format!("{kind}/{namespace}/{name}/{uid}")
 }
 
 fn controller_of(metadata: &Value) -> Option<ControllerRef> {
@@ -419,7 +408,7 @@ mod tests {
 
     #[test]
     fn an_annotation_says_who_owns_a_cluster_scoped_object_and_nothing_of_others() {
-        let mark = owner_mark_text("Workload", "dev", "app", "u-1");
+        let mark = submission::owner_mark("Workload", "dev", "app", "u-1");
         let annotated = |namespace: &str| {
             let metadata =
                 json!({"name": "a", "namespace": namespace, "annotations": {labels::OWNER: mark}});

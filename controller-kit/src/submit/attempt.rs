@@ -1,9 +1,10 @@
 //! One submission under way.
 
 use realizer::Submission;
-use serde_json::Value;
+use submission::Manifest;
 
-use super::{Applicant, Source, Submitter, placing};
+use super::{Applicant, Source, Submitter};
+use crate::stamped::ObjectKey;
 
 /// Who submits what, and by which means. How it goes on depends on the lifecycle: see `mutable` and `immutable`.
 #[derive(Clone, Copy)]
@@ -30,13 +31,18 @@ impl Submitter {
     }
 }
 
-impl Attempt<'_> {
-    /// The rendering at the place where it is going to be.
-    pub(super) fn placed(self) -> Value {
-        placing::placed(
-            self.applicant,
-            &self.submission.object,
-            self.source.served(),
-        )
+impl<'a> Attempt<'a> {
+    /// What is sent for the rendering.
+    pub(super) fn manifest(self) -> Manifest<'a> {
+        Manifest {
+            owner: self.applicant.facts(),
+            submission: self.submission,
+            namespaced: self.source.served().namespaced,
+        }
+    }
+
+    /// Where the object is.
+    pub(super) fn key(self) -> ObjectKey {
+        self.applicant.key_of(self.submission, self.source.served())
     }
 }

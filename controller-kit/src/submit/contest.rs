@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use api_types::EventReason;
 use realizer::Submission;
+use submission::address;
 use tokio::time::Instant;
 
 use super::Source;
-use super::failure::address;
 use super::pace::{Pace, Paced, Repeatable};
 use crate::mapper::Kind;
 use crate::stamped::{ObjectKey, Stamped};

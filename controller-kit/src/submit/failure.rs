@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::StatusCode;
 use realizer::{Submission, SubmitFailure, SubmitFailureKind};
 use serde_json::Value;
+use submission::address;
 use thiserror::Error;
 use tokio::time::Instant;
 
@@ -340,13 +341,6 @@ pub(super) fn not_listed_yet(kind: &Kind) -> Failure {
         LISTING_PATIENCE.as_secs()
     );
     Failure::Unavailable(Unavailable::because(message, None, Hurdle::LongListing).into())
-}
-
-/// `<namespace>/<name>` of the rendered object.
-pub(super) fn address(submission: &Submission) -> String {
-    let metadata = &submission.object["metadata"];
-    let text = |field: &str| metadata[field].as_str().unwrap_or_default();
-    format!("{}/{}", text("namespace"), text("name"))
 }
 
 #[cfg(test)]

@@ -11,12 +11,13 @@ use std::sync::Arc;
 use api_types::labels;
 use http::StatusCode;
 use realizer::{Labels, Observation, Observed, Submission, Write};
-use serde_json::{Value, json};
+use serde_json::Value;
+use submission::{address, contains, marking, relabelling};
 
 use super::attempt::Attempt;
-use super::failure::{self, Failure, OwnerRequestError, address, contested, during, listing};
+use super::failure::{self, Failure, OwnerRequestError, contested, during, listing};
 use super::family::{Member, is_member};
-use super::{Applicant, Listed, Source, Submitted, Submitter, identity, now, placing};
+use super::{Applicant, Listed, Source, Submitted, Submitter, now};
 use crate::cluster::{Call, Identity, encode};
 use crate::stamped::{KnownAs, Stamped};
 
@@ -209,8 +210,8 @@ impl Attempt<'_> {
         let Some(live) = self.read(&name, "patch").await? else {
             return Ok(None);
         };
-        let rendered = self.placed();
-        if live["metadata"]["uid"] != *newest.object.uid || !identity::contains(&live, &rendered) {
+        let rendered = self.manifest().placed();
+        if live["metadata"]["uid"] != *newest.object.uid || !contains(&live, &rendered) {
             return Ok(None);
         }
         let position = newest.known.as_ref().map(|known| known.sequence);
@@ -230,23 +231,16 @@ impl Attempt<'_> {
         live: &Value,
         position: u64,
     ) -> Result<Option<Arc<Stamped>>, Failure> {
-        let mut patch = vec![json!({"op": "test", "path": "/metadata/uid", "value": uid})];
-        if !live["metadata"]["annotations"].is_object() {
-            patch.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
-        }
-        let pointer = format!(
-            "/metadata/annotations/{}",
-            labels::RENDERED_DIGEST.replace('/', "~1")
-        );
-        patch.push(json!({"op": "add", "path": pointer, "value": self.submission.digest}));
-        let body = self.patch(name, &Value::from(patch)).await?;
+        let patch = marking(live, uid, &self.submission.digest);
+        let body = self.patch(name, &patch).await?;
         Ok(Some(self.known(&body, position)))
     }
 
     async fn create(self) -> Result<(Arc<Stamped>, Write), Failure> {
         let first = self.submission.told.position.sequence;
         for sequence in first..first.saturating_add(NAMES) {
-            let object = self.numbered(sequence)?;
+            let object = self.manifest().created(sequence);
+            let object = object.map_err(|error| failure::rejected(format!("create: {error}")))?;
             failure::check_size(&object, self.submitter.longest)?;
             let served = self.source.served();
             let requests = &self.submitter.requests;
@@ -298,11 +292,11 @@ impl Attempt<'_> {
         let applicant = self.applicant;
         let stamped = self.submitter.project(self.source, &live);
         let ours = stamped.belongs_to(applicant.kind, &applicant.key(), applicant.uid);
-        let mut unlabelled = self.placed();
+        let mut unlabelled = self.manifest().placed();
         if let Some(metadata) = unlabelled["metadata"].as_object_mut() {
             metadata.remove("labels");
         }
-        if !ours || stamped.terminating || !identity::contains(&live, &unlabelled) {
+        if !ours || stamped.terminating || !contains(&live, &unlabelled) {
             return Ok(None);
         }
         let Some(patch) = relabelling(&live, object) else {
@@ -370,63 +364,6 @@ impl Attempt<'_> {
         }));
         Submitter::keep(self.source, stamped)
     }
-
-    fn numbered(self, sequence: u64) -> Result<Value, Failure> {
-        let mut object = self.placed();
-        let metadata = &mut object["metadata"];
-        if metadata["name"].as_str().unwrap_or_default().is_empty() {
-            let prefix = metadata["generateName"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned();
-            if prefix.is_empty() {
-                return Err(failure::rejected(format!(
-                    "create: the object [{}] has neither metadata.name nor metadata.generateName; set generateName in the template",
-                    address(self.submission)
-                )));
-            }
-            metadata["name"] = Value::from(identity::derived_name(
-                &prefix,
-                self.applicant.uid,
-                &self.submission.resource,
-                self.submission
-                    .name_seed
-                    .as_ref()
-                    .unwrap_or(&self.submission.digest),
-                sequence,
-            ));
-        }
-        let generation = self.applicant.generation.to_string();
-        let digest = self.submission.digest.as_str();
-        placing::annotate(&mut object, labels::RENDERED_DIGEST, digest);
-        placing::annotate(&mut object, labels::SUBMISSION, sequence.to_string());
-        placing::annotate(&mut object, labels::OWNER_GENERATION, generation);
-        placing::tell_lineage(self.applicant, &mut object);
-        Ok(object)
-    }
-}
-
-/// JSON patch that gives a live object the labels of its rendering; `None` when it has them.
-fn relabelling(live: &Value, rendered: &Value) -> Option<Value> {
-    let held = &live["metadata"]["labels"];
-    let missing: Vec<_> = rendered["metadata"]["labels"]
-        .as_object()?
-        .iter()
-        .filter(|(key, value)| held.get(key.as_str()) != Some(value))
-        .collect();
-    if missing.is_empty() {
-        return None;
-    }
-    let mut patch =
-        vec![json!({"op": "test", "path": "/metadata/uid", "value": live["metadata"]["uid"]})];
-    if !held.is_object() {
-        patch.push(json!({"op": "add", "path": "/metadata/labels", "value": {}}));
-    }
-    patch.extend(missing.into_iter().map(|(key, value)| {
-        let key = key.replace('~', "~0").replace('/', "~1");
-        json!({"op": "add", "path": format!("/metadata/labels/{key}"), "value": value})
-    }));
-    Some(Value::from(patch))
 }
 
 /// The template name is left out: the Go controller leaves it empty for options.

@@ -13,23 +13,18 @@
 mod attempt;
 mod brake;
 mod contest;
-mod defaults;
 mod failure;
 mod family;
-mod identity;
 mod immutable;
 mod look;
 mod mutable;
 mod pace;
-mod placing;
 mod refused;
 mod remove;
-mod rendering;
 mod requests;
 mod select;
 mod standing;
 mod strangers;
-mod takeover;
 mod unsteady;
 
 use std::sync::Arc;
@@ -39,6 +34,7 @@ use api_types::{EventReason, NamespaceName, ObjectName};
 use jiff::Timestamp;
 use realizer::{Observation, Submission};
 use serde_json::Value;
+use submission::OwnerFacts;
 use tokio::time::Instant;
 
 use crate::cluster::Cluster;
@@ -91,6 +87,30 @@ impl Applicant<'_> {
     /// Namespace and name of the owner.
     pub fn key(&self) -> ObjectKey {
         ObjectKey::of_owner(self.namespace, self.name)
+    }
+
+    /// What the objects tell of the owner.
+    fn facts(&self) -> OwnerFacts<'_> {
+        OwnerFacts {
+            kind: self.kind,
+            namespace: self.namespace.as_str(),
+            name: self.name.as_str(),
+            uid: self.uid,
+            generation: self.generation,
+            account: (&self.account.namespace, &self.account.name),
+            stamped_for: self.stamped_for,
+        }
+    }
+
+    /// Where the object of a submission is.
+    fn key_of(&self, submission: &Submission, served: &Served) -> ObjectKey {
+        let namespace = if served.namespaced {
+            self.namespace.as_str()
+        } else {
+            ""
+        };
+        let name = &submission.object["metadata"]["name"];
+        ObjectKey::new(namespace, name.as_str().unwrap_or_default())
     }
 }
 

@@ -5,17 +5,14 @@ use std::sync::Arc;
 use api_types::{EventReason, labels};
 use http::StatusCode;
 use realizer::{Answer, Observation, Observed, Precondition, Submission, Write};
-use serde_json::Value;
+use submission::{Apply, State, address, migration};
 
 use super::attempt::Attempt;
 use super::contest::{Rendering, fought_over};
-use super::failure::{self, Failure, OwnerRequestError, address, contested, during};
+use super::failure::{self, Failure, OwnerRequestError, contested, during};
 use super::standing::{Standing, belongs_to_another, is_stale, standing};
-use super::{Applicant, Source, Submitted, Submitter, now, placing, takeover};
-use crate::stamped::{ObjectKey, Stamped, State};
-
-/// A version that no object has. An apply that is bound to it creates the object, and is refused when there is one.
-const NOTHING_THERE: u64 = 1;
+use super::{Applicant, Source, Submitted, Submitter, now};
+use crate::stamped::Stamped;
 
 impl Submitter {
     pub(super) async fn submit_mutable(
@@ -43,7 +40,7 @@ impl Submitter {
                 address(submission)
             )));
         }
-        let key = placing::key_of(applicant, submission, source.served());
+        let key = applicant.key_of(submission, source.served());
         let (namespace, name) = (&key.namespace, &key.name);
         match source {
             Source::Watch(watch) => Ok(watch.get(&key)),
@@ -261,19 +258,7 @@ impl Attempt<'_> {
     }
 
     async fn send_apply(self, held: Option<&Stamped>) -> Result<Applied, Failure> {
-        let mut object = self.placed();
-        // For people.
-        let digest = self.submission.digest.as_str();
-        placing::annotate(&mut object, labels::RENDERED_DIGEST, digest);
-        placing::tell_lineage(self.applicant, &mut object);
-        let precondition = match self.submission.precondition {
-            Precondition::None => held.is_none().then_some(NOTHING_THERE),
-            Precondition::Absent => Some(NOTHING_THERE),
-            Precondition::Version(version) => Some(version),
-        };
-        if let Some(version) = precondition {
-            object["metadata"]["resourceVersion"] = Value::from(version.to_string());
-        }
+        let Apply { object, is_bound } = self.manifest().applied(held.is_some());
         failure::check_size(&object, self.submitter.longest)?;
         if held.is_none() {
             self.submitter
@@ -286,9 +271,7 @@ impl Attempt<'_> {
         match applied.await {
             Ok(applied) => Ok(Applied::Done(applied)),
             Err(OwnerRequestError::Request(error))
-                if precondition.is_some()
-                    && error.is(StatusCode::CONFLICT)
-                    && !error.passes_by_itself() =>
+                if is_bound && error.is(StatusCode::CONFLICT) && !error.passes_by_itself() =>
             {
                 if self.submission.precondition == Precondition::None {
                     return Ok(Applied::Occupied);
@@ -365,7 +348,7 @@ impl Attempt<'_> {
         let released = held.controller.as_ref().filter(|_| stale);
         let patch = live.and_then(|live| {
             let manager = self.submitter.watches.field_manager();
-            takeover::migration(&live, manager, released.map(|controller| &*controller.uid))
+            migration(&live, manager, released.map(|controller| &*controller.uid))
         });
         let Some(patch) = patch else {
             return Ok(());
@@ -447,10 +430,6 @@ impl Attempt<'_> {
             submitted.told.push((EventReason::ObjectAdopted, message));
         }
         submitted
-    }
-
-    fn key(self) -> ObjectKey {
-        placing::key_of(self.applicant, self.submission, self.source.served())
     }
 
     fn rendering(self) -> Rendering {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::failure::For;
 use super::pace::hash_of;
-use super::{Applicant, Source, placing};
+use super::{Applicant, Source};
 
 /// How long a refusal is believed though nothing changed that we hear of: another object may have gone that had the port or
 /// the host, and admission policies and webhooks refuse objects, too. After each further refusal twice as long,
@@ -39,7 +39,7 @@ impl Attempted {
         let Source::Watch(watch) = source else {
             return None;
         };
-        let key = placing::key_of(applicant, submission, watch.served());
+        let key = applicant.key_of(submission, watch.served());
         let live = watch.get(&key);
         let live = live.map(|live| (live.uid.clone(), live.resource_version));
         let state = (

@@ -5,16 +5,15 @@ use std::sync::Arc;
 use http::StatusCode;
 use kube::core::Status;
 use serde_json::{Value, json};
+use submission::openapi::{KindSchema, conform, has_nulls, is_typed_patch_failure};
+use submission::{
+    Obstacles, applicable, bound_anew, has_lost_a_map, obstacles, refused_fields, without_empty,
+};
 
-use super::defaults::{self, Obstacles};
 use super::failure::{OwnerRequestError, tried};
-use super::rendering;
 use crate::cluster::{Answer, Call, Cluster, Identity, RequestError, encode};
 use crate::mapper::{Kind, Served};
-use crate::openapi::{
-    KindSchema, SchemaCache, SchemaError, conform, has_nulls, is_typed_patch_failure,
-    leave_out_nulls,
-};
+use crate::openapi::{SchemaCache, SchemaError};
 use crate::tokens::{Account, TokenCache};
 
 /// So many times a server is asked for more of a list from which few are wanted.
@@ -83,8 +82,8 @@ impl Requests {
             outcome => outcome?,
         };
         // Where the kind says nothing of such a map, it is null now, and an object after the same apply once more.
-        let answer = if rendering::has_lost_a_map(&object, &answer.body) {
-            let object = rendering::bound_anew(&object, &answer.body);
+        let answer = if has_lost_a_map(&object, &answer.body) {
+            let object = bound_anew(&object, &answer.body);
             self.apply_once(account, served, &object).await?
         } else {
             answer
@@ -103,7 +102,7 @@ impl Requests {
         let RequestError::Refused { status, .. } = &refusal else {
             return Err(refusal.into());
         };
-        let answer = match rendering::without_empty(object, status) {
+        let answer = match without_empty(object, status) {
             Some(without) => self.apply_in_two(account, served, object, &without).await?,
             None => {
                 self.apply_without_defaults(account, served, object, status)
@@ -125,7 +124,7 @@ impl Requests {
         let Some(first) = tried(self.apply_once(account, served, without).await)? else {
             return Ok(None);
         };
-        let object = rendering::bound_anew(object, &first.body);
+        let object = bound_anew(object, &first.body);
         tried(self.apply_once(account, served, &object).await)
     }
 
@@ -135,13 +134,12 @@ impl Requests {
     /// When the schema cannot be had for now: a null that means something would be left out, and the reply believed to be
     /// what was rendered.
     async fn applicable(&self, served: &Served, rendered: &Value) -> Result<Value, RequestError> {
-        let mut object = rendered.clone();
-        if has_nulls(&object) {
-            let schema = self.schema(served).await?;
-            leave_out_nulls(&mut object, schema.as_deref());
-        }
-        rendering::as_stored(&mut object, &served.kind);
-        Ok(object)
+        let schema = if has_nulls(rendered) {
+            self.schema(served).await?
+        } else {
+            None
+        };
+        Ok(applicable(rendered, &served.kind, schema.as_deref()))
     }
 
     /// What the kind declares; `None` where that cannot be known.
@@ -200,7 +198,7 @@ impl Requests {
         object: &Value,
         refusal: &Status,
     ) -> Result<Option<Answer>, OwnerRequestError> {
-        let fields = defaults::refused_fields(refusal);
+        let fields = refused_fields(refusal);
         if fields.is_empty() {
             return Ok(None);
         }
@@ -210,8 +208,7 @@ impl Requests {
         let bound = &object["metadata"]["resourceVersion"];
         let live =
             live.filter(|live| bound.is_null() || *bound == live["metadata"]["resourceVersion"]);
-        let obstacles =
-            live.and_then(|live| defaults::obstacles(object, &live, &fields, self.field_manager));
+        let obstacles = live.and_then(|live| obstacles(object, &live, &fields, self.field_manager));
         let Some(Obstacles { trial, claim }) = obstacles else {
             return Ok(None);
         };
@@ -226,7 +223,7 @@ impl Requests {
         let Some(claimed) = tried(claimed)? else {
             return Ok(None);
         };
-        let object = rendering::bound_anew(object, &claimed.body);
+        let object = bound_anew(object, &claimed.body);
         tried(self.apply_once(account, served, &object).await)
     }
 

@@ -5,9 +5,9 @@
 
 use api_types::{LabelValue, labels};
 use realizer::Submission;
+use submission::address;
 
 use super::Applicant;
-use super::failure::address;
 use crate::stamped::{ControllerRef, Stamped};
 
 /// Whether an object may be written.

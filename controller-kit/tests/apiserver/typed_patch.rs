@@ -1,9 +1,10 @@
-use controller_kit::openapi::{SchemaCache, conform, fetch_schema, is_typed_patch_failure};
+use controller_kit::openapi::{SchemaCache, fetch_schema};
 use http::StatusCode;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
+use submission::openapi::{conform, is_typed_patch_failure};
 use test_support::{ControlPlane, eventually, shared_control_plane};
 
 use crate::stage::PATIENCE;

@@ -2,20 +2,28 @@
 //!
 //! It wrote with create and merge patch, so its managed fields entry says `Update`. Left alone, that
 //! entry would co-own every field, and a field that a template drops would stay for ever (the same
-//! happened elsewhere: fluxcd/kustomize-controller#486). The entry is turned into our Apply entry once. So is an entry of our own for the `stringData` of a Secret: what it names is in
-//! `data`, and a key that the template drops would stay there.
+//! happened elsewhere: fluxcd/kustomize-controller#486). The entry is turned into our Apply entry once.
+//! So is an entry of our own for the `stringData` of a Secret: what it names is in `data`, and a key
+//! that the template drops would stay there.
+//!
+//! Objects of immutable families are never applied. They are patched where they lack a label or the digest.
 
 use serde_json::{Map, Value, json};
 
-use crate::stamped::managed::{is_legacy, is_ours};
+use api_types::labels;
 
-/// JSON patch that hands the fields of such entries to us as we would own them now, and takes away the reference to the controller with the uid
-/// `released`; `None` when there is nothing to change.
-pub(super) fn migration(
-    live: &Value,
-    field_manager: &str,
-    released: Option<&str>,
-) -> Option<Value> {
+use crate::managed::{is_legacy, is_ours};
+
+/// Whether managed fields are to be migrated: the Go controller's, or our own of old.
+pub fn needs_migration(live: &Value, field_manager: &str) -> bool {
+    let entries = live["metadata"]["managedFields"].as_array();
+    let mut entries = entries.into_iter().flatten();
+    entries.any(|entry| is_legacy(entry, field_manager))
+}
+
+/// JSON patch that hands the fields of such entries to us as we would own them now, and takes away the
+/// reference to the controller with the uid `released`; `None` when there is nothing to change.
+pub fn migration(live: &Value, field_manager: &str, released: Option<&str>) -> Option<Value> {
     let metadata = live.get("metadata")?;
     let version = metadata.get("resourceVersion")?;
     let fields = migrated_fields(metadata, field_manager).map(
@@ -73,8 +81,46 @@ fn as_stored(mut fields: Value, entry: &Value) -> Value {
     fields
 }
 
+/// JSON patch that writes the digest of its rendering on the object with this uid, for people.
+pub fn marking(live: &Value, uid: &str, digest: &str) -> Value {
+    let mut patch = vec![json!({"op": "test", "path": "/metadata/uid", "value": uid})];
+    let digest = (labels::RENDERED_DIGEST, &Value::from(digest));
+    patch.extend(additions(live, "annotations", [digest]));
+    Value::from(patch)
+}
+
+/// JSON patch that gives a live object the labels of its rendering; `None` when it has them.
+pub fn relabelling(live: &Value, rendered: &Value) -> Option<Value> {
+    let metadata = &live["metadata"];
+    let labels = rendered["metadata"]["labels"].as_object()?.iter();
+    let mut missing = labels
+        .filter(|(key, value)| metadata["labels"].get(key.as_str()) != Some(value))
+        .map(|(key, value)| (key.as_str(), value))
+        .peekable();
+    missing.peek()?;
+    let mut patch = vec![json!({"op": "test", "path": "/metadata/uid", "value": metadata["uid"]})];
+    patch.extend(additions(live, "labels", missing));
+    Some(Value::from(patch))
+}
+
+/// Operations that put members into a map of the metadata, which may not be there.
+fn additions<'m>(
+    live: &Value,
+    map: &str,
+    members: impl IntoIterator<Item = (&'m str, &'m Value)>,
+) -> Vec<Value> {
+    let path = format!("/metadata/{map}");
+    let is_there = live["metadata"][map].is_object();
+    let absent = (!is_there).then(|| json!({"op": "add", "path": path, "value": {}}));
+    let members = members.into_iter().map(|(key, value)| {
+        let key = key.replace('~', "~0").replace('/', "~1");
+        json!({"op": "add", "path": format!("{path}/{key}"), "value": value})
+    });
+    absent.into_iter().chain(members).collect()
+}
+
 /// Union of two field sets; an empty set is a leaf, which `.` keeps when it gets children.
-pub(super) fn union(left: Value, right: Value) -> Value {
+pub(crate) fn union(left: Value, right: Value) -> Value {
     let (Value::Object(mut left), Value::Object(right)) = (left, right) else {
         return Value::Object(Map::new());
     };

@@ -2,18 +2,29 @@
 //!
 //! The name is derived from what is submitted: when the reply to a create is lost, or the process dies
 //! before anything is recorded, the repeated create answers AlreadyExists and the object is adopted.
-
-use std::fmt::Write as _;
+//! Whether that object is the one that was submitted is told by its values.
 
 use api_types::ResourceName;
 use sha2::{Digest as _, Sha256};
+use template_language::digest::hex;
 
 /// Longest name that the API server generates itself; longer prefixes are cut as it does.
 const LONGEST_GENERATED: usize = 63;
 const HASH_LENGTH: usize = 10;
 
-/// The name of submission number `sequence` of a step: `generate_name` and a short hash.
-pub(super) fn derived_name(
+/// The name of submission number `sequence` of a step: `generate_name`, cut where the API server cuts it, and a short hash.
+///
+/// Whoever derives it from the same facts gets the same name; the next submission has another one.
+///
+/// ```
+/// use submission::derived_name;
+///
+/// let name = |sequence| derived_name("app-", "uid", &"build".into(), "sha256:a", sequence);
+/// assert!(name(1).starts_with("app-"));
+/// assert_eq!(name(1), name(1));
+/// assert_ne!(name(1), name(2));
+/// ```
+pub fn derived_name(
     generate_name: &str,
     owner_uid: &str,
     resource: &ResourceName,
@@ -26,16 +37,7 @@ pub(super) fn derived_name(
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part.as_bytes());
     }
-    let hash =
-        hasher
-            .finalize()
-            .iter()
-            .take(HASH_LENGTH / 2)
-            .fold(String::new(), |mut text, byte| {
-                // Writing to a String cannot fail.
-                let _ = write!(text, "{byte:02x}");
-                text
-            });
+    let hash = hex(&hasher.finalize()[..HASH_LENGTH / 2]);
     let mut room = generate_name.len().min(LONGEST_GENERATED - HASH_LENGTH);
     while !generate_name.is_char_boundary(room) {
         room -= 1;
@@ -46,8 +48,17 @@ pub(super) fn derived_name(
 /// Whether every rendered field is in the live object with the same value.
 ///
 /// This is how an object of the Go controller, which has no digest, is recognised as the rendering.
-/// Label `carto.run/cluster-template-name` is left aside: the Go controller leaves it empty for options.
-pub(super) fn contains(live: &serde_json::Value, rendered: &serde_json::Value) -> bool {
+/// Label `carto.run/cluster-template-name` is left aside: the Go controller leaves it empty for options. Lists are compared as
+/// sets. What the API server drops when it stores an object (`{}`, `[]`, null) need not be there.
+///
+/// ```
+/// use serde_json::json;
+///
+/// let live = json!({"spec": {"image": "a", "replicas": 1}, "status": {}});
+/// assert!(submission::contains(&live, &json!({"spec": {"image": "a", "env": []}})));
+/// assert!(!submission::contains(&live, &json!({"spec": {"image": "b"}})));
+/// ```
+pub fn contains(live: &serde_json::Value, rendered: &serde_json::Value) -> bool {
     use serde_json::Value;
     match (live, rendered) {
         (Value::Object(live), Value::Object(rendered)) => rendered.iter().all(|(key, value)| {

@@ -1,16 +1,26 @@
 //! What is applied of a rendered object, where that is not the rendering to the letter.
 
 use k8s_openapi::ByteString;
-use kube::core::Status;
+use kube_core::Status;
 use serde_json::{Map, Value};
 
-use crate::mapper::Kind;
+use crate::kind::Kind;
+use crate::openapi::{KindSchema, leave_out_nulls};
+
+/// What the API server would make of an object in a create, and does not in an apply: nulls that stand for nothing are left out
+/// ([`leave_out_nulls`]), and the texts of a Secret are written the way they are stored.
+pub fn applicable(object: &Value, kind: &Kind, schema: Option<&KindSchema>) -> Value {
+    let mut object = object.clone();
+    leave_out_nulls(&mut object, schema);
+    as_stored(&mut object, kind);
+    object
+}
 
 /// Writes the texts of a Secret the way they are stored.
 ///
 /// The API server takes `stringData` as more of `data`. Whoever applies `stringData` owns a field that is never there: a key
 /// that the rendering drops stays in `data`, and nobody sees that a value was changed.
-pub(super) fn as_stored(object: &mut Value, kind: &Kind) {
+fn as_stored(object: &mut Value, kind: &Kind) {
     if !is_secret(kind) {
         return;
     }
@@ -47,7 +57,7 @@ fn encoded(texts: &Value) -> Option<Map<String, Value>> {
 
 /// The object without those fields that it has as `{}` and whose type the refusal calls wrong, e.g. `spec.build` or
 /// `spec.mounts[a]`: what is no object there can only be a null. `None` if it has none.
-pub(super) fn without_empty(object: &Value, refusal: &Status) -> Option<Value> {
+pub fn without_empty(object: &Value, refusal: &Status) -> Option<Value> {
     let causes = refusal.details.iter().flat_map(|details| &details.causes);
     let mistyped = causes
         .filter(|cause| cause.reason == "FieldValueTypeInvalid")
@@ -80,7 +90,7 @@ pub(super) fn without_empty(object: &Value, refusal: &Status) -> Option<Value> {
 }
 
 /// Whether a map that was applied as `{}` came to be null.
-pub(super) fn has_lost_a_map(applied: &Value, stored: &Value) -> bool {
+pub fn has_lost_a_map(applied: &Value, stored: &Value) -> bool {
     match (applied, stored) {
         (Value::Object(members), Value::Null) => members.is_empty(),
         (Value::Object(members), Value::Object(stored)) => members.iter().any(|(key, member)| {
@@ -97,7 +107,7 @@ fn is_empty_map(value: &Value) -> bool {
 }
 
 /// The object for a write upon our own; if the one before was bound to a version, this one is to what it came to.
-pub(super) fn bound_anew(object: &Value, written: &Value) -> Value {
+pub fn bound_anew(object: &Value, written: &Value) -> Value {
     let mut object = object.clone();
     if let Some(version) = object.pointer_mut("/metadata/resourceVersion") {
         *version = written["metadata"]["resourceVersion"].clone();

@@ -12,16 +12,45 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
+use template_language::digest::hex;
+
+use crate::managed::is_ours;
 
 const LENGTH: usize = 16;
 
 /// Digest of the fields that we own, and of their values.
+///
+/// ```
+/// use serde_json::json;
+/// use submission::OwnedValues;
+///
+/// let live = |replicas: u64, phase: &str| json!({
+///     "metadata": {"managedFields": [{
+///         "manager": "carto", "operation": "Apply", "apiVersion": "apps/v1",
+///         "fieldsV1": {"f:spec": {"f:replicas": {}}},
+///     }]},
+///     "spec": {"replicas": replicas},
+///     "status": {"phase": phase},
+/// });
+/// let values = OwnedValues::held_by(&live(1, "a"), "carto");
+/// assert!(values.is_some());
+/// assert_eq!(values, OwnedValues::held_by(&live(1, "b"), "carto"), "a field of others");
+/// assert_ne!(values, OwnedValues::held_by(&live(2, "a"), "carto"), "a field of ours");
+/// assert_eq!(OwnedValues::held_by(&live(1, "a"), "nobody"), None);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OwnedValues([u8; LENGTH]);
 
 impl OwnedValues {
+    /// Of an object as the API server returned it; `None` if the field manager owns nothing of it.
+    pub fn held_by(object: &Value, field_manager: &str) -> Option<Self> {
+        let entries = object["metadata"]["managedFields"].as_array()?;
+        let ours = entries.iter().find(|entry| is_ours(entry, field_manager));
+        Some(Self::of(object, ours?))
+    }
+
     /// Of an object, by our Apply entry in its managed fields.
-    pub(crate) fn of(object: &Value, entry: &Value) -> Self {
+    fn of(object: &Value, entry: &Value) -> Self {
         let mut hasher = Sha256::new();
         // In another version the fields have other names.
         feed_text(
@@ -34,13 +63,13 @@ impl OwnedValues {
 }
 
 /// Digest of a rendering and of the values that the API server held after it was applied: what an object was when we left
-/// it.
+/// it. An object that comes to the same state later is as it was rendered, and need not be written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct State([u8; LENGTH]);
 
 impl State {
     /// After a rendering with this digest was applied.
-    pub(crate) fn of(rendering: &str, values: OwnedValues) -> Self {
+    pub fn of(rendering: &str, values: OwnedValues) -> Self {
         let mut hasher = Sha256::new();
         feed_text(&mut hasher, rendering);
         hasher.update(values.0);
@@ -50,7 +79,7 @@ impl State {
 
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex(&self.0))
     }
 }
 

@@ -5,18 +5,18 @@
 //! rendering does not have, may go. An apply takes away only what its manager owns, and a null in it does not remove an
 //! object: so we are made the owner of the default first, and the apply that follows gives it up.
 
-use kube::core::Status;
+use kube_core::Status;
 use serde_json::{Map, Value, json};
 
-use super::takeover::union;
-use crate::stamped::managed::is_ours;
+use crate::managed::is_ours;
+use crate::takeover::union;
 
 /// Parts of an object that are never defaults.
 const NOT_LOOKED_AT: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
 /// The fields that a refusal names, e.g. `spec.strategy.rollingUpdate`, but for those of `metadata`: nothing there is a
 /// default.
-pub(super) fn refused_fields(refusal: &Status) -> Vec<&str> {
+pub fn refused_fields(refusal: &Status) -> Vec<&str> {
     let causes = refusal.details.iter().flat_map(|details| &details.causes);
     causes
         .map(|cause| &*cause.field)
@@ -26,16 +26,16 @@ pub(super) fn refused_fields(refusal: &Status) -> Vec<&str> {
 
 /// What stands in the way of a rendering.
 #[derive(Debug)]
-pub(super) struct Obstacles {
+pub struct Obstacles {
     /// The rendering as a merge patch that removes them, to try whether they are what is wrong.
-    pub(super) trial: Value,
+    pub trial: Value,
     /// JSON patch that makes us their owner.
-    pub(super) claim: Value,
+    pub claim: Value,
 }
 
 /// Fields of the live object that are beside or within those that the refusal names, are not rendered, and were set by no
 /// other manager. One that is named itself may go whoever set it: the rendering wins. `None` if there are none.
-pub(super) fn obstacles(
+pub fn obstacles(
     rendered: &Value,
     live: &Value,
     refused: &[&str],
