@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use api_types::TemplateKind;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use realizer::offline::{Answers, drive};
 use realizer::{
-    Ask, AskFeed, Blueprint, Family, KnownObject, Observation, Observed, Outcome, Owner,
-    Realization, Template, TemplateSource, TemplateState, Write,
+    Blueprint, Family, KnownObject, Looked, Observation, Observed, Outcome, Owner, Realization,
+    Rendered, Submission, Template, TemplateSource, TemplateState, Write, YttCall,
 };
 use serde_json::{Value, json};
 
@@ -20,8 +21,31 @@ impl TemplateSource for Templates {
     }
 }
 
-/// The live objects by step, as a cache holds them.
-type Cluster = HashMap<String, Observed>;
+/// The live objects by step, as a cache holds them: to find one costs next to nothing.
+#[derive(Default)]
+struct Cluster(HashMap<String, Observed>);
+
+impl Answers for Cluster {
+    fn rendered(&mut self, _: &YttCall) -> Rendered {
+        Err("no ytt here".to_owned().into())
+    }
+
+    fn looked(&mut self, _: &Submission) -> Looked {
+        Ok(Vec::new())
+    }
+
+    fn observed(&mut self, submission: &Submission) -> Observation {
+        let held = self.0.entry(submission.resource.to_string());
+        let held = held.or_insert_with(|| Observed {
+            qualified_resource: Some("gitrepositories.source.toolkit.fluxcd.io".to_owned()),
+            ..Observed::of(live(submission.object.clone()))
+        });
+        Observation::Object {
+            observed: held.clone(),
+            write: Write::Unchanged,
+        }
+    }
+}
 
 fn template() -> Templates {
     let object = json!({
@@ -82,28 +106,7 @@ fn walk(
     let now = jiff::Timestamp::UNIX_EPOCH;
     let mut realization =
         Realization::new(owner, blueprint, templates, now, realizer::StatusKey::NONE);
-    loop {
-        match realization.next() {
-            Ask::Look(_) => realization.record_looked(Ok(Vec::new())),
-            Ask::Submit(submission) => {
-                let observed = cluster
-                    .entry(submission.resource.to_string())
-                    .or_insert_with(|| Observed {
-                        qualified_resource: Some(
-                            "gitrepositories.source.toolkit.fluxcd.io".to_owned(),
-                        ),
-                        ..Observed::of(live(submission.object))
-                    });
-                let observed = observed.clone();
-                realization.record_observed(Observation::Object {
-                    observed,
-                    write: Write::Unchanged,
-                });
-            }
-            Ask::Render(_) => realization.record_rendered(Err("no ytt here".to_owned().into())),
-            Ask::Done => break,
-        }
-    }
+    drive(&mut realization, cluster);
     realization.conclude(known).report(&[])
 }
 
@@ -118,7 +121,8 @@ fn live(mut object: Value) -> Value {
 fn settled(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("settled walk");
     for steps in [1, 10, 100] {
-        let (blueprint, templates, mut cluster) = (blueprint(steps), template(), Cluster::new());
+        let (blueprint, templates, mut cluster) =
+            (blueprint(steps), template(), Cluster::default());
         let first = walk(
             &owner(&Value::Null),
             &blueprint,

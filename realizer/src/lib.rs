@@ -24,6 +24,7 @@
 //! | `walk` | one walk over all steps, from the first question to what is deleted and reported |
 //! | `runnable` | the machine of Runnables |
 //! | `values` | JSON as such: paths, requirements, digests, secret texts |
+//! | [`offline`] | a cluster in memory, to walk without an API server |
 //!
 //! - [`Owner`], [`Blueprint`] and [`Template`] are compiled once per resourceVersion; a walk only borrows them.
 //! - There is one algorithm. In what Workload and Deliverable differ is in [`Family`], and nowhere else.
@@ -39,6 +40,7 @@
 mod blueprint;
 mod environment;
 mod exchange;
+pub mod offline;
 mod owner;
 pub mod runnable;
 mod status;

@@ -1,4 +1,4 @@
-//! The engine end to end, against a tiny scripted cluster.
+//! The engine end to end, against a cluster in memory in which things go wrong.
 
 #![expect(
     clippy::panic,

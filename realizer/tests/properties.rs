@@ -141,7 +141,7 @@ fn resources(steps: &[StepSpec]) -> Vec<Value> {
 fn stamped(scenario: &Scenario) -> BTreeMap<String, Value> {
     scenario
         .cluster
-        .objects
+        .objects()
         .iter()
         .map(|object| {
             let step = object["metadata"]["labels"]["carto.run/resource-name"]
@@ -241,13 +241,13 @@ proptest! {
         scenario.advance();
         scenario.advance();
         let status = scenario.owner["status"].clone();
-        let objects = scenario.cluster.objects.clone();
+        let objects = scenario.cluster.objects();
         let outcome = scenario.reconcile();
         prop_assert!(!outcome.changed);
         prop_assert_eq!(&outcome.status, &status);
         prop_assert!(outcome.events.is_empty());
         prop_assert!(outcome.removals.is_empty());
-        prop_assert_eq!(&scenario.cluster.objects, &objects);
+        prop_assert_eq!(&scenario.cluster.objects(), &objects);
     }
 
     #[test]

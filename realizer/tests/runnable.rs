@@ -1,4 +1,4 @@
-//! Runnables (spec 5), walked against a cluster that is a list of objects.
+//! Runnables (spec 5), walked against a cluster in memory.
 
 #![expect(
     clippy::unwrap_used,

@@ -192,9 +192,9 @@ impl Acts for Scenario {
     }
 
     fn says(&mut self, kind: &str, status: Value) {
-        let mut objects = self.cluster.objects.iter_mut();
-        let object = objects.find(|object| object["kind"] == kind).unwrap();
-        object["status"] = status;
+        let mut held = self.cluster.held.objects.iter_mut();
+        let held = held.find(|held| held.object["kind"] == kind).unwrap();
+        held.object["status"] = status;
     }
 }
 
@@ -590,7 +590,8 @@ fn push(play: &mut Scenario, revision: &str) {
 
 fn deployed(play: &mut Scenario) {
     let mut status = json!({"conditions": condition("ReconcileSucceeded", "True", "")});
-    let mut objects = play.cluster.objects.iter();
+    let objects = play.cluster.objects();
+    let mut objects = objects.iter();
     let app = objects.find(|object| object["kind"] == "App").unwrap();
     status["observedGeneration"] = app["metadata"]["generation"].clone();
     play.says("App", status);
@@ -667,7 +668,7 @@ fn of_runnable(stage: &Stage) -> Scene {
 
 fn runnable_without_right() -> Scene {
     let mut stage = Stage::new(json!({"serviceAccountName": "tester"}));
-    let refusal = r#"create: taskruns.tekton.dev "test-3396fb2c69" is forbidden: User "system:serviceaccount:dev:tester" cannot patch resource "taskruns" in API group "tekton.dev" in the namespace "dev""#;
+    let refusal = r#"create: taskruns.tekton.dev "run-3396fb2c69" is forbidden: User "system:serviceaccount:dev:tester" cannot patch resource "taskruns" in API group "tekton.dev" in the namespace "dev""#;
     stage.fails = Some(failure(SubmitFailureKind::Forbidden, refusal));
     stage.walk();
     of_runnable(&stage)
@@ -708,7 +709,7 @@ fn workload_of(stage: &Stage) -> Scenario {
 fn job_stage() -> Stage {
     let mut stage = Stage::new(json!({}));
     stage.template["spec"]["template"] = json!({
-        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "test-"},
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"generateName": "run-"},
         "spec": {"revision": "$(runnable.spec.inputs.revision)$"}});
     stage.template["spec"]["healthRule"] = json!({"multiMatch": {
         "healthy": {"matchConditions": [{"type": "Complete", "status": "True"}]},
@@ -719,7 +720,7 @@ fn job_stage() -> Stage {
 
 /// The Job that was run last, with this status.
 fn job(stage: &mut Stage, status: Value) -> Value {
-    let run = stage.runs.last_mut().unwrap();
+    let run = stage.cluster.objects.last_mut().unwrap();
     run.object["status"] = status;
     let job = run.object.clone();
     stage.walk();

@@ -321,7 +321,7 @@ spec:
         )
     };
     assert_eq!(progress(&scenario), told("Waiting", "MissingValueAtPath"));
-    scenario.cluster.objects[0]["status"] = json!({"conditions": [
+    scenario.cluster.held.objects[0].object["status"] = json!({"conditions": [
         {"type": "Ready", "status": "False", "reason": "No", "message": "authentication required"}]});
     scenario.advance();
     assert_eq!(progress(&scenario), told("Failing", "ReadyCondition"));

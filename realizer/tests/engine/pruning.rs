@@ -1,5 +1,6 @@
 //! Runs that somebody else deletes: a pruner, `ttlSecondsAfterFinished`, a person.
 
+use realizer::Observed;
 use serde_json::{Value, json};
 
 use crate::scenario::Scenario;
@@ -155,12 +156,12 @@ fn the_end_of_a_run_counts_though_it_was_deleted_before_anybody_looked() {
     let mut scenario = Scenario::new(DOCUMENTS);
     scenario.advance();
     ends(&mut scenario, "run-1", "True", "registry/app@1");
-    scenario.cluster.prune_before_anybody_looked("run-1");
+    scenario.cluster.held.depart("run-1");
     scenario.advance();
     assert_eq!(scenario.cluster.names(), ["application"]);
     assert_eq!(image(&mut scenario), "registry/app@1");
     // Another process knows only what status says.
-    scenario.cluster.departed.clear();
+    scenario.cluster.prune("run-1");
     scenario.advance();
     assert!(!scenario.reconcile().changed);
     assert_eq!(scenario.cluster.names(), ["application"]);
@@ -183,10 +184,12 @@ fn an_object_that_only_says_that_it_is_of_the_family_yields_nothing() {
     let mut forged = scenario.cluster.object("run-1").clone();
     forged["metadata"]["name"] = json!("forged");
     forged["metadata"]["uid"] = json!("uid-forged");
-    forged["metadata"]["annotations"]["sequence"] = json!(999_999);
+    forged["metadata"]["annotations"]["carto.run/submission"] = json!("999999");
     forged["status"]["image"] = json!("registry/evil");
-    scenario.cluster.objects.push(forged);
-    scenario.cluster.unknown.push("uid-forged".to_owned());
+    scenario.cluster.held.objects.push(Observed {
+        is_known: false,
+        ..Observed::of(forged)
+    });
     assert!(!scenario.reconcile().changed);
     scenario.owner["spec"]["image"] = json!("b");
     scenario.advance();

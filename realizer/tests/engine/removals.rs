@@ -1,6 +1,7 @@
 //! Orphans, retention and what cannot be deleted yet (spec 3.8, 3.13).
 
-use realizer::{AskFeed, Ended, Retry, SubmitFailure, SubmitFailureKind};
+use realizer::offline::drive;
+use realizer::{Ended, Retry, SubmitFailure, SubmitFailureKind};
 use serde_json::{Value, json};
 
 use crate::scenario::Scenario;
@@ -87,9 +88,7 @@ fn what_was_gone_already_is_not_told_to_be_deleted() {
             scenario.now,
             scenario.key.clone(),
         );
-        while let realizer::Ask::Submit(submission) = realization.next() {
-            realization.record_observed(scenario.cluster.submit(&submission, scenario.now));
-        }
+        drive(&mut realization, &mut scenario.cluster);
         let conclusion = realization.conclude(&[]);
         let removals = conclusion.removals().to_vec();
         assert_eq!(removals.len(), 1);
@@ -591,14 +590,14 @@ proptest::proptest! {
         let mut scenario = Scenario::new(&format!("{FED}{TEMPLATES}"));
         for fates in walks {
             set_fates(&mut scenario, &fates);
-            let before = scenario.cluster.objects.len();
+            let before = scenario.cluster.names().len();
             let outcome = scenario.reconcile();
             let unplaced = fates
                 .iter()
                 .any(|fate| matches!(fate, Fate::Unrendered | Fate::Untemplated));
             if unplaced {
                 proptest::prop_assert!(outcome.removals.is_empty(), "{fates:?}: {:?}", outcome.removals);
-                proptest::prop_assert!(scenario.cluster.objects.len() >= before);
+                proptest::prop_assert!(scenario.cluster.names().len() >= before);
             }
         }
         // Once every step has its object, nothing else is left.

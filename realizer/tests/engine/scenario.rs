@@ -1,15 +1,16 @@
-//! A tiny scripted cluster around the engine: it holds objects, nothing else.
+//! The engine over a cluster in memory in which things go wrong.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api_types::TemplateKind;
 use jiff::{Span, Timestamp};
+use realizer::offline::{self, Answers, drive};
 use realizer::{
-    Answer, Ask, AskFeed, Blueprint, FailedRemoval, Family, KnownObject, Labels, ObjectRef,
-    Observation, Observed, Outcome, Owner, Realization, Rendered, Selection, StatusKey, Submission,
-    SubmitFailure, Template, TemplateSource, TemplateState, Unrealized, Write, blueprint_status,
-    report_unrealized, select_blueprint,
+    Answer, Blueprint, FailedRemoval, Family, Looked, ObjectRef, Observation, Observed, Outcome,
+    Owner, Realization, Rendered, Selection, StatusKey, Submission, SubmitFailure, Template,
+    TemplateSource, TemplateState, Unrealized, Write, YttCall, blueprint_status, report_unrealized,
+    select_blueprint,
 };
 use serde_json::{Value, json};
 
@@ -38,7 +39,7 @@ impl TemplateSource for Templates {
 /// The stamped objects, and what goes wrong with them.
 #[derive(Default)]
 pub(crate) struct Cluster {
-    pub(crate) objects: Vec<Value>,
+    pub(crate) held: offline::Cluster,
     /// By step: what every submission of it comes to.
     pub(crate) failing: BTreeMap<String, SubmitFailure>,
     /// By step: what ytt says.
@@ -47,15 +48,10 @@ pub(crate) struct Cluster {
     pub(crate) undeletable: BTreeMap<String, SubmitFailure>,
     /// Steps whose objects another writer keeps undoing.
     pub(crate) undone: std::collections::BTreeSet<String>,
-    /// Uids of objects of which status and process know nothing, whatever they say of themselves.
-    pub(crate) unknown: Vec<String>,
-    /// The last that was seen of objects that were deleted before anybody looked.
-    pub(crate) departed: Vec<Value>,
     /// Submissions in order, as `<step>: <write>`.
     pub(crate) log: Vec<String>,
     /// By step: what the name of its last submission is derived from in place of the digest.
     pub(crate) seeds: BTreeMap<String, Option<String>>,
-    clock: u64,
 }
 
 impl Scenario {
@@ -186,24 +182,9 @@ impl Scenario {
             self.now,
             self.key.clone(),
         );
-        loop {
-            match realization.next() {
-                Ask::Render(call) => {
-                    let rendered = self.cluster.ytt.get(call.resource.as_str()).cloned();
-                    realization.record_rendered(
-                        rendered.unwrap_or_else(|| Err("no rendering scripted".to_owned().into())),
-                    );
-                }
-                Ask::Look(submission) => {
-                    realization.record_looked(Ok(self.cluster.look(&submission)));
-                }
-                Ask::Submit(submission) => {
-                    realization.record_observed(self.cluster.submit(&submission, self.now));
-                }
-                Ask::Done => break,
-            }
-        }
-        let conclusion = realization.conclude(&self.cluster.known());
+        self.cluster.held.now = self.now;
+        drive(&mut realization, &mut self.cluster);
+        let conclusion = realization.conclude(&self.cluster.held.known());
         let failed: Vec<FailedRemoval> = conclusion
             .removals()
             .iter()
@@ -246,193 +227,83 @@ impl Scenario {
     }
 }
 
-impl Cluster {
-    pub(crate) fn submit(&mut self, submission: &Submission, now: Timestamp) -> Observation {
-        if let Some(failure) = self.failing.get(submission.resource.as_str()) {
-            self.log.push(format!("{}: failed", submission.resource));
+impl Answers for Cluster {
+    fn rendered(&mut self, call: &YttCall) -> Rendered {
+        let scripted = self.ytt.get(call.resource.as_str()).cloned();
+        scripted.unwrap_or_else(|| self.held.rendered(call))
+    }
+
+    fn looked(&mut self, submission: &Submission) -> Looked {
+        self.log.push(format!("{}: look", submission.resource));
+        self.held.looked(submission)
+    }
+
+    fn observed(&mut self, submission: &Submission) -> Observation {
+        let step = submission.resource.as_str();
+        if let Some(failure) = self.failing.get(step) {
+            self.log.push(format!("{step}: failed"));
             return Observation::Failed(failure.clone());
         }
-        self.clock += 1;
         let seed = submission.name_seed.clone();
-        self.seeds.insert(submission.resource.to_string(), seed);
-        let (observation, write) = if submission.lifecycle.is_immutable() {
-            self.submit_member(submission, now)
-        } else {
-            self.submit_mutable(submission, now)
-        };
-        self.log.push(format!("{}: {write:?}", submission.resource));
-        match observation {
-            Observation::Object { observed, .. }
-                if self.undone.contains(submission.resource.as_str()) =>
-            {
-                let write = Write::Undone(Answer::None);
-                Observation::Object { observed, write }
-            }
-            observation => observation,
-        }
-    }
-
-    fn look(&mut self, submission: &Submission) -> Vec<Observed> {
-        self.log.push(format!("{}: look", submission.resource));
-        if submission.lifecycle.is_immutable() {
-            return self.family(&submission.family);
-        }
-        let live = self
-            .objects
-            .iter()
-            .find(|live| same_object(live, &submission.object));
-        live.cloned().map(observed).into_iter().collect()
-    }
-
-    fn submit_mutable(&mut self, submission: &Submission, now: Timestamp) -> (Observation, Write) {
-        let rendered = &submission.object;
-        let live = self
-            .objects
-            .iter_mut()
-            .find(|live| same_object(live, rendered));
-        let (object, write) = match live {
-            Some(live) if live["metadata"]["annotations"]["digest"] == submission.digest => {
-                (live.clone(), Write::Unchanged)
-            }
-            Some(live) => {
-                let kept = (live["metadata"]["uid"].clone(), live.get("status").cloned());
-                let before = (live["spec"].clone(), live["metadata"]["generation"].clone());
-                *live = stored(rendered, &submission.digest, &now);
-                live["metadata"]["uid"] = kept.0;
-                let generation =
-                    before.1.as_u64().unwrap_or(1) + u64::from(before.0 != live["spec"]);
-                live["metadata"]["generation"] = json!(generation);
-                if let Some(status) = kept.1 {
-                    live["status"] = status;
+        self.seeds.insert(step.to_owned(), seed);
+        let mut observation = self.held.observed(submission);
+        match &mut observation {
+            Observation::Object { write, .. } | Observation::Family { write, .. } => {
+                self.log.push(format!("{step}: {write:?}"));
+                if self.undone.contains(step) {
+                    *write = Write::Undone(Answer::None);
                 }
-                (live.clone(), Write::Patched)
             }
-            None => {
-                let mut object = stored(rendered, &submission.digest, &now);
-                object["metadata"]["uid"] = json!(format!("uid-{}", self.clock));
-                self.objects.push(object.clone());
-                (object, Write::Created)
-            }
-        };
-        (
-            Observation::Object {
-                observed: observed(object),
-                write,
-            },
-            write,
-        )
-    }
-
-    fn submit_member(&mut self, submission: &Submission, now: Timestamp) -> (Observation, Write) {
-        let sequence = submission.told.position.sequence;
-        let family = self.family(&submission.family);
-        let there = family.into_iter().find(|member| {
-            let digest = &member.object["metadata"]["annotations"]["digest"];
-            member.sequence == sequence && *digest == submission.digest
-        });
-        let (submitted, write) = if let Some(there) = there {
-            (there, Write::Unchanged)
-        } else {
-            let mut object = stored(&submission.object, &submission.digest, &now);
-            let prefix = object["metadata"]["generateName"]
-                .as_str()
-                .unwrap_or("fixed")
-                .to_owned();
-            object["metadata"]["name"] = json!(format!("{prefix}{sequence}"));
-            object["metadata"]["uid"] = json!(format!("uid-{}", self.clock));
-            object["metadata"]["annotations"]["sequence"] = json!(sequence);
-            self.objects.push(object.clone());
-            (observed(object), Write::Created)
-        };
-        let members = self.family(&submission.family);
-        (
-            Observation::Family {
-                submitted,
-                members,
-                write,
-            },
-            write,
-        )
-    }
-
-    fn family(&self, labels: &Labels) -> Vec<Observed> {
-        let mut members: Vec<Observed> = self
-            .objects
-            .iter()
-            .filter(|object| {
-                labels
-                    .iter()
-                    .all(|(key, value)| object["metadata"]["labels"][key] == json!(value))
-            })
-            .cloned()
-            .map(observed)
-            .collect();
-        for member in &mut members {
-            let uid = member.object["metadata"]["uid"].as_str().unwrap();
-            if self.unknown.iter().any(|unknown| unknown == uid) {
-                member.is_known = false;
-                member.sequence = 0;
-                member.digest = None;
-            }
+            Observation::Failed(_) => self.log.push(format!("{step}: refused")),
         }
-        let departed = self.departed.iter().cloned().map(|object| Observed {
-            terminating: true,
-            is_gone: true,
-            ..observed(object)
-        });
-        members.extend(departed);
-        members.sort_by_key(|member| member.sequence);
-        members
+        observation
     }
+}
 
-    fn known(&self) -> Vec<KnownObject> {
-        self.objects
-            .iter()
-            .cloned()
-            .map(|object| KnownObject {
-                labels: serde_json::from_value(object["metadata"]["labels"].clone()).unwrap(),
-                terminating: object["metadata"].get("deletionTimestamp").is_some(),
-                object: reference(&observed(object)),
-            })
-            .collect()
-    }
-
+impl Cluster {
     fn delete(&mut self, object: &ObjectRef) -> Result<(), SubmitFailure> {
         if let Some(cause) = self.undeletable.get(&object.name) {
             return Err(cause.clone());
         }
-        self.objects
-            .retain(|live| reference(&observed(live.clone())).name != object.name);
+        self.held.delete(object);
         Ok(())
     }
 
     /// Somebody else deletes an object.
     pub(crate) fn prune(&mut self, name: &str) {
-        self.objects
-            .retain(|object| object["metadata"]["name"] != name);
+        let held = &mut self.held.objects;
+        held.retain(|held| held.object["metadata"]["name"] != name);
     }
 
-    /// Somebody else deletes an object between two walks.
-    pub(crate) fn prune_before_anybody_looked(&mut self, name: &str) {
-        let object = self.object(name).clone();
-        self.departed.push(object);
-        self.prune(name);
+    /// Somebody else changes an object.
+    pub(crate) fn tamper(&mut self, name: &str) {
+        let held = &mut self.held.objects;
+        let held = held
+            .iter_mut()
+            .find(|held| held.object["metadata"]["name"] == name);
+        let held = held.expect("no such object");
+        held.digest = Some("somebody else's".to_owned());
+        held.state = held.digest.clone();
     }
 
     /// The object of this name.
     pub(crate) fn object(&mut self, name: &str) -> &mut Value {
-        self.objects
-            .iter_mut()
-            .find(|object| object["metadata"]["name"] == name)
-            .expect("no such object")
+        self.held.object(name).expect("no such object")
     }
 
     /// The names of all objects, in order of creation.
     pub(crate) fn names(&self) -> Vec<&str> {
-        self.objects
-            .iter()
-            .map(|object| object["metadata"]["name"].as_str().unwrap())
-            .collect()
+        self.held.names()
+    }
+
+    /// All objects, with the digests of their renderings.
+    pub(crate) fn objects(&self) -> Vec<Value> {
+        let shown = |held: &Observed| {
+            let mut object = held.object.clone();
+            object["metadata"]["annotations"]["digest"] = json!(held.digest);
+            object
+        };
+        self.held.objects.iter().map(shown).collect()
     }
 }
 
@@ -461,73 +332,4 @@ fn with_metadata(mut document: Value, defaults: &Value) -> Value {
         metadata.entry(key).or_insert(value.clone());
     }
     document
-}
-
-fn stored(rendered: &Value, digest: &str, now: &Timestamp) -> Value {
-    let mut object = rendered.clone();
-    object["metadata"]["creationTimestamp"] = json!(now.to_string());
-    object["metadata"]["generation"] = json!(1);
-    if !object["metadata"]["annotations"].is_object() {
-        object["metadata"]["annotations"] = json!({});
-    }
-    object["metadata"]["annotations"]["digest"] = json!(digest);
-    object
-}
-
-fn same_object(live: &Value, rendered: &Value) -> bool {
-    [
-        "/apiVersion",
-        "/kind",
-        "/metadata/namespace",
-        "/metadata/name",
-    ]
-    .iter()
-    .all(|pointer| live.pointer(pointer) == rendered.pointer(pointer))
-}
-
-pub(crate) fn observed(object: Value) -> Observed {
-    let kind = object["kind"].as_str().unwrap().to_lowercase();
-    let plural = match kind.strip_suffix('y') {
-        Some(stem) => format!("{stem}ies"),
-        None => format!("{kind}s"),
-    };
-    let qualified = match object["apiVersion"].as_str().unwrap().split_once('/') {
-        Some((group, _)) => format!("{plural}.{group}"),
-        None => plural,
-    };
-    let state = object["metadata"]["annotations"]["digest"].as_str();
-    Observed {
-        qualified_resource: Some(qualified),
-        state: state.map(|digest| {
-            let state = digest.replace("sha256:", "state-of-");
-            state.chars().take(24).collect()
-        }),
-        sequence: object["metadata"]["annotations"]["sequence"]
-            .as_u64()
-            .unwrap_or(0),
-        digest: object["metadata"]["annotations"]["digest"]
-            .as_str()
-            .map(str::to_owned),
-        version: 1,
-        ..Observed::of(object)
-    }
-}
-
-fn reference(observed: &Observed) -> ObjectRef {
-    let text = |pointer: &str| {
-        observed
-            .object
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned()
-    };
-    ObjectRef {
-        api_version: text("/apiVersion"),
-        kind: text("/kind"),
-        namespace: text("/metadata/namespace"),
-        name: text("/metadata/name"),
-        qualified_resource: observed.qualified_resource.clone(),
-        uid: Some(text("/metadata/uid")),
-    }
 }

@@ -448,7 +448,7 @@ fn walk(scenario: &mut Scenario) {
     let outcome = scenario.reconcile();
     let told = told(scenario, &outcome);
     assert!(!told.contains("canary"), "{told}");
-    for object in &scenario.cluster.objects {
+    for object in scenario.cluster.objects() {
         let annotations = object["metadata"]["annotations"].to_string();
         assert!(!annotations.contains("canary"), "{annotations}");
     }

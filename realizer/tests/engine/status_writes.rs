@@ -1,5 +1,6 @@
 //! Which renderings come from our own status writes can be told from the submission alone (design 4).
 
+use realizer::offline::Answers;
 use realizer::{Ask, AskFeed, Realization, Submission};
 use serde_json::json;
 
@@ -53,7 +54,7 @@ fn submissions(scenario: &mut Scenario) -> [Submission; 2] {
     );
     [(); 2].map(|()| match realization.next() {
         Ask::Submit(submission) => {
-            realization.record_observed(scenario.cluster.submit(&submission, scenario.now));
+            realization.record_observed(scenario.cluster.observed(&submission));
             submission
         }
         other => panic!("nothing submitted: {other:?}"),
@@ -123,7 +124,7 @@ fn a_ytt_template_that_sees_the_status_has_a_basis_too() {
                 Ask::Render(_) => realization.record_rendered(rendered(version)),
                 Ask::Submit(submission) if submission.resource == "circle" => return submission,
                 Ask::Submit(submission) => {
-                    realization.record_observed(scenario.cluster.submit(&submission, scenario.now));
+                    realization.record_observed(scenario.cluster.observed(&submission));
                 }
                 Ask::Look(_) | Ask::Done => panic!("nothing submitted"),
             }

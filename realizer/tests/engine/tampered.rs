@@ -32,7 +32,7 @@ fn forge(scenario: &mut Scenario, field: &str, value: Value) {
     // As with any other change, what is there is not as we wrote it.
     let annotations = &mut scenario.cluster.object("app")["metadata"]["annotations"];
     annotations[RECORD] = json!(record.to_string());
-    annotations["digest"] = json!("changed");
+    scenario.cluster.tamper("app");
 }
 
 fn environment(scenario: &Scenario) -> &Value {

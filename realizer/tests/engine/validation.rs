@@ -644,7 +644,7 @@ fn a_drifted_environment_is_put_back_to_what_is_being_validated() {
     scenario.advance_with_arrival();
     deployment(&mut scenario, "Ready");
     scenario.advance();
-    scenario.cluster.object("app")["metadata"]["annotations"]["digest"] = json!("somebody else");
+    scenario.cluster.tamper("app");
     scenario.cluster.object("app")["spec"]["revision"] = json!("X");
     scenario.advance();
     assert_eq!(deployed(&mut scenario), "A");

@@ -19,7 +19,7 @@ fn smallest_supply_chain_reaches_its_steady_state() {
     let outcome = scenario.reconcile();
     assert_eq!(outcome.reason, "Ready");
     golden::check("smallest-status.yaml", &scenario.owner["status"]);
-    golden::check("smallest-objects.yaml", &json!(scenario.cluster.objects));
+    golden::check("smallest-objects.yaml", &json!(scenario.cluster.objects()));
     assert_eq!(
         events(&outcome),
         [
@@ -261,11 +261,7 @@ fn moment(scenario: &mut Scenario) -> String {
         .unwrap_or("-")
         .trim()
         .to_owned();
-    let deployed = scenario
-        .cluster
-        .objects
-        .iter()
-        .find(|object| object["metadata"]["name"] == "deploy");
+    let deployed = scenario.cluster.held.object("deploy");
     let deployed = deployed.map_or("-", |object| object["data"]["image"].as_str().unwrap());
     format!("{stamped} {healthy} {image} {deployed}")
 }

@@ -38,7 +38,7 @@ fn queued_inputs_wait_and_the_newest_win() {
     stage.end("run-1", "True", "x");
     stage.walk();
     assert_eq!(stage.names(), ["run-1", "run-2"]);
-    assert_eq!(stage.runs[1].object["spec"]["revision"], "d");
+    assert_eq!(stage.cluster.objects[1].object["spec"]["revision"], "d");
     assert_eq!(stage.most_going, 1);
     assert_eq!(stage.condition("RunTemplateReady").unwrap()[0], "True");
 }
@@ -78,12 +78,12 @@ fn a_replaced_run_is_gone_before_the_new_one_starts() {
     let outcome = stage.outcome();
     assert_eq!(outcome.removals.len(), 1);
     assert_eq!(outcome.removals[0].reason, RemovalReason::Replaced);
-    assert_eq!(outcome.removals[0].object.uid.as_deref(), Some("run-uid-1"));
+    assert_eq!(outcome.removals[0].object.uid.as_deref(), Some("uid-1"));
     assert_eq!(stage.names(), ["run-1"]);
     // On its way out, it is waited for, and not deleted again.
     assert!(stage.outcome().removals.is_empty());
     assert_eq!(stage.created, 1);
-    stage.runs.clear();
+    stage.cluster.objects.clear();
     stage.walk();
     assert_eq!(stage.names(), ["run-2"]);
     assert_eq!(stage.most_going, 1);

@@ -219,13 +219,13 @@ fn a_run_that_cannot_be_submitted_says_why() {
         (
             Rejected,
             "StampedObjectRejectedByAPIServer",
-            "unable to apply object [dev/test-] for run template [tests]: no",
+            "unable to apply object [dev/run-] for run template [tests]: no",
             Retry::Backoff,
         ),
         (
             Forbidden,
             "StampedObjectRejectedByAPIServer",
-            "unable to apply object [dev/test-] for run template [tests]: no",
+            "unable to apply object [dev/run-] for run template [tests]: no",
             Retry::Slow,
         ),
         (
@@ -284,7 +284,7 @@ fn the_condition_of_the_run_is_mirrored() {
         let mut stage = Stage::new(json!({}));
         stage.template["spec"]["outputs"] = json!({});
         stage.walk();
-        stage.runs[0].object["status"] = status;
+        stage.cluster.objects[0].object["status"] = status;
         let outcome = stage.outcome();
         assert_eq!(types(&outcome.status), ALL);
         assert_eq!(stage.condition("StampedObjectCondition").unwrap(), expected);
@@ -327,7 +327,7 @@ fn jobs_and_workflows_end_by_the_rule_of_the_template() {
         stage.template["spec"]["outputs"] = json!({"name": ".metadata.name"});
         stage.template["spec"]["healthRule"] = rule.clone();
         stage.walk();
-        stage.runs[0].object["status"] = status;
+        stage.cluster.objects[0].object["status"] = status;
         stage.walk();
         assert_eq!(stage.condition("Ready").unwrap()[0], ready);
         assert_eq!(stage.runnable["status"]["runs"][0]["result"], result);

@@ -76,7 +76,7 @@ fn failure(kind: SubmitFailureKind) -> SubmitFailure {
 #[test]
 fn any_json_is_an_output_and_a_template_without_outputs_keeps_them() {
     let mut stage = succeeded();
-    stage.runs[0].object["status"]["result"] = json!({"a": [1, null]});
+    stage.cluster.objects[0].object["status"]["result"] = json!({"a": [1, null]});
     stage.walk();
     assert_eq!(
         stage.runnable["status"]["outputs"],
@@ -224,7 +224,7 @@ fn the_digest_of_a_run_with_a_secret_in_it_is_keyed() {
 fn what_a_run_says_of_itself_is_told_without_the_selected_secret() {
     let mut stage = selecting();
     stage.end("run-1", "False", "x");
-    stage.runs[0].object["status"]["conditions"][0]["message"] =
+    stage.cluster.objects[0].object["status"]["conditions"][0]["message"] =
         json!("login \"hunter2-hunter2\" failed");
     let outcome = stage.outcome();
     assert_nothing_told(&stage, &outcome);

@@ -33,7 +33,8 @@ fn apply(stage: &mut Stage, what: &Happening) {
         }
         Happening::End { failed } => {
             let going = stage
-                .runs
+                .cluster
+                .objects
                 .iter()
                 .find(|run| run.object.get("status").is_none());
             if let Some(run) = going.map(name) {
@@ -41,7 +42,7 @@ fn apply(stage: &mut Stage, what: &Happening) {
             }
         }
         Happening::Pass(seconds) => stage.pass(i64::from(*seconds)),
-        Happening::DeleteNewest => drop(stage.runs.pop()),
+        Happening::DeleteNewest => drop(stage.cluster.objects.pop()),
     }
 }
 
@@ -96,7 +97,7 @@ proptest! {
         stage.walk();
         for wait in waits {
             let newest = format!("run-{}", stage.created);
-            if stage.runs.iter().any(|run| name(run) == newest && run.object.get("status").is_none()) {
+            if stage.cluster.objects.iter().any(|run| name(run) == newest && run.object.get("status").is_none()) {
                 stage.end(&newest, "False", "x");
             }
             stage.pass(wait);

@@ -19,7 +19,7 @@ fn a_run_that_has_ended_is_not_started_again_because_somebody_deleted_it() {
     for status in ["True", "False"] {
         let mut stage = ended(status);
         let before = stage.runnable["status"].clone();
-        stage.runs.clear();
+        stage.cluster.objects.clear();
         for _ in 0..3 {
             let outcome = stage.outcome();
             assert!(!outcome.changed, "{status}: {}", outcome.status);
@@ -34,7 +34,7 @@ fn a_run_that_has_ended_is_not_started_again_because_somebody_deleted_it() {
 #[test]
 fn new_inputs_and_requests_for_a_rerun_start_another() {
     let mut stage = ended("True");
-    stage.runs.clear();
+    stage.cluster.objects.clear();
     stage.input("b");
     stage.walk();
     assert_eq!(stage.names(), ["run-2"]);
@@ -46,7 +46,7 @@ fn new_inputs_and_requests_for_a_rerun_start_another() {
     stage.end("run-2", "True", "two");
     stage.walk();
     assert_eq!(stage.runnable["status"]["outputs"], json!({"out": "two"}));
-    stage.runs.clear();
+    stage.cluster.objects.clear();
     stage.runnable["metadata"]["annotations"] = json!({"carto.run/rerun-requested-at": "now"});
     stage.walk();
     stage.walk();
@@ -59,7 +59,7 @@ fn a_retry_goes_on_from_a_failed_run_that_is_gone() {
     stage.walk();
     stage.end("run-1", "False", "x");
     stage.walk();
-    stage.runs.clear();
+    stage.cluster.objects.clear();
     let outcome = stage.outcome();
     assert_eq!(stage.created, 1, "too early");
     assert!(outcome.again.is_some(), "it is looked at again");
@@ -68,7 +68,7 @@ fn a_retry_goes_on_from_a_failed_run_that_is_gone() {
     assert_eq!(stage.names(), ["run-2"]);
     stage.end("run-2", "False", "x");
     stage.walk();
-    stage.runs.clear();
+    stage.cluster.objects.clear();
     stage.pass(3600);
     stage.walk();
     assert_eq!(stage.created, 2, "that was the last attempt");
@@ -82,9 +82,9 @@ fn the_end_of_a_run_counts_though_it_was_deleted_before_anybody_looked() {
     let gone = Observed {
         terminating: true,
         is_gone: true,
-        ..stage.runs[0].clone()
+        ..stage.cluster.objects[0].clone()
     };
-    stage.runs = vec![gone];
+    stage.cluster.objects = vec![gone];
     stage.walk();
     assert_eq!(stage.created, 1);
     let status = &stage.runnable["status"];
@@ -92,7 +92,7 @@ fn the_end_of_a_run_counts_though_it_was_deleted_before_anybody_looked() {
     assert_eq!(status["runs"][0]["result"], "Succeeded");
     assert_eq!(stage.condition("Ready").unwrap()[0], "True");
     // Another process knows only what status says.
-    stage.runs.clear();
+    stage.cluster.objects.clear();
     assert!(!stage.outcome().changed);
     assert_eq!(stage.created, 1);
 }
@@ -100,18 +100,24 @@ fn the_end_of_a_run_counts_though_it_was_deleted_before_anybody_looked() {
 #[test]
 fn a_run_that_only_says_that_it_is_one_is_not_believed() {
     let mut stage = ended("True");
-    let mut forged = stage.runs[0].clone();
+    let mut forged = stage.cluster.objects[0].clone();
     forged.object["metadata"]["name"] = json!("forged");
     forged.object["metadata"]["uid"] = json!("uid-forged");
     forged.object["status"]["result"] = json!("forged");
     forged.is_known = false;
     forged.sequence = 0;
     forged.digest = None;
-    stage.runs.push(forged);
+    stage.cluster.objects.push(forged);
     assert!(!stage.outcome().changed);
     stage.input("b");
     stage.walk();
     assert_eq!(stage.created, 2, "what is due is started");
     assert!(!stage.runnable["status"].to_string().contains("forged"));
-    assert!(stage.runs.iter().any(|run| name(run) == "forged"));
+    assert!(
+        stage
+            .cluster
+            .objects
+            .iter()
+            .any(|run| name(run) == "forged")
+    );
 }

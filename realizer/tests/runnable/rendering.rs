@@ -13,7 +13,7 @@ fn rendered(spec: Value) -> Result<Value, String> {
     ));
     stage.template["spec"]["template"]["spec"] = spec;
     stage.walk();
-    match stage.runs.first() {
+    match stage.cluster.objects.first() {
         Some(run) => Ok(run.object["spec"].clone()),
         None => Err(stage.condition("RunTemplateReady").unwrap()[2].clone()),
     }
@@ -60,7 +60,10 @@ fn without_a_selector_selected_is_null() {
     let mut stage = Stage::new(json!({}));
     stage.template["spec"]["template"]["spec"] = json!({"selected": "$(selected)$"});
     stage.walk();
-    assert_eq!(stage.runs[0].object["spec"], json!({"selected": null}));
+    assert_eq!(
+        stage.cluster.objects[0].object["spec"],
+        json!({"selected": null})
+    );
 }
 
 #[test]
@@ -70,7 +73,7 @@ fn a_ytt_template_renders_the_object() {
     stage.rendered =
         Ok(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "x-"}}));
     stage.walk();
-    assert_eq!(stage.runs[0].object["kind"], "ConfigMap");
+    assert_eq!(stage.cluster.objects[0].object["kind"], "ConfigMap");
     stage.rendered = Err("ytt: no".to_owned().into());
     let outcome = stage.outcome();
     assert_eq!(outcome.retry, Retry::AwaitChange);
@@ -140,5 +143,5 @@ fn nothing_is_rendered_without_the_selected_object() {
     let mut stage = Stage::new(json!({}));
     stage.selected = Err(SelectError::None);
     stage.walk();
-    assert!(stage.runs.is_empty());
+    assert!(stage.cluster.objects.is_empty());
 }

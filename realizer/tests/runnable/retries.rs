@@ -112,7 +112,7 @@ fn the_end_of_a_run_that_does_not_say_when_is_when_it_was_seen() {
         "healthy": {"matchFields": [{"key": "status.phase", "operator": "In", "values": ["Done"]}]},
         "unhealthy": {"matchFields": [{"key": "status.phase", "operator": "In", "values": ["Error"]}]}}});
     stage.walk();
-    stage.runs[0].object["status"] = json!({"phase": "Error"});
+    stage.cluster.objects[0].object["status"] = json!({"phase": "Error"});
     assert_eq!(stage.outcome().again, Some(Duration::from_secs(30)));
     stage.pass(20);
     assert_eq!(stage.outcome().again, Some(Duration::from_secs(10)));

@@ -49,7 +49,8 @@ fn inputs_that_go_and_come_back_start_three_runs() {
 fn a_run_that_the_cluster_changes_starts_no_other() {
     let mut stage = Stage::new(json!({}));
     stage.walk();
-    stage.runs[0].object["spec"] = json!({"revision": "a", "nodeName": "n", "tolerations": []});
+    stage.cluster.objects[0].object["spec"] =
+        json!({"revision": "a", "nodeName": "n", "tolerations": []});
     stage.walk();
     assert_eq!(stage.created, 1);
 }
@@ -68,9 +69,9 @@ fn a_kind_without_spec_starts_one_run() {
 fn a_run_that_was_deleted_before_its_end_is_started_again() {
     let mut stage = Stage::new(json!({}));
     stage.walk();
-    stage.runs.clear();
+    stage.cluster.objects.clear();
     stage.walk();
-    assert_eq!(stage.names(), ["run-2"]);
+    assert_eq!(stage.created, 2);
     let runs = stage.runnable["status"]["runs"].as_array().unwrap();
     let results: Vec<_> = runs
         .iter()
@@ -88,7 +89,12 @@ fn a_request_for_a_rerun_starts_one_run_with_the_same_inputs() {
         stage.walk();
         assert_eq!(stage.created, created, "{value}");
     }
-    let specs: Vec<_> = stage.runs.iter().map(|run| &run.object["spec"]).collect();
+    let specs: Vec<_> = stage
+        .cluster
+        .objects
+        .iter()
+        .map(|run| &run.object["spec"])
+        .collect();
     assert!(specs.iter().all(|spec| *spec == specs[0]));
 }
 
@@ -134,9 +140,9 @@ fn the_history_tells_how_each_run_went() {
     assert_eq!(runs[0].get("finished"), None);
     assert_eq!(
         runs[1],
-        json!({"name": "run-1", "digest": stage.runs[0].digest, "started": "2023-11-14T22:13:20Z",
+        json!({"name": "run-1", "digest": stage.cluster.objects[0].digest, "started": "2023-11-14T22:13:20Z",
             "finished": "2023-11-14T22:14:20Z", "result": "Failed", "message": "run-1 says False",
-            "uid": "run-uid-1", "sequence": 1})
+            "uid": "uid-1", "sequence": 1})
     );
 }
 
@@ -182,11 +188,11 @@ fn retention_is_about_the_runs_of_the_present_template_and_never_about_going_one
 fn a_run_of_the_go_controller_is_offered_for_adoption_with_the_plain_digest() {
     let mut stage = Stage::new(json!({"concurrency": "Replace", "retry": {"maxAttempts": 3}}));
     stage.walk();
-    let digest = stage.runs[0].digest.take();
-    stage.runs[0].sequence = 0;
+    let digest = stage.cluster.objects[0].digest.take();
+    stage.cluster.objects[0].sequence = 0;
     // The controller finds out whether it is the rendering; here it is not, so that another one is created.
     stage.walk();
-    assert_eq!(stage.runs[1].digest, digest);
+    assert_eq!(stage.cluster.objects[1].digest, digest);
     assert_eq!(
         stage.names(),
         ["run-1", "run-2"],
@@ -198,12 +204,12 @@ fn a_run_of_the_go_controller_is_offered_for_adoption_with_the_plain_digest() {
 fn two_runnables_with_one_template_have_families_of_their_own() {
     let mut stage = Stage::new(json!({}));
     stage.walk();
-    let labels = &stage.runs[0].object["metadata"]["labels"];
+    let labels = &stage.cluster.objects[0].object["metadata"]["labels"];
     assert_eq!(
         *labels,
         json!({"carto.run/runnable-name": "app", "carto.run/run-template-name": "tests"})
     );
-    let owner = &stage.runs[0].object["metadata"]["ownerReferences"];
+    let owner = &stage.cluster.objects[0].object["metadata"]["ownerReferences"];
     assert_eq!(
         *owner,
         json!([{"apiVersion": "carto.run/v1alpha1", "kind": "Runnable", "name": "app", "uid": "u-1",

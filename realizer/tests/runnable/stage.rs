@@ -1,12 +1,13 @@
-//! A Runnable, its template, and a cluster that does with a submission what the controller does.
+//! A Runnable, its template, and a cluster in memory.
 
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
+use realizer::offline::{Answers, Cluster, drive};
 use realizer::runnable::{Run, RunTemplate, Runnable, SelectError, Selected};
 use realizer::{
-    Ask, AskFeed, Observation, Observed, Outcome, Removal, Rendered, StatusKey, Submission,
-    SubmitFailure, SubmitFailureKind, Write,
+    Looked, Observation, Observed, Outcome, Removal, Rendered, StatusKey, Submission,
+    SubmitFailure, SubmitFailureKind, Write, YttCall,
 };
 use serde_json::{Value, json};
 
@@ -14,8 +15,8 @@ pub(crate) struct Stage {
     pub(crate) runnable: Value,
     pub(crate) template: Value,
     pub(crate) selected: Result<Option<Value>, SelectError>,
-    /// Oldest first.
-    pub(crate) runs: Vec<Observed>,
+    /// The runs.
+    pub(crate) cluster: Cluster,
     pub(crate) now: Timestamp,
     pub(crate) key: StatusKey,
     /// How many runs were ever created.
@@ -47,7 +48,7 @@ impl Stage {
             runnable,
             template: template(json!({"out": ".status.result"})),
             selected: Ok(None),
-            runs: Vec::new(),
+            cluster: Cluster::default(),
             now: Timestamp::from_second(1_700_000_000).unwrap(),
             key: StatusKey::new(b"the key of the installation"),
             created: 0,
@@ -80,26 +81,8 @@ impl Stage {
         let template = RunTemplate::compile(&self.template).unwrap();
         let selected: Selected = self.selected.clone().map(|it| it.map(Arc::new));
         let mut run = Run::new(&runnable, &template, selected, self.now, self.key.clone());
-        loop {
-            match run.next() {
-                Ask::Render(_) => run.record_rendered(self.rendered.clone()),
-                Ask::Look(submission) => {
-                    assert_eq!(submission.family.len(), 1, "listed by the Runnable alone");
-                    run.record_looked(match &self.fails {
-                        Some(failure) if failure.kind == SubmitFailureKind::List => {
-                            Err(failure.clone())
-                        }
-                        _ => Ok(self.runs.clone()),
-                    });
-                }
-                Ask::Submit(submission) => {
-                    self.bases.push(submission.basis.clone());
-                    let observation = self.submit(&submission);
-                    run.record_observed(observation);
-                }
-                Ask::Done => break,
-            }
-        }
+        self.cluster.now = self.now;
+        drive(&mut run, self);
         let conclusion = run.conclude();
         self.remove(conclusion.removals());
         let outcome = conclusion.report(&[]);
@@ -111,73 +94,31 @@ impl Stage {
         outcome
     }
 
-    fn submit(&mut self, submission: &Submission) -> Observation {
-        if let Some(failure) = &self.fails {
-            return Observation::Failed(failure.clone());
-        }
-        let told = |run: &&Observed| {
-            let is_position = run.sequence == submission.told.position.sequence;
-            !run.terminating && is_position && run.digest.as_ref() == Some(&submission.digest)
-        };
-        let newest = self.runs.iter().find(told);
-        let (submitted, write) = match newest {
-            Some(newest) => (newest.clone(), Write::Unchanged),
-            None => (self.create(submission), Write::Created),
-        };
-        Observation::Family {
-            submitted,
-            members: self.runs.clone(),
-            write,
-        }
-    }
-
-    fn create(&mut self, submission: &Submission) -> Observed {
-        self.created += 1;
-        let mut object = submission.object.clone();
-        object["metadata"]["name"] = json!(format!("run-{}", self.created));
-        object["metadata"]["uid"] = json!(format!("run-uid-{}", self.created));
-        object["metadata"]["creationTimestamp"] = json!(self.now.to_string());
-        let resource = match object["kind"].as_str() {
-            Some("Job") => "jobs.batch",
-            _ => "taskruns.tekton.dev",
-        };
-        let created = Observed {
-            qualified_resource: Some(resource.to_owned()),
-            sequence: submission.told.position.sequence,
-            digest: Some(submission.digest.clone()),
-            ..Observed::of(object)
-        };
-        self.runs.push(created.clone());
-        let going = |run: &&Observed| run.object.pointer("/status/conditions/0/status").is_none();
-        self.most_going = self.most_going.max(self.runs.iter().filter(going).count());
-        created
-    }
-
     fn remove(&mut self, removals: &[Removal]) {
         for removal in removals {
             if self.has_finalizers {
-                let run = self
-                    .runs
-                    .iter_mut()
-                    .find(|run| name(run) == removal.object.name);
-                run.unwrap().terminating = true;
+                self.run(&removal.object.name).terminating = true;
             } else {
-                self.runs.retain(|run| name(run) != removal.object.name);
+                self.cluster.delete(&removal.object);
             }
         }
+    }
+
+    fn run(&mut self, name_: &str) -> &mut Observed {
+        let mut runs = self.cluster.objects.iter_mut();
+        runs.find(|run| name(run) == name_).unwrap()
     }
 
     /// A run says how it ended, at the present time.
     pub(crate) fn end(&mut self, name_: &str, status: &str, result: &str) {
         let now = self.now.to_string();
-        let run = self.runs.iter_mut().find(|run| name(run) == name_).unwrap();
-        run.object["status"] = json!({"result": result, "conditions": [
+        self.run(name_).object["status"] = json!({"result": result, "conditions": [
             {"type": "Succeeded", "status": status, "message": format!("{name_} says {status}"), "lastTransitionTime": now},
         ]});
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
-        self.runs.iter().map(name).collect()
+        self.cluster.objects.iter().map(name).collect()
     }
 
     /// Status, reason and message of a condition.
@@ -188,6 +129,40 @@ impl Stage {
     }
 }
 
+impl Answers for Stage {
+    fn rendered(&mut self, _: &YttCall) -> Rendered {
+        self.rendered.clone()
+    }
+
+    fn looked(&mut self, submission: &Submission) -> Looked {
+        assert_eq!(submission.family.len(), 1, "listed by the Runnable alone");
+        match &self.fails {
+            Some(failure) if failure.kind == SubmitFailureKind::List => Err(failure.clone()),
+            _ => self.cluster.looked(submission),
+        }
+    }
+
+    fn observed(&mut self, submission: &Submission) -> Observation {
+        self.bases.push(submission.basis.clone());
+        if let Some(failure) = &self.fails {
+            return Observation::Failed(failure.clone());
+        }
+        let observation = self.cluster.observed(submission);
+        if let Observation::Family {
+            write: Write::Created,
+            members,
+            ..
+        } = &observation
+        {
+            self.created += 1;
+            let going =
+                |run: &&Observed| run.object.pointer("/status/conditions/0/status").is_none();
+            self.most_going = self.most_going.max(members.iter().filter(going).count());
+        }
+        observation
+    }
+}
+
 pub(crate) fn name(run: &Observed) -> String {
     run.object["metadata"]["name"].as_str().unwrap().to_owned()
 }
@@ -195,6 +170,6 @@ pub(crate) fn name(run: &Observed) -> String {
 pub(crate) fn template(outputs: Value) -> Value {
     json!({"apiVersion": "carto.run/v1alpha1", "kind": "ClusterRunTemplate", "metadata": {"name": "tests"},
         "spec": {"outputs": outputs, "template": {
-            "apiVersion": "tekton.dev/v1", "kind": "TaskRun", "metadata": {"generateName": "test-"},
+            "apiVersion": "tekton.dev/v1", "kind": "TaskRun", "metadata": {"generateName": "run-"},
             "spec": {"revision": "$(runnable.spec.inputs.revision)$"}}}})
 }

@@ -301,7 +301,7 @@ pub(crate) fn runnable(canaries: &Canaries) {
         ("True", "of a run that succeeded"),
     ] {
         stage.end("run-1", status, &told);
-        stage.runs[0].object["status"]["conditions"][0]["message"] = json!(told);
+        stage.cluster.objects[0].object["status"]["conditions"][0]["message"] = json!(told);
         walk(&mut stage, place);
         let [_, _, message] = stage.condition("StampedObjectCondition").unwrap();
         assert!(message.contains(&Canaries::harmless()), "{message}");
