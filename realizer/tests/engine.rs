@@ -34,6 +34,8 @@ mod secrets;
 mod selection;
 #[path = "engine/status_writes.rs"]
 mod status_writes;
+#[path = "engine/statuses.rs"]
+mod statuses;
 #[path = "engine/tampered.rs"]
 mod tampered;
 #[path = "engine/validation.rs"]

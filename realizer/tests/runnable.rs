@@ -1,6 +1,7 @@
 //! Runnables (spec 5), walked against a cluster in memory.
 
 #![expect(
+    clippy::panic,
     clippy::unwrap_used,
     reason = "a test says what went wrong by panicking"
 )]
@@ -13,6 +14,8 @@
 mod concurrency;
 #[path = "runnable/conditions.rs"]
 mod conditions;
+#[path = "engine/golden.rs"]
+mod golden;
 #[path = "runnable/outputs.rs"]
 mod outputs;
 #[path = "runnable/properties.rs"]

@@ -188,7 +188,7 @@ fn what_was_stamped_before_an_output_vanished_is_left_as_it_is() {
     assert_eq!(scenario.cluster.names(), ["app-src", "app-sink"]);
 }
 
-const IMMUTABLE: &str = "
+pub(crate) const IMMUTABLE: &str = "
 apiVersion: carto.run/v1alpha1
 kind: ClusterImageTemplate
 metadata: {name: build}
@@ -229,7 +229,7 @@ metadata: {name: app, labels: {type: web}}
 spec: {source: {git: {ref: {tag: A}}}}
 ";
 
-fn finish_run(scenario: &mut Scenario, run: &str, succeeded: &str, image: Option<&str>) {
+pub(crate) fn finish_run(scenario: &mut Scenario, run: &str, succeeded: &str, image: Option<&str>) {
     scenario.cluster.object(run)["status"] = json!({
         "conditions": [{"type": "Succeeded", "status": succeeded, "message": format!("{run} ended")}],
         "image": image,
@@ -242,7 +242,7 @@ fn finish_run(scenario: &mut Scenario, run: &str, succeeded: &str, image: Option
     }
 }
 
-fn set_tag(scenario: &mut Scenario, tag: &str) {
+pub(crate) fn set_tag(scenario: &mut Scenario, tag: &str) {
     scenario.owner["spec"]["source"]["git"]["ref"]["tag"] = json!(tag);
 }
 

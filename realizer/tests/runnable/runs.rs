@@ -2,6 +2,7 @@
 
 use serde_json::json;
 
+use crate::golden;
 use crate::stage::{Stage, template};
 
 #[test]
@@ -144,6 +145,23 @@ fn the_history_tells_how_each_run_went() {
             "finished": "2023-11-14T22:14:20Z", "result": "Failed", "message": "run-1 says False",
             "uid": "uid-1", "sequence": 1})
     );
+}
+
+#[test]
+fn a_runnable_tells_of_its_runs_and_of_its_outputs() {
+    let mut stage = Stage::new(json!({"retry": {"maxAttempts": 2, "backoff": "10s"}}));
+    stage.walk();
+    stage.pass(60);
+    stage.end("run-1", "True", "good");
+    stage.walk();
+    stage.input("b");
+    stage.walk();
+    stage.pass(60);
+    stage.end("run-2", "False", "bad");
+    stage.walk();
+    stage.pass(60);
+    stage.walk();
+    golden::check("runnable.yaml", &stage.runnable);
 }
 
 #[test]
