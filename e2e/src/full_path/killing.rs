@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use test_support::eventually;
+use test_support::{Dice, eventually};
 use tokio::time::{Instant, sleep};
 
 use super::runs::{Run, Runs, doubled};
@@ -64,19 +64,20 @@ impl Report {
 /// its commit says, or a controller does not start.
 pub async fn commits_arrive(path: &FullPath<'_>, killing: Killing) -> anyhow::Result<Report> {
     let runs = Runs::watch(path.runs_api());
-    let mut dice = Dice(killing.seed);
+    let mut dice = Dice::new(killing.seed);
+    let pause = |dice: &mut Dice| sleep(Duration::from_millis(dice.below(1500)));
     let mut report = Report::default();
     let mut commits = path.written()?;
     let end = Instant::now() + killing.length;
     while Instant::now() < end {
         commits.push(path.commit(&format!("greeting {}", commits.len()), PASSING_TEST)?);
-        sleep(dice.pause(1500)).await;
+        pause(&mut dice).await;
         // One time of four a second one dies, too; it may be the same.
         for _ in 0..=usize::from(dice.below(4) == 0) {
-            let victim = CONTROLLERS[dice.index(CONTROLLERS.len())];
+            let victim = *dice.pick(&CONTROLLERS);
             report.kills += usize::from(path.stack.kill_controller(victim).await);
         }
-        sleep(dice.pause(1500)).await;
+        pause(&mut dice).await;
         path.stack.start_missing_controllers().await?;
     }
     let begun = Instant::now();
@@ -137,26 +138,5 @@ impl FullPath<'_> {
             );
         }
         Ok(())
-    }
-}
-
-/// SplitMix64: small, and the same on every machine.
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit.max(1)
-    }
-
-    fn index(&mut self, length: usize) -> usize {
-        usize::try_from(self.below(u64::try_from(length).unwrap_or(1))).unwrap_or(0)
-    }
-
-    fn pause(&mut self, most_milliseconds: u64) -> Duration {
-        Duration::from_millis(self.below(most_milliseconds))
     }
 }

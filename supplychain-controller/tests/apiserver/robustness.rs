@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde_json::{Value, json};
 use test_support::stage::History;
-use test_support::{ControlPlane, LossyProxy, documents, eventually};
+use test_support::{ControlPlane, Dice, LossyProxy, documents, eventually};
 
 use crate::chain::strip_times;
 use crate::immutable::instant;
@@ -92,16 +92,6 @@ fn strip_identities(status: &mut Value) {
     }
 }
 
-/// Numbers that look random and are the same in each run (xorshift).
-fn seeded(mut state: u64) -> impl FnMut(u64) -> u64 {
-    move |limit| {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state % limit
-    }
-}
-
 /// Starts the controller and kills it as soon as it has sent so many writes to what is in the namespace and begins with one
 /// more: each death is in the middle of the work, however fast the machine is. The write that it died with never arrives.
 async fn live_for(stage: &mut Stage, writes: u64) {
@@ -138,9 +128,9 @@ async fn killed_between_any_two_writes_it_comes_to_the_same_end() {
     stage.move_to_new_namespace().await;
     let history = History::of_tests(&stage).await;
     stage.apply(&workloads(COUNT)).await;
-    let mut random = seeded(0x5eed);
+    let mut dice = Dice::new(0x5eed);
     for _ in 0..6 {
-        live_for(&mut stage, 1 + random(25)).await;
+        live_for(&mut stage, 1 + dice.below(25)).await;
     }
     stage.start_controller();
     all_ready(&stage, COUNT).await;
@@ -163,10 +153,10 @@ async fn whatever_replies_are_lost_it_comes_to_the_same_end() {
     stage.kill_controller();
     stage.move_to_new_namespace().await;
     let history = History::of_tests(&stage).await;
-    let random = Mutex::new(seeded(0x1057));
+    let dice = Mutex::new(Dice::new(0x1057));
     // One write in five: statuses, tokens and events among them.
     let loses = move |request: &http::request::Parts| {
-        request.method != http::Method::GET && random.lock().unwrap()(5) == 0
+        request.method != http::Method::GET && dice.lock().unwrap().below(5) == 0
     };
     let network = LossyProxy::start(&stage.plane, loses).await.unwrap();
     stage.start_controller_as(network.kubeconfig());
@@ -289,9 +279,9 @@ async fn killed_while_it_deletes_it_leaves_nothing_behind_and_runs_nothing_twice
             .edit_workload(&format!("app{number}"), crate::immutable::branch("b"))
             .await;
     }
-    let mut random = seeded(0xdead);
+    let mut dice = Dice::new(0xdead);
     for _ in 0..8 {
-        live_for(&mut stage, 1 + random(15)).await;
+        live_for(&mut stage, 1 + dice.below(15)).await;
     }
     stage.start_controller();
     eventually("all is done", PATIENCE, async || {
