@@ -9,8 +9,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
-use super::watch::{KindWatch, Readiness, WatchSettings};
-use super::{Stamped, Touched};
+use super::{KindWatch, Readiness, Stamped, Touched, WatchSettings};
 use crate::reflect::{Events, Trouble, watched};
 use crate::refusals::{Standing, answer};
 
@@ -232,71 +231,5 @@ impl Follower {
             self.told = true;
             self.wake(&self.watch.held());
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::convert::Infallible;
-
-    use http::{Request, Response};
-    use kube::client::Body;
-    use serde_json::json;
-
-    use super::*;
-    use crate::cluster::Cluster;
-    use crate::mapper::{Kind, Mapper, Served};
-    use crate::metrics::Metrics;
-    use crate::shutdown::Tasks;
-    use crate::stamped::{Projection, StampedWatches};
-
-    const PAGE_TAKES: Duration = Duration::from_mins(1);
-
-    /// The first page of a long listing comes late, and the second one not at all.
-    async fn answer(request: Request<Body>) -> Result<Response<Body>, Infallible> {
-        let is_second = request.uri().to_string().contains("continue=");
-        let (code, body) = if is_second {
-            let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500, "message": "no"});
-            (500, status)
-        } else {
-            tokio::time::sleep(PAGE_TAKES).await;
-            let object = json!({"metadata": {"name": "a", "namespace": "n", "uid": "a", "resourceVersion": "5"}});
-            let page = json!({"metadata": {"resourceVersion": "9", "continue": "more"}, "items": [object]});
-            (200, page)
-        };
-        let body = Body::from(body.to_string().into_bytes());
-        Ok(Response::builder().status(code).body(body).unwrap())
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_listing_of_pages_fails_since_its_last_page_and_not_since_its_beginning() {
-        let tasks = Tasks::new();
-        let client = || kube::Client::new(tower::service_fn(answer), "default");
-        let cluster = Cluster::new(client(), client(), Arc::new(Metrics::new()));
-        let settings = WatchSettings {
-            label: "carto.run/workload-name",
-            field_manager: "m",
-            owner_kind: "Workload",
-            wake: Arc::new(|_, _| {}),
-            moved: Arc::new(|_, _| {}),
-        };
-        let mapper = Arc::new(Mapper::new(cluster.clone()));
-        let watches = StampedWatches::new(cluster, mapper, settings, tasks.clone());
-        let served = Arc::new(Served {
-            kind: Kind::new("test.run/v1", "Test"),
-            plural: "tests".to_owned(),
-            namespaced: true,
-            status_subresource: true,
-        });
-        let began = Instant::now();
-        let watch = watches.ensure(&served, &Projection::default());
-        assert!(matches!(watch.ready().await, Readiness::Starting(_)));
-        let mut readiness = watch.readiness.subscribe();
-        let failing = readiness.wait_for(|now| matches!(now, Readiness::Failing { .. }));
-        let Readiness::Failing { since, .. } = failing.await.unwrap().clone() else {
-            panic!("it is not failing");
-        };
-        assert!(since >= began + PAGE_TAKES, "{:?}", since - began);
-        tasks.token().cancel();
     }
 }

@@ -5,14 +5,18 @@
 //! reference: Tekton, Knative and kpack copy labels to their children.
 
 mod follow;
+mod kind_watch;
 mod object;
 mod projection;
+#[cfg(test)]
+mod scripted;
 mod store;
 mod vigil;
 mod watch;
 
+pub(crate) use kind_watch::LISTING_PATIENCE;
+pub use kind_watch::{KindWatch, Readiness};
 pub use object::{ControllerRef, KnownAs, ObjectKey, Stamped};
 pub use projection::Projection;
 pub use store::{Store, Touched};
-pub(crate) use watch::LISTING_PATIENCE;
-pub use watch::{KindWatch, Moved, Readiness, StampedWatches, Wake, WatchSettings};
+pub use watch::{Moved, StampedWatches, Wake, WatchSettings};
