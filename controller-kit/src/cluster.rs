@@ -29,7 +29,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// No answer begins later. The API server gives up what is no watch after a minute and says so; what takes longer was lost on
 /// the way, and a listing that waits for it would be blind for ever.
-const ANSWER_BEGINS: Duration = Duration::from_secs(75);
+pub(crate) const ANSWER_BEGINS: Duration = Duration::from_secs(75);
 
 /// Nor does any answer stand still for longer. The API server ends a watch in which nothing happens after 290 s.
 const STALLED_BODY: Duration = Duration::from_secs(310);
@@ -140,7 +140,7 @@ impl RequestError {
 
 /// Whether the server hands on what its store said: that there is no leader, or no time. It gives this no code and no reason
 /// of its own, so here, too, the text decides; nobody else's text stands at the beginning.
-fn tells_of_etcd(code: StatusCode, status: &Status) -> bool {
+pub(crate) fn tells_of_etcd(code: StatusCode, status: &Status) -> bool {
     code == StatusCode::INTERNAL_SERVER_ERROR
         && ["etcdserver: ", "rpc error: "]
             .iter()

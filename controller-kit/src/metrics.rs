@@ -65,6 +65,7 @@ pub struct Metrics {
     status_write_seconds: GaugeVec,
     requests: Requests,
     refused: IntGaugeVec,
+    stale: IntGaugeVec,
     api_requests_avoided: IntCounter,
     stamped_objects: IntGauge,
     time_to_ready: HistogramVec,
@@ -141,6 +142,11 @@ impl Metrics {
             refused: build.gauges(
                 "carto_watch_refused",
                 "1 for a stamped kind that may not be watched and is read slowly instead.",
+                &["resource"],
+            ),
+            stale: build.gauges(
+                "carto_watch_stale",
+                "1 for a stamped kind that is answered with errors for so long that what was known is not believed.",
                 &["resource"],
             ),
             api_requests_avoided: build.counter(
@@ -308,13 +314,28 @@ impl Metrics {
 
     /// Whether the watch over each stamped kind is refused.
     pub(crate) fn refused(&self, kinds: &[(String, bool)]) {
-        self.refused.reset();
-        for (resource, is_refused) in kinds {
+        self.show(&self.refused, kinds);
+    }
+
+    /// Whether what is held of each stamped kind is not believed any more.
+    pub(crate) fn stale(&self, kinds: &[(String, bool)]) {
+        self.show(&self.stale, kinds);
+    }
+
+    fn show(&self, gauges: &IntGaugeVec, kinds: &[(String, bool)]) {
+        gauges.reset();
+        for (resource, is_so) in kinds {
             let label = self.requests.resource(resource);
-            let gauge = self.refused.with_label_values(&[label]);
+            let gauge = gauges.with_label_values(&[label]);
             // Several may have one label.
-            gauge.set(gauge.get().max(i64::from(*is_refused)));
+            gauge.set(gauge.get().max(i64::from(*is_so)));
         }
+    }
+
+    /// Whether anything has arrived of late on an open watch of another resource than this one.
+    pub fn hears_others(&self, resource: &str) -> bool {
+        let requests = &self.requests;
+        requests.watches.hears_others(requests.resource(resource))
     }
 
     /// A write was not sent because nothing would change.

@@ -24,6 +24,8 @@ use crate::stamped::ObjectKey;
 
 use backoff::{Heard, backed_off};
 
+pub(crate) use backoff::UNABLE;
+
 const PAGE: u32 = 100;
 
 /// What a store keeps of an object.

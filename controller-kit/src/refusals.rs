@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use crate::reflect::Events;
 
-pub(crate) use standing::{Standing, answer};
+pub(crate) use standing::{Refused, Standing, answer};
 
 /// What a watch was refused with last.
 #[derive(Debug, Default)]

@@ -23,7 +23,7 @@ use crate::owner::{
 };
 use crate::scheduler::{OwnerKey, Scheduler, SchedulerConfig, Terms};
 use crate::shutdown::Tasks;
-use crate::stamped::{ObjectKey, StampedWatches, WatchSettings};
+use crate::stamped::{ObjectKey, STALE_AFTER, StampedWatches, WatchSettings};
 use crate::status_key::StatusKeys;
 use crate::submit::Submitter;
 use crate::tokens::{TokenCache, TokenSources};
@@ -132,6 +132,7 @@ pub fn shell(settings: Settings, environment: Environment<'_>) -> Arc<OwnerShell
     let mapper = Arc::new(Mapper::new(cluster.clone()));
     let waiters = Arc::new(Waiters::default());
     let (waking, freeing, waiting) = (scheduler.clone(), scheduler.clone(), waiters.clone());
+    let heard = metrics.clone();
     let watch_settings = WatchSettings {
         label: settings.kind.name_label,
         field_manager: settings.field_manager,
@@ -142,6 +143,9 @@ pub fn shell(settings: Settings, environment: Environment<'_>) -> Arc<OwnerShell
         moved: Arc::new(move |kind: &Kind, key: &ObjectKey| {
             OwnerShell::object_moved(&freeing, &waiting, kind, key);
         }),
+        stale_after: STALE_AFTER,
+        hears_others: Arc::new(move |resource| heard.hears_others(resource)),
+        clock: clock.clone(),
     };
     let watches = StampedWatches::new(
         cluster.clone(),

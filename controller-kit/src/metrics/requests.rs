@@ -369,7 +369,15 @@ mod tests {
             &metrics,
             "carto_watch_last_event_age_seconds{resource=\"deployments.apps\"} 7",
         );
+        assert!(metrics.hears_others("tests.test.run"));
+        assert!(!metrics.hears_others("deployments.apps"), "itself only");
+        tokio::time::advance(Duration::from_mins(3)).await;
+        assert!(!metrics.hears_others("tests.test.run"), "too long ago");
+        events.unbounded_send(Bytes::from_static(b"{}\n")).unwrap();
+        body.frame().await.unwrap().unwrap();
+        assert!(metrics.hears_others("tests.test.run"));
         drop(body);
+        assert!(!metrics.hears_others("tests.test.run"), "it is closed");
         has(&metrics, "carto_watches{resource=\"deployments.apps\"} 0");
         let text = String::from_utf8(metrics.render()).unwrap();
         assert!(

@@ -29,6 +29,7 @@ fn every_fact_shows_under_its_name() {
     metrics.ytt_ran(0.02);
     drop(metrics.ytt_waits());
     metrics.refused(&[("jobs.batch".to_owned(), true)]);
+    metrics.stale(&[("jobs.batch".to_owned(), false)]);
     metrics.owners(
         "Workload",
         &BTreeMap::from([(("False", "TemplateStampFailure"), 2)]),
@@ -57,6 +58,7 @@ fn every_fact_shows_under_its_name() {
         "carto_ytt_queue_seconds_count 1",
         "carto_ytt_waiting 0",
         "carto_watch_refused{resource=\"jobs.batch\"} 1",
+        "carto_watch_stale{resource=\"jobs.batch\"} 0",
         "carto_owners{kind=\"Workload\",ready=\"False\",reason=\"TemplateStampFailure\"} 2",
         "carto_owners{kind=\"Workload\",ready=\"True\",reason=\"Ready\"} 0",
     ] {

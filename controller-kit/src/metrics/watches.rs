@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use http::Request;
 use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec};
@@ -16,6 +17,10 @@ use super::count;
 /// Listings that are remembered, to tell one that begins again. Runnables may select in thousands of ways over time; then
 /// all is forgotten, and a few restarts go uncounted.
 const MOST_LISTINGS: usize = 8192;
+
+/// An open watch on which nothing has arrived for longer says nothing of the API server, which sends a bookmark about once a
+/// minute.
+const LATELY: Duration = Duration::from_mins(3);
 
 pub(super) struct Watches {
     open: IntGaugeVec,
@@ -95,13 +100,23 @@ impl Watches {
             let open = held.open.load(Ordering::Relaxed);
             self.open.with_label_values(&[resource]).set(count(open));
             if open > 0 {
-                let heard = std::time::Duration::from_millis(held.heard.load(Ordering::Relaxed));
-                let age = self.started.elapsed().saturating_sub(heard);
-                self.age
-                    .with_label_values(&[resource])
-                    .set(age.as_secs_f64());
+                let age = self.age_of(held).as_secs_f64();
+                self.age.with_label_values(&[resource]).set(age);
             }
         }
+    }
+
+    /// Whether anything has arrived of late on an open watch of another resource.
+    pub(super) fn hears_others(&self, resource: &str) -> bool {
+        locked(&self.held).iter().any(|(other, held)| {
+            let is_open = held.open.load(Ordering::Relaxed) > 0;
+            **other != *resource && is_open && self.age_of(held) <= LATELY
+        })
+    }
+
+    fn age_of(&self, held: &Held) -> Duration {
+        let heard = Duration::from_millis(held.heard.load(Ordering::Relaxed));
+        self.started.elapsed().saturating_sub(heard)
     }
 }
 

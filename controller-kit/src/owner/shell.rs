@@ -348,7 +348,9 @@ impl OwnerShell {
                 return;
             };
             metrics.owners(shell.kind.kind, &shell.count_owners());
-            metrics.refused(&shell.submitter.watches().refused());
+            let watches = shell.submitter.watches();
+            metrics.refused(&watches.refused());
+            metrics.stale(&watches.stale());
             metrics.tokens(shell.tokens.len());
         });
     }

@@ -7,11 +7,11 @@ use futures::StreamExt as _;
 use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
 use tokio::time::Instant;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use super::{KindWatch, Readiness, Stamped, Touched, WatchSettings};
 use crate::reflect::{Events, Trouble, watched};
-use crate::refusals::{Standing, answer};
+use crate::refusals::{Refused, Standing, answer};
 
 /// Objects per page of a listing: a page is held in memory whole.
 const PAGE: u32 = 100;
@@ -130,11 +130,16 @@ impl Follower {
     fn end_listing(&self) -> Touched {
         let mut gone = self.watch.write().end_listing();
         gone.extend(self.gone_since_the_predecessor());
+        let was_stale = self.watch.is_stale();
         self.watch.readiness.send_if_modified(|readiness| {
             let changes = *readiness != Readiness::Synced;
             *readiness = Readiness::Synced;
             changes
         });
+        if was_stale {
+            info!(kind = %self.watch.served().kind, "this kind is listed again");
+            self.wake(&self.watch.held());
+        }
         gone
     }
 
@@ -189,31 +194,33 @@ impl Follower {
     }
 
     /// Errors heal by the watcher's own back-off; what a user can mend is made known. Returns whether the watch has to
-    /// start anew: when it was refused after its listing, nothing else would tell that it goes on.
+    /// start anew: when it fails after its listing, nothing else would tell that it goes on, or what is true meanwhile.
     fn fail(&mut self, error: &watcher::Error) -> bool {
-        let kind = &self.watch.served().kind;
-        let Some(refused) = self.standing.fails(error, Instant::now()) else {
-            let text = crate::cluster::chain(error);
-            if !matches!(error, watcher::Error::InitialListFailed(_)) {
-                debug!(%kind, error = %text, "watch interrupted");
-                return false;
-            }
-            if answer(error).is_some() && self.trouble.is_news(&text) {
-                warn!(%kind, error = %text, "this kind cannot be listed; it is tried again ever less often");
-            }
-            let progressed = self.standing.progressed();
-            self.watch.readiness.send_modify(|readiness| {
-                readiness.fails(text);
-                // A listing of many pages is well until one of them fails.
-                if let (Readiness::Failing { since, .. }, Some(progressed)) =
-                    (readiness, progressed)
-                {
-                    *since = progressed.max(*since);
-                }
-            });
-            return false;
-        };
+        let is_listing = matches!(error, watcher::Error::InitialListFailed(_));
+        let now = Instant::now();
+        if let Some(refused) = self.standing.fails(error, now) {
+            self.refuse(&refused);
+            return !is_listing;
+        }
+        let (kind, text) = (&self.watch.served().kind, crate::cluster::chain(error));
+        let hears_others = || (self.settings.hears_others)(&self.watch.served().qualified());
+        let since = self.standing.fails_since(error, now, hears_others);
+        let for_long =
+            since.filter(|since| now.duration_since(*since) >= self.settings.stale_after);
+        if !is_listing {
+            debug!(%kind, error = %text, "watch interrupted");
+            return for_long.is_some();
+        }
+        match for_long {
+            Some(since) if self.standing.is_relied_upon() => self.grow_stale(since, text),
+            _ => self.miss_listing(text, answer(error).is_some()),
+        }
+        false
+    }
+
+    fn refuse(&mut self, refused: &Refused<'_>) {
         if self.trouble.is_news(refused.why) {
+            let kind = &self.watch.served().kind;
             warn!(%kind, error = %refused.why, "this kind cannot be watched");
         }
         let unavailable = Readiness::Unavailable(refused.why.to_owned());
@@ -221,10 +228,40 @@ impl Follower {
         if refused.counts {
             self.tell();
         }
-        !matches!(error, watcher::Error::InitialListFailed(_))
     }
 
-    /// The owners of what was listed before no longer hear of changes: they have to say so, and to read slowly from now on.
+    fn miss_listing(&mut self, why: String, is_answered: bool) {
+        if is_answered && self.trouble.is_news(&why) {
+            let kind = &self.watch.served().kind;
+            warn!(%kind, error = %why, "this kind cannot be listed; it is tried again ever less often");
+        }
+        let progressed = self.standing.progressed();
+        self.watch.readiness.send_modify(|readiness| {
+            readiness.fails(why);
+            // A listing of many pages is well until one of them fails.
+            if let (Readiness::Failing { since, .. }, Some(progressed)) = (readiness, progressed) {
+                *since = progressed.max(*since);
+            }
+        });
+    }
+
+    /// The owners of what was listed before have to say that it is believed no longer.
+    fn grow_stale(&mut self, since: Instant, why: String) {
+        let now = (self.settings.clock)();
+        let at = now.saturating_sub(since.elapsed()).unwrap_or(now);
+        let text = why.clone();
+        let mut is_news = false;
+        self.watch
+            .readiness
+            .send_modify(|readiness| is_news = readiness.grows_stale(why, since, at));
+        if is_news {
+            let kind = &self.watch.served().kind;
+            warn!(%kind, since = %at, error = %text, "this kind cannot be listed any more; what was known of it is not believed");
+            self.tell();
+        }
+    }
+
+    /// The owners of what was listed before no longer hear of changes: they have to say so, and to look otherwise from now on.
     /// Not for a moment's refusal: a server that was just starting would be asked by all of them.
     fn tell(&mut self) {
         if !self.told {

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
+use jiff::Timestamp;
 use tokio::sync::{Notify, watch as signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -28,6 +29,16 @@ pub enum Readiness {
     },
     /// The store holds everything.
     Synced,
+    /// The store holds what was there once: since then the API server has answered with nothing but errors, and with others
+    /// it had no trouble.
+    Stale {
+        /// What the API server said last.
+        why: String,
+        /// When it began,
+        since: Instant,
+        /// by the time of day.
+        at: Timestamp,
+    },
     /// The kind cannot be watched; the text names what is missing. It is read with the owner's token instead.
     Unavailable(String),
 }
@@ -37,7 +48,32 @@ impl Readiness {
     pub(super) fn awaited_since(&self) -> Option<Instant> {
         match self {
             Self::Starting(since) | Self::Failing { since, .. } => Some(*since),
-            Self::Synced | Self::Unavailable(_) => None,
+            Self::Synced | Self::Stale { .. } | Self::Unavailable(_) => None,
+        }
+    }
+
+    /// Of a watch that takes the place of one that is in this state.
+    pub(super) fn of_a_successor(&self) -> Self {
+        match self {
+            // Who only needs more paths than a watch that does not come about does not wait anew.
+            Self::Starting(since) | Self::Failing { since, .. } => Self::Starting(*since),
+            Self::Stale { .. } => self.clone(),
+            Self::Synced | Self::Unavailable(_) => Self::Starting(Instant::now()),
+        }
+    }
+
+    /// What is held is believed no longer; whether that is news. What is read otherwise need not be believed.
+    pub(super) fn grows_stale(&mut self, why: String, since: Instant, at: Timestamp) -> bool {
+        match self {
+            Self::Unavailable(_) => false,
+            Self::Stale { why: before, .. } => {
+                *before = why;
+                false
+            }
+            Self::Starting(_) | Self::Failing { .. } | Self::Synced => {
+                *self = Self::Stale { why, since, at };
+                true
+            }
         }
     }
 
@@ -63,19 +99,19 @@ pub struct KindWatch {
 }
 
 impl KindWatch {
-    /// Not listed yet, and awaited since then.
+    /// Nothing is listed here yet.
     pub(super) fn started(
         served: Arc<Served>,
         projection: Projection,
         cancel: CancellationToken,
-        since: Instant,
+        readiness: Readiness,
         predecessor: Option<Arc<Self>>,
     ) -> Arc<Self> {
         Arc::new(Self {
             served,
             projection,
             store: RwLock::default(),
-            readiness: signal::Sender::new(Readiness::Starting(since)),
+            readiness: signal::Sender::new(readiness),
             cancel,
             again: Notify::new(),
             predecessor: Mutex::new(predecessor),
@@ -155,8 +191,15 @@ impl KindWatch {
         })
     }
 
+    /// Whether the last try to list failed, by nobody's lack of rights.
     pub(super) fn is_failing(&self) -> bool {
-        matches!(*self.readiness.borrow(), Readiness::Failing { .. })
+        let now = self.readiness.borrow();
+        matches!(*now, Readiness::Failing { .. } | Readiness::Stale { .. })
+    }
+
+    /// Whether what is held is not believed.
+    pub(super) fn is_stale(&self) -> bool {
+        matches!(*self.readiness.borrow(), Readiness::Stale { .. })
     }
 
     /// What it holds, and what the watches held that it replaces and that it has not listed yet.

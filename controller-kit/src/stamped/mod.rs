@@ -19,4 +19,4 @@ pub use kind_watch::{KindWatch, Readiness};
 pub use object::{ControllerRef, KnownAs, ObjectKey, Stamped};
 pub use projection::Projection;
 pub use store::{Store, Touched};
-pub use watch::{Moved, StampedWatches, Wake, WatchSettings};
+pub use watch::{HearsOthers, Moved, STALE_AFTER, StampedWatches, Wake, WatchSettings};

@@ -4,10 +4,11 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use http::{Request, Response};
+use jiff::Timestamp;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::{Projection, StampedWatches, WatchSettings};
+use super::{Projection, STALE_AFTER, StampedWatches, WatchSettings};
 use crate::cluster::Cluster;
 use crate::mapper::{Kind, Mapper, Served};
 use crate::metrics::Metrics;
@@ -23,6 +24,9 @@ pub(super) fn settings() -> WatchSettings {
         owner_kind: "Workload",
         wake: Arc::new(|_, _| {}),
         moved: Arc::new(|_, _| {}),
+        stale_after: STALE_AFTER,
+        hears_others: Arc::new(|_| true),
+        clock: Arc::new(|| Timestamp::UNIX_EPOCH),
     }
 }
 
@@ -96,6 +100,17 @@ pub(super) fn page(names: &[&str], more: Option<&str>) -> Answer {
     let items: Vec<Value> = names.iter().map(object).collect();
     let metadata = json!({"resourceVersion": "9", "continue": more});
     json_answer(200, &json!({"metadata": metadata, "items": items}))
+}
+
+/// Plain text, as from whoever stands before the API server.
+pub(super) fn text(code: u16, text: &'static str) -> Answer {
+    let body = Body::from(text.as_bytes().to_vec());
+    Response::builder().status(code).body(body).unwrap()
+}
+
+/// A watch in which nothing happens, and that has ended.
+pub(super) fn nothing() -> Answer {
+    text(200, "")
 }
 
 pub(super) fn is_watch(path: &str) -> bool {

@@ -16,15 +16,24 @@ use crate::shutdown::Tasks;
 use crate::stamped::follow::{Follower, REFUSED_PAUSE, events};
 use crate::stamped::vigil::{self, Vigils};
 use crate::stamped::{KindWatch, ObjectKey, Projection, Readiness, Stamped};
+use crate::time_of_day::Clock;
 
 /// A kind that no owner uses is watched this much longer, so that a template edit does not list twice.
 const LINGER: Duration = Duration::from_secs(30);
+
+/// A kind that was listed is answered with errors for so long before what is known of it is believed
+/// no longer. An API server, etcd and a conversion webhook are back sooner; until then nothing is told.
+/// And no watch stays open for as long, so that who else is heard then has been let in since.
+pub const STALE_AFTER: Duration = Duration::from_mins(5);
 
 /// Told the namespace and name of an owner.
 pub type Wake = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 /// Told kind and place of an object.
 pub type Moved = Arc<dyn Fn(&Kind, &ObjectKey) + Send + Sync>;
+
+/// Says of a resource, as in URLs, whether the API server is heard on watches of others.
+pub type HearsOthers = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 /// What all watches of one controller have in common.
 #[derive(Clone)]
@@ -39,6 +48,12 @@ pub struct WatchSettings {
     pub wake: Wake,
     /// Called with an object that is gone, or is not whose it was.
     pub moved: Moved,
+    /// As [`STALE_AFTER`].
+    pub stale_after: Duration,
+    /// Whether the API server is well when it answers for one kind with errors.
+    pub hears_others: HearsOthers,
+    /// The time of day.
+    pub clock: Clock,
 }
 
 #[derive(Default)]
@@ -207,13 +222,19 @@ impl StampedWatches {
 
     /// The kinds that are watched, as resources in URLs, and whether each watch is refused.
     pub(crate) fn refused(&self) -> Vec<(String, bool)> {
+        self.each(|readiness| matches!(readiness, Readiness::Unavailable(_)))
+    }
+
+    /// The same, and whether what each holds is not believed any more.
+    pub(crate) fn stale(&self) -> Vec<(String, bool)> {
+        self.each(|readiness| matches!(readiness, Readiness::Stale { .. }))
+    }
+
+    fn each(&self, is_so: fn(&Readiness) -> bool) -> Vec<(String, bool)> {
         let kinds: Vec<Arc<KindWatch>> = self.lock().kinds.values().cloned().collect();
-        let is_refused =
-            |watch: &KindWatch| matches!(&*watch.readiness.borrow(), Readiness::Unavailable(_));
-        kinds
-            .iter()
-            .map(|watch| (watch.served().qualified(), is_refused(watch)))
-            .collect()
+        let said =
+            |watch: &Arc<KindWatch>| (watch.served().qualified(), is_so(&watch.readiness.borrow()));
+        kinds.iter().map(said).collect()
     }
 
     /// Number of objects held in all kinds.
@@ -325,13 +346,12 @@ impl StampedWatches {
             Some(_) => (false, Standing::of_a_successor()),
             None => (true, Standing::default()),
         };
-        // One that only needs more paths than a watch that does not come about is not waited for anew.
-        let since = predecessor
-            .as_ref()
-            .and_then(|replaced| replaced.readiness.borrow().awaited_since());
-        let since = since.unwrap_or_else(Instant::now);
+        let readiness = match &predecessor {
+            Some(replaced) => replaced.readiness.borrow().of_a_successor(),
+            None => Readiness::Starting(Instant::now()),
+        };
         let cancel = self.tasks.token().child_token();
-        let watch = KindWatch::started(served, projection, cancel, since, predecessor);
+        let watch = KindWatch::started(served, projection, cancel, readiness, predecessor);
         let follower = Follower {
             watch: watch.clone(),
             settings: self.settings.clone(),

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use http::StatusCode;
+use jiff::Timestamp;
 use realizer::{Submission, SubmitFailure, SubmitFailureKind};
 use serde_json::Value;
 use submission::address;
@@ -11,7 +12,7 @@ use thiserror::Error;
 use tokio::time::Instant;
 
 use crate::cluster::{RequestError, chain};
-use crate::mapper::{Kind, MapError};
+use crate::mapper::{Kind, MapError, Served};
 use crate::stamped::LISTING_PATIENCE;
 use crate::tokens::{RefusalKind, TokenError};
 
@@ -334,6 +335,25 @@ pub(super) fn not_listed(kind: &Kind, why: &str, since: Instant) -> Failure {
     Failure::Unavailable(unavailable.into())
 }
 
+/// The kind was listed, and is not any more; why, and since when.
+pub(super) fn not_listed_any_more(
+    served: &Served,
+    why: &str,
+    since: Instant,
+    at: Timestamp,
+) -> Failure {
+    let (kind, resource) = (&served.kind, served.qualified());
+    let at = at.strftime("%Y-%m-%dT%H:%M:%SZ");
+    let message = format!(
+        "the objects of {kind} cannot be listed since {at}, and what was known of them is not believed any more: {why}; \
+         see what `kubectl get {resource} --all-namespaces` answers: mostly the conversion webhook or the APIService of \
+         the kind has to be mended"
+    );
+    let mut unavailable = Unavailable::because(message, None, Hurdle::Listing);
+    unavailable.since = Some(since);
+    Failure::Unavailable(unavailable.into())
+}
+
 /// The kind is still being listed.
 pub(super) fn not_listed_yet(kind: &Kind) -> Failure {
     let message = format!(
@@ -346,6 +366,32 @@ pub(super) fn not_listed_yet(kind: &Kind) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kind_that_is_not_listed_any_more_says_since_when_and_why_and_what_to_do() {
+        let served = Served {
+            kind: Kind::new("test.run/v1", "Test"),
+            plural: "tests".to_owned(),
+            namespaced: true,
+            status_subresource: true,
+        };
+        let at = Timestamp::from_millisecond(1_700_000_000_900).unwrap();
+        let failure = not_listed_any_more(&served, "webhook failed", Instant::now(), at);
+        let Failure::Unavailable(unavailable) = failure else {
+            panic!("something else fails");
+        };
+        let message = &unavailable.failure.message;
+        for part in [
+            "test.run/v1 Test",
+            "since 2023-11-14T22:13:20Z",
+            "webhook failed",
+            "`kubectl get tests.test.run --all-namespaces`",
+        ] {
+            assert!(message.contains(part), "{message}");
+        }
+        assert_eq!(unavailable.hurdle, Hurdle::Listing);
+        assert!(unavailable.since.is_some());
+    }
 
     /// It is no outage, which would be told after half a minute as one, and no refusal.
     #[test]

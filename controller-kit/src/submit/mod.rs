@@ -338,12 +338,17 @@ impl Submitter {
                 Readiness::Synced => return Ok(Source::Watch(watch)),
                 Readiness::Unavailable(why) => return Ok(Source::Live(watch, why)),
                 // Another owner needed more paths meanwhile; the watch that has them is what to wait for.
-                Readiness::Starting(_) | Readiness::Failing { .. } if watch.is_replaced() => {
+                Readiness::Starting(_) | Readiness::Failing { .. } | Readiness::Stale { .. }
+                    if watch.is_replaced() =>
+                {
                     watch = self.watches.ensure(&served, needed);
                 }
                 Readiness::Starting(_) => return Err(failure::not_listed_yet(&kind)),
                 Readiness::Failing { why, since } => {
                     return Err(failure::not_listed(&kind, &why, since));
+                }
+                Readiness::Stale { why, since, at } => {
+                    return Err(failure::not_listed_any_more(&served, &why, since, at));
                 }
             }
         }

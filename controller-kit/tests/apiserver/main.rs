@@ -8,6 +8,7 @@ mod events;
 mod lease;
 mod removal;
 mod stage;
+mod stale;
 mod tokens;
 mod typed_patch;
 mod webhook;

@@ -7,7 +7,7 @@ use controller_kit::mapper::Mapper;
 use controller_kit::metrics::Metrics;
 use controller_kit::openapi::SchemaCache;
 use controller_kit::shutdown::Tasks;
-use controller_kit::stamped::{StampedWatches, WatchSettings};
+use controller_kit::stamped::StampedWatches;
 use controller_kit::submit::{Applicant, Deletion, Submitter};
 use controller_kit::tokens::{Account, TokenCache, TokenSources};
 use kube::Api;
@@ -17,19 +17,13 @@ use realizer::{ObjectRef, Removal, RemovalReason};
 use serde_json::{Value, json};
 use test_support::{ControlPlane, service_account, shared_control_plane};
 
-use crate::stage::clock;
+use crate::stage::{clock, watch_settings};
 
 fn submitter(plane: &ControlPlane) -> Submitter {
     let metrics = Arc::new(Metrics::new());
     let cluster = Cluster::connect(plane.config().unwrap(), metrics.clone()).unwrap();
     let mapper = Arc::new(Mapper::new(cluster.clone()));
-    let settings = WatchSettings {
-        label: "carto.run/workload-name",
-        field_manager: "test",
-        owner_kind: "Workload",
-        wake: Arc::new(|_, _| {}),
-        moved: Arc::new(|_, _| {}),
-    };
+    let settings = watch_settings();
     let watches = StampedWatches::new(cluster.clone(), mapper.clone(), settings, Tasks::new());
     let sources = TokenSources {
         clock: clock(),

@@ -2,10 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use jiff::Timestamp;
+
 use super::*;
 use crate::stamped::LISTING_PATIENCE;
 use crate::stamped::scripted::{
-    failure, is_watch, listing, page, path, scripted, served, settings, watches_over,
+    Answer, failure, is_watch, listing, nothing, page, path, scripted, served, settings, text,
+    watches_over,
 };
 
 /// An API server that never answers: which watches exist does not depend on it.
@@ -239,6 +242,232 @@ async fn a_listing_of_pages_fails_since_its_last_page_and_not_since_its_beginnin
         panic!("it is not failing");
     };
     assert!(since >= began + PAGE_TAKES, "{:?}", since - began);
+    tasks.token().cancel();
+}
+
+type Fails = Mutex<Option<fn() -> Answer>>;
+
+/// A kind of two objects that is listed, and watched for a minute each, while all is well. Else this is what is answered.
+struct Scene {
+    tasks: Tasks,
+    watch: Arc<KindWatch>,
+    fails: Arc<Fails>,
+    listings: Arc<AtomicU32>,
+    woken: Arc<Mutex<Vec<String>>>,
+    began: Instant,
+}
+
+impl Scene {
+    async fn set(hears_others: bool) -> Self {
+        let (tasks, began) = (Tasks::new(), Instant::now());
+        let fails = Arc::<Fails>::default();
+        let (listings, woken) = (Arc::new(AtomicU32::new(0)), Arc::new(Mutex::default()));
+        let heard: Arc<Mutex<Vec<String>>> = woken.clone();
+        let settings = WatchSettings {
+            wake: Arc::new(move |_, name| heard.lock().unwrap().push(name.to_owned())),
+            hears_others: Arc::new(move |_| hears_others),
+            clock: Arc::new(move || Timestamp::UNIX_EPOCH + began.elapsed()),
+            ..settings()
+        };
+        let (failing, count) = (fails.clone(), listings.clone());
+        let answer = move |uri: String| {
+            let failure = failing.lock().unwrap().map(|failure| failure());
+            if !is_watch(&uri) {
+                count.fetch_add(1, Ordering::Relaxed);
+            }
+            async move {
+                match failure {
+                    Some(failure) => Some(failure),
+                    None if is_watch(&uri) => {
+                        tokio::time::sleep(Duration::from_mins(1)).await;
+                        Some(nothing())
+                    }
+                    None => Some(listing(&["a", "b"])),
+                }
+            }
+        };
+        let watches = watches_over(&tasks, settings, answer);
+        let watch = watches.ensure(&served("Test"), &path("status"));
+        assert_eq!(watch.ready().await, Readiness::Synced);
+        Self {
+            tasks,
+            watch,
+            fails,
+            listings,
+            woken,
+            began,
+        }
+    }
+
+    fn answers(&self, failure: Option<fn() -> Answer>) {
+        *self.fails.lock().unwrap() = failure;
+    }
+
+    async fn becomes(&self, is_so: fn(&Readiness) -> bool) -> Readiness {
+        let mut readiness = self.watch.readiness.subscribe();
+        readiness.wait_for(is_so).await.unwrap().clone()
+    }
+
+    fn woken(&self) -> Vec<String> {
+        let mut woken = std::mem::take(&mut *self.woken.lock().unwrap());
+        woken.sort();
+        woken
+    }
+
+    fn listings(&self) -> u32 {
+        self.listings.swap(0, Ordering::Relaxed)
+    }
+}
+
+fn is_stale(readiness: &Readiness) -> bool {
+    matches!(readiness, Readiness::Stale { .. })
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_answered_with_errors_for_long_is_believed_no_longer_until_it_is_listed_again() {
+    // Of a conversion webhook that does not answer, before and after the store of the kind begins anew; of a server behind the
+    // API server.
+    const BROKEN: [fn() -> Answer; 3] = [
+        || failure(500, "conversion webhook failed"),
+        || {
+            failure(
+                429,
+                "storage is (re)initializing: conversion webhook failed",
+            )
+        },
+        || text(503, "conversion webhook failed"),
+    ];
+    for broken in BROKEN {
+        let scene = Scene::set(true).await;
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert_eq!(scene.listings(), 1, "while all is well");
+        assert_eq!(scene.woken(), [""; 0]);
+
+        scene.answers(Some(broken));
+        let stale = scene.becomes(is_stale).await;
+        let Readiness::Stale { why, since, at } = stale else {
+            panic!("{stale:?}");
+        };
+        assert!(why.contains("conversion webhook failed"), "{why}");
+        // The watch ends within a minute, and is tried again once a minute.
+        let took = since.elapsed();
+        assert!(
+            took >= STALE_AFTER && took <= STALE_AFTER + Duration::from_mins(2),
+            "{took:?}"
+        );
+        assert_eq!(
+            at.duration_since(Timestamp::UNIX_EPOCH).as_secs(),
+            i64::try_from((since - scene.began).as_secs()).unwrap()
+        );
+        assert_eq!(scene.woken(), ["of-a", "of-b"]);
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        let asked = scene.listings();
+        assert!((60..=90).contains(&asked), "once a minute: {asked}");
+        assert_eq!(scene.woken(), [""; 0], "they know");
+        let still = scene.watch.readiness.borrow().clone();
+        assert!(matches!(still, Readiness::Stale { at: then, .. } if then == at));
+
+        scene.answers(None);
+        scene.becomes(|now| *now == Readiness::Synced).await;
+        assert_eq!(scene.woken(), ["of-a", "of-b"]);
+        scene.listings();
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert_eq!(scene.listings(), 0, "all is well again");
+        scene.tasks.token().cancel();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_everything_suffers_from_makes_nothing_stale() {
+    const PASSING: [fn() -> Answer; 4] = [
+        || text(429, "Too many requests, please try again later."),
+        || failure(500, "etcdserver: request timed out"),
+        || failure(504, "Timeout: request did not complete"),
+        || text(200, "cut off"),
+    ];
+    let alone: [(fn() -> Answer, bool); 1] = [(|| text(503, "no backend"), false)];
+    for (failure, hears_others) in PASSING
+        .map(|failure| (failure, true))
+        .into_iter()
+        .chain(alone)
+    {
+        let scene = Scene::set(hears_others).await;
+        scene.answers(Some(failure));
+        tokio::time::sleep(Duration::from_hours(1)).await;
+        assert_eq!(*scene.watch.readiness.borrow(), Readiness::Synced);
+        assert_eq!(scene.woken(), [""; 0]);
+        scene.answers(None);
+        scene.tasks.token().cancel();
+    }
+}
+
+/// What is held is true each time.
+#[tokio::test(start_paused = true)]
+async fn a_kind_that_is_listed_and_fails_to_be_watched_is_listed_now_and_then_and_not_stale() {
+    let tasks = Tasks::new();
+    let listings = Arc::new(AtomicU32::new(0));
+    let count = listings.clone();
+    let answer = move |uri: &str| {
+        if is_watch(uri) {
+            return Some(failure(500, "no"));
+        }
+        count.fetch_add(1, Ordering::Relaxed);
+        Some(listing(&["a"]))
+    };
+    let watches = scripted(&tasks, settings(), answer);
+    let watch = watches.ensure(&served("Test"), &path("status"));
+    assert_eq!(watch.ready().await, Readiness::Synced);
+    let mut readiness = watch.readiness.subscribe();
+    let stale = readiness.wait_for(is_stale);
+    let hours = tokio::time::timeout(Duration::from_hours(2), stale);
+    assert!(hours.await.is_err(), "it is stale");
+    let listed = listings.load(Ordering::Relaxed);
+    assert!((8..=25).contains(&listed), "{listed}");
+    tasks.token().cancel();
+}
+
+/// It is not waited for anew.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_replaces_a_stale_one_is_stale_until_it_is_listed() {
+    let tasks = Tasks::new();
+    let broken = Arc::new(AtomicBool::new(false));
+    let fails = broken.clone();
+    let answer = move |uri: String| {
+        let fails = fails.load(Ordering::Relaxed);
+        async move {
+            if fails {
+                return Some(failure(500, "no"));
+            }
+            if is_watch(&uri) {
+                tokio::time::sleep(Duration::from_mins(1)).await;
+                return Some(nothing());
+            }
+            Some(listing(&["a"]))
+        }
+    };
+    let watches = watches_over(&tasks, settings(), answer);
+    let first = watches.ensure(&served("Test"), &path("status"));
+    assert_eq!(first.ready().await, Readiness::Synced);
+    broken.store(true, Ordering::Relaxed);
+    first
+        .readiness
+        .subscribe()
+        .wait_for(is_stale)
+        .await
+        .unwrap();
+    assert_eq!(watches.stale(), [("tests.test.run".to_owned(), true)]);
+
+    let second = watches.ensure(&served("Test"), &path("spec"));
+    let began = Instant::now();
+    assert!(is_stale(&second.ready().await));
+    assert_eq!(began.elapsed(), Duration::ZERO);
+    broken.store(false, Ordering::Relaxed);
+    let mut readiness = second.readiness.subscribe();
+    readiness
+        .wait_for(|now| *now == Readiness::Synced)
+        .await
+        .unwrap();
+    assert_eq!(watches.stale(), [("tests.test.run".to_owned(), false)]);
     tasks.token().cancel();
 }
 
