@@ -28,8 +28,11 @@ spec:
     - name: v1
       served: true
       storage: true
-      schema: &any {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-    - {name: v2, served: true, storage: false, schema: *any}
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+    - name: v2
+      served: true
+      storage: false
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
 ";
 
 const THING: &str = "
@@ -90,7 +93,7 @@ async fn a_kind_whose_conversion_webhook_is_gone_is_stale_until_it_is_converted_
     set_conversion(plane, gone).await;
     let why = eventually("it is stale", PATIENCE, async || {
         match watch.ready().await {
-            Readiness::Stale { why, .. } => Ok(why),
+            Readiness::Stale { why, .. } => Ok(Some(why)),
             other => Err(other),
         }
     })

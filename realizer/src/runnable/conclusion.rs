@@ -278,7 +278,7 @@ impl<'a> RunConclusion<'a> {
             &self.removals,
             failed,
             &self.absent,
-            &|object| was_pending(&previous.conditions, object),
+            &|object, why| was_pending(&previous.conditions, object, why),
         ));
         for event in &mut events {
             // Names of objects, above all: a template may have put anything into them.
@@ -463,10 +463,9 @@ fn of_template<'r>(
     })
 }
 
-/// Whether the condition named the deletion before.
-fn was_pending(previous: &[Condition], object: &crate::ObjectRef) -> bool {
+/// Whether the condition named the deletion before, and this reason.
+fn was_pending(previous: &[Condition], object: &crate::ObjectRef, why: &str) -> bool {
     let pending = conditions::of_type(previous, ConditionType::DeletionPending);
-    pending.is_some_and(|pending| {
-        events::shown(object).is_some_and(|shown| pending.message.contains(&format!("[{shown}]")))
-    })
+    let named = events::shown(object).map(|shown| format!("[{shown}]: {why}"));
+    pending.is_some_and(|pending| named.is_some_and(|named| pending.message.contains(&named)))
 }

@@ -117,13 +117,14 @@ fn deletion_message(failed: &[FailedRemoval], kept: &[Kept]) -> String {
     parts.join("; ")
 }
 
-/// What was deleted; and what could not be, unless it was told before or passes by itself. Of what was `absent` already, or
-/// going, nothing.
+/// What was deleted; and what could not be, unless that was told before for this reason, or passes by itself: what waited for
+/// another reason, as while the API server was asked too much, has warned nobody. Of what was `absent` already, or going,
+/// nothing.
 pub(crate) fn removal_events(
     removals: &[Removal],
     failed: &[FailedRemoval],
     absent: &[Removal],
-    was_told: &dyn Fn(&ObjectRef) -> bool,
+    was_told: &dyn Fn(&ObjectRef, &str) -> bool,
 ) -> Vec<OwnerEvent> {
     let mut told = Vec::new();
     for removal in removals.iter().filter(|removal| !absent.contains(removal)) {
@@ -137,7 +138,7 @@ pub(crate) fn removal_events(
             None => told.push(events::removed(format!("Deleted object [{shown}]"))),
             Some((_, why)) => {
                 let passes = why.kind == SubmitFailureKind::Unavailable;
-                if !passes && !was_told(&removal.object) {
+                if !passes && !was_told(&removal.object, &why.message) {
                     let message = format!("Could not delete object [{shown}]: {}", why.message);
                     told.push(events::of_status(EventReason::DeletionFailed, message));
                 }

@@ -9,7 +9,7 @@ use api_types::condition::cut;
 use api_types::{BlueprintRef, Condition, ConditionStatus, ConditionType, Reason, StampedRef};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::owner::owner_status::{ENVIRONMENTS, OwnerStatus, stamped_ref};
+use crate::owner::owner_status::{ENVIRONMENTS, OwnerStatus, object_ref, stamped_ref};
 use crate::status::conditions::{self, Conditions, Deciding};
 use crate::status::entry::{Entry, EntryMaker};
 use crate::status::environments::EnvironmentReport;
@@ -213,9 +213,11 @@ impl<'a> Conclusion<'a> {
     }
 
     fn removal_events(&self, failed: &[FailedRemoval]) -> Vec<OwnerEvent> {
-        let was_told = |object: &ObjectRef| {
-            let mut pending = self.owner.status.pending_refs();
-            pending.any(|pending| pending.is_same(object))
+        let was_told = |object: &ObjectRef, why: &str| {
+            let why = cut(why.to_owned(), MOST_REASON_CHARS);
+            let pending = self.owner.status.pending_removals.iter();
+            let mut so = pending.filter(|it| it.message.as_ref() == Some(&why));
+            so.any(|it| object_ref(it).is_some_and(|it| it.is_same(object)))
         };
         report::removal_events(&self.removals, failed, &self.absent, &was_told)
     }

@@ -283,6 +283,30 @@ fn a_deletion_that_the_machine_prevents_is_nobody_s_fault() {
 }
 
 #[test]
+fn a_deletion_that_was_throttled_and_is_then_forbidden_is_told_once() {
+    let mut scenario = scenario(&[("one", "plain"), ("two", "plain")]);
+    scenario.advance();
+    set_steps(&mut scenario, &[("two", "plain")]);
+    let mut told_when = |kind, why: &str| {
+        let failure = SubmitFailure {
+            kind,
+            message: why.to_owned(),
+        };
+        let undeletable = &mut scenario.cluster.undeletable;
+        undeletable.insert("one-a".to_owned(), failure);
+        let events = scenario.reconcile().events.into_iter();
+        events.map(|event| event.message).collect::<Vec<_>>()
+    };
+    let (throttled, forbidden) = (SubmitFailureKind::Unavailable, SubmitFailureKind::Forbidden);
+    assert!(told_when(throttled, "too many requests").is_empty());
+    assert_eq!(
+        told_when(forbidden, "not allowed"),
+        ["Could not delete object [configmaps/one-a]: not allowed"]
+    );
+    assert!(told_when(forbidden, "not allowed").is_empty());
+}
+
+#[test]
 fn what_cannot_be_deleted_is_tried_again_until_it_is_gone() {
     let mut scenario = scenario(&[("one", "plain"), ("two", "plain")]);
     scenario.advance();

@@ -27,6 +27,42 @@ fn conditions(status: &Value) -> Vec<(&str, [&str; 3])> {
         .collect()
 }
 
+#[test]
+fn a_deletion_that_was_throttled_and_is_then_forbidden_is_told_once() {
+    let mut stage =
+        Stage::new(json!({"retentionPolicy": {"maxFailedRuns": 1, "maxSuccessfulRuns": 1}}));
+    for (run, input) in [("run-1", "b"), ("run-2", "c")] {
+        stage.walk();
+        stage.end(run, "True", "one");
+        stage.walk();
+        stage.pass(60);
+        stage.input(input);
+        stage.undeletable = Some(SubmitFailure {
+            kind: SubmitFailureKind::Unavailable,
+            message: "too many requests".to_owned(),
+        });
+    }
+    let mut told_when = |kind, why: &str| {
+        stage.undeletable = Some(SubmitFailure {
+            kind,
+            message: why.to_owned(),
+        });
+        let events = stage.outcome().events.into_iter();
+        let of_deletions = events.filter(|event| event.reason == "DeletionFailed");
+        let told = of_deletions.map(|event| event.message).collect::<Vec<_>>();
+        let pending = stage.condition("DeletionPending").unwrap();
+        assert!(pending[2].contains(why), "{pending:?}");
+        told
+    };
+    let (throttled, forbidden) = (SubmitFailureKind::Unavailable, SubmitFailureKind::Forbidden);
+    assert!(told_when(throttled, "too many requests").is_empty());
+    assert_eq!(
+        told_when(forbidden, "not allowed"),
+        ["Could not delete object [taskruns.tekton.dev/run-1]: not allowed"]
+    );
+    assert!(told_when(forbidden, "not allowed").is_empty());
+}
+
 /// Lists of conditions are compared by position.
 const ALL: [&str; 3] = ["RunTemplateReady", "StampedObjectCondition", "Ready"];
 const UNKNOWN: [&str; 3] = ["Unknown", "Unknown", ""];

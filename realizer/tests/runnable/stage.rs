@@ -24,6 +24,8 @@ pub(crate) struct Stage {
     /// The most runs there ever were at the same time that had not ended.
     pub(crate) most_going: usize,
     pub(crate) fails: Option<SubmitFailure>,
+    /// Why no deletion is carried out.
+    pub(crate) undeletable: Option<SubmitFailure>,
     /// Deleted objects stay, terminating.
     pub(crate) has_finalizers: bool,
     pub(crate) rendered: Rendered,
@@ -54,6 +56,7 @@ impl Stage {
             created: 0,
             most_going: 0,
             fails: None,
+            undeletable: None,
             has_finalizers: false,
             rendered: Err("no ytt".to_owned().into()),
             bases: Vec::new(),
@@ -84,8 +87,14 @@ impl Stage {
         self.cluster.now = self.now;
         drive(&mut run, self);
         let conclusion = run.conclude();
-        self.remove(conclusion.removals());
-        let outcome = conclusion.report(&[]);
+        let failed = if let Some(why) = &self.undeletable {
+            let removals = conclusion.removals().iter();
+            removals.map(|it| (it.clone(), why.clone())).collect()
+        } else {
+            self.remove(conclusion.removals());
+            Vec::new()
+        };
+        let outcome = conclusion.report(&failed);
         assert_eq!(
             outcome.changed,
             self.runnable.get("status") != Some(&outcome.status)
