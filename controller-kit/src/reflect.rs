@@ -7,12 +7,13 @@
 mod backoff;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::ApiResource;
 use kube::runtime::watcher::{self, Event};
+use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::watch as signal;
 use tokio_util::sync::CancellationToken;
@@ -112,12 +113,13 @@ impl<E: Entry> Default for Reflector<E> {
 impl<E: Entry> Reflector<E> {
     /// The entry with this key.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<E>> {
-        self.read().entries.get(key).cloned()
+        self.kept.read().entries.get(key).cloned()
     }
 
     /// All entries, in no particular order.
     pub fn all(&self) -> Vec<(ObjectKey, Arc<E>)> {
-        self.read()
+        self.kept
+            .read()
             .entries
             .iter()
             .map(|(key, entry)| (key.clone(), entry.clone()))
@@ -126,14 +128,14 @@ impl<E: Entry> Reflector<E> {
 
     /// Shows every entry, in no particular order, without keeping any. Nothing else is written meanwhile.
     pub(crate) fn for_each(&self, mut show: impl FnMut(&E)) {
-        for entry in self.read().entries.values() {
+        for entry in self.kept.read().entries.values() {
             show(entry);
         }
     }
 
     /// Number of entries.
     pub fn len(&self) -> usize {
-        self.read().entries.len()
+        self.kept.read().entries.len()
     }
 
     /// Whether there is none.
@@ -176,7 +178,7 @@ impl<E: Entry> Reflector<E> {
                 Some(Err(error)) => trouble.log(&error),
                 Some(Ok(Event::Init)) => {
                     listed.clear();
-                    self.write().overlaid = Some(HashSet::new());
+                    self.kept.write().overlaid = Some(HashSet::new());
                 }
                 Some(Ok(Event::InitApply(object))) => {
                     listed.insert(key_of(&object));
@@ -218,14 +220,14 @@ impl<E: Entry> Reflector<E> {
     ) -> Option<(Option<Arc<E>>, Arc<E>)> {
         let version = version_of(&object);
         let previous = {
-            let kept = self.read();
+            let kept = self.kept.read();
             if kept.has_passed(key, version, source) {
                 return None;
             }
             kept.entries.get(key).cloned()
         };
         let after = Arc::new(E::build(object, previous.as_deref()));
-        let mut kept = self.write();
+        let mut kept = self.kept.write();
         if kept.has_passed(key, version, source) {
             return None;
         }
@@ -239,7 +241,7 @@ impl<E: Entry> Reflector<E> {
     }
 
     fn drop_key(&self, key: &ObjectKey, changed: &impl Fn(Change<'_, E>)) {
-        let before = self.write().entries.remove(key);
+        let before = self.kept.write().entries.remove(key);
         changed(Change {
             key,
             before: before.as_ref(),
@@ -249,7 +251,7 @@ impl<E: Entry> Reflector<E> {
 
     fn end_listing(&self, listed: &HashSet<ObjectKey>, changed: &impl Fn(Change<'_, E>)) {
         let gone: Vec<ObjectKey> = {
-            let mut kept = self.write();
+            let mut kept = self.kept.write();
             kept.overlaid = None;
             let unlisted = kept.entries.keys().filter(|key| !listed.contains(*key));
             unlisted.cloned().collect()
@@ -267,14 +269,6 @@ impl<E: Entry> Reflector<E> {
                 after: Some(&entry),
             });
         }
-    }
-
-    fn read(&self) -> RwLockReadGuard<'_, Kept<E>> {
-        self.kept.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Kept<E>> {
-        self.kept.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -678,7 +672,7 @@ mod tests {
             |_| {},
         ));
         events.unbounded_send(Event::Init).unwrap();
-        let begun = async || reflector.read().overlaid.is_some();
+        let begun = async || reflector.kept.read().overlaid.is_some();
         test_support::eventually(
             "the listing begins",
             std::time::Duration::from_mins(1),

@@ -2,10 +2,11 @@
 
 mod standing;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::StreamExt as _;
 use kube::runtime::watcher::{self, Event};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -35,7 +36,7 @@ impl Refusals {
 
     /// What the API server says, while it refuses.
     pub fn why(&self) -> Option<String> {
-        self.lock().why.clone()
+        self.0.lock().why.clone()
     }
 
     /// Passes events on. Calls `changed` when the watch is refused, for another reason, or no longer, once the event that
@@ -48,14 +49,10 @@ impl Refusals {
                     changed();
                 }
                 let event = events.next().await?;
-                let tell = refusals.lock().note(&event);
+                let tell = refusals.0.lock().note(&event);
                 Some((event, (refusals, events, changed, tell)))
             });
         stream.boxed()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -1,9 +1,10 @@
 //! The watch over one kind: what it holds, and whether that can be relied upon.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use tokio::sync::{Notify, watch as signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -205,26 +206,20 @@ impl KindWatch {
     /// What it holds, and what the watches held that it replaces and that it has not listed yet.
     pub(super) fn held(&self) -> Vec<Arc<Stamped>> {
         let mut held = self.read().all();
-        let predecessor = self.predecessor().clone();
+        let predecessor = self.predecessor.lock().clone();
         held.extend(predecessor.iter().flat_map(|replaced| replaced.held()));
         held
     }
 
     pub(super) fn take_predecessor(&self) -> Option<Arc<Self>> {
-        self.predecessor().take()
-    }
-
-    fn predecessor(&self) -> MutexGuard<'_, Option<Arc<Self>>> {
-        self.predecessor
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.predecessor.lock().take()
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Store> {
-        self.store.read().unwrap_or_else(PoisonError::into_inner)
+        self.store.read()
     }
 
     pub(super) fn write(&self) -> RwLockWriteGuard<'_, Store> {
-        self.store.write().unwrap_or_else(PoisonError::into_inner)
+        self.store.write()
     }
 }

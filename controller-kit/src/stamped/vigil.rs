@@ -4,10 +4,10 @@
 //! Only speeds things up: an owner whose object has no place here looks every half a minute.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt as _;
 use kube::runtime::watcher::Event;
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use tracing::debug;
@@ -44,7 +44,7 @@ impl Vigils {
         key: &ObjectKey,
         parent: &CancellationToken,
     ) -> Option<CancellationToken> {
-        let mut held = self.lock();
+        let mut held = self.0.lock();
         let place = (kind.clone(), key.clone());
         let places = held.watches.keys();
         let beside = places.filter(|(_, other)| other.namespace == key.namespace);
@@ -61,7 +61,7 @@ impl Vigils {
 
     /// An object is gone, or not whose it was.
     pub(super) fn moved(&self, kind: &Kind, key: &ObjectKey) {
-        let mut held = self.lock();
+        let mut held = self.0.lock();
         if held.moves.len() >= MOST {
             held.moves.clear();
         }
@@ -72,24 +72,20 @@ impl Vigils {
 
     /// Another number after each move of the object.
     pub(super) fn moves(&self, kind: &Kind, key: &ObjectKey) -> u64 {
-        let held = self.lock();
+        let held = self.0.lock();
         let number = held.moves.get(&(kind.clone(), key.clone()));
         number.copied().unwrap_or_default()
     }
 
     /// Ends the watches of objects that nobody waits for.
     pub(super) fn retain(&self, is_awaited: impl Fn(&Kind, &ObjectKey) -> bool) {
-        self.lock().watches.retain(|(kind, key), cancel| {
+        self.0.lock().watches.retain(|(kind, key), cancel| {
             let stays = is_awaited(kind, key);
             if !stays {
                 cancel.cancel();
             }
             stays
         });
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Held> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -218,8 +214,8 @@ mod tests {
         while begin(&key(namespace, 0)).is_some() {
             namespace += 1;
         }
-        assert_eq!(vigils.lock().watches.len(), MOST);
-        let first = vigils.lock().watches[&(kind.clone(), key(0, 0))].clone();
+        assert_eq!(vigils.0.lock().watches.len(), MOST);
+        let first = vigils.0.lock().watches[&(kind.clone(), key(0, 0))].clone();
         assert!(begin(&key(0, 0)).is_none(), "it is watched already");
         vigils.retain(|_, other| *other != key(0, 0));
         assert!(first.is_cancelled());

@@ -1,9 +1,10 @@
 //! The watches themselves: started, grown, shared, dropped.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 use tracing::debug;
@@ -98,7 +99,7 @@ impl StampedWatches {
 
     /// The watch over a kind, started or grown as needed.
     pub fn ensure(&self, served: &Arc<Served>, needed: &Projection) -> Arc<KindWatch> {
-        let mut watched = self.lock();
+        let mut watched = self.watched.lock();
         watched.idle_since.remove(&served.kind);
         let mut projection = match watched.kinds.get(&served.kind) {
             Some(existing) => existing.projection().clone(),
@@ -121,7 +122,8 @@ impl StampedWatches {
 
     /// Whether a kind is watched with all these paths already.
     pub fn covers(&self, kind: &Kind, needed: &Projection) -> bool {
-        self.lock()
+        self.watched
+            .lock()
             .kinds
             .get(kind)
             .is_some_and(|watch| !watch.projection().clone().grow(needed))
@@ -129,7 +131,7 @@ impl StampedWatches {
 
     /// The reply to our own deletion.
     pub fn deleted(&self, kind: &Kind, key: &ObjectKey, uid: &str) {
-        let watch = self.lock().kinds.get(kind).cloned();
+        let watch = self.watched.lock().kinds.get(kind).cloned();
         let Some(watch) = watch else { return };
         let hidden = watch.write().hide(key, uid);
         // The event of this deletion will find nothing to hide, so that whoever waits for the place is told here.
@@ -140,7 +142,7 @@ impl StampedWatches {
 
     /// The reply to our own deletion of an object that stays for a while, for its finalizers.
     pub fn going(&self, kind: &Kind, body: &Value) {
-        let watch = self.lock().kinds.get(kind).cloned();
+        let watch = self.watched.lock().kinds.get(kind).cloned();
         if let Some(watch) = watch {
             let manager = self.settings.field_manager;
             let kind = &watch.served().kind;
@@ -152,7 +154,7 @@ impl StampedWatches {
     /// Has it told of the end of an object that is not ours, and of its change of hands. The watch of a kind shows only what
     /// has its label; where that may not be watched, neither may this.
     pub(crate) fn attend(&self, kind: &Kind, namespace: &str, name: &str) {
-        let watch = self.lock().kinds.get(kind).cloned();
+        let watch = self.watched.lock().kinds.get(kind).cloned();
         let synced = watch.filter(|watch| *watch.readiness.borrow() == Readiness::Synced);
         let Some(watch) = synced.filter(|_| vigil::is_plain(name)) else {
             return;
@@ -191,7 +193,7 @@ impl StampedWatches {
 
     /// One object of a kind, if that is watched.
     pub(crate) fn get(&self, kind: &Kind, key: &ObjectKey) -> Option<Arc<Stamped>> {
-        let watch = self.lock().kinds.get(kind).cloned();
+        let watch = self.watched.lock().kinds.get(kind).cloned();
         watch.and_then(|watch| watch.get(key))
     }
 
@@ -201,7 +203,7 @@ impl StampedWatches {
         owner: &ObjectKey,
         uid: &str,
     ) -> Vec<(Arc<Served>, Arc<Stamped>)> {
-        let kinds: Vec<Arc<KindWatch>> = self.lock().kinds.values().cloned().collect();
+        let kinds: Vec<Arc<KindWatch>> = self.watched.lock().kinds.values().cloned().collect();
         let owned = |kind: &Arc<KindWatch>| {
             let served = kind.served().clone();
             kind.owned_by(owner, uid)
@@ -213,7 +215,7 @@ impl StampedWatches {
 
     /// The cluster-scoped kinds of which objects are held.
     pub(crate) fn cluster_scoped_kinds(&self) -> BTreeSet<Kind> {
-        let kinds: Vec<Arc<KindWatch>> = self.lock().kinds.values().cloned().collect();
+        let kinds: Vec<Arc<KindWatch>> = self.watched.lock().kinds.values().cloned().collect();
         let held = kinds
             .iter()
             .filter(|watch| !watch.served().namespaced && !watch.is_empty());
@@ -231,7 +233,7 @@ impl StampedWatches {
     }
 
     fn each(&self, is_so: fn(&Readiness) -> bool) -> Vec<(String, bool)> {
-        let kinds: Vec<Arc<KindWatch>> = self.lock().kinds.values().cloned().collect();
+        let kinds: Vec<Arc<KindWatch>> = self.watched.lock().kinds.values().cloned().collect();
         let said =
             |watch: &Arc<KindWatch>| (watch.served().qualified(), is_so(&watch.readiness.borrow()));
         kinds.iter().map(said).collect()
@@ -239,19 +241,19 @@ impl StampedWatches {
 
     /// Number of objects held in all kinds.
     pub(crate) fn object_count(&self) -> usize {
-        let kinds: Vec<Arc<KindWatch>> = self.lock().kinds.values().cloned().collect();
+        let kinds: Vec<Arc<KindWatch>> = self.watched.lock().kinds.values().cloned().collect();
         kinds.iter().map(|kind| kind.len()).sum()
     }
 
     /// The kinds that are watched now.
     pub fn kinds(&self) -> Vec<Kind> {
-        self.lock().kinds.keys().cloned().collect()
+        self.watched.lock().kinds.keys().cloned().collect()
     }
 
     /// Records that an owner is about to use a kind, before its walk has come to the end: a walk may take longer than an
     /// unused watch is kept, and would end with a kind that nobody watches.
     pub(crate) fn add_use(&self, owner_uid: &str, kind: &Kind) {
-        let mut watched = self.lock();
+        let mut watched = self.watched.lock();
         let uses = watched.uses.get(owner_uid);
         if !uses.is_some_and(|kinds| kinds.contains(kind)) {
             watched
@@ -264,7 +266,7 @@ impl StampedWatches {
 
     /// Records which kinds an owner uses; an empty set when it is gone.
     pub(crate) fn set_uses(&self, owner_uid: &str, kinds: BTreeSet<Kind>) {
-        let mut watched = self.lock();
+        let mut watched = self.watched.lock();
         if watched.uses.get(owner_uid) == Some(&kinds) {
             return;
         }
@@ -277,7 +279,7 @@ impl StampedWatches {
 
     /// Stops the watches of kinds that no owner has used for a while. Called every few seconds.
     pub fn sweep(&self, now: Instant) {
-        let mut watched = self.lock();
+        let mut watched = self.watched.lock();
         let used: BTreeSet<Kind> = watched.uses.values().flatten().cloned().collect();
         let unused: Vec<Kind> = watched
             .kinds
@@ -320,7 +322,7 @@ impl StampedWatches {
     /// A refused watch goes on in its place, with what it has seen: one that started empty would not know what changed
     /// meanwhile, and one that waited for its next use would not exist for the owners that are done.
     fn try_refused(&self, concerns: impl Fn(&Kind) -> bool) {
-        for (kind, watch) in &self.lock().kinds {
+        for (kind, watch) in &self.watched.lock().kinds {
             if concerns(kind) && watch.is_tried_again() {
                 watch.again.notify_one();
             }
@@ -329,7 +331,7 @@ impl StampedWatches {
 
     /// A kind that could not be listed may be served another way now. Nobody waits for it longer because of that.
     fn try_failing(&self, concerns: impl Fn(&Kind) -> bool) {
-        for (kind, watch) in &self.lock().kinds {
+        for (kind, watch) in &self.watched.lock().kinds {
             if concerns(kind) && watch.is_failing() {
                 watch.again.notify_one();
             }
@@ -366,10 +368,6 @@ impl StampedWatches {
         let open = move || events(client.clone(), &watched, label);
         self.tasks.spawn("stamped-watch", follower.run(open));
         watch
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Watched> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

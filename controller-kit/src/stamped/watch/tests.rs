@@ -24,7 +24,7 @@ async fn our_own_deletion_is_told_to_those_who_wait_for_the_place() {
     let told = Arc::new(Mutex::new(Vec::new()));
     let heard = told.clone();
     let moved: Moved = Arc::new(move |kind, key| {
-        heard.lock().unwrap().push(format!("{kind} {}", key.name));
+        heard.lock().push(format!("{kind} {}", key.name));
     });
     let settings = WatchSettings {
         moved,
@@ -33,12 +33,12 @@ async fn our_own_deletion_is_told_to_those_who_wait_for_the_place() {
     let watches = scripted(&tasks, settings, answer);
     let watch = watches.ensure(&served("Test"), &path("status"));
     assert_eq!(watch.ready().await, Readiness::Synced);
-    told.lock().unwrap().clear();
+    told.lock().clear();
     let kind = &watch.served().kind;
     watches.deleted(kind, &ObjectKey::new("n", "a"), "a");
-    assert_eq!(*told.lock().unwrap(), [format!("{kind} a")]);
+    assert_eq!(*told.lock(), [format!("{kind} a")]);
     watches.deleted(kind, &ObjectKey::new("n", "b"), "another");
-    assert_eq!(told.lock().unwrap().len(), 1, "another object has the name");
+    assert_eq!(told.lock().len(), 1, "another object has the name");
     tasks.token().cancel();
 }
 
@@ -89,7 +89,7 @@ async fn a_refused_watch_says_so_and_misses_nothing_once_it_is_granted() {
     let woken = Arc::new(Mutex::new(BTreeSet::new()));
     let heard = woken.clone();
     let wake: Wake = Arc::new(move |_, name| {
-        heard.lock().unwrap().insert(name.to_owned());
+        heard.lock().insert(name.to_owned());
     });
     let settings = WatchSettings { wake, ..settings() };
     let watches = scripted(&tasks, settings, answer);
@@ -97,11 +97,11 @@ async fn a_refused_watch_says_so_and_misses_nothing_once_it_is_granted() {
     let told = async |expected: &[&str]| {
         let expected: BTreeSet<String> = expected.iter().map(|name| (*name).to_owned()).collect();
         test_support::eventually("owners are woken", Duration::from_mins(1), async || {
-            let seen = woken.lock().unwrap().clone();
+            let seen = woken.lock().clone();
             if seen == expected { Ok(()) } else { Err(seen) }
         })
         .await;
-        woken.lock().unwrap().clear();
+        woken.lock().clear();
     };
     told(&["of-stays", "of-goes"]).await;
     assert!(matches!(watch.ready().await, Readiness::Unavailable(_)));
@@ -134,13 +134,13 @@ async fn what_goes_while_a_watch_is_replaced_wakes_its_owner() {
     let woken = Arc::new(Mutex::new(Vec::new()));
     let heard = woken.clone();
     let wake: Wake = Arc::new(move |namespace, name| {
-        heard.lock().unwrap().push(format!("{namespace}/{name}"));
+        heard.lock().push(format!("{namespace}/{name}"));
     });
     let settings = WatchSettings { wake, ..settings() };
     let watches = scripted(&tasks, settings, answer);
     let first = watches.ensure(&served("Test"), &path("status"));
     assert_eq!(first.ready().await, Readiness::Synced);
-    assert!(woken.lock().unwrap().is_empty());
+    assert!(woken.lock().is_empty());
 
     let second = watches.ensure(&served("Test"), &path("spec"));
     assert!(first.is_replaced());
@@ -149,7 +149,7 @@ async fn what_goes_while_a_watch_is_replaced_wakes_its_owner() {
         "both owners are woken",
         Duration::from_mins(1),
         async || {
-            let woken = woken.lock().unwrap().clone();
+            let woken = woken.lock().clone();
             (woken.len() == 2).then_some(woken)
         },
     )
@@ -264,14 +264,14 @@ impl Scene {
         let (listings, woken) = (Arc::new(AtomicU32::new(0)), Arc::new(Mutex::default()));
         let heard: Arc<Mutex<Vec<String>>> = woken.clone();
         let settings = WatchSettings {
-            wake: Arc::new(move |_, name| heard.lock().unwrap().push(name.to_owned())),
+            wake: Arc::new(move |_, name| heard.lock().push(name.to_owned())),
             hears_others: Arc::new(move |_| hears_others),
             clock: Arc::new(move || Timestamp::UNIX_EPOCH + began.elapsed()),
             ..settings()
         };
         let (failing, count) = (fails.clone(), listings.clone());
         let answer = move |uri: String| {
-            let failure = failing.lock().unwrap().map(|failure| failure());
+            let failure = failing.lock().map(|failure| failure());
             if !is_watch(&uri) {
                 count.fetch_add(1, Ordering::Relaxed);
             }
@@ -300,7 +300,7 @@ impl Scene {
     }
 
     fn answers(&self, failure: Option<fn() -> Answer>) {
-        *self.fails.lock().unwrap() = failure;
+        *self.fails.lock() = failure;
     }
 
     async fn becomes(&self, is_so: fn(&Readiness) -> bool) -> Readiness {
@@ -309,7 +309,7 @@ impl Scene {
     }
 
     fn woken(&self) -> Vec<String> {
-        let mut woken = std::mem::take(&mut *self.woken.lock().unwrap());
+        let mut woken = std::mem::take(&mut *self.woken.lock());
         woken.sort();
         woken
     }
