@@ -25,7 +25,6 @@ pub mod process;
 mod pulse;
 mod raw_object;
 pub mod reflect;
-pub mod refusals;
 pub mod scheduler;
 mod serving;
 pub mod shutdown;

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use controller_kit::cluster::Cluster;
 use controller_kit::mapper::{Kind, Served};
 use controller_kit::reflect::{Change, Entry, Reflector, selected_metadata, version_of};
-use controller_kit::refusals::Refusals;
 use controller_kit::scheduler::{Lane, OwnerKey, Scheduler};
 use controller_kit::shutdown::Tasks;
 use controller_kit::stamped::ObjectKey;
@@ -82,7 +81,6 @@ type Identity = (Kind, Box<str>, u64);
 struct Watch {
     matches: Arc<Reflector<Match>>,
     users: Arc<Mutex<BTreeSet<ObjectKey>>>,
-    refusals: Arc<Refusals>,
     begun: Begun,
     cancel: CancellationToken,
 }
@@ -99,7 +97,7 @@ struct Begun {
 
 impl Watch {
     fn says(&self) -> Said {
-        if let Some(why) = self.refusals.why() {
+        if let Some(why) = self.matches.refused() {
             return Said::Refused(why);
         }
         if !self.matches.is_synced() {
@@ -114,7 +112,7 @@ impl Watch {
     fn is_worth_another_try(&self, rights_changes: u64) -> bool {
         let (since, rights) = self.begun.at;
         let is_due = rights != rights_changes || since.elapsed() >= REFUSED;
-        is_due && self.refusals.why().is_some()
+        is_due && self.matches.refused().is_some()
     }
 }
 
@@ -253,22 +251,21 @@ impl Selections {
             selection.namespace.as_deref(),
             &labels.join(","),
         );
-        let refusals = refused.map(|refused| Refusals::after(&refused.refusals));
+        let matches = refused.map(|refused| Reflector::after(&refused.matches));
         let watch = Watch {
-            matches: Arc::default(),
+            matches: Arc::new(matches.unwrap_or_default()),
             users: refused.map_or_else(Arc::default, |refused| refused.users.clone()),
-            refusals: Arc::new(refusals.unwrap_or_default()),
             begun,
             cancel: self.tasks.token().child_token(),
         };
         let (scheduler, users) = (self.scheduler.clone(), watch.users.clone());
         let wake = Arc::new(move || wake(&scheduler, &users));
         let refused = wake.clone();
-        let events = watch.refusals.clone().observe(events, move || refused());
-        let following = watch.matches.clone().follow(
+        let following = watch.matches.clone().follow_and_tell(
             events,
             watch.cancel.clone(),
             move |_: Change<'_, Match>| wake(),
+            move || refused(),
         );
         self.tasks.spawn("selection-watch", following);
         watch

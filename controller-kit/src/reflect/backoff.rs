@@ -9,14 +9,14 @@ use futures::{Stream, StreamExt as _, stream};
 use kube::runtime::watcher::{self, Error, Event};
 use tokio::time::Instant;
 
-use crate::refusals::answer;
+use super::health::answer;
 
 /// The wait after the first failure. Each further one in a row waits twice as long,
 const FIRST: Duration = Duration::from_millis(800);
 /// up to this where nobody answers: to ask costs nobody anything then, and everything waits for the answer;
 const SILENT: Duration = Duration::from_secs(20);
 /// up to this where the API server cannot (429, 5xx): asking adds to what it suffers from;
-pub(crate) const UNABLE: Duration = Duration::from_mins(1);
+pub(super) const UNABLE: Duration = Duration::from_mins(1);
 /// and up to this where it refuses and a changed right or definition is heard of otherwise.
 const REFUSED: Duration = Duration::from_mins(5);
 

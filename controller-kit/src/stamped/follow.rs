@@ -10,15 +10,14 @@ use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::{KindWatch, Readiness, Stamped, Touched, WatchSettings};
-use crate::reflect::{Events, Trouble, watched};
-use crate::refusals::{Refused, Standing, answer};
+use crate::reflect::{Events, Refused, WatchHealth, answer, watched};
 
 /// Objects per page of a listing: a page is held in memory whole.
 const PAGE: u32 = 100;
 
 /// A watch that was refused after it had been listed starts anew after this pause: the refusal may have been a moment's
 /// (an API server that starts answers 403 and 404 for a while), and nothing but a new listing says that it is over. Longer
-/// than what [`Standing`] takes for a moment: the next refusal counts. Each further pause is twice as long,
+/// than what [`WatchHealth`] takes for a moment: the next refusal counts. Each further pause is twice as long,
 pub(super) const REFUSED_PAUSE: Duration = Duration::from_secs(10);
 
 /// but no longer than this: whoever may list and not watch would be sent everything again and again.
@@ -42,11 +41,9 @@ pub(super) struct Follower {
     pub(super) settings: WatchSettings,
     /// The owners that need a first listing wait for it; nobody else has to be woken by it.
     pub(super) quiet: bool,
-    pub(super) standing: Standing,
+    pub(super) health: WatchHealth,
     /// Whether the owners of what is held have been told that it is refused.
     pub(super) told: bool,
-    /// What the log was told.
-    pub(super) trouble: Trouble,
     /// How long it rests after the next refusal.
     pub(super) pause: Duration,
 }
@@ -96,11 +93,11 @@ impl Follower {
     }
 
     fn follow(&mut self, event: Event<Value>) {
-        let goes_on = self.standing.shows(&event);
+        let goes_on = self.health.shows(&event);
         // A listing alone does not show that it may be watched.
         if matches!(event, Event::Apply(_) | Event::Delete(_)) {
             self.pause = REFUSED_PAUSE;
-            self.trouble.end();
+            self.health.forget_logged();
         }
         let touched = match event {
             Event::Init => {
@@ -198,13 +195,13 @@ impl Follower {
     fn fail(&mut self, error: &watcher::Error) -> bool {
         let is_listing = matches!(error, watcher::Error::InitialListFailed(_));
         let now = Instant::now();
-        if let Some(refused) = self.standing.fails(error, now) {
+        if let Some(refused) = self.health.fails(error, now) {
             self.refuse(&refused);
             return !is_listing;
         }
         let (kind, text) = (&self.watch.served().kind, crate::cluster::chain(error));
         let hears_others = || (self.settings.hears_others)(&self.watch.served().qualified());
-        let since = self.standing.fails_since(error, now, hears_others);
+        let since = self.health.fails_since(error, now, hears_others);
         let for_long =
             since.filter(|since| now.duration_since(*since) >= self.settings.stale_after);
         if !is_listing {
@@ -212,14 +209,14 @@ impl Follower {
             return for_long.is_some();
         }
         match for_long {
-            Some(since) if self.standing.is_relied_upon() => self.grow_stale(since, text),
+            Some(since) if self.health.is_relied_upon() => self.grow_stale(since, text),
             _ => self.miss_listing(text, answer(error).is_some()),
         }
         false
     }
 
     fn refuse(&mut self, refused: &Refused<'_>) {
-        if self.trouble.is_news(refused.why) {
+        if self.health.is_news(refused.why) {
             let kind = &self.watch.served().kind;
             warn!(%kind, error = %refused.why, "this kind cannot be watched");
         }
@@ -231,11 +228,11 @@ impl Follower {
     }
 
     fn miss_listing(&mut self, why: String, is_answered: bool) {
-        if is_answered && self.trouble.is_news(&why) {
+        if is_answered && self.health.is_news(&why) {
             let kind = &self.watch.served().kind;
             warn!(%kind, error = %why, "this kind cannot be listed; it is tried again ever less often");
         }
-        let progressed = self.standing.progressed();
+        let progressed = self.health.progressed();
         self.watch.readiness.send_modify(|readiness| {
             readiness.fails(why);
             // A listing of many pages is well until one of them fails.

@@ -11,8 +11,7 @@ use tracing::debug;
 
 use crate::cluster::Cluster;
 use crate::mapper::{Kind, Mapper, Served};
-use crate::reflect::{Trouble, named_metadata};
-use crate::refusals::Standing;
+use crate::reflect::{WatchHealth, named_metadata};
 use crate::shutdown::Tasks;
 use crate::stamped::follow::{Follower, REFUSED_PAUSE, events};
 use crate::stamped::vigil::{self, Vigils};
@@ -344,9 +343,9 @@ impl StampedWatches {
         projection: Projection,
         predecessor: Option<Arc<KindWatch>>,
     ) -> Arc<KindWatch> {
-        let (quiet, standing) = match predecessor {
-            Some(_) => (false, Standing::of_a_successor()),
-            None => (true, Standing::default()),
+        let (quiet, health) = match predecessor {
+            Some(_) => (false, WatchHealth::of_a_successor()),
+            None => (true, WatchHealth::default()),
         };
         let readiness = match &predecessor {
             Some(replaced) => replaced.readiness.borrow().of_a_successor(),
@@ -358,9 +357,8 @@ impl StampedWatches {
             watch: watch.clone(),
             settings: self.settings.clone(),
             quiet,
-            standing,
+            health,
             told: false,
-            trouble: Trouble::default(),
             pause: REFUSED_PAUSE,
         };
         let (client, watched) = (self.cluster.controller().clone(), watch.clone());

@@ -1,5 +1,7 @@
-//! When a watch counts as refused, decided by what the API server answered and when.
+//! How a watch fares: whether it is listed, refused, or answered with nothing but errors, decided by what the API server
+//! answered and when; and what of that the log was told.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use http::StatusCode;
@@ -7,9 +9,10 @@ use kube::core::Status;
 use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
 use tokio::time::Instant;
+use tracing::{debug, warn};
 
-use crate::cluster::{ANSWER_BEGINS, tells_of_etcd};
-use crate::reflect::UNABLE;
+use super::backoff::UNABLE;
+use crate::cluster::{ANSWER_BEGINS, chain, tells_of_etcd};
 
 /// Refusals for less than this are believed to be a moment's: an API server that starts answers 403 and 404 for a while.
 pub(super) const MOMENT: Duration = Duration::from_secs(5);
@@ -17,15 +20,22 @@ pub(super) const MOMENT: Duration = Duration::from_secs(5);
 /// A watch that fails does so again within this: the longest pause between two tries, and the time that an answer may take.
 const NEXT_FAILURE: Duration = UNABLE.saturating_add(ANSWER_BEGINS);
 
+/// The most texts that are remembered of one watch; a text may hold a time or a number of its own.
+const MOST_LOGGED: usize = 16;
+
 /// What the answers so far say about one watch.
 #[derive(Debug, Default)]
-pub(crate) struct Standing {
+pub(crate) struct WatchHealth {
     /// Whether somebody relies on it.
     listed: bool,
     refused_since: Option<Instant>,
     /// When the last object of a listing arrived.
     progressed: Option<Instant>,
     failing: Option<Failing>,
+    /// What it was refused with last.
+    refused: Option<String>,
+    /// What the log was told. Once is enough: it is tried again and again.
+    logged: BTreeSet<String>,
 }
 
 /// Tries in a row that the API server answered with errors.
@@ -44,13 +54,60 @@ pub(crate) struct Refused<'a> {
     pub(crate) counts: bool,
 }
 
-impl Standing {
+impl WatchHealth {
     /// Of a watch that takes the place of another one, whose users rely on it from the start.
     pub(crate) fn of_a_successor() -> Self {
         Self {
             listed: true,
             ..Self::default()
         }
+    }
+
+    /// Of a watch that takes the place of a refused one: it is refused until the contrary is known.
+    pub(super) fn after(refused: &Self) -> Self {
+        Self {
+            refused: refused.refused.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// What the API server says, while it refuses; as [`Self::note`] was told.
+    pub(super) fn refused(&self) -> Option<&str> {
+        self.refused.as_deref()
+    }
+
+    /// Notes what came of a watch; whether it is refused now, for another reason, or no longer.
+    pub(super) fn note(&mut self, event: &watcher::Result<Event<Value>>) -> bool {
+        match event {
+            Ok(event) => self.shows(event) && self.refused.take().is_some(),
+            Err(error) => {
+                let refused = self.fails(error, Instant::now());
+                let counts = refused.filter(|refused| refused.counts);
+                counts.is_some_and(|Refused { why, .. }| {
+                    let before = self.refused.replace(why.to_owned());
+                    before.as_deref() != Some(why)
+                })
+            }
+        }
+    }
+
+    /// A kind that is never listed leaves the process idle and not ready: the log is where its operator looks then.
+    pub(super) fn log(&mut self, error: &watcher::Error) {
+        let text = chain(error);
+        match advice(error) {
+            Some(advice) if self.is_news(&text) => warn!(error = %text, "{advice}"),
+            _ => debug!(error = %text, "watch interrupted"),
+        }
+    }
+
+    /// Whether this was not logged yet.
+    pub(crate) fn is_news(&mut self, text: &str) -> bool {
+        self.logged.len() < MOST_LOGGED && self.logged.insert(text.to_owned())
+    }
+
+    /// It came about; the next trouble is another one.
+    pub(crate) fn forget_logged(&mut self) {
+        self.logged.clear();
     }
 
     /// When a listing got on last, though it may have failed since.
@@ -139,6 +196,29 @@ pub(crate) fn answer(error: &watcher::Error) -> Option<&Status> {
     }
 }
 
+/// What the operator can do about it; nothing about what passes by itself.
+fn advice(error: &watcher::Error) -> Option<&'static str> {
+    let code = answer(error).map(|status| status.code);
+    match (code, error) {
+        (Some(403), _) => {
+            Some("a kind cannot be watched: grant the controller get, list and watch on it")
+        }
+        (Some(401), _) => Some(
+            "the API server does not accept our credentials: see the kubeconfig, or the pod's service account",
+        ),
+        (Some(404), _) => Some(
+            "a kind is not served: ours come with the CRDs (kubectl apply --server-side -f deploy/crds)",
+        ),
+        (None, watcher::Error::InitialListFailed(_)) => Some(
+            "the API server does not answer: see that it runs at the address told at the start",
+        ),
+        (Some(_), watcher::Error::InitialListFailed(_)) => Some(
+            "a kind cannot be listed: see what the API server says; it is tried again ever less often",
+        ),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -175,10 +255,10 @@ mod tests {
             (WatchFailed(silent()), false),
             (NoResourceVersion, false),
         ] {
-            let mut standing = Standing::default();
-            let refused = standing.fails(&error, Instant::now());
+            let mut health = WatchHealth::default();
+            let refused = health.fails(&error, Instant::now());
             assert_eq!(refused.is_some(), is_refusal, "{error:?}");
-            assert_eq!(standing.refused_since.is_some(), is_refusal, "{error:?}");
+            assert_eq!(health.refused_since.is_some(), is_refusal, "{error:?}");
         }
     }
 
@@ -216,8 +296,8 @@ mod tests {
             (watcher::Error::NoResourceVersion, false),
         ] {
             for hears_others in [true, false] {
-                let mut standing = Standing::default();
-                let since = standing.fails_since(&error, Instant::now(), || hears_others);
+                let mut health = WatchHealth::default();
+                let since = health.fails_since(&error, Instant::now(), || hears_others);
                 assert_eq!(since.is_some(), concerns_it && hears_others, "{error:?}");
             }
         }
@@ -225,33 +305,33 @@ mod tests {
 
     #[test]
     fn errors_count_since_the_first_in_a_row() {
-        let (mut standing, began) = (Standing::default(), Instant::now());
+        let (mut health, began) = (WatchHealth::default(), Instant::now());
         let error = watcher::Error::WatchStartFailed(kube::Error::Api(status(500)));
         let mut now = began;
-        let mut since = |standing: &mut Standing, passes: Duration| {
+        let mut since = |health: &mut WatchHealth, passes: Duration| {
             now += passes;
-            let since = standing.fails_since(&error, now, || true).unwrap();
+            let since = health.fails_since(&error, now, || true).unwrap();
             now.duration_since(since)
         };
-        assert_eq!(since(&mut standing, Duration::ZERO), Duration::ZERO);
-        assert_eq!(since(&mut standing, NEXT_FAILURE), NEXT_FAILURE);
-        assert_eq!(since(&mut standing, UNABLE), NEXT_FAILURE + UNABLE);
+        assert_eq!(since(&mut health, Duration::ZERO), Duration::ZERO);
+        assert_eq!(since(&mut health, NEXT_FAILURE), NEXT_FAILURE);
+        assert_eq!(since(&mut health, UNABLE), NEXT_FAILURE + UNABLE);
         // It went on meanwhile, and nothing happened in it.
         let later = NEXT_FAILURE + Duration::from_secs(1);
-        assert_eq!(since(&mut standing, later), Duration::ZERO);
-        assert_eq!(since(&mut standing, UNABLE), UNABLE);
+        assert_eq!(since(&mut health, later), Duration::ZERO);
+        assert_eq!(since(&mut health, UNABLE), UNABLE);
         // It was listed, or something happened in it.
-        standing.shows(&Event::InitDone);
-        assert_eq!(since(&mut standing, UNABLE), Duration::ZERO);
+        health.shows(&Event::InitDone);
+        assert_eq!(since(&mut health, UNABLE), Duration::ZERO);
         // Then nobody answered.
-        standing.fails_since(&watcher::Error::NoResourceVersion, began, || true);
-        assert_eq!(since(&mut standing, UNABLE), Duration::ZERO);
+        health.fails_since(&watcher::Error::NoResourceVersion, began, || true);
+        assert_eq!(since(&mut health, UNABLE), Duration::ZERO);
     }
 
     /// Answers as letters: a listing (b)egins, has a (p)age, is comp(l)ete; an object (c)hanges, (g)oes; an (i)nterruption;
     /// a (r)efusal. `-` is a moment that passes, `~` is not quite one. Of each: `+` the watch goes on, `?` it is refused for a
     /// moment, `!` it counts as refused, `.` says nothing.
-    fn said(mut standing: Standing, answers: &str) -> String {
+    fn said(mut health: WatchHealth, answers: &str) -> String {
         let (mut now, mut said) = (Instant::now(), String::new());
         for answer in answers.chars() {
             let event = match answer {
@@ -272,9 +352,9 @@ mod tests {
                 _ => Err(refusal()),
             };
             said.push(match event {
-                Ok(event) if standing.shows(&event) => '+',
+                Ok(event) if health.shows(&event) => '+',
                 Ok(_) => '.',
-                Err(error) => match standing.fails(&error, now) {
+                Err(error) => match health.fails(&error, now) {
                     Some(refused) if refused.counts => '!',
                     Some(_) => '?',
                     None => '.',
@@ -302,11 +382,59 @@ mod tests {
             ("lr-ir", "+?.!"),
             ("li-r", "+.?"),
         ] {
-            assert_eq!(said(Standing::default(), answers), expected, "{answers}");
+            assert_eq!(said(WatchHealth::default(), answers), expected, "{answers}");
         }
         for (answers, expected) in [("r-r", "?!"), ("bpr~r", "..??"), ("br-lr", ".?+?")] {
-            let successor = Standing::of_a_successor();
+            let successor = WatchHealth::of_a_successor();
             assert_eq!(said(successor, answers), expected, "{answers}");
         }
+    }
+
+    #[test]
+    fn what_an_operator_can_mend_is_told_and_what_passes_by_itself_is_not() {
+        let answered = |code: u16| {
+            kube::Error::Api(Box::new(kube::core::Status {
+                code,
+                ..kube::core::Status::default()
+            }))
+        };
+        for (code, word) in [
+            (401, "credentials"),
+            (403, "grant"),
+            (404, "deploy/crds"),
+            (429, "ever less often"),
+            (500, "ever less often"),
+        ] {
+            let told = advice(&watcher::Error::InitialListFailed(answered(code))).unwrap();
+            assert!(told.contains(word), "{code}: {told}");
+        }
+        let silent = || kube::Error::LinesCodecMaxLineLengthExceeded;
+        assert!(advice(&watcher::Error::InitialListFailed(silent())).is_some());
+        for passing in [
+            watcher::Error::WatchFailed(silent()),
+            watcher::Error::WatchFailed(answered(410)),
+        ] {
+            assert_eq!(advice(&passing), None, "{passing}");
+        }
+    }
+
+    #[test]
+    fn each_text_is_told_once_until_the_watch_has_come_about() {
+        let mut health = WatchHealth::default();
+        let told = |health: &mut WatchHealth, texts: &[&str]| -> Vec<bool> {
+            texts.iter().map(|text| health.is_news(text)).collect()
+        };
+        assert_eq!(
+            told(&mut health, &["a", "a", "b", "a", "b"]),
+            [true, false, true, false, false]
+        );
+        health.forget_logged();
+        assert_eq!(told(&mut health, &["b", "b"]), [true, false]);
+        let numbered: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+        let numbered: Vec<&str> = numbered.iter().map(String::as_str).collect();
+        let news = told(&mut health, &numbered)
+            .into_iter()
+            .filter(|news| *news);
+        assert!(news.count() < MOST_LOGGED);
     }
 }

@@ -1,0 +1,134 @@
+//! What there is to watch, and its events as plain values.
+
+use futures::stream::BoxStream;
+use futures::{StreamExt as _, TryStreamExt as _};
+use kube::api::ApiResource;
+use kube::runtime::watcher::{self, Event};
+use serde_json::Value;
+
+use super::backoff::{Heard, backed_off};
+use crate::mapper::Served;
+use crate::raw_object::RawObject;
+use crate::stamped::ObjectKey;
+
+const PAGE: u32 = 100;
+
+/// Events of one kind, as plain values.
+pub type Events = BoxStream<'static, watcher::Result<Event<Value>>>;
+
+/// A kind to watch.
+#[derive(Debug, Clone, Copy)]
+pub struct Watched {
+    /// API group, empty for the core group.
+    pub group: &'static str,
+    /// Version.
+    pub version: &'static str,
+    /// Kind.
+    pub kind: &'static str,
+    /// Plural.
+    pub plural: &'static str,
+}
+
+impl Watched {
+    /// A kind of our own group.
+    pub const fn carto(kind: &'static str, plural: &'static str) -> Self {
+        Self {
+            group: "carto.run",
+            version: "v1alpha1",
+            kind,
+            plural,
+        }
+    }
+
+    fn resource(&self) -> ApiResource {
+        let api_version = if self.group.is_empty() {
+            self.version.to_owned()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        };
+        ApiResource {
+            group: self.group.to_owned(),
+            version: self.version.to_owned(),
+            api_version,
+            kind: self.kind.to_owned(),
+            plural: self.plural.to_owned(),
+        }
+    }
+
+    /// Full objects.
+    pub fn objects(&self, client: kube::Client) -> Events {
+        self.events::<false>(client)
+    }
+
+    /// Metadata only.
+    pub fn metadata(&self, client: kube::Client) -> Events {
+        self.events::<true>(client)
+    }
+
+    /// What tells of rights and definitions is among these kinds, so nobody tells them.
+    fn events<const METADATA_ONLY: bool>(&self, client: kube::Client) -> Events {
+        let api = kube::Api::all_with(client, &self.resource());
+        events_of::<METADATA_ONLY>(api, page(), Heard::ByTrying)
+    }
+}
+
+fn page() -> watcher::Config {
+    watcher::Config::default().page_size(PAGE)
+}
+
+/// The events of one resource as plain values; interruptions heal by themselves. A watch that is refused is tried rarely: who
+/// hears of changed rights or definitions starts another one.
+pub(crate) fn watched<const METADATA_ONLY: bool>(
+    client: kube::Client,
+    resource: &ApiResource,
+    config: watcher::Config,
+) -> Events {
+    let api = kube::Api::all_with(client, resource);
+    events_of::<METADATA_ONLY>(api, config, Heard::Elsewhere)
+}
+
+/// Metadata of the objects of a kind with these labels, in one namespace or in all; label selector as in URLs.
+pub fn selected_metadata(
+    client: kube::Client,
+    served: &Served,
+    namespace: Option<&str>,
+    labels: &str,
+) -> Events {
+    let resource = served.resource();
+    let api = match namespace.filter(|_| served.namespaced) {
+        Some(namespace) => kube::Api::namespaced_with(client, namespace, &resource),
+        None => kube::Api::all_with(client, &resource),
+    };
+    events_of::<true>(api, page().labels(labels), Heard::Elsewhere)
+}
+
+/// Metadata of one object, which need not be there.
+pub(crate) fn named_metadata(client: kube::Client, served: &Served, key: &ObjectKey) -> Events {
+    let resource = served.resource();
+    let api = if served.namespaced {
+        kube::Api::namespaced_with(client, &key.namespace, &resource)
+    } else {
+        kube::Api::all_with(client, &resource)
+    };
+    let named = page().fields(&format!("metadata.name={}", key.name));
+    events_of::<true>(api, named, Heard::Elsewhere)
+}
+
+fn events_of<const METADATA_ONLY: bool>(
+    api: kube::Api<RawObject<METADATA_ONLY>>,
+    config: watcher::Config,
+    heard: Heard,
+) -> Events {
+    let events = watcher::watcher(api, config).map_ok(as_value);
+    backed_off(events, heard, crate::jitter::random).boxed()
+}
+
+fn as_value<const METADATA_ONLY: bool>(event: Event<RawObject<METADATA_ONLY>>) -> Event<Value> {
+    match event {
+        Event::Init => Event::Init,
+        Event::InitApply(object) => Event::InitApply(object.value()),
+        Event::InitDone => Event::InitDone,
+        Event::Apply(object) => Event::Apply(object.value()),
+        Event::Delete(object) => Event::Delete(object.value()),
+    }
+}
