@@ -6,9 +6,9 @@
 
 mod backoff;
 mod health;
+mod overlaid;
 mod watched;
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use futures::StreamExt as _;
@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::stamped::ObjectKey;
 
 pub(crate) use health::{Refused, WatchHealth, answer};
+pub(crate) use overlaid::{Overlaid, Source, Unlisted, Versioned};
 pub use watched::{Events, Watched, selected_metadata};
 pub(crate) use watched::{named_metadata, watched};
 
@@ -53,54 +54,17 @@ pub fn version_of(object: &Value) -> u64 {
 
 /// A store fed by a watch.
 pub struct Reflector<E> {
-    kept: RwLock<Kept<E>>,
+    /// What a watch and replies to our own writes change, under one lock: each looks at what the
+    /// other has put here.
+    kept: RwLock<Overlaid<E>>,
     synced: signal::Sender<bool>,
     health: Mutex<WatchHealth>,
-}
-
-/// What a watch and replies to our own writes change, under one lock: each looks at what the other has put here.
-struct Kept<E> {
-    entries: HashMap<ObjectKey, Arc<E>>,
-    /// While a listing is under way, the keys of the replies that came since it began.
-    overlaid: Option<HashSet<ObjectKey>>,
-}
-
-/// What shows an object.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Source {
-    Reply,
-    Watch,
-    Listing,
-}
-
-impl<E: Entry> Kept<E> {
-    /// Whether an object in this version says nothing new: the echo of our own write, or what was there before it.
-    fn has_passed(&self, key: &ObjectKey, version: u64, source: Source) -> bool {
-        let Some(held) = self.entries.get(key).map(|held| held.version()) else {
-            // A reply that comes after the deletion leaves no ghost.
-            return source == Source::Reply;
-        };
-        match source {
-            Source::Watch | Source::Listing if held == 0 => false,
-            Source::Reply | Source::Watch => held >= version,
-            // A listing shows what there is, whatever was kept before it: versions go back when etcd is restored.
-            Source::Listing => held == version || (held > version && self.is_overlaid(key)),
-        }
-    }
-
-    fn is_overlaid(&self, key: &ObjectKey) -> bool {
-        let overlaid = self.overlaid.as_ref();
-        overlaid.is_some_and(|overlaid| overlaid.contains(key))
-    }
 }
 
 impl<E: Entry> Default for Reflector<E> {
     fn default() -> Self {
         Self {
-            kept: RwLock::new(Kept {
-                entries: HashMap::new(),
-                overlaid: None,
-            }),
+            kept: RwLock::default(),
             synced: signal::Sender::new(false),
             health: Mutex::default(),
         }
@@ -108,7 +72,8 @@ impl<E: Entry> Default for Reflector<E> {
 }
 
 impl<E: Entry> Reflector<E> {
-    /// Empty, and fed by a watch that takes the place of a refused one: it is refused until the contrary is known.
+    /// Empty, and fed by a watch that takes the place of a refused one: it is refused until the
+    /// contrary is known.
     #[must_use]
     pub fn after(refused: &Self) -> Self {
         Self {
@@ -124,14 +89,13 @@ impl<E: Entry> Reflector<E> {
 
     /// The entry with this key.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<E>> {
-        self.kept.read().entries.get(key).cloned()
+        self.kept.read().get(key).cloned()
     }
 
     /// All entries, in no particular order.
     pub fn all(&self) -> Vec<(ObjectKey, Arc<E>)> {
         self.kept
             .read()
-            .entries
             .iter()
             .map(|(key, entry)| (key.clone(), entry.clone()))
             .collect()
@@ -139,14 +103,14 @@ impl<E: Entry> Reflector<E> {
 
     /// Shows every entry, in no particular order, without keeping any. Nothing else is written meanwhile.
     pub(crate) fn for_each(&self, mut show: impl FnMut(&E)) {
-        for entry in self.kept.read().entries.values() {
+        for (_, entry) in self.kept.read().iter() {
             show(entry);
         }
     }
 
     /// Number of entries.
     pub fn len(&self) -> usize {
-        self.kept.read().entries.len()
+        self.kept.read().len()
     }
 
     /// Whether there is none.
@@ -180,8 +144,8 @@ impl<E: Entry> Reflector<E> {
         self.follow_and_tell(events, cancel, changed, || {}).await;
     }
 
-    /// The same; `refused` is told when the watch is refused, for another reason, or no longer, once the event that says so has
-    /// been followed.
+    /// The same; `refused` is told when the watch is refused, for another reason, or no longer,
+    /// once the event that says so has been followed.
     pub async fn follow_and_tell(
         self: Arc<Self>,
         mut events: Events,
@@ -189,7 +153,6 @@ impl<E: Entry> Reflector<E> {
         changed: impl Fn(Change<'_, E>) + Send,
         refused: impl Fn() + Send,
     ) {
-        let mut listed: HashSet<ObjectKey> = HashSet::new();
         loop {
             let event = tokio::select! {
                 () = cancel.cancelled() => return,
@@ -199,13 +162,10 @@ impl<E: Entry> Reflector<E> {
             let tells = self.health.lock().note(&event);
             match event {
                 Err(error) => self.health.lock().log(&error),
-                Ok(Event::Init) => {
-                    listed.clear();
-                    self.kept.write().overlaid = Some(HashSet::new());
-                }
+                Ok(Event::Init) => self.kept.write().begin_listing(),
                 Ok(Event::InitApply(object)) => {
-                    listed.insert(key_of(&object));
-                    self.keep(object, Source::Listing, &|change: Change<'_, E>| {
+                    self.kept.write().lists(&key_of(&object));
+                    self.keep(object, &|change: Change<'_, E>| {
                         if self.is_synced() {
                             changed(change);
                         }
@@ -213,9 +173,9 @@ impl<E: Entry> Reflector<E> {
                 }
                 Ok(Event::InitDone) => {
                     self.health.lock().forget_logged();
-                    self.end_listing(&std::mem::take(&mut listed), &changed);
+                    self.end_listing(&changed);
                 }
-                Ok(Event::Apply(object)) => self.keep(object, Source::Watch, &changed),
+                Ok(Event::Apply(object)) => self.keep(object, &changed),
                 Ok(Event::Delete(object)) => self.drop_key(&key_of(&object), &changed),
             }
             if tells {
@@ -224,9 +184,9 @@ impl<E: Entry> Reflector<E> {
         }
     }
 
-    fn keep(&self, object: Value, source: Source, changed: &impl Fn(Change<'_, E>)) {
+    fn keep(&self, object: Value, changed: &impl Fn(Change<'_, E>)) {
         let key = key_of(&object);
-        if let Some((before, after)) = self.put(&key, object, source) {
+        if let Some((before, after)) = self.put(&key, object, Source::Watch) {
             changed(Change {
                 key: &key,
                 before: before.as_ref(),
@@ -245,29 +205,29 @@ impl<E: Entry> Reflector<E> {
         source: Source,
     ) -> Option<(Option<Arc<E>>, Arc<E>)> {
         let version = version_of(&object);
+        // A reply that comes after the deletion leaves no ghost.
+        let is_old = |kept: &Overlaid<E>| {
+            let is_ghost = source == Source::Reply && kept.get(key).is_none();
+            is_ghost || kept.has_passed(key, version, source)
+        };
         let previous = {
             let kept = self.kept.read();
-            if kept.has_passed(key, version, source) {
+            if is_old(&kept) {
                 return None;
             }
-            kept.entries.get(key).cloned()
+            kept.get(key).cloned()
         };
         let after = Arc::new(E::build(object, previous.as_deref()));
         let mut kept = self.kept.write();
-        if kept.has_passed(key, version, source) {
+        if is_old(&kept) {
             return None;
         }
-        if source == Source::Reply
-            && let Some(overlaid) = &mut kept.overlaid
-        {
-            overlaid.insert(key.clone());
-        }
-        let before = kept.entries.insert(key.clone(), after.clone());
+        let before = kept.put(key.clone(), after.clone(), source);
         Some((before, after))
     }
 
     fn drop_key(&self, key: &ObjectKey, changed: &impl Fn(Change<'_, E>)) {
-        let before = self.kept.write().entries.remove(key);
+        let before = self.kept.write().remove(key);
         changed(Change {
             key,
             before: before.as_ref(),
@@ -275,13 +235,8 @@ impl<E: Entry> Reflector<E> {
         });
     }
 
-    fn end_listing(&self, listed: &HashSet<ObjectKey>, changed: &impl Fn(Change<'_, E>)) {
-        let gone: Vec<ObjectKey> = {
-            let mut kept = self.kept.write();
-            kept.overlaid = None;
-            let unlisted = kept.entries.keys().filter(|key| !listed.contains(*key));
-            unlisted.cloned().collect()
-        };
+    fn end_listing(&self, changed: &impl Fn(Change<'_, E>)) {
+        let gone = self.kept.write().end_listing(Unlisted::Gone);
         for key in gone {
             self.drop_key(&key, changed);
         }

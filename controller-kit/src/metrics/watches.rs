@@ -18,8 +18,8 @@ use super::count;
 /// all is forgotten, and a few restarts go uncounted.
 const MOST_LISTINGS: usize = 8192;
 
-/// An open watch on which nothing has arrived for longer says nothing of the API server, which sends a bookmark about once a
-/// minute.
+/// An open watch on which nothing has arrived for longer says nothing of the API server, which
+/// sends a bookmark about once a minute.
 const LATELY: Duration = Duration::from_mins(3);
 
 pub(super) struct Watches {

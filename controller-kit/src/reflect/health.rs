@@ -1,5 +1,5 @@
-//! How a watch fares: whether it is listed, refused, or answered with nothing but errors, decided by what the API server
-//! answered and when; and what of that the log was told.
+//! How a watch fares: whether it is listed, refused, or answered with nothing but errors, decided
+//! by what the API server answered and when; and what of that the log was told.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,7 +17,8 @@ use crate::cluster::{ANSWER_BEGINS, chain, tells_of_etcd};
 /// Refusals for less than this are believed to be a moment's: an API server that starts answers 403 and 404 for a while.
 pub(super) const MOMENT: Duration = Duration::from_secs(5);
 
-/// A watch that fails does so again within this: the longest pause between two tries, and the time that an answer may take.
+/// A watch that fails does so again within this: the longest pause between two tries, and the time
+/// that an answer may take.
 const NEXT_FAILURE: Duration = UNABLE.saturating_add(ANSWER_BEGINS);
 
 /// The most texts that are remembered of one watch; a text may hold a time or a number of its own.
@@ -91,7 +92,8 @@ impl WatchHealth {
         }
     }
 
-    /// A kind that is never listed leaves the process idle and not ready: the log is where its operator looks then.
+    /// A kind that is never listed leaves the process idle and not ready: the log is where its
+    /// operator looks then.
     pub(super) fn log(&mut self, error: &watcher::Error) {
         let text = chain(error);
         match advice(error) {
@@ -152,8 +154,9 @@ impl WatchHealth {
         self.listed
     }
 
-    /// Notes an error that is no refusal: since when there was nothing but such. `None` when it says nothing of this kind:
-    /// nobody answered, or the API server as a whole is in trouble, as it is when others are not heard either.
+    /// Notes an error that is no refusal: since when there was nothing but such. `None` when it
+    /// says nothing of this kind: nobody answered, or the API server as a whole is in trouble, as
+    /// it is when others are not heard either.
     pub(crate) fn fails_since(
         &mut self,
         error: &watcher::Error,
@@ -175,8 +178,8 @@ fn concerns_the_kind(status: &Status) -> bool {
     match status.code {
         // Our credentials; a version so old that the kind is listed anew; no time.
         401 | 410 | 504 => false,
-        // The store of a kind says so while it cannot read what it holds, as without its conversion webhook. A server that is
-        // asked too much says it in plain text, which has no such reason.
+        // The store of a kind says so while it cannot read what it holds, as without its conversion
+        // webhook. A server that is asked too much says it in plain text, which has no such reason.
         429 => status.reason == "TooManyRequests",
         code => !StatusCode::from_u16(code).is_ok_and(|code| tells_of_etcd(code, status)),
     }

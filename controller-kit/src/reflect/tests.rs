@@ -147,7 +147,7 @@ async fn a_listing_does_not_undo_what_was_written_while_it_was_under_way() {
         |_| {},
     ));
     events.unbounded_send(Event::Init).unwrap();
-    let begun = async || reflector.kept.read().overlaid.is_some();
+    let begun = async || reflector.kept.read().is_listed();
     test_support::eventually(
         "the listing begins",
         std::time::Duration::from_mins(1),
@@ -188,7 +188,7 @@ async fn what_comes_while_an_older_object_is_built_stays() {
     assert_eq!(held(), "ours again");
     // What the watch shows, while an older reply is built.
     let watched = reflector.clone();
-    meanwhile(move || watched.keep(object("a", 7, json!("theirs")), Source::Watch, &|_| {}));
+    meanwhile(move || watched.keep(object("a", 7, json!("theirs")), &|_| {}));
     reflector.overlay(object("a", 6, json!("late")));
     assert_eq!(held(), "theirs");
     // Its deletion, too.
@@ -241,7 +241,8 @@ fn scene(reflector: Reflector<Seen>) -> Scene {
 }
 
 impl Scene {
-    /// What is said, and how often it has changed, once this event and all before it have been followed.
+    /// What is said, and how often it has changed, once this event and all before it have been
+    /// followed.
     fn after(&mut self, event: watcher::Result<Event<Value>>) -> String {
         self.events.unbounded_send(event).unwrap();
         assert!((&mut self.following).now_or_never().is_none());

@@ -15,9 +15,10 @@ use crate::reflect::{Events, Refused, WatchHealth, answer, watched};
 /// Objects per page of a listing: a page is held in memory whole.
 const PAGE: u32 = 100;
 
-/// A watch that was refused after it had been listed starts anew after this pause: the refusal may have been a moment's
-/// (an API server that starts answers 403 and 404 for a while), and nothing but a new listing says that it is over. Longer
-/// than what [`WatchHealth`] takes for a moment: the next refusal counts. Each further pause is twice as long,
+/// A watch that was refused after it had been listed starts anew after this pause: the refusal may
+/// have been a moment's (an API server that starts answers 403 and 404 for a while), and nothing
+/// but a new listing says that it is over. Longer than what [`WatchHealth`] takes for a moment: the
+/// next refusal counts. Each further pause is twice as long,
 pub(super) const REFUSED_PAUSE: Duration = Duration::from_secs(10);
 
 /// but no longer than this: whoever may list and not watch would be sent everything again and again.
@@ -190,8 +191,9 @@ impl Follower {
         }
     }
 
-    /// Errors heal by the watcher's own back-off; what a user can mend is made known. Returns whether the watch has to
-    /// start anew: when it fails after its listing, nothing else would tell that it goes on, or what is true meanwhile.
+    /// Errors heal by the watcher's own back-off; what a user can mend is made known. Returns
+    /// whether the watch has to start anew: when it fails after its listing, nothing else would
+    /// tell that it goes on, or what is true meanwhile.
     fn fail(&mut self, error: &watcher::Error) -> bool {
         let is_listing = matches!(error, watcher::Error::InitialListFailed(_));
         let now = Instant::now();
@@ -258,8 +260,9 @@ impl Follower {
         }
     }
 
-    /// The owners of what was listed before no longer hear of changes: they have to say so, and to look otherwise from now on.
-    /// Not for a moment's refusal: a server that was just starting would be asked by all of them.
+    /// The owners of what was listed before no longer hear of changes: they have to say so, and to
+    /// look otherwise from now on. Not for a moment's refusal: a server that was just starting
+    /// would be asked by all of them.
     fn tell(&mut self) {
         if !self.told {
             self.told = true;

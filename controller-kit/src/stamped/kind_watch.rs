@@ -30,8 +30,8 @@ pub enum Readiness {
     },
     /// The store holds everything.
     Synced,
-    /// The store holds what was there once: since then the API server has answered with nothing but errors, and with others
-    /// it had no trouble.
+    /// The store holds what was there once: since then the API server has answered with nothing but
+    /// errors, and with others it had no trouble.
     Stale {
         /// What the API server said last.
         why: String,
@@ -63,7 +63,8 @@ impl Readiness {
         }
     }
 
-    /// What is held is believed no longer; whether that is news. What is read otherwise need not be believed.
+    /// What is held is believed no longer; whether that is news. What is read otherwise need not be
+    /// believed.
     pub(super) fn grows_stale(&mut self, why: String, since: Instant, at: Timestamp) -> bool {
         match self {
             Self::Unavailable(_) => false,

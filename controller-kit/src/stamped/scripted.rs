@@ -90,7 +90,8 @@ pub(super) fn listing(names: &[&str]) -> Answer {
     page(names, None)
 }
 
-/// Some objects of the kind, and by what the rest is asked for. Each has an owner that is named after it.
+/// Some objects of the kind, and by what the rest is asked for. Each has an owner that is named
+/// after it.
 pub(super) fn page(names: &[&str], more: Option<&str>) -> Answer {
     let object = |name: &&str| {
         json!({"metadata": {"name": name, "namespace": "n", "uid": name, "resourceVersion": "5",

@@ -1,8 +1,9 @@
 //! What the cluster holds of one kind: fed by a watch, overlaid by the replies to our own writes.
 
-use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
+use crate::reflect::{Overlaid, Source, Unlisted, Versioned};
 use crate::stamped::object::{ObjectKey, Stamped, name_index};
 
 /// Deletions remembered against replies that arrive after them.
@@ -14,16 +15,18 @@ const DEPARTED: usize = 512;
 /// Objects of one kind, indexed by the uid of their controller owner.
 #[derive(Debug, Default)]
 pub struct Store {
-    objects: HashMap<ObjectKey, Arc<Stamped>>,
+    objects: Overlaid<Stamped>,
     by_owner: HashMap<Box<str>, BTreeSet<ObjectKey>>,
-    /// Key of each object that a reply put here, and the listing that was under way then.
-    overlaid: HashMap<ObjectKey, u64>,
-    listing: Option<HashSet<ObjectKey>>,
-    listings: u64,
     tombstones: VecDeque<Box<str>>,
     /// The last that was seen of objects of immutable families. One may end and be deleted before any reconcile comes to
     /// look at it (`ttlSecondsAfterFinished: 0`); what it came to would be lost, and it would be run again.
     departed: VecDeque<Arc<Stamped>>,
+}
+
+impl Versioned for Stamped {
+    fn version(&self) -> u64 {
+        self.resource_version
+    }
 }
 
 /// Whose objects changed: the controller owner before and after.
@@ -58,14 +61,15 @@ impl Store {
 
     /// All objects, in no particular order.
     pub fn all(&self) -> Touched {
-        self.objects.values().cloned().collect()
+        let held = self.objects.iter();
+        held.map(|(_, object)| object.clone()).collect()
     }
 
     /// What is here and not in `later`.
     pub(crate) fn missing_in(&self, later: &Self) -> Touched {
         self.objects
             .iter()
-            .filter(|(key, _)| !later.objects.contains_key(*key))
+            .filter(|(key, _)| later.objects.get(key).is_none())
             .map(|(_, object)| object.clone())
             .collect()
     }
@@ -77,47 +81,28 @@ impl Store {
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.objects.is_empty()
+        self.len() == 0
     }
 
     /// A new listing begins.
     pub(crate) fn begin_listing(&mut self) {
-        self.listings += 1;
-        self.listing = Some(HashSet::new());
+        self.objects.begin_listing();
     }
 
     /// The listing is complete: what it did not show is gone, unless a reply put it here meanwhile.
     pub(crate) fn end_listing(&mut self) -> Touched {
-        let Some(listed) = self.listing.take() else {
-            return Vec::new();
-        };
-        let listing = self.listings;
-        let gone: Vec<ObjectKey> = self
-            .objects
-            .keys()
-            .filter(|key| !listed.contains(*key) && self.overlaid.get(*key) != Some(&listing))
-            .cloned()
-            .collect();
+        let gone = self.objects.end_listing(Unlisted::Created);
         gone.iter().filter_map(|key| self.remove(key)).collect()
     }
 
     /// The watch or a listing shows an object. Returns whose owners are to look again.
     pub fn show(&mut self, object: Stamped) -> Touched {
-        if let Some(listed) = &mut self.listing {
-            listed.insert(object.key.clone());
+        self.objects.lists(&object.key);
+        let version = object.resource_version;
+        if self.objects.has_passed(&object.key, version, Source::Watch) {
+            return Vec::new();
         }
-        if let Some(overlaid) = self.overlaid.get(&object.key) {
-            // A listing shows what there is, whatever a reply said before it: versions go back when etcd is restored.
-            let newest = self.listing.is_some() && *overlaid != self.listings;
-            let passed = self
-                .get(&object.key)
-                .is_none_or(|held| held.resource_version <= object.resource_version);
-            if !passed && !newest {
-                return Vec::new();
-            }
-            self.overlaid.remove(&object.key);
-        }
-        self.replace(object)
+        self.replace(object, Source::Watch)
     }
 
     /// A reply to our own write shows an object. The reply is newer than what the watch has delivered,
@@ -126,20 +111,16 @@ impl Store {
         if self.tombstones.contains(&object.uid) {
             return;
         }
+        let version = object.resource_version;
+        if !self.objects.has_passed(&object.key, version, Source::Reply) {
+            self.replace(object, Source::Reply);
+            return;
+        }
         let held = self.objects.get_mut(&object.key);
-        let newer = held
-            .as_ref()
-            .is_none_or(|held| held.resource_version < object.resource_version);
-        if let Some(held) = held.filter(|held| !newer && held.uid == object.uid) {
+        if let Some(held) = held.filter(|held| held.uid == object.uid) {
             // The watch was faster than the reply, which may still say what we know of the object.
             object.memory.take_over(&held.memory);
             Arc::make_mut(held).memory = object.memory;
-            return;
-        }
-        if newer {
-            let key = object.key.clone();
-            self.replace(object);
-            self.overlaid.insert(key, self.listings);
         }
     }
 
@@ -177,35 +158,29 @@ impl Store {
         self.departed.retain(|gone| *gone.uid != *uid);
     }
 
-    fn replace(&mut self, mut object: Stamped) -> Touched {
+    fn replace(&mut self, mut object: Stamped, source: Source) -> Touched {
         self.forget_tombstone(&object.uid);
-        let before = self.objects.get(&object.key).cloned();
+        let key = object.key.clone();
+        let before = self.get(&key);
         if let Some(before) = before.as_ref().filter(|before| before.uid == object.uid) {
             object.memory.take_over(&before.memory);
         }
         if before.as_ref().is_some_and(|before| **before == object) {
             // Nothing a reconcile could see, but the version has moved on.
-            self.objects.insert(object.key.clone(), Arc::new(object));
+            self.objects.put(key, Arc::new(object), source);
             return Vec::new();
         }
-        let mut touched: Touched = before
-            .iter()
-            .filter_map(|_| self.remove(&object.key))
-            .collect();
+        let mut touched: Touched = before.iter().filter_map(|_| self.remove(&key)).collect();
         if let Some(owner) = object.owner_index() {
-            self.by_owner
-                .entry(owner)
-                .or_default()
-                .insert(object.key.clone());
+            self.by_owner.entry(owner).or_default().insert(key.clone());
         }
         let object = Arc::new(object);
-        self.objects.insert(object.key.clone(), object.clone());
+        self.objects.put(key, object.clone(), source);
         touched.push(object);
         touched
     }
 
     fn remove(&mut self, key: &ObjectKey) -> Option<Arc<Stamped>> {
-        self.overlaid.remove(key);
         let removed = self.objects.remove(key)?;
         if let Some(owner) = removed.owner_index()
             && let Some(keys) = self.by_owner.get_mut(&owner)

@@ -247,7 +247,8 @@ async fn a_listing_of_pages_fails_since_its_last_page_and_not_since_its_beginnin
 
 type Fails = Mutex<Option<fn() -> Answer>>;
 
-/// A kind of two objects that is listed, and watched for a minute each, while all is well. Else this is what is answered.
+/// A kind of two objects that is listed, and watched for a minute each, while all is well. Else
+/// this is what is answered.
 struct Scene {
     tasks: Tasks,
     watch: Arc<KindWatch>,
@@ -325,8 +326,8 @@ fn is_stale(readiness: &Readiness) -> bool {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_answered_with_errors_for_long_is_believed_no_longer_until_it_is_listed_again() {
-    // Of a conversion webhook that does not answer, before and after the store of the kind begins anew; of a server behind the
-    // API server.
+    // Of a conversion webhook that does not answer, before and after the store of the kind begins
+    // anew; of a server behind the API server.
     const BROKEN: [fn() -> Answer; 3] = [
         || failure(500, "conversion webhook failed"),
         || {
