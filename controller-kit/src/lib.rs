@@ -35,5 +35,4 @@ pub mod telemetry;
 mod time_of_day;
 pub mod tokens;
 pub mod webhook;
-pub mod wiring;
 pub mod ytt;

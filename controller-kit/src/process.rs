@@ -1,22 +1,36 @@
 //! The process of a controller, from the command line to the last task; the same for all of them.
+//!
+//! ```text
+//! main ─▶ flags ─▶ logs ─▶ connection ─▶ start() of the controller ─▶ probes, webhooks ─▶ election ─▶ queues ─▶ end
+//!                                        gets a Process, gives Work
+//! ```
+//!
+//! Of owners and blueprints nothing is known here. What a controller of those has in common with others of its sort is in
+//! `owner`.
+
+mod reconciled;
+mod work;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use clap::Args;
 use tokio::time::Instant;
 use tracing::info;
 
-use crate::args::CommonArgs;
+pub use reconciled::Reconciled;
+pub use work::{Queue, Work};
+
+use crate::args::{ConcurrencyFlag, Parsed, ProcessArgs};
 use crate::cluster::Cluster;
 use crate::lease::{Leadership, LeaseSettings};
 use crate::metrics::Metrics;
 use crate::probes::{ProbePorts, Readiness, serve};
-use crate::scheduler::Terms;
+use crate::scheduler::{Scheduler, SchedulerConfig, Terms};
 use crate::shutdown::Tasks;
-use crate::wiring::{Environment, Wired};
-use crate::{kubeconfig, status_key, telemetry, webhook};
+use crate::{kubeconfig, telemetry};
 
 /// What is left for the release of the Lease and the last events when work has used up all of `--shutdown-seconds`:
 /// with the default, all fits into the 30 s that a pod is given.
@@ -35,13 +49,79 @@ pub struct Program {
     pub user_agent: &'static str,
     /// The manager under which it owns fields; part of what is stored, so it never changes.
     pub field_manager: &'static str,
+    /// The flag for how many objects it reconciles at once.
+    pub concurrency: ConcurrencyFlag,
 }
 
-/// Starts the watches of a controller.
-pub type Wire = fn(&CommonArgs, Environment<'_>) -> Wired;
+/// What a process gives to the controller that runs in it. Clones are of the same process.
+#[derive(Clone)]
+pub struct Process {
+    /// Which controller this is.
+    pub program: Program,
+    /// Requests.
+    pub cluster: Cluster,
+    /// Counters.
+    pub metrics: Arc<Metrics>,
+    /// Where background work is started.
+    pub tasks: Tasks,
+    /// Objects that are reconciled at once.
+    pub concurrency: usize,
+    own_namespace: Option<String>,
+}
 
-/// The whole of a controller's `main`: runs it and tells the shell how it ended.
-pub fn main(program: &Program, wire: Wire) -> ExitCode {
+impl Process {
+    /// Of a cluster that is there already (tests script one).
+    pub fn new(program: Program, cluster: Cluster, metrics: Arc<Metrics>, tasks: Tasks) -> Self {
+        Self {
+            program,
+            cluster,
+            metrics,
+            tasks,
+            concurrency: 1,
+            own_namespace: None,
+        }
+    }
+
+    /// A queue whose depth is a metric.
+    pub fn queue(&self, name: &'static str, concurrency: usize) -> Arc<Scheduler> {
+        let pulse = self.cluster.pulse().clone();
+        let shown = pulse.clone();
+        self.metrics
+            .before_gather(move |metrics| metrics.pace(shown.pace()));
+        let scheduler = Arc::new(Scheduler::new(SchedulerConfig {
+            concurrency,
+            congested: Arc::new(move || pulse.is_congested()),
+            ..SchedulerConfig::default()
+        }));
+        scheduler.observe(&self.metrics, name);
+        scheduler
+    }
+
+    /// The namespace that it runs in, as it was told or as its pod says; outside of a cluster `default`.
+    pub async fn own_namespace(&self) -> String {
+        match &self.own_namespace {
+            Some(namespace) => namespace.clone(),
+            None => kubeconfig::own_namespace().await,
+        }
+    }
+
+    /// The namespace that it runs in; none outside of a cluster, unless it was told one.
+    pub async fn known_namespace(&self) -> Option<String> {
+        let is_known = self.own_namespace.is_some() || kubeconfig::in_cluster().await;
+        if is_known {
+            Some(self.own_namespace().await)
+        } else {
+            None
+        }
+    }
+}
+
+/// The whole of a controller's `main`: runs it and tells the shell how it ended. `start` begins to follow what the
+/// controller needs to know, and says what there is to do.
+pub fn main<F: Args>(
+    program: &Program,
+    start: impl AsyncFnOnce(&Process, &F) -> anyhow::Result<Work>,
+) -> ExitCode {
     // Two providers in one process would panic at first use, so the choice is made here, once.
     if rustls::crypto::ring::default_provider()
         .install_default()
@@ -49,8 +129,8 @@ pub fn main(program: &Program, wire: Wire) -> ExitCode {
     {
         return ExitCode::FAILURE;
     }
-    let common = match CommonArgs::parse(program, std::env::args_os()) {
-        Ok(common) => common,
+    let args = match Parsed::parse(program, std::env::args_os()) {
+        Ok(args) => args,
         Err(error) => error.exit(),
     };
     let _written = telemetry::WrittenAtEnd;
@@ -58,7 +138,7 @@ pub fn main(program: &Program, wire: Wire) -> ExitCode {
         .enable_all()
         .build();
     let ended = match runtime {
-        Ok(runtime) => runtime.block_on(run(program, &common, wire)),
+        Ok(runtime) => runtime.block_on(run(program, &args, start)),
         Err(error) => Err(error.into()),
     };
     match ended {
@@ -74,56 +154,45 @@ pub fn main(program: &Program, wire: Wire) -> ExitCode {
 ///
 /// # Errors
 /// When the configuration is wrong or a background task failed; the process is to exit with a failure.
-async fn run(program: &Program, common: &CommonArgs, wire: Wire) -> anyhow::Result<()> {
-    let log = telemetry::init(common.log.log_level, common.log.dev)
-        .context("failed to set up logging")?;
-    let metrics = Arc::new(Metrics::new());
-    metrics.program(program.name, program.version);
-    let tasks = Tasks::new();
-    let config = kubeconfig::load(common.kubeconfig.as_deref(), program.user_agent)
-        .await
-        .context("failed to find the API server")?;
-    let server = config.cluster_url.to_string();
-    let cluster = Cluster::connect(config, metrics.clone())
-        .context("failed to set up the connection to the API server")?;
-    let status_keys = status_key::keep(&common.serve, &cluster, &tasks).await;
-    let environment = Environment {
-        cluster: &cluster,
-        status_keys: &status_keys,
-        metrics: &metrics,
-        tasks: &tasks,
-        ytt: &common.ytt,
-        ytt_memory: common.ytt_memory_limit,
-        limits: common.limits,
-    };
-    let wired = wire(common, environment);
+async fn run<F>(
+    program: &Program,
+    args: &Parsed<F>,
+    start: impl AsyncFnOnce(&Process, &F) -> anyhow::Result<Work>,
+) -> anyhow::Result<()> {
+    let Parsed { process: args, own } = args;
+    let log =
+        telemetry::init(args.log.log_level, args.log.dev).context("failed to set up logging")?;
+    let (process, server) = connect(program, args).await?;
+    let (metrics, tasks) = (&process.metrics, &process.tasks);
+    let mut work = start(&process, own).await?;
     let readiness = Arc::new(Readiness::new());
-    readiness.require("caches", wired.synced_check());
+    readiness.require("caches", work.synced_check());
     let ports = ProbePorts {
-        health: common.serve.health_port,
-        metrics: common.serve.metrics_port,
+        health: args.serve.health_port,
+        metrics: args.serve.metrics_port,
     };
-    serve(ports, readiness.clone(), metrics.clone(), log, &tasks)
+    serve(ports, readiness.clone(), metrics.clone(), log, tasks)
         .await
         .context("failed to serve the probes")?;
-    webhook::admit(&common.serve, &cluster, &readiness, &metrics, &tasks)
-        .await
-        .context("failed to serve the webhooks")?;
-    let leadership = leadership(program, common, &cluster, &metrics, &tasks).await?;
+    if let Some(admission) = work.admission.take() {
+        let served = admission.serve(&process, &readiness).await;
+        served.context("failed to serve the webhooks")?;
+    }
+    let leadership = leadership(args, &process).await?;
     info!(version = program.version, server, "started");
     let terms = Terms {
         shutdown: tasks.token().clone(),
-        grace: common.shutdown_deadline(),
+        grace: args.shutdown_deadline(),
         leads: leadership.changes(),
     };
     let stop = async {
         let stopped = tasks.stop_on_signal().await;
         (stopped, Instant::now())
     };
-    let ((stopped, since), ()) = tokio::join!(stop, work(&wired, &leadership, terms));
+    let ((stopped, since), ()) = tokio::join!(stop, lead(work, metrics, &leadership, terms));
     stopped.context("failed to listen for signals")?;
     leadership.hand_over();
-    let rest = common.shutdown_deadline().saturating_sub(since.elapsed());
+    let rest = args.shutdown_deadline().saturating_sub(since.elapsed());
     tasks
         .join(rest.max(AFTER_WORK))
         .await
@@ -131,50 +200,57 @@ async fn run(program: &Program, common: &CommonArgs, wire: Wire) -> anyhow::Resu
     Ok(())
 }
 
+/// The process, and the address of its API server.
+async fn connect(program: &Program, args: &ProcessArgs) -> anyhow::Result<(Process, String)> {
+    let metrics = Arc::new(Metrics::new());
+    metrics.program(program.name, program.version);
+    let config = kubeconfig::load(args.kubeconfig.as_deref(), program.user_agent)
+        .await
+        .context("failed to find the API server")?;
+    let server = config.cluster_url.to_string();
+    let cluster = Cluster::connect(config, metrics.clone())
+        .context("failed to set up the connection to the API server")?;
+    let process = Process {
+        concurrency: args.concurrency,
+        own_namespace: args.serve.own_namespace.clone(),
+        ..Process::new(*program, cluster, metrics, Tasks::new())
+    };
+    Ok((process, server))
+}
+
 /// Works while this replica leads. Caches are kept by every replica, so a new leader starts at once.
-async fn work(wired: &Wired, leadership: &Leadership, terms: Terms) {
+async fn lead(work: Work, metrics: &Arc<Metrics>, leadership: &Leadership, terms: Terms) {
     if leadership.acquired(&terms.shutdown).await {
-        wired.run(&terms).await;
+        work.run(&terms, metrics).await;
     }
 }
 
-async fn leadership(
-    program: &Program,
-    common: &CommonArgs,
-    cluster: &Cluster,
-    metrics: &Arc<Metrics>,
-    tasks: &Tasks,
-) -> anyhow::Result<Leadership> {
+async fn leadership(args: &ProcessArgs, process: &Process) -> anyhow::Result<Leadership> {
+    let (lease, metrics) = (&args.lease, &process.metrics);
     let in_cluster = kubeconfig::in_cluster().await;
-    if !common.lease.leader_elect.unwrap_or(in_cluster) {
+    if !lease.leader_elect.unwrap_or(in_cluster) {
         return Ok(Leadership::always(metrics));
     }
-    let lease = &common.lease;
-    let namespace = match lease
-        .lease_namespace
-        .clone()
-        .or_else(|| common.serve.own_namespace.clone())
-    {
-        Some(namespace) => namespace,
-        None => kubeconfig::own_namespace().await,
+    let namespace = match &lease.lease_namespace {
+        Some(namespace) => namespace.clone(),
+        None => process.own_namespace().await,
     };
+    let name = lease.lease_name.as_deref();
+    let identity = lease.lease_identity.clone();
     let mut settings = LeaseSettings::new(
         namespace,
-        lease.lease_name.as_deref().unwrap_or(program.name),
-        lease
-            .lease_identity
-            .clone()
-            .unwrap_or_else(kubeconfig::host_name),
+        name.unwrap_or(process.program.name),
+        identity.unwrap_or_else(kubeconfig::host_name),
     );
     settings.duration = Duration::from_secs(lease.lease_duration_seconds);
     settings.renew_deadline = Duration::from_secs(lease.lease_renew_deadline_seconds);
     settings.retry = Duration::from_secs(lease.lease_retry_seconds);
     Leadership::elect(
-        cluster.controller(),
+        process.cluster.controller(),
         settings,
-        cluster.clock(),
+        process.cluster.clock(),
         metrics.clone(),
-        tasks,
+        &process.tasks,
     )
     .context("the lease flags do not fit together")
 }

@@ -17,9 +17,8 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use crate::args::ServeArgs;
-use crate::cluster::{Cluster, chain};
-use crate::kubeconfig;
+use crate::cluster::chain;
+use crate::process::Process;
 use crate::shutdown::Tasks;
 
 /// Where the key is in the Secret.
@@ -63,15 +62,14 @@ impl StatusKeys {
     }
 }
 
-/// Keeps the key as the flags say, until the tasks are cancelled. Outside a cluster, unless told, there is none.
-pub(crate) async fn keep(args: &ServeArgs, cluster: &Cluster, tasks: &Tasks) -> StatusKeys {
-    let namespace = match &args.own_namespace {
-        Some(namespace) => Some(namespace.clone()),
-        None if kubeconfig::in_cluster().await => Some(kubeconfig::own_namespace().await),
-        None => None,
-    };
-    match (namespace, &args.status_key_secret) {
-        (Some(namespace), Some(secret)) => start(cluster.controller(), &namespace, secret, tasks),
+/// Keeps the key in this Secret of our own namespace until the tasks are cancelled. Outside a cluster, unless told, there
+/// is no such namespace, and no key.
+pub(crate) async fn keep(secret: Option<&str>, process: &Process) -> StatusKeys {
+    match (process.known_namespace().await, secret) {
+        (Some(namespace), Some(secret)) => {
+            let client = process.cluster.controller();
+            start(client, &namespace, secret, &process.tasks)
+        }
         _ => StatusKeys::none(),
     }
 }

@@ -1,7 +1,7 @@
 //! Runs Runnables by their ClusterRunTemplates.
 //!
 //! ```text
-//! watch.rs:  ClusterRunTemplates ──▶ templates.rs ─┐
+//! watches:   ClusterRunTemplates ──▶ templates.rs ─┐
 //!            selected objects ─────▶ selections.rs ┼─▶ reconcile.rs ─▶ realizer::runnable::Run ─▶ status, events
 //!            Runnables, accounts, rights (kit) ────┘
 //! ```
@@ -17,13 +17,10 @@ mod templates;
 
 use std::sync::Arc;
 
-use controller_kit::args::CommonArgs;
-use controller_kit::owner::OwnerKind;
-use controller_kit::process::Program;
+use controller_kit::args::{ConcurrencyFlag, OwnerArgs};
+use controller_kit::owner::{OwnerKind, Settings, shell, ytt};
+use controller_kit::process::{Process, Program, Work};
 use controller_kit::reflect::Watched;
-use controller_kit::wiring::{
-    Environment, Queue, Settings, Synced, Wired, follow_owners, shell, ytt,
-};
 
 use controller::RunnableController;
 use selections::Selections;
@@ -39,6 +36,7 @@ reports its outcome and outputs in the Runnable's status.",
     version: env!("CARGO_PKG_VERSION"),
     user_agent: concat!("carto-runnable/", env!("CARGO_PKG_VERSION")),
     field_manager: "carto-runnable",
+    concurrency: ConcurrencyFlag::new("max-concurrent-runnables", "Runnables"),
 };
 
 const RUNNABLES: OwnerKind = OwnerKind {
@@ -48,42 +46,38 @@ const RUNNABLES: OwnerKind = OwnerKind {
 };
 
 /// Starts its watches.
-pub fn wire_up(args: &CommonArgs, environment: Environment<'_>) -> Wired {
-    let settings = Settings {
-        kind: RUNNABLES,
-        concurrency: args.concurrency.runnables(),
-        field_manager: PROGRAM.field_manager,
-    };
-    let shell = shell(settings, environment);
+///
+/// # Errors
+/// Never: a controller of another sort may have a reason not to start.
+pub async fn start(process: &Process, args: &OwnerArgs) -> anyhow::Result<Work> {
+    let (cluster, tasks) = (&process.cluster, &process.tasks);
+    let shell = shell(Settings::new(RUNNABLES, process, args).await, process);
     let controller = Arc::new(RunnableController {
-        selections: Selections::new(environment.cluster, &shell.scheduler, environment.tasks),
+        selections: Selections::new(cluster, &shell.scheduler, tasks),
         templates: RunTemplates::default(),
-        ytt: ytt(environment),
+        ytt: ytt(process, args),
         shell,
     });
-    let mut synced = Synced::default();
+    let mut work = Work::default();
     let told = controller.clone();
-    synced.follow(
-        environment.tasks,
+    work.follow(
+        tasks,
         "template-watch",
         controller.templates.store(),
         Watched::carto("ClusterRunTemplate", "clusterruntemplates")
-            .objects(environment.cluster.controller().clone()),
+            .objects(cluster.controller().clone()),
         move |change| told.template_changed(&change.key.name),
     );
-    follow_owners(&controller.shell, environment, &mut synced);
-    environment.tasks.spawn(
-        "selection-sweep",
-        controller
-            .clone()
-            .sweep_selections(environment.tasks.token().clone()),
-    );
+    let sweep = controller.clone().sweep_selections(tasks.token().clone());
+    tasks.spawn("selection-sweep", sweep);
+    let shell = &controller.shell;
     let runnables = controller.clone();
-    let queue = Queue::new(&controller.shell.scheduler, RUNNABLES.kind, move |key| {
+    work.reconciles(shell.queue(&shell.scheduler, RUNNABLES.kind, move |key| {
         let controller = runnables.clone();
         async move { controller.reconcile(&key).await }
-    });
+    }));
     let templates = controller.clone();
-    let stamped_kinds = Arc::new(move || templates.templates.stamped_kinds());
-    Wired::new(controller.shell.clone(), vec![queue], synced, stamped_kinds)
+    let stamped_kinds = move || templates.templates.stamped_kinds();
+    shell.work(process, args, &mut work, stamped_kinds);
+    Ok(work)
 }

@@ -7,5 +7,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    controller_kit::process::main(&runnable_controller::PROGRAM, runnable_controller::wire_up)
+    controller_kit::process::main(&runnable_controller::PROGRAM, runnable_controller::start)
 }

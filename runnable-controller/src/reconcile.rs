@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use controller_kit::cluster::chain;
 use controller_kit::mapper::Kind;
-use controller_kit::owner::{Awaited, Claims, Realized, Reconciled, Subject, Walk, span};
+use controller_kit::owner::{Awaited, Claims, Realized, Subject, Walk, span};
+use controller_kit::process::Reconciled;
 use controller_kit::scheduler::OwnerKey;
 use controller_kit::stamped::ObjectKey;
 use controller_kit::submit::{Applicant, SLOW_READ, SubmitError};

@@ -4,10 +4,8 @@
 //! the API server. Everything it shares with them is in `controller-kit` and `realizer`; what is here is
 //! the choice of family.
 
-use controller_kit::args::CommonArgs;
-use controller_kit::owner::SupplyChains;
+use controller_kit::args::ConcurrencyFlag;
 use controller_kit::process::Program;
-use controller_kit::wiring::{Environment, Wired, wire};
 
 /// This controller.
 pub const PROGRAM: Program = Program {
@@ -19,10 +17,5 @@ outputs on, and reports in the Workload's status.",
     version: env!("CARGO_PKG_VERSION"),
     user_agent: concat!("carto-supplychain/", env!("CARGO_PKG_VERSION")),
     field_manager: "carto-supplychain",
+    concurrency: ConcurrencyFlag::new("max-concurrent-workloads", "Workloads"),
 };
-
-/// Starts its watches.
-pub fn wire_up(args: &CommonArgs, environment: Environment<'_>) -> Wired {
-    let concurrency = args.concurrency.workloads();
-    wire::<SupplyChains>(concurrency, PROGRAM.field_manager, environment)
-}

@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
+use controller_kit::owner::SupplyChains;
+
 /// Many small objects come and go; the system allocator keeps the peak of the first listing for ever.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    controller_kit::process::main(
-        &supplychain_controller::PROGRAM,
-        supplychain_controller::wire_up,
-    )
+    let start = controller_kit::owner::start::<SupplyChains>;
+    controller_kit::process::main(&supplychain_controller::PROGRAM, start)
 }

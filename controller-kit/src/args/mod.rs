@@ -1,36 +1,74 @@
-//! The command line that all controllers share.
+//! The command line of a controller: the flags of every process, and those that this controller has besides.
 //!
 //! Every flag of the Go controller is accepted under its own name and in its own form (spec 8.2): one
 //! dash or two, `-flag value` or `-flag=value`, `-Port` with a capital. `go_style` turns such a command
-//! line into one that clap reads. Each flag has an environment variable, too; the command line wins.
+//! line into one that clap reads. Those that a controller has no use for are taken and not shown. Each flag
+//! has an environment variable, too; the command line wins.
 
 mod go_style;
 mod limits;
+mod owners;
 #[cfg(test)]
 mod tests;
+mod webhook;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser};
-use clap::{ArgAction, Args, Command, FromArgMatches as _};
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches as _, value_parser};
 
 use go_style::go_style;
 
 pub use limits::LimitArgs;
+pub use owners::OwnerArgs;
+pub use webhook::WebhookArgs;
 
 use crate::process::Program;
 use crate::telemetry::LogLevel;
-use crate::ytt::MemoryLimit;
 
-/// Owners reconciled at once when nothing is said. The Go controller's 2 were the bottleneck of every
+/// Objects reconciled at once when nothing is said. The Go controller's 2 were the bottleneck of every
 /// larger installation (incident: #929); `docs/compat.md` lists the deviation.
 const DEFAULT_CONCURRENCY: usize = 16;
 
+/// Flags of the Go controller. A controller that has no use for one takes it all the same: command lines
+/// that were written for the Go controller go on working.
+const GO_FLAGS: [&str; 6] = [
+    "port",
+    "cert-dir",
+    "pprof-port",
+    "max-concurrent-deliveries",
+    "max-concurrent-runnables",
+    "max-concurrent-workloads",
+];
+
+/// The flag that says how many objects a controller reconciles at once. The Go controller has one for each kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConcurrencyFlag {
+    name: &'static str,
+    objects: &'static str,
+}
+
+impl ConcurrencyFlag {
+    /// Its name, without dashes, and the word for the objects.
+    pub const fn new(name: &'static str, objects: &'static str) -> Self {
+        Self { name, objects }
+    }
+}
+
+/// A command line that was read.
+#[derive(Debug, Clone)]
+pub struct Parsed<F> {
+    /// The flags of every process.
+    pub process: ProcessArgs,
+    /// Those of this controller.
+    pub own: F,
+}
+
 /// Flags of every controller.
 #[derive(Debug, Clone, Args)]
-pub struct CommonArgs {
+pub struct ProcessArgs {
     /// File with the credentials for the API server; default: KUBECONFIG, then the pod's own, then ~/.kube/config
     #[arg(long, value_name = "FILE", env = "CARTO_KUBECONFIG", value_parser = path_or_nothing())]
     pub kubeconfig: Option<PathBuf>,
@@ -39,36 +77,17 @@ pub struct CommonArgs {
     #[command(flatten)]
     pub log: LogArgs,
 
-    /// Ports and certificates.
+    /// Ports of the probes.
     #[command(flatten)]
     pub serve: ServeArgs,
 
-    /// Work at once.
-    #[command(flatten)]
-    pub concurrency: ConcurrencyArgs,
-
-    /// What one owner may ask for.
-    #[command(flatten)]
-    pub limits: LimitArgs,
+    /// Objects reconciled at once; its flag has a name of each controller's own.
+    #[arg(skip)]
+    pub concurrency: usize,
 
     /// Leader election.
     #[command(flatten)]
     pub lease: LeaseArgs,
-
-    /// The ytt binary that renders `spec.ytt` templates
-    #[arg(long, value_name = "FILE", env = "CARTO_YTT", default_value = "ytt")]
-    pub ytt: PathBuf,
-
-    /// Memory that one ytt process may take; at least 128, 0 = no limit. Up to four run at a time: the container needs that and
-    /// its own. On Linux only
-    #[arg(
-        long,
-        value_name = "MIB",
-        env = "CARTO_YTT_MEMORY_LIMIT",
-        default_value = "512",
-        value_parser = parse_memory_limit
-    )]
-    pub ytt_memory_limit: MemoryLimit,
 
     /// How long work under way may take to end after SIGTERM
     #[arg(
@@ -97,53 +116,6 @@ pub struct LogArgs {
 /// What is served.
 #[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
-    /// TCP port of the admission webhook
-    #[arg(long, value_name = "PORT", env = "CARTO_PORT", default_value_t = 9443)]
-    pub port: u16,
-
-    /// Directory with tls.crt and tls.key for the webhook, read again when they change; without it and without --webhook-secret
-    /// there is no webhook
-    #[arg(
-        long,
-        value_name = "DIRECTORY",
-        env = "CARTO_CERT_DIR",
-        value_parser = path_or_nothing(),
-        conflicts_with = "webhook_secret"
-    )]
-    pub cert_dir: Option<PathBuf>,
-
-    /// Secret (in our own namespace) in which the webhook keeps a certificate of its own making, renewed before it expires
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "CARTO_WEBHOOK_SECRET",
-        requires = "webhook_service"
-    )]
-    pub webhook_secret: Option<String>,
-
-    /// Service (in our own namespace) through which the API server reaches the webhook
-    #[arg(long, value_name = "NAME", env = "CARTO_WEBHOOK_SERVICE")]
-    pub webhook_service: Option<String>,
-
-    /// ValidatingWebhookConfiguration whose caBundle is kept up to date with --webhook-secret
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "CARTO_WEBHOOK_CONFIGURATION",
-        requires = "webhook_secret"
-    )]
-    pub webhook_configuration: Option<String>,
-
-    /// Secret (in our own namespace) with the key under which status shows digests of secret values; made when it is empty
-    /// or missing, as far as rights allow. Without one no such digest is shown
-    #[arg(
-        long,
-        value_name = "NAME",
-        env = "CARTO_STATUS_KEY_SECRET",
-        default_value = "carto-status-key"
-    )]
-    pub status_key_secret: Option<String>,
-
     /// TCP port of Prometheus /metrics; 0 = off
     #[arg(
         long,
@@ -162,49 +134,9 @@ pub struct ServeArgs {
     )]
     pub health_port: u16,
 
-    /// Accepted so that existing command lines work, and unused: Go profiles do not exist here
-    #[arg(
-        long,
-        value_name = "PORT",
-        env = "CARTO_PPROF_PORT",
-        default_value_t = 0
-    )]
-    pub pprof_port: u16,
-
     /// Namespace that this process runs in; default: the pod's own, outside a cluster `default`
     #[arg(long, value_name = "NAME", env = "POD_NAMESPACE")]
     pub own_namespace: Option<String>,
-}
-
-/// How many owners are reconciled at once.
-#[derive(Debug, Clone, Args)]
-pub struct ConcurrencyArgs {
-    /// Workloads reconciled at once; 0 = 16
-    #[arg(
-        long,
-        value_name = "COUNT",
-        env = "CARTO_MAX_CONCURRENT_WORKLOADS",
-        default_value_t = 0
-    )]
-    pub max_concurrent_workloads: usize,
-
-    /// Deliverables reconciled at once; 0 = 16
-    #[arg(
-        long,
-        value_name = "COUNT",
-        env = "CARTO_MAX_CONCURRENT_DELIVERIES",
-        default_value_t = 0
-    )]
-    pub max_concurrent_deliveries: usize,
-
-    /// Runnables reconciled at once; 0 = 16
-    #[arg(
-        long,
-        value_name = "COUNT",
-        env = "CARTO_MAX_CONCURRENT_RUNNABLES",
-        default_value_t = 0
-    )]
-    pub max_concurrent_runnables: usize,
 }
 
 /// Leader election.
@@ -255,24 +187,7 @@ pub struct LeaseArgs {
     pub lease_retry_seconds: u64,
 }
 
-impl ConcurrencyArgs {
-    /// Workloads at once.
-    pub fn workloads(&self) -> usize {
-        or_default(self.max_concurrent_workloads)
-    }
-
-    /// Deliverables at once.
-    pub fn deliveries(&self) -> usize {
-        or_default(self.max_concurrent_deliveries)
-    }
-
-    /// Runnables at once.
-    pub fn runnables(&self) -> usize {
-        or_default(self.max_concurrent_runnables)
-    }
-}
-
-impl CommonArgs {
+impl<F: Args> Parsed<F> {
     /// Reads a command line, the program's name first.
     ///
     /// # Errors
@@ -282,36 +197,36 @@ impl CommonArgs {
         program: &Program,
         arguments: impl IntoIterator<Item = OsString>,
     ) -> Result<Self, clap::Error> {
-        let matches = command(program).try_get_matches_from(go_style(arguments))?;
-        let mut args = Self::from_arg_matches(&matches)?;
-        args.forget_what_is_empty();
-        Ok(args)
+        let mut command = command::<F>(program);
+        let mut matches = command.try_get_matches_from_mut(go_style(arguments))?;
+        forget_what_is_empty(&command, &mut matches);
+        let concurrency = matches.get_one(program.concurrency.name).copied();
+        let mut process = ProcessArgs::from_arg_matches(&matches)?;
+        process.concurrency = concurrency
+            .filter(|count| *count > 0)
+            .unwrap_or(DEFAULT_CONCURRENCY);
+        let own = F::from_arg_matches(&matches)?;
+        Ok(Self { process, own })
     }
+}
 
-    /// `-cert-dir=` is how the Go controller spells its default (spec 8.2), and an empty variable is how a manifest leaves
-    /// one out.
-    fn forget_what_is_empty(&mut self) {
-        let (serve, lease) = (&mut self.serve, &mut self.lease);
-        for path in [&mut self.kubeconfig, &mut serve.cert_dir] {
-            path.take_if(|path| path.as_os_str().is_empty());
-        }
-        for text in [
-            &mut serve.webhook_secret,
-            &mut serve.webhook_service,
-            &mut serve.webhook_configuration,
-            &mut serve.own_namespace,
-            &mut serve.status_key_secret,
-            &mut lease.lease_name,
-            &mut lease.lease_namespace,
-            &mut lease.lease_identity,
-        ] {
-            text.take_if(|text| text.is_empty());
-        }
-    }
-
-    /// [`CommonArgs::shutdown_seconds`] as a duration.
+impl ProcessArgs {
+    /// [`ProcessArgs::shutdown_seconds`] as a duration.
     pub(crate) fn shutdown_deadline(&self) -> Duration {
         Duration::from_secs(self.shutdown_seconds)
+    }
+}
+
+/// `-cert-dir=` is how the Go controller spells its default (spec 8.2), and an empty variable is how a manifest leaves
+/// one out.
+fn forget_what_is_empty(command: &Command, matches: &mut ArgMatches) {
+    for argument in command.get_arguments() {
+        let id = argument.get_id().as_str();
+        let given = matches.try_get_raw(id).ok().flatten();
+        if given.is_some_and(|mut given| given.all(OsStr::is_empty)) {
+            // It is one of the command's own, so there is something to clear.
+            let _ = matches.try_clear_id(id);
+        }
     }
 }
 
@@ -320,37 +235,46 @@ const ALL_CONTROLLERS: &str = "Needs the CRDs and the credentials of a kubeconfi
 controller are accepted with one dash, too. Each flag can be given by the environment variable shown with it.";
 
 /// The flags of one controller.
-fn command(program: &Program) -> Command {
+fn command<F: Args>(program: &Program) -> Command {
     let summary = program.about.lines().next().unwrap_or_default();
     let command = Command::new(program.name)
         .version(program.version)
         // As with Go's flags the last one counts, so that a line can be appended to.
         .args_override_self(true)
-        .max_term_width(120);
+        .max_term_width(120)
+        .arg(concurrency(program.concurrency));
     // What is flattened into the arguments comes with a description of its own.
-    CommonArgs::augment_args(command)
+    let command = F::augment_args(ProcessArgs::augment_args(command))
         .about(summary)
-        .long_about(format!("{}\n\n{ALL_CONTROLLERS}", program.about))
+        .long_about(format!("{}\n\n{ALL_CONTROLLERS}", program.about));
+    let is_used = |flag: &str| {
+        command
+            .get_arguments()
+            .any(|it| it.get_long() == Some(flag))
+    };
+    let unused: Vec<&str> = GO_FLAGS.into_iter().filter(|flag| !is_used(flag)).collect();
+    command.args(
+        unused
+            .into_iter()
+            .map(|flag| Arg::new(flag).long(flag).hide(true)),
+    )
 }
 
-fn or_default(count: usize) -> usize {
-    if count == 0 {
-        DEFAULT_CONCURRENCY
-    } else {
-        count
-    }
+fn concurrency(ConcurrencyFlag { name, objects }: ConcurrencyFlag) -> Arg {
+    let variable = format!("CARTO_{}", name.to_uppercase().replace('-', "_"));
+    Arg::new(name)
+        .long(name)
+        .value_name("COUNT")
+        // A command line is read once, and what is known of its flags lives as long as the process.
+        .env(&*variable.leak())
+        .help(format!("{objects} reconciled at once; 0 = 16"))
+        .default_value("0")
+        .value_parser(value_parser!(usize))
 }
 
 /// A path, which may be empty; clap's own parser of paths refuses that.
 fn path_or_nothing() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
-}
-
-fn parse_memory_limit(text: &str) -> Result<MemoryLimit, String> {
-    let mebibytes: u64 = text
-        .parse()
-        .map_err(|_| format!("{text:?} is no whole number of MiB"))?;
-    MemoryLimit::new(mebibytes).map_err(|error| error.to_string())
 }
 
 /// The spellings that Go's flag package takes.

@@ -10,13 +10,17 @@ const PROGRAM: Program = Program {
     version: "1.2.3",
     user_agent: "controller/1.2.3",
     field_manager: "controller",
+    concurrency: ConcurrencyFlag::new("max-concurrent-workloads", "Workloads"),
 };
 
-fn parse(line: &str) -> Result<CommonArgs, String> {
+/// Of a controller of owners, which has all the flags that there are.
+type All = Parsed<OwnerArgs>;
+
+fn parse(line: &str) -> Result<All, String> {
     let arguments = std::iter::once("controller")
         .chain(line.split_whitespace())
         .map(OsString::from);
-    CommonArgs::parse(&PROGRAM, arguments).map_err(|error| error.to_string())
+    Parsed::parse(&PROGRAM, arguments).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -24,35 +28,31 @@ fn nothing_said_means_the_documented_defaults() {
     let args = parse("").unwrap();
     assert_eq!(
         (
-            args.serve.port,
-            args.serve.metrics_port,
-            args.serve.health_port,
-            args.serve.pprof_port
+            args.own.webhook.port,
+            args.process.serve.metrics_port,
+            args.process.serve.health_port
         ),
-        (9443, 0, 8081, 0)
-    );
-    assert_eq!(
-        (args.serve.cert_dir, args.log.dev, args.log.log_level),
-        (None, false, LogLevel::Info)
+        (9443, 0, 8081)
     );
     assert_eq!(
         (
-            args.concurrency.workloads(),
-            args.concurrency.deliveries(),
-            args.concurrency.runnables()
+            args.own.webhook.cert_dir,
+            args.process.log.dev,
+            args.process.log.log_level
         ),
-        (16, 16, 16)
+        (None, false, LogLevel::Info)
     );
-    assert_eq!(args.lease.leader_elect, None);
-    assert_eq!(args.ytt, PathBuf::from("ytt"));
-    assert_eq!(args.ytt_memory_limit.mebibytes(), Some(512));
+    assert_eq!(args.process.concurrency, 16);
+    assert_eq!(args.process.lease.leader_elect, None);
+    assert_eq!(args.own.ytt, PathBuf::from("ytt"));
+    assert_eq!(args.own.ytt_memory_limit.mebibytes(), Some(512));
 }
 
 #[test]
 fn the_shipped_command_line_of_the_go_controller_works() {
     let args = parse("-cert-dir=/cert -metrics-port=9998").unwrap();
     assert_eq!(
-        (args.serve.cert_dir, args.serve.metrics_port),
+        (args.own.webhook.cert_dir, args.process.serve.metrics_port),
         (Some(PathBuf::from("/cert")), 9998)
     );
 }
@@ -75,22 +75,18 @@ fn every_upstream_flag_is_taken_in_every_form_that_go_takes() {
         let args = parse(&all.join(" ")).unwrap();
         assert_eq!(
             (
-                args.serve.port,
-                args.serve.metrics_port,
-                args.serve.pprof_port
+                args.own.webhook.port,
+                args.process.serve.metrics_port,
+                args.process.concurrency
             ),
-            (1, 2, 3)
+            (1, 2, 5)
         );
         assert_eq!(
             (
-                args.concurrency.deliveries(),
-                args.concurrency.workloads(),
-                args.concurrency.runnables()
+                args.process.kubeconfig,
+                args.own.webhook.cert_dir,
+                args.process.log.log_level
             ),
-            (4, 5, 6)
-        );
-        assert_eq!(
-            (args.kubeconfig, args.serve.cert_dir, args.log.log_level),
             (Some("/k".into()), Some("/c".into()), LogLevel::Debug)
         );
     }
@@ -104,10 +100,10 @@ fn of_a_flag_given_twice_the_last_counts() {
     .unwrap();
     assert_eq!(
         (
-            args.serve.port,
-            args.serve.cert_dir,
-            args.log.dev,
-            args.log.log_level
+            args.own.webhook.port,
+            args.own.webhook.cert_dir,
+            args.process.log.dev,
+            args.process.log.log_level
         ),
         (2, None, false, LogLevel::Error)
     );
@@ -120,10 +116,16 @@ fn a_flag_that_is_empty_says_nothing() {
         vec!["controller", "--cert-dir", "", "-kubeconfig", ""],
         vec!["controller", "--lease-name=", "--own-namespace="],
     ] {
-        let args = CommonArgs::parse(&PROGRAM, line.into_iter().map(OsString::from)).unwrap();
-        assert_eq!((args.serve.cert_dir, args.kubeconfig), (None, None));
+        let args = All::parse(&PROGRAM, line.into_iter().map(OsString::from)).unwrap();
         assert_eq!(
-            (args.lease.lease_name, args.serve.own_namespace),
+            (args.own.webhook.cert_dir, args.process.kubeconfig),
+            (None, None)
+        );
+        assert_eq!(
+            (
+                args.process.lease.lease_name,
+                args.process.serve.own_namespace
+            ),
             (None, None)
         );
     }
@@ -139,7 +141,7 @@ fn a_bool_is_on_when_it_stands_alone_and_what_is_written_otherwise() {
         ("-dev=0", false),
         ("-dev -metrics-port 1", true),
     ] {
-        assert_eq!(parse(line).unwrap().log.dev, dev, "{line}");
+        assert_eq!(parse(line).unwrap().process.log.dev, dev, "{line}");
     }
     assert!(
         parse("-dev=maybe")
@@ -147,11 +149,15 @@ fn a_bool_is_on_when_it_stands_alone_and_what_is_written_otherwise() {
             .contains("neither true nor false")
     );
     assert_eq!(
-        parse("--leader-elect=false").unwrap().lease.leader_elect,
+        parse("--leader-elect=false")
+            .unwrap()
+            .process
+            .lease
+            .leader_elect,
         Some(false)
     );
     assert_eq!(
-        parse("--leader-elect").unwrap().lease.leader_elect,
+        parse("--leader-elect").unwrap().process.lease.leader_elect,
         Some(true)
     );
 }
@@ -165,7 +171,7 @@ fn a_wrong_level_is_refused_with_the_right_ones() {
 #[test]
 fn a_memory_limit_is_in_mebibytes_and_leaves_ytt_room_to_work() {
     let limit = |text| parse(&format!("--ytt-memory-limit={text}"));
-    let read = |text| limit(text).unwrap().ytt_memory_limit.mebibytes();
+    let read = |text| limit(text).unwrap().own.ytt_memory_limit.mebibytes();
     assert_eq!((read("0"), read("128")), (None, Some(128)));
     let refused = |text| limit(text).unwrap_err();
     assert!(refused("127").contains("at least 128, or 0 for no limit"));
@@ -184,10 +190,40 @@ fn the_shipped_containers_have_room_for_all_ytt_processes_and_as_much_for_the_co
         .filter_map(|object| object.pointer("/spec/template/spec/containers/0/resources/limits"))
         .map(|limits| limits["memory"].as_str().unwrap())
         .collect();
-    let processes = u64::try_from(crate::wiring::YTT_PROCESSES).unwrap();
-    let each = parse("").unwrap().ytt_memory_limit.mebibytes().unwrap();
+    let processes = u64::try_from(crate::owner::YTT_PROCESSES).unwrap();
+    let each = parse("").unwrap().own.ytt_memory_limit.mebibytes().unwrap();
     let needed = format!("{}Mi", each * (processes + 1));
     assert_eq!(limits, [&*needed; 3]);
+}
+
+/// Of a controller that has no flags but those of every process.
+#[derive(Debug, Clone, clap::Args)]
+struct NoneOfItsOwn {}
+
+#[test]
+fn a_flag_of_the_go_controller_that_has_no_use_is_taken_and_not_shown() {
+    let line = "c -Port 1 -cert-dir=/c -pprof-port=3 -max-concurrent-deliveries=4 -max-concurrent-runnables 6";
+    let line = line.split(' ').map(OsString::from);
+    Parsed::<NoneOfItsOwn>::parse(&PROGRAM, line).unwrap();
+    let help = |command: Command| command.clone().render_long_help().to_string();
+    let [bare, all] = [
+        help(command::<NoneOfItsOwn>(&PROGRAM)),
+        help(command::<OwnerArgs>(&PROGRAM)),
+    ];
+    for (text, flag, is_shown) in [
+        (&bare, "--port", false),
+        (&all, "--port", true),
+        (&bare, "--ytt", false),
+        (&all, "--ytt", true),
+        (&all, "--pprof-port", false),
+        (&all, "--max-concurrent-runnables", false),
+        (&bare, "--max-concurrent-workloads", true),
+    ] {
+        assert_eq!(text.contains(flag), is_shown, "{flag}");
+    }
+    assert!(parse("--ytt=/y").is_ok());
+    let unknown = ["c", "--ytt=/y"].map(OsString::from);
+    assert!(Parsed::<NoneOfItsOwn>::parse(&PROGRAM, unknown).is_err());
 }
 
 #[test]
@@ -195,8 +231,8 @@ fn zero_means_the_default_concurrency() {
     assert_eq!(
         parse("-max-concurrent-workloads=0")
             .unwrap()
-            .concurrency
-            .workloads(),
+            .process
+            .concurrency,
         16
     );
 }
@@ -210,15 +246,15 @@ fn a_certificate_comes_from_one_place_only() {
             .contains("--webhook-service")
     );
     let args = parse("--webhook-secret=s --webhook-service=w --webhook-configuration=c").unwrap();
-    assert_eq!(args.serve.webhook_secret.as_deref(), Some("s"));
+    assert_eq!(args.own.webhook.webhook_secret.as_deref(), Some("s"));
 }
 
 #[test]
 fn every_flag_has_an_environment_variable_and_a_help_text() {
-    let command = command(&PROGRAM);
-    for argument in command
-        .get_arguments()
-        .filter(|argument| !matches!(argument.get_id().as_str(), "help" | "version"))
+    let command = command::<OwnerArgs>(&PROGRAM);
+    let shown = command.get_arguments().filter(|it| !it.is_hide_set());
+    for argument in
+        shown.filter(|argument| !matches!(argument.get_id().as_str(), "help" | "version"))
     {
         let name = argument.get_id();
         assert!(

@@ -8,10 +8,9 @@ use realizer::{Blueprint, Ended, OwnerEvent, blueprint_status};
 use tracing::{Instrument as _, warn};
 
 use super::report::{OurObject, next};
-use super::{
-    BlueprintEntry, BlueprintFamily, OwnerShell, Reconciled, TemplateEntry, Templates, log,
-};
+use super::{BlueprintEntry, BlueprintFamily, OwnerShell, TemplateEntry, Templates, log};
 use crate::events::InvolvedObject;
+use crate::process::Reconciled;
 use crate::reflect::{Change, Reflector};
 use crate::scheduler::{Lane, Next, OwnerKey, Scheduler};
 use crate::stamped::ObjectKey;

@@ -15,12 +15,12 @@ mod left_behind;
 mod log;
 mod overload;
 mod reconcile;
-mod reconciled;
 mod report;
 mod settling;
 mod shell;
 mod waiters;
 mod walk;
+mod wiring;
 
 pub use claims::Claims;
 pub use controller::OwnerController;
@@ -31,9 +31,11 @@ pub use entries::{
 pub use left_behind::Scopes;
 pub use log::span;
 pub use overload::{Overload, Troubles};
-pub use reconciled::Reconciled;
 pub use report::{Realized, Subject};
 pub use settling::Settling;
 pub use shell::{OwnerKind, OwnerShell, Pending};
 pub use waiters::{Awaited, Waiters};
 pub use walk::{Reads, Removed, Walk};
+#[cfg(test)]
+pub(crate) use wiring::YTT_PROCESSES;
+pub use wiring::{Settings, shell, start, ytt};

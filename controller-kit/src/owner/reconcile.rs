@@ -12,8 +12,9 @@ use serde_json::Value;
 use tracing::{Instrument as _, warn};
 
 use super::log::span;
-use super::{BlueprintFamily, Claims, OwnerController, Realized, Reconciled, Walk};
+use super::{BlueprintFamily, Claims, OwnerController, Realized, Walk};
 use crate::mapper::Kind;
+use crate::process::Reconciled;
 use crate::scheduler::OwnerKey;
 use crate::stamped::ObjectKey;
 use crate::submit::{Applicant, SubmitError};

@@ -13,9 +13,10 @@ use tracing::{debug, warn};
 
 use super::shell::OwnerShell;
 use super::waiters::RIGHTS_SETTLE;
-use super::{Awaited, Overload, Reconciled, log};
+use super::{Awaited, Overload, log};
 use crate::cluster::{Call, Identity, RequestError, encode};
 use crate::events::InvolvedObject;
+use crate::process::Reconciled;
 use crate::scheduler::{Next, OwnerKey};
 use crate::stamped::ObjectKey;
 
@@ -448,7 +449,6 @@ pub(super) fn next(retry: Retry, again: Option<Duration>) -> Next {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
     use std::sync::Arc;
 
     use http::{Request, Response, StatusCode};
@@ -456,11 +456,13 @@ mod tests {
     use tower_test::mock;
 
     use super::*;
+    use crate::args::{ConcurrencyFlag, LimitArgs};
     use crate::cluster::Cluster;
     use crate::metrics::Metrics;
+    use crate::owner::{Settings, shell};
+    use crate::process::{Process, Program};
     use crate::shutdown::Tasks;
-    use crate::wiring::{self, Environment, Settings};
-    use crate::ytt::MemoryLimit;
+    use crate::status_key::StatusKeys;
 
     /// What is to be written of a reconcile that came to this.
     fn outcome(ready: ConditionStatus, reason: &Reason) -> Outcome {
@@ -479,6 +481,15 @@ mod tests {
         }
     }
 
+    const PROGRAM: Program = Program {
+        name: "supplychain-controller",
+        about: "",
+        version: "",
+        user_agent: "",
+        field_manager: "carto-supplychain",
+        concurrency: ConcurrencyFlag::new("at-once", "Objects"),
+    };
+
     /// A controller whose API server is scripted.
     struct Scene {
         shell: Arc<OwnerShell>,
@@ -492,19 +503,11 @@ mod tests {
             let (metrics, tasks) = (Arc::new(Metrics::new()), Tasks::new());
             let settings = Settings {
                 kind: realizer::Family::SupplyChain.into(),
-                concurrency: 1,
-                field_manager: "carto-supplychain",
+                status_keys: StatusKeys::none(),
+                limits: LimitArgs::default(),
             };
-            let environment = Environment {
-                cluster: &Cluster::new(client.clone(), client, metrics.clone()),
-                metrics: &metrics,
-                tasks: &tasks,
-                ytt: Path::new("ytt"),
-                ytt_memory: MemoryLimit::new(0).unwrap(),
-                status_keys: &crate::status_key::StatusKeys::none(),
-                limits: crate::args::LimitArgs::default(),
-            };
-            let shell = wiring::shell(settings, environment);
+            let cluster = Cluster::new(client.clone(), client, metrics.clone());
+            let shell = shell(settings, &Process::new(PROGRAM, cluster, metrics, tasks));
             Self { shell, server }
         }
 

@@ -7,15 +7,12 @@ use api_types::validation;
 use serde_json::Value;
 
 use super::{
-    Operation, ROUTES, SelfManaged, ServingCertificate, Validate, Verdict, follow_directory, serve,
-    service_names,
+    Operation, ROUTES, Route, SelfManaged, ServingCertificate, Validate, Verdict, follow_directory,
+    serve, service_names,
 };
-use crate::args::ServeArgs;
-use crate::cluster::Cluster;
-use crate::kubeconfig;
-use crate::metrics::Metrics;
+use crate::args::WebhookArgs;
 use crate::probes::Readiness;
-use crate::shutdown::Tasks;
+use crate::process::Process;
 
 /// The rules that the engine, the webhook and the CLI share.
 pub(super) struct Rules;
@@ -27,77 +24,88 @@ impl Validate for Rules {
     }
 }
 
-/// Serves the webhooks if the flags ask for them.
-///
-/// # Errors
-/// When the port is taken, or the flags do not fit together.
-pub(crate) async fn admit(
-    args: &ServeArgs,
-    cluster: &Cluster,
-    readiness: &Arc<Readiness>,
-    metrics: &Arc<Metrics>,
-    tasks: &Tasks,
-) -> anyhow::Result<()> {
-    let certificate = Arc::new(ServingCertificate::new());
-    match (&args.cert_dir, &args.webhook_secret) {
-        (Some(directory), _) => {
-            let shutdown = tasks.token().clone();
-            let following = follow_directory(
-                directory.clone(),
-                certificate.clone(),
-                metrics.clone(),
-                shutdown,
-            );
-            tasks.spawn("webhook-certificate", following);
-        }
-        (None, Some(secret)) => {
-            let managed = self_managed(args, secret, cluster).await?;
-            managed.start(
-                cluster.controller(),
-                certificate.clone(),
-                metrics.clone(),
-                tasks,
-            );
-        }
-        (None, None) => return Ok(()),
+/// Admission of blueprints and templates, as the flags ask for it.
+pub(crate) fn blueprints(args: &WebhookArgs) -> Admission {
+    Admission {
+        args: args.clone(),
+        routes: &ROUTES,
+        rules: Arc::new(Rules),
     }
-    let loaded = certificate.clone();
-    readiness.require("webhook certificate", move || loaded.is_loaded());
-    metrics.webhook_serves(ROUTES.iter().map(|route| route.kind));
-    let rules = Arc::new(Rules);
-    serve(
-        args.port,
-        &ROUTES,
-        rules,
-        certificate,
-        metrics.clone(),
-        tasks,
-    )
-    .await
-    .with_context(|| format!("port {} (--port)", args.port))?;
-    Ok(())
 }
 
-async fn self_managed(
-    args: &ServeArgs,
-    secret: &str,
-    cluster: &Cluster,
-) -> anyhow::Result<SelfManaged> {
-    let namespace = match args.own_namespace.clone() {
-        Some(namespace) => namespace,
-        None => kubeconfig::own_namespace().await,
-    };
-    let service = args
-        .webhook_service
-        .as_deref()
-        .context("--webhook-secret needs --webhook-service")?;
-    Ok(SelfManaged {
-        names: service_names(service, &namespace),
-        namespace,
-        secret: secret.to_owned(),
-        configuration: args.webhook_configuration.clone(),
-        clock: cluster.clock(),
-    })
+/// What is admitted by whom.
+pub struct Admission {
+    args: WebhookArgs,
+    routes: &'static [Route],
+    rules: Arc<dyn Validate>,
+}
+
+impl Admission {
+    /// Serves the webhooks if the flags ask for them.
+    ///
+    /// # Errors
+    /// When the port is taken, or the flags do not fit together.
+    pub(crate) async fn serve(
+        self,
+        process: &Process,
+        readiness: &Arc<Readiness>,
+    ) -> anyhow::Result<()> {
+        let (metrics, tasks) = (&process.metrics, &process.tasks);
+        let certificate = Arc::new(ServingCertificate::new());
+        match (&self.args.cert_dir, &self.args.webhook_secret) {
+            (Some(directory), _) => {
+                let shutdown = tasks.token().clone();
+                let following = follow_directory(
+                    directory.clone(),
+                    certificate.clone(),
+                    metrics.clone(),
+                    shutdown,
+                );
+                tasks.spawn("webhook-certificate", following);
+            }
+            (None, Some(secret)) => {
+                let managed = self.self_managed(secret, process).await?;
+                managed.start(
+                    process.cluster.controller(),
+                    certificate.clone(),
+                    metrics.clone(),
+                    tasks,
+                );
+            }
+            (None, None) => return Ok(()),
+        }
+        let loaded = certificate.clone();
+        readiness.require("webhook certificate", move || loaded.is_loaded());
+        metrics.webhook_serves(self.routes.iter().map(|route| route.kind));
+        let port = self.args.port;
+        serve(
+            port,
+            self.routes,
+            self.rules,
+            certificate,
+            metrics.clone(),
+            tasks,
+        )
+        .await
+        .with_context(|| format!("port {port} (--port)"))?;
+        Ok(())
+    }
+
+    async fn self_managed(&self, secret: &str, process: &Process) -> anyhow::Result<SelfManaged> {
+        let args = &self.args;
+        let namespace = process.own_namespace().await;
+        let service = args
+            .webhook_service
+            .as_deref()
+            .context("--webhook-secret needs --webhook-service")?;
+        Ok(SelfManaged {
+            names: service_names(service, &namespace),
+            namespace,
+            secret: secret.to_owned(),
+            configuration: args.webhook_configuration.clone(),
+            clock: process.cluster.clock(),
+        })
+    }
 }
 
 #[cfg(test)]

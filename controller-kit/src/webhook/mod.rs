@@ -25,7 +25,8 @@ mod validity;
 
 use serde_json::Value;
 
-pub(crate) use admission::admit;
+pub use admission::Admission;
+pub(crate) use admission::blueprints;
 pub use certificate::{CertificateError, ServingCertificate};
 pub(crate) use directory::follow_directory;
 pub use review::Operation;

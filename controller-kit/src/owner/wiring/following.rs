@@ -6,57 +6,24 @@ use api_types::TemplateKind;
 use tokio::sync::watch as signal;
 use tokio_util::sync::CancellationToken;
 
-use super::Environment;
 use crate::owner::{BlueprintFamily, OwnerController, OwnerShell};
-use crate::reflect::{Change, Entry, Events, Reflector, Watched, follow_changes};
+use crate::process::{Process, Work};
+use crate::reflect::{Events, Watched, follow_changes};
 use crate::shutdown::Tasks;
 use crate::stamped::ObjectKey;
-
-/// What has to be listed once before anything is reconciled.
-#[derive(Clone, Default)]
-pub struct Synced(Vec<signal::Receiver<bool>>);
-
-impl Synced {
-    /// Follows a kind from now on; it has to be listed, too.
-    pub fn follow<E: Entry>(
-        &mut self,
-        tasks: &Tasks,
-        name: &'static str,
-        store: &Arc<Reflector<E>>,
-        events: Events,
-        changed: impl Fn(Change<'_, E>) + Send + 'static,
-    ) {
-        self.0.push(store.synced_signal());
-        let following = store.clone().follow(events, tasks.token().clone(), changed);
-        tasks.spawn(name, following);
-    }
-
-    /// Whether everything was listed once.
-    pub fn is_synced(&self) -> bool {
-        self.0.iter().all(|synced| *synced.borrow())
-    }
-
-    /// Waits until everything was listed once: before that, a template that exists would look missing.
-    pub(super) async fn wait(&self) {
-        for synced in &self.0 {
-            // The sender lives as long as the store, which the controller holds.
-            let _ = synced.clone().wait_for(|synced| *synced).await;
-        }
-    }
-}
 
 /// Follows the blueprints of a family and their templates.
 pub(super) fn follow_blueprints<F: BlueprintFamily>(
     controller: &Arc<OwnerController<F>>,
-    environment: Environment<'_>,
-    synced: &mut Synced,
+    process: &Process,
+    work: &mut Work,
 ) {
-    let client = || environment.cluster.controller().clone();
+    let client = || process.cluster.controller().clone();
     for (kind, store) in controller.templates.stores() {
         let told = controller.clone();
         let events = Watched::carto(kind.as_str(), template_plural(kind)).objects(client());
-        synced.follow(
-            environment.tasks,
+        work.follow(
+            &process.tasks,
             "template-watch",
             store,
             events,
@@ -65,8 +32,8 @@ pub(super) fn follow_blueprints<F: BlueprintFamily>(
     }
     let told = controller.clone();
     let blueprints = Watched::carto(F::FAMILY.blueprint_kind(), F::FAMILY.blueprint_plural());
-    synced.follow(
-        environment.tasks,
+    work.follow(
+        &process.tasks,
         "blueprint-watch",
         &controller.blueprints,
         blueprints.objects(client()),
@@ -75,9 +42,9 @@ pub(super) fn follow_blueprints<F: BlueprintFamily>(
 }
 
 /// Follows owners, service accounts, rights and definitions.
-pub fn follow_owners(shell: &Arc<OwnerShell>, environment: Environment<'_>, synced: &mut Synced) {
-    let client = || environment.cluster.controller().clone();
-    let tasks = environment.tasks;
+pub(super) fn follow_owners(shell: &Arc<OwnerShell>, process: &Process, work: &mut Work) {
+    let client = || process.cluster.controller().clone();
+    let tasks = &process.tasks;
     let accounts = Watched {
         group: "",
         version: "v1",
@@ -85,7 +52,7 @@ pub fn follow_owners(shell: &Arc<OwnerShell>, environment: Environment<'_>, sync
         plural: "serviceaccounts",
     };
     let told = shell.clone();
-    synced.follow(
+    work.follow(
         tasks,
         "account-watch",
         &shell.accounts,
@@ -94,15 +61,15 @@ pub fn follow_owners(shell: &Arc<OwnerShell>, environment: Environment<'_>, sync
     );
     let told = shell.clone();
     let owners = Watched::carto(shell.kind.kind, shell.kind.plural);
-    synced.follow(
+    work.follow(
         tasks,
         "owner-watch",
         &shell.owners,
         owners.objects(client()),
         move |change| told.owner_changed(&change),
     );
-    follow_rights(shell, environment);
-    follow_definitions(shell, environment);
+    follow_rights(shell, process);
+    follow_definitions(shell, process);
     tasks.spawn(
         "status-key-changes",
         follow_status_key(shell.clone(), tasks.token().clone()),
@@ -125,7 +92,7 @@ async fn follow_status_key(shell: Arc<OwnerShell>, shutdown: CancellationToken) 
     }
 }
 
-fn follow_rights(shell: &Arc<OwnerShell>, environment: Environment<'_>) {
+fn follow_rights(shell: &Arc<OwnerShell>, process: &Process) {
     for (kind, plural) in [
         ("Role", "roles"),
         ("RoleBinding", "rolebindings"),
@@ -139,14 +106,14 @@ fn follow_rights(shell: &Arc<OwnerShell>, environment: Environment<'_>) {
             plural,
         };
         let told = shell.clone();
-        let events = watched.metadata(environment.cluster.controller().clone());
-        notice(environment.tasks, "rights-watch", events, move |key| {
+        let events = watched.metadata(process.cluster.controller().clone());
+        notice(&process.tasks, "rights-watch", events, move |key| {
             told.rights_changed(key.map(|key| &*key.namespace));
         });
     }
 }
 
-fn follow_definitions(shell: &Arc<OwnerShell>, environment: Environment<'_>) {
+fn follow_definitions(shell: &Arc<OwnerShell>, process: &Process) {
     let definitions = Watched {
         group: "apiextensions.k8s.io",
         version: "v1",
@@ -158,8 +125,8 @@ fn follow_definitions(shell: &Arc<OwnerShell>, environment: Environment<'_>) {
         Some(key) => told.definition_changed(&key.name),
         None => told.definitions_missed(),
     };
-    let events = definitions.metadata(environment.cluster.controller().clone());
-    notice(environment.tasks, "definition-watch", events, noticed);
+    let events = definitions.metadata(process.cluster.controller().clone());
+    notice(&process.tasks, "definition-watch", events, noticed);
 }
 
 /// Follows a kind of which only the changes count.

@@ -1,0 +1,236 @@
+//! Connecting a controller of owners to its watches and queues, and running it.
+
+mod following;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::time::MissedTickBehavior;
+
+use super::{
+    BlueprintFamily, OwnerController, OwnerKind, OwnerShell, Pending, Scopes, Settling, Templates,
+    Troubles, Waiters,
+};
+use crate::args::{LimitArgs, OwnerArgs};
+use crate::events::{EventRecorder, EventSettings};
+use crate::mapper::{Kind, Mapper};
+use crate::openapi::SchemaCache;
+use crate::process::{Process, Queue, Reconciled, Work};
+use crate::scheduler::{OwnerKey, Scheduler};
+use crate::stamped::{ObjectKey, STALE_AFTER, StampedWatches, WatchSettings};
+use crate::status_key::{self, StatusKeys};
+use crate::submit::Submitter;
+use crate::tokens::{TokenCache, TokenSources};
+use crate::webhook;
+use crate::ytt::Ytt;
+
+use following::{follow_blueprints, follow_owners};
+
+/// How often unused watches are looked for.
+const SWEEP: Duration = Duration::from_secs(10);
+/// ytt processes at a time.
+pub(crate) const YTT_PROCESSES: usize = 4;
+
+/// What the operator and the controller choose.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Whose objects are reconciled.
+    pub kind: OwnerKind,
+    /// The key for digests of secret values.
+    pub status_keys: StatusKeys,
+    /// What one owner may ask for.
+    pub limits: LimitArgs,
+}
+
+impl Settings {
+    /// As the flags say.
+    pub async fn new(kind: OwnerKind, process: &Process, args: &OwnerArgs) -> Self {
+        Self {
+            kind,
+            status_keys: status_key::keep(args.status_key_secret.as_deref(), process).await,
+            limits: args.limits,
+        }
+    }
+}
+
+/// The parts that every controller of owners has.
+pub fn shell(settings: Settings, process: &Process) -> Arc<OwnerShell> {
+    let (cluster, metrics, tasks) = (&process.cluster, &process.metrics, &process.tasks);
+    let field_manager = process.program.field_manager;
+    let clock = cluster.clock();
+    let sources = TokenSources {
+        clock: clock.clone(),
+        jitter: Arc::new(crate::jitter::random),
+    };
+    let tokens = Arc::new(TokenCache::new(
+        cluster.controller().clone(),
+        sources,
+        metrics.clone(),
+    ));
+    let events = EventRecorder::start(
+        cluster.controller(),
+        &EventSettings::default(),
+        clock.clone(),
+        metrics.clone(),
+        tasks,
+    );
+    let scheduler = process.queue("owners", process.concurrency);
+    let mapper = Arc::new(Mapper::new(cluster.clone()));
+    let waiters = Arc::new(Waiters::default());
+    let (waking, freeing, waiting) = (scheduler.clone(), scheduler.clone(), waiters.clone());
+    let heard = metrics.clone();
+    let watch_settings = WatchSettings {
+        label: settings.kind.name_label,
+        field_manager,
+        owner_kind: settings.kind.kind,
+        wake: Arc::new(move |namespace: &str, name: &str| {
+            OwnerShell::stamped_changed(&waking, namespace, name);
+        }),
+        moved: Arc::new(move |kind: &Kind, key: &ObjectKey| {
+            OwnerShell::object_moved(&freeing, &waiting, kind, key);
+        }),
+        stale_after: STALE_AFTER,
+        hears_others: Arc::new(move |resource| heard.hears_others(resource)),
+        clock: clock.clone(),
+    };
+    let watches = StampedWatches::new(
+        cluster.clone(),
+        mapper.clone(),
+        watch_settings,
+        tasks.clone(),
+    );
+    let submitter = Arc::new(Submitter::new(
+        cluster.clone(),
+        mapper,
+        watches,
+        tokens.clone(),
+        SchemaCache::default(),
+        settings.limits.rendering_bytes(),
+    ));
+    let shell = Arc::new(OwnerShell {
+        kind: settings.kind,
+        cluster: cluster.clone(),
+        owners: Arc::default(),
+        accounts: Arc::default(),
+        submitter,
+        tokens,
+        events,
+        scheduler,
+        metrics: metrics.clone(),
+        clock,
+        field_manager,
+        waiters,
+        pending: Pending::default(),
+        troubles: Troubles::default(),
+        settling: Settling::default(),
+        scopes: Scopes::default(),
+        status_keys: settings.status_keys,
+        limits: settings.limits,
+    });
+    shell.show_in_metrics();
+    shell
+}
+
+/// Renders ytt templates for one controller.
+pub fn ytt(process: &Process, args: &OwnerArgs) -> Arc<Ytt> {
+    Arc::new(Ytt::new(
+        args.ytt.clone(),
+        YTT_PROCESSES,
+        args.ytt_memory_limit,
+        process.metrics.clone(),
+    ))
+}
+
+/// Starts a controller of owners that are realized by blueprints.
+///
+/// # Errors
+/// Never: a controller of another sort may have a reason not to start.
+pub async fn start<F: BlueprintFamily>(
+    process: &Process,
+    args: &OwnerArgs,
+) -> anyhow::Result<Work> {
+    let settings = Settings::new(F::FAMILY.into(), process, args).await;
+    let controller = Arc::new(OwnerController::<F> {
+        shell: shell(settings, process),
+        blueprints: Arc::default(),
+        templates: Arc::new(Templates::new(F::FAMILY.template_kinds())),
+        ytt: ytt(process, args),
+        blueprint_scheduler: process.queue("blueprints", 1),
+    });
+    let mut work = Work::default();
+    follow_blueprints(&controller, process, &mut work);
+    let shell = &controller.shell;
+    let owners = controller.clone();
+    work.reconciles(
+        shell.queue(&shell.scheduler, F::FAMILY.owner_kind(), move |key| {
+            let controller = owners.clone();
+            async move { controller.reconcile(&key).await }
+        }),
+    );
+    let blueprints = controller.clone();
+    let (scheduler, kind) = (&controller.blueprint_scheduler, F::FAMILY.blueprint_kind());
+    work.reconciles(shell.queue(scheduler, kind, move |key| {
+        let controller = blueprints.clone();
+        async move { controller.reconcile_blueprint(&key).await }
+    }));
+    let templates = controller.templates.clone();
+    shell.work(process, args, &mut work, move || templates.stamped_kinds());
+    Ok(work)
+}
+
+impl OwnerShell {
+    /// A queue of owners, or of what they are realized by.
+    pub fn queue<R>(
+        self: &Arc<Self>,
+        scheduler: &Arc<Scheduler>,
+        kind: &'static str,
+        reconcile: impl Fn(OwnerKey) -> R + Send + Sync + 'static,
+    ) -> Queue
+    where
+        R: Future<Output = Reconciled> + Send + 'static,
+    {
+        let shell = self.clone();
+        Queue::new(scheduler, kind, move |key| {
+            shell.begin_term();
+            reconcile(key)
+        })
+    }
+
+    /// What every controller of owners does beside its queues. `stamped_kinds` are those that templates name.
+    pub fn work(
+        self: &Arc<Self>,
+        process: &Process,
+        args: &OwnerArgs,
+        work: &mut Work,
+        stamped_kinds: impl Fn() -> BTreeSet<Kind> + Send + Sync + 'static,
+    ) {
+        follow_owners(self, process, work);
+        let keys = self.status_keys.clone();
+        work.needs(async move { keys.known().await });
+        work.does_beside(self.clone().sweep_for_ever());
+        work.does_beside(self.clone().keep_looking_for_left_behind(stamped_kinds));
+        work.admits(webhook::blueprints(&args.webhook));
+    }
+
+    async fn sweep_for_ever(self: Arc<Self>) {
+        let mut interval = tokio::time::interval(SWEEP);
+        loop {
+            interval.tick().await;
+            self.sweep();
+        }
+    }
+
+    /// What asks the API server may take long, and holds up nothing else.
+    async fn keep_looking_for_left_behind(
+        self: Arc<Self>,
+        stamped_kinds: impl Fn() -> BTreeSet<Kind> + Send + Sync,
+    ) {
+        let mut interval = tokio::time::interval(SWEEP);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            interval.tick().await;
+            self.watch_for_left_behind(stamped_kinds()).await;
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What a controller does in its process.
+
+use std::sync::Arc;
+
+use futures::future::{BoxFuture, join_all};
+use tokio::sync::watch as signal;
+use tokio_util::sync::CancellationToken;
+
+use super::Reconciled;
+use crate::metrics::Metrics;
+use crate::reflect::{Change, Entry, Events, Reflector};
+use crate::scheduler::{OwnerKey, Scheduler, Terms};
+use crate::shutdown::Tasks;
+use crate::webhook::Admission;
+
+/// What a controller does: what it follows and serves from its start on, and what it works on while this replica leads.
+#[derive(Default)]
+pub struct Work {
+    synced: Synced,
+    needed: Vec<BoxFuture<'static, ()>>,
+    queues: Vec<Queue>,
+    beside: Vec<BoxFuture<'static, ()>>,
+    pub(super) admission: Option<Admission>,
+}
+
+impl Work {
+    /// Follows a kind from now on, whether this replica leads or not. Before it was listed once, nothing is reconciled:
+    /// what exists would look missing.
+    pub fn follow<E: Entry>(
+        &mut self,
+        tasks: &Tasks,
+        name: &'static str,
+        store: &Arc<Reflector<E>>,
+        events: Events,
+        changed: impl Fn(Change<'_, E>) + Send + 'static,
+    ) {
+        self.synced.0.push(store.synced_signal());
+        let following = store.clone().follow(events, tasks.token().clone(), changed);
+        tasks.spawn(name, following);
+    }
+
+    /// Reconciles nothing before this has happened, either.
+    pub fn needs(&mut self, happened: impl Future<Output = ()> + Send + 'static) {
+        self.needed.push(Box::pin(happened));
+    }
+
+    /// Reconciles what this queue hands out.
+    pub fn reconciles(&mut self, queue: Queue) {
+        self.queues.push(queue);
+    }
+
+    /// Does this beside the queues, until the shutdown.
+    pub fn does_beside(&mut self, work: impl Future<Output = ()> + Send + 'static) {
+        self.beside.push(Box::pin(work));
+    }
+
+    /// Serves admission webhooks, whether this replica leads or not.
+    pub fn admits(&mut self, admission: Admission) {
+        self.admission = Some(admission);
+    }
+
+    /// A check for the readiness probe.
+    pub(super) fn synced_check(&self) -> impl Fn() -> bool + Send + Sync + 'static {
+        let synced = self.synced.clone();
+        move || synced.is_synced()
+    }
+
+    /// Works on all queues on these terms. Returns when no reconcile runs any more.
+    pub(super) async fn run(self, terms: &Terms, metrics: &Arc<Metrics>) {
+        tokio::select! {
+            // A process that was never synced is to end all the same.
+            () = terms.shutdown.cancelled() => return,
+            () = async {
+                self.synced.wait().await;
+                join_all(self.needed).await;
+            } => {}
+        }
+        let queues = self
+            .queues
+            .into_iter()
+            .map(|queue| queue.run(terms, metrics));
+        tokio::join!(
+            join_all(queues),
+            until(&terms.shutdown, join_all(self.beside))
+        );
+    }
+}
+
+async fn until<T>(shutdown: &CancellationToken, work: impl Future<Output = T>) {
+    tokio::select! {
+        () = shutdown.cancelled() => {}
+        _ = work => {}
+    }
+}
+
+/// What has to be listed once before anything is reconciled.
+#[derive(Clone, Default)]
+struct Synced(Vec<signal::Receiver<bool>>);
+
+impl Synced {
+    fn is_synced(&self) -> bool {
+        self.0.iter().all(|synced| *synced.borrow())
+    }
+
+    async fn wait(&self) {
+        for synced in &self.0 {
+            // The sender lives as long as the store, which the controller holds.
+            let _ = synced.clone().wait_for(|synced| *synced).await;
+        }
+    }
+}
+
+/// A queue and what is done with its keys.
+pub struct Queue {
+    scheduler: Arc<Scheduler>,
+    kind: &'static str,
+    reconcile: Arc<dyn Fn(OwnerKey) -> BoxFuture<'static, Reconciled> + Send + Sync>,
+}
+
+impl Queue {
+    /// Reconciles the objects of `kind` that `scheduler` names.
+    pub fn new<R>(
+        scheduler: &Arc<Scheduler>,
+        kind: &'static str,
+        reconcile: impl Fn(OwnerKey) -> R + Send + Sync + 'static,
+    ) -> Self
+    where
+        R: Future<Output = Reconciled> + Send + 'static,
+    {
+        Self {
+            scheduler: scheduler.clone(),
+            kind,
+            reconcile: Arc::new(move |key| Box::pin(reconcile(key))),
+        }
+    }
+
+    async fn run(self, terms: &Terms, metrics: &Arc<Metrics>) {
+        let Self {
+            scheduler,
+            kind,
+            reconcile,
+        } = self;
+        crate::scheduler::run(scheduler, terms.clone(), move |key| {
+            let (metrics, reconcile) = (metrics.clone(), reconcile.clone());
+            async move {
+                let mut timer = metrics.reconcile_timer(kind);
+                let reconciled = reconcile(key).await;
+                timer.outcome(reconciled.outcome);
+                reconciled.next
+            }
+        })
+        .await;
+    }
+}
