@@ -18,7 +18,7 @@ mod templates;
 use std::sync::Arc;
 
 use controller_kit::args::{ConcurrencyFlag, OwnerArgs};
-use controller_kit::owner::{OwnerKind, Settings, shell, ytt};
+use controller_kit::owner::{OwnerKind, Settings, begin, shell, ytt};
 use controller_kit::process::{Process, Program, Work};
 use controller_kit::reflect::Watched;
 
@@ -70,14 +70,6 @@ pub async fn start(process: &Process, args: &OwnerArgs) -> anyhow::Result<Work> 
     );
     let sweep = controller.clone().sweep_selections(tasks.token().clone());
     tasks.spawn("selection-sweep", sweep);
-    let shell = &controller.shell;
-    let runnables = controller.clone();
-    work.reconciles(shell.queue(&shell.scheduler, RUNNABLES.kind, move |key| {
-        let controller = runnables.clone();
-        async move { controller.reconcile(&key).await }
-    }));
-    let templates = controller.clone();
-    let stamped_kinds = move || templates.templates.stamped_kinds();
-    shell.work(process, args, &mut work, stamped_kinds);
+    begin(&controller, process, args, &mut work);
     Ok(work)
 }

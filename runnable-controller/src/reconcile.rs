@@ -1,11 +1,11 @@
 //! The reconcile of one Runnable (spec 5.1).
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use controller_kit::cluster::chain;
 use controller_kit::mapper::Kind;
-use controller_kit::owner::{Awaited, Claims, Realized, Subject, Walk, span};
-use controller_kit::process::Reconciled;
+use controller_kit::owner::{Awaited, Claims, OwnerShell, Realized, Realizes, Subject, Walk};
 use controller_kit::scheduler::OwnerKey;
 use controller_kit::stamped::ObjectKey;
 use controller_kit::submit::{Applicant, SLOW_READ, SubmitError};
@@ -15,61 +15,34 @@ use realizer::Outcome;
 use realizer::runnable::{KIND, NotRun, Run, RunTemplate, Runnable, report_not_run};
 use serde_json::Value;
 use tokio::time::Instant;
-use tracing::{Instrument as _, warn};
 
 use crate::controller::RunnableController;
 
-impl RunnableController {
-    /// Reconciles one Runnable. Nothing is sent when nothing changed.
-    pub(crate) async fn reconcile(&self, key: &OwnerKey) -> Reconciled {
-        async {
-            let Some(runnable) = self.dereference(key) else {
-                self.shell.forget(key);
-                self.selections
-                    .release(&ObjectKey::new(&key.namespace, &key.name));
-                return Reconciled::gone(self.shell.clean_up(key).await);
-            };
-            let now = (self.shell.clock)();
-            let rights_changes = self.shell.waiters.rights_changes();
-            let Some(realized) = self.realize(&runnable, now).await else {
-                return Reconciled::behind();
-            };
-            let reconciled = self
-                .shell
-                .report(key, subject(&runnable), realized, rights_changes)
-                .await;
-            self.shell.forget_if_gone(key, &runnable.uid);
-            reconciled
-        }
-        .instrument(span(KIND, key))
-        .await
+impl Realizes for RunnableController {
+    type Owner = Runnable;
+
+    fn shell(&self) -> &Arc<OwnerShell> {
+        &self.shell
     }
 
     fn dereference(&self, key: &OwnerKey) -> Option<Runnable> {
-        let entry = self
+        let mut runnable = self
             .shell
-            .owners
-            .get(&ObjectKey::new(&key.namespace, &key.name))?;
-        match Runnable::parse(Arc::new(entry.object())) {
-            // Its runs go with it; starting more would fight the garbage collector.
-            Ok(runnable) if runnable.is_terminating() => None,
-            Ok(mut runnable) => {
-                runnable.stamped_for = self.shell.stamped_for(key);
-                Some(runnable)
-            }
-            Err(error) => {
-                warn!(error = %chain(&error), "this object cannot be read and is left alone; correct or delete it");
-                None
-            }
+            .read(key, Runnable::parse, Runnable::is_terminating)?;
+        runnable.stamped_for = self.shell.stamped_for(key);
+        Some(runnable)
+    }
+
+    fn subject<'o>(&self, runnable: &'o Runnable) -> Subject<'o> {
+        Subject {
+            namespace: &runnable.namespace,
+            name: &runnable.name,
+            uid: &runnable.uid,
+            object: runnable.object(),
+            ready: runnable.status_ready(),
         }
     }
 
-    /// How many bytes it has without its status.
-    fn size(&self, key: &ObjectKey) -> usize {
-        self.shell.owners.get(key).map_or(0, |entry| entry.size)
-    }
-
-    /// `None` when the Runnable has been changed and this process has not seen that yet.
     async fn realize(&self, runnable: &Runnable, now: Timestamp) -> Option<Realized> {
         let key = ObjectKey::of_owner(&runnable.namespace, &runnable.name);
         let (namespace, name) = runnable.service_account();
@@ -79,7 +52,7 @@ impl RunnableController {
         if runnable.stamped_for.len() > most {
             return Some(not_run(NotRun::StampedTooDeep(most), Vec::new()));
         }
-        let (size, most) = (self.size(&key), self.shell.limits.owner_bytes());
+        let (size, most) = (self.shell.size_of(&key), self.shell.limits.owner_bytes());
         if size > most {
             return Some(not_run(NotRun::TooLarge(size, most), Vec::new()));
         }
@@ -126,6 +99,17 @@ impl RunnableController {
         }
     }
 
+    fn forget(&self, key: &OwnerKey) {
+        self.selections
+            .release(&ObjectKey::new(&key.namespace, &key.name));
+    }
+
+    fn stamped_kinds(&self) -> BTreeSet<Kind> {
+        self.templates.stamped_kinds()
+    }
+}
+
+impl RunnableController {
     async fn run(
         &self,
         runnable: &Runnable,
@@ -178,15 +162,5 @@ impl RunnableController {
         Ok(conclusion
             .with_absent(removed.absent)
             .report(&removed.failed))
-    }
-}
-
-fn subject(runnable: &Runnable) -> Subject<'_> {
-    Subject {
-        namespace: &runnable.namespace,
-        name: &runnable.name,
-        uid: &runnable.uid,
-        object: runnable.object(),
-        ready: runnable.status_ready(),
     }
 }

@@ -1,7 +1,8 @@
 //! Reconciling owners: one implementation for Workloads and Deliverables, of which Runnables share what has to do with the
 //! cluster ([`OwnerShell`], [`Walk`]).
 //!
-//! The reconcile reads as five steps, and the types make another order impossible:
+//! The reconcile reads as five steps, and the types make another order impossible. The first and the last are those of any
+//! owner ([`Realizes`]):
 //!
 //! ```text
 //! dereference ─▶ Dereferenced ─▶ validate ─▶ Validated ─▶ realize + apply ─▶ Realized ─▶ report
@@ -14,6 +15,7 @@ mod entries;
 mod left_behind;
 mod log;
 mod overload;
+mod realizes;
 mod reconcile;
 mod report;
 mod settling;
@@ -31,6 +33,7 @@ pub use entries::{
 pub use left_behind::Scopes;
 pub use log::span;
 pub use overload::{Overload, Troubles};
+pub use realizes::Realizes;
 pub use report::{Realized, Subject};
 pub use settling::Settling;
 pub use shell::{OwnerKind, OwnerShell, Pending};
@@ -38,4 +41,4 @@ pub use waiters::{Awaited, Waiters};
 pub use walk::{Reads, Removed, Walk};
 #[cfg(test)]
 pub(crate) use wiring::YTT_PROCESSES;
-pub use wiring::{Settings, shell, start, ytt};
+pub use wiring::{Settings, begin, shell, start, ytt};

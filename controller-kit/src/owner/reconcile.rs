@@ -1,6 +1,6 @@
-//! One reconcile of an owner of a family, from the caches to the next look: what ends it early, and with whose rights the
-//! rest is done.
+//! What is done for an owner that a blueprint realizes: what ends it early, and with whose rights the rest is done.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -9,22 +9,20 @@ use realizer::{
     select_blueprint,
 };
 use serde_json::Value;
-use tracing::{Instrument as _, warn};
 
-use super::log::span;
-use super::{BlueprintFamily, Claims, OwnerController, Realized, Walk};
+use super::{
+    BlueprintFamily, Claims, OwnerController, OwnerShell, Realized, Realizes, Subject, Walk,
+};
 use crate::mapper::Kind;
-use crate::process::Reconciled;
 use crate::scheduler::OwnerKey;
 use crate::stamped::ObjectKey;
 use crate::submit::{Applicant, SubmitError};
 use crate::tokens::Account;
 
 /// What the caches say about an owner.
-struct Dereferenced {
+pub struct Dereferenced {
     owner: Owner,
-    /// How many bytes it has without its status.
-    size: usize,
+    /// All that there are, by name.
     blueprints: Vec<Arc<Blueprint>>,
 }
 
@@ -34,66 +32,41 @@ struct Validated {
     account: Account,
 }
 
-impl<F: BlueprintFamily> OwnerController<F> {
-    /// Reconciles one owner. Nothing is sent when nothing changed.
-    pub async fn reconcile(&self, key: &OwnerKey) -> Reconciled {
-        async {
-            let Some(dereferenced) = self.dereference(key) else {
-                self.shell.forget(key);
-                return Reconciled::gone(self.shell.clean_up(key).await);
-            };
-            let now = (self.shell.clock)();
-            let rights_changes = self.shell.waiters.rights_changes();
-            let realized = match self.validate(&dereferenced, now) {
-                Ok(validated) => self.realize(&dereferenced.owner, &validated, now).await,
-                Err(realized) => Some(*realized),
-            };
-            let Some(realized) = realized else {
-                return Reconciled::behind();
-            };
-            let reconciled = self
-                .shell
-                .report(key, (&dereferenced.owner).into(), realized, rights_changes)
-                .await;
-            self.shell.forget_if_gone(key, &dereferenced.owner.uid);
-            reconciled
-        }
-        .instrument(span(F::FAMILY.owner_kind(), key))
-        .await
+impl<F: BlueprintFamily> Realizes for OwnerController<F> {
+    type Owner = Dereferenced;
+
+    fn shell(&self) -> &Arc<OwnerShell> {
+        &self.shell
     }
 
     fn dereference(&self, key: &OwnerKey) -> Option<Dereferenced> {
-        let entry = self
-            .shell
-            .owners
-            .get(&ObjectKey::new(&key.namespace, &key.name))?;
-        let object = Arc::new(entry.object());
-        let mut owner = match Owner::parse(F::FAMILY, object) {
-            Ok(owner) => owner,
-            Err(error) => {
-                warn!(error = %crate::cluster::chain(&error), "this object cannot be read and is left alone; correct or delete it");
-                return None;
-            }
-        };
-        if owner.is_terminating() {
-            // Its objects go with it; writing more would fight the garbage collector.
-            return None;
-        }
+        let parse = |object| Owner::parse(F::FAMILY, object);
+        let mut owner = self.shell.read(key, parse, Owner::is_terminating)?;
         owner.stamped_for = self.shell.stamped_for(key);
-        let mut blueprints: Vec<Arc<Blueprint>> = self
-            .blueprints
-            .all()
-            .into_iter()
-            .filter_map(|(_, entry)| entry.blueprint.as_ref().ok().cloned())
-            .collect();
+        let blueprints = self.blueprints.all().into_iter();
+        let blueprints = blueprints.filter_map(|(_, entry)| entry.blueprint.as_ref().ok().cloned());
+        let mut blueprints: Vec<Arc<Blueprint>> = blueprints.collect();
         blueprints.sort_by(|left, right| left.name.cmp(&right.name));
-        Some(Dereferenced {
-            owner,
-            size: entry.size,
-            blueprints,
-        })
+        Some(Dereferenced { owner, blueprints })
     }
 
+    fn subject<'o>(&self, dereferenced: &'o Dereferenced) -> Subject<'o> {
+        (&dereferenced.owner).into()
+    }
+
+    async fn realize(&self, dereferenced: &Dereferenced, now: Timestamp) -> Option<Realized> {
+        match self.validate(dereferenced, now) {
+            Ok(validated) => self.submit(&dereferenced.owner, &validated, now).await,
+            Err(realized) => Some(*realized),
+        }
+    }
+
+    fn stamped_kinds(&self) -> BTreeSet<Kind> {
+        self.templates.stamped_kinds()
+    }
+}
+
+impl<F: BlueprintFamily> OwnerController<F> {
     fn validate(
         &self,
         dereferenced: &Dereferenced,
@@ -126,13 +99,12 @@ impl<F: BlueprintFamily> OwnerController<F> {
         if owner.stamped_for.len() > most {
             return unrealized(Unrealized::StampedTooDeep(&blueprint, most), Vec::new());
         }
-        let most = self.shell.limits.owner_bytes();
-        if dereferenced.size > most {
-            let why = Unrealized::TooLarge(&blueprint, dereferenced.size, most);
-            return unrealized(why, Vec::new());
+        let key = ObjectKey::of_owner(&owner.namespace, &owner.name);
+        let (size, most) = (self.shell.size_of(&key), self.shell.limits.owner_bytes());
+        if size > most {
+            return unrealized(Unrealized::TooLarge(&blueprint, size, most), Vec::new());
         }
         let (namespace, name) = blueprint.service_account(owner);
-        let key = ObjectKey::of_owner(&owner.namespace, &owner.name);
         match self.shell.account(&key, &namespace, &name) {
             Ok(account) => Ok(Validated { blueprint, account }),
             Err(awaited) => unrealized(
@@ -146,7 +118,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
     }
 
     /// `None` when the owner has been changed and this process has not seen that yet.
-    async fn realize(
+    async fn submit(
         &self,
         owner: &Owner,
         validated: &Validated,

@@ -2,15 +2,14 @@
 
 mod following;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
 
 use super::{
-    BlueprintFamily, OwnerController, OwnerKind, OwnerShell, Pending, Scopes, Settling, Templates,
-    Troubles, Waiters,
+    BlueprintFamily, OwnerController, OwnerKind, OwnerShell, Pending, Realizes, Scopes, Settling,
+    Templates, Troubles, Waiters, realizes,
 };
 use crate::args::{LimitArgs, OwnerArgs};
 use crate::events::{EventRecorder, EventSettings};
@@ -160,28 +159,48 @@ pub async fn start<F: BlueprintFamily>(
     });
     let mut work = Work::default();
     follow_blueprints(&controller, process, &mut work);
-    let shell = &controller.shell;
-    let owners = controller.clone();
-    work.reconciles(
-        shell.queue(&shell.scheduler, F::FAMILY.owner_kind(), move |key| {
-            let controller = owners.clone();
-            async move { controller.reconcile(&key).await }
-        }),
-    );
     let blueprints = controller.clone();
     let (scheduler, kind) = (&controller.blueprint_scheduler, F::FAMILY.blueprint_kind());
-    work.reconciles(shell.queue(scheduler, kind, move |key| {
+    let reports = controller.shell.queue(scheduler, kind, move |key| {
         let controller = blueprints.clone();
         async move { controller.reconcile_blueprint(&key).await }
-    }));
-    let templates = controller.templates.clone();
-    shell.work(process, args, &mut work, move || templates.stamped_kinds());
+    });
+    begin(&controller, process, args, &mut work);
+    work.reconciles(reports);
     Ok(work)
+}
+
+/// Begins what every controller of owners does.
+pub fn begin<R: Realizes>(
+    controller: &Arc<R>,
+    process: &Process,
+    args: &OwnerArgs,
+    work: &mut Work,
+) {
+    let shell = controller.shell();
+    follow_owners(shell, process, work);
+    let keys = shell.status_keys.clone();
+    work.needs(async move { keys.known().await });
+    work.reconciles(realizes::queue(controller));
+    work.does_beside(shell.clone().sweep_for_ever());
+    work.does_beside(keep_looking_for_left_behind(controller.clone()));
+    work.admits(webhook::blueprints(&args.webhook));
+}
+
+/// What asks the API server may take long, and holds up nothing else.
+async fn keep_looking_for_left_behind<R: Realizes>(controller: Arc<R>) {
+    let mut interval = tokio::time::interval(SWEEP);
+    interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        interval.tick().await;
+        let kinds = controller.stamped_kinds();
+        controller.shell().watch_for_left_behind(kinds).await;
+    }
 }
 
 impl OwnerShell {
     /// A queue of owners, or of what they are realized by.
-    pub fn queue<R>(
+    pub(super) fn queue<R>(
         self: &Arc<Self>,
         scheduler: &Arc<Scheduler>,
         kind: &'static str,
@@ -197,40 +216,11 @@ impl OwnerShell {
         })
     }
 
-    /// What every controller of owners does beside its queues. `stamped_kinds` are those that templates name.
-    pub fn work(
-        self: &Arc<Self>,
-        process: &Process,
-        args: &OwnerArgs,
-        work: &mut Work,
-        stamped_kinds: impl Fn() -> BTreeSet<Kind> + Send + Sync + 'static,
-    ) {
-        follow_owners(self, process, work);
-        let keys = self.status_keys.clone();
-        work.needs(async move { keys.known().await });
-        work.does_beside(self.clone().sweep_for_ever());
-        work.does_beside(self.clone().keep_looking_for_left_behind(stamped_kinds));
-        work.admits(webhook::blueprints(&args.webhook));
-    }
-
     async fn sweep_for_ever(self: Arc<Self>) {
         let mut interval = tokio::time::interval(SWEEP);
         loop {
             interval.tick().await;
             self.sweep();
-        }
-    }
-
-    /// What asks the API server may take long, and holds up nothing else.
-    async fn keep_looking_for_left_behind(
-        self: Arc<Self>,
-        stamped_kinds: impl Fn() -> BTreeSet<Kind> + Send + Sync,
-    ) {
-        let mut interval = tokio::time::interval(SWEEP);
-        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            interval.tick().await;
-            self.watch_for_left_behind(stamped_kinds()).await;
         }
     }
 }
