@@ -29,6 +29,7 @@ pub mod scheduler;
 mod serving;
 pub mod shutdown;
 pub mod stamped;
+pub mod status;
 pub mod status_key;
 pub mod submit;
 pub mod telemetry;

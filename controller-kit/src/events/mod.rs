@@ -27,6 +27,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::metrics::Metrics;
+use crate::reflect::Watched;
 use crate::shutdown::Tasks;
 use lane::{Alike, Lane, Turns};
 use writer::Writer;
@@ -47,11 +48,11 @@ pub struct InvolvedObject {
 }
 
 impl InvolvedObject {
-    /// An object of our own group; `namespace` is empty for a cluster-scoped one.
-    pub(crate) fn of_ours(kind: &str, namespace: &str, name: &str, uid: &str) -> Self {
+    /// An object of this kind; `namespace` is empty for a cluster-scoped one.
+    pub fn of(kind: Watched, namespace: &str, name: &str, uid: &str) -> Self {
         Self {
-            api_version: api_types::API_VERSION.to_owned(),
-            kind: kind.to_owned(),
+            api_version: kind.api_version(),
+            kind: kind.kind.to_owned(),
             namespace: namespace.to_owned(),
             name: name.to_owned(),
             uid: uid.to_owned(),

@@ -7,13 +7,14 @@ use api_types::TemplateKind;
 use realizer::{Blueprint, Ended, OwnerEvent, blueprint_status};
 use tracing::{Instrument as _, warn};
 
-use super::report::{OurObject, next};
+use super::report::next;
 use super::{BlueprintEntry, BlueprintFamily, OwnerShell, TemplateEntry, Templates, log};
 use crate::events::InvolvedObject;
 use crate::process::Reconciled;
 use crate::reflect::{Change, Reflector};
 use crate::scheduler::{Lane, Next, OwnerKey, Scheduler};
 use crate::stamped::ObjectKey;
+use crate::status::{StatusWriter, Written};
 use crate::ytt::Ytt;
 
 /// One edit of a blueprint or template arrives as several events; its owners are woken once.
@@ -31,6 +32,8 @@ pub struct OwnerController<F> {
     pub ytt: Arc<Ytt>,
     /// Queue of blueprints.
     pub blueprint_scheduler: Arc<Scheduler>,
+    /// Writes their statuses.
+    pub blueprint_statuses: StatusWriter,
 }
 
 impl<F: BlueprintFamily> OwnerController<F> {
@@ -124,13 +127,13 @@ impl<F: BlueprintFamily> OwnerController<F> {
             (self.shell.clock)(),
         );
         if outcome.changed {
-            let object = OurObject {
-                plural: F::FAMILY.blueprint_plural(),
+            let object = Written {
                 namespace: None,
                 name: &key.name,
                 uid: &entry.uid,
             };
-            if let Err(error) = self.shell.write_status(object, &outcome.status, None).await {
+            let writing = self.blueprint_statuses.write(object, &outcome.status, None);
+            if let Err(error) = writing.await {
                 let next = self.shell.not_written(&object_key, None, &error);
                 return Reconciled::new(next, Ended::Infrastructure.as_str());
             }
@@ -142,8 +145,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
     }
 
     fn emit_for_blueprint(&self, key: &OwnerKey, entry: &BlueprintEntry<F>, events: &[OwnerEvent]) {
-        let kind = F::FAMILY.blueprint_kind();
-        let involved = InvolvedObject::of_ours(kind, "", &key.name, &entry.uid);
+        let involved = InvolvedObject::of(F::watched(), "", &key.name, &entry.uid);
         self.shell.emit(&involved, events);
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::mapper::Kind;
 use crate::packed_text::PackedText;
-use crate::reflect::{Entry, Reflector, version_of};
+use crate::reflect::{Entry, Reflector, Watched, version_of};
 use crate::stamped::{ObjectKey, Projection};
 
 /// An owner as packed text: parsed when it is reconciled, which is rarer than it is listed.
@@ -137,6 +137,14 @@ fn string_map(value: &Value) -> BTreeMap<String, String> {
 pub trait BlueprintFamily: Send + Sync + 'static {
     /// The family.
     const FAMILY: Family;
+
+    /// The kind of its blueprints, as it is watched.
+    fn watched() -> Watched {
+        Watched::carto(
+            Self::FAMILY.blueprint_kind(),
+            Self::FAMILY.blueprint_plural(),
+        )
+    }
 }
 
 /// Workloads and ClusterSupplyChains.

@@ -36,7 +36,7 @@ pub use overload::{Overload, Troubles};
 pub use realizes::Realizes;
 pub use report::{Realized, Subject};
 pub use settling::Settling;
-pub use shell::{OwnerKind, OwnerShell, Pending};
+pub use shell::{OwnerKind, OwnerShell};
 pub use waiters::{Awaited, Waiters};
 pub use walk::{Reads, Removed, Walk};
 #[cfg(test)]

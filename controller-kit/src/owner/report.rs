@@ -1,7 +1,5 @@
 //! The last step: status, events, and when to look again.
 
-use std::collections::BTreeMap;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use api_types::event::EventType;
@@ -19,15 +17,7 @@ use crate::events::InvolvedObject;
 use crate::process::Reconciled;
 use crate::scheduler::{Next, OwnerKey};
 use crate::stamped::ObjectKey;
-
-/// While an owner is still moving its status is written at most this often, so that a chain of five
-/// steps costs two status writes and not six. That Ready becomes True or False is written at once.
-const COALESCE: Duration = Duration::from_millis(250);
-/// While many owners move at once each takes longer, and its status would be written at every step again:
-/// the time grows by this much for each of them,
-const COALESCE_PER_OWNER: Duration = Duration::from_millis(10);
-/// but to no more than this.
-const COALESCE_LONGEST: Duration = Duration::from_secs(2);
+use crate::status::{Due, News, Unwritten, Written, is_same_but_for_status};
 
 /// What realizing came to.
 pub struct Realized {
@@ -104,7 +94,7 @@ impl OwnerShell {
             end
         };
         let version = owner.object["metadata"]["resourceVersion"].as_str();
-        let held_back = self.holds_back(key);
+        let held_back = self.statuses.holds_back(key);
         debug!(version, held_back, end = end.as_str(), "reconciled");
         Reconciled::new(next, end.as_str())
     }
@@ -182,17 +172,15 @@ impl OwnerShell {
         rest: Option<Next>,
         error: &RequestError,
     ) -> Next {
-        // Gone: the deletion's event ends it. Replaced by a namesake: its own event starts that one. Any other 404 is of the
-        // path, while the API server starts or a version goes: no event tells when it is served again.
-        if error.is_missing_object() {
-            return Next::Done;
-        }
-        if !error.passes_by_itself() && error.retry_after().is_none() {
-            warn!(error = %error, "failed to update status");
-            return rest.unwrap_or(Next::Backoff);
-        }
+        let asked = match Unwritten::of(error) {
+            Unwritten::Gone => return Next::Done,
+            Unwritten::Refused => {
+                warn!(error = %error, "failed to update status");
+                return rest.unwrap_or(Next::Backoff);
+            }
+            Unwritten::Prevented { asked } => asked,
+        };
         debug!(error = %error, "status not written; trying again");
-        let asked = error.retry_after().unwrap_or_default();
         // Nothing wakes the owner when the API server is well again, so no try comes as late as those of a back-off.
         match rest {
             Some(Next::Rest { hold, wait }) => {
@@ -218,14 +206,6 @@ impl OwnerShell {
         let call = Call::try_create(&path, &request);
         let answer = self.cluster.send(Identity::Controller, call).await;
         answer.is_err_and(|error| error.is_of_a_going_namespace())
-    }
-
-    /// Whether the owner has a status that is not written yet.
-    fn holds_back(&self, key: &OwnerKey) -> bool {
-        let pending = self.pending.0.lock();
-        pending
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains_key(key)
     }
 
     /// Has the owner woken by what it waits for. Returns when to look again if some of it may have come unnoticed.
@@ -270,32 +250,17 @@ impl OwnerShell {
     }
 
     fn write_due(&self, key: &OwnerKey, present: ConditionStatus, outcome: &Outcome) -> Due {
-        let mut pending = self
-            .pending
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if !outcome.changed {
-            pending.remove(key);
-            return Due::Never;
-        }
-        let now = Instant::now();
-        let since = *pending.entry(key.clone()).or_insert(now);
-        let waited = now.duration_since(since);
-        let settles = outcome.ready != ConditionStatus::Unknown && outcome.ready != present;
-        let window = window(pending.len());
-        // Before a back-off, or the report of a failure would come as late as its next try.
-        let urgent = outcome.write_now || outcome.retry == Retry::Backoff;
-        if settles || urgent || waited >= window {
-            pending.remove(key);
-            return Due::Now;
-        }
-        Due::After(window.saturating_sub(waited))
+        let news = News {
+            present,
+            ready: outcome.ready,
+            // Before a back-off, or the report of a failure would come as late as its next try.
+            is_urgent: outcome.write_now || outcome.retry == Retry::Backoff,
+        };
+        self.statuses.due(key, outcome.changed.then_some(news))
     }
 
     async fn write(&self, owner: Subject<'_>, outcome: &Outcome) -> Result<Seen, RequestError> {
-        let object = OurObject {
-            plural: self.kind.plural,
+        let object = Written {
             namespace: Some(owner.namespace.as_str()),
             name: owner.name.as_str(),
             uid: owner.uid,
@@ -303,7 +268,7 @@ impl OwnerShell {
         let known = outcome
             .unless_changed
             .map(|field| (field, &owner.object["status"]));
-        let written = self.write_status(object, &outcome.status, known).await?;
+        let written = self.statuses.write(object, &outcome.status, known).await?;
         let seen = if is_same_but_for_status(owner.object, &written) {
             Seen::All
         } else {
@@ -323,37 +288,9 @@ impl OwnerShell {
         owner: Subject<'_>,
         events: impl IntoIterator<Item = &'e OwnerEvent>,
     ) {
-        let involved = InvolvedObject::of_ours(
-            self.kind.kind,
-            owner.namespace.as_str(),
-            owner.name.as_str(),
-            owner.uid,
-        );
+        let (namespace, name) = (owner.namespace.as_str(), owner.name.as_str());
+        let involved = InvolvedObject::of(self.kind.watched(), namespace, name, owner.uid);
         self.emit(&involved, events);
-    }
-
-    /// Replaces the whole status of the object with this uid; a namesake created since is left alone.
-    ///
-    /// One JSON patch: exact like a PUT, but it cannot conflict with a writer of `spec` or metadata. It is refused when a
-    /// field of the status is not as in the `known` one any more, if one is named.
-    ///
-    /// # Errors
-    /// When the API server refuses or cannot be reached; see [`Self::not_written`].
-    pub(super) async fn write_status(
-        &self,
-        object: OurObject<'_>,
-        status: &Value,
-        known: Option<(&str, &Value)>,
-    ) -> Result<Value, RequestError> {
-        let mut operations =
-            vec![json!({"op": "test", "path": "/metadata/uid", "value": object.uid})];
-        operations.extend(known.map(|(field, known)| still(field, known)));
-        operations.push(json!({"op": "add", "path": "/status", "value": status}));
-        let operations = Value::Array(operations);
-        let path = format!("{}/status", object.path());
-        let call = Call::json_patch(&path, self.field_manager, &operations);
-        let answer = self.cluster.send(Identity::Controller, call).await?;
-        Ok(answer.body)
     }
 }
 
@@ -374,66 +311,10 @@ fn is_refused_anew(present: ConditionStatus, outcome: &Outcome) -> bool {
     outcome.changed && is_news && is_refusal()
 }
 
-/// That a field of the status is what it is in this one. To compare with null is to ask that there is none.
-fn still(field: &str, known: &Value) -> Value {
-    if known.is_object() {
-        json!({"op": "test", "path": format!("/status/{field}"), "value": known[field]})
-    } else {
-        json!({"op": "test", "path": "/status", "value": null})
-    }
-}
-
-/// An object of our own group.
-pub(super) struct OurObject<'o> {
-    pub(super) plural: &'o str,
-    pub(super) namespace: Option<&'o str>,
-    pub(super) name: &'o str,
-    pub(super) uid: &'o str,
-}
-
-impl OurObject<'_> {
-    fn path(&self) -> String {
-        let namespace = self.namespace.map(encode);
-        let namespace = namespace.map_or_else(String::new, |name| format!("namespaces/{name}/"));
-        let (group, plural) = (api_types::API_VERSION, self.plural);
-        format!("/apis/{group}/{namespace}{plural}/{}", encode(self.name))
-    }
-}
-
-enum Due {
-    Never,
-    Now,
-    After(Duration),
-}
-
 /// Whether somebody changed the owner while it was reconciled.
 enum Seen {
     All,
     NotTheLatest,
-}
-
-/// Whether two states of an owner differ in nothing but what a status write changes.
-fn is_same_but_for_status(reconciled: &Value, written: &Value) -> bool {
-    fn rest<'v>(value: &'v Value, changed: &[&str]) -> BTreeMap<&'v str, &'v Value> {
-        value
-            .as_object()
-            .into_iter()
-            .flatten()
-            .map(|(key, value)| (key.as_str(), value))
-            .filter(|(key, _)| !changed.contains(key))
-            .collect()
-    }
-    let metadata = |object| rest(object, &["resourceVersion", "managedFields"]);
-    rest(reconciled, &["status", "metadata"]) == rest(written, &["status", "metadata"])
-        && metadata(&reconciled["metadata"]) == metadata(&written["metadata"])
-}
-
-/// How long a status may wait while this many owners have one that waits.
-fn window(moving: usize) -> Duration {
-    let others = u32::try_from(moving.saturating_sub(1)).unwrap_or(u32::MAX);
-    COALESCE
-        .saturating_add(COALESCE_PER_OWNER.saturating_mul(others))
-        .min(COALESCE_LONGEST)
 }
 
 /// When to look again, by how and when at the latest.
@@ -665,13 +546,6 @@ mod tests {
     }
 
     #[test]
-    fn a_status_waits_longer_while_many_owners_move() {
-        assert_eq!(window(1), COALESCE);
-        assert_eq!(window(11), COALESCE + COALESCE_PER_OWNER * 10);
-        assert_eq!(window(100_000), COALESCE_LONGEST);
-    }
-
-    #[test]
     fn a_look_that_is_due_does_not_wait_for_a_back_off() {
         assert_eq!(next(Retry::Backoff, None), Next::Backoff);
         assert_eq!(
@@ -684,33 +558,5 @@ mod tests {
         );
         assert_eq!(next(Retry::Slow, None), Next::Slow);
         assert_eq!(next(Retry::AwaitChange, None), Next::Done);
-    }
-
-    #[test]
-    fn a_change_that_arrived_with_the_reply_is_not_taken_for_our_own() {
-        let object = |version: &str, managers: u8, label: &str, spec: u8, status: u8| {
-            json!({"kind": "Workload", "spec": {"a": spec}, "status": status,
-                "metadata": {"name": "w", "labels": {"l": label}, "resourceVersion": version, "managedFields": [managers]}})
-        };
-        let reconciled = object("1", 1, "x", 1, 1);
-        assert!(is_same_but_for_status(
-            &reconciled,
-            &object("2", 2, "x", 1, 2)
-        ));
-        assert!(!is_same_but_for_status(
-            &reconciled,
-            &object("3", 2, "x", 2, 2)
-        ));
-        assert!(!is_same_but_for_status(
-            &reconciled,
-            &object("3", 2, "y", 1, 2)
-        ));
-        // The store leaves the managed fields out.
-        let mut stored = reconciled.clone();
-        stored["metadata"]
-            .as_object_mut()
-            .unwrap()
-            .remove("managedFields");
-        assert!(is_same_but_for_status(&stored, &object("2", 2, "x", 1, 2)));
     }
 }

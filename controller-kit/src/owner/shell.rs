@@ -1,7 +1,7 @@
 //! What the controllers of all owners have in common: stores, queue, rights, and which event wakes whom.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use realizer::{Family, OwnerEvent, lineage};
@@ -14,9 +14,10 @@ use crate::cluster::Cluster;
 use crate::events::{EventRecorder, InvolvedObject};
 use crate::mapper::Kind;
 use crate::metrics::Metrics;
-use crate::reflect::{Change, Reflector};
+use crate::reflect::{Change, Reflector, Watched};
 use crate::scheduler::{Lane, OwnerKey, Scheduler};
 use crate::stamped::ObjectKey;
+use crate::status::StatusWriter;
 use crate::status_key::StatusKeys;
 use crate::submit::Submitter;
 use crate::time_of_day::Clock;
@@ -34,6 +35,13 @@ pub struct OwnerKind {
     pub plural: &'static str,
     /// The label with the owner's name on stamped objects, by which they are watched.
     pub name_label: &'static str,
+}
+
+impl OwnerKind {
+    /// The kind, as it is watched.
+    pub(crate) fn watched(&self) -> Watched {
+        Watched::carto(self.kind, self.plural)
+    }
 }
 
 impl From<Family> for OwnerKind {
@@ -72,8 +80,8 @@ pub struct OwnerShell {
     pub field_manager: &'static str,
     /// Owners that wait for something outside.
     pub waiters: Arc<Waiters>,
-    /// Statuses that are held back.
-    pub pending: Pending,
+    /// Writes their statuses.
+    pub statuses: StatusWriter,
     /// Owners whose requests are not carried out.
     pub troubles: Troubles,
     /// Owners on their way to Ready.
@@ -85,10 +93,6 @@ pub struct OwnerShell {
     /// What one owner may ask for.
     pub limits: LimitArgs,
 }
-
-/// Since when an owner has a status that is not written yet.
-#[derive(Default)]
-pub struct Pending(pub(super) Mutex<HashMap<OwnerKey, Instant>>);
 
 impl OwnerShell {
     /// A stamped object of this owner changed: it goes on.
@@ -244,11 +248,7 @@ impl OwnerShell {
         self.settling.forget(key);
         self.troubles
             .ended(&ObjectKey::new(&key.namespace, &key.name));
-        self.pending
-            .0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(key);
+        self.statuses.forget(key);
     }
 
     /// Whether an owner of our kind with this namespace, name and uid exists.

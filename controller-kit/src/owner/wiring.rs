@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 
 use super::{
-    BlueprintFamily, OwnerController, OwnerKind, OwnerShell, Pending, Realizes, Scopes, Settling,
-    Templates, Troubles, Waiters, realizes,
+    BlueprintFamily, OwnerController, OwnerKind, OwnerShell, Realizes, Scopes, Settling, Templates,
+    Troubles, Waiters, realizes,
 };
 use crate::args::{LimitArgs, OwnerArgs};
 use crate::events::{EventRecorder, EventSettings};
@@ -18,6 +18,7 @@ use crate::openapi::SchemaCache;
 use crate::process::{Process, Queue, Reconciled, Work};
 use crate::scheduler::{OwnerKey, Scheduler};
 use crate::stamped::{ObjectKey, STALE_AFTER, StampedWatches, WatchSettings};
+use crate::status::StatusWriter;
 use crate::status_key::{self, StatusKeys};
 use crate::submit::Submitter;
 use crate::tokens::{TokenCache, TokenSources};
@@ -120,7 +121,7 @@ pub fn shell(settings: Settings, process: &Process) -> Arc<OwnerShell> {
         clock,
         field_manager,
         waiters,
-        pending: Pending::default(),
+        statuses: StatusWriter::new(cluster, settings.kind.watched(), field_manager),
         troubles: Troubles::default(),
         settling: Settling::default(),
         scopes: Scopes::default(),
@@ -150,12 +151,14 @@ pub async fn start<F: BlueprintFamily>(
     args: &OwnerArgs,
 ) -> anyhow::Result<Work> {
     let settings = Settings::new(F::FAMILY.into(), process, args).await;
+    let manager = process.program.field_manager;
     let controller = Arc::new(OwnerController::<F> {
         shell: shell(settings, process),
         blueprints: Arc::default(),
         templates: Arc::new(Templates::new(F::FAMILY.template_kinds())),
         ytt: ytt(process, args),
         blueprint_scheduler: process.queue("blueprints", 1),
+        blueprint_statuses: StatusWriter::new(&process.cluster, F::watched(), manager),
     });
     let mut work = Work::default();
     follow_blueprints(&controller, process, &mut work);

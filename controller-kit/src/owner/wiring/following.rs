@@ -31,12 +31,11 @@ pub(super) fn follow_blueprints<F: BlueprintFamily>(
         );
     }
     let told = controller.clone();
-    let blueprints = Watched::carto(F::FAMILY.blueprint_kind(), F::FAMILY.blueprint_plural());
     work.follow(
         &process.tasks,
         "blueprint-watch",
         &controller.blueprints,
-        blueprints.objects(client()),
+        F::watched().objects(client()),
         move |change| told.blueprint_changed(&change),
     );
 }
@@ -60,12 +59,11 @@ pub(super) fn follow_owners(shell: &Arc<OwnerShell>, process: &Process, work: &m
         move |change| told.account_changed(&change),
     );
     let told = shell.clone();
-    let owners = Watched::carto(shell.kind.kind, shell.kind.plural);
     work.follow(
         tasks,
         "owner-watch",
         &shell.owners,
-        owners.objects(client()),
+        shell.kind.watched().objects(client()),
         move |change| told.owner_changed(&change),
     );
     follow_rights(shell, process);
