@@ -9,6 +9,7 @@
 //!  (caches)                       (pure)                    (engine, requests)            (status, events)
 //! ```
 
+pub(crate) mod admission;
 mod claims;
 mod controller;
 mod entries;
@@ -24,6 +25,7 @@ mod waiters;
 mod walk;
 mod wiring;
 
+pub use admission::ROUTES;
 pub use claims::Claims;
 pub use controller::OwnerController;
 pub use entries::{

@@ -9,7 +9,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::{
     BlueprintFamily, OwnerController, OwnerKind, OwnerShell, Realizes, Scopes, Settling, Templates,
-    Troubles, Waiters, realizes,
+    Troubles, Waiters, admission, realizes,
 };
 use crate::args::{LimitArgs, OwnerArgs};
 use crate::events::{EventRecorder, EventSettings};
@@ -22,7 +22,6 @@ use crate::status::StatusWriter;
 use crate::status_key::{self, StatusKeys};
 use crate::submit::Submitter;
 use crate::tokens::{TokenCache, TokenSources};
-use crate::webhook;
 use crate::ytt::Ytt;
 
 use following::{follow_blueprints, follow_owners};
@@ -187,7 +186,7 @@ pub fn begin<R: Realizes>(
     work.reconciles(realizes::queue(controller));
     work.does_beside(shell.clone().sweep_for_ever());
     work.does_beside(keep_looking_for_left_behind(controller.clone()));
-    work.admits(webhook::blueprints(&args.webhook));
+    work.admits(admission::of_blueprints(&args.webhook));
 }
 
 /// What asks the API server may take long, and holds up nothing else.

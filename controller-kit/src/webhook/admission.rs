@@ -1,46 +1,42 @@
-//! Admission of blueprints and templates: upstream's paths, verdicts and messages (spec 7), the same in every controller.
+//! The admission webhooks of a process: who answers, with which certificate, and which configurations trust it.
 
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use api_types::validation;
-use serde_json::Value;
 
 use super::{
-    Operation, ROUTES, Route, SelfManaged, ServingCertificate, Validate, Verdict, follow_directory,
-    serve, service_names,
+    Configuration, Routes, SelfManaged, ServingCertificate, follow_directory, serve, service_names,
 };
 use crate::args::WebhookArgs;
 use crate::probes::Readiness;
 use crate::process::Process;
 
-/// The rules that the engine, the webhook and the CLI share.
-pub(super) struct Rules;
-
-impl Validate for Rules {
-    fn validate(&self, kind: &str, object: &Value, _: Operation) -> Verdict {
-        let validation::Verdict { error, warnings } = validation::validate(kind, object);
-        Verdict { error, warnings }
-    }
-}
-
-/// Admission of blueprints and templates, as the flags ask for it.
-pub(crate) fn blueprints(args: &WebhookArgs) -> Admission {
-    Admission {
-        args: args.clone(),
-        routes: &ROUTES,
-        rules: Arc::new(Rules),
-    }
-}
-
 /// What is admitted by whom.
 pub struct Admission {
     args: WebhookArgs,
-    routes: &'static [Route],
-    rules: Arc<dyn Validate>,
+    routes: Routes,
+    /// MutatingWebhookConfiguration whose caBundle is kept up to date.
+    mutating: Option<String>,
 }
 
 impl Admission {
+    /// As the flags ask for it.
+    pub fn new(args: &WebhookArgs, routes: Routes) -> Self {
+        Self {
+            args: args.clone(),
+            routes,
+            mutating: None,
+        }
+    }
+
+    /// Some of it is named by this MutatingWebhookConfiguration: with a certificate of our own making its caBundle is kept up
+    /// to date, too.
+    #[must_use]
+    pub fn named_by_mutating(mut self, configuration: Option<String>) -> Self {
+        self.mutating = configuration;
+        self
+    }
+
     /// Serves the webhooks if the flags ask for them.
     ///
     /// # Errors
@@ -76,18 +72,11 @@ impl Admission {
         }
         let loaded = certificate.clone();
         readiness.require("webhook certificate", move || loaded.is_loaded());
-        metrics.webhook_serves(self.routes.iter().map(|route| route.kind));
+        metrics.webhook_serves(self.routes.iter().map(|(route, _)| route.kind));
         let port = self.args.port;
-        serve(
-            port,
-            self.routes,
-            self.rules,
-            certificate,
-            metrics.clone(),
-            tasks,
-        )
-        .await
-        .with_context(|| format!("port {port} (--port)"))?;
+        serve(port, self.routes, certificate, metrics.clone(), tasks)
+            .await
+            .with_context(|| format!("port {port} (--port)"))?;
         Ok(())
     }
 
@@ -98,39 +87,18 @@ impl Admission {
             .webhook_service
             .as_deref()
             .context("--webhook-secret needs --webhook-service")?;
+        let validating = args.webhook_configuration.clone();
+        let mutating = self.mutating.clone();
+        let configurations = validating.map(Configuration::Validating).into_iter();
+        let configurations = configurations
+            .chain(mutating.map(Configuration::Mutating))
+            .collect();
         Ok(SelfManaged {
             names: service_names(service, &namespace),
             namespace,
             secret: secret.to_owned(),
-            configuration: args.webhook_configuration.clone(),
+            configurations,
             clock: process.cluster.clock(),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn the_verdict_is_that_of_the_shared_rules() {
-        let chain = json!({"metadata": {"name": "chain"}, "spec": {"resources": []}});
-        let verdict = Rules.validate("ClusterSupplyChain", &chain, Operation::Create);
-        assert_eq!(
-            verdict.error.as_deref(),
-            Some(
-                "error validating clustersupplychain [chain]: at least one selector, selectorMatchExpression, selectorMatchField must be specified"
-            )
-        );
-    }
-
-    #[test]
-    fn every_route_has_rules() {
-        for route in ROUTES {
-            let refused = Rules.validate(route.kind, &json!("no object"), Operation::Create);
-            assert!(refused.error.is_some(), "{}", route.kind);
-        }
     }
 }

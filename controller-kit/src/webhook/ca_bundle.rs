@@ -1,13 +1,16 @@
-//! Keeps the caBundle of a ValidatingWebhookConfiguration equal to what our certificates are signed by.
+//! Keeps the caBundle of a ValidatingWebhookConfiguration, or of a MutatingWebhookConfiguration, equal to what our
+//! certificates are signed by.
 
+use std::fmt::Debug;
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
-use kube::Api;
 use kube::api::{Patch, PatchParams};
 use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::{Api, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -23,20 +26,31 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 /// Who asks cert-manager for the bundle does not want ours.
 const INJECTED_BY_OTHERS: &str = "cert-manager.io/inject-ca-from";
 
+/// A configuration of webhooks, of either kind: what is read of it has the same place in both.
+pub(super) trait WebhookConfiguration:
+    Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug + Send + 'static
+{
+}
+
+impl<K> WebhookConfiguration for K where
+    K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Clone + Debug + Send + 'static
+{
+}
+
 /// Patches the configuration when it, or what is trusted, changes; while it does not exist, waits for it.
 ///
 /// What is there is known from the watch and from replies to the patches alone: to read it is a right that is not asked for.
-pub(super) async fn keep_ca_bundle(
+pub(super) async fn keep_ca_bundle<K: WebhookConfiguration>(
     client: kube::Client,
     name: String,
     mut trusted: watch::Receiver<String>,
     shutdown: CancellationToken,
 ) {
-    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(client);
+    let configurations: Api<K> = Api::all(client);
     let work = async {
         let stream = watcher::watch_object(configurations.clone(), &name).default_backoff();
         tokio::pin!(stream);
-        let (mut latest, mut pace) = (None, Pace::new());
+        let (mut latest, mut pace) = (None::<K>, Pace::new());
         loop {
             let bundle = trusted.borrow_and_update().clone();
             let patch = latest
@@ -123,11 +137,11 @@ impl Pace {
     }
 }
 
-async fn write(
-    configurations: &Api<ValidatingWebhookConfiguration>,
+async fn write<K: WebhookConfiguration>(
+    configurations: &Api<K>,
     name: &str,
     patch: Value,
-) -> Result<ValidatingWebhookConfiguration, kube::Error> {
+) -> Result<K, kube::Error> {
     let patch = serde_json::from_value(patch).map_err(kube::Error::SerdeError)?;
     let written = configurations
         .patch(name, &PatchParams::default(), &Patch::Json::<()>(patch))
@@ -138,22 +152,20 @@ async fn write(
 
 /// A JSON patch that changes nothing but the bundles, and fails if the list has changed meanwhile. `None`
 /// if nothing is to be done.
-pub(super) fn ca_bundle_patch(
-    configuration: &ValidatingWebhookConfiguration,
-    bundle: &str,
-) -> Option<Value> {
-    let annotations = configuration.metadata.annotations.as_ref();
+fn ca_bundle_patch(configuration: &impl WebhookConfiguration, bundle: &str) -> Option<Value> {
+    let annotations = configuration.meta().annotations.as_ref();
     if bundle.is_empty()
         || annotations.is_some_and(|annotations| annotations.contains_key(INJECTED_BY_OTHERS))
     {
         return None;
     }
-    let bundle = ByteString(bundle.as_bytes().to_vec());
+    let bundle = json!(ByteString(bundle.as_bytes().to_vec()));
+    let configuration = serde_json::to_value(configuration).unwrap_or_default();
     let mut operations = Vec::new();
-    for (place, webhook) in configuration.webhooks.iter().flatten().enumerate() {
-        let client = serde_json::to_value(&webhook.client_config).unwrap_or_default();
-        if client["caBundle"] != json!(bundle) {
-            operations.push(json!({"op": "test", "path": format!("/webhooks/{place}/name"), "value": webhook.name}));
+    let webhooks = configuration["webhooks"].as_array().into_iter().flatten();
+    for (place, webhook) in webhooks.enumerate() {
+        if webhook["clientConfig"]["caBundle"] != bundle {
+            operations.push(json!({"op": "test", "path": format!("/webhooks/{place}/name"), "value": webhook["name"]}));
             operations.push(json!({"op": "add", "path": format!("/webhooks/{place}/clientConfig/caBundle"), "value": bundle}));
         }
     }

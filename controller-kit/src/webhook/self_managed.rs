@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use futures::StreamExt as _;
 use jiff::Timestamp;
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
 use k8s_openapi::api::core::v1::Secret;
 use kube::Api;
 use kube::api::{ObjectMeta, PostParams};
@@ -35,6 +38,33 @@ pub(crate) fn service_names(service: &str, namespace: &str) -> Vec<String> {
     ]
 }
 
+/// A configuration of webhooks, by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Configuration {
+    /// A ValidatingWebhookConfiguration.
+    Validating(String),
+    /// A MutatingWebhookConfiguration.
+    Mutating(String),
+}
+
+impl Configuration {
+    fn keep(self, client: &kube::Client, trusted: watch::Receiver<String>, tasks: &Tasks) {
+        let (client, shutdown) = (client.clone(), tasks.token().clone());
+        match self {
+            Self::Validating(name) => {
+                type Kind = ValidatingWebhookConfiguration;
+                let keeping = keep_ca_bundle::<Kind>(client, name, trusted, shutdown);
+                tasks.spawn("ca-bundle", keeping);
+            }
+            Self::Mutating(name) => {
+                type Kind = MutatingWebhookConfiguration;
+                let keeping = keep_ca_bundle::<Kind>(client, name, trusted, shutdown);
+                tasks.spawn("ca-bundle", keeping);
+            }
+        }
+    }
+}
+
 /// A self-managed certificate.
 pub struct SelfManaged {
     /// Namespace of the Secret: our own.
@@ -43,15 +73,15 @@ pub struct SelfManaged {
     pub secret: String,
     /// DNS names or IP addresses to serve; see `service_names`.
     pub names: Vec<String>,
-    /// ValidatingWebhookConfiguration whose caBundle is kept up to date.
-    pub configuration: Option<String>,
+    /// Those whose caBundle is kept up to date.
+    pub configurations: Vec<Configuration>,
     /// Time of day.
     pub clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
 }
 
 impl SelfManaged {
     /// Makes or adopts the certificate and keeps it fresh until the tasks are cancelled. Needs the right
-    /// to get, list, watch, create and update the Secret, and to patch and watch the configuration.
+    /// to get, list, watch, create and update the Secret, and to patch and watch the configurations.
     pub fn start(
         self,
         client: &kube::Client,
@@ -60,11 +90,8 @@ impl SelfManaged {
         tasks: &Tasks,
     ) {
         let (publish, trusted) = watch::channel(String::new());
-        if let Some(name) = self.configuration.clone() {
-            tasks.spawn(
-                "ca-bundle",
-                keep_ca_bundle(client.clone(), name, trusted, tasks.token().clone()),
-            );
+        for configuration in self.configurations.clone() {
+            configuration.keep(client, trusted.clone(), tasks);
         }
         let keeper = Keeper {
             secrets: Api::namespaced(client.clone(), &self.namespace),

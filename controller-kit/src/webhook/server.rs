@@ -1,4 +1,4 @@
-//! HTTPS: connections, routes and verdicts.
+//! HTTPS: connections, routes and answers.
 
 use std::io;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -11,6 +11,7 @@ use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
+use futures::FutureExt as _;
 use http_body_util::BodyExt as _;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
@@ -21,8 +22,8 @@ use tokio_rustls::server::TlsStream;
 use tracing::error;
 
 use super::certificate::ServingCertificate;
-use super::review::{Operation, Review};
-use super::{Route, Validate, Verdict};
+use super::judges::Judges;
+use super::{Admit, Review, Route, Routes};
 use crate::metrics::{Metrics, WebhookOutcome};
 use crate::scheduler::panic_text;
 use crate::serving::{self, Limits};
@@ -49,8 +50,6 @@ const LIMITS: Limits = Limits {
     // With the withdrawal, less than what the process waits for its tasks.
     drain: Duration::from_secs(2),
 };
-/// Objects that are judged at a time. A large one takes a while, which must not be the time of a thread that all else runs on.
-pub(super) const JUDGES: usize = 4;
 
 /// Serves the webhook on all interfaces until the tasks are cancelled, and for a moment after; returns its address.
 ///
@@ -58,8 +57,7 @@ pub(super) const JUDGES: usize = 4;
 /// The port is taken or may not be used, or TLS cannot be set up; the operator must fix it.
 pub async fn serve(
     port: u16,
-    routes: &[Route],
-    validator: Arc<dyn Validate>,
+    routes: Routes,
     certificate: Arc<ServingCertificate>,
     metrics: Arc<Metrics>,
     tasks: &Tasks,
@@ -74,7 +72,7 @@ pub async fn serve(
         let acceptor = acceptor.clone();
         async move { acceptor.accept(stream).await }
     };
-    let router = router(routes, &validator, &metrics);
+    let router = router(routes, &metrics);
     let shutdown = tasks.token().clone();
     let withdrawn = async move {
         shutdown.cancelled().await;
@@ -96,31 +94,32 @@ fn tls(certificate: Arc<ServingCertificate>) -> io::Result<ServerConfig> {
     Ok(config)
 }
 
-pub(super) fn router(
-    routes: &[Route],
-    validator: &Arc<dyn Validate>,
-    metrics: &Arc<Metrics>,
-) -> Router {
-    let judges = Arc::new(Semaphore::new(JUDGES));
+pub(super) fn router(routes: Routes, metrics: &Arc<Metrics>) -> Router {
+    let (judges, room) = (Judges::new(), Arc::new(Semaphore::new(BODIES_LIMIT)));
     let mut router = Router::new();
-    let room = Arc::new(Semaphore::new(BODIES_LIMIT));
-    for route in routes {
-        let (validator, metrics, kind) = (validator.clone(), metrics.clone(), route.kind);
-        let (room, judges) = (room.clone(), judges.clone());
+    for (Route { path, kind }, admit) in routes {
+        let desk = Arc::new(Desk {
+            kind,
+            admit,
+            judges: judges.clone(),
+            metrics: metrics.clone(),
+        });
+        let room = room.clone();
         let answer = async move |body: Body| {
             let read = tokio::time::timeout(BODY_PATIENCE, read(body, &room)).await;
             let read = read.unwrap_or(Err((
                 StatusCode::REQUEST_TIMEOUT,
                 "the body did not arrive in time",
             )));
-            let (validator, metrics) = (validator.clone(), metrics.clone());
-            let judge = move || review(kind, &read, &*validator, &metrics);
-            aside(&judges, judge).await
+            desk.review(read).await
         };
-        router = router.route(route.path, post(answer));
+        router = router.route(path, post(answer));
     }
     router
 }
+
+/// Why a body is not read.
+type Refusal = (StatusCode, &'static str);
 
 /// A body, and the room that it takes until it is dropped.
 struct Received {
@@ -129,11 +128,8 @@ struct Received {
 }
 
 /// Room is taken for what has arrived, not for what a client says that it will send.
-async fn read(
-    mut body: Body,
-    room: &Arc<Semaphore>,
-) -> Result<Received, (StatusCode, &'static str)> {
-    const TOO_LARGE: (StatusCode, &str) = (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
+async fn read(mut body: Body, room: &Arc<Semaphore>) -> Result<Received, Refusal> {
+    const TOO_LARGE: Refusal = (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
     let mut received = Received {
         bytes: Vec::new(),
         room: None,
@@ -163,89 +159,70 @@ async fn read(
     Ok(received)
 }
 
-/// Does the work on a thread of its own, as soon as there is one for it. The turn goes with the work, which goes on when nobody
-/// waits for it any longer.
-async fn aside(
-    judges: &Arc<Semaphore>,
-    work: impl FnOnce() -> Response + Send + 'static,
-) -> Response {
-    // Neither fails before the process ends.
-    let ends = || (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response();
-    let Ok(turn) = judges.clone().acquire_owned().await else {
-        return ends();
-    };
-    let judged = tokio::task::spawn_blocking(move || {
-        let response = work();
-        drop(turn);
-        response
-    });
-    judged.await.unwrap_or_else(|_| ends())
+/// What is asked about one object under one path.
+struct Desk {
+    kind: &'static str,
+    admit: Arc<dyn Admit>,
+    judges: Judges,
+    metrics: Arc<Metrics>,
 }
 
-fn review(
-    kind: &'static str,
-    body: &Result<Received, (StatusCode, &'static str)>,
-    validator: &dyn Validate,
-    metrics: &Metrics,
-) -> Response {
-    let started = Instant::now();
-    let refuse = |code: StatusCode, text: String| {
-        metrics.webhook(
-            kind,
-            WebhookOutcome::BadRequest,
-            started.elapsed().as_secs_f64(),
-        );
-        (code, text).into_response()
-    };
-    let body = match body {
-        Ok(received) => &received.bytes,
-        Err((code, text)) => return refuse(*code, format!("{text}\n")),
-    };
-    let review = match Review::parse(body) {
-        Ok(review) => review,
-        Err(error) => return refuse(StatusCode::BAD_REQUEST, format!("{error}\n")),
-    };
-    let verdict = match decide(kind, &review, validator) {
-        Ok(verdict) => verdict,
-        Err(text) => return refuse(StatusCode::INTERNAL_SERVER_ERROR, text),
-    };
-    let outcome = if verdict.error.is_none() {
-        WebhookOutcome::Allowed
-    } else {
-        WebhookOutcome::Denied
-    };
-    metrics.webhook(kind, outcome, started.elapsed().as_secs_f64());
-    (
-        [(header::CONTENT_TYPE, "application/json")],
-        review.answer(&verdict).to_string(),
-    )
-        .into_response()
-}
-
-/// Only what is created or changed is looked at. A panic denies this one object (the webhook's failure
-/// policy is Fail) and harms nobody else.
-fn decide(
-    kind: &'static str,
-    review: &Review,
-    validator: &dyn Validate,
-) -> Result<Verdict, String> {
-    if !matches!(review.operation, Operation::Create | Operation::Update) {
-        return Ok(Verdict::default());
+impl Desk {
+    async fn review(&self, body: Result<Received, Refusal>) -> Response {
+        let kind = self.kind;
+        let body = match body {
+            Ok(body) => body,
+            Err((code, text)) => return self.refuse(Instant::now(), code, format!("{text}\n")),
+        };
+        let Received { bytes, room } = body;
+        let parse = move || {
+            let started = Instant::now();
+            (
+                started,
+                Review::parse(kind, &bytes).map(|review| review.taking(room)),
+            )
+        };
+        let (started, review) = match self.judges.do_aside(parse).await {
+            Some((started, Ok(review))) => (started, Arc::new(review)),
+            Some((started, Err(error))) => {
+                return self.refuse(started, StatusCode::BAD_REQUEST, format!("{error}\n"));
+            }
+            None => return ends(),
+        };
+        // A panic denies this one object, where the webhook's failure policy is Fail, and harms nobody else.
+        let admitted = AssertUnwindSafe(async { self.admit.admit(review.clone()).await });
+        let answer = match admitted.catch_unwind().await {
+            Ok(Some(answer)) => answer,
+            Ok(None) => return ends(),
+            Err(panic) => {
+                error!(kind, panic = panic_text(&*panic), "validation panicked");
+                let text = "validation failed unexpectedly; see the log of the controller\n";
+                return self.refuse(started, StatusCode::INTERNAL_SERVER_ERROR, text.to_owned());
+            }
+        };
+        let outcome = if answer.error.is_none() {
+            WebhookOutcome::Allowed
+        } else {
+            WebhookOutcome::Denied
+        };
+        self.tell(outcome, started);
+        let body = review.answer(&answer).to_string();
+        ([(header::CONTENT_TYPE, "application/json")], body).into_response()
     }
-    let object = match &review.object {
-        Ok(object) => object,
-        Err(text) => {
-            return Ok(Verdict {
-                error: Some(text.clone()),
-                warnings: Vec::new(),
-            });
-        }
-    };
-    let judge = AssertUnwindSafe(|| validator.validate(kind, object, review.operation));
-    std::panic::catch_unwind(judge).map_err(|panic| {
-        error!(kind, panic = panic_text(&*panic), "validation panicked");
-        "validation failed unexpectedly; see the log of the controller\n".to_owned()
-    })
+
+    fn refuse(&self, started: Instant, code: StatusCode, text: String) -> Response {
+        self.tell(WebhookOutcome::BadRequest, started);
+        (code, text).into_response()
+    }
+
+    fn tell(&self, outcome: WebhookOutcome, started: Instant) {
+        let seconds = started.elapsed().as_secs_f64();
+        self.metrics.webhook(self.kind, outcome, seconds);
+    }
+}
+
+fn ends() -> Response {
+    (StatusCode::SERVICE_UNAVAILABLE, "shutting down\n").into_response()
 }
 
 #[cfg(test)]
@@ -262,22 +239,5 @@ mod tests {
         };
         assert!(read_of(SMALL_BODY).await);
         assert!(!read_of(SMALL_BODY + 1).await);
-    }
-
-    #[tokio::test]
-    async fn a_turn_goes_with_its_work_also_when_nobody_waits_any_longer() {
-        let judges = Arc::new(Semaphore::new(1));
-        let (go, wait) = std::sync::mpsc::channel::<()>();
-        let work = move || {
-            let _ = wait.recv();
-            StatusCode::OK.into_response()
-        };
-        let waited = tokio::time::timeout(Duration::from_millis(50), aside(&judges, work)).await;
-        assert!(waited.is_err());
-        assert_eq!(judges.available_permits(), 0, "the work goes on");
-        drop(go);
-        let free = judges.acquire();
-        let free = tokio::time::timeout(Duration::from_secs(30), free).await;
-        assert!(free.unwrap().is_ok());
     }
 }

@@ -1,4 +1,5 @@
 mod ca_bundle;
+mod mutating;
 mod pki;
 mod review;
 mod self_managed;

@@ -3,9 +3,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use controller_kit::metrics::Metrics;
+use controller_kit::owner::ROUTES;
 use controller_kit::shutdown::Tasks;
 use controller_kit::webhook::{
-    Operation, ROUTES, SelfManaged, ServingCertificate, Validate, Verdict, serve,
+    Answer, Configuration, Operation, SelfManaged, ServingCertificate, Validate, Validating,
+    routes, serve,
 };
 use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::Secret;
@@ -19,12 +21,12 @@ use crate::stage::{PATIENCE, clock, crds};
 struct DenyAll;
 
 impl Validate for DenyAll {
-    fn validate(&self, kind: &str, object: &Value, operation: Operation) -> Verdict {
+    fn validate(&self, kind: &str, object: &Value, operation: Operation) -> Answer {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let error = (name != "good").then(|| format!("{kind} [{name}] is not good, {operation:?}"));
-        Verdict {
+        Answer {
             error,
-            warnings: Vec::new(),
+            ..Answer::default()
         }
     }
 }
@@ -46,7 +48,7 @@ async fn replica(plane: &ControlPlane, namespace: &str, configuration: &str) -> 
         namespace: namespace.to_owned(),
         secret: "webhook".into(),
         names: vec!["localhost".into(), "127.0.0.1".into()],
-        configuration: Some(configuration.to_owned()),
+        configurations: vec![Configuration::Validating(configuration.to_owned())],
         clock: clock(),
     };
     managed.start(
@@ -57,8 +59,7 @@ async fn replica(plane: &ControlPlane, namespace: &str, configuration: &str) -> 
     );
     let address = serve(
         0,
-        &ROUTES,
-        Arc::new(DenyAll),
+        routes(&ROUTES, Validating::new(DenyAll)),
         certificate.clone(),
         metrics,
         &tasks,
@@ -243,7 +244,7 @@ async fn the_rights_of_the_install_manifest_suffice() {
         namespace: NAMESPACE.to_owned(),
         secret: SECRET.to_owned(),
         names: vec!["localhost".into()],
-        configuration: Some(CONFIGURATION.to_owned()),
+        configurations: vec![Configuration::Validating(CONFIGURATION.to_owned())],
         clock: clock(),
     };
     let account = plane.client_as_service_account(NAMESPACE, ACCOUNT).await;

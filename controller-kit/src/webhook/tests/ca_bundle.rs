@@ -3,20 +3,22 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::{Method, Request, Response};
+use k8s_openapi::api::admissionregistration::v1::{
+    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
+};
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::super::ca_bundle::keep_ca_bundle;
+use super::super::ca_bundle::{WebhookConfiguration, keep_ca_bundle};
 
 const NAME: &str = "carto";
 /// `bundle`, as JSON has bytes.
 const BUNDLE: &str = "YnVuZGxl";
 
 fn configuration(version: &str, bundle: Option<&str>) -> Value {
-    json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration",
-        "metadata": {"name": NAME, "resourceVersion": version},
+    json!({"metadata": {"name": NAME, "resourceVersion": version},
         "webhooks": [{"name": "one.carto.run", "admissionReviewVersions": ["v1"], "sideEffects": "None",
             "clientConfig": {"url": "https://x", "caBundle": bundle}}]})
 }
@@ -79,10 +81,10 @@ fn server(patched: fn(usize) -> Response<Body>) -> Server {
 
 impl Server {
     /// What is asked within this time.
-    async fn asked_within(&self, time: Duration) -> Vec<String> {
+    async fn asked_within<K: WebhookConfiguration>(&self, time: Duration) -> Vec<String> {
         let (bundle, trusted) = watch::channel("bundle".to_owned());
         let shutdown = CancellationToken::new();
-        let keeping = keep_ca_bundle(
+        let keeping = keep_ca_bundle::<K>(
             self.client.clone(),
             NAME.to_owned(),
             trusted,
@@ -97,7 +99,10 @@ impl Server {
 #[tokio::test(start_paused = true)]
 async fn a_patch_that_fails_is_tried_ever_less_often_and_nothing_is_read() {
     let server = server(|_| refusal(422, "the list has changed meanwhile"));
-    let asked = server.asked_within(Duration::from_hours(1)).await;
+    let hour = Duration::from_hours(1);
+    let asked = server
+        .asked_within::<ValidatingWebhookConfiguration>(hour)
+        .await;
     let of = |verb: &str| asked.iter().filter(|asked| *asked == verb).count();
     assert_eq!(of("get"), 0, "{asked:?}");
     // Waits of 5, 10, 20 … s up to 5 minutes.
@@ -106,10 +111,19 @@ async fn a_patch_that_fails_is_tried_ever_less_often_and_nothing_is_read() {
 
 #[tokio::test(start_paused = true)]
 async fn a_patch_that_failed_once_is_repeated() {
+    repeats_a_patch_that_failed::<ValidatingWebhookConfiguration>().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_mutating_configuration_is_kept_like_a_validating_one() {
+    repeats_a_patch_that_failed::<MutatingWebhookConfiguration>().await;
+}
+
+async fn repeats_a_patch_that_failed<K: WebhookConfiguration>() {
     let server = server(|before| match before {
         0 => refusal(503, "not now"),
         _ => answer(200, &configuration("2", Some(BUNDLE))),
     });
-    let asked = server.asked_within(Duration::from_hours(1)).await;
+    let asked = server.asked_within::<K>(Duration::from_hours(1)).await;
     assert_eq!(asked, ["list", "watch", "patch", "patch"]);
 }

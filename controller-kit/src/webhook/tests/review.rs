@@ -1,8 +1,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::super::review::{Operation, Review};
-use super::super::{ROUTES, Verdict};
+use super::super::{Answer, Operation, Review};
+use crate::owner::ROUTES;
 
 fn asked(version: &str, operation: &str, object: &Value) -> Value {
     json!({"apiVersion": format!("admission.k8s.io/{version}"), "kind": "AdmissionReview", "request": {
@@ -11,7 +11,7 @@ fn asked(version: &str, operation: &str, object: &Value) -> Value {
 }
 
 fn parse(body: &Value) -> Result<Review, String> {
-    Review::parse(body.to_string().as_bytes()).map_err(|error| error.to_string())
+    Review::parse("Kind", body.to_string().as_bytes()).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -23,7 +23,7 @@ fn both_versions_are_answered_in_the_version_they_were_asked_in() {
             (Operation::Create, &Ok(json!({"spec": {}})))
         );
         assert_eq!(
-            review.answer(&Verdict::default()),
+            review.answer(&Answer::default()),
             json!({"apiVersion": format!("admission.k8s.io/{version}"), "kind": "AdmissionReview", "response": {"uid": "u-1", "allowed": true}})
         );
     }
@@ -32,9 +32,10 @@ fn both_versions_are_answered_in_the_version_they_were_asked_in() {
 #[test]
 fn a_denial_carries_exactly_the_message_and_all_warnings() {
     let review = parse(&asked("v1", "UPDATE", &json!({}))).unwrap();
-    let verdict = Verdict {
+    let verdict = Answer {
         error: Some("error validating clustersupplychain [chain]: no".into()),
         warnings: vec!["a".into(), "b".into()],
+        ..Answer::default()
     };
     assert_eq!(
         review.answer(&verdict)["response"],
@@ -46,9 +47,9 @@ fn a_denial_carries_exactly_the_message_and_all_warnings() {
 #[test]
 fn a_warning_has_no_control_characters_for_which_the_api_server_would_drop_it() {
     let review = parse(&asked("v1", "CREATE", &json!({}))).unwrap();
-    let verdict = Verdict {
-        error: None,
+    let verdict = Answer {
         warnings: vec!["[a\nb\u{85}] \"é\" is odd".into()],
+        ..Answer::default()
     };
     assert_eq!(
         review.answer(&verdict)["response"]["warnings"],
@@ -83,7 +84,7 @@ fn updated(old: &str, new: &str) -> Result<Review, String> {
     let body = asked("v1", "UPDATE", &json!("new")).to_string();
     let body = body.replace(r#""object":"new""#, &format!(r#""object":{new}"#));
     let body = body.replace(r#""oldObject":null"#, &format!(r#""oldObject":{old}"#));
-    Review::parse(body.as_bytes()).map_err(|error| error.to_string())
+    Review::parse("Kind", body.as_bytes()).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -97,6 +98,7 @@ fn an_object_too_deep_to_be_read_is_refused_and_its_repair_is_not() {
     );
     let review = updated(&nested(9_000), &nested(2)).unwrap();
     assert_eq!(review.object, Ok(json!({"spec": [1]})));
+    assert!(review.old_object().unwrap_err().contains("127 levels"));
 }
 
 #[test]
@@ -108,7 +110,7 @@ fn what_is_no_review_is_told_what_it_lacks() {
         parse(&body).unwrap_err()
     };
     assert!(
-        Review::parse(b"{")
+        Review::parse("Kind", b"{")
             .unwrap_err()
             .to_string()
             .starts_with("the body is not JSON: ")
@@ -192,7 +194,7 @@ fn anything() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let _ = Review::parse(&bytes);
+        let _ = Review::parse("Kind", &bytes);
     }
 
     #[test]
@@ -200,7 +202,7 @@ proptest! {
         let _ = parse(&json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}));
         if let Ok(review) = parse(&asked("v1", &operation, &object)) {
             prop_assert_eq!(&review.object, &Ok(object));
-            prop_assert_eq!(&review.answer(&Verdict::default())["response"]["uid"], "u-1");
+            prop_assert_eq!(&review.answer(&Answer::default())["response"]["uid"], "u-1");
         }
     }
 }

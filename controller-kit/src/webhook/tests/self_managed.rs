@@ -46,7 +46,7 @@ async fn a_watch_that_keeps_failing_does_not_put_the_renewal_off() {
         namespace: "ns".into(),
         secret: "webhook".into(),
         names,
-        configuration: None,
+        configurations: Vec::new(),
         clock: Arc::new(clock),
     };
     let client = kube::Client::new(service, "ns");

@@ -16,8 +16,11 @@ use tokio_rustls::client::TlsStream;
 use super::super::certificate::{LoadedCertificate, ServingCertificate};
 use super::super::pki::Authority;
 use super::super::server::BODY_LIMIT;
-use super::super::{Operation, ROUTES, Validate, Verdict, follow_directory, serve};
+use super::super::{
+    Answer, Operation, Routes, Validate, Validating, follow_directory, routes, serve,
+};
 use crate::metrics::Metrics;
+use crate::owner::ROUTES;
 use crate::shutdown::Tasks;
 
 const PATH: &str = "/validate-carto-run-v1alpha1-clustersupplychain";
@@ -26,7 +29,7 @@ const PATH: &str = "/validate-carto-run-v1alpha1-clustersupplychain";
 struct Sample;
 
 impl Validate for Sample {
-    fn validate(&self, kind: &str, object: &Value, operation: Operation) -> Verdict {
+    fn validate(&self, kind: &str, object: &Value, operation: Operation) -> Answer {
         assert!(object["spec"]["panic"].is_null(), "poisoned");
         let error = object["spec"]["deny"]
             .as_str()
@@ -36,11 +39,15 @@ impl Validate for Sample {
         } else {
             Vec::new()
         };
-        Verdict { error, warnings }
+        Answer {
+            error,
+            warnings,
+            ..Answer::default()
+        }
     }
 }
 
-struct Scene {
+pub(super) struct Scene {
     address: SocketAddr,
     certificate: Arc<ServingCertificate>,
     metrics: Arc<Metrics>,
@@ -64,21 +71,18 @@ fn loaded(authority: &Authority) -> LoadedCertificate {
 }
 
 async fn scene() -> Scene {
+    scene_of(routes(&ROUTES, Validating::new(Sample))).await
+}
+
+async fn scene_of(routes: Routes) -> Scene {
     let (certificate, metrics, tasks) = (
         Arc::new(ServingCertificate::new()),
         Arc::new(Metrics::new()),
         Tasks::new(),
     );
-    let address = serve(
-        0,
-        &ROUTES,
-        Arc::new(Sample),
-        certificate.clone(),
-        metrics.clone(),
-        &tasks,
-    )
-    .await
-    .unwrap();
+    let address = serve(0, routes, certificate.clone(), metrics.clone(), &tasks)
+        .await
+        .unwrap();
     Scene {
         address: SocketAddr::from(([127, 0, 0, 1], address.port())),
         certificate,
@@ -89,17 +93,21 @@ async fn scene() -> Scene {
 
 /// A scene that already serves a certificate, and who signed it.
 async fn served() -> (Scene, Authority) {
-    let (scene, authority) = (scene().await, authority());
+    served_of(routes(&ROUTES, Validating::new(Sample))).await
+}
+
+pub(super) async fn served_of(routes: Routes) -> (Scene, Authority) {
+    let (scene, authority) = (scene_of(routes).await, authority());
     scene
         .certificate
         .replace(&loaded(&authority), &scene.metrics);
     (scene, authority)
 }
 
-struct Client(BufReader<TlsStream<TcpStream>>);
+pub(super) struct Client(BufReader<TlsStream<TcpStream>>);
 
 impl Client {
-    async fn connect(scene: &Scene, bundle: &str) -> std::io::Result<Self> {
+    pub(super) async fn connect(scene: &Scene, bundle: &str) -> std::io::Result<Self> {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(
             CertificateDer::pem_slice_iter(bundle.as_bytes()).map(Result::unwrap),
@@ -116,7 +124,7 @@ impl Client {
         Ok(Self(BufReader::new(connector.connect(name, stream).await?)))
     }
 
-    async fn send(
+    pub(super) async fn send(
         &mut self,
         method: &str,
         path: &str,

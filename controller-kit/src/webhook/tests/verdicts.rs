@@ -12,10 +12,12 @@ use serde_json::{Value, json};
 use test_support::admission_corpus::{Case, cases};
 use tower::ServiceExt as _;
 
-use super::super::admission::Rules;
-use super::super::server::{JUDGES, router};
-use super::super::{Operation, ROUTES, Validate, Verdict};
+use super::super::judges::JUDGES;
+use super::super::server::router;
+use super::super::{Answer, Operation, Validate, Validating, routes};
 use crate::metrics::Metrics;
+use crate::owner::ROUTES;
+use crate::owner::admission::Rules;
 
 /// The question of the API server, as it sends it for an object of the corpus.
 fn question(case: &Case, operation: &str) -> Request<Body> {
@@ -41,8 +43,8 @@ fn expected(case: &Case) -> Value {
 
 #[tokio::test]
 async fn every_case_of_the_corpus_gets_its_verdict() {
-    let rules: Arc<dyn Validate> = Arc::new(Rules);
-    let router = router(&ROUTES, &rules, &Arc::new(Metrics::new()));
+    let routes = routes(&ROUTES, Validating::new(Rules));
+    let router = router(routes, &Arc::new(Metrics::new()));
     for case in cases() {
         for operation in ["CREATE", "UPDATE"] {
             let answer = router.clone().oneshot(question(&case, operation)).await;
@@ -66,7 +68,7 @@ struct Slow {
 }
 
 impl Validate for Slow {
-    fn validate(&self, _: &str, _: &Value, _: Operation) -> Verdict {
+    fn validate(&self, _: &str, _: &Value, _: Operation) -> Answer {
         let going = self.going.fetch_add(1, Ordering::SeqCst) + 1;
         self.most.fetch_max(going, Ordering::SeqCst);
         // Whoever holds up the thread that the test runs on waits for the test in vain.
@@ -77,7 +79,7 @@ impl Validate for Slow {
             .recv_timeout(Duration::from_secs(20));
         self.going.fetch_sub(1, Ordering::SeqCst);
         told.unwrap();
-        Verdict::default()
+        Answer::default()
     }
 }
 
@@ -89,8 +91,8 @@ async fn a_large_object_holds_up_nothing_but_its_own_answer() {
         most: AtomicUsize::new(0),
         go: Mutex::new(go),
     });
-    let rules: Arc<dyn Validate> = slow.clone();
-    let router = router(&ROUTES, &rules, &Arc::new(Metrics::new()));
+    let routes = routes(&ROUTES, Validating::by(slow.clone()));
+    let router = router(routes, &Arc::new(Metrics::new()));
     let case = cases().into_iter().next().unwrap();
     let answers = (0..ASKED).map(|_| router.clone().oneshot(question(&case, "CREATE")));
     let answers = futures::future::join_all(answers);
