@@ -27,8 +27,19 @@ const SECOND: SignedDuration = SignedDuration::from_secs(1);
 /// A correction is logged no more often than this.
 const TOLD_EVERY: Duration = Duration::from_mins(1);
 
-/// Paths that the API server itself answers. What it passes on to an aggregated server carries the time of that one.
-const ITS_OWN: [&str; 3] = ["/api/", "/apis/carto.run/", "/apis/coordination.k8s.io/"];
+/// Whether the API server itself answers at this path: the core group, Leases, and the groups whose kinds our CRDs define.
+/// What it passes on to an aggregated server carries the time of that one.
+fn is_its_own(path: &str) -> bool {
+    let group = path
+        .strip_prefix("/apis/")
+        .and_then(|it| it.split_once('/'));
+    let is_defined = |group: &str| {
+        let above = group.strip_suffix(api_types::GROUP);
+        above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
+    };
+    path.starts_with("/api/")
+        || group.is_some_and(|(group, _)| group == "coordination.k8s.io" || is_defined(group))
+}
 
 /// The time of day. Shared by all that a process does.
 pub(crate) struct TimeOfDay(Mutex<Known>);
@@ -144,8 +155,7 @@ where
 
     fn call(&mut self, request: Request<A>) -> Self::Future {
         let path = request.uri().path();
-        let is_its_own = ITS_OWN.iter().any(|start| path.starts_with(start));
-        let time = is_its_own.then(|| self.time.clone());
+        let time = is_its_own(path).then(|| self.time.clone());
         let sent = Instant::now();
         let answer = self.inner.call(request);
         Box::pin(async move {
@@ -248,9 +258,14 @@ mod tests {
         const NOON: &str = "Sun, 22 Nov 2026 12:00:00 GMT";
         let core = "/api/v1/namespaces/dev/configmaps/app";
         assert_eq!(after(core, StatusCode::OK, NOON).await, second(3600));
-        let ours = "/apis/carto.run/v1alpha1/workloads";
-        assert_eq!(after(ours, StatusCode::CREATED, NOON).await, second(3600));
+        for ours in [
+            "/apis/carto.run/v1alpha1/workloads",
+            "/apis/conventions.carto.run/v1alpha1/podintents",
+        ] {
+            assert_eq!(after(ours, StatusCode::CREATED, NOON).await, second(3600));
+        }
         for (path, status, date) in [
+            ("/apis/notcarto.run/v1/pods", StatusCode::OK, NOON),
             ("/apis/metrics.k8s.io/v1beta1/pods", StatusCode::OK, NOON),
             (core, StatusCode::BAD_GATEWAY, NOON),
             (core, StatusCode::OK, "noon"),

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use controller_kit::owner::OwnerShell;
-use controller_kit::scheduler::{Lane, OwnerKey};
+use controller_kit::owner::{Awaited, OwnerShell};
 use controller_kit::stamped::ObjectKey;
 use controller_kit::ytt::Ytt;
 use tokio_util::sync::CancellationToken;
@@ -29,12 +28,8 @@ pub(crate) struct RunnableController {
 impl RunnableController {
     /// A template appeared, changed or went: wakes the Runnables that name it.
     pub(crate) fn template_changed(&self, name: &str) {
-        for (key, runnable) in self.shell.owners.all() {
-            if runnable.run_template.as_deref() == Some(name) {
-                let key = OwnerKey::new(&*key.namespace, &*key.name);
-                self.shell.scheduler.wake(key, Lane::Fresh, Some(DEBOUNCE));
-            }
-        }
+        let concerned = self.shell.waiters.take(&Awaited::Template(name.into()));
+        self.shell.wake_all(concerned, Some(DEBOUNCE));
     }
 
     /// Stops watches of selected objects whose Runnables are gone.

@@ -43,6 +43,7 @@ const RUNNABLES: OwnerKind = OwnerKind {
     kind: realizer::runnable::KIND,
     plural: "runnables",
     name_label: "carto.run/runnable-name",
+    span: |key| tracing::error_span!("reconcile", runnable = %key),
 };
 
 /// Starts its watches.
@@ -72,4 +73,19 @@ pub async fn start(process: &Process, args: &OwnerArgs) -> anyhow::Result<Work> 
     tasks.spawn("selection-sweep", sweep);
     begin(&controller, process, args, &mut work);
     Ok(work)
+}
+
+#[cfg(test)]
+mod tests {
+    use controller_kit::scheduler::OwnerKey;
+
+    use super::*;
+
+    #[test]
+    fn every_line_of_a_reconcile_names_the_runnable() {
+        let span = (RUNNABLES.span)(&OwnerKey::new("dev", "app"));
+        let metadata = span.metadata().unwrap();
+        assert_eq!(metadata.name(), "reconcile");
+        assert!(metadata.fields().field("runnable").is_some());
+    }
 }

@@ -45,6 +45,31 @@ impl Realizes for RunnableController {
 
     async fn realize(&self, runnable: &Runnable, now: Timestamp) -> Option<Realized> {
         let key = ObjectKey::of_owner(&runnable.namespace, &runnable.name);
+        let template = Awaited::Template(runnable.run_template.as_str().into());
+        // Waits before it looks: a template that changes in between would wake nobody.
+        self.shell.waiters.add(&key, template.clone());
+        let mut realized = self.submit(&key, runnable, now).await?;
+        realized.awaited.push(template);
+        Some(realized)
+    }
+
+    fn forget(&self, key: &OwnerKey) {
+        self.selections
+            .release(&ObjectKey::new(&key.namespace, &key.name));
+    }
+
+    fn stamped_kinds(&self) -> BTreeSet<Kind> {
+        self.templates.stamped_kinds()
+    }
+}
+
+impl RunnableController {
+    async fn submit(
+        &self,
+        key: &ObjectKey,
+        runnable: &Runnable,
+        now: Timestamp,
+    ) -> Option<Realized> {
         let (namespace, name) = runnable.service_account();
         let not_run =
             |why, awaited| Realized::unrealized(report_not_run(runnable, why, now), awaited);
@@ -52,11 +77,11 @@ impl Realizes for RunnableController {
         if runnable.stamped_for.len() > most {
             return Some(not_run(NotRun::StampedTooDeep(most), Vec::new()));
         }
-        let (size, most) = (self.shell.size_of(&key), self.shell.limits.owner_bytes());
+        let (size, most) = (self.shell.size_of(key), self.shell.limits.owner_bytes());
         if size > most {
             return Some(not_run(NotRun::TooLarge(size, most), Vec::new()));
         }
-        let account = match self.shell.account(&key, namespace, name) {
+        let account = match self.shell.account(key, namespace, name) {
             Ok(account) => account,
             Err(awaited) => {
                 let cause = format!("ServiceAccount \"{name}\" not found");
@@ -78,11 +103,11 @@ impl Realizes for RunnableController {
                 Some(match error.unavailable() {
                     Ok(unavailable) => {
                         let (troubles, now) = (&self.shell.troubles, Instant::now());
-                        let overload = troubles.met(&key, &unavailable, now);
+                        let overload = troubles.met(key, &unavailable, now);
                         let why = if overload.is_borne {
                             unavailable.failure.message
                         } else {
-                            troubles.words(&key, "", &unavailable, now)
+                            troubles.words(key, "", &unavailable, now)
                         };
                         Realized {
                             overload: Some(overload),
@@ -99,17 +124,6 @@ impl Realizes for RunnableController {
         }
     }
 
-    fn forget(&self, key: &OwnerKey) {
-        self.selections
-            .release(&ObjectKey::new(&key.namespace, &key.name));
-    }
-
-    fn stamped_kinds(&self) -> BTreeSet<Kind> {
-        self.templates.stamped_kinds()
-    }
-}
-
-impl RunnableController {
     async fn run(
         &self,
         runnable: &Runnable,

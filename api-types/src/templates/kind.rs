@@ -50,6 +50,18 @@ impl TemplateKind {
         }
     }
 
+    /// The plural, as in URLs.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Source => "clustersourcetemplates",
+            Self::Image => "clusterimagetemplates",
+            Self::Config => "clusterconfigtemplates",
+            Self::Plain => "clustertemplates",
+            Self::Deployment => "clusterdeploymenttemplates",
+            Self::Validation => "clusterdeploymentvalidationtemplates",
+        }
+    }
+
     /// Whether its steps hand on the deployment that goes in, instead of reading outputs from their object.
     pub fn echoes_deployment(self) -> bool {
         matches!(self, Self::Deployment | Self::Validation)
@@ -90,5 +102,21 @@ impl FromStr for TemplateKind {
             .ok_or_else(|| UnknownTemplateKind {
                 kind: kind.to_owned(),
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plurals_are_those_of_the_definitions() {
+        let crds = crate::crds();
+        for kind in TemplateKind::ALL {
+            let names = crds.iter().map(|crd| &crd.spec.names);
+            let names = names.filter(|names| names.kind == kind.as_str());
+            let plurals: Vec<&str> = names.map(|names| names.plural.as_str()).collect();
+            assert_eq!(plurals, [kind.plural()]);
+        }
     }
 }

@@ -102,7 +102,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
     /// Reports on one blueprint: whether its templates are there, and what is wrong with its graph.
     pub(crate) async fn reconcile_blueprint(&self, key: &OwnerKey) -> Reconciled {
         self.report_blueprint(key)
-            .instrument(log::span(F::FAMILY.blueprint_kind(), key))
+            .instrument(log::blueprint_span(F::FAMILY, key))
             .await
     }
 

@@ -21,8 +21,6 @@ pub struct OwnerEntry {
     pub uid: Box<str>,
     /// Labels, to find the owners that a blueprint concerns.
     pub labels: BTreeMap<String, String>,
-    /// Name of the ClusterRunTemplate, of a Runnable, to find the Runnables that a template concerns.
-    pub run_template: Option<Box<str>>,
     /// Its generation.
     pub generation: i64,
     /// The owner that it was stamped for, if it was.
@@ -59,9 +57,6 @@ impl Entry for OwnerEntry {
             is_lineage_recorded: lineage::is_recorded(&object),
             labels,
             ready: ready_of(&object),
-            run_template: object["spec"]["runTemplateRef"]["name"]
-                .as_str()
-                .map(Box::from),
             size: body.len().saturating_sub(status_size(&object, body.len())),
             body: PackedText::of_text(&body),
         }
@@ -357,17 +352,5 @@ mod tests {
         );
         assert_eq!(entry.labels.len(), 1);
         assert_eq!(entry.object()["spec"], "text");
-        assert_eq!(entry.run_template, None);
-    }
-
-    #[test]
-    fn the_template_that_a_runnable_names_is_known_without_reading_it_again() {
-        let named = |spec: Value| OwnerEntry::build(json!({"spec": spec}), None).run_template;
-        assert_eq!(
-            named(json!({"runTemplateRef": {"name": "tests"}})).as_deref(),
-            Some("tests")
-        );
-        assert_eq!(named(json!({"runTemplateRef": {"name": 5}})), None);
-        assert_eq!(named(json!({"source": {}})), None);
     }
 }

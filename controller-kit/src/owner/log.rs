@@ -1,21 +1,17 @@
 //! What the log says of an owner or blueprint: whose line it is, and when `Ready` says something new (spec 8.2).
 
 use api_types::{ConditionStatus, ConditionType};
-use realizer::{Outcome, Retry};
+use realizer::{Family, Outcome, Retry};
 use serde_json::Value;
 use tracing::{Span, debug, error, error_span, info};
 
 use crate::scheduler::OwnerKey;
 
-/// The span of one reconcile, by which all its lines tell whose they are. It is there at every level, or lines about
-/// errors would have no owner where nothing else is logged.
-pub fn span(kind: &str, key: &OwnerKey) -> Span {
-    match kind {
-        "Workload" => error_span!("reconcile", workload = %key),
-        "Deliverable" => error_span!("reconcile", deliverable = %key),
-        "Runnable" => error_span!("reconcile", runnable = %key),
-        "ClusterSupplyChain" => error_span!("reconcile", "supply chain" = %key),
-        _ => error_span!("reconcile", delivery = %key),
+/// The span of one look at a blueprint; see [`OwnerKind::span`](super::OwnerKind::span).
+pub(super) fn blueprint_span(family: Family, key: &OwnerKey) -> Span {
+    match family {
+        Family::SupplyChain => error_span!("reconcile", "supply chain" = %key),
+        Family::Delivery => error_span!("reconcile", delivery = %key),
     }
 }
 
@@ -69,6 +65,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::owner::OwnerKind;
     use crate::telemetry::{LogLevel, logged};
 
     fn outcome(ready: ConditionStatus, reason: &str, message: &str, retry: Retry) -> Outcome {
@@ -92,7 +89,7 @@ mod tests {
     fn lines(level: LogLevel, act: impl FnOnce()) -> Vec<Value> {
         let text = logged(level, false, |_| {
             let key = OwnerKey::new("dev", "app");
-            span("Workload", &key).in_scope(act);
+            (OwnerKind::from(Family::SupplyChain).span)(&key).in_scope(act);
         });
         text.lines()
             .map(|line| serde_json::from_str(line).unwrap())
@@ -101,18 +98,23 @@ mod tests {
 
     #[test]
     fn every_line_of_a_reconcile_names_the_owner_by_its_kind() {
-        for (kind, field) in [
-            ("Workload", "workload"),
-            ("Deliverable", "deliverable"),
-            ("Runnable", "runnable"),
-            ("ClusterSupplyChain", "supply chain"),
-            ("ClusterDelivery", "delivery"),
+        let key = OwnerKey::new("dev", "app");
+        for (family, owner, blueprint) in [
+            (Family::SupplyChain, "workload", "supply chain"),
+            (Family::Delivery, "deliverable", "delivery"),
         ] {
-            let text = logged(LogLevel::Error, false, |_| {
-                span(kind, &OwnerKey::new("dev", "app")).in_scope(|| error!("broken"));
-            });
-            let line: Value = serde_json::from_str(text.trim()).unwrap();
-            assert_eq!(line["span"], json!({"name": "reconcile", field: "dev/app"}));
+            for (is_owner, field) in [(true, owner), (false, blueprint)] {
+                let text = logged(LogLevel::Error, false, |_| {
+                    let span = if is_owner {
+                        (OwnerKind::from(family).span)(&key)
+                    } else {
+                        blueprint_span(family, &key)
+                    };
+                    span.in_scope(|| error!("broken"));
+                });
+                let line: Value = serde_json::from_str(text.trim()).unwrap();
+                assert_eq!(line["span"], json!({"name": "reconcile", field: "dev/app"}));
+            }
         }
     }
 

@@ -33,7 +33,6 @@ pub use entries::{
     TemplateEntry, Templates,
 };
 pub use left_behind::Scopes;
-pub use log::span;
 pub use overload::{Overload, Troubles};
 pub use realizes::Realizes;
 pub use report::{Realized, Subject};

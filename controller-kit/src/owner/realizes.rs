@@ -13,7 +13,6 @@ use jiff::Timestamp;
 use serde_json::Value;
 use tracing::{Instrument as _, warn};
 
-use super::log::span;
 use super::{OwnerShell, Realized, Subject};
 use crate::cluster::chain;
 use crate::mapper::Kind;
@@ -79,7 +78,7 @@ async fn reconcile<R: Realizes>(controller: &R, key: &OwnerKey) -> Reconciled {
         shell.forget_if_gone(key, subject.uid);
         reconciled
     }
-    .instrument(span(shell.kind.kind, key))
+    .instrument((shell.kind.span)(key))
     .await
 }
 

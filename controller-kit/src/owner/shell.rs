@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use realizer::{Family, OwnerEvent, lineage};
 use tokio::time::Instant;
+use tracing::{Span, error_span};
 
 use super::waiters::RIGHTS_SETTLE;
 use super::{AccountEntry, Awaited, OwnerEntry, Scopes, Settling, Troubles, Waiters};
@@ -27,7 +28,7 @@ use crate::tokens::{Account, TokenCache};
 const DEFINITION_SETTLE: Duration = Duration::from_millis(200);
 
 /// The kind whose objects own what is stamped for them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy)]
 pub struct OwnerKind {
     /// Kind.
     pub kind: &'static str,
@@ -35,6 +36,9 @@ pub struct OwnerKind {
     pub plural: &'static str,
     /// The label with the owner's name on stamped objects, by which they are watched.
     pub name_label: &'static str,
+    /// The span of one reconcile, by which all its lines tell whose they are. It is there at every level, or lines about
+    /// errors would have no owner where nothing else is logged.
+    pub span: fn(&OwnerKey) -> Span,
 }
 
 impl OwnerKind {
@@ -50,6 +54,10 @@ impl From<Family> for OwnerKind {
             kind: family.owner_kind(),
             plural: family.owner_plural(),
             name_label: family.owner_name_label(),
+            span: match family {
+                Family::SupplyChain => |key| error_span!("reconcile", workload = %key),
+                Family::Delivery => |key| error_span!("reconcile", deliverable = %key),
+            },
         }
     }
 }
@@ -207,11 +215,7 @@ impl OwnerShell {
     }
 
     /// Wakes these owners.
-    pub(crate) fn wake_all(
-        &self,
-        owners: impl IntoIterator<Item = ObjectKey>,
-        delay: Option<Duration>,
-    ) {
+    pub fn wake_all(&self, owners: impl IntoIterator<Item = ObjectKey>, delay: Option<Duration>) {
         for owner in owners {
             self.scheduler.wake(
                 OwnerKey::new(&*owner.namespace, &*owner.name),

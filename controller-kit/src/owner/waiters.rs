@@ -1,7 +1,8 @@
-//! Owners that wait for something outside: a service account, a right, a kind.
+//! Owners that wait for something outside: a service account, a right, a kind, a template.
 //!
 //! Only speeds things up. After a restart every owner is reconciled anyway, and a missing right is
-//! retried slowly, so nothing here is needed for correctness. An account is awaited while it is there, too: it may go.
+//! retried slowly, so nothing here is needed for correctness. An account and a template are awaited while they are there,
+//! too: they may go, or change.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -28,6 +29,8 @@ pub enum Awaited {
     Group(Box<str>),
     /// An object of somebody else: that it goes, changes hands, or is given up.
     Object(Kind, ObjectKey),
+    /// The template that the owner names itself: that it comes, changes or goes.
+    Template(Box<str>),
 }
 
 /// Who waits for what.

@@ -33,8 +33,8 @@ impl Watched {
     /// A kind of our own group.
     pub const fn carto(kind: &'static str, plural: &'static str) -> Self {
         Self {
-            group: "carto.run",
-            version: "v1alpha1",
+            group: api_types::GROUP,
+            version: api_types::VERSION,
             kind,
             plural,
         }

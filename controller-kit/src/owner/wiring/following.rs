@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use api_types::TemplateKind;
 use tokio::sync::watch as signal;
 use tokio_util::sync::CancellationToken;
 
@@ -21,7 +20,7 @@ pub(super) fn follow_blueprints<F: BlueprintFamily>(
     let client = || process.cluster.controller().clone();
     for (kind, store) in controller.templates.stores() {
         let told = controller.clone();
-        let events = Watched::carto(kind.as_str(), template_plural(kind)).objects(client());
+        let events = Watched::carto(kind.as_str(), kind.plural()).objects(client());
         work.follow(
             &process.tasks,
             "template-watch",
@@ -139,15 +138,4 @@ fn notice(
         name,
         follow_changes(events, tasks.token().clone(), synced, noticed),
     );
-}
-
-fn template_plural(kind: TemplateKind) -> &'static str {
-    match kind {
-        TemplateKind::Source => "clustersourcetemplates",
-        TemplateKind::Image => "clusterimagetemplates",
-        TemplateKind::Config => "clusterconfigtemplates",
-        TemplateKind::Plain => "clustertemplates",
-        TemplateKind::Deployment => "clusterdeploymenttemplates",
-        TemplateKind::Validation => "clusterdeploymentvalidationtemplates",
-    }
 }
