@@ -1,6 +1,7 @@
 //! What the process counts, for Prometheus.
 //!
-//! One struct with a method per fact; `docs/metrics.md` lists them all. Labels are finite: kinds, verbs, outcomes and
+//! One struct with a method per fact that every controller has; a controller adds its own by [`Metrics::build`].
+//! `docs/metrics.md` lists them all. Labels are finite: kinds, verbs, outcomes and
 //! reasons are written in the source, resources are capped. No name of an object and no error text is ever a label
 //! (incident: cardinality that grows with the cluster takes the monitoring down with it).
 //!
@@ -30,7 +31,7 @@ use tokio::time::Instant;
 
 use crate::pulse::Pace;
 use crate::scheduler::QueueDepth;
-use build::Build;
+pub use build::Build;
 use queues::Queues;
 use requests::Requests;
 pub(crate) use requests::{CountRequests, Sender};
@@ -101,9 +102,7 @@ impl Metrics {
     pub fn new() -> Self {
         let registry = Registry::new();
         of_the_process(&registry);
-        let build = Build {
-            registry: &registry,
-        };
+        let build = Build::new(&registry);
         let metrics = Self {
             reconciles: build.counters(
                 "carto_reconcile_total",
@@ -456,8 +455,13 @@ impl Metrics {
         self.build_info.with_label_values(&[name, version]).set(1);
     }
 
+    /// Makes metrics of a controller's own, once, when it starts. Their labels are as finite as all others.
+    pub fn build(&self) -> Build<'_> {
+        Build::new(&self.registry)
+    }
+
     /// Runs `hook` before each look at the metrics, to set gauges.
-    pub(crate) fn before_gather(&self, hook: impl Fn(&Self) + Send + Sync + 'static) {
+    pub fn before_gather(&self, hook: impl Fn(&Self) + Send + Sync + 'static) {
         self.hooks
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

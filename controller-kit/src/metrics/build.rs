@@ -5,58 +5,69 @@ use prometheus::{
     IntGaugeVec, Opts, Registry,
 };
 
-/// Builds and registers. Names and labels are literals in this module, so none of it can fail at run time;
-/// the first test of the module proves it for all of them.
-pub(super) struct Build<'a> {
-    pub(super) registry: &'a Registry,
+/// Makes metrics and enters them into the registry that is served. Names and labels are literals of the source, and no
+/// two have the same name, so none of it can fail at run time; a test that makes them all proves it.
+pub struct Build<'a> {
+    registry: &'a Registry,
 }
 
 macro_rules! register {
     ($self:ident, $metric:expr) => {{
-        let metric = $metric.expect(
-            "the name, help and labels are literals in this module, checked by its first test",
-        );
+        let metric = $metric
+            .expect("the name, help and labels are literals of the source, checked by a test");
         $self
             .registry
             .register(Box::new(metric.clone()))
-            .expect("names in this module differ, checked by its first test");
+            .expect("names of metrics differ, checked by a test");
         metric
     }};
 }
 
-impl Build<'_> {
-    pub(super) fn counter(&self, name: &str, help: &str) -> IntCounter {
+impl<'a> Build<'a> {
+    pub(super) fn new(registry: &'a Registry) -> Self {
+        Self { registry }
+    }
+
+    /// A number that grows.
+    pub fn counter(&self, name: &str, help: &str) -> IntCounter {
         register!(self, IntCounter::new(name, help))
     }
 
-    pub(super) fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+    /// One that grows for each of some labels.
+    pub fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
         register!(self, IntCounterVec::new(Opts::new(name, help), labels))
     }
 
-    pub(super) fn gauge(&self, name: &str, help: &str) -> IntGauge {
+    /// A number that is set.
+    pub fn gauge(&self, name: &str, help: &str) -> IntGauge {
         register!(self, IntGauge::new(name, help))
     }
 
-    pub(super) fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+    /// One that is set for each of some labels.
+    pub fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
         register!(self, IntGaugeVec::new(Opts::new(name, help), labels))
     }
 
-    pub(super) fn float_gauge(&self, name: &str, help: &str) -> Gauge {
+    /// A fraction that is set.
+    pub fn float_gauge(&self, name: &str, help: &str) -> Gauge {
         register!(self, Gauge::new(name, help))
     }
 
-    pub(super) fn float_gauges(&self, name: &str, help: &str, labels: &[&str]) -> GaugeVec {
+    /// A fraction that is set for each of some labels.
+    pub fn float_gauges(&self, name: &str, help: &str, labels: &[&str]) -> GaugeVec {
         register!(self, GaugeVec::new(Opts::new(name, help), labels))
     }
 
-    pub(super) fn histogram(&self, name: &str, help: &str, buckets: &[f64]) -> Histogram {
+    /// How long or how much something is, counted in buckets.
+    pub fn histogram(&self, name: &str, help: &str, buckets: &[f64]) -> Histogram {
         register!(
             self,
             Histogram::with_opts(HistogramOpts::new(name, help).buckets(buckets.to_vec()))
         )
     }
 
-    pub(super) fn histograms(
+    /// The same for each of some labels.
+    pub fn histograms(
         &self,
         name: &str,
         help: &str,

@@ -180,3 +180,26 @@ fn a_timer_counts_even_when_the_reconcile_panics() {
         assert!(text.contains(&line), "{text}");
     }
 }
+
+#[test]
+fn a_controller_adds_metrics_of_its_own() {
+    let metrics = Metrics::new();
+    let calls = metrics.build().counters(
+        "carto_convention_calls_total",
+        "Calls of conventions by how they ended.",
+        &["outcome"],
+    );
+    let cached = metrics
+        .build()
+        .gauge("carto_images_cached", "Images that are known.");
+    metrics.before_gather(move |_| cached.set(7));
+    calls.with_label_values(&["failed"]).inc();
+    let text = text(&metrics);
+    for line in [
+        "carto_convention_calls_total{outcome=\"failed\"} 1",
+        "carto_images_cached 7",
+        "carto_reconcile_panics_total 0",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+}
