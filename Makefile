@@ -9,8 +9,8 @@ CONTROL_PLANE := hack/control-plane/build.sh
 ASSETS = $(shell $(CONTROL_PLANE) --path)
 WITH_ASSETS = CARTO_ASSETS="$(ASSETS)" KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(ASSETS)}"
 # What `make generate` writes: the CRDs, and what these tests compare with.
-GENERATED := deploy/crds '*/golden/*'
-GOLDEN_TESTS := --test engine --test runnable --test tree
+GENERATED := deploy/crds '*/golden/*' docs/behaviour
+GOLDEN_TESTS := --test engine --test runnable --test tree --test reference
 
 ##@ Everyday
 
@@ -53,7 +53,7 @@ doc: ## Build the API documentation; a broken link is an error
 ##@ Generated files
 
 .PHONY: generate
-generate: ## Write the CRDs and the golden files anew
+generate: ## Write the CRDs, the golden files and the tables of docs/behaviour anew
 	cargo build -q --workspace --example generate-crds
 	"$${CARGO_TARGET_DIR:-target}/debug/examples/generate-crds" deploy/crds
 	UPDATE_GOLDEN=1 cargo test -q --workspace $(GOLDEN_TESTS)

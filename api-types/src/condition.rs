@@ -284,7 +284,8 @@ pub struct ObservedCondition {
 impl ObservedCondition {
     /// Reads the conditions at `.status.conditions` of an object; empty when there are none or they do not decode.
     ///
-    /// One entry that does not decode spoils the whole list, as in the Go controller (spec 4.5). `null` decodes to nothing:
+    /// One entry that does not decode spoils the whole list, as in the Go controller
+    /// (docs/behaviour/health.md#rules). `null` decodes to nothing:
     /// an entry, or a field of one, that is empty.
     ///
     /// ```

@@ -27,14 +27,16 @@ pub const RUN_TEMPLATE_NAME: &str = "carto.run/run-template-name";
 
 /// Annotation: `sha256:<hex>` of the rendering that produced the object (plus the rerun or retry token of a run).
 ///
-/// A digest on the object instead of one in memory is what makes a restart free of writes: the Go controller kept it in
-/// memory and ran every pipeline again after each restart (#1045).
+/// It tells people, and it is a hint where a run may be that status does not know. Whoever may edit the object can
+/// change it, so it decides nothing: the values of the object do.
 pub const RENDERED_DIGEST: &str = "carto.run/rendered-digest";
-/// Annotation: the decimal sequence number of a submission within its immutable family; the highest is the newest.
+/// Annotation: the decimal sequence number of a submission within its immutable family; the highest is the newest. It
+/// orders only objects that status does not know.
 pub const SUBMISSION: &str = "carto.run/submission";
 /// Annotation: the `metadata.generation` of the owner for which an immutable object was submitted.
 ///
-/// A process that takes over may know an older owner than the one before it: what was submitted for a newer one stays.
+/// A process that has lost its leadership knows an older owner than its successor. A newer generation than it knows makes
+/// it ask the API server whether that is so.
 pub const OWNER_GENERATION: &str = "carto.run/owner-generation";
 /// Annotation on the object of a ClusterDeploymentTemplate step with validations behind it: what is deployed, as compact JSON
 /// `{"arrival", "revision", "url", "rendered", "started"}`.

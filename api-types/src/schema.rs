@@ -1,7 +1,8 @@
 //! The CustomResourceDefinitions.
 //!
 //! The schemas are written by hand, because they are a contract: names, enums, defaults and required fields are those
-//! of the Go controller (spec 1), whatever the Rust types look like. A test holds types and schemas together.
+//! of the Go controller (docs/behaviour/kinds.md#common), whatever the Rust types look like. A test
+//! holds types and schemas together.
 
 mod blueprints;
 mod build;

@@ -4,7 +4,7 @@
 //! not work although it is admitted. Workload, Deliverable and Runnable are not validated beyond their schemas.
 //!
 //! ```text
-//!  object ──▶ validate ──▶ blueprint.rs ── option.rs ── field.rs      error: the first violation (spec 7)
+//!  object ──▶ validate ──▶ blueprint.rs ── option.rs ── field.rs      error: the first violation
 //!                     └──▶ template.rs                                warnings: hints.rs, tags.rs
 //! ```
 

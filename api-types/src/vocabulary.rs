@@ -14,7 +14,8 @@ const OBJECT: Vocabulary = Names(&[
 ]);
 const SOURCE: Vocabulary = Names(&[("url", Open), ("revision", Open), ("name", Open)]);
 
-/// What the templates of steps see (spec 3.5). The same kinds serve supply chains and deliveries, and the shortcuts are
+/// What the templates of steps see (docs/behaviour/context.md#keys). The same kinds serve supply
+/// chains and deliveries, and the shortcuts are
 /// there or not by what the blueprint declares: a name is unknown only if no step of any blueprint has it.
 pub static STEP: Vocabulary = Names(&[
     ("workload", OBJECT),
@@ -30,7 +31,7 @@ pub static STEP: Vocabulary = Names(&[
     ("config", Open),
 ]);
 
-/// What ClusterRunTemplates see (spec 5.2).
+/// What ClusterRunTemplates see (docs/behaviour/runnables.md#context).
 pub static RUN: Vocabulary = Names(&[("runnable", OBJECT), ("selected", Open)]);
 
 #[cfg(test)]

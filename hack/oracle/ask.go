@@ -122,7 +122,7 @@ func compact(value any) string {
 	return string(text)
 }
 
-// evaluate wraps client-go's evaluator as the specification says (section 3.3).
+// evaluate wraps client-go's evaluator as docs/behaviour/paths.md#dialect says.
 func evaluate(expression string, data any) (any, error) {
 	if expression == "" {
 		return nil, fmt.Errorf("empty jsonpath not allowed")

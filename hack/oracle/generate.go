@@ -46,7 +46,8 @@ func (g generator) chance(percent int) bool {
 	return g.IntN(100) < percent
 }
 
-// Data: half of the cases use the specification's own document, so that paths often hit something.
+// Data: half of the cases use the document of docs/behaviour/paths.md#results, so that paths often
+// hit something.
 
 const document = `{"s":"str","n":5,"f":1.5,"nil":null,"t":true,"e":"","c":"x","m":{"k":"v"},"l":[1,2],"el":[],"em":{},
 "lo":[{"t":"A","s":"True","n":1},{"t":"B","n":2.5}],"items":[{"x":"1"},{"y":"2"}],"m2":{"a.b/c":1,"with space":2},

@@ -35,7 +35,7 @@ struct RawCase {
 /// An object and what is said about it.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// Section of the specification, and what it is about.
+    /// Rule of `docs/behaviour/admission.md`, and what it is about.
     pub rule: String,
     /// Kind of the object.
     pub kind: String,

@@ -1,4 +1,5 @@
-//! The worked example of the specification (appendix A.1), which tests of several crates go through.
+//! The worked example (docs/behaviour/examples.md#smallest-chain), which tests of several crates go
+//! through.
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};

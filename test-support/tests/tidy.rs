@@ -9,6 +9,8 @@
 #[path = "tidy/repository.rs"]
 mod repository;
 
+#[path = "tidy/behaviour.rs"]
+mod behaviour;
 #[path = "tidy/commands.rs"]
 mod commands;
 #[path = "tidy/documents.rs"]
@@ -19,7 +21,5 @@ mod generated;
 mod modules;
 #[path = "tidy/sources.rs"]
 mod sources;
-#[path = "tidy/spec_map.rs"]
-mod spec_map;
 #[path = "tidy/twins.rs"]
 mod twins;

@@ -20,7 +20,7 @@ pub enum Reason {
     /// Nothing is known.
     Unknown,
 
-    // Choosing the blueprint (spec 4.4).
+    // Choosing the blueprint (docs/behaviour/status.md#blueprint-condition).
     /// The Workload has no labels.
     WorkloadLabelsMissing,
     /// The Deliverable has no labels.
@@ -34,7 +34,7 @@ pub enum Reason {
     /// Several ClusterDeliveries select the Deliverable equally.
     MultipleDeliveryMatches,
 
-    // Realizing (spec 4.4).
+    // Realizing (docs/behaviour/status.md#submitted).
     /// Everything was submitted.
     ResourceSubmissionComplete,
     /// An input was handed through, or could not be.
@@ -66,7 +66,7 @@ pub enum Reason {
     /// Anything else.
     UnknownError,
 
-    // Health (spec 4.5).
+    // Health (docs/behaviour/health.md#rules).
     /// No rule, and outputs are there.
     OutputsAvailable,
     /// No rule, and outputs are not there.
@@ -87,11 +87,11 @@ pub enum Reason {
     /// [`Reason::condition`].
     Condition(String),
 
-    // Blueprints (spec 4.7).
+    // Blueprints (docs/behaviour/status.md#blueprint).
     /// Templates a blueprint names do not exist.
     TemplatesNotFound,
 
-    // Runnables (spec 5.5).
+    // Runnables (docs/behaviour/runnables.md#conditions).
     /// The ClusterRunTemplate does not exist.
     RunTemplateNotFound,
     /// The API server refused the run.
@@ -145,7 +145,7 @@ impl Reason {
     /// `<T>Condition` for a condition type of a stamped object, made to fit the schema's pattern.
     ///
     /// A type such as `example.com/Ready` gave a reason the schema rejects, and the Go controller retried the status
-    /// write for ever (spec 4.5).
+    /// write for ever (docs/behaviour/health.md#rules).
     pub fn condition(type_: &str) -> Self {
         let room = MAX_REASON_CHARS - CONDITION_SUFFIX.len();
         Self::Condition(sanitised(type_, room, true))
@@ -153,7 +153,8 @@ impl Reason {
 
     /// The reason of another object's condition, made to fit the schema's pattern; `Unknown` when nothing is left.
     ///
-    /// A blueprint without a `Ready` condition has an empty reason, which the schema rejects (spec 2.3).
+    /// A blueprint without a `Ready` condition has an empty reason, which the schema rejects
+    /// (docs/behaviour/selection.md#blueprint).
     pub fn copied(reason: &str) -> Self {
         match sanitised(reason, MAX_REASON_CHARS, false) {
             reason if reason.is_empty() => Self::Unknown,

@@ -148,7 +148,8 @@ impl Requirement {
         let listed = || value.is_some_and(|value| self.values.contains(value));
         match self.operator {
             FieldOperator::In => listed(),
-            // A label that is not there is not in any set: unlike field requirements (spec 2.2).
+            // A label that is not there is not in any set: unlike field requirements
+            // (docs/behaviour/selection.md#fields).
             FieldOperator::NotIn => !listed(),
             FieldOperator::Exists => value.is_some(),
             FieldOperator::DoesNotExist => value.is_none(),

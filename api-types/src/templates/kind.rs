@@ -67,7 +67,7 @@ impl TemplateKind {
         matches!(self, Self::Deployment | Self::Validation)
     }
 
-    /// Names of the outputs in status, in their order (spec 4.6).
+    /// Names of the outputs in status, in their order (docs/behaviour/outputs.md#reading).
     pub fn output_names(self) -> &'static [&'static str] {
         match self {
             Self::Source | Self::Deployment | Self::Validation => &["url", "revision"],

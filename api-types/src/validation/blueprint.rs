@@ -1,4 +1,5 @@
-//! ClusterSupplyChain and ClusterDelivery (spec 7.1, 7.2).
+//! ClusterSupplyChain and ClusterDelivery (docs/behaviour/admission.md#supply-chains,
+//! docs/behaviour/admission.md#deliveries).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Requirements on the fields of owners (spec 7.3).
+//! Requirements on the fields of owners (docs/behaviour/admission.md#fields).
 
 use template_language::jsonpath;
 

@@ -30,7 +30,8 @@ pub(super) fn delivery(spec: &BlueprintSpec) -> Vec<String> {
     warnings
 }
 
-/// Admission parses these keys as they stand (spec 7.3), selection with the braces: what fails there selects nobody.
+/// Admission parses these keys as they stand (docs/behaviour/admission.md#fields), selection with
+/// the braces: what fails there selects nobody.
 fn broken_keys(spec: &BlueprintSpec) -> Vec<String> {
     let of_owner = spec.selector_match_fields.iter();
     let mut warnings: Vec<String> = of_owner
@@ -66,7 +67,8 @@ fn lent_everywhere(spec: &BlueprintSpec) -> Option<String> {
     })
 }
 
-/// The inputs of a step by the list they stand in, in the order of status entries (spec 3.12).
+/// The inputs of a step by the list they stand in, in the order of status entries
+/// (docs/behaviour/kinds.md#step-status).
 fn lists(resource: &BlueprintResource) -> [(&'static str, Vec<InputReference>); 4] {
     let deployment = resource.deployment.iter();
     let deployment = deployment.map(|input| InputReference {
@@ -81,7 +83,8 @@ fn lists(resource: &BlueprintResource) -> [(&'static str, Vec<InputReference>); 
     ]
 }
 
-/// Deliveries were never checked for inputs that nobody provides (spec 7.2); refusing them now would break users.
+/// Deliveries were never checked for inputs that nobody provides
+/// (docs/behaviour/admission.md#deliveries); refusing them now would break users.
 fn unusable_inputs(spec: &BlueprintSpec) -> Vec<String> {
     let steps = Steps::of(&spec.resources);
     let mut warnings = Vec::new();
@@ -112,7 +115,7 @@ fn unusable(
             resource,
             input,
         },
-        // All three kinds of step yield a url and a revision (spec 1.6).
+        // All three kinds of step yield a url and a revision (docs/behaviour/kinds.md#delivery).
         (
             _,
             Some(TemplateKind::Source | TemplateKind::Deployment | TemplateKind::Validation),

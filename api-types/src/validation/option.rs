@@ -1,4 +1,4 @@
-//! References to templates and their options (spec 7.4).
+//! References to templates and their options (docs/behaviour/admission.md#template-references).
 
 use std::collections::BTreeMap;
 

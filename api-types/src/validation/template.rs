@@ -1,4 +1,5 @@
-//! Templates and run templates (spec 7.5, 7.6).
+//! Templates and run templates (docs/behaviour/admission.md#templates,
+//! docs/behaviour/admission.md#run-templates).
 
 use serde_json::Value;
 

@@ -6,7 +6,8 @@ use crate::selector::SelectorError;
 /// A broken rule. The texts are the Go controller's, spelling included.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
-    // Blueprints (spec 7.1, 7.2).
+    // Blueprints (docs/behaviour/admission.md#supply-chains,
+    // docs/behaviour/admission.md#deliveries).
     /// The blueprint selects nothing.
     #[error("at least one selector, selectorMatchExpression, selectorMatchField must be specified")]
     NoOwnerSelector,
@@ -121,7 +122,7 @@ pub enum Violation {
         kind: &'static str,
     },
 
-    // Field requirements (spec 7.3).
+    // Field requirements (docs/behaviour/admission.md#fields).
     /// `Exists` or `DoesNotExist` with values.
     #[error("cannot specify values with operator [{operator}]")]
     FieldValuesUnexpected {
@@ -155,7 +156,7 @@ pub enum Violation {
         text: String,
     },
 
-    // References to templates (spec 7.4).
+    // References to templates (docs/behaviour/admission.md#template-references).
     /// A template reference gives a name and options.
     #[error("exactly one of templateRef.Name or templateRef.Options must be specified, found both")]
     TemplateNameAndOptions,
@@ -205,7 +206,7 @@ pub enum Violation {
         second: String,
     },
 
-    // Templates (spec 7.5, 7.6).
+    // Templates (docs/behaviour/admission.md#templates, docs/behaviour/admission.md#run-templates).
     /// Nothing to stamp.
     #[error("invalid template: must specify one of template or ytt, found neither")]
     NoTemplateBody,

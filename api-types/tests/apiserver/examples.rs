@@ -72,7 +72,7 @@ async fn templates_of_other_projects_kinds_apply_unchanged() {
     apply_unchanged(include_str!("examples/other-projects.yaml"), 12).await;
 }
 
-/// The steady state of Appendix A.1, as our types write it.
+/// The steady state of docs/behaviour/examples.md#smallest-chain, as our types write it.
 #[tokio::test]
 async fn the_status_of_the_smallest_chain_is_stored_as_written() {
     use api_types::runnable::RunResult;

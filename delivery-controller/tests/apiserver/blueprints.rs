@@ -82,7 +82,8 @@ async fn a_delivery_whose_templates_are_missing_says_so_to_its_deliverables() {
     stage.ready("app", "True", "Ready").await;
 }
 
-/// Upstream accepts such a delivery (spec 7.2) and says nothing anywhere.
+/// Upstream accepts such a delivery (docs/behaviour/admission.md#deliveries) and says nothing
+/// anywhere.
 #[tokio::test]
 async fn an_input_that_nobody_provides_leaves_the_delivery_ready_and_is_warned_about() {
     let stage = open().await;

@@ -1,4 +1,4 @@
-//! When a deployment is done, and what it hands on then (spec 3.11).
+//! When a deployment is done, and what it hands on then (docs/behaviour/deployments.md#rules).
 
 use serde_json::{Value, json};
 use test_support::Stage;

@@ -1,4 +1,5 @@
-//! The worked example of the specification (appendix A.1, A.2), end to end.
+//! The worked examples (docs/behaviour/examples.md#smallest-chain,
+//! docs/behaviour/examples.md#late-output), end to end.
 
 use serde_json::json;
 use test_support::eventually;

@@ -1,4 +1,4 @@
-//! Two processes, one of which works at a time (design 3.4).
+//! Two processes, one of which works at a time (docs/behaviour/process.md#probes).
 
 use serde_json::{Value, json};
 use test_support::eventually;

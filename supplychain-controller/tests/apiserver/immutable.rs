@@ -1,4 +1,5 @@
-//! Immutable steps: one object per rendering, and never two for the same (spec 3.8, A.3).
+//! Immutable steps: one object per rendering, and never two for the same
+//! (docs/behaviour/objects.md#immutable, docs/behaviour/examples.md#immutable-life).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -100,7 +101,8 @@ async fn sink_url(stage: &Stage) -> Value {
         .unwrap_or_default()
 }
 
-/// What table A.3 has columns for: run in stampedRef, Healthy, url output, what downstream holds.
+/// What table docs/behaviour/examples.md#immutable-life has columns for: run in stampedRef,
+/// Healthy, url output, what downstream holds.
 async fn row(stage: &Stage, healthy: &str, run: &str, output: Option<&str>, downstream: Value) {
     let seen = stage
         .until("app", &format!("{run} is {healthy}"), |workload| {

@@ -1,4 +1,4 @@
-//! Objects that no step stands for any more (spec 3.13).
+//! Objects that no step stands for any more (docs/behaviour/deletion.md#orphans).
 
 use serde_json::{Value, json};
 use test_support::eventually;

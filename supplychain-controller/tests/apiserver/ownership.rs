@@ -1,4 +1,5 @@
-//! Whose field, whose object: what is rendered is ours, everything else is left alone (design 4).
+//! Whose field, whose object: what is rendered is ours, everything else is left alone
+//! (docs/behaviour/objects.md#contested).
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Processes and servers that die, objects that are too much (design 3.5).
+//! Processes and servers that die, objects that are too much (docs/behaviour/process.md#cost).
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! An object that is there as rendered causes no request, whatever the API server made of it (design 4, ADR 2).
+//! An object that is there as rendered causes no request, whatever the API server made of it
+//! (docs/behaviour/objects.md#unchanged, ADR 2).
 
 use serde_json::{Value, json};
 use test_support::eventually;

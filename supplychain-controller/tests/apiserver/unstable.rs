@@ -1,4 +1,4 @@
-//! Templates that read what our own status writes change (design 4, row `ytt`).
+//! Templates that read what our own status writes change (docs/behaviour/context.md#own-status).
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! ytt templates with the real ytt (spec 3.4).
+//! ytt templates with the real ytt (docs/behaviour/ytt.md#rendering).
 
 use std::time::{Duration, Instant};
 

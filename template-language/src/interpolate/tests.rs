@@ -1,4 +1,4 @@
-//! The vectors of spec 3.3, and laws.
+//! The vectors of docs/behaviour/tags.md#strings, and laws.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ fn render(template: &Value) -> Result<Value, String> {
 }
 
 #[test]
-fn tags_take_the_values_of_the_specification() {
+fn tags_take_the_values_of_the_reference() {
     for (template, expected) in [
         ("$(params.a-b)$", json!(1)),
         ("x$(params.big)$", json!("x1000000")),

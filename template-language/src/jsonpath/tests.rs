@@ -1,4 +1,5 @@
-//! The vectors of spec 3.3, and laws. How it compares with the Go library is in `hack/oracle`.
+//! The vectors of docs/behaviour/paths.md#results, and laws. How it compares with the Go library is
+//! in `hack/oracle`.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -31,7 +32,7 @@ fn evaluate(expression: &str) -> Result<Value, String> {
 }
 
 #[test]
-fn paths_find_the_values_of_the_specification() {
+fn paths_find_the_values_of_the_reference() {
     for (expression, expected) in [
         ("nil", json!(null)),
         ("s", json!("str")),
@@ -91,7 +92,7 @@ fn what_is_not_there_is_absent() {
 }
 
 #[test]
-fn wrong_paths_have_the_texts_of_the_specification() {
+fn wrong_paths_have_the_texts_of_the_reference() {
     for (expression, expected) in [
         ("", "empty jsonpath not allowed"),
         (

@@ -1,4 +1,5 @@
-//! The vectors of spec 4.6, and laws. How it compares with the Go library is in `hack/oracle`.
+//! The vectors of docs/behaviour/outputs.md#status, and laws. How it compares with the Go library
+//! is in `hack/oracle`.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -6,7 +7,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn digests_are_those_of_the_specification() {
+fn digests_are_those_of_the_reference() {
     for (value, expected) in [
         (
             json!("5"),
@@ -46,7 +47,7 @@ fn digests_are_those_of_the_specification() {
 }
 
 #[test]
-fn scalars_are_written_as_the_specification_says() {
+fn scalars_are_written_as_the_reference_says() {
     for (value, expected) in [
         (json!(5), "5\n"),
         (json!(1.5), "1.5\n"),
