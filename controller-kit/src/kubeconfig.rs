@@ -41,7 +41,8 @@ enum Source<'f> {
 }
 
 impl<'f> Source<'f> {
-    /// The first that is there (spec 8.2), and no other: falling back from a file that is broken would work on another
+    /// The first that is there (docs/behaviour/process.md#flags), and no other: falling back from a
+    /// file that is broken would work on another
     /// cluster, or as somebody else, than the one that was meant.
     fn first(flag: Option<&'f Path>, variable: Option<OsString>, in_pod: bool) -> Self {
         let variable = variable.filter(|value| !value.is_empty());

@@ -1,7 +1,7 @@
 //! Logs: JSON lines on stderr, or lines for humans with `--dev`; the level may be changed while running.
 //!
-//! Bodies of objects are never logged, at no level: rendered objects contain Secrets (spec 8.2 tells
-//! where the Go controller leaked them). Third-party crates log warnings only, at every level.
+//! Bodies of objects are never logged, at no level: rendered objects contain Secrets
+//! (docs/behaviour/process.md#logs). Third-party crates log warnings only, at every level.
 
 mod lines;
 

@@ -10,7 +10,7 @@ use std::env;
 use std::path::Path;
 
 use clap::{Arg, Args as _, Command};
-use controller_kit::args::CommonArgs;
+use controller_kit::args::{OwnerArgs, ProcessArgs};
 use test_support::{hold_generated, table_row};
 
 fn row(flag: &Arg) -> String {
@@ -27,7 +27,8 @@ fn row(flag: &Arg) -> String {
 
 #[test]
 fn every_flag_is_in_the_reference() {
-    let command = CommonArgs::augment_args(Command::new("controller"));
+    let command = ProcessArgs::augment_args(Command::new("controller"));
+    let command = OwnerArgs::augment_args(command);
     let head = ["flag", "variable", "default", "meaning"];
     let mut lines = vec![table_row(head), table_row(["---"; 4])];
     lines.extend(command.get_arguments().map(row));

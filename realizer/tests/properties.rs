@@ -183,7 +183,8 @@ fn never_panics(cases: BoxedStrategy<Case>, walk: fn(&Case) -> Submitted, kinds:
     );
 }
 
-/// The naive model of spec 3.5: go through the levels one by one and remember who may still override.
+/// The naive model of docs/behaviour/context.md#params: go through the levels one by one and
+/// remember who may still override.
 fn model(levels: &[(usize, bool, Value)]) -> Option<Value> {
     let mut value = None;
     let mut blueprint_fixed = false;

@@ -1,4 +1,4 @@
-//! Runnables (spec 5), walked against a cluster in memory.
+//! Runnables (docs/behaviour/runnables.md#runs), walked against a cluster in memory.
 
 #![expect(
     clippy::panic,

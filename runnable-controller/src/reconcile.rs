@@ -1,4 +1,4 @@
-//! The reconcile of one Runnable (spec 5.1).
+//! The reconcile of one Runnable (docs/behaviour/runnables.md#runs).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

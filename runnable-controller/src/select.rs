@@ -1,4 +1,5 @@
-//! The object that a Runnable selects, read with its own rights (spec 5.3).
+//! The object that a Runnable selects, read with its own rights
+//! (docs/behaviour/runnables.md#selector).
 
 use std::sync::Arc;
 use std::time::Duration;

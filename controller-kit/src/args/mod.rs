@@ -1,6 +1,7 @@
 //! The command line of a controller: the flags of every process, and those that this controller has besides.
 //!
-//! Every flag of the Go controller is accepted under its own name and in its own form (spec 8.2): one
+//! Every flag of the Go controller is accepted under its own name and in its own form
+//! (docs/behaviour/process.md#flags): one
 //! dash or two, `-flag value` or `-flag=value`, `-Port` with a capital. `go_style` turns such a command
 //! line into one that clap reads. Those that a controller has no use for are taken and not shown. Each flag
 //! has an environment variable, too; the command line wins.
@@ -217,7 +218,8 @@ impl ProcessArgs {
     }
 }
 
-/// `-cert-dir=` is how the Go controller spells its default (spec 8.2), and an empty variable is how a manifest leaves
+/// `-cert-dir=` is how the Go controller spells its default (docs/behaviour/process.md#flags), and
+/// an empty variable is how a manifest leaves
 /// one out.
 fn forget_what_is_empty(command: &Command, matches: &mut ArgMatches) {
     for argument in command.get_arguments() {

@@ -1,4 +1,5 @@
-//! Admission of blueprints and templates: upstream's paths, verdicts and messages (spec 7), the same in every controller of
+//! Admission of blueprints and templates: upstream's paths, verdicts and messages
+//! (docs/behaviour/admission.md#serving), the same in every controller of
 //! owners.
 
 use api_types::validation;
@@ -26,7 +27,8 @@ pub(super) fn of_blueprints(args: &WebhookArgs) -> Admission {
     Admission::new(args, routes(&ROUTES, Validating::new(Rules)))
 }
 
-/// The routes of spec 7, which existing ValidatingWebhookConfigurations name, and that of the kind that is ours alone.
+/// The routes (docs/behaviour/admission.md#serving) that existing ValidatingWebhookConfigurations
+/// name, and that of the kind that is ours alone.
 pub const ROUTES: [Route; 9] = [
     Route {
         path: "/validate-carto-run-v1alpha1-clustersupplychain",

@@ -52,7 +52,8 @@ impl<F: BlueprintFamily> OwnerController<F> {
                 before.uid == after.uid
                     && before.generation == after.generation
                     && before.is_ready() == after.is_ready()
-                    // As long as it is not, owners repeat why (spec 2.3).
+                    // As long as it is not, owners repeat why
+                    // (docs/behaviour/selection.md#blueprint).
                     && (after.is_ready() || status(change.before) == status(change.after))
             }
             (None, None) => true,

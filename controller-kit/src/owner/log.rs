@@ -1,4 +1,5 @@
-//! What the log says of an owner or blueprint: whose line it is, and when `Ready` says something new (spec 8.2).
+//! What the log says of an owner or blueprint: whose line it is, and when `Ready` says something
+//! new (docs/behaviour/process.md#logs).
 
 use api_types::{ConditionStatus, ConditionType};
 use realizer::{Family, Outcome, Retry};

@@ -340,7 +340,8 @@ impl<'w> Walk<'w> {
     /// What it came to, for the report.
     pub fn realized(mut self, outcome: Outcome) -> Realized {
         let account = &self.applicant.account;
-        // That it goes is told at once, not with the next write (spec 6).
+        // That it goes is told at once, not with the next write
+        // (docs/behaviour/service-accounts.md#missing).
         let account = ObjectKey::new(&account.namespace, &account.name);
         self.awaited.push(Awaited::Account(account));
         Realized {

@@ -1,4 +1,5 @@
-//! What can go wrong with a submission, with upstream's texts (spec 3.7, 3.8, 4.4).
+//! What can go wrong with a submission, with upstream's texts (docs/behaviour/realizing.md#errors,
+//! docs/behaviour/status.md#submitted).
 
 use std::io;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! How often a rendering is followed that changes because of our own status writes alone (design 4, row `ytt`).
+//! How often a rendering is followed that changes because of our own status writes alone
+//! (docs/behaviour/context.md#own-status).
 //!
 //! Such a template makes a circle: its object changes the status, the status its rendering, and the rendering the object;
 //! where it is immutable, each round starts one more run. One such change may be meant and is followed at once. The

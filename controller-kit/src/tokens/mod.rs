@@ -1,4 +1,5 @@
-//! Bearer tokens of owners' service accounts, by TokenRequest (spec 3.9).
+//! Bearer tokens of owners' service accounts, by TokenRequest
+//! (docs/behaviour/service-accounts.md#token).
 //!
 //! A token is asked for when a write is due and none is at hand. After half its life it is replaced; if
 //! that fails, the old one stays in use while it is valid. However many owners share an account, one

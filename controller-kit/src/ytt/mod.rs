@@ -259,7 +259,7 @@ impl Form {
         }
     }
 
-    /// Only the first document counts (spec 3.4).
+    /// Only the first document counts (docs/behaviour/ytt.md#rendering).
     fn first_document(self, output: &[u8]) -> Result<Value, String> {
         let unreadable = |error: &dyn Display| format!("the output cannot be read: {error}");
         match self {

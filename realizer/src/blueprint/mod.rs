@@ -159,7 +159,8 @@ impl Blueprint {
         refs.into_iter()
     }
 
-    /// Namespace and name of the ServiceAccount whose rights are used for the owner (spec 3.9).
+    /// Namespace and name of the ServiceAccount whose rights are used for the owner
+    /// (docs/behaviour/service-accounts.md#which).
     ///
     /// The owner's own choice always wins and is always in its own namespace.
     pub fn service_account(&self, owner: &Owner) -> (String, String) {
@@ -183,7 +184,7 @@ impl Blueprint {
 
     /// Whether an owner with these labels could be selected: the owners an event of this blueprint concerns.
     ///
-    /// An owner without labels never is (spec 2.3).
+    /// An owner without labels never is (docs/behaviour/selection.md#blueprint).
     pub fn could_match(&self, owner_labels: &BTreeMap<String, String>) -> bool {
         !owner_labels.is_empty() && self.matcher.could_match(owner_labels)
     }

@@ -1,4 +1,4 @@
-//! Choosing the blueprint for an owner (spec 2.1 to 2.3).
+//! Choosing the blueprint for an owner (docs/behaviour/selection.md#blueprint).
 
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ pub enum Selection<'a> {
 /// Chooses the blueprint.
 ///
 /// A blueprint that cannot be evaluated is skipped for owners whose labels do not speak for it, so that it stalls no
-/// others (upstream, one broken blueprint stalls every owner, spec 2.3); what is wrong with it whatever the owner is in
+/// others (upstream, one broken blueprint stalls every owner,
+/// docs/behaviour/selection.md#broken-blueprint); what is wrong with it whatever the owner is in
 /// [`Blueprint::warnings`]. An owner whose labels it does match is not handed to the next best blueprint instead:
 /// that would delete what the right one has stamped.
 ///

@@ -43,9 +43,9 @@ impl ObjectRef {
 /// Why an object is to go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemovalReason {
-    /// No step of the blueprint stands for it any more (spec 3.13).
+    /// No step of the blueprint stands for it any more (docs/behaviour/deletion.md#orphans).
     Orphan,
-    /// The family keeps fewer members (spec 3.8).
+    /// The family keeps fewer members (docs/behaviour/objects.md#immutable).
     Retention,
     /// A run of other inputs takes its place.
     Replaced,
@@ -84,7 +84,7 @@ pub struct OwnerEvent {
     pub warning: bool,
     /// CamelCase reason, for example `StampedObjectApplied`.
     pub reason: String,
-    /// Text as in spec 8.1.
+    /// Text as in docs/behaviour/events.md#events.
     pub message: String,
     /// Whether it tells of a request that was sent; the others tell of the status and go out with its write.
     pub immediate: bool,
@@ -169,7 +169,8 @@ impl Ended {
 pub struct Outcome {
     /// The complete new `status` of the owner, as JSON.
     pub status: Value,
-    /// Whether it differs from the owner's present status (transition times follow spec 4.2).
+    /// Whether it differs from the owner's present status (transition times follow
+    /// docs/behaviour/status.md#ready).
     pub changed: bool,
     /// Events, in order.
     pub events: Vec<OwnerEvent>,

@@ -26,7 +26,8 @@ pub struct Submission {
     pub basis: Option<String>,
     /// How to hold it.
     pub lifecycle: Lifecycle,
-    /// The labels that make up the family of an immutable object (all step labels of spec 3.6).
+    /// The labels that make up the family of an immutable object (all step labels of
+    /// docs/behaviour/stamping.md#labels).
     pub family: Labels,
     /// The leading field names of every path that will be read on the object
     /// (`Template::observed_prefixes`); an empty one means all of it.

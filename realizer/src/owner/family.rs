@@ -48,7 +48,8 @@ impl Family {
 
     /// The words for a blueprint in messages.
     ///
-    /// Messages about a step say "supply chain" for both families, as upstream does (spec 2.4); they do not come here.
+    /// Messages about a step say "supply chain" for both families, as upstream does
+    /// (docs/behaviour/status.md#blueprint-condition); they do not come here.
     pub fn blueprint_words(self) -> &'static str {
         self.pick("supply chain", "delivery")
     }

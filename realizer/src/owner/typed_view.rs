@@ -1,4 +1,5 @@
-//! The two ways in which templates see the unset fields of an owner or a Runnable (spec 2.2, 3.3, 3.4).
+//! The two ways in which templates see the unset fields of an owner or a Runnable
+//! (docs/behaviour/paths.md#typed-view).
 //!
 //! The Go controller hands its Go structs to the JSONPath evaluator, so an unset field is `null`, `""`, `{}` or `0`,
 //! depending on its Go type: the *typed* view. What leaves a struct as JSON (ytt, or a path that ends at an object)

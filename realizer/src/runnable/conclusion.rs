@@ -432,7 +432,8 @@ pub fn report_not_run(runnable: &Runnable, why: NotRun, now: Timestamp) -> Outco
     conclusion.report(&[])
 }
 
-/// What condition `StampedObjectCondition` says (spec 5.5). Without a rule of the template it mirrors the condition
+/// What condition `StampedObjectCondition` says (docs/behaviour/runnables.md#conditions). Without a
+/// rule of the template it mirrors the condition
 /// `Succeeded`, and says nothing as long as there is none.
 fn mirrored(template: &RunTemplate, run: &Observed) -> Health {
     let health = history::judge(template, run);
@@ -451,7 +452,8 @@ fn unknown() -> Health {
     }
 }
 
-/// The runs that were stamped from this template: outputs and retention are about these (spec 5.1).
+/// The runs that were stamped from this template: outputs and retention are about these
+/// (docs/behaviour/runnables.md#history).
 fn of_template<'r>(
     template: &'r RunTemplate,
     runs: &'r [Observed],

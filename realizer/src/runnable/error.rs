@@ -1,4 +1,5 @@
-//! Why a Runnable does not run, and the one place that decides what follows from it (spec 5.5).
+//! Why a Runnable does not run, and the one place that decides what follows from it
+//! (docs/behaviour/runnables.md#conditions).
 
 use api_types::{ConditionStatus, Reason};
 use serde_json::json;
@@ -73,7 +74,8 @@ impl RunError {
                 Verdict::new(UserMustFix, Reason::StampedTooDeep)
             }
             Self::NotRun(NotRun::TooLarge(..)) => Verdict::new(UserMustFix, Reason::OwnerTooLarge),
-            // Upstream sleeps after ServiceAccount errors and misses the fix; we look again slowly (spec 13).
+            // Upstream sleeps after ServiceAccount errors and misses the fix; we look again slowly
+            // (docs/behaviour/service-accounts.md#missing).
             Self::NotRun(NotRun::ServiceAccount(_)) => {
                 Verdict::new(UserMustFix, Reason::ServiceAccountError).slowly()
             }

@@ -1,4 +1,5 @@
-//! Runnables: an object that is created anew whenever what it is rendered from changes (spec 5).
+//! Runnables: an object that is created anew whenever what it is rendered from changes
+//! (docs/behaviour/runnables.md#runs).
 //!
 //! ```text
 //!  Runnable ────┐                ┌─▶ Ask::Render ─▶ Ask::Look ─▶ which attempt is the newest run? ─┐
@@ -150,7 +151,8 @@ impl Runnable {
         &self.object
     }
 
-    /// Namespace and name of the ServiceAccount whose rights are used (spec 3.9).
+    /// Namespace and name of the ServiceAccount whose rights are used
+    /// (docs/behaviour/service-accounts.md#which).
     pub fn service_account(&self) -> (&str, &str) {
         let name = self.service_account_name.as_deref().unwrap_or("default");
         (self.namespace.as_str(), name)

@@ -1,4 +1,4 @@
-//! Outputs: those of the newest run that succeeded (spec 5.4).
+//! Outputs: those of the newest run that succeeded (docs/behaviour/runnables.md#outputs).
 
 use std::collections::BTreeMap;
 

@@ -359,14 +359,15 @@ impl AskFeed for Run<'_> {
     }
 }
 
-/// The labels of a run (spec 3.6).
+/// The labels of a run (docs/behaviour/stamping.md#labels).
 fn run_labels(runnable: &Runnable, template: &RunTemplate) -> WantedLabels {
     let mut labels = family(runnable);
     labels.insert(labels::RUN_TEMPLATE_NAME, template.name.to_string());
     labels
 }
 
-/// The label that all runs of a Runnable have, whatever they were stamped from (spec 5.1).
+/// The label that all runs of a Runnable have, whatever they were stamped from
+/// (docs/behaviour/runnables.md#runs).
 pub(super) fn family(runnable: &Runnable) -> WantedLabels {
     BTreeMap::from([(labels::RUNNABLE_NAME, runnable.name.to_string())])
 }

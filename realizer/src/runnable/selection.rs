@@ -1,4 +1,4 @@
-//! The object that a Runnable selects (spec 5.3).
+//! The object that a Runnable selects (docs/behaviour/runnables.md#selector).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The status of a blueprint itself (spec 4.7).
+//! The status of a blueprint itself (docs/behaviour/status.md#blueprint).
 
 use api_types::event::EventReason;
 use api_types::{BlueprintStatus, Condition, ConditionStatus, ConditionType, Reason};

@@ -1,4 +1,5 @@
-//! The arithmetic of conditions (spec 4.2): `Ready` is derived, times move only when something else does.
+//! The arithmetic of conditions (docs/behaviour/status.md#ready): `Ready` is derived, times move
+//! only when something else does.
 
 use api_types::{Condition, ConditionStatus, ConditionType, Reason};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -106,7 +107,8 @@ impl<'p> Conditions<'p> {
         self.list
     }
 
-    /// The condition with the time of its predecessor if that says the same (spec 4.2: a reconcile that changes
+    /// The condition with the time of its predecessor if that says the same
+    /// (docs/behaviour/status.md#ready); a reconcile that changes
     /// nothing must not move any time).
     fn timed(&self, condition: Condition) -> Condition {
         let same = self

@@ -1,4 +1,6 @@
-//! The status entry of a step, and the events that tell how it changed (spec 3.12, 4.4, 8.1).
+//! The status entry of a step, and the events that tell how it changed
+//! (docs/behaviour/status.md#step-entries, docs/behaviour/status.md#submitted,
+//! docs/behaviour/events.md#events).
 
 use api_types::event::EventReason;
 use api_types::{
@@ -128,7 +130,8 @@ impl EntryMaker<'_> {
         events
     }
 
-    /// Built anew each time: upstream copies the first one, so that its outputs freeze (spec 2.5).
+    /// Built anew each time: upstream copies the first one, so that its outputs freeze
+    /// (docs/behaviour/selection.md#pass-through).
     fn passed_through(&self, output: &Output) -> Entry {
         let outputs = output.statuses(self.previous_outputs(), self.key, self.now);
         let mut entry = self.entry(
@@ -149,7 +152,8 @@ impl EntryMaker<'_> {
         entry
     }
 
-    /// What was there before stays in the entry as it was, as it stays in the cluster (spec 3.12).
+    /// What was there before stays in the entry as it was, as it stays in the cluster
+    /// (docs/behaviour/status.md#step-entries).
     fn failed(&self, template: Option<&Template>, error: &StepError) -> Entry {
         if let Some(previous) = self.previous {
             let healthy =

@@ -1,4 +1,4 @@
-//! Events about an owner (spec 8.1).
+//! Events about an owner (docs/behaviour/events.md#events).
 
 use api_types::event::{EventReason, EventType};
 

@@ -1,4 +1,5 @@
-//! Owners that are not realized at all (spec 3.1, 4.4).
+//! Owners that are not realized at all (docs/behaviour/realizing.md#reconcile,
+//! docs/behaviour/status.md#blueprint-condition).
 
 use api_types::{BlueprintRef, Condition, ConditionStatus, ConditionType, Reason};
 use jiff::Timestamp;
@@ -86,7 +87,8 @@ impl<'a> Unrealized<'a> {
         }
     }
 
-    /// Upstream sleeps after ServiceAccount errors and misses the fix; we look again slowly (spec 13).
+    /// Upstream sleeps after ServiceAccount errors and misses the fix; we look again slowly
+    /// (docs/behaviour/service-accounts.md#missing).
     fn retry(&self) -> Retry {
         match self {
             Self::LabelsMissing
@@ -115,7 +117,8 @@ impl<'a> Unrealized<'a> {
         }
     }
 
-    /// The condition that says so. None for unreadable blueprints: then `Ready` is Unknown (spec 2.3).
+    /// The condition that says so. None for unreadable blueprints: then `Ready` is Unknown
+    /// (docs/behaviour/selection.md#broken-blueprint).
     fn condition(&self, owner: &Owner) -> Option<(ConditionType, ConditionStatus, Reason, String)> {
         use ConditionStatus::False;
         let family = owner.family;

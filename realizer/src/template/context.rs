@@ -1,4 +1,4 @@
-//! What templates see: the top-level keys of spec 3.5.
+//! What templates see: the top-level keys of docs/behaviour/context.md#keys.
 
 use std::collections::BTreeMap;
 
@@ -63,7 +63,8 @@ impl<'o> ResolvedInputs<'o> {
     }
 
     /// The input of this slot if only one local name is declared. Upstream counts the names that are resolved, so with two
-    /// declared inputs the shortcut flickers (spec 3.5). Of several inputs of one name the last one counts.
+    /// declared inputs the shortcut flickers (docs/behaviour/context.md#shortcuts). Of several
+    /// inputs of one name the last one counts.
     fn only(&self, step: &BlueprintStep, slot: InputSlot) -> Option<(&'o Input, &'o Output)> {
         let mut declared = step.inputs.iter().filter(|input| input.slot == slot);
         let first = declared.next()?;
@@ -88,10 +89,10 @@ fn fits(slot: InputSlot, output: &Output) -> bool {
     }
 }
 
-/// The keys of an owner; both are there for both families (spec 3.5).
+/// The keys of an owner; both are there for both families (docs/behaviour/context.md#keys).
 const OWNER: &[&str] = &["workload", "deliverable"];
 
-/// The key of a Runnable (spec 5.2).
+/// The key of a Runnable (docs/behaviour/runnables.md#context).
 const RUNNABLE: &[&str] = &["runnable"];
 
 /// The top-level entries, owner aside.

@@ -1,4 +1,5 @@
-//! The members of an immutable family: which one outputs are read from, and which ones go (spec 3.8).
+//! The members of an immutable family: which one outputs are read from, and which ones go
+//! (docs/behaviour/objects.md#retention).
 
 use api_types::names::ResourceName;
 use api_types::{ConditionStatus, RetentionPolicy, TemplateKind};

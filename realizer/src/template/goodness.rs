@@ -1,4 +1,5 @@
-//! When an object is good, so that its step hands on what is read (spec 3.11).
+//! When an object is good, so that its step hands on what is read
+//! (docs/behaviour/deployments.md#rules).
 //!
 //! What is read and when it is good are two things: any kind of output may wait until its object is good. Kubernetes has no
 //! common way to say so, which is why a template says what to look at ([`Readiness`]). A validation is judged for each arrival

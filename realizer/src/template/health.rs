@@ -1,4 +1,4 @@
-//! Health of a stamped object (spec 4.5).
+//! Health of a stamped object (docs/behaviour/health.md#rules).
 
 use api_types::condition::ObservedCondition;
 use api_types::templates::{ConditionRequirement, HealthMatch, HealthMatchField};
@@ -87,7 +87,8 @@ impl CompiledRule {
                 healthy: Side::new(&rules.healthy),
                 unhealthy: Side::new(&rules.unhealthy),
             },
-            // The documentation said "Success"; the code, and Tekton, say "Succeeded" (spec 3.8).
+            // The documentation said "Success"; the code, and Tekton, say "Succeeded"
+            // (docs/behaviour/objects.md#immutable).
             _ if is_tekton => Self::SingleCondition("Succeeded".to_owned()),
             _ => Self::None,
         }

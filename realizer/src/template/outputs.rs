@@ -1,4 +1,5 @@
-//! Outputs of a step: reading them from the stamped object, and reporting them (spec 3.10, 4.6).
+//! Outputs of a step: reading them from the stamped object, and reporting them
+//! (docs/behaviour/outputs.md#reading, docs/behaviour/outputs.md#status).
 
 use api_types::OutputStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -126,7 +127,8 @@ impl Output {
         self
     }
 
-    /// Names and values, in the order of the status. A null image or config is no output (spec 3.10).
+    /// Names and values, in the order of the status. A null image or config is no output
+    /// (docs/behaviour/outputs.md#reading).
     pub(crate) fn named(&self) -> Vec<(&'static str, &Value)> {
         match &self.values {
             OutputValues::Source { url, revision } => vec![("url", url), ("revision", revision)],

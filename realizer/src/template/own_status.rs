@@ -1,4 +1,5 @@
-//! What our own status writes change of an owner, and which templates may see it (design 4).
+//! What our own status writes change of an owner, and which templates may see it
+//! (docs/behaviour/context.md#own-status).
 //!
 //! A template that renders any of it makes a circle: the status changes the rendering, the rendering the object, and the
 //! object the status. [`basis`] is what the shell tells such a change from every other one by.
@@ -10,7 +11,8 @@ use serde_json::Value;
 use crate::values::canonical;
 use template_language::interpolate::Compiled;
 
-/// The context keys that hold what our status is written to: an owner (spec 3.5) or a Runnable (spec 5.2).
+/// The context keys that hold what our status is written to: an owner
+/// (docs/behaviour/context.md#keys) or a Runnable (docs/behaviour/runnables.md#context).
 pub(crate) const OWNER_KEYS: [&str; 3] = ["workload", "deliverable", "runnable"];
 
 /// Fields of the owner's metadata that our own status write changes.

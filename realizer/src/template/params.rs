@@ -1,4 +1,4 @@
-//! Merging parameters (spec 3.5).
+//! Merging parameters (docs/behaviour/context.md#params).
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,5 @@
-//! From a rendering to an object that can be submitted (spec 3.6).
+//! From a rendering to an object that can be submitted
+//! (docs/behaviour/stamping.md#namespace-and-owner).
 
 use std::collections::BTreeMap;
 
@@ -59,7 +60,7 @@ pub(crate) enum Unsubmittable {
     },
 }
 
-/// The labels of an object stamped by this step (spec 3.6).
+/// The labels of an object stamped by this step (docs/behaviour/stamping.md#labels).
 ///
 /// `cluster-template-name` is the resolved name; upstream leaves it empty when the step has options.
 pub(crate) fn step_labels(

@@ -1,4 +1,5 @@
-//! Matching an owner against selectors, and fields against requirements (spec 2.1, 2.2).
+//! Matching an owner against selectors, and fields against requirements
+//! (docs/behaviour/selection.md#specificity, docs/behaviour/selection.md#fields).
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -194,7 +195,8 @@ impl FieldMatcher {
         &self.path
     }
 
-    /// Compares typed: a number 5 or a `true` never equals the text "5" or "true" (spec 2.2).
+    /// Compares typed: a number 5 or a `true` never equals the text "5" or "true"
+    /// (docs/behaviour/selection.md#fields).
     pub(crate) fn matches(&self, object: &impl Fields) -> Result<bool, FieldError> {
         let found = match object.read(&self.path) {
             Ok(value) => Some(value),

@@ -39,7 +39,7 @@ const SLOWLY: Duration = Duration::from_secs(50);
 pub struct KnownObject {
     /// Which object; with uid.
     pub object: ObjectRef,
-    /// Its labels; those of spec 3.6 are read.
+    /// Its labels; those of docs/behaviour/stamping.md#labels are read.
     pub labels: BTreeMap<String, String>,
     /// Whether it is being deleted.
     pub terminating: bool,

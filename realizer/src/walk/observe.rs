@@ -1,4 +1,5 @@
-//! From what the cluster holds to health, outputs and retention (spec 3.8, 3.10).
+//! From what the cluster holds to health, outputs and retention
+//! (docs/behaviour/objects.md#retention, docs/behaviour/outputs.md#reading).
 
 mod errors;
 

@@ -1,4 +1,4 @@
-//! Objects no step stands for any more (spec 3.13).
+//! Objects no step stands for any more (docs/behaviour/deletion.md#orphans).
 //!
 //! Candidates are what status remembers and what the shell's caches know to belong to the owner; the latter finds what
 //! a lost status write, a deleted template or a superseded family left behind. What a failing step once made is never
@@ -170,7 +170,8 @@ impl<'r> Orphans<'r> {
     }
 
     /// Whether the object is a member of the step's family, which retention takes care of. Under another blueprint, or with
-    /// another lifecycle, a step has a family of its own, though name and template be the same (spec 3.8); upstream keeps what
+    /// another lifecycle, a step has a family of its own, though name and template be the same
+    /// (docs/behaviour/deletion.md#orphans); upstream keeps what
     /// it had before for ever.
     fn is_member(&self, known: &KnownObject, step: &CurrentStep<'_>) -> bool {
         // Labels may have been stripped; nothing is deleted for that.
@@ -195,7 +196,8 @@ impl<'r> Orphans<'r> {
         }
     }
 
-    /// A template that is gone makes nothing: upstream gives up all cleaning then (spec 3.13).
+    /// A template that is gone makes nothing: upstream gives up all cleaning then
+    /// (docs/behaviour/deletion.md#orphans).
     fn is_immutable(&self, template: &TemplateRef) -> bool {
         let kind = template.kind.as_deref().map(str::parse::<TemplateKind>);
         let (Some(Ok(kind)), Some(name)) = (kind, &template.name) else {

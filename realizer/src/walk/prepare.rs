@@ -69,7 +69,7 @@ impl Preparing<'_> {
         }
     }
 
-    /// The template, or the one option that matches best (spec 2.4).
+    /// The template, or the one option that matches best (docs/behaviour/selection.md#options).
     fn choose(&self) -> Result<OptionTarget, StepError> {
         let options = match &self.step.choice {
             TemplateChoice::Named(name) => return Ok(OptionTarget::Template(name.clone())),
@@ -95,7 +95,8 @@ impl Preparing<'_> {
         }
     }
 
-    /// The named local input, from the slot that belongs to the step's template kind (spec 2.5).
+    /// The named local input, from the slot that belongs to the step's template kind
+    /// (docs/behaviour/selection.md#pass-through).
     fn pass_through(&self, input: &str) -> Result<Output, StepError> {
         let slot = match self.step.template_kind {
             Ok(TemplateKind::Source) => InputSlot::Source,
@@ -166,7 +167,8 @@ impl Preparing<'_> {
     /// Makes a rendering an object to submit.
     ///
     /// With declared inputs missing, the step is rendered all the same: if that fails, the message is the one people
-    /// know (A.2); if it succeeds, the step is held, so that nothing is stamped from half of its inputs.
+    /// know (docs/behaviour/examples.md#late-output); if it succeeds, the step is held, so that
+    /// nothing is stamped from half of its inputs.
     pub(crate) fn submit(
         &self,
         template: &Template,

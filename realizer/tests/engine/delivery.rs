@@ -1,4 +1,5 @@
-//! Deliverable and ClusterDelivery: the same engine with its own words (spec 3.11, 4.4).
+//! Deliverable and ClusterDelivery: the same engine with its own words
+//! (docs/behaviour/deployments.md#rules, docs/behaviour/deployments.md#reasons).
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! What goes wrong: conditions, retries and events (spec 4.4, 8.1).
+//! What goes wrong: conditions, retries and events (docs/behaviour/status.md#submitted,
+//! docs/behaviour/events.md#events).
 
 use std::sync::Arc;
 

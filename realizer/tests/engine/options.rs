@@ -1,4 +1,5 @@
-//! Template options and pass-through (spec 2.4, 2.5).
+//! Template options and pass-through (docs/behaviour/selection.md#options,
+//! docs/behaviour/selection.md#pass-through).
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Orphans, retention and what cannot be deleted yet (spec 3.8, 3.13).
+//! Orphans, retention and what cannot be deleted yet (docs/behaviour/objects.md#retention,
+//! docs/behaviour/deletion.md#orphans).
 
 use realizer::offline::drive;
 use realizer::{Ended, Retry, SubmitFailure, SubmitFailureKind};

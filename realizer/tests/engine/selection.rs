@@ -1,4 +1,5 @@
-//! From the owner's labels to its status (spec 2.3, 3.1).
+//! From the owner's labels to its status (docs/behaviour/selection.md#blueprint,
+//! docs/behaviour/realizing.md#reconcile).
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Which renderings come from our own status writes can be told from the submission alone (design 4).
+//! Which renderings come from our own status writes can be told from the submission alone
+//! (docs/behaviour/context.md#own-status).
 
 use realizer::offline::Answers;
 use realizer::{Ask, AskFeed, Realization, Submission};

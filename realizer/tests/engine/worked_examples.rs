@@ -12,7 +12,7 @@ fn events(outcome: &realizer::Outcome) -> Vec<String> {
     outcome.events.iter().map(event).collect()
 }
 
-/// A.1
+/// docs/behaviour/examples.md#smallest-chain
 #[test]
 fn smallest_supply_chain_reaches_its_steady_state() {
     let mut scenario = Scenario::new(SMALLEST);
@@ -72,7 +72,7 @@ fn a_changed_owner_changes_the_object_and_its_outputs() {
     assert_eq!(scenario.owner["status"]["observedGeneration"], 2);
 }
 
-/// A.2: the object does not say its revision yet.
+/// docs/behaviour/examples.md#late-output: the object does not say its revision yet.
 fn without_revision() -> Scenario {
     let mut scenario = Scenario::new(SMALLEST);
     scenario.apply(
@@ -119,7 +119,8 @@ fn an_output_that_is_not_there_yet_holds_what_needs_it() {
     assert!(!scenario.reconcile().changed);
 }
 
-/// The steady state of A.1, and then the object does not say its revision any more.
+/// The steady state of docs/behaviour/examples.md#smallest-chain, and then the object does not say
+/// its revision any more.
 fn revision_vanishes(scenario: &mut Scenario) {
     scenario.apply(
         "kind: ClusterSourceTemplate
@@ -136,7 +137,7 @@ spec:
     );
 }
 
-/// Spec 4.6.
+/// docs/behaviour/outputs.md#status.
 #[test]
 fn outputs_that_disappear_are_told_as_changed() {
     let mut scenario = Scenario::new(SMALLEST);
@@ -246,7 +247,8 @@ pub(crate) fn set_tag(scenario: &mut Scenario, tag: &str) {
     scenario.owner["spec"]["source"]["git"]["ref"]["tag"] = json!(tag);
 }
 
-/// `<stamped> <healthy> <image> <deployed>`, the columns of A.3.
+/// `<stamped> <healthy> <image> <deployed>`, the columns of
+/// docs/behaviour/examples.md#immutable-life.
 fn moment(scenario: &mut Scenario) -> String {
     let stamped = scenario.entry("build")["stampedRef"]["name"]
         .as_str()
@@ -266,7 +268,7 @@ fn moment(scenario: &mut Scenario) -> String {
     format!("{stamped} {healthy} {image} {deployed}")
 }
 
-/// A.3
+/// docs/behaviour/examples.md#immutable-life
 #[test]
 fn an_immutable_step_lives_by_its_newest_healthy_object() {
     let mut scenario = Scenario::new(IMMUTABLE);

@@ -1,4 +1,4 @@
-//! ytt templates are described as data (spec 3.4).
+//! ytt templates are described as data (docs/behaviour/ytt.md#rendering).
 
 use realizer::{Ask, AskFeed, Realization, RenderFailure, Retry};
 use serde_json::json;

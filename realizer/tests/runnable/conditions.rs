@@ -1,4 +1,4 @@
-//! Conditions, retries and messages (spec 5.5).
+//! Conditions, retries and messages (docs/behaviour/runnables.md#conditions).
 
 use std::sync::Arc;
 

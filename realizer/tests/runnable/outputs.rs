@@ -1,4 +1,4 @@
-//! Outputs (spec 5.4).
+//! Outputs (docs/behaviour/runnables.md#outputs).
 
 use realizer::runnable::SelectError;
 use realizer::{StatusKey, SubmitFailure, SubmitFailureKind};

@@ -1,4 +1,4 @@
-//! What templates see, and what is made of a rendering (spec 5.2).
+//! What templates see, and what is made of a rendering (docs/behaviour/runnables.md#context).
 
 use realizer::runnable::SelectError;
 use realizer::{RenderFailure, Retry};

@@ -1,4 +1,4 @@
-//! When a run is started, and what is remembered of it (spec 5.1).
+//! When a run is started, and what is remembered of it (docs/behaviour/runnables.md#runs).
 
 use serde_json::json;
 

@@ -1,4 +1,5 @@
-//! Runs, and what starts none (spec 5.1, 5.4; #587).
+//! Runs, and what starts none (docs/behaviour/runnables.md#runs,
+//! docs/behaviour/runnables.md#outputs; #587).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The selected object (spec 5.3, #996).
+//! The selected object (docs/behaviour/runnables.md#selector, #996).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -46,7 +46,8 @@ impl<'a> Subject<'a> {
             .service_account_name
             .as_deref()
             .filter(|name| !name.is_empty());
-        // The owner's choice wins and is in its own namespace (spec 3.9).
+        // The owner's choice wins and is in its own namespace
+        // (docs/behaviour/service-accounts.md#which).
         let (account, account_namespace) = match (own, lent) {
             (Some(own), _) => (own, namespace),
             (None, Some(lent)) => (

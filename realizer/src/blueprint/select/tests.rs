@@ -36,7 +36,7 @@ fn chosen(owner: &Owner, blueprints: &[Arc<Blueprint>]) -> String {
 
 const GIT: &str = "{key: spec.source.git, operator: Exists}";
 
-/// Appendix A.5.
+/// docs/behaviour/selection.md#specificity.
 #[test]
 fn the_most_specific_selector_wins() {
     let x = chain("x", "{selector: {type: web}}");

@@ -17,7 +17,8 @@ pub(crate) struct Verdict {
 }
 
 impl StepError {
-    /// The one total function from an error to condition and retry (spec 4.4); the reason is the metric label.
+    /// The one total function from an error to condition and retry
+    /// (docs/behaviour/status.md#submitted); the reason is the metric label.
     pub(crate) fn verdict(&self) -> Verdict {
         use ErrorKind::{Infrastructure, NotYet, UserMustFix};
         let (kind, reason) = match self {
@@ -27,7 +28,8 @@ impl StepError {
             Self::TemplateVanished { .. } | Self::NotReached { .. } => {
                 (Infrastructure, Reason::UnknownError)
             }
-            // False although only its input is missing, as upstream (A.2); nobody is warned about it.
+            // False although only its input is missing, as upstream
+            // (docs/behaviour/examples.md#late-output); nobody is warned about it.
             Self::Stamp {
                 waits_for: WaitsFor::Inputs,
                 ..

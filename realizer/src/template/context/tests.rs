@@ -277,7 +277,8 @@ fn tags_see_the_typed_view_where_they_end_at_a_scalar_and_json_where_they_end_at
             "$(workload.spec.params[?(@.name==\"p\")].value)$",
             json!({"deep": "x"}),
         ),
-        // Upstream cannot go into params; nobody can depend on that failure (spec 3.3).
+        // Upstream cannot go into params; nobody can depend on that failure
+        // (docs/behaviour/paths.md#typed-view).
         (
             "$(workload.spec.params[?(@.name==\"p\")].value.deep)$",
             json!("x"),

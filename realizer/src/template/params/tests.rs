@@ -2,7 +2,8 @@ use serde_json::json;
 
 use super::*;
 
-/// One letter per level; `S.value` and `S.default` as in the truth table of spec 3.5.
+/// One letter per level; `S.value` and `S.default` as in the truth table of
+/// docs/behaviour/context.md#params.
 fn merged(levels: &[&str]) -> Option<Value> {
     let (mut template, mut chain, mut step, mut owner) = (vec![], vec![], vec![], vec![]);
     let param = |level: &str, text: &str| {

@@ -60,7 +60,8 @@ impl Observing<'_> {
         }
     }
 
-    /// The message when outputs cannot be read (spec 4.4); it names the object that was submitted last.
+    /// The message when outputs cannot be read (docs/behaviour/status.md#submitted); it names the
+    /// object that was submitted last.
     pub(super) fn unreadable(
         &self,
         error: &ReadError,
