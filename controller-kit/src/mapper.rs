@@ -7,10 +7,11 @@
 mod any_version;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
+use parking_lot::Mutex;
 use serde_json::Value;
 use thiserror::Error;
 use tokio::time::Instant;
@@ -252,9 +253,9 @@ impl Mapper {
         }
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Known> {
+    fn lock(&self) -> parking_lot::MutexGuard<'_, Known> {
         // The map is valid after every single operation, so a panic elsewhere does not spoil it.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known.lock()
     }
 }
 

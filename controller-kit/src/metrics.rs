@@ -20,9 +20,10 @@ mod ytt;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use api_types::{ConditionStatus, Reason};
+use parking_lot::Mutex;
 use prometheus::{
     Encoder as _, Gauge, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Registry, TextEncoder,
@@ -430,7 +431,7 @@ impl Metrics {
     /// way begins with its term.
     pub fn leader(&self, leads: bool) {
         self.leader.set(i64::from(leads));
-        let mut standing = self.standing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut standing = self.standing.lock();
         standing.told(leads, Instant::now());
     }
 
@@ -447,7 +448,7 @@ impl Metrics {
     }
 
     fn standing(&self) -> Standing {
-        *self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.standing.lock()
     }
 
     /// Which program this is.
@@ -462,16 +463,13 @@ impl Metrics {
 
     /// Runs `hook` before each look at the metrics, to set gauges.
     pub fn before_gather(&self, hook: impl Fn(&Self) + Send + Sync + 'static) {
-        self.hooks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Box::new(hook));
+        self.hooks.lock().push(Box::new(hook));
     }
 
     /// Everything in the Prometheus text format.
     pub fn render(&self) -> Vec<u8> {
         // Held to the end: another look at the same time would find gauges that are about to be set.
-        let hooks = self.hooks.lock().unwrap_or_else(PoisonError::into_inner);
+        let hooks = self.hooks.lock();
         for hook in hooks.iter() {
             hook(self);
         }

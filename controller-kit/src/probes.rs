@@ -1,7 +1,7 @@
 //! `/healthz`, `/readyz`, `/metrics` and `/debug/log-level`.
 
 use std::net::{Ipv6Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -9,6 +9,7 @@ use axum::extract::{ConnectInfo, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
@@ -37,15 +38,12 @@ impl Readiness {
         name: &'static str,
         check: impl Fn() -> bool + Send + Sync + 'static,
     ) {
-        self.checks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((name, Box::new(check)));
+        self.checks.lock().push((name, Box::new(check)));
     }
 
     /// Whether all checks are true, and a line for each.
     pub(crate) fn report(&self) -> (bool, String) {
-        let checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
+        let checks = self.checks.lock();
         let mut ready = true;
         let mut text = String::new();
         for (name, check) in checks.iter() {

@@ -1,8 +1,8 @@
 //! How long the API server takes to answer writes of our status now, and how long it takes at its best.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Weight of the last answer in the average.
@@ -90,13 +90,13 @@ impl Answers {
 impl Pulse {
     /// One write of a status was answered, and done.
     pub(crate) fn record(&self, took: Duration, now: Instant) {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = self.answers.lock();
         answers.record(took, now);
     }
 
     /// How long answers take now.
     pub(crate) fn pace(&self) -> Pace {
-        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = self.answers.lock();
         answers.pace()
     }
 

@@ -4,10 +4,10 @@
 //! (`docs/adr/0004`). What a controller says in it, and when it looks again, is its own affair.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api_types::ConditionStatus;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -145,9 +145,7 @@ impl StatusWriter {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<OwnerKey, Instant>> {
-        self.held_back
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.held_back.lock()
     }
 }
 

@@ -9,9 +9,10 @@ use std::fmt;
 use std::io::{self, IsTerminal as _};
 use std::panic::PanicHookInfo;
 use std::str::FromStr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use thiserror::Error;
 use tracing::Subscriber;
 use tracing::level_filters::LevelFilter;
@@ -130,14 +131,14 @@ impl LogControl {
 
     /// What is logged now.
     pub fn level(&self) -> LogLevel {
-        *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.level.lock()
     }
 
     /// Logs at this level from now on.
     pub fn set(&self, level: LogLevel) {
         // Fails only when the subscriber is gone, and then nothing is logged anyway.
         let _ = self.handle.reload(level.filter());
-        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = level;
+        *self.level.lock() = level;
     }
 }
 
@@ -221,7 +222,7 @@ mod tests {
 
     impl io::Write for Lines {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
+            self.0.lock().extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -232,7 +233,7 @@ mod tests {
 
     impl Lines {
         fn text(&self) -> String {
-            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+            String::from_utf8(self.0.lock().clone()).unwrap()
         }
     }
 

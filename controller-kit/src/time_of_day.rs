@@ -5,7 +5,7 @@
 //! certificate that does not count yet, and never try a failed run again. So the clock of the machine is read once; from then
 //! on time passes by the monotonic clock, and the answers of the API server, which say when they were given, put it right.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use futures::future::BoxFuture;
 use http::{Request, Response, header};
 use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::{SignedDuration, Timestamp};
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tower::{Layer, Service};
 use tracing::warn;
@@ -101,7 +102,7 @@ impl TimeOfDay {
     }
 
     fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -4,7 +4,7 @@
 //! They only wake, and tell that nothing has changed: what a template sees is read with the Runnable's own rights.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use controller_kit::cluster::Cluster;
@@ -13,6 +13,7 @@ use controller_kit::reflect::{Change, Entry, Reflector, selected_metadata, versi
 use controller_kit::scheduler::{Lane, OwnerKey, Scheduler};
 use controller_kit::shutdown::Tasks;
 use controller_kit::stamped::ObjectKey;
+use parking_lot::{Mutex, MutexGuard};
 use realizer::runnable::SelectError;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -332,7 +333,7 @@ fn wake(scheduler: &Scheduler, users: &Mutex<BTreeSet<ObjectKey>>) {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }
 
 #[cfg(test)]

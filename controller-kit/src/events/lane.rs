@@ -7,8 +7,9 @@
 //! while it settles in a crowd, half or fewer are sent then, with every word of all.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::Notify;
 
 use super::Happening;
@@ -284,7 +285,7 @@ impl Lane {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Turns<Happening>>> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+        self.turns.lock()
     }
 }
 

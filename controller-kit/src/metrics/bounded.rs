@@ -1,8 +1,8 @@
 //! Labels of which there may be many.
 
 use std::collections::HashSet;
-use std::sync::{PoisonError, RwLock};
 
+use parking_lot::RwLock;
 /// What a value is counted as that is one too many.
 pub(super) const OTHER: &str = "other";
 
@@ -25,7 +25,7 @@ impl Bounded {
     /// The value itself, or [`OTHER`].
     pub(super) fn label<'v>(&self, value: &'v str) -> &'v str {
         {
-            let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+            let known = self.known.read();
             if known.contains(value) {
                 return value;
             }
@@ -33,7 +33,7 @@ impl Bounded {
                 return OTHER;
             }
         }
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write();
         if known.contains(value) {
             return value;
         }

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use http::Request;
+use parking_lot::{Mutex, MutexGuard};
 use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec};
 use tokio::time::Instant;
 
@@ -142,5 +143,5 @@ impl Drop for OpenWatch {
 
 /// Whatever a panicking holder left is still a count.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+    mutex.lock()
 }

@@ -4,12 +4,13 @@
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
 use kube::client::Body;
+use parking_lot::Mutex;
 use submission::openapi::KindSchema;
 use thiserror::Error;
 use tokio::time::Instant;
@@ -132,13 +133,13 @@ impl SchemaCache {
     }
 
     fn flight(&self, api_version: &str) -> Arc<Flight> {
-        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut flights = self.flights.lock();
         flights.retain(|_, flight| Arc::strong_count(flight) > 1);
         flights.entry(api_version.to_owned()).or_default().clone()
     }
 
     fn current(&self, key: &KindKey) -> Option<Result<Arc<KindSchema>, SchemaError>> {
-        let kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let kinds = self.kinds.lock();
         kinds
             .get(key)
             .filter(|cached| cached.read.elapsed() < LIFETIME)
@@ -146,7 +147,7 @@ impl SchemaCache {
     }
 
     fn keep(&self, key: KindKey, schema: Result<Arc<KindSchema>, SchemaError>) {
-        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kinds = self.kinds.lock();
         kinds.retain(|_, cached| cached.read.elapsed() < LIFETIME);
         if kinds.len() >= KINDS {
             let oldest = kinds

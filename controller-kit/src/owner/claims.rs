@@ -5,9 +5,9 @@
 //! refusing would hold both for ever.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use api_types::ResourceName;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::mapper::Kind;
@@ -35,7 +35,7 @@ impl<'o> Claims<'o> {
     /// A step renders this object.
     pub fn walk(&self, step: &ResourceName, object: &Value) {
         if let Some(place) = place_of(object) {
-            let mut walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut walked = self.walked.lock();
             walked.insert(step.as_str().into(), place);
         }
     }
@@ -43,7 +43,7 @@ impl<'o> Claims<'o> {
     /// Whether a step of the blueprint wants the object that bears its name. One that was not walked yet, or failed
     /// before it rendered anything, wants what it had; one of which nothing is known may want it.
     pub fn wants(&self, step: &str, object: &Value) -> bool {
-        let walked = self.walked.lock().unwrap_or_else(PoisonError::into_inner);
+        let walked = self.walked.lock();
         let place = walked.get(step).cloned().or_else(|| self.before(step));
         place.is_none_or(|place| place_of(object) == Some(place))
     }

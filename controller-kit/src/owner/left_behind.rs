@@ -6,9 +6,10 @@
 //! done with the rights of the service account that made them. Without that account they stay, and the log says so.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 use tracing::{info, warn};
 
@@ -148,6 +149,6 @@ impl Scopes {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Kind, Scope>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }

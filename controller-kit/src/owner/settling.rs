@@ -1,10 +1,10 @@
 //! How long owners take to become Ready, for a metric.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use api_types::{ConditionStatus, ConditionType};
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::Value;
 
 use crate::scheduler::OwnerKey;
@@ -72,7 +72,7 @@ impl Settling {
     }
 
     fn lock(&self) -> MutexGuard<'_, Moving> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -1,7 +1,8 @@
 //! A semaphore that is fair between namespaces.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -74,7 +75,7 @@ impl Gate {
 impl Shared {
     /// Whatever a panicking holder left is still a line.
     fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock().unwrap_or_else(PoisonError::into_inner)
+        self.line.lock()
     }
 }
 
@@ -152,7 +153,7 @@ mod tests {
             let (gate, order) = (&gate, &order);
             async move {
                 let _pass = gate.enter(namespace).await;
-                order.lock().unwrap().push(namespace);
+                order.lock().push(namespace);
             }
         };
         let visits = futures::future::join_all(["a", "a", "a", "b", "b", "c"].map(visit));
@@ -160,7 +161,7 @@ mod tests {
         assert!(visits.as_mut().now_or_never().is_none());
         drop(inside);
         visits.await;
-        assert_eq!(*order.lock().unwrap(), ["a", "b", "c", "a", "b", "a"]);
+        assert_eq!(*order.lock(), ["a", "b", "c", "a", "b", "a"]);
     }
 
     #[tokio::test]

@@ -4,11 +4,11 @@
 //! immutable or their names change. Nothing that is meant comes near this number.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api_types::ResourceName;
 use jiff::Timestamp;
+use parking_lot::{Mutex, MutexGuard};
 use realizer::{Submission, SubmitFailure, SubmitFailureKind};
 use tokio::time::Instant;
 
@@ -73,7 +73,7 @@ impl Brake {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, VecDeque<Instant>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

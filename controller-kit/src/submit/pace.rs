@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use tokio::time::Instant;
 
 /// Objects remembered before those at peace are forgotten.
@@ -132,7 +132,7 @@ impl<N: Clone> Paced<N> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Memory<N>> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        self.memory.lock()
     }
 }
 

@@ -2,9 +2,9 @@
 //! could make a difference; a rendering of megabytes would go over the wire with every retry.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use parking_lot::{Mutex, MutexGuard};
 use realizer::{Submission, SubmitFailure};
 use tokio::time::Instant;
 
@@ -166,7 +166,7 @@ impl KnownRefusals {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<u64, Refusal>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

@@ -6,10 +6,11 @@
 use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::mem::take;
-use std::sync::{Condvar, Mutex, MutexGuard, Once, PoisonError};
+use std::sync::Once;
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tracing::warn;
 
 /// What may wait. One line may have some ten kilobytes, and most have some hundred bytes.
@@ -102,10 +103,7 @@ impl Lines {
                 state.is_writing = true;
                 return line;
             }
-            state = self
-                .arrived
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            self.arrived.wait(&mut state);
         }
     }
 
@@ -113,14 +111,11 @@ impl Lines {
     pub(super) fn wait(&self, limit: Duration) {
         let unwritten = |state: &mut State| state.is_writing || !state.waiting.is_empty();
         // Whether it was in time makes no difference.
-        drop(
-            self.written
-                .wait_timeout_while(self.lock(), limit, unwritten),
-        );
+        let _ = (self.written).wait_while_for(&mut self.lock(), unwritten, limit);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock()
     }
 }
 
