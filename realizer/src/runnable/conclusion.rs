@@ -24,9 +24,7 @@ use crate::status::report::{self, Extras};
 use crate::template::family_members::{object_ref, superseded};
 use crate::template::health::Health;
 use crate::values::redaction::Taint;
-use crate::{
-    Ended, FailedRemoval, Observed, Outcome, OwnerEvent, Removal, Retry, SubmitFailure, Write,
-};
+use crate::{Ended, FailedRemoval, Observed, Outcome, OwnerEvent, Removal, Retry, Write};
 
 /// A finished walk of a Runnable.
 pub struct RunConclusion<'a> {
@@ -260,12 +258,7 @@ impl<'a> RunConclusion<'a> {
 
     /// The outcome, given the deletions that failed (NotFound is no failure) and why.
     pub fn report(mut self, failed: &[FailedRemoval]) -> Outcome {
-        let scrubbed = |(removal, failure): &FailedRemoval| {
-            let message = self.taint.scrub(failure.message.as_str());
-            let kind = failure.kind;
-            (removal.clone(), SubmitFailure { kind, message })
-        };
-        let failed: &[FailedRemoval] = &failed.iter().map(scrubbed).collect::<Vec<_>>();
+        let failed = &report::scrubbed(failed, &self.taint);
         let previous = &self.runnable.status;
         self.status.conditions = self.conditions(failed);
         let mut events = std::mem::take(&mut self.events);

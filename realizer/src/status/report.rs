@@ -8,8 +8,10 @@ use api_types::{Condition, ConditionStatus, ConditionType, Reason};
 use crate::owner::owner_status::OwnerStatus;
 use crate::status::conditions::{self, Conditions};
 use crate::status::events;
+use crate::values::redaction::Taint;
 use crate::{
-    Ended, FailedRemoval, ObjectRef, Outcome, Owner, OwnerEvent, Removal, Retry, SubmitFailureKind,
+    Ended, FailedRemoval, ObjectRef, Outcome, Owner, OwnerEvent, Removal, Retry, SubmitFailure,
+    SubmitFailureKind,
 };
 
 /// An object that is no longer wanted and is not deleted yet.
@@ -115,6 +117,16 @@ fn deletion_message(failed: &[FailedRemoval], kept: &[Kept]) -> String {
     });
     let parts: Vec<String> = failed.into_iter().chain(waiting).collect();
     parts.join("; ")
+}
+
+/// Why deletions failed, without what came from Secrets.
+pub(crate) fn scrubbed(failed: &[FailedRemoval], taint: &Taint) -> Vec<FailedRemoval> {
+    let scrubbed = |(removal, failure): &FailedRemoval| {
+        let message = taint.scrub(failure.message.as_str());
+        let kind = failure.kind;
+        (removal.clone(), SubmitFailure { kind, message })
+    };
+    failed.iter().map(scrubbed).collect()
 }
 
 /// What was deleted; and what could not be, unless that was told before for this reason, or passes by itself: what waited for

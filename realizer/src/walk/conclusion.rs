@@ -22,7 +22,7 @@ use crate::walk::Walk;
 use crate::walk::orphans::{CurrentStep, Found, Orphans};
 use crate::{
     Blueprint, Ended, ErrorKind, FailedRemoval, ObjectRef, Outcome, Owner, OwnerEvent, Removal,
-    Retry, SubmitFailure,
+    Retry,
 };
 
 /// The most characters that status says of why an object is still there.
@@ -142,7 +142,7 @@ impl<'a> Conclusion<'a> {
 
     /// The outcome, given the deletions that failed (NotFound is no failure) and why.
     pub fn report(mut self, failed: &[FailedRemoval]) -> Outcome {
-        let failed = &self.scrubbed(failed);
+        let failed = &report::scrubbed(failed, &self.taint);
         let (conditions, hindrance) = self.conditions(failed);
         let unwatched = report::unwatched_event(&self.owner.status.conditions, &conditions);
         let status = self.status(conditions, hindrance.as_ref(), failed);
@@ -169,15 +169,6 @@ impl<'a> Conclusion<'a> {
             end: Ended::of(kinds, outcome.ready),
             ..outcome
         }
-    }
-
-    fn scrubbed(&self, failed: &[FailedRemoval]) -> Vec<FailedRemoval> {
-        let scrubbed = |(removal, failure): &FailedRemoval| {
-            let message = self.taint.scrub(failure.message.as_str());
-            let kind = failure.kind;
-            (removal.clone(), SubmitFailure { kind, message })
-        };
-        failed.iter().map(scrubbed).collect()
     }
 
     fn status(

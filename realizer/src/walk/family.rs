@@ -3,7 +3,7 @@
 use crate::template::runs::Due;
 use crate::walk::gate::{AfterLook, Gate, Reading, Ruling};
 use crate::walk::{At, Walk};
-use crate::{Looked, Submission};
+use crate::{Observed, Submission};
 
 /// Looks which objects of the family there are.
 pub(super) struct FamilyGate;
@@ -23,12 +23,8 @@ impl AfterLook for FamilyLook {
         walk: &mut Walk<'_>,
         at: &At,
         mut place: Submission,
-        found: Looked,
+        found: Vec<Observed>,
     ) -> Ruling {
-        let found = match found {
-            Ok(found) => found,
-            Err(failure) => return Ruling::Hold(walk.not_seen(at, &place, failure)),
-        };
         let taint = walk.steps.taint(at.step);
         match walk.runs(at, &found, &taint).decide(&place.digest) {
             Due::Submit(position) => {

@@ -18,7 +18,7 @@ use crate::walk::family::FamilyGate;
 use crate::walk::lock::{self, EnvironmentLock};
 use crate::walk::validation::{self, ValidationGate};
 use crate::walk::{At, Walk};
-use crate::{Looked, Observation, Submission};
+use crate::{Looked, Observation, Observed, Submission, SubmitFailure};
 
 /// Whoever keeps changing an object between a look and the write after it is not answered for ever.
 const MOST_REFUSALS: u8 = 3;
@@ -37,8 +37,19 @@ pub(super) trait AfterLook: Send + Sync {
         walk: &mut Walk<'_>,
         at: &At,
         place: Submission,
-        found: Looked,
+        found: Vec<Observed>,
     ) -> Ruling;
+
+    /// Decides where the place could not be looked at: nothing is submitted unseen.
+    fn not_seen(
+        self: Box<Self>,
+        walk: &mut Walk<'_>,
+        at: &At,
+        place: Submission,
+        failure: SubmitFailure,
+    ) -> Ruling {
+        Ruling::Hold(walk.not_seen(at, &place, failure))
+    }
 }
 
 /// What a gate decides.
@@ -126,7 +137,10 @@ impl Passage {
         place: Submission,
         found: Looked,
     ) -> Progress {
-        let ruling = then.found(walk, &self.at, place, found);
+        let ruling = match found {
+            Ok(found) => then.found(walk, &self.at, place, found),
+            Err(failure) => then.not_seen(walk, &self.at, place, failure),
+        };
         self.follow(walk, ruling)
     }
 

@@ -24,7 +24,9 @@ use crate::values::canonical;
 use crate::walk::gate::{AfterLook, Gate, Reading, Ruling};
 use crate::walk::prepare::Withheld;
 use crate::walk::{At, Walk};
-use crate::{Lifecycle, Looked, Observed, Position, Precondition, Submission, SubmitFailureKind};
+use crate::{
+    Lifecycle, Observed, Position, Precondition, Submission, SubmitFailure, SubmitFailureKind,
+};
 
 pub(super) use self::content::{arrived, stays};
 
@@ -62,16 +64,23 @@ impl AfterLook for Search {
         walk: &mut Walk<'_>,
         at: &At,
         place: Submission,
-        found: Looked,
+        found: Vec<Observed>,
     ) -> Ruling {
-        match found {
-            Ok(found) => self.go_on(walk, at, &place, &found),
-            // Where it was is somebody else's now, so it is not there any more.
-            Err(failure) if failure.kind == SubmitFailureKind::Contested && !self.in_place => {
-                self.go_on(walk, at, &place, &[])
-            }
-            Err(failure) => Ruling::Hold(walk.not_seen(at, &place, failure)),
+        self.go_on(walk, at, &place, &found)
+    }
+
+    fn not_seen(
+        self: Box<Self>,
+        walk: &mut Walk<'_>,
+        at: &At,
+        place: Submission,
+        failure: SubmitFailure,
+    ) -> Ruling {
+        // Where it was is somebody else's now, so it is not there any more.
+        if failure.kind == SubmitFailureKind::Contested && !self.in_place {
+            return self.go_on(walk, at, &place, &[]);
         }
+        Ruling::Hold(walk.not_seen(at, &place, failure))
     }
 }
 

@@ -17,7 +17,7 @@ use crate::values::canonical;
 use crate::walk::gate::{AfterLook, Gate, Reading, Ruling};
 use crate::walk::prepare::Withheld;
 use crate::walk::{At, Walk};
-use crate::{Lifecycle, Looked, Observation, Observed, Position, Submission};
+use crate::{Lifecycle, Observation, Observed, Position, Submission};
 
 /// Lets a validation begin, once for each arrival.
 pub(super) struct ValidationGate;
@@ -38,12 +38,9 @@ impl AfterLook for ValidationLook {
         walk: &mut Walk<'_>,
         at: &At,
         place: Submission,
-        found: Looked,
+        found: Vec<Observed>,
     ) -> Ruling {
-        match found {
-            Ok(found) => begin(walk, at, place, &found),
-            Err(failure) => Ruling::Hold(walk.not_seen(at, &place, failure)),
-        }
+        begin(walk, at, place, &found)
     }
 }
 
