@@ -20,8 +20,8 @@ use tower_http::timeout::ResponseBodyTimeoutLayer;
 
 pub use call::Call;
 
+use crate::api_latency::ApiLatency;
 use crate::metrics::{CountRequests, Metrics, Sender};
-use crate::pulse::Pulse;
 use crate::time_of_day::{Clock, ReadTime, TimeOfDay};
 
 /// A request that takes longer than this is given up: a hung connection must not hold a worker for ever.
@@ -177,7 +177,7 @@ pub struct Cluster {
     controller: kube::Client,
     tenant: kube::Client,
     metrics: Arc<Metrics>,
-    pulse: Arc<Pulse>,
+    api_latency: Arc<ApiLatency>,
     time: Arc<TimeOfDay>,
 }
 
@@ -207,7 +207,7 @@ impl Cluster {
             controller: counted(config, Sender::Controller)?,
             tenant: counted(anonymous, Sender::Owner)?,
             metrics,
-            pulse: Arc::default(),
+            api_latency: Arc::default(),
             time,
         })
     }
@@ -218,7 +218,7 @@ impl Cluster {
             controller,
             tenant,
             metrics,
-            pulse: Arc::default(),
+            api_latency: Arc::default(),
             time: Arc::new(TimeOfDay::of_machine()),
         }
     }
@@ -229,8 +229,8 @@ impl Cluster {
     }
 
     /// How fast the API server answers.
-    pub(crate) fn pulse(&self) -> &Arc<Pulse> {
-        &self.pulse
+    pub(crate) fn api_latency(&self) -> &Arc<ApiLatency> {
+        &self.api_latency
     }
 
     /// The time of day as the API server has it, as far as it has answered.
@@ -262,7 +262,7 @@ impl Cluster {
         match tokio::time::timeout(REQUEST_TIMEOUT, receive(client, request)).await {
             Ok(answer) => {
                 if answer.is_ok() && tells_of_the_server(identity, &call) {
-                    self.pulse.record(sent.elapsed(), Instant::now());
+                    self.api_latency.record(sent.elapsed(), Instant::now());
                 }
                 answer
             }

@@ -9,6 +9,7 @@
 //! reflect (our kinds)      stamped (kinds that templates stamp)
 //! ```
 
+mod api_latency;
 pub mod args;
 pub mod cluster;
 pub mod events;
@@ -22,7 +23,6 @@ pub mod owner;
 mod packed_text;
 mod probes;
 pub mod process;
-mod pulse;
 mod raw_object;
 pub mod reflect;
 pub mod scheduler;

@@ -10,9 +10,9 @@
 mod asked;
 mod bounded;
 mod build;
+mod leadership;
 mod queues;
 mod requests;
-mod standing;
 mod timers;
 mod watches;
 mod words;
@@ -30,13 +30,13 @@ use prometheus::{
 };
 use tokio::time::Instant;
 
-use crate::pulse::Pace;
+use crate::api_latency::Latency;
 use crate::scheduler::QueueDepth;
 pub use build::Build;
+use leadership::LeadershipState;
 use queues::Queues;
 use requests::Requests;
 pub(crate) use requests::{CountRequests, Sender};
-use standing::Standing;
 pub use timers::ReconcileTimer;
 use timers::YttWait;
 pub(crate) use words::TokenLookup;
@@ -82,7 +82,7 @@ pub struct Metrics {
     leader: IntGauge,
     lease_transitions: IntCounterVec,
     build_info: IntGaugeVec,
-    standing: Mutex<Standing>,
+    standing: Mutex<LeadershipState>,
     hooks: Mutex<Vec<Hook>>,
 }
 
@@ -298,14 +298,14 @@ impl Metrics {
     }
 
     /// How many make way for few.
-    pub(crate) fn courtesy(&self, queue: &'static str, window: usize, yields: u64) {
-        self.queues.courtesy(queue, window, yields);
+    pub(crate) fn congestion(&self, queue: &'static str, window: usize, yields: u64) {
+        self.queues.congestion(queue, window, yields);
     }
 
     /// How long the API server takes.
-    pub(crate) fn pace(&self, pace: Pace) {
-        self.congested.set(i64::from(pace.is_congested));
-        for (which, seconds) in [("average", pace.average), ("best", pace.best)] {
+    pub(crate) fn latency(&self, latency: Latency) {
+        self.congested.set(i64::from(latency.is_congested));
+        for (which, seconds) in [("average", latency.average), ("best", latency.best)] {
             self.status_write_seconds
                 .with_label_values(&[which])
                 .set(seconds);
@@ -447,7 +447,7 @@ impl Metrics {
         self.standing().term()
     }
 
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> LeadershipState {
         *self.standing.lock()
     }
 

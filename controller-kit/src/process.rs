@@ -84,13 +84,13 @@ impl Process {
 
     /// A queue whose depth is a metric.
     pub fn queue(&self, name: &'static str, concurrency: usize) -> Arc<Scheduler> {
-        let pulse = self.cluster.pulse().clone();
-        let shown = pulse.clone();
+        let api_latency = self.cluster.api_latency().clone();
+        let shown = api_latency.clone();
         self.metrics
-            .before_gather(move |metrics| metrics.pace(shown.pace()));
+            .before_gather(move |metrics| metrics.latency(shown.latency()));
         let scheduler = Arc::new(Scheduler::new(SchedulerConfig {
             concurrency,
-            congested: Arc::new(move || pulse.is_congested()),
+            congested: Arc::new(move || api_latency.is_congested()),
             ..SchedulerConfig::default()
         }));
         scheduler.observe(&self.metrics, name);

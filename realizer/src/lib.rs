@@ -57,7 +57,7 @@ pub use owner::family::Family;
 pub use owner::{Owner, OwnerError, lineage};
 pub use status::advice::Advice;
 pub use status::blueprint_status::blueprint_status;
-pub use status::progress::Standing;
+pub use status::progress::Urgency;
 pub use status::unrealized::{Unrealized, report_unrealized};
 pub use template::{Template, TemplateError, TemplateSource, TemplateState};
 pub use values::status_key::StatusKey;

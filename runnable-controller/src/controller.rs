@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use controller_kit::owner::{Awaited, OwnerShell};
+use controller_kit::owner::{Dependency, OwnerShell};
 use controller_kit::stamped::ObjectKey;
 use controller_kit::ytt::Ytt;
 use tokio_util::sync::CancellationToken;
@@ -28,7 +28,10 @@ pub(crate) struct RunnableController {
 impl RunnableController {
     /// A template appeared, changed or went: wakes the Runnables that name it.
     pub(crate) fn template_changed(&self, name: &str) {
-        let concerned = self.shell.waiters.take(&Awaited::Template(name.into()));
+        let concerned = self
+            .shell
+            .dependencies
+            .take(&Dependency::Template(name.into()));
         self.shell.wake_all(concerned, Some(DEBOUNCE));
     }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use controller_kit::cluster::chain;
 use controller_kit::mapper::Kind;
-use controller_kit::owner::{Awaited, Claims, OwnerShell, Realized, Realizes, Subject, Walk};
+use controller_kit::owner::{
+    Dependency, OwnerShell, Realized, Realizes, StepObjects, Subject, Walk,
+};
 use controller_kit::scheduler::OwnerKey;
 use controller_kit::stamped::ObjectKey;
 use controller_kit::submit::{Applicant, SLOW_READ, SubmitError};
@@ -45,9 +47,9 @@ impl Realizes for RunnableController {
 
     async fn realize(&self, runnable: &Runnable, now: Timestamp) -> Option<Realized> {
         let key = ObjectKey::of_owner(&runnable.namespace, &runnable.name);
-        let template = Awaited::Template(runnable.run_template.as_str().into());
+        let template = Dependency::Template(runnable.run_template.as_str().into());
         // Waits before it looks: a template that changes in between would wake nobody.
-        self.shell.waiters.add(&key, template.clone());
+        self.shell.dependencies.add(&key, template.clone());
         let mut realized = self.submit(&key, runnable, now).await?;
         realized.awaited.push(template);
         Some(realized)
@@ -92,22 +94,23 @@ impl RunnableController {
             Ok(template) => template,
             Err(why) => {
                 let account = ObjectKey::new(&account.namespace, &account.name);
-                return Some(not_run(why, vec![Awaited::Account(account)]));
+                return Some(not_run(why, vec![Dependency::Account(account)]));
             }
         };
         match self.run(runnable, &template, &account, now).await {
             Ok(realized) => Some(realized),
             Err(SubmitError::Behind) => None,
             Err(error) => {
-                let awaited = Awaited::Account(ObjectKey::new(&account.namespace, &account.name));
+                let awaited =
+                    Dependency::Account(ObjectKey::new(&account.namespace, &account.name));
                 Some(match error.unavailable() {
                     Ok(unavailable) => {
-                        let (troubles, now) = (&self.shell.troubles, Instant::now());
-                        let overload = troubles.met(key, &unavailable, now);
+                        let (outages, now) = (&self.shell.outages, Instant::now());
+                        let overload = outages.met(key, &unavailable, now);
                         let why = if overload.is_borne {
                             unavailable.failure.message
                         } else {
-                            troubles.words(key, "", &unavailable, now)
+                            outages.words(key, "", &unavailable, now)
                         };
                         Realized {
                             overload: Some(overload),
@@ -147,9 +150,9 @@ impl RunnableController {
             is_live_owner: &is_live_owner,
             wanted_by_step: &|_: &str, _: &Value| true,
         };
-        let claims = Claims::of(runnable.object());
+        let step_objects = StepObjects::of(runnable.object());
         let reads = |kind: &Kind| self.templates.reads(kind);
-        let mut walk = Walk::new(&self.shell, &applicant, &claims, &reads);
+        let mut walk = Walk::new(&self.shell, &applicant, &step_objects, &reads);
         let key = self.shell.status_keys.now();
         let run = Run::new(runnable, template, look.selected, now, key);
         let outcome = self.walk(run, runnable, look.unwatched, &mut walk).await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use controller_kit::mapper::{Kind, MapError, Served};
-use controller_kit::owner::Awaited;
+use controller_kit::owner::Dependency;
 use controller_kit::stamped::ObjectKey;
 use controller_kit::submit::{SLOW_READ, SubmitError, missing_to_watch};
 use controller_kit::tokens::Account;
@@ -14,7 +14,7 @@ use realizer::runnable::{Runnable, SelectError, Selected, select_one};
 use serde_json::Value;
 
 use crate::controller::RunnableController;
-use crate::selections::{Matches, Read, Said, Selection};
+use crate::selections::{Matches, Read, Selection, WatchAnswer};
 
 /// Two are enough to know that there is not one, and any number of them may be large.
 const ENOUGH: usize = 2;
@@ -24,7 +24,7 @@ pub(crate) struct Look {
     pub(crate) selected: Selected,
     /// Look again after this time: the object is not watched.
     pub(crate) again: Option<Duration>,
-    pub(crate) awaited: Vec<Awaited>,
+    pub(crate) awaited: Vec<Dependency>,
     /// What is missing to watch the object.
     pub(crate) unwatched: Option<String>,
 }
@@ -39,7 +39,7 @@ impl Look {
         }
     }
 
-    fn failed(error: SelectError, awaited: Awaited) -> Self {
+    fn failed(error: SelectError, awaited: Dependency) -> Self {
         Self {
             selected: Err(error),
             again: Some(SLOW_READ),
@@ -80,18 +80,18 @@ impl RunnableController {
             labels: selector.matching_labels.clone(),
             kind,
         };
-        let rights_changes = self.shell.waiters.rights_changes();
+        let rights_changes = self.shell.dependencies.rights_changes();
         let followed = &self.selections;
         match followed.follow(&key, &selection, &served, rights_changes) {
-            Said::Matches(matches) => {
+            WatchAnswer::Matches(matches) => {
                 self.read(&key, selection, &served, account, Some(matches))
                     .await
             }
-            Said::Nothing => self.read(&key, selection, &served, account, None).await,
-            Said::Refused(why) => {
+            WatchAnswer::Nothing => self.read(&key, selection, &served, account, None).await,
+            WatchAnswer::Refused(why) => {
                 let mut look = self.read(&key, selection, &served, account, None).await?;
                 look.unwatched = Some(missing_to_watch(&served, &why));
-                look.awaited.push(Awaited::Rights(key.namespace));
+                look.awaited.push(Dependency::Rights(key.namespace));
                 Ok(look)
             }
         }
@@ -121,8 +121,8 @@ impl RunnableController {
             }
             Err(failure) => {
                 let awaited = match failure.kind {
-                    SubmitFailureKind::Forbidden => Awaited::Rights(namespace.clone()),
-                    _ => Awaited::Group(selection.kind.group().into()),
+                    SubmitFailureKind::Forbidden => Dependency::Rights(namespace.clone()),
+                    _ => Dependency::Group(selection.kind.group().into()),
                 };
                 let error = SelectError::List {
                     namespaced: served.namespaced,
@@ -179,5 +179,5 @@ fn unmapped(
         },
         MapError::Discovery { error, .. } => SelectError::Discovery(error.to_string()),
     };
-    Look::failed(error, Awaited::Group(kind.group().into()))
+    Look::failed(error, Dependency::Group(kind.group().into()))
 }

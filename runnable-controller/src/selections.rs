@@ -58,7 +58,7 @@ pub(crate) struct Matches(BTreeSet<(Box<str>, u64)>);
 
 /// What the watch of a selection says.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Said {
+pub(crate) enum WatchAnswer {
     /// What matches.
     Matches(Matches),
     /// The controller may not watch it; what the API server says.
@@ -82,12 +82,12 @@ type Identity = (Kind, Box<str>, u64);
 struct Watch {
     matches: Arc<Reflector<Match>>,
     users: Arc<Mutex<BTreeSet<ObjectKey>>>,
-    begun: Begun,
+    begun: WatchOrigin,
     cancel: CancellationToken,
 }
 
 /// How a watch came to be.
-struct Begun {
+struct WatchOrigin {
     /// The namespace whose Runnable it was started for, to whose share it counts.
     namespace: Arc<str>,
     /// Its number among all that were started.
@@ -97,16 +97,16 @@ struct Begun {
 }
 
 impl Watch {
-    fn says(&self) -> Said {
+    fn says(&self) -> WatchAnswer {
         if let Some(why) = self.matches.refused() {
-            return Said::Refused(why);
+            return WatchAnswer::Refused(why);
         }
         if !self.matches.is_synced() {
-            return Said::Nothing;
+            return WatchAnswer::Nothing;
         }
         let matching = self.matches.all().into_iter();
         let matching = matching.map(|(_, it)| (it.uid.clone(), it.version));
-        Said::Matches(Matches(matching.collect()))
+        WatchAnswer::Matches(Matches(matching.collect()))
     }
 
     /// Whether it is refused and what that was due to may be over. Nothing but a new listing tells.
@@ -153,7 +153,7 @@ impl Selections {
         selection: &Selection,
         served: &Served,
         rights_changes: u64,
-    ) -> Said {
+    ) -> WatchAnswer {
         let mut known = self.lock();
         known.release(runnable, Some(selection));
         let held = known.watches.get(selection);
@@ -164,7 +164,7 @@ impl Selections {
         if starts {
             known.started += 1;
             let held = known.watches.get(selection);
-            let begun = Begun {
+            let begun = WatchOrigin {
                 namespace: runnable.namespace.clone(),
                 number: known.started,
                 at: (Instant::now(), rights_changes),
@@ -175,7 +175,7 @@ impl Selections {
             }
         }
         let Some(watch) = known.watches.get(selection) else {
-            return Said::Nothing;
+            return WatchAnswer::Nothing;
         };
         locked(&watch.users).insert(runnable.clone());
         watch.says()
@@ -238,7 +238,7 @@ impl Selections {
         &self,
         selection: &Selection,
         served: &Served,
-        begun: Begun,
+        begun: WatchOrigin,
         refused: Option<&Watch>,
     ) -> Watch {
         let labels: Vec<String> = selection

@@ -5,7 +5,7 @@ use api_types::status::MOST_SUMMARY_CHARS;
 use api_types::{
     BlueprintSpec, Condition, ConditionStatus, ConditionType, OwnerSummary, Reason, SummaryState,
 };
-use realizer::{Advice, Family, Standing};
+use realizer::{Advice, Family, Urgency};
 use serde::Serialize;
 
 use super::advice::{self, Subject};
@@ -261,9 +261,9 @@ fn first_open(steps: &[Step]) -> Option<&Step> {
         .iter()
         .filter(|step| step.status() != ConditionStatus::True);
     open.min_by_key(|step| match step.status() {
-        _ if !step.waiting_for.is_empty() => Standing::Awaits,
-        ConditionStatus::False => Standing::Stuck,
-        ConditionStatus::True | ConditionStatus::Unknown => Standing::GoesOn,
+        _ if !step.waiting_for.is_empty() => Urgency::Awaits,
+        ConditionStatus::False => Urgency::Stuck,
+        ConditionStatus::True | ConditionStatus::Unknown => Urgency::GoesOn,
     })
 }
 

@@ -91,7 +91,7 @@ impl Elector {
             Some(false) => self.renewed = None,
             None => self.step_down_when_late(),
         }
-        self.tell();
+        self.notify();
     }
 
     /// When the leadership ends unless it is renewed.
@@ -175,7 +175,7 @@ impl Elector {
         Ok(true)
     }
 
-    fn tell(&self) {
+    fn notify(&self) {
         let leads = self.renewed.is_some();
         let changed = self
             .publish
@@ -196,7 +196,7 @@ impl Elector {
         if self.renewed.take().is_none() {
             return;
         }
-        self.tell();
+        self.notify();
         match tokio::time::timeout(self.settings.release, self.give_back()).await {
             Ok(Ok(())) => info!(lease = %self.settings.name, "lease released"),
             Ok(Err(error)) => {

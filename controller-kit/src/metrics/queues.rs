@@ -68,7 +68,7 @@ impl Queues {
             .set(count(depth.running));
     }
     /// How many make way for few.
-    pub(super) fn courtesy(&self, queue: &'static str, window: usize, yields: u64) {
+    pub(super) fn congestion(&self, queue: &'static str, window: usize, yields: u64) {
         let queue = [queue];
         self.window.with_label_values(&queue).set(count(window));
         let yields = i64::try_from(yields).unwrap_or(i64::MAX);

@@ -110,7 +110,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
     async fn report_blueprint(&self, key: &OwnerKey) -> Reconciled {
         let object_key = ObjectKey::new("", &key.name);
         let Some(entry) = self.blueprints.get(&object_key) else {
-            self.shell.troubles.ended(&object_key);
+            self.shell.outages.ended(&object_key);
             return Reconciled::gone(Next::Done);
         };
         let blueprint = match &entry.blueprint {
@@ -138,7 +138,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
                 let next = self.shell.not_written(&object_key, None, &error);
                 return Reconciled::new(next, Ended::Infrastructure.as_str());
             }
-            self.shell.troubles.ended(&object_key);
+            self.shell.outages.ended(&object_key);
             log::tell(&entry.status, &outcome);
             self.emit_for_blueprint(key, &entry, &outcome.events);
         }

@@ -10,8 +10,8 @@
 //! ```
 
 pub(crate) mod admission;
-mod claims;
 mod controller;
+mod dependencies;
 mod entries;
 mod left_behind;
 mod log;
@@ -21,24 +21,24 @@ mod reconcile;
 mod report;
 mod settling;
 mod shell;
-mod waiters;
+mod step_objects;
 mod walk;
 mod wiring;
 
 pub use admission::ROUTES;
-pub use claims::Claims;
 pub use controller::OwnerController;
+pub use dependencies::{Dependency, DependencyIndex};
 pub use entries::{
     AccountEntry, BlueprintEntry, BlueprintFamily, Deliveries, OwnerEntry, SupplyChains,
     TemplateEntry, Templates,
 };
 pub use left_behind::Scopes;
-pub use overload::{Overload, Troubles};
+pub use overload::{Outages, Overload};
 pub use realizes::Realizes;
 pub use report::{Realized, Subject};
 pub use settling::Settling;
 pub use shell::{OwnerKind, OwnerShell};
-pub use waiters::{Awaited, Waiters};
+pub use step_objects::StepObjects;
 pub use walk::{Reads, Removed, Walk};
 #[cfg(test)]
 pub(crate) use wiring::YTT_PROCESSES;

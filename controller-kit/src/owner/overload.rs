@@ -55,17 +55,17 @@ impl Overload {
 /// The owners and blueprints in trouble. There is an entry only while the last walk of one that is there failed, or its status
 /// is not taken.
 #[derive(Default)]
-pub struct Troubles(Mutex<Known>);
+pub struct Outages(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
     /// While this replica worked for the how-manieth time.
     term: u64,
-    by_owner: HashMap<ObjectKey, Trouble>,
+    by_owner: HashMap<ObjectKey, Outage>,
 }
 
 #[derive(Default)]
-struct Trouble {
+struct Outage {
     /// Since when walks fail; `None` while nothing but the status cannot be written.
     since: Option<Instant>,
     tries: u32,
@@ -85,7 +85,7 @@ struct Told {
     other: Option<(Hurdle, u32)>,
 }
 
-impl Troubles {
+impl Outages {
     /// This replica works for that many times. What was in the way before says nothing of now.
     pub(crate) fn begin_term(&self, term: u64) {
         let mut known = self.lock();
@@ -166,7 +166,7 @@ impl Troubles {
 }
 
 impl Known {
-    fn of(&mut self, owner: &ObjectKey) -> &mut Trouble {
+    fn of(&mut self, owner: &ObjectKey) -> &mut Outage {
         self.by_owner.entry(owner.clone()).or_default()
     }
 }
@@ -204,7 +204,7 @@ impl Told {
     }
 }
 
-impl Trouble {
+impl Outage {
     fn tried(&mut self, asked: Duration) -> Next {
         let doubled = 2_u32.checked_pow(self.tries);
         self.tries = self.tries.saturating_add(1);
@@ -242,8 +242,8 @@ mod tests {
         }
     }
 
-    fn met(troubles: &Troubles, now: Instant) -> Overload {
-        troubles.met(&owner(), &unavailable(None, None), now)
+    fn met(outages: &Outages, now: Instant) -> Overload {
+        outages.met(&owner(), &unavailable(None, None), now)
     }
 
     fn wait(next: Next) -> Duration {
@@ -258,27 +258,27 @@ mod tests {
 
     #[test]
     fn nothing_is_said_for_half_a_minute_and_some_tries() {
-        let (troubles, began) = (Troubles::default(), Instant::now());
+        let (outages, began) = (Outages::default(), Instant::now());
         let (mut now, mut tries) = (began, 0);
-        while met(&troubles, now).is_borne {
-            let overload = met(&troubles, now);
-            now += wait(troubles.failed(&owner(), overload, now));
+        while met(&outages, now).is_borne {
+            let overload = met(&outages, now);
+            now += wait(outages.failed(&owner(), overload, now));
             tries += 1;
         }
         assert!((5..=9).contains(&tries), "{tries}");
         let said = now - began;
         assert!(said >= BORNE && said <= BORNE + LONGEST, "{said:?}");
         // It was over in between.
-        troubles.ended(&owner());
-        assert!(met(&troubles, now).is_borne);
+        outages.ended(&owner());
+        assert!(met(&outages, now).is_borne);
     }
 
     #[test]
     fn the_server_is_left_alone_for_as_long_as_it_asks() {
-        let (troubles, now) = (Troubles::default(), Instant::now());
+        let (outages, now) = (Outages::default(), Instant::now());
         let asked = Duration::from_secs(45);
-        let overload = troubles.met(&owner(), &unavailable(Some(asked), None), now);
-        let Next::Rest { hold, wait } = troubles.failed(&owner(), overload, now) else {
+        let overload = outages.met(&owner(), &unavailable(Some(asked), None), now);
+        let Next::Rest { hold, wait } = outages.failed(&owner(), overload, now) else {
             panic!("no rest");
         };
         assert!(hold >= asked && wait >= hold && wait <= asked + FIRST);
@@ -286,11 +286,11 @@ mod tests {
 
     #[test]
     fn what_wakes_an_owner_does_not_undo_that_its_tries_grow_rare() {
-        let (troubles, mut now) = (Troubles::default(), Instant::now());
+        let (outages, mut now) = (Outages::default(), Instant::now());
         let began = now;
         for _ in 0..20 {
-            let overload = met(&troubles, now);
-            let Next::Rest { hold, .. } = troubles.failed(&owner(), overload, now) else {
+            let overload = met(&outages, now);
+            let Next::Rest { hold, .. } = outages.failed(&owner(), overload, now) else {
                 panic!("no rest");
             };
             // It is woken all the time.
@@ -301,12 +301,12 @@ mod tests {
 
     #[test]
     fn a_status_that_is_not_taken_is_written_ever_less_often_though_the_walks_are_well() {
-        let (troubles, now) = (Troubles::default(), Instant::now());
+        let (outages, now) = (Outages::default(), Instant::now());
         let asked = Duration::from_secs(3);
         let mut waits = Vec::new();
         for _ in 0..10 {
-            troubles.walked(&owner());
-            waits.push(wait(troubles.unwritten(&owner(), asked)));
+            outages.walked(&owner());
+            waits.push(wait(outages.unwritten(&owner(), asked)));
         }
         assert!(waits[0] <= asked + FIRST, "{waits:?}");
         assert!(waits[9] >= asked + LONGEST / 2, "{waits:?}");
@@ -316,77 +316,77 @@ mod tests {
         );
         // That is no trouble of a walk: the half minute begins with the first of those.
         let later = now + BORNE * 2;
-        assert!(met(&troubles, later).is_borne);
-        troubles.ended(&owner());
-        assert!(wait(troubles.unwritten(&owner(), asked)) <= asked + FIRST);
+        assert!(met(&outages, later).is_borne);
+        outages.ended(&owner());
+        assert!(wait(outages.unwritten(&owner(), asked)) <= asked + FIRST);
     }
 
     #[test]
     fn what_others_have_found_out_long_ago_is_told_at_once() {
-        let (troubles, now) = (Troubles::default(), Instant::now());
-        let met = |since| troubles.met(&owner(), &unavailable(None, Some(since)), now + BORNE);
+        let (outages, now) = (Outages::default(), Instant::now());
+        let met = |since| outages.met(&owner(), &unavailable(None, Some(since)), now + BORNE);
         assert!(!met(now).is_borne);
         assert!(met(now + Duration::from_secs(1)).is_borne);
     }
 
     #[test]
     fn what_was_in_the_way_in_an_earlier_term_is_forgotten() {
-        let (troubles, now) = (Troubles::default(), Instant::now());
-        troubles.begin_term(1);
-        let overload = met(&troubles, now);
-        wait(troubles.failed(&owner(), overload, now));
-        troubles.begin_term(1);
-        assert!(!met(&troubles, now + BORNE).is_borne);
+        let (outages, now) = (Outages::default(), Instant::now());
+        outages.begin_term(1);
+        let overload = met(&outages, now);
+        wait(outages.failed(&owner(), overload, now));
+        outages.begin_term(1);
+        assert!(!met(&outages, now + BORNE).is_borne);
         // Another replica has led for a while, and what was under way here was dropped.
-        troubles.begin_term(2);
-        assert!(met(&troubles, now + BORNE).is_borne);
+        outages.begin_term(2);
+        assert!(met(&outages, now + BORNE).is_borne);
     }
 
     #[test]
     fn a_listing_that_only_takes_long_is_never_told_and_counts_for_nothing() {
-        let (troubles, now) = (Troubles::default(), Instant::now());
+        let (outages, now) = (Outages::default(), Instant::now());
         let slow = Unavailable {
             hurdle: Hurdle::LongListing,
             ..unavailable(None, None)
         };
         for minutes in 0..5 {
             let now = now + Duration::from_mins(minutes);
-            let overload = troubles.met(&owner(), &slow, now);
+            let overload = outages.met(&owner(), &slow, now);
             assert!(overload.is_borne);
-            wait(troubles.failed(&owner(), overload, now));
+            wait(outages.failed(&owner(), overload, now));
         }
         // What fails then fails for the first time.
-        assert!(met(&troubles, now + Duration::from_mins(5)).is_borne);
+        assert!(met(&outages, now + Duration::from_mins(5)).is_borne);
     }
 
     const THROTTLED: Hurdle = Hurdle::Answer(http::StatusCode::TOO_MANY_REQUESTS);
 
     /// What is told of a step that met this.
-    fn told(troubles: &Troubles, step: &str, hurdle: Hurdle, text: &str, now: Instant) -> String {
+    fn told(outages: &Outages, step: &str, hurdle: Hurdle, text: &str, now: Instant) -> String {
         let mut met = unavailable(None, None);
         met.hurdle = hurdle;
         text.clone_into(&mut met.failure.message);
-        troubles.words(&owner(), step, &met, now)
+        outages.words(&owner(), step, &met, now)
     }
 
     #[test]
     fn other_words_for_the_same_trouble_are_no_news() {
-        let (troubles, now) = (Troubles::default(), Instant::now());
-        let words = |step, hurdle, text| told(&troubles, step, hurdle, text, now);
+        let (outages, now) = (Outages::default(), Instant::now());
+        let words = |step, hurdle, text| told(&outages, step, hurdle, text, now);
         assert_eq!(words("one", Hurdle::Silence, "reset"), "reset");
         assert_eq!(words("one", THROTTLED, "too many requests"), "reset");
         assert_eq!(words("one", Hurdle::Silence, "refused"), "reset");
         let other = words("other", THROTTLED, "too many requests");
         assert_eq!(other, "too many requests");
-        troubles.ended(&owner());
+        outages.ended(&owner());
         let anew = words("one", THROTTLED, "too many requests");
         assert_eq!(anew, "too many requests");
     }
 
     #[test]
     fn another_trouble_that_stays_is_told_instead_and_one_that_comes_and_goes_is_not() {
-        let (troubles, now) = (Troubles::default(), Instant::now());
-        let words = |hurdle, text| told(&troubles, "one", hurdle, text, now);
+        let (outages, now) = (Outages::default(), Instant::now());
+        let words = |hurdle, text| told(&outages, "one", hurdle, text, now);
         assert_eq!(words(Hurdle::Silence, "reset"), "reset");
         for _ in 0..10 {
             assert_eq!(words(THROTTLED, "too many requests"), "reset");
@@ -403,8 +403,8 @@ mod tests {
 
     #[test]
     fn what_nobody_meets_any_more_is_not_told_for_ever() {
-        let (troubles, now) = (Troubles::default(), Instant::now());
-        let words = |hurdle, text, after| told(&troubles, "one", hurdle, text, now + after);
+        let (outages, now) = (Outages::default(), Instant::now());
+        let words = |hurdle, text, after| told(&outages, "one", hurdle, text, now + after);
         words(Hurdle::Silence, "reset", Duration::ZERO);
         let throttled = |after| words(THROTTLED, "too many requests", after);
         let second = Duration::from_secs(1);
@@ -424,8 +424,8 @@ mod tests {
     /// A token's trouble is worded in the walk, and once more where a Runnable's walk ends.
     #[test]
     fn what_is_worded_twice_counts_once() {
-        let (troubles, now) = (Troubles::default(), Instant::now());
-        let words = |hurdle, text: &str| told(&troubles, "", hurdle, text, now);
+        let (outages, now) = (Outages::default(), Instant::now());
+        let words = |hurdle, text: &str| told(&outages, "", hurdle, text, now);
         words(Hurdle::Silence, "reset");
         for _ in 1..ANOTHER {
             let once = words(Hurdle::Token, "no token");

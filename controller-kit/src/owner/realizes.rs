@@ -69,7 +69,7 @@ async fn reconcile<R: Realizes>(controller: &R, key: &OwnerKey) -> Reconciled {
             return Reconciled::gone(shell.clean_up(key).await);
         };
         let now = (shell.clock)();
-        let rights_changes = shell.waiters.rights_changes();
+        let rights_changes = shell.dependencies.rights_changes();
         let Some(realized) = controller.realize(&owner, now).await else {
             return Reconciled::behind();
         };

@@ -11,7 +11,7 @@ use realizer::{
 use serde_json::Value;
 
 use super::{
-    BlueprintFamily, Claims, OwnerController, OwnerShell, Realized, Realizes, Subject, Walk,
+    BlueprintFamily, OwnerController, OwnerShell, Realized, Realizes, StepObjects, Subject, Walk,
 };
 use crate::mapper::Kind;
 use crate::scheduler::OwnerKey;
@@ -127,9 +127,10 @@ impl<F: BlueprintFamily> OwnerController<F> {
         let is_live_owner =
             |namespace: &str, name: &str, uid: &str| self.shell.is_live_owner(namespace, name, uid);
         let blueprint = &validated.blueprint;
-        let claims = Claims::of(owner.object());
-        let wanted_by_step =
-            |step: &str, object: &Value| blueprint.has_resource(step) && claims.wants(step, object);
+        let step_objects = StepObjects::of(owner.object());
+        let wanted_by_step = |step: &str, object: &Value| {
+            blueprint.has_resource(step) && step_objects.wants(step, object)
+        };
         let applicant = Applicant {
             kind: F::FAMILY.owner_kind(),
             plural: F::FAMILY.owner_plural(),
@@ -144,7 +145,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
             wanted_by_step: &wanted_by_step,
         };
         let reads = |kind: &Kind| self.templates.reads(kind);
-        let mut walk = Walk::new(&self.shell, &applicant, &claims, &reads);
+        let mut walk = Walk::new(&self.shell, &applicant, &step_objects, &reads);
         match self.walk(owner, blueprint, now, &mut walk).await {
             Ok(outcome) => Some(walk.realized(outcome)),
             Err(SubmitError::Behind) => None,

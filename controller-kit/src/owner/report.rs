@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
+use super::dependencies::RIGHTS_SETTLE;
 use super::shell::OwnerShell;
-use super::waiters::RIGHTS_SETTLE;
-use super::{Awaited, Overload, log};
+use super::{Dependency, Overload, log};
 use crate::cluster::{Call, Identity, RequestError, encode};
 use crate::events::InvolvedObject;
 use crate::process::Reconciled;
@@ -26,7 +26,7 @@ pub struct Realized {
     /// Look again after this time.
     pub again: Option<Duration>,
     /// What the owner waits for.
-    pub awaited: Vec<Awaited>,
+    pub awaited: Vec<Dependency>,
     /// Events about requests: reason and message.
     pub told: Vec<(EventReason, String)>,
     /// What the API server did not carry out.
@@ -35,7 +35,7 @@ pub struct Realized {
 
 impl Realized {
     /// Nothing was submitted.
-    pub fn unrealized(outcome: Outcome, awaited: Vec<Awaited>) -> Self {
+    pub fn unrealized(outcome: Outcome, awaited: Vec<Dependency>) -> Self {
         Self {
             outcome,
             again: None,
@@ -145,7 +145,7 @@ impl OwnerShell {
             },
         };
         if rest.is_none() && later.is_none() {
-            self.troubles.ended(&object_key);
+            self.outages.ended(&object_key);
         }
         if later.is_none() || outcome.ready != ConditionStatus::True {
             self.count_time_to_ready(key, owner, outcome.ready);
@@ -160,9 +160,9 @@ impl OwnerShell {
     /// When the next walk begins after one in which the API server did not carry out what was asked.
     fn rest(&self, owner: &ObjectKey, overload: Option<Overload>) -> Option<Next> {
         if overload.is_none() {
-            self.troubles.walked(owner);
+            self.outages.walked(owner);
         }
-        overload.map(|overload| self.troubles.failed(owner, overload, Instant::now()))
+        overload.map(|overload| self.outages.failed(owner, overload, Instant::now()))
     }
 
     /// What follows from a status that could not be written; `rest` is when the next walk begins if this one met a trouble, too.
@@ -190,7 +190,7 @@ impl OwnerShell {
                     wait: wait + more,
                 }
             }
-            _ => self.troubles.unwritten(owner, asked),
+            _ => self.outages.unwritten(owner, asked),
         }
     }
 
@@ -212,17 +212,18 @@ impl OwnerShell {
     fn await_all(
         &self,
         key: &OwnerKey,
-        awaited: &[Awaited],
+        awaited: &[Dependency],
         rights_changes: u64,
     ) -> Option<Duration> {
         let object_key = ObjectKey::new(&key.namespace, &key.name);
-        self.waiters.set(&object_key, awaited);
+        self.dependencies.set(&object_key, awaited);
         let waits_for_rights = awaited
             .iter()
-            .any(|what| matches!(what, Awaited::Rights(_)));
+            .any(|what| matches!(what, Dependency::Rights(_)));
         // The binding may have come between the refusal and this moment, when nobody waited for it.
-        let missed = || (self.waiters.rights_changes() != rights_changes).then_some(RIGHTS_SETTLE);
-        let late = || self.waiters.rights_may_be_late(&object_key);
+        let missed =
+            || (self.dependencies.rights_changes() != rights_changes).then_some(RIGHTS_SETTLE);
+        let late = || self.dependencies.rights_may_be_late(&object_key);
         waits_for_rights.then(|| missed().or_else(late)).flatten()
     }
 

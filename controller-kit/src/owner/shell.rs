@@ -8,8 +8,8 @@ use realizer::{Family, OwnerEvent, lineage};
 use tokio::time::Instant;
 use tracing::{Span, error_span};
 
-use super::waiters::RIGHTS_SETTLE;
-use super::{AccountEntry, Awaited, OwnerEntry, Scopes, Settling, Troubles, Waiters};
+use super::dependencies::RIGHTS_SETTLE;
+use super::{AccountEntry, Dependency, DependencyIndex, Outages, OwnerEntry, Scopes, Settling};
 use crate::args::LimitArgs;
 use crate::cluster::Cluster;
 use crate::events::{EventRecorder, InvolvedObject};
@@ -87,11 +87,11 @@ pub struct OwnerShell {
     /// Our field manager.
     pub field_manager: &'static str,
     /// Owners that wait for something outside.
-    pub waiters: Arc<Waiters>,
+    pub dependencies: Arc<DependencyIndex>,
     /// Writes their statuses.
     pub statuses: StatusWriter,
     /// Owners whose requests are not carried out.
-    pub troubles: Troubles,
+    pub outages: Outages,
     /// Owners on their way to Ready.
     pub settling: Settling,
     /// Which kinds are cluster-scoped, of those that templates name.
@@ -111,11 +111,11 @@ impl OwnerShell {
     /// An object that owners may wait for went, or is not whose it was.
     pub(crate) fn object_moved(
         scheduler: &Scheduler,
-        waiters: &Waiters,
+        dependencies: &DependencyIndex,
         kind: &Kind,
         key: &ObjectKey,
     ) {
-        for owner in waiters.take(&Awaited::Object(kind.clone(), key.clone())) {
+        for owner in dependencies.take(&Dependency::Object(kind.clone(), key.clone())) {
             let owner = OwnerKey::new(&*owner.namespace, &*owner.name);
             scheduler.wake(owner, Lane::Fresh, None);
         }
@@ -130,7 +130,7 @@ impl OwnerShell {
             self.submitter
                 .watches()
                 .set_uses(&before.uid, BTreeSet::new());
-            self.waiters.set(change.key, &[]);
+            self.dependencies.set(change.key, &[]);
             self.forget(&key);
         }
         if let (Some(before), Some(after)) = (change.before, change.after)
@@ -166,7 +166,8 @@ impl OwnerShell {
             });
         }
         self.wake_all(
-            self.waiters.take(&Awaited::Account(change.key.clone())),
+            self.dependencies
+                .take(&Dependency::Account(change.key.clone())),
             None,
         );
         if change.after.is_some() {
@@ -179,11 +180,12 @@ impl OwnerShell {
         let namespace = namespace.filter(|namespace| !namespace.is_empty());
         self.submitter.forget_refusals(namespace);
         let concerned = if let Some(namespace) = namespace {
-            self.waiters.take(&Awaited::Rights(namespace.into()))
+            self.dependencies
+                .take(&Dependency::Rights(namespace.into()))
         } else {
             // Ours, too: watches are over the whole cluster.
             self.submitter.watches().rights_changed();
-            self.waiters.take_all_rights()
+            self.dependencies.take_all_rights()
         };
         self.wake_all(concerned, Some(RIGHTS_SETTLE));
     }
@@ -195,7 +197,7 @@ impl OwnerShell {
         self.scopes.forget_group(group);
         self.submitter.watches().forget_group(group);
         self.wake_all(
-            self.waiters.take(&Awaited::Group(group.into())),
+            self.dependencies.take(&Dependency::Group(group.into())),
             Some(DEFINITION_SETTLE),
         );
     }
@@ -205,7 +207,7 @@ impl OwnerShell {
         self.submitter.forget_refusals(None);
         self.scopes.forget_all();
         self.submitter.watches().forget_definitions();
-        self.wake_all(self.waiters.take_all_groups(), Some(DEFINITION_SETTLE));
+        self.wake_all(self.dependencies.take_all_groups(), Some(DEFINITION_SETTLE));
     }
 
     /// What all statuses show may have changed.
@@ -234,7 +236,7 @@ impl OwnerShell {
         }
         self.submitter.watches().set_uses(uid, BTreeSet::new());
         if present.is_none() {
-            self.waiters.set(&object_key, &[]);
+            self.dependencies.set(&object_key, &[]);
             self.forget(key);
         }
     }
@@ -243,14 +245,14 @@ impl OwnerShell {
     pub(crate) fn begin_term(&self) {
         if let Some(term) = self.metrics.term() {
             self.settling.begin_term(term);
-            self.troubles.begin_term(term);
+            self.outages.begin_term(term);
         }
     }
 
     /// Drops what is remembered of an owner that is gone.
     pub fn forget(&self, key: &OwnerKey) {
         self.settling.forget(key);
-        self.troubles
+        self.outages
             .ended(&ObjectKey::new(&key.namespace, &key.name));
         self.statuses.forget(key);
     }
@@ -302,17 +304,18 @@ impl OwnerShell {
         owner: &ObjectKey,
         namespace: &str,
         name: &str,
-    ) -> Result<Account, Awaited> {
+    ) -> Result<Account, Dependency> {
         let key = ObjectKey::new(namespace, name);
         // Waits before it looks: an account that comes or goes in between would wake nobody.
-        self.waiters.add(owner, Awaited::Account(key.clone()));
+        self.dependencies
+            .add(owner, Dependency::Account(key.clone()));
         match self.accounts.get(&key) {
             Some(account) => Ok(Account {
                 namespace: namespace.to_owned(),
                 name: name.to_owned(),
                 uid: account.uid.to_string(),
             }),
-            None => Err(Awaited::Account(key)),
+            None => Err(Dependency::Account(key)),
         }
     }
 
@@ -363,7 +366,7 @@ impl OwnerShell {
     pub fn sweep(&self) {
         let watches = self.submitter.watches();
         watches.sweep(Instant::now());
-        watches.attend_only(|kind, key| self.waiters.awaits(kind, key));
+        watches.attend_only(|kind, key| self.dependencies.awaits(kind, key));
         self.metrics.stamped_objects(self.stamped_objects());
     }
 }

@@ -11,8 +11,8 @@ use realizer::{
 use tokio::time::Instant;
 use tracing::debug;
 
-use super::claims::Claims;
-use super::{Awaited, Overload, OwnerShell, Realized};
+use super::step_objects::StepObjects;
+use super::{Dependency, Overload, OwnerShell, Realized};
 use crate::mapper::Kind;
 use crate::stamped::{ObjectKey, Projection};
 use crate::submit::{Applicant, Deletion, Listed, SubmitError};
@@ -34,10 +34,10 @@ pub struct Removed {
 pub struct Walk<'w> {
     shell: &'w OwnerShell,
     applicant: &'w Applicant<'w>,
-    claims: &'w Claims<'w>,
+    step_objects: &'w StepObjects<'w>,
     reads: Reads<'w>,
     again: Option<Duration>,
-    awaited: Vec<Awaited>,
+    awaited: Vec<Dependency>,
     told: Vec<(EventReason, String)>,
     unwatched: BTreeSet<String>,
     kinds: BTreeSet<Kind>,
@@ -52,13 +52,13 @@ impl<'w> Walk<'w> {
     pub fn new(
         shell: &'w OwnerShell,
         applicant: &'w Applicant<'w>,
-        claims: &'w Claims<'w>,
+        step_objects: &'w StepObjects<'w>,
         reads: Reads<'w>,
     ) -> Self {
         Self {
             shell,
             applicant,
-            claims,
+            step_objects,
             reads,
             again: None,
             awaited: Vec::new(),
@@ -110,8 +110,8 @@ impl<'w> Walk<'w> {
         let is_of_owner = matches!(error, SubmitError::Token(_));
         let mut unavailable = error.unavailable()?;
         let (owner, now) = (self.applicant.key(), Instant::now());
-        let troubles = &self.shell.troubles;
-        let overload = troubles.met(&owner, &unavailable, now).and(self.overload);
+        let outages = &self.shell.outages;
+        let overload = outages.met(&owner, &unavailable, now).and(self.overload);
         self.overload = Some(overload);
         if overload.is_borne {
             let why = &unavailable.failure.message;
@@ -119,7 +119,7 @@ impl<'w> Walk<'w> {
             return Ok(None);
         }
         let step = if is_of_owner { "" } else { step };
-        unavailable.failure.message = troubles.words(&owner, step, &unavailable, now);
+        unavailable.failure.message = outages.words(&owner, step, &unavailable, now);
         if is_of_owner {
             return Err(SubmitError::Unavailable(unavailable));
         }
@@ -135,7 +135,8 @@ impl<'w> Walk<'w> {
         &mut self,
         submission: &Submission,
     ) -> Result<Option<Observation>, SubmitError> {
-        self.claims.walk(&submission.resource, &submission.object);
+        self.step_objects
+            .walk(&submission.resource, &submission.object);
         let kind = Kind::of(&submission.object);
         let needed = self.use_kind(submission, kind.as_ref());
         let listed = self.listed.take();
@@ -178,7 +179,7 @@ impl<'w> Walk<'w> {
         match failure {
             SubmitFailureKind::Forbidden => self.await_rights(),
             SubmitFailureKind::Rejected | SubmitFailureKind::List => {
-                let group = kind.map(|kind| Awaited::Group(kind.group().into()));
+                let group = kind.map(|kind| Dependency::Group(kind.group().into()));
                 self.awaited.extend(group);
             }
             SubmitFailureKind::Contested => {
@@ -204,7 +205,7 @@ impl<'w> Walk<'w> {
         // Whether the kind is namespaced is not known here; no kind has both.
         for namespace in [self.applicant.namespace.as_str(), ""] {
             let key = ObjectKey::new(namespace, name);
-            self.awaited.push(Awaited::Object(kind.clone(), key));
+            self.awaited.push(Dependency::Object(kind.clone(), key));
         }
         let watches = self.shell.submitter.watches();
         watches.attend(kind, self.applicant.namespace.as_str(), name);
@@ -343,7 +344,7 @@ impl<'w> Walk<'w> {
         // That it goes is told at once, not with the next write
         // (docs/behaviour/service-accounts.md#missing).
         let account = ObjectKey::new(&account.namespace, &account.name);
-        self.awaited.push(Awaited::Account(account));
+        self.awaited.push(Dependency::Account(account));
         Realized {
             outcome,
             again: self.again,
@@ -357,7 +358,7 @@ impl<'w> Walk<'w> {
         let applicant = self.applicant;
         // The binding is where the objects are, which is not where a lent account is; a role may be in either.
         for namespace in [applicant.namespace.as_str(), &applicant.account.namespace] {
-            let rights = Awaited::Rights(namespace.into());
+            let rights = Dependency::Rights(namespace.into());
             if !self.awaited.contains(&rights) {
                 self.awaited.push(rights);
             }

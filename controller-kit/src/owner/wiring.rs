@@ -8,8 +8,8 @@ use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 
 use super::{
-    BlueprintFamily, OwnerController, OwnerKind, OwnerShell, Realizes, Scopes, Settling, Templates,
-    Troubles, Waiters, admission, realizes,
+    BlueprintFamily, DependencyIndex, Outages, OwnerController, OwnerKind, OwnerShell, Realizes,
+    Scopes, Settling, Templates, admission, realizes,
 };
 use crate::args::{LimitArgs, OwnerArgs};
 use crate::events::{EventRecorder, EventSettings};
@@ -76,8 +76,8 @@ pub fn shell(settings: Settings, process: &Process) -> Arc<OwnerShell> {
     );
     let scheduler = process.queue("owners", process.concurrency);
     let mapper = Arc::new(Mapper::new(cluster.clone()));
-    let waiters = Arc::new(Waiters::default());
-    let (waking, freeing, waiting) = (scheduler.clone(), scheduler.clone(), waiters.clone());
+    let dependencies = Arc::new(DependencyIndex::default());
+    let (waking, freeing, waiting) = (scheduler.clone(), scheduler.clone(), dependencies.clone());
     let heard = metrics.clone();
     let watch_settings = WatchSettings {
         label: settings.kind.name_label,
@@ -119,9 +119,9 @@ pub fn shell(settings: Settings, process: &Process) -> Arc<OwnerShell> {
         metrics: metrics.clone(),
         clock,
         field_manager,
-        waiters,
+        dependencies,
         statuses: StatusWriter::new(cluster, settings.kind.watched(), field_manager),
-        troubles: Troubles::default(),
+        outages: Outages::default(),
         settling: Settling::default(),
         scopes: Scopes::default(),
         status_keys: settings.status_keys,

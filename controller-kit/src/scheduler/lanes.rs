@@ -2,7 +2,7 @@
 
 use tokio::time::Instant;
 
-use super::courtesy::{Courtesy, Share};
+use super::congestion::{Congestion, Share};
 use super::demand::Demand;
 use super::pool::Pool;
 use super::turns::Turns;
@@ -25,7 +25,7 @@ pub(super) struct Lanes {
     progress_in_a_row: [u32; 2],
     guests_in_a_row: u32,
     demand: Demand,
-    courtesy: Courtesy,
+    congestion: Congestion,
 }
 
 impl Lanes {
@@ -36,7 +36,7 @@ impl Lanes {
             progress_in_a_row: [0; 2],
             guests_in_a_row: 0,
             demand: Demand::default(),
-            courtesy: Courtesy::new(event_slots, event_slots.saturating_add(retry_slots)),
+            congestion: Congestion::new(event_slots, event_slots.saturating_add(retry_slots)),
         }
     }
 
@@ -73,11 +73,11 @@ impl Lanes {
     ) -> Option<(OwnerKey, Lane)> {
         self.demand.at(now);
         let waiting = self.waiting();
-        let share = self.courtesy.share(waiting, now, congested);
+        let share = self.congestion.share(waiting, now, congested);
         let (key, lane) = self.take_fairly(share)?;
         let is_guest = self.demand.is_guest(&key.namespace);
         let backlog = self.demand.backlog(&key.namespace);
-        self.courtesy
+        self.congestion
             .taken(&key.namespace, is_guest, backlog, waiting, now);
         Some((key, lane))
     }
@@ -115,17 +115,17 @@ impl Lanes {
     /// Whether owners wait who may be held back for the sake of others: the server may be fast again, or the others gone, with
     /// no owner that comes or ends to tell of it.
     pub(super) fn holds_back(&self) -> bool {
-        self.courtesy.is_crowded(self.waiting())
+        self.congestion.is_crowded(self.waiting())
     }
 
     /// Until when a crowd yields to a guest, if it does.
     pub(super) fn yields_until(&self, now: Instant) -> Option<Instant> {
-        self.courtesy.yields_until(now)
+        self.congestion.yields_until(now)
     }
 
     /// What people may want to know of it.
-    pub(super) fn courtesy(&self) -> &Courtesy {
-        &self.courtesy
+    pub(super) fn congestion(&self) -> &Congestion {
+        &self.congestion
     }
 
     fn waiting(&self) -> usize {

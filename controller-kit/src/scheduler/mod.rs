@@ -19,12 +19,12 @@
 //! - While many owners wait, namespaces that ask for little (`demand`) go before the others: a crowd made of hundreds of small
 //!   namespaces would otherwise have hundreds of turns.
 //! - Where the API server is congested, a slot is not enough: what the many have under way is cut
-//!   down, and stops while one of the few goes on (`courtesy`).
+//!   down, and stops while one of the few goes on (`congestion`).
 //! - An owner never runs twice at once; what wakes it meanwhile runs it again after.
 //!
 //! Nothing here is needed for correctness: after a restart every owner is woken once by the first list.
 
-mod courtesy;
+mod congestion;
 mod demand;
 mod gate;
 mod lanes;
@@ -244,10 +244,10 @@ impl Scheduler {
             if let Some(shared) = observed.upgrade() {
                 let (depth, (window, yields)) = {
                     let state = shared.lock();
-                    (state.depth(Instant::now()), state.courtesy())
+                    (state.depth(Instant::now()), state.congestion())
                 };
                 metrics.queue(queue, &depth);
-                metrics.courtesy(queue, window, yields);
+                metrics.congestion(queue, window, yields);
             }
         });
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::slots::{Admits, Slots};
-use super::turns::{Standing, Turns};
+use super::turns::{Rank, Turns};
 
 /// The last quarter of the slots goes only to namespaces that hold none of them. Without this, one
 /// namespace whose work hangs (a webhook that does not answer, a template that loops) holds all slots, and
@@ -33,7 +33,7 @@ impl<T, const LANES: usize> Pool<T, LANES> {
         item: T,
         now: Instant,
     ) {
-        let standing = Standing {
+        let standing = Rank {
             holds: self.slots.holds(namespace),
             is_guest,
         };

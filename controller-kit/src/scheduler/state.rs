@@ -303,9 +303,9 @@ impl State {
     }
 
     /// How many slots a namespace of many may hold, and how often they made way.
-    pub(super) fn courtesy(&self) -> (usize, u64) {
-        let courtesy = self.lanes.courtesy();
-        (courtesy.window(), courtesy.yields())
+    pub(super) fn congestion(&self) -> (usize, u64) {
+        let congestion = self.lanes.congestion();
+        (congestion.window(), congestion.yields())
     }
 
     pub(super) fn finish(&mut self, key: &OwnerKey, outcome: Next, now: Instant) {

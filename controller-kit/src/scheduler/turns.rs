@@ -17,20 +17,20 @@ pub(super) struct Turns<T> {
 
 struct Namespace<T> {
     turn: u64,
-    standing: Standing,
+    standing: Rank,
     waiting: BTreeMap<u64, T>,
 }
 
 /// What tells the namespaces of a lane apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct Rank {
     /// It holds a slot.
     pub(super) holds: bool,
     /// It asks for little.
     pub(super) is_guest: bool,
 }
 
-impl Standing {
+impl Rank {
     fn index(self) -> usize {
         usize::from(self.holds) + if self.is_guest { 0 } else { 2 }
     }
@@ -67,7 +67,7 @@ impl<T> Turns<T> {
         &mut self,
         ticket: u64,
         namespace: &Arc<str>,
-        standing: Standing,
+        standing: Rank,
         item: T,
         now: Instant,
     ) {
@@ -143,7 +143,7 @@ impl<T> Turns<T> {
         self.change(name, |standing| standing.is_guest = false);
     }
 
-    fn change(&mut self, name: &str, change: impl FnOnce(&mut Standing)) {
+    fn change(&mut self, name: &str, change: impl FnOnce(&mut Rank)) {
         let Some(namespace) = self.namespaces.get_mut(name) else {
             return;
         };
@@ -155,7 +155,7 @@ impl<T> Turns<T> {
         }
     }
 
-    fn queue_up(&mut self, standing: Standing, name: Arc<str>) -> u64 {
+    fn queue_up(&mut self, standing: Rank, name: Arc<str>) -> u64 {
         let turn = self.next_turn;
         self.next_turn += 1;
         self.rows[standing.index()].insert(turn, name);

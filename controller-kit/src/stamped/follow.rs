@@ -225,7 +225,7 @@ impl Follower {
         let unavailable = Readiness::Unavailable(refused.why.to_owned());
         self.watch.readiness.send_replace(unavailable);
         if refused.counts {
-            self.tell();
+            self.notify();
         }
     }
 
@@ -256,14 +256,14 @@ impl Follower {
         if is_news {
             let kind = &self.watch.served().kind;
             warn!(%kind, since = %at, error = %text, "this kind cannot be listed any more; what was known of it is not believed");
-            self.tell();
+            self.notify();
         }
     }
 
     /// The owners of what was listed before no longer hear of changes: they have to say so, and to
     /// look otherwise from now on. Not for a moment's refusal: a server that was just starting
     /// would be asked by all of them.
-    fn tell(&mut self) {
+    fn notify(&mut self) {
         if !self.told {
             self.told = true;
             self.wake(&self.watch.held());

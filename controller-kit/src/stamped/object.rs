@@ -67,7 +67,7 @@ pub struct Stamped {
     /// Where its owner is: the object's own namespace; of a cluster-scoped object, what its annotation or label says.
     pub owner_namespace: Arc<str>,
     /// What the object says of itself.
-    pub claims: Claims,
+    pub claims: Markings,
     /// What we own of it and what it holds there; `None` when we own nothing.
     pub values: Option<OwnedValues>,
     /// Whether managed fields are to be migrated: the Go controller's, or our own of old.
@@ -80,7 +80,7 @@ pub struct Stamped {
 
 /// What an object says of itself. Whoever may edit the object may write this, so it decides nothing alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Claims {
+pub struct Markings {
     /// Annotation `carto.run/rendered-digest`.
     pub digest: Option<Box<str>>,
     /// Annotation `carto.run/submission`; 0 when absent.
@@ -158,7 +158,7 @@ impl Stamped {
             terminating: metadata["deletionTimestamp"].is_string(),
             controller: owner.controller,
             owner_namespace,
-            claims: Claims::of(metadata),
+            claims: Markings::of(metadata),
             values: OwnedValues::held_by(value, field_manager),
             legacy: needs_migration(value, field_manager),
             memory: Memory::default(),
@@ -263,7 +263,7 @@ impl Memory {
     }
 }
 
-impl Claims {
+impl Markings {
     fn of(metadata: &Value) -> Self {
         let annotation = |key: &str| metadata["annotations"][key].as_str();
         Self {

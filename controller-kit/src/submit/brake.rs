@@ -12,9 +12,9 @@ use parking_lot::{Mutex, MutexGuard};
 use realizer::{Submission, SubmitFailure, SubmitFailureKind};
 use tokio::time::Instant;
 
+use super::backoff::hash_of;
 use super::failure::Failure;
 use super::family::is_member;
-use super::pace::hash_of;
 use super::{Applicant, Source, Submitter, now};
 
 /// So many may be created for a step within a [`MINUTE`].

@@ -53,7 +53,9 @@ impl Submitter {
             let last = last.ok_or(Failure::Behind)?.observed(source.served());
             return Ok(Self::family(source, last, &members, Write::Unchanged));
         }
-        if let Some(wait) = self.unsteady.held_back(applicant.uid, submission, now())
+        if let Some(wait) = self
+            .render_loops
+            .held_back(applicant.uid, submission, now())
             && let Some(newest) = members.iter().rev().find(|member| member.is_live())
         {
             let newest = newest.observed(source.served());
@@ -74,7 +76,7 @@ impl Submitter {
         let current = made.observed(source.served());
         members.push(made);
         let mut outcome = Self::family(source, current, &members, write);
-        let warning = self.unsteady.written(applicant, submission, now());
+        let warning = self.render_loops.written(applicant, submission, now());
         outcome.told.extend(warning);
         Ok(outcome)
     }

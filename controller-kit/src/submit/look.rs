@@ -2,7 +2,7 @@
 
 use realizer::{Looked, Submission};
 
-use super::standing::{Standing, standing};
+use super::holder::{Holder, holder};
 use super::{Applicant, Listed, Source, SubmitError, Submitter, failure};
 use crate::stamped::Projection;
 
@@ -36,7 +36,7 @@ impl Submitter {
             }
             let held = self.held(applicant, submission, &source).await?;
             if let Some(held) = &held
-                && let Standing::Contested(message) = standing(applicant, submission, held)
+                && let Holder::Contested(message) = holder(applicant, submission, held)
             {
                 return Err(failure::contested(message));
             }

@@ -11,21 +11,21 @@
 //! ```
 
 mod attempt;
+mod backoff;
 mod brake;
-mod contest;
+mod conflict_backoff;
 mod failure;
 mod family;
+mod holder;
 mod immutable;
 mod look;
 mod mutable;
-mod pace;
 mod refused;
 mod remove;
+mod render_loop;
 mod requests;
 mod select;
-mod standing;
 mod strangers;
-mod unsteady;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,15 +43,15 @@ use crate::openapi::SchemaCache;
 use crate::stamped::{KindWatch, ObjectKey, Projection, Readiness, Stamped, StampedWatches};
 use crate::tokens::{Account, TokenCache};
 
-pub use contest::Fights;
+pub use conflict_backoff::ConflictBackoff;
 pub use failure::{Hurdle, SubmitError, Unavailable};
 pub use remove::Deletion;
 
 use brake::Brake;
 use refused::{Attempted, Beside, KnownRefusals, Refused};
+use render_loop::RenderLoopGuard;
 use requests::Requests;
 use strangers::Strangers;
-use unsteady::Unsteady;
 
 /// How often a watch may be replaced by a greater one while it is waited for.
 const REPLACEMENTS: u32 = 8;
@@ -152,8 +152,8 @@ pub struct Submitter {
     mapper: Arc<Mapper>,
     watches: Arc<StampedWatches>,
     requests: Requests,
-    fights: Fights,
-    unsteady: Unsteady,
+    fights: ConflictBackoff,
+    render_loops: RenderLoopGuard,
     strangers: Strangers,
     refusals: KnownRefusals,
     brake: Brake,
@@ -201,8 +201,8 @@ impl Submitter {
             mapper,
             watches,
             requests,
-            fights: Fights::default(),
-            unsteady: Unsteady::default(),
+            fights: ConflictBackoff::default(),
+            render_loops: RenderLoopGuard::default(),
             strangers: Strangers::default(),
             refusals: KnownRefusals::default(),
             brake: Brake::default(),

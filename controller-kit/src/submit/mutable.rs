@@ -8,9 +8,9 @@ use realizer::{Answer, Observation, Observed, Precondition, Submission, Write};
 use submission::{Apply, State, address, migration};
 
 use super::attempt::Attempt;
-use super::contest::{Rendering, fought_over};
+use super::conflict_backoff::{Rendering, fought_over};
 use super::failure::{self, Failure, OwnerRequestError, contested, during};
-use super::standing::{Standing, belongs_to_another, is_stale, standing};
+use super::holder::{Holder, belongs_to_another, holder, is_stale};
 use super::{Applicant, Source, Submitted, Submitter, now};
 use crate::stamped::Stamped;
 
@@ -117,10 +117,10 @@ impl Attempt<'_> {
 
     /// Whether the object may be written. True when that takes it over from somebody else.
     fn admit(self, held: &Stamped) -> Result<bool, Failure> {
-        match standing(self.applicant, self.submission, held) {
-            Standing::Ours => Ok(false),
-            Standing::Adoptable => Ok(true),
-            Standing::Contested(message) => Err(contested(message)),
+        match holder(self.applicant, self.submission, held) {
+            Holder::Ours => Ok(false),
+            Holder::Adoptable => Ok(true),
+            Holder::Contested(message) => Err(contested(message)),
         }
     }
 
@@ -183,17 +183,17 @@ impl Attempt<'_> {
     /// What there is, while it is too early to write: somebody keeps undoing the rendering, or we keep changing it.
     fn waiting(self, held: Option<&Arc<Stamped>>) -> Option<Submitted> {
         let submitter = self.submitter;
-        let (present, wait) = if let Some(back) =
-            submitter.fights.held_back(self.rendering(), now())
-        {
-            (held.cloned().unwrap_or(back.applied), back.wait)
-        } else {
-            let wait = submitter
-                .unsteady
-                .held_back(self.applicant.uid, self.submission, now())?;
-            let present = held.cloned().or_else(|| self.renamed());
-            (present?, wait)
-        };
+        let (present, wait) =
+            if let Some(back) = submitter.fights.held_back(self.rendering(), now()) {
+                (held.cloned().unwrap_or(back.applied), back.wait)
+            } else {
+                let wait =
+                    submitter
+                        .render_loops
+                        .held_back(self.applicant.uid, self.submission, now())?;
+                let present = held.cloned().or_else(|| self.renamed());
+                (present?, wait)
+            };
         let write = match submitter.fights.is_on(self.rendering(), now()) {
             Some(_) => Write::Undone(Answer::None),
             None => Write::Deferred,
@@ -233,16 +233,16 @@ impl Attempt<'_> {
             _ if is_fight => Write::Undone(Answer::Patched),
             _ => Write::Patched,
         };
-        let unsteady = self
-            .submitter
-            .unsteady
-            .written(self.applicant, self.submission, now());
+        let render_loops =
+            self.submitter
+                .render_loops
+                .written(self.applicant, self.submission, now());
         stamped.memory.state = self.state_of(&stamped);
         stamped.memory.is_passing =
             changes_nothing && answers > 0 && self.told_state(&stamped).is_some();
         let stamped = Submitter::keep(self.source, stamped);
         let mut submitted = self.report(&stamped, write);
-        submitted.told.extend(unsteady);
+        submitted.told.extend(render_loops);
         submitted
             .told
             .extend(left_out(self.submission, self.source, &applied.conformed));

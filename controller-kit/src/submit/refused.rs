@@ -8,8 +8,8 @@ use parking_lot::{Mutex, MutexGuard};
 use realizer::{Submission, SubmitFailure};
 use tokio::time::Instant;
 
+use super::backoff::hash_of;
 use super::failure::For;
-use super::pace::hash_of;
 use super::{Applicant, Source};
 
 /// How long a refusal is believed though nothing changed that we hear of: another object may have gone that had the port or

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::pace::{Pace, Paced, Repeatable};
+use super::backoff::{KeyedBackoff, Repeatable, Spacing};
 use crate::mapper::Kind;
 use crate::stamped::ObjectKey;
 
-const PACE: Pace = Pace {
+const SPACING: Spacing = Spacing {
     first: Duration::from_secs(15),
     // As often as whatever cannot be watched is read.
     longest: super::SLOW_READ,
@@ -21,11 +21,11 @@ const PACE: Pace = Pace {
 
 /// The latest looks, with what they came to.
 #[derive(Debug)]
-pub(super) struct Strangers(Paced<Arc<str>>);
+pub(super) struct Strangers(KeyedBackoff<Arc<str>>);
 
 impl Default for Strangers {
     fn default() -> Self {
-        Self(Paced::new(PACE))
+        Self(KeyedBackoff::new(SPACING))
     }
 }
 

@@ -205,17 +205,17 @@ impl Desk {
         } else {
             WebhookOutcome::Denied
         };
-        self.tell(outcome, started);
+        self.notify(outcome, started);
         let body = review.answer(&answer).to_string();
         ([(header::CONTENT_TYPE, "application/json")], body).into_response()
     }
 
     fn refuse(&self, started: Instant, code: StatusCode, text: String) -> Response {
-        self.tell(WebhookOutcome::BadRequest, started);
+        self.notify(WebhookOutcome::BadRequest, started);
         (code, text).into_response()
     }
 
-    fn tell(&self, outcome: WebhookOutcome, started: Instant) {
+    fn notify(&self, outcome: WebhookOutcome, started: Instant) {
         let seconds = started.elapsed().as_secs_f64();
         self.metrics.webhook(self.kind, outcome, seconds);
     }

@@ -32,7 +32,7 @@ pub(super) enum Plan {
 }
 
 /// The runs there are, oldest first, and what they are judged by.
-pub(super) struct Situation<'s> {
+pub(super) struct RunFacts<'s> {
     pub(super) runnable: &'s Runnable,
     pub(super) template: &'s RunTemplate,
     pub(super) attempts: &'s Attempts,
@@ -51,7 +51,7 @@ struct Latest<'s> {
     live: Option<&'s Observed>,
 }
 
-impl<'s> Situation<'s> {
+impl<'s> RunFacts<'s> {
     /// Decides.
     pub(super) fn plan(&self) -> Plan {
         let latest = self.latest();

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::attempt::{self, Attempts};
 use super::conclusion::RunConclusion;
 use super::error::RunError;
-use super::plan::{Plan, Situation};
+use super::plan::{Plan, RunFacts};
 use super::{RunTemplate, Runnable, SelectError, history};
 use crate::template::body::Drawn;
 use crate::template::context::Context;
@@ -271,8 +271,8 @@ impl<'a> Run<'a> {
         &'s self,
         attempts: &'s Attempts,
         runs: &'s [Observed],
-    ) -> Situation<'s> {
-        Situation {
+    ) -> RunFacts<'s> {
+        RunFacts {
             runnable: self.runnable,
             template: self.template,
             attempts,

@@ -17,7 +17,7 @@ const MOST_CHARS: usize = 1024;
 /// What is to be looked at first of all that holds an owner back: what only somebody can mend, and what waits for another
 /// step last. Among equals it is the first step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Standing {
+pub enum Urgency {
     /// Nothing will change until somebody does something.
     Stuck,
     /// It is under way, or tried again.

@@ -22,7 +22,7 @@ use crate::template::runs::Due;
 use crate::template::stamp;
 use crate::values::canonical;
 use crate::walk::gate::{AfterLook, Gate, Reading, Ruling};
-use crate::walk::prepare::Withheld;
+use crate::walk::prepare::HeldStep;
 use crate::walk::{At, Walk};
 use crate::{
     Lifecycle, Observed, Position, Precondition, Submission, SubmitFailure, SubmitFailureKind,
@@ -207,7 +207,7 @@ impl Search {
     /// What comes in cannot be kept in the environment; what is in it can.
     fn refuse(&self, walk: &mut Walk<'_>, at: &At, live: Option<&Observed>) -> StepResult {
         let inputs = walk.steps.inputs(at.step);
-        let withheld = Withheld {
+        let withheld = HeldStep {
             error: walk.preparing_with(at.step, inputs).keyless(&at.template),
             target: stamp::reference(&self.rendering.object),
         };

@@ -28,7 +28,7 @@ use crate::template::runs::{self, Runs};
 use crate::template::stamp;
 use crate::values::redaction::Taint;
 use crate::walk::observe::Observing;
-use crate::walk::prepare::{Preparing, Withheld};
+use crate::walk::prepare::{HeldStep, Preparing};
 use crate::{
     Blueprint, Observation, Observed, Owner, StatusKey, Submission, SubmitFailure, Template,
     TemplateSource,
@@ -124,7 +124,7 @@ impl At {
     }
 
     /// The step was not submitted.
-    fn withheld(&self, withheld: Withheld) -> StepResult {
+    fn withheld(&self, withheld: HeldStep) -> StepResult {
         StepResult {
             template: Some(Arc::clone(&self.template)),
             end: StepEnd::Failed(withheld.error),

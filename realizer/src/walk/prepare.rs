@@ -39,12 +39,12 @@ pub(crate) enum StartOutcome {
     /// It failed, with the template if that was found.
     Failed(Option<Arc<Template>>, StepError),
     /// It was rendered, as far as that went, and is not submitted.
-    Withheld(Arc<Template>, Box<Withheld>),
+    HeldStep(Arc<Template>, Box<HeldStep>),
 }
 
 /// Why a step is not submitted.
 #[derive(Clone, Debug)]
-pub(crate) struct Withheld {
+pub(crate) struct HeldStep {
     pub(crate) error: StepError,
     /// The object that it would have written to.
     pub(crate) target: Option<ObjectRef>,
@@ -150,7 +150,7 @@ impl Preparing<'_> {
         };
         match self.submit(&template, &labels, rendered) {
             Ok(submission) => StartOutcome::Rendered(template, Box::new(submission)),
-            Err(withheld) => StartOutcome::Withheld(template, withheld),
+            Err(withheld) => StartOutcome::HeldStep(template, withheld),
         }
     }
 
@@ -174,20 +174,20 @@ impl Preparing<'_> {
         template: &Template,
         labels: &WantedLabels,
         rendered: Rendered,
-    ) -> Result<Submission, Box<Withheld>> {
+    ) -> Result<Submission, Box<HeldStep>> {
         let object = rendered
             .and_then(|rendering| {
                 stamp::decorate(rendering, self.owner.identity(), labels)
                     .map_err(|error| error.to_string().into())
             })
             .map_err(|failure| {
-                Box::new(Withheld {
+                Box::new(HeldStep {
                     error: self.stamp_error(template, &failure),
                     target: None,
                 })
             })?;
         let withheld = |error| {
-            Box::new(Withheld {
+            Box::new(HeldStep {
                 error,
                 target: stamp::reference(&object),
             })

@@ -11,7 +11,7 @@ use crate::template::stamp::WantedLabels;
 use crate::walk::conclusion::Conclusion;
 use crate::walk::gate::{AfterLook, Passage, Progress};
 use crate::walk::lock;
-use crate::walk::prepare::{StartOutcome, Withheld};
+use crate::walk::prepare::{HeldStep, StartOutcome};
 use crate::walk::{At, Walk};
 use crate::{
     Ask, AskFeed, Blueprint, KnownObject, Looked, Observation, Owner, Rendered, StatusKey,
@@ -85,7 +85,7 @@ enum Question {
     Read {
         at: At,
         place: Box<Submission>,
-        because: Box<Withheld>,
+        because: Box<HeldStep>,
     },
     Submit {
         submission: Box<Submission>,
@@ -151,7 +151,7 @@ impl<'a> Realization<'a> {
             StartOutcome::Failed(template, error) => {
                 self.settle_without_object(step, template, StepEnd::Failed(error));
             }
-            StartOutcome::Withheld(template, withheld) => {
+            StartOutcome::HeldStep(template, withheld) => {
                 self.withhold(At { step, template }, withheld);
             }
         }
@@ -192,7 +192,7 @@ impl<'a> Realization<'a> {
     }
 
     /// Nothing is submitted for a step. What is in an environment is read all the same.
-    fn withhold(&mut self, at: At, because: Box<Withheld>) {
+    fn withhold(&mut self, at: At, because: Box<HeldStep>) {
         match self.walk.place_to_read(&at) {
             Some(place) => {
                 self.question = Some(Question::Read {
@@ -205,7 +205,7 @@ impl<'a> Realization<'a> {
         }
     }
 
-    fn read(&mut self, at: &At, because: Withheld, looked: Looked) {
+    fn read(&mut self, at: &At, because: HeldStep, looked: Looked) {
         let found = looked.unwrap_or_default();
         let found = found.first();
         let kept = found.and_then(|found| lock::stays(&mut self.walk, at, found));

@@ -15,7 +15,7 @@ use crate::template::runs::Due;
 use crate::template::stamp;
 use crate::values::canonical;
 use crate::walk::gate::{AfterLook, Gate, Reading, Ruling};
-use crate::walk::prepare::Withheld;
+use crate::walk::prepare::HeldStep;
 use crate::walk::{At, Walk};
 use crate::{Lifecycle, Observation, Observed, Position, Submission};
 
@@ -51,7 +51,7 @@ fn begin(walk: &mut Walk<'_>, at: &At, mut submission: Submission, found: &[Obse
     if let Some((error, state)) = walk.obstacle(at.step, known.as_ref()) {
         walk.steps.judge(at.step, state);
         let target = stamp::reference(&submission.object);
-        return Ruling::Hold(at.withheld(Withheld { error, target }));
+        return Ruling::Hold(at.withheld(HeldStep { error, target }));
     }
     match due {
         Due::Submit(position) => {

@@ -62,7 +62,7 @@ async fn equal_selections_share_a_watch() {
     for number in 0..3 {
         assert_eq!(
             selections.follow(&runnable(number), &selection(0), &served(), 0),
-            Said::Nothing
+            WatchAnswer::Nothing
         );
     }
     assert_eq!(watched(&selections), 1);
@@ -128,8 +128,8 @@ async fn what_was_read_holds_for_the_same_matches_and_rights() {
 async fn a_refused_watch_says_so_and_is_tried_again_when_rights_change() {
     let selections = refused_selections();
     let follow = |rights| selections.follow(&runnable(1), &selection(0), &served(), rights);
-    assert_eq!(follow(0), Said::Nothing);
-    let refused = || Said::Refused("may not".to_owned());
+    assert_eq!(follow(0), WatchAnswer::Nothing);
+    let refused = || WatchAnswer::Refused("may not".to_owned());
     let patience = std::time::Duration::from_mins(1);
     test_support::eventually("it is refused", patience, async || follow(0) == refused()).await;
     let (first, users) = {
@@ -165,7 +165,7 @@ async fn a_namespace_with_many_selections_gives_way_to_one_with_few() {
     assert_eq!(watched(&selections), MOST_WATCHES);
     // The one that gave way does not take another's place in its turn, however often it looks.
     let said = selections.follow(&runnable(MOST_WATCHES - 1), &youngest, &served(), 0);
-    assert_eq!(said, Said::Nothing);
+    assert_eq!(said, WatchAnswer::Nothing);
     assert!(!selections.lock().watches.contains_key(&youngest));
     for number in 1..MOST_WATCHES {
         let _ = selections.follow(&guest(number), &of_guests(number), &served(), 0);

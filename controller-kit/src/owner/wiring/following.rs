@@ -104,7 +104,7 @@ fn follow_rights(shell: &Arc<OwnerShell>, process: &Process) {
         };
         let told = shell.clone();
         let events = watched.metadata(process.cluster.controller().clone());
-        notice(&process.tasks, "rights-watch", events, move |key| {
+        watch_changes(&process.tasks, "rights-watch", events, move |key| {
             told.rights_changed(key.map(|key| &*key.namespace));
         });
     }
@@ -123,11 +123,11 @@ fn follow_definitions(shell: &Arc<OwnerShell>, process: &Process) {
         None => told.definitions_missed(),
     };
     let events = definitions.metadata(process.cluster.controller().clone());
-    notice(&process.tasks, "definition-watch", events, noticed);
+    watch_changes(&process.tasks, "definition-watch", events, noticed);
 }
 
 /// Follows a kind of which only the changes count.
-fn notice(
+fn watch_changes(
     tasks: &Tasks,
     name: &'static str,
     events: Events,

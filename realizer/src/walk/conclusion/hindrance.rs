@@ -4,7 +4,7 @@ use api_types::{Condition, ConditionStatus, ConditionType, Reason};
 
 use super::Conclusion;
 use crate::owner::owner_status::object_ref;
-use crate::status::progress::{Hindrance, Standing};
+use crate::status::progress::{Hindrance, Urgency};
 use crate::status::{conditions, events};
 use crate::step::error::StepError;
 
@@ -79,12 +79,12 @@ enum Concern<'c> {
 }
 
 impl Concern<'_> {
-    fn standing(&self) -> Standing {
+    fn standing(&self) -> Urgency {
         match self {
-            Self::Error(error) if error.is_stuck() => Standing::Stuck,
-            Self::Error(error) if error.waits_for_another_step() => Standing::Awaits,
-            Self::Object(healthy) if healthy.status == ConditionStatus::False => Standing::Stuck,
-            Self::Error(_) | Self::Object(_) => Standing::GoesOn,
+            Self::Error(error) if error.is_stuck() => Urgency::Stuck,
+            Self::Error(error) if error.waits_for_another_step() => Urgency::Awaits,
+            Self::Object(healthy) if healthy.status == ConditionStatus::False => Urgency::Stuck,
+            Self::Error(_) | Self::Object(_) => Urgency::GoesOn,
         }
     }
 }

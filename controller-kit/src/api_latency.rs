@@ -21,13 +21,13 @@ const LONGEST: f64 = 8.0;
 /// The answers of an API server, measured. Only of requests that did what they should: a refusal, and a connection that
 /// nobody answers, are quick for other reasons.
 #[derive(Debug, Default)]
-pub(crate) struct Pulse {
+pub(crate) struct ApiLatency {
     answers: Mutex<Answers>,
 }
 
 /// How long answers take.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Pace {
+pub(crate) struct Latency {
     /// Lately, in seconds; 0 where nothing is known.
     pub(crate) average: f64,
     /// At its best, in seconds; 0 where nothing is known.
@@ -77,9 +77,9 @@ impl Answers {
         self.best.iter().filter_map(of).reduce(f64::min)
     }
 
-    fn pace(&self) -> Pace {
+    fn latency(&self) -> Latency {
         let (average, best) = (self.average.unwrap_or(0.0), self.measure());
-        Pace {
+        Latency {
             average,
             best: best.unwrap_or(0.0),
             is_congested: best.is_some_and(|best| average > best * CONGESTED),
@@ -87,7 +87,7 @@ impl Answers {
     }
 }
 
-impl Pulse {
+impl ApiLatency {
     /// One write of a status was answered, and done.
     pub(crate) fn record(&self, took: Duration, now: Instant) {
         let mut answers = self.answers.lock();
@@ -95,14 +95,14 @@ impl Pulse {
     }
 
     /// How long answers take now.
-    pub(crate) fn pace(&self) -> Pace {
+    pub(crate) fn latency(&self) -> Latency {
         let answers = self.answers.lock();
-        answers.pace()
+        answers.latency()
     }
 
     /// Whether requests wait for one another at the server.
     pub(crate) fn is_congested(&self) -> bool {
-        self.pace().is_congested
+        self.latency().is_congested
     }
 }
 
@@ -110,66 +110,66 @@ impl Pulse {
 mod tests {
     use super::*;
 
-    fn after(pulse: &Pulse, millis: &[u64]) -> bool {
+    fn after(api_latency: &ApiLatency, millis: &[u64]) -> bool {
         for took in millis {
-            pulse.record(Duration::from_millis(*took), Instant::now());
+            api_latency.record(Duration::from_millis(*took), Instant::now());
         }
-        pulse.is_congested()
+        api_latency.is_congested()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_long_way_is_no_congestion() {
-        let pulse = Pulse::default();
-        assert!(!pulse.is_congested(), "nothing is known");
-        assert!(!after(&pulse, &[100; 50]));
-        assert!(!after(&pulse, &[200; 50]));
+        let api_latency = ApiLatency::default();
+        assert!(!api_latency.is_congested(), "nothing is known");
+        assert!(!after(&api_latency, &[100; 50]));
+        assert!(!after(&api_latency, &[200; 50]));
     }
 
     #[tokio::test(start_paused = true)]
     async fn answers_that_take_many_times_the_best_are() {
-        let pulse = Pulse::default();
-        assert!(!after(&pulse, &[5, 4, 6, 5, 5]));
-        assert!(!after(&pulse, &[400]), "one slow answer is none");
-        assert!(after(&pulse, &[40; 20]));
-        assert!(!after(&pulse, &[5; 40]), "and it ends");
+        let api_latency = ApiLatency::default();
+        assert!(!after(&api_latency, &[5, 4, 6, 5, 5]));
+        assert!(!after(&api_latency, &[400]), "one slow answer is none");
+        assert!(after(&api_latency, &[40; 20]));
+        assert!(!after(&api_latency, &[5; 40]), "and it ends");
     }
 
     /// Thousands of owners take minutes to settle, and no answer is fast meanwhile.
     #[tokio::test(start_paused = true)]
     async fn a_long_load_does_not_become_the_measure() {
-        let pulse = Pulse::default();
-        after(&pulse, &[2; 20]);
+        let api_latency = ApiLatency::default();
+        after(&api_latency, &[2; 20]);
         for _ in 0..14 {
             tokio::time::advance(Duration::from_mins(1)).await;
-            assert!(after(&pulse, &[8; 20]));
+            assert!(after(&api_latency, &[8; 20]));
         }
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_was_best_long_ago_is_forgotten() {
-        let pulse = Pulse::default();
-        after(&pulse, &[1; 5]);
+        let api_latency = ApiLatency::default();
+        after(&api_latency, &[1; 5]);
         for _ in 0..3 {
             tokio::time::advance(WINDOW + Duration::from_secs(1)).await;
-            after(&pulse, &[50; 20]);
+            after(&api_latency, &[50; 20]);
         }
-        assert!(!pulse.is_congested());
+        assert!(!api_latency.is_congested());
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_few_quick_answers_are_no_measure() {
-        let pulse = Pulse::default();
-        assert!(!after(&pulse, &[1, 1, 1, 1]));
-        assert!(!after(&pulse, &[20; 50]), "four of fifty");
+        let api_latency = ApiLatency::default();
+        assert!(!after(&api_latency, &[1, 1, 1, 1]));
+        assert!(!after(&api_latency, &[20; 50]), "four of fifty");
     }
 
     /// A disk that syncs: each tenth answer takes ten times as long as the others.
     #[tokio::test(start_paused = true)]
     async fn stalls_are_no_congestion() {
-        let pulse = Pulse::default();
+        let api_latency = ApiLatency::default();
         for round in 0..200 {
-            let congested = after(&pulse, &[4, 5, 4, 6, 4, 5, 4, 5, 4, 50]);
-            assert!(!congested, "in round {round}: {:?}", pulse.pace());
+            let congested = after(&api_latency, &[4, 5, 4, 6, 4, 5, 4, 5, 4, 50]);
+            assert!(!congested, "in round {round}: {:?}", api_latency.latency());
         }
     }
 }

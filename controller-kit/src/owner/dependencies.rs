@@ -21,7 +21,7 @@ const RIGHTS_LATE: Duration = Duration::from_secs(10);
 
 /// What an owner waits for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Awaited {
+pub enum Dependency {
     /// A service account: that it comes, goes or is replaced.
     Account(ObjectKey),
     /// A right of accounts in this namespace.
@@ -36,15 +36,15 @@ pub enum Awaited {
 
 /// Who waits for what.
 #[derive(Debug, Default)]
-pub struct Waiters {
+pub struct DependencyIndex {
     waiting: Mutex<Waiting>,
 }
 
 #[derive(Debug, Default)]
 struct Waiting {
-    owners: HashMap<Awaited, BTreeSet<ObjectKey>>,
+    owners: HashMap<Dependency, BTreeSet<ObjectKey>>,
     /// The other way round, so that replacing what one owner waits for does not visit what all others do.
-    awaited: HashMap<ObjectKey, Vec<Awaited>>,
+    awaited: HashMap<ObjectKey, Vec<Dependency>>,
     /// Changes of rights so far, whoever waited for them.
     rights_changes: u64,
     /// When rights changed that these owners waited for; those of late.
@@ -62,7 +62,7 @@ impl Waiting {
         self.woken.extend(woken);
     }
 
-    fn take(&mut self, what: &Awaited) -> BTreeSet<ObjectKey> {
+    fn take(&mut self, what: &Dependency) -> BTreeSet<ObjectKey> {
         let owners = self.owners.remove(what).unwrap_or_default();
         for owner in &owners {
             if let Some(awaited) = self.awaited.get_mut(owner) {
@@ -87,9 +87,9 @@ impl Waiting {
     }
 }
 
-impl Waiters {
+impl DependencyIndex {
     /// Replaces what an owner waits for.
-    pub fn set(&self, owner: &ObjectKey, awaited: &[Awaited]) {
+    pub fn set(&self, owner: &ObjectKey, awaited: &[Dependency]) {
         let mut waiting = self.lock();
         waiting.forget(owner);
         for what in awaited {
@@ -105,7 +105,7 @@ impl Waiters {
     }
 
     /// One more thing an owner waits for, besides what it said last.
-    pub fn add(&self, owner: &ObjectKey, what: Awaited) {
+    pub fn add(&self, owner: &ObjectKey, what: Dependency) {
         let mut waiting = self.lock();
         let awaited = waiting.awaited.entry(owner.clone()).or_default();
         if awaited.contains(&what) {
@@ -120,10 +120,10 @@ impl Waiters {
     }
 
     /// The owners that wait for this, which wait no longer.
-    pub fn take(&self, what: &Awaited) -> BTreeSet<ObjectKey> {
+    pub fn take(&self, what: &Dependency) -> BTreeSet<ObjectKey> {
         let mut waiting = self.lock();
         let owners = waiting.take(what);
-        if matches!(what, Awaited::Rights(_)) {
+        if matches!(what, Dependency::Rights(_)) {
             waiting.rights_woke(&owners);
         }
         owners
@@ -131,7 +131,7 @@ impl Waiters {
 
     /// Whether an owner waits for this object.
     pub(crate) fn awaits(&self, kind: &Kind, key: &ObjectKey) -> bool {
-        let what = Awaited::Object(kind.clone(), key.clone());
+        let what = Dependency::Object(kind.clone(), key.clone());
         self.lock().owners.contains_key(&what)
     }
 
@@ -150,19 +150,19 @@ impl Waiters {
 
     /// The owners that wait for any right, which wait no longer.
     pub(crate) fn take_all_rights(&self) -> BTreeSet<ObjectKey> {
-        let owners = self.take_all(|what| matches!(what, Awaited::Rights(_)));
+        let owners = self.take_all(|what| matches!(what, Dependency::Rights(_)));
         self.lock().rights_woke(&owners);
         owners
     }
 
     /// The owners that wait for any kind, which wait no longer.
     pub(crate) fn take_all_groups(&self) -> BTreeSet<ObjectKey> {
-        self.take_all(|what| matches!(what, Awaited::Group(_)))
+        self.take_all(|what| matches!(what, Dependency::Group(_)))
     }
 
-    fn take_all(&self, concerns: impl Fn(&Awaited) -> bool) -> BTreeSet<ObjectKey> {
+    fn take_all(&self, concerns: impl Fn(&Dependency) -> bool) -> BTreeSet<ObjectKey> {
         let mut waiting = self.lock();
-        let concerned: Vec<Awaited> = waiting
+        let concerned: Vec<Dependency> = waiting
             .owners
             .keys()
             .filter(|what| concerns(what))
@@ -195,82 +195,97 @@ mod tests {
 
     #[test]
     fn an_owner_waits_only_for_what_it_said_last() {
-        let waiters = Waiters::default();
-        waiters.set(
+        let dependencies = DependencyIndex::default();
+        dependencies.set(
             &owner("a"),
-            &[Awaited::Rights("ns".into()), Awaited::Group("g".into())],
+            &[
+                Dependency::Rights("ns".into()),
+                Dependency::Group("g".into()),
+            ],
         );
-        waiters.set(&owner("a"), &[Awaited::Rights("other".into())]);
-        assert!(waiters.take(&Awaited::Group("g".into())).is_empty());
-        assert!(waiters.take(&Awaited::Rights("ns".into())).is_empty());
+        dependencies.set(&owner("a"), &[Dependency::Rights("other".into())]);
+        assert!(dependencies.take(&Dependency::Group("g".into())).is_empty());
+        assert!(
+            dependencies
+                .take(&Dependency::Rights("ns".into()))
+                .is_empty()
+        );
         assert_eq!(
-            waiters.take(&Awaited::Rights("other".into())),
+            dependencies.take(&Dependency::Rights("other".into())),
             BTreeSet::from([owner("a")])
         );
-        assert!(waiters.is_empty());
+        assert!(dependencies.is_empty());
     }
 
     #[test]
     fn an_owner_may_wait_for_one_thing_more() {
-        let waiters = Waiters::default();
-        let account = || Awaited::Account(owner("sa"));
-        waiters.set(&owner("a"), &[Awaited::Rights("ns".into())]);
-        waiters.add(&owner("a"), account());
-        waiters.add(&owner("a"), account());
-        assert_eq!(waiters.take(&account()), BTreeSet::from([owner("a")]));
-        assert!(waiters.take(&account()).is_empty());
-        waiters.add(&owner("a"), account());
-        waiters.set(&owner("a"), &[]);
-        assert!(waiters.is_empty());
+        let dependencies = DependencyIndex::default();
+        let account = || Dependency::Account(owner("sa"));
+        dependencies.set(&owner("a"), &[Dependency::Rights("ns".into())]);
+        dependencies.add(&owner("a"), account());
+        dependencies.add(&owner("a"), account());
+        assert_eq!(dependencies.take(&account()), BTreeSet::from([owner("a")]));
+        assert!(dependencies.take(&account()).is_empty());
+        dependencies.add(&owner("a"), account());
+        dependencies.set(&owner("a"), &[]);
+        assert!(dependencies.is_empty());
     }
 
     #[test]
     fn a_change_of_rights_is_noticed_by_who_did_not_wait_yet() {
-        let waiters = Waiters::default();
-        let before = waiters.rights_changes();
-        assert!(waiters.take(&Awaited::Account(owner("sa"))).is_empty());
-        assert_eq!(waiters.rights_changes(), before);
-        assert!(waiters.take(&Awaited::Rights("ns".into())).is_empty());
-        assert!(waiters.take_all_rights().is_empty());
-        assert_eq!(waiters.rights_changes(), before + 2);
+        let dependencies = DependencyIndex::default();
+        let before = dependencies.rights_changes();
+        assert!(
+            dependencies
+                .take(&Dependency::Account(owner("sa")))
+                .is_empty()
+        );
+        assert_eq!(dependencies.rights_changes(), before);
+        assert!(
+            dependencies
+                .take(&Dependency::Rights("ns".into()))
+                .is_empty()
+        );
+        assert!(dependencies.take_all_rights().is_empty());
+        assert_eq!(dependencies.rights_changes(), before + 2);
     }
 
     #[tokio::test(start_paused = true)]
     async fn what_is_still_forbidden_after_a_change_of_rights_is_tried_again_three_times() {
-        let waiters = Waiters::default();
+        let dependencies = DependencyIndex::default();
         let (woken, other) = (owner("a"), owner("b"));
-        let rights = [Awaited::Rights("ns".into())];
+        let rights = [Dependency::Rights("ns".into())];
         for everywhere in [false, true] {
-            waiters.set(&woken, &rights);
-            assert_eq!(waiters.rights_may_be_late(&woken), None);
+            dependencies.set(&woken, &rights);
+            assert_eq!(dependencies.rights_may_be_late(&woken), None);
             if everywhere {
-                waiters.take_all_rights();
+                dependencies.take_all_rights();
             } else {
-                waiters.take(&rights[0]);
+                dependencies.take(&rights[0]);
             }
-            waiters.set(&other, &rights);
-            assert_eq!(waiters.rights_may_be_late(&other), None);
+            dependencies.set(&other, &rights);
+            assert_eq!(dependencies.rights_may_be_late(&other), None);
             let mut waits = vec![RIGHTS_SETTLE];
             tokio::time::advance(RIGHTS_SETTLE).await;
-            while let Some(wait) = waiters.rights_may_be_late(&woken) {
+            while let Some(wait) = dependencies.rights_may_be_late(&woken) {
                 waits.push(wait);
                 tokio::time::advance(wait).await;
             }
             assert_eq!(waits, [200, 600, 2400, 9600].map(Duration::from_millis));
-            waiters.set(&other, &[]);
+            dependencies.set(&other, &[]);
         }
     }
 
     #[test]
     fn cluster_wide_rights_concern_every_namespace() {
-        let waiters = Waiters::default();
-        waiters.set(&owner("a"), &[Awaited::Rights("one".into())]);
-        waiters.set(&owner("b"), &[Awaited::Rights("two".into())]);
-        waiters.set(&owner("c"), &[Awaited::Account(owner("sa"))]);
-        assert_eq!(waiters.take_all_rights().len(), 2);
-        assert!(!waiters.is_empty());
-        waiters.set(&owner("c"), &[Awaited::Group("g".into())]);
-        assert_eq!(waiters.take_all_groups(), BTreeSet::from([owner("c")]));
-        assert!(waiters.is_empty());
+        let dependencies = DependencyIndex::default();
+        dependencies.set(&owner("a"), &[Dependency::Rights("one".into())]);
+        dependencies.set(&owner("b"), &[Dependency::Rights("two".into())]);
+        dependencies.set(&owner("c"), &[Dependency::Account(owner("sa"))]);
+        assert_eq!(dependencies.take_all_rights().len(), 2);
+        assert!(!dependencies.is_empty());
+        dependencies.set(&owner("c"), &[Dependency::Group("g".into())]);
+        assert_eq!(dependencies.take_all_groups(), BTreeSet::from([owner("c")]));
+        assert!(dependencies.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Ever less often: how writes are spaced that repeat for a reason of their own.
+//! Writes that repeat for a reason of their own are sent ever less often.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
@@ -12,7 +12,7 @@ pub(super) const REMEMBERED: usize = 4096;
 
 /// How repeated writes are spaced. The first repetition is immediate; each further one waits twice as long.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Pace {
+pub(super) struct Spacing {
     /// Half of what the second repetition waits.
     pub(super) first: Duration,
     /// No repetition waits longer.
@@ -54,8 +54,8 @@ struct Written<N> {
 
 /// The latest write of each object, with a note about it. Nothing depends on this memory.
 #[derive(Debug)]
-pub(super) struct Paced<N> {
-    pace: Pace,
+pub(super) struct KeyedBackoff<N> {
+    spacing: Spacing,
     memory: Mutex<Memory<N>>,
 }
 
@@ -65,14 +65,14 @@ struct Memory<N> {
     cleaned: Option<Instant>,
 }
 
-impl<N: Clone> Paced<N> {
-    pub(super) fn new(pace: Pace) -> Self {
+impl<N: Clone> KeyedBackoff<N> {
+    pub(super) fn new(spacing: Spacing) -> Self {
         let memory = Memory {
             by_object: HashMap::new(),
             cleaned: None,
         };
         Self {
-            pace,
+            spacing,
             memory: Mutex::new(memory),
         }
     }
@@ -101,9 +101,9 @@ impl<N: Clone> Paced<N> {
         note: impl FnOnce(u32) -> N,
     ) -> u32 {
         let mut memory = self.lock();
-        memory.clean(now, self.pace.calm);
+        memory.clean(now, self.spacing.calm);
         let known = memory.by_object.get(&write.object).filter(|last| {
-            last.cause == write.cause && now.duration_since(last.at) < self.pace.calm
+            last.cause == write.cause && now.duration_since(last.at) < self.spacing.calm
         });
         let repetitions = known.map_or(0, |last| last.repetitions.saturating_add(1));
         let written = Written {
@@ -120,10 +120,10 @@ impl<N: Clone> Paced<N> {
         if repetitions == 0 {
             return Duration::ZERO;
         }
-        self.pace
+        self.spacing
             .first
             .saturating_mul(1 << repetitions.min(10))
-            .min(self.pace.longest)
+            .min(self.spacing.longest)
     }
 
     #[cfg(test)]

@@ -8,7 +8,7 @@
 //!   that only waited at the server: a fifth of the pace is lost (docs/benchmarks.md), and the first request of the
 //!   next guest finds the server free. While a few guests come, all others together have no more than that: a crowd in
 //!   hundreds of namespaces is one crowd.
-//! - **Yield**: while a guest is under way, a crowd gets no slot at all, for as long as it has patience.
+//! - **Yield**: while a guest is under way, a crowd gets no slot at all, for as long as its budget for that lasts.
 //!
 //! Both are bounded. Where many guests come at once, they are a crowd themselves, and nobody makes way for them. Where the
 //! server stays slow though we send nearly nothing, it is not us who make it slow: the window opens, and stays open for a while.
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Where more owners wait than so many times the slots, courtesy is asked for; a namespace with more is a crowd.
+/// Where more owners wait than so many times the slots, some of them give way; a namespace with more is a crowd.
 const CROWD: usize = 4;
 /// No more guests than these at a time: more are a crowd.
 const FEW: usize = 2;
@@ -29,7 +29,7 @@ const LATELY: Duration = Duration::from_secs(10);
 const YIELD: Duration = Duration::from_millis(150);
 /// A crowd has so much time to give away, which comes back at a quarter of the speed of time: a guest that never
 /// rests, by mistake or on purpose, takes no more than a fifth of the time from it in the end.
-const PATIENCE: Duration = Duration::from_secs(15);
+const YIELD_BUDGET: Duration = Duration::from_secs(15);
 const COMES_BACK: u32 = 4;
 /// How often the window may be closed further: what is in flight must have ended before the next answers tell anything.
 const CLOSE: Duration = Duration::from_millis(200);
@@ -45,10 +45,10 @@ const STAYS_OPEN: Duration = Duration::from_mins(1);
 const NEIGHBOUR: Duration = Duration::from_mins(10);
 
 /// The rule for one queue.
-pub(super) struct Courtesy {
+pub(super) struct Congestion {
     crowd: usize,
     window: Window,
-    patience: Patience,
+    yield_budget: YieldBudget,
     yields_until: Option<Instant>,
     yields: u64,
     neighbours_until: Option<Instant>,
@@ -96,13 +96,13 @@ impl Share {
     }
 }
 
-impl Courtesy {
+impl Congestion {
     /// For a pool with so many slots, and so many in all.
     pub(super) fn new(slots: usize, all: usize) -> Self {
         Self {
             crowd: all.saturating_mul(CROWD),
             window: Window::new(slots),
-            patience: Patience::default(),
+            yield_budget: YieldBudget::default(),
             yields_until: None,
             yields: 0,
             neighbours_until: None,
@@ -190,7 +190,7 @@ impl Courtesy {
         let until = now + YIELD;
         let given = self.yields_until.map_or(now, |until| until.max(now));
         let more = until.saturating_duration_since(given);
-        if self.patience.give(more, now) {
+        if self.yield_budget.give(more, now) {
             self.yields_until = Some(until);
             self.yields += 1;
         }
@@ -283,13 +283,13 @@ impl Window {
 
 /// How much time the many can still give away.
 #[derive(Default)]
-struct Patience {
+struct YieldBudget {
     /// What was given and has not come back.
     spent: Duration,
     at: Option<Instant>,
 }
 
-impl Patience {
+impl YieldBudget {
     /// Gives this much, if it is there.
     fn give(&mut self, time: Duration, now: Instant) -> bool {
         let rested = self
@@ -298,7 +298,7 @@ impl Patience {
         self.at = Some(now);
         self.spent = self.spent.saturating_sub(rested / COMES_BACK);
         let spent = self.spent + time;
-        let enough = spent <= PATIENCE;
+        let enough = spent <= YIELD_BUDGET;
         if enough {
             self.spent = spent;
         }
@@ -314,17 +314,17 @@ mod tests {
 
     /// A queue with 12 slots of 16 and, where `neighbours`, another namespace in it.
     struct Scene {
-        courtesy: Courtesy,
+        congestion: Congestion,
         now: Instant,
     }
 
     impl Scene {
         fn new(neighbours: bool) -> Self {
-            let (mut courtesy, now) = (Courtesy::new(12, 16), Instant::now());
+            let (mut congestion, now) = (Congestion::new(12, 16), Instant::now());
             if neighbours {
-                courtesy.taken(&"other".into(), false, 10, 0, now);
+                congestion.taken(&"other".into(), false, 10, 0, now);
             }
-            Self { courtesy, now }
+            Self { congestion, now }
         }
 
         /// The crowd's slots after it was looked at so many times, as far apart as the window may change.
@@ -332,15 +332,15 @@ mod tests {
             let mut share = Share::ALL;
             for _ in 0..looks {
                 self.now += if congested { CLOSE } else { OPEN };
-                share = self.courtesy.share(MANY, self.now, || congested);
+                share = self.congestion.share(MANY, self.now, || congested);
             }
             share.of(false, MANY)
         }
 
         /// The server is slow because of what is sent, and is not with one slot.
         fn share(&mut self) -> Share {
-            let congested = self.courtesy.window() > 1;
-            self.courtesy.share(MANY, self.now, || congested)
+            let congested = self.congestion.window() > 1;
+            self.congestion.share(MANY, self.now, || congested)
         }
 
         fn now(&mut self, backlog: usize) -> usize {
@@ -352,7 +352,7 @@ mod tests {
         }
 
         fn guest(&mut self, name: &str) {
-            self.courtesy.taken(&name.into(), true, 1, MANY, self.now);
+            self.congestion.taken(&name.into(), true, 1, MANY, self.now);
         }
     }
 
@@ -378,7 +378,7 @@ mod tests {
     fn few_owners_hold_nobody_back() {
         let mut scene = Scene::new(true);
         scene.after(10, true);
-        let share = scene.courtesy.share(64, scene.now, || true);
+        let share = scene.congestion.share(64, scene.now, || true);
         assert_eq!(share, Share::ALL);
         assert_eq!(scene.now(MANY), 12, "and the window is open again");
     }
@@ -390,10 +390,10 @@ mod tests {
         scene.guest("guest");
         assert_eq!([MANY, 64, 5].map(|backlog| scene.now(backlog)), [0, 1, 1]);
         assert_eq!(scene.together(), 1, "others have one slot together");
-        let share = scene.courtesy.share(MANY, scene.now, || true);
+        let share = scene.congestion.share(MANY, scene.now, || true);
         assert_eq!(share.of(true, 1), usize::MAX);
         assert_eq!(
-            scene.courtesy.yields_until(scene.now),
+            scene.congestion.yields_until(scene.now),
             Some(scene.now + YIELD)
         );
         scene.now += YIELD;
@@ -405,7 +405,7 @@ mod tests {
         let mut scene = Scene::new(true);
         scene.after(10, false);
         scene.guest("guest");
-        assert_eq!(scene.courtesy.yields_until(scene.now), None);
+        assert_eq!(scene.congestion.yields_until(scene.now), None);
         assert_eq!(scene.after(1, false), 12);
     }
 

@@ -17,13 +17,13 @@ type Place = [Box<str>; 3];
 
 /// What the steps of one owner stand for.
 #[derive(Debug)]
-pub struct Claims<'o> {
+pub struct StepObjects<'o> {
     /// Step by step, as rendered in this walk.
     walked: Mutex<BTreeMap<Box<str>, Place>>,
     owner: &'o Value,
 }
 
-impl<'o> Claims<'o> {
+impl<'o> StepObjects<'o> {
     /// Nothing walked yet.
     pub fn of(owner: &'o Value) -> Self {
         Self {
@@ -86,23 +86,23 @@ mod tests {
     #[test]
     fn a_step_that_was_not_walked_wants_what_it_had() {
         let owner = owner();
-        assert!(Claims::of(&owner).wants("a", &object("one")));
-        assert!(!Claims::of(&owner).wants("a", &object("two")));
+        assert!(StepObjects::of(&owner).wants("a", &object("one")));
+        assert!(!StepObjects::of(&owner).wants("a", &object("two")));
     }
 
     #[test]
     fn a_step_that_was_walked_wants_what_it_rendered() {
         let owner = owner();
-        let claims = Claims::of(&owner);
-        claims.walk(&"a".into(), &object("two"));
-        assert!(!claims.wants("a", &object("one")));
-        assert!(claims.wants("a", &object("two")));
+        let step_objects = StepObjects::of(&owner);
+        step_objects.walk(&"a".into(), &object("two"));
+        assert!(!step_objects.wants("a", &object("one")));
+        assert!(step_objects.wants("a", &object("two")));
     }
 
     #[test]
     fn a_step_of_which_nothing_is_known_may_want_it() {
         let owner = owner();
-        assert!(Claims::of(&owner).wants("unstamped", &object("one")));
-        assert!(Claims::of(&owner).wants("new", &object("one")));
+        assert!(StepObjects::of(&owner).wants("unstamped", &object("one")));
+        assert!(StepObjects::of(&owner).wants("new", &object("one")));
     }
 }

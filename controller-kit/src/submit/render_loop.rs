@@ -12,9 +12,9 @@ use realizer::Submission;
 use tokio::time::Instant;
 
 use super::Applicant;
-use super::pace::{Pace, Paced, Repeatable, hash_of};
+use super::backoff::{KeyedBackoff, Repeatable, Spacing, hash_of};
 
-const PACE: Pace = Pace {
+const SPACING: Spacing = Spacing {
     // A template that publishes the status sees it settle within this.
     first: Duration::from_secs(1),
     // It goes on publishing, and within the time in which we look again at anything.
@@ -29,15 +29,15 @@ const TOLD_FROM: u32 = 2;
 /// The latest writes of templates that may see our status writes, by step; the note is the rendering. All others have no
 /// basis, and nothing is remembered of them.
 #[derive(Debug)]
-pub(super) struct Unsteady(Paced<u64>);
+pub(super) struct RenderLoopGuard(KeyedBackoff<u64>);
 
-impl Default for Unsteady {
+impl Default for RenderLoopGuard {
     fn default() -> Self {
-        Self(Paced::new(PACE))
+        Self(KeyedBackoff::new(SPACING))
     }
 }
 
-impl Unsteady {
+impl RenderLoopGuard {
     /// How long this rendering has to wait because nothing but our own status writes made it another one.
     pub(super) fn held_back(
         &self,
@@ -130,14 +130,17 @@ mod tests {
     }
 
     /// Writes each rendering as soon as it may be; returns how long each waited, in seconds, and the changes in a row.
-    fn follow(unsteady: &Unsteady, renderings: &[(Option<&str>, &str)]) -> Vec<(u64, u32)> {
+    fn follow(
+        render_loops: &RenderLoopGuard,
+        renderings: &[(Option<&str>, &str)],
+    ) -> Vec<(u64, u32)> {
         let mut now = Instant::now();
         let mut write = |(basis, digest): &(Option<&str>, &str)| {
             let submission = submission(*basis, digest);
-            let wait = unsteady.held_back("uid", &submission, now);
+            let wait = render_loops.held_back("uid", &submission, now);
             now += wait.unwrap_or_default();
-            assert_eq!(unsteady.held_back("uid", &submission, now), None);
-            let changes = unsteady.record("uid", &submission, now);
+            assert_eq!(render_loops.held_back("uid", &submission, now), None);
+            let changes = render_loops.record("uid", &submission, now);
             (wait.unwrap_or_default().as_secs(), changes)
         };
         renderings.iter().map(&mut write).collect()
@@ -150,7 +153,7 @@ mod tests {
             .iter()
             .map(|rendering| (Some("same"), rendering.as_str()))
             .collect();
-        let waits = follow(&Unsteady::default(), &renderings);
+        let waits = follow(&RenderLoopGuard::default(), &renderings);
         assert_eq!(
             waits,
             [
@@ -170,7 +173,7 @@ mod tests {
     #[test]
     fn two_renderings_in_turn_are_a_circle_too() {
         let (a, b) = ((Some("same"), "a"), (Some("same"), "b"));
-        let waits = follow(&Unsteady::default(), &[a, b, a, b]);
+        let waits = follow(&RenderLoopGuard::default(), &[a, b, a, b]);
         assert_eq!(waits, [(0, 0), (0, 1), (2, 2), (4, 3)]);
     }
 
@@ -178,11 +181,14 @@ mod tests {
     fn what_has_another_basis_or_none_is_followed_at_once() {
         let bases = ["x", "y", "z", "x"];
         let renderings = bases.map(|basis| (Some(basis), basis));
-        assert_eq!(follow(&Unsteady::default(), &renderings), [(0, 0); 4]);
+        assert_eq!(
+            follow(&RenderLoopGuard::default(), &renderings),
+            [(0, 0); 4]
+        );
         let renderings = bases.map(|digest| (None, digest));
-        let unsteady = Unsteady::default();
-        assert_eq!(follow(&unsteady, &renderings), [(0, 0); 4]);
-        assert_eq!(unsteady.0.remembered(), 0);
+        let render_loops = RenderLoopGuard::default();
+        assert_eq!(follow(&render_loops, &renderings), [(0, 0); 4]);
+        assert_eq!(render_loops.0.remembered(), 0);
     }
 
     #[test]
@@ -194,47 +200,48 @@ mod tests {
             (Some("new"), "4"),
             (Some("new"), "5"),
         ];
-        let waits = follow(&Unsteady::default(), &circle);
+        let waits = follow(&RenderLoopGuard::default(), &circle);
         assert_eq!(waits, [(0, 0), (0, 1), (2, 2), (0, 0), (0, 1)]);
     }
 
     #[test]
     fn the_same_rendering_written_again_is_no_change() {
         let (a, b) = ((Some("same"), "a"), (Some("same"), "b"));
-        let waits = follow(&Unsteady::default(), &[a, a, a, b, b]);
+        let waits = follow(&RenderLoopGuard::default(), &[a, a, a, b, b]);
         assert_eq!(waits, [(0, 0), (0, 0), (0, 0), (0, 1), (0, 0)]);
     }
 
     #[test]
     fn a_rendering_that_was_stable_for_long_may_change_at_once() {
-        let unsteady = Unsteady::default();
+        let render_loops = RenderLoopGuard::default();
         let now = Instant::now();
-        let write = |digest: &str, now| unsteady.record("uid", &submission(Some("s"), digest), now);
+        let write =
+            |digest: &str, now| render_loops.record("uid", &submission(Some("s"), digest), now);
         assert_eq!(
             [write("a", now), write("b", now), write("c", now)],
             [0, 1, 2]
         );
-        let later = now + PACE.calm;
+        let later = now + SPACING.calm;
         let changed = submission(Some("s"), "d");
-        assert_eq!(unsteady.held_back("uid", &changed, later), None);
+        assert_eq!(render_loops.held_back("uid", &changed, later), None);
         assert_eq!(write("d", later), 0);
     }
 
     #[test]
     fn steps_and_owners_are_counted_apart() {
-        let unsteady = Unsteady::default();
+        let render_loops = RenderLoopGuard::default();
         let now = Instant::now();
         for digest in ["a", "b", "c"] {
-            unsteady.record("uid", &submission(Some("s"), digest), now);
+            render_loops.record("uid", &submission(Some("s"), digest), now);
         }
         let next = submission(Some("s"), "d");
-        assert!(unsteady.held_back("uid", &next, now).is_some());
-        assert_eq!(unsteady.held_back("other", &next, now), None);
+        assert!(render_loops.held_back("uid", &next, now).is_some());
+        assert_eq!(render_loops.held_back("other", &next, now), None);
         let other = Submission {
             resource: "other".into(),
             ..next
         };
-        assert_eq!(unsteady.held_back("uid", &other, now), None);
+        assert_eq!(render_loops.held_back("uid", &other, now), None);
     }
 
     #[test]

@@ -8,13 +8,13 @@ use crate::scheduler::QueueDepth;
 
 /// What was told of the election. Without one, a process works from its start.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Standing {
+pub(super) struct LeadershipState {
     stands_by: bool,
     since: Option<Instant>,
     term: u64,
 }
 
-impl Standing {
+impl LeadershipState {
     pub(super) fn told(&mut self, leads: bool, now: Instant) {
         self.stands_by = !leads;
         if leads {

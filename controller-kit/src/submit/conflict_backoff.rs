@@ -9,12 +9,12 @@ use submission::address;
 use tokio::time::Instant;
 
 use super::Source;
-use super::pace::{Pace, Paced, Repeatable};
+use super::backoff::{KeyedBackoff, Repeatable, Spacing};
 use crate::mapper::Kind;
 use crate::stamped::{ObjectKey, Stamped};
 
 /// The first answer to an undone write is immediate.
-const PACE: Pace = Pace {
+const SPACING: Spacing = Spacing {
     first: Duration::from_millis(50),
     // Two seconds after a writer stops, the object must equal the rendering again.
     longest: Duration::from_millis(1600),
@@ -24,11 +24,11 @@ const PACE: Pace = Pace {
 };
 
 /// A fight is over when the object stayed as applied for this long,
-const PEACE: Duration = Duration::from_secs(10);
+const SETTLED: Duration = Duration::from_secs(10);
 /// and for this many times as long as it stayed before it was undone last: between two blows of a slow fight all is not well.
 const PATIENCE: u32 = 2;
 /// but never longer than this. Somebody who waits for Ready before each of his changes would wait twice as long each time.
-const LONGEST_PEACE: Duration = Duration::from_secs(30);
+const LONGEST_SETTLED: Duration = Duration::from_secs(30);
 
 /// One rendering of one object.
 #[derive(Debug, Clone, Copy)]
@@ -52,15 +52,15 @@ pub(crate) struct HeldBack {
 }
 
 /// So many answers in a row to another writer are a fight, of which the owner is told; fewer may be edits by hand.
-const FIGHT: u32 = 3;
+const CONFLICT: u32 = 3;
 
 /// The latest writes, to space those that repeat the same rendering.
 #[derive(Debug)]
-pub struct Fights(Paced<Blow>);
+pub struct ConflictBackoff(KeyedBackoff<Overwrite>);
 
 /// What is remembered of a write.
 #[derive(Debug, Clone, Default)]
-struct Blow {
+struct Overwrite {
     /// What it came to; from the second write of the same rendering on.
     applied: Option<Arc<Stamped>>,
     /// How many in a row undid what somebody else wrote, this one among them.
@@ -71,21 +71,21 @@ struct Blow {
     stayed: Duration,
 }
 
-impl Blow {
+impl Overwrite {
     /// How long the object has to stay as it is until the fight is over, if this is one.
     fn peace(&self) -> Option<Duration> {
-        let is_fight = self.is_answer && self.answers >= FIGHT;
-        is_fight.then(|| PEACE.max(LONGEST_PEACE.min(self.stayed * PATIENCE)))
+        let is_fight = self.is_answer && self.answers >= CONFLICT;
+        is_fight.then(|| SETTLED.max(LONGEST_SETTLED.min(self.stayed * PATIENCE)))
     }
 }
 
-impl Default for Fights {
+impl Default for ConflictBackoff {
     fn default() -> Self {
-        Self(Paced::new(PACE))
+        Self(KeyedBackoff::new(SPACING))
     }
 }
 
-impl Fights {
+impl ConflictBackoff {
     /// Whether the rendering, which was written before and undone, has to wait until it may be written again.
     pub(crate) fn held_back(&self, rendering: Rendering, now: Instant) -> Option<HeldBack> {
         let (wait, blow) = self.0.last(rendering.0, now)?;
@@ -113,7 +113,7 @@ impl Fights {
             let before = before.filter(|_| repetitions > 0);
             let is_answer = changed && before.is_some();
             let (stayed, blow) = before.unwrap_or_default();
-            Blow {
+            Overwrite {
                 applied: (repetitions > 0).then(|| Arc::new(applied.clone())),
                 answers: blow.answers + u32::from(is_answer),
                 is_answer,
@@ -158,7 +158,7 @@ mod tests {
         )
     }
 
-    fn wait(fights: &Fights, digest: &str, now: Instant) -> Option<Duration> {
+    fn wait(fights: &ConflictBackoff, digest: &str, now: Instant) -> Option<Duration> {
         fights
             .held_back(rendering(digest), now)
             .map(|held_back| held_back.wait)
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_first_answer_is_immediate_and_later_ones_are_spaced_out() {
-        let fights = Fights::default();
+        let fights = ConflictBackoff::default();
         let mut now = Instant::now();
         let mut waits = Vec::new();
         for _ in 0..9 {
@@ -178,13 +178,13 @@ mod tests {
             fights.written(rendering("d"), &applied(), true, now);
         }
         assert!(waits.windows(2).all(|pair| pair[0] <= pair[1]), "{waits:?}");
-        assert_eq!(waits.last(), Some(&PACE.longest));
+        assert_eq!(waits.last(), Some(&SPACING.longest));
         assert!(waits.len() >= 6, "{waits:?}");
     }
 
     #[test]
     fn a_new_rendering_is_never_held_back() {
-        let fights = Fights::default();
+        let fights = ConflictBackoff::default();
         let now = Instant::now();
         for _ in 0..5 {
             fights.written(rendering("d"), &applied(), true, now);
@@ -195,22 +195,22 @@ mod tests {
 
     #[test]
     fn after_a_calm_time_the_count_starts_again() {
-        let fights = Fights::default();
+        let fights = ConflictBackoff::default();
         let now = Instant::now();
         assert_eq!(fights.written(rendering("d"), &applied(), true, now), 0);
         assert_eq!(fights.written(rendering("d"), &applied(), true, now), 1);
         assert_eq!(
-            fights.written(rendering("d"), &applied(), true, now + PACE.calm),
+            fights.written(rendering("d"), &applied(), true, now + SPACING.calm),
             0
         );
     }
 
     #[test]
     fn a_fight_is_on_from_the_third_answer_until_the_object_was_left_alone_for_a_while() {
-        let fights = Fights::default();
+        let fights = ConflictBackoff::default();
         let now = Instant::now();
         let write = |changed| fights.written(rendering("d"), &applied(), changed, now);
-        for answers in 0..FIGHT {
+        for answers in 0..CONFLICT {
             assert_eq!(write(true), answers);
             assert_eq!(fights.is_on(rendering("d"), now), None);
         }
@@ -218,21 +218,21 @@ mod tests {
         let second = Duration::from_secs(1);
         assert_eq!(
             fights.is_on(rendering("d"), now + second),
-            PEACE.checked_sub(second)
+            SETTLED.checked_sub(second)
         );
         assert_eq!(fights.is_on(rendering("other"), now), None);
-        assert_eq!(fights.is_on(rendering("d"), now + PEACE), None);
+        assert_eq!(fights.is_on(rendering("d"), now + SETTLED), None);
     }
 
     /// As an autoscaler does it that looks every quarter of a minute.
     #[test]
     fn a_slow_fight_is_on_all_the_time_between_two_blows() {
         let every = Duration::from_secs(15);
-        let fights = Fights::default();
+        let fights = ConflictBackoff::default();
         let mut now = Instant::now();
         let write = |now| fights.written(rendering("d"), &applied(), true, now);
         write(now);
-        for _ in 0..FIGHT {
+        for _ in 0..CONFLICT {
             assert_eq!(fights.is_on(rendering("d"), now), None);
             now += every;
             write(now);
@@ -249,17 +249,17 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_peace_ever_longer_and_rare_edits_are_no_fight() {
-        let fights = Fights::default();
+        let fights = ConflictBackoff::default();
         let mut now = Instant::now();
         let write = |now| fights.written(rendering("d"), &applied(), true, now);
         for _ in 0..10 {
             write(now);
             let peace = fights.is_on(rendering("d"), now).unwrap_or_default();
-            assert!(peace <= LONGEST_PEACE, "{peace:?}");
+            assert!(peace <= LONGEST_SETTLED, "{peace:?}");
             now += peace + Duration::from_secs(1);
         }
         for _ in 0..10 {
-            now += PACE.calm;
+            now += SPACING.calm;
             write(now);
             assert_eq!(fights.is_on(rendering("d"), now), None);
         }
@@ -268,7 +268,7 @@ mod tests {
     /// After a restart an object with a value of a Secret is applied though it is as rendered.
     #[test]
     fn writes_that_change_nothing_are_no_fight() {
-        let fights = Fights::default();
+        let fights = ConflictBackoff::default();
         let now = Instant::now();
         let write = |changed| fights.written(rendering("d"), &applied(), changed, now);
         for _ in 0..5 {
@@ -278,7 +278,7 @@ mod tests {
         // Nor do they count among those that are.
         write(true);
         assert_eq!(fights.is_on(rendering("d"), now), None);
-        for _ in 1..FIGHT {
+        for _ in 1..CONFLICT {
             write(true);
         }
         assert!(fights.is_on(rendering("d"), now).is_some());
@@ -286,14 +286,14 @@ mod tests {
 
     #[test]
     fn objects_at_peace_are_forgotten() {
-        let fights = Fights::default();
+        let fights = ConflictBackoff::default();
         let now = Instant::now();
-        for number in 0..super::super::pace::REMEMBERED {
+        for number in 0..super::super::backoff::REMEMBERED {
             let key = ObjectKey::new("n", &number.to_string());
             let rendering = Rendering::of(&Kind::new("v1", "ConfigMap"), &key, "d");
             fights.written(rendering, &applied(), true, now);
         }
-        fights.written(rendering("d"), &applied(), true, now + PACE.calm);
+        fights.written(rendering("d"), &applied(), true, now + SPACING.calm);
         assert_eq!(fights.0.remembered(), 1);
     }
 }

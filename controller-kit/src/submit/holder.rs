@@ -11,7 +11,7 @@ use super::Applicant;
 use crate::stamped::{ControllerRef, Stamped};
 
 /// Whether an object may be written.
-pub(super) enum Standing {
+pub(super) enum Holder {
     /// It was made for this owner.
     Ours,
     /// Somebody else made it, and it may be taken over.
@@ -21,18 +21,14 @@ pub(super) enum Standing {
 }
 
 /// Judges an object that is there.
-pub(super) fn standing(
-    applicant: &Applicant<'_>,
-    submission: &Submission,
-    held: &Stamped,
-) -> Standing {
+pub(super) fn holder(applicant: &Applicant<'_>, submission: &Submission, held: &Stamped) -> Holder {
     let is_owners = held.belongs_to(applicant.kind, &applicant.key(), applicant.uid);
     match &held.controller {
         Some(controller) if is_owners || *controller.uid == *applicant.uid => {
             of_the_owner(applicant, submission, held)
         }
         Some(controller) if !is_stale(applicant, held) => {
-            Standing::Contested(belongs_to_another(submission, controller))
+            Holder::Contested(belongs_to_another(submission, controller))
         }
         Some(_) | None => without_owner(applicant, submission, held),
     }
@@ -58,7 +54,7 @@ pub(super) fn is_stale(applicant: &Applicant<'_>, held: &Stamped) -> bool {
 }
 
 /// Two steps may want one object.
-fn of_the_owner(applicant: &Applicant<'_>, submission: &Submission, held: &Stamped) -> Standing {
+fn of_the_owner(applicant: &Applicant<'_>, submission: &Submission, held: &Stamped) -> Holder {
     let step = held
         .labels()
         .remove(labels::RESOURCE_NAME)
@@ -67,25 +63,25 @@ fn of_the_owner(applicant: &Applicant<'_>, submission: &Submission, held: &Stamp
         && submission.resource != *step
         && (applicant.wanted_by_step)(&step, &submission.object);
     if is_anothers {
-        return Standing::Contested(format!(
+        return Holder::Contested(format!(
             "object [{}] belongs to resource [{step}] of the same {}; give the two templates different names",
             address(submission),
             applicant.kind.to_lowercase()
         ));
     }
-    Standing::Ours
+    Holder::Ours
 }
 
-fn without_owner(applicant: &Applicant<'_>, submission: &Submission, held: &Stamped) -> Standing {
+fn without_owner(applicant: &Applicant<'_>, submission: &Submission, held: &Stamped) -> Holder {
     let applied = submission.told.applied.as_ref();
     let was_applied = applied.is_some_and(|applied| *applied.uid == *held.uid);
     if was_applied || is_labelled(submission, held) {
-        return Standing::Ours;
+        return Holder::Ours;
     }
     if submission.adopt || held.claims.adopt {
-        return Standing::Adoptable;
+        return Holder::Adoptable;
     }
-    Standing::Contested(format!(
+    Holder::Contested(format!(
         "object [{}] is there and was not made for this {}, so it is left alone; to take it over, annotate it with \
          {}: \"true\" or set spec.adopt in the template to true; otherwise rename it in the template",
         address(submission),
