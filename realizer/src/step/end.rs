@@ -22,7 +22,7 @@ pub(crate) struct StepResult {
 
 /// How a step ended.
 pub(crate) enum StepEnd {
-    /// Its object is in the cluster.
+    /// Its object is in the cluster, whether or not this walk has written it.
     Submitted(Box<Submitted>),
     /// An input became its output.
     PassedThrough(Output),
@@ -37,7 +37,7 @@ pub(crate) struct Submitted {
     pub(crate) write: Write,
     pub(crate) health: Health,
     pub(crate) output: Result<Output, StepError>,
-    /// Why the object is not what the step stands for, although it was submitted. Nothing that it holds is handed on.
+    /// Why the object is not what the step stands for, although it is there. Nothing that it holds is handed on.
     pub(crate) unsettled: Option<StepError>,
     /// Members of the family beyond the retention policy.
     pub(crate) superseded: Vec<Removal>,

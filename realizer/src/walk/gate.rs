@@ -10,12 +10,16 @@
 //!                     └─▶ hold ─▶ nothing is written, and the step ends
 //! ```
 //!
-//! A new policy is a type with [`Gate`], and a line in [`gates`] that says which steps have it.
+//! A new policy is a type with [`Gate`], and an `if` in [`gates`] that says which steps have it. [`family`](super::family) is
+//! the smallest there is. A policy that holds a step for reasons of its own answers with [`Ruling::Withhold`]; it stands before
+//! the lock of environments, which announces an arrival in the status before it lets it pass, and before that of validations,
+//! which counts a run from its submission.
 
 use crate::environment::Record;
 use crate::step::end::StepResult;
 use crate::walk::family::FamilyGate;
 use crate::walk::lock::{self, EnvironmentLock};
+use crate::walk::prepare::HeldStep;
 use crate::walk::validation::{self, ValidationGate};
 use crate::walk::{At, Walk};
 use crate::{Looked, Observation, Observed, Submission, SubmitFailure};
@@ -58,8 +62,11 @@ pub(super) enum Ruling {
     Look(Submission, Box<dyn AfterLook>),
     /// The rendering passes, as it is here, and what becomes of it is read so.
     Pass(Submission, Reading),
-    /// Nothing is submitted, and the step ends so.
+    /// Nothing is submitted, and the step ends so: what the gate has read at the place is the end.
     Hold(StepResult),
+    /// Nothing is submitted for this reason, and what is there is left as it is. What is in an environment is handed on all
+    /// the same.
+    Withhold(Box<HeldStep>),
 }
 
 /// How the end of a step is read from its object.
@@ -74,15 +81,16 @@ pub(super) enum Reading {
 
 /// The gates of a step for a rendering, in the order in which they are asked.
 fn gates(walk: &Walk<'_>, step: usize, rendering: &Submission) -> Vec<&'static dyn Gate> {
+    let mut gates: Vec<&'static dyn Gate> = Vec::new();
+    // Each of these three looks at what the step has stamped so far, so a step has one of them.
     if walk.blueprint.is_environment(step) {
-        vec![&EnvironmentLock]
+        gates.push(&EnvironmentLock);
     } else if walk.blueprint.steps[step].validates() {
-        vec![&ValidationGate]
+        gates.push(&ValidationGate);
     } else if rendering.lifecycle.is_immutable() {
-        vec![&FamilyGate]
-    } else {
-        Vec::new()
+        gates.push(&FamilyGate);
     }
+    gates
 }
 
 /// A rendering on its way through the gates of its step.
@@ -107,6 +115,8 @@ pub(super) enum Progress {
     Submit(Submission),
     /// A gate holds it.
     Held(StepResult),
+    /// A gate holds it, and what is there stays as it is.
+    Withheld(Box<HeldStep>),
 }
 
 impl Passage {
@@ -173,8 +183,9 @@ impl Passage {
         self.at.ended(end, submission)
     }
 
-    pub(super) fn step(&self) -> usize {
-        self.at.step
+    /// The step that it belongs to.
+    pub(super) fn at(&self) -> &At {
+        &self.at
     }
 
     fn approach(&mut self, walk: &mut Walk<'_>, rendering: Submission) -> Progress {
@@ -191,6 +202,7 @@ impl Passage {
         match ruling {
             Ruling::Look(place, then) => Progress::Look(place, then),
             Ruling::Hold(result) => Progress::Held(result),
+            Ruling::Withhold(because) => Progress::Withheld(because),
             Ruling::Pass(rendering, reading) => {
                 match reading {
                     // Another gate may want more.

@@ -187,7 +187,8 @@ impl<'a> Realization<'a> {
                     passage,
                 });
             }
-            Progress::Held(result) => self.walk.steps.settle(passage.step(), result),
+            Progress::Held(result) => self.walk.steps.settle(passage.at().step, result),
+            Progress::Withheld(because) => self.withhold(passage.at().clone(), because),
         }
     }
 
@@ -273,7 +274,7 @@ impl AskFeed for Realization<'_> {
                     return self.go_on(passage, progress);
                 }
                 let result = passage.end(&mut self.walk, &submission, observation);
-                self.walk.steps.settle(passage.step(), result);
+                self.walk.steps.settle(passage.at().step, result);
             }
             other => self.question = other,
         }

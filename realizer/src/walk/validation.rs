@@ -51,7 +51,7 @@ fn begin(walk: &mut Walk<'_>, at: &At, mut submission: Submission, found: &[Obse
     if let Some((error, state)) = walk.obstacle(at.step, known.as_ref()) {
         walk.steps.judge(at.step, state);
         let target = stamp::reference(&submission.object);
-        return Ruling::Hold(at.withheld(HeldStep { error, target }));
+        return Ruling::Withhold(Box::new(HeldStep { error, target }));
     }
     match due {
         Due::Submit(position) => {

@@ -33,6 +33,9 @@ struct Binds;
 /// Holds everything.
 struct Holds;
 
+/// Leaves everything as it is.
+struct Suspends;
+
 /// The rendering with the name of a gate that it came to.
 fn marked(mut rendering: Submission, gate: &str) -> Submission {
     rendering.digest = format!("{} {gate}", rendering.digest);
@@ -69,6 +72,17 @@ impl Gate for Holds {
         let resource = rendering.resource.clone();
         let end = StepEnd::Failed(StepError::NotReached { resource });
         Ruling::Hold(at.ended(end, &rendering))
+    }
+}
+
+impl Gate for Suspends {
+    fn approached(&self, _: &mut Walk<'_>, _: &At, rendering: Submission) -> Ruling {
+        let resource = rendering.resource;
+        let error = StepError::NotReached { resource };
+        Ruling::Withhold(Box::new(HeldStep {
+            error,
+            target: None,
+        }))
     }
 }
 
@@ -118,6 +132,7 @@ fn shown(progress: &Progress) -> String {
         Progress::Look(place, _) => format!("look: {}", place.digest),
         Progress::Submit(submission) => format!("submit: {}", submission.digest),
         Progress::Held(_) => "held".to_owned(),
+        Progress::Withheld(because) => format!("withheld: {}", because.error),
     }
 }
 
@@ -195,4 +210,11 @@ fn a_rendering_that_is_not_bound_does_not_begin_again() {
         assert_eq!(shown(&progress), "submit: rendered look seen");
         assert!(passage.begin_again(walk).is_none());
     });
+}
+
+#[test]
+fn a_step_that_is_suspended_at_the_first_gate_is_seen_by_no_other() {
+    let reason = "withheld: resource [publish] was not reached";
+    let found = Ok(Vec::new());
+    assert_eq!(through(vec![&Suspends, &Looks, &Binds], &found), [reason]);
 }
