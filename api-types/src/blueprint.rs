@@ -1,5 +1,7 @@
 //! What ClusterSupplyChain and ClusterDelivery have in common; they differ in nothing else that matters to the engine.
 
+mod inputs;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -8,6 +10,8 @@ use crate::condition::Condition;
 use crate::params::BlueprintParam;
 use crate::selector::{FieldRequirement, LabelRequirement, Selector};
 use crate::templates::TemplateKind;
+
+pub use inputs::{DeclaredInput, InputSlot};
 
 /// The spec of a blueprint.
 ///

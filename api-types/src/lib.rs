@@ -6,7 +6,7 @@
 //! ```text
 //!  owner kinds          blueprint kinds                 template kinds                      runs
 //!  workload.rs ───────▶ supply_chain.rs ┐               templates.rs ──▶ ClusterRunTemplate runnable.rs
-//!  deliverable.rs ────▶ delivery.rs     ┴▶ blueprint.rs (six kinds, one TemplateSpec)
+//!  deliverable.rs ────▶ delivery.rs     ┴▶ blueprint.rs (one TemplateSpec for all)
 //!
 //!  shared: params.rs source.rs selector.rs status.rs condition.rs event.rs labels.rs names.rs
 //!  what the API server is told: schema.rs (CRDs), validation.rs (admission)
@@ -52,8 +52,8 @@ pub mod vocabulary;
 pub mod workload;
 
 pub use blueprint::{
-    BlueprintResource, BlueprintSpec, BlueprintStatus, InputReference, TemplateOption,
-    TemplateReference,
+    BlueprintResource, BlueprintSpec, BlueprintStatus, DeclaredInput, InputReference, InputSlot,
+    TemplateOption, TemplateReference,
 };
 pub use condition::{Condition, ConditionStatus, ConditionType, Reason};
 pub use deliverable::{Deliverable, DeliverableSpec, DeliverableStatus};

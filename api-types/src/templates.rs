@@ -1,4 +1,4 @@
-//! The six template kinds and the spec they share.
+//! The template kinds and the spec they share.
 
 mod health;
 mod kind;

@@ -272,9 +272,11 @@ proptest! {
             }
         }
         let looping = (0..6).filter(|step| reach[*step][*step]).count();
-        prop_assert_eq!(looping > 0, !verdict.warnings.is_empty());
+        let told = |warning: &&String| warning.contains("never there");
+        let loops: Vec<&String> = verdict.warnings.iter().filter(told).collect();
+        prop_assert_eq!(looping > 0, !loops.is_empty());
         for (step, reached) in reach.iter().enumerate() {
-            let named = verdict.warnings.iter().any(|warning| {
+            let named = loops.iter().any(|warning| {
                 let names = warning.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(names, _)| names);
                 names.is_some_and(|names| names.split(", ").any(|name| name == format!("r{step}")))
             });

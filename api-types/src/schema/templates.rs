@@ -1,4 +1,4 @@
-//! The six template kinds.
+//! The template kinds.
 
 use serde_json::json;
 

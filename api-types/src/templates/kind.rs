@@ -66,16 +66,6 @@ impl TemplateKind {
     pub fn echoes_deployment(self) -> bool {
         matches!(self, Self::Deployment | Self::Validation)
     }
-
-    /// Names of the outputs in status, in their order (docs/behaviour/outputs.md#reading).
-    pub fn output_names(self) -> &'static [&'static str] {
-        match self {
-            Self::Source | Self::Deployment | Self::Validation => &["url", "revision"],
-            Self::Image => &["image"],
-            Self::Config => &["config"],
-            Self::Plain => &[],
-        }
-    }
 }
 
 impl fmt::Display for TemplateKind {
@@ -108,6 +98,21 @@ impl FromStr for TemplateKind {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_kind_is_among_all() {
+        // A new variant does not compile here until it is in `ALL`, too.
+        let place = |kind| match kind {
+            TemplateKind::Source => 0,
+            TemplateKind::Image => 1,
+            TemplateKind::Config => 2,
+            TemplateKind::Plain => 3,
+            TemplateKind::Deployment => 4,
+            TemplateKind::Validation => 5,
+        };
+        let places: Vec<usize> = TemplateKind::ALL.into_iter().map(place).collect();
+        assert_eq!(places, [0, 1, 2, 3, 4, 5]);
+    }
 
     #[test]
     fn the_plurals_are_those_of_the_definitions() {

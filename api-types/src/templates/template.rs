@@ -77,33 +77,4 @@ impl Template {
             Self::Validation(template) => &template.spec.deployment.template_spec,
         }
     }
-
-    /// The paths at which outputs are read, each with the name of its output, in the order in which they are read.
-    ///
-    /// Empty for plain templates (no output), and for deployment and validation templates (they hand their deployment on).
-    ///
-    /// ```
-    /// use api_types::{Template, TemplateKind};
-    ///
-    /// let object = serde_json::json!({
-    ///     "apiVersion": "carto.run/v1alpha1", "kind": "ClusterImageTemplate",
-    ///     "metadata": {"name": "build"}, "spec": {"imagePath": ".status.latestImage"},
-    /// });
-    /// let template = Template::from_value(TemplateKind::Image, object)?;
-    /// assert_eq!(template.output_paths(), [("image", ".status.latestImage")]);
-    /// # Ok::<(), serde_json::Error>(())
-    /// ```
-    pub fn output_paths(&self) -> Vec<(&'static str, &str)> {
-        match self {
-            Self::Source(template) => {
-                vec![
-                    ("url", template.spec.url_path.as_str()),
-                    ("revision", template.spec.revision_path.as_str()),
-                ]
-            }
-            Self::Image(template) => vec![("image", template.spec.image_path.as_str())],
-            Self::Config(template) => vec![("config", template.spec.config_path.as_str())],
-            Self::Plain(_) | Self::Deployment(_) | Self::Validation(_) => Vec::new(),
-        }
-    }
 }

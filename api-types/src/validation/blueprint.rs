@@ -9,7 +9,7 @@ use super::Violation;
 use super::field::{self, Owner};
 use super::option::{check_reference, is_given};
 use super::steps::Steps;
-use crate::blueprint::{BlueprintResource, BlueprintSpec, InputReference};
+use crate::blueprint::{BlueprintResource, BlueprintSpec, InputReference, InputSlot};
 use crate::params::BlueprintParam;
 use crate::selector::CompiledSelector;
 use crate::templates::TemplateKind;
@@ -162,33 +162,35 @@ fn check_pass_through<'a>(
 }
 
 fn check_inputs(resource: &BlueprintResource, steps: &Steps<'_>) -> Result<(), Violation> {
-    let lists = [
-        ("sources", &resource.sources, TemplateKind::Source),
-        ("images", &resource.images, TemplateKind::Image),
-        ("configs", &resource.configs, TemplateKind::Config),
-    ];
-    for (list, inputs, kind) in lists {
-        for input in inputs {
-            let provider = steps.named(&input.resource);
-            let (resource, input) = (resource.name.clone(), input.clone());
-            match provider {
-                None => {
-                    return Err(Violation::UnknownProvider {
-                        list,
-                        resource,
-                        input,
-                    });
-                }
-                Some(provider) if provider.template_ref.kind != kind.as_str() => {
-                    return Err(Violation::WrongProvider {
-                        list,
-                        resource,
-                        input,
-                        kind: kind.as_str(),
-                    });
-                }
-                Some(_) => {}
+    for declared in resource.inputs() {
+        let kind = match declared.slot {
+            InputSlot::Source => TemplateKind::Source,
+            InputSlot::Image => TemplateKind::Image,
+            InputSlot::Config => TemplateKind::Config,
+            InputSlot::Deployment => continue,
+        };
+        let (list, resource) = (declared.slot.list(), resource.name.clone());
+        let input = InputReference {
+            name: declared.name.to_owned(),
+            resource: declared.resource.to_owned(),
+        };
+        match steps.named(declared.resource) {
+            None => {
+                return Err(Violation::UnknownProvider {
+                    list,
+                    resource,
+                    input,
+                });
             }
+            Some(provider) if provider.template_ref.kind != kind.as_str() => {
+                return Err(Violation::WrongProvider {
+                    list,
+                    resource,
+                    input,
+                    kind: kind.as_str(),
+                });
+            }
+            Some(_) => {}
         }
     }
     Ok(())

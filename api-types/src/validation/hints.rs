@@ -6,7 +6,9 @@ use template_language::jsonpath;
 
 use super::steps::Steps;
 use super::{Violation, loops};
-use crate::blueprint::{BlueprintResource, BlueprintSpec, InputReference};
+use crate::blueprint::{
+    BlueprintResource, BlueprintSpec, DeclaredInput, InputReference, InputSlot,
+};
 use crate::runnable::ClusterRunTemplateSpec;
 use crate::templates::{
     ClusterDeploymentTemplateSpec, ClusterDeploymentValidationTemplateSpec, HealthMatchField,
@@ -67,20 +69,11 @@ fn lent_everywhere(spec: &BlueprintSpec) -> Option<String> {
     })
 }
 
-/// The inputs of a step by the list they stand in, in the order of status entries
-/// (docs/behaviour/kinds.md#step-status).
-fn lists(resource: &BlueprintResource) -> [(&'static str, Vec<InputReference>); 4] {
-    let deployment = resource.deployment.iter();
-    let deployment = deployment.map(|input| InputReference {
-        name: "deployment".into(),
-        resource: input.resource.clone(),
-    });
-    [
-        ("sources", resource.sources.clone()),
-        ("images", resource.images.clone()),
-        ("deployment", deployment.collect()),
-        ("configs", resource.configs.clone()),
-    ]
+fn yields_revision(kind: TemplateKind) -> bool {
+    match kind {
+        TemplateKind::Source | TemplateKind::Deployment | TemplateKind::Validation => true,
+        TemplateKind::Image | TemplateKind::Config | TemplateKind::Plain => false,
+    }
 }
 
 /// Deliveries were never checked for inputs that nobody provides
@@ -89,13 +82,8 @@ fn unusable_inputs(spec: &BlueprintSpec) -> Vec<String> {
     let steps = Steps::of(&spec.resources);
     let mut warnings = Vec::new();
     for resource in &spec.resources {
-        for (list, inputs) in lists(resource) {
-            warnings.extend(
-                inputs
-                    .into_iter()
-                    .filter_map(|input| unusable(&steps, resource, list, input)),
-            );
-        }
+        let inputs = resource.inputs();
+        warnings.extend(inputs.filter_map(|input| unusable(&steps, resource, input)));
     }
     warnings
 }
@@ -103,36 +91,36 @@ fn unusable_inputs(spec: &BlueprintSpec) -> Vec<String> {
 fn unusable(
     steps: &Steps<'_>,
     resource: &BlueprintResource,
-    list: &'static str,
-    input: InputReference,
+    declared: DeclaredInput<'_>,
 ) -> Option<String> {
-    let provider = steps.named(&input.resource);
-    let kind = provider.and_then(|provider| provider.template_ref.template_kind());
-    let resource = resource.name.clone();
-    let violation = match (provider, kind, list) {
-        (None, ..) => Violation::UnknownProvider {
+    // All three kinds of step yield a url and a revision (docs/behaviour/kinds.md#delivery).
+    let revisions =
+        "ClusterSourceTemplate, ClusterDeploymentTemplate or ClusterDeploymentValidationTemplate";
+    let (fits, wanted): (fn(TemplateKind) -> bool, _) = match declared.slot {
+        InputSlot::Source | InputSlot::Deployment => (yields_revision, revisions),
+        InputSlot::Image => (|_| false, revisions),
+        InputSlot::Config => (
+            |kind| kind == TemplateKind::Config,
+            TemplateKind::Config.as_str(),
+        ),
+    };
+    let (list, resource) = (declared.slot.list(), resource.name.clone());
+    let input = InputReference {
+        name: declared.slot.name_of(declared.name).to_owned(),
+        resource: declared.resource.to_owned(),
+    };
+    let violation = match steps.named(declared.resource) {
+        None => Violation::UnknownProvider {
             list,
             resource,
             input,
         },
-        // All three kinds of step yield a url and a revision (docs/behaviour/kinds.md#delivery).
-        (
-            _,
-            Some(TemplateKind::Source | TemplateKind::Deployment | TemplateKind::Validation),
-            "sources" | "deployment",
-        )
-        | (_, Some(TemplateKind::Config), "configs") => return None,
-        (_, _, "configs") => Violation::WrongProvider {
+        Some(provider) if provider.template_ref.template_kind().is_some_and(fits) => return None,
+        Some(_) => Violation::WrongProvider {
             list,
             resource,
             input,
-            kind: TemplateKind::Config.as_str(),
-        },
-        _ => Violation::WrongProvider {
-            list,
-            resource,
-            input,
-            kind: "ClusterSourceTemplate, ClusterDeploymentTemplate or ClusterDeploymentValidationTemplate",
+            kind: wanted,
         },
     };
     Some(violation.to_string())
@@ -141,14 +129,17 @@ fn unusable(
 fn repeated_inputs(spec: &BlueprintSpec) -> Vec<String> {
     let mut warnings = Vec::new();
     for resource in &spec.resources {
-        for (list, inputs) in lists(resource) {
-            let mut names = BTreeSet::new();
-            for input in inputs.iter().filter(|input| !names.insert(&input.name)) {
-                warnings.push(format!(
-                    "resource [{}] has several {list} named [{}]: the last one is used",
-                    resource.name, input.name
-                ));
-            }
+        let mut names = BTreeSet::new();
+        for input in resource
+            .inputs()
+            .filter(|input| !names.insert((input.slot, input.name)))
+        {
+            warnings.push(format!(
+                "resource [{}] has several {} named [{}]: the last one is used",
+                resource.name,
+                input.slot.list(),
+                input.name
+            ));
         }
     }
     warnings

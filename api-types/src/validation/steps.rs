@@ -30,14 +30,7 @@ impl<'s> Steps<'s> {
     /// For each step those whose outputs it takes, in the order of status entries.
     pub(super) fn providers(&self) -> Vec<Vec<usize>> {
         let providers = |resource: &BlueprintResource| {
-            let deployment = resource
-                .deployment
-                .iter()
-                .map(|input| input.resource.as_str());
-            let sources = resource.sources.iter().map(|input| input.resource.as_str());
-            let images = resource.images.iter().map(|input| input.resource.as_str());
-            let configs = resource.configs.iter().map(|input| input.resource.as_str());
-            let names = sources.chain(images).chain(deployment).chain(configs);
+            let names = resource.inputs().map(|input| input.resource);
             names
                 .filter_map(|name| self.by_name.get(name).copied())
                 .collect()

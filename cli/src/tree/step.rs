@@ -221,21 +221,10 @@ fn declared_template(reference: &TemplateReference) -> String {
 
 /// Every declared input, in the order of the status: sources, images, deployment, configs.
 fn declared_inputs(step: &BlueprintResource) -> Vec<Input> {
-    let named = |slot: &'static str| {
-        move |input: &api_types::InputReference| Input {
-            name: Some(input.name.clone()),
-            slot: Some(slot),
-            from: input.resource.clone(),
-        }
-    };
-    let deployment = step.deployment.as_ref().map(|input| Input {
-        name: None,
-        slot: Some("deployment"),
-        from: input.resource.clone(),
+    let inputs = step.inputs().map(|input| Input {
+        name: Some(input.name.to_owned()).filter(|name| !name.is_empty()),
+        slot: Some(input.slot.singular()),
+        from: input.resource.to_owned(),
     });
-    let mut inputs: Vec<Input> = step.sources.iter().map(named("source")).collect();
-    inputs.extend(step.images.iter().map(named("image")));
-    inputs.extend(deployment);
-    inputs.extend(step.configs.iter().map(named("config")));
-    inputs
+    inputs.collect()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::blueprint::{BlueprintStep, InputSlot};
+use crate::blueprint::BlueprintStep;
 use api_types::names::ResourceName;
 
 /// Something about a blueprint that cannot work; reported by a condition of its own and a Warning event, never in `Ready`.
@@ -135,12 +135,7 @@ pub(crate) fn warnings(steps: &[BlueprintStep]) -> Vec<GraphWarning> {
         for input in step.inputs.iter().filter(|input| input.provider.is_none()) {
             warnings.push(GraphWarning::UnknownInput {
                 resource: step.name.clone(),
-                input: match input.slot {
-                    InputSlot::Deployment => "deployment".to_owned(),
-                    InputSlot::Source | InputSlot::Image | InputSlot::Config => {
-                        input.local_name.clone()
-                    }
-                },
+                input: input.slot.name_of(&input.local_name).to_owned(),
                 provider: input.resource.clone(),
             });
         }

@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::values::matching::{MatchError, Matcher};
 use crate::{Family, GraphWarning, Owner};
 
-pub(crate) use steps::{BlueprintStep, Input, InputSlot, OptionTarget, TemplateChoice};
+pub(crate) use steps::{BlueprintStep, Input, OptionTarget, TemplateChoice};
 
 /// A compiled blueprint.
 #[derive(Clone, Debug)]

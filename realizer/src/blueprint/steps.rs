@@ -4,9 +4,7 @@ use std::collections::BTreeMap;
 
 use api_types::names::ResourceName;
 use api_types::templates::UnknownTemplateKind;
-use api_types::{
-    BlueprintParam, BlueprintResource, InputReference, TemplateKind, TemplateReference,
-};
+use api_types::{BlueprintParam, BlueprintResource, InputSlot, TemplateKind, TemplateReference};
 
 use crate::values::matching::Matcher;
 
@@ -64,15 +62,6 @@ pub(crate) struct Input {
     pub(crate) resource: ResourceName,
     /// Index of that step, if it exists.
     pub(crate) provider: Option<usize>,
-}
-
-/// Where an input appears in the templating context.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum InputSlot {
-    Source,
-    Image,
-    Deployment,
-    Config,
 }
 
 impl BlueprintStep {
@@ -147,26 +136,11 @@ fn compile_choice(reference: &TemplateReference) -> TemplateChoice {
 }
 
 fn compile_inputs(resource: &BlueprintResource, index: &BTreeMap<&str, usize>) -> Vec<Input> {
-    let input = |slot, local_name: &str, provider: &str| Input {
-        slot,
-        local_name: local_name.to_owned(),
-        resource: provider.into(),
-        provider: index.get(provider).copied(),
-    };
-    let listed = |slot, references: &[InputReference]| -> Vec<Input> {
-        references
-            .iter()
-            .map(|reference| input(slot, &reference.name, &reference.resource))
-            .collect()
-    };
-    let mut inputs = listed(InputSlot::Source, &resource.sources);
-    inputs.extend(listed(InputSlot::Image, &resource.images));
-    inputs.extend(
-        resource
-            .deployment
-            .iter()
-            .map(|deployment| input(InputSlot::Deployment, "", &deployment.resource)),
-    );
-    inputs.extend(listed(InputSlot::Config, &resource.configs));
-    inputs
+    let inputs = resource.inputs().map(|input| Input {
+        slot: input.slot,
+        local_name: input.name.to_owned(),
+        resource: input.resource.into(),
+        provider: index.get(input.resource).copied(),
+    });
+    inputs.collect()
 }

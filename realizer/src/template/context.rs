@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use api_types::InputSlot;
 use serde_json::{Map, Value, json};
 
-use crate::blueprint::{BlueprintStep, Input, InputSlot};
+use crate::blueprint::{BlueprintStep, Input};
 use crate::owner::typed_view::Views;
 use crate::template::outputs::{Output, OutputValues};
 use crate::template::stamp::WantedLabels;
@@ -81,11 +82,16 @@ impl<'o> ResolvedInputs<'o> {
 }
 
 fn fits(slot: InputSlot, output: &Output) -> bool {
-    match (slot, &output.values) {
-        (InputSlot::Source | InputSlot::Deployment, OutputValues::Source { .. }) => true,
-        (InputSlot::Image, OutputValues::Image(value))
-        | (InputSlot::Config, OutputValues::Config(value)) => !value.is_null(),
-        _ => false,
+    match slot {
+        InputSlot::Source | InputSlot::Deployment => {
+            matches!(output.values, OutputValues::Source { .. })
+        }
+        InputSlot::Image => {
+            matches!(&output.values, OutputValues::Image(value) if !value.is_null())
+        }
+        InputSlot::Config => {
+            matches!(&output.values, OutputValues::Config(value) if !value.is_null())
+        }
     }
 }
 
@@ -124,15 +130,15 @@ impl<'c> Context<'c> {
         insert("params", Value::Object(params.collect()));
         insert("labels", Value::Object(labels.collect()));
         insert("deployment", deployment);
-        for (slot, plural, singular) in SLOTS {
+        for slot in NAMED {
             if let Some(only) = inputs.only(step, slot) {
-                insert(singular, shortcut(only));
+                insert(slot.singular(), shortcut(only));
             }
             let named = inputs.of_slot(slot);
             let named = named.map(|(input, output)| {
                 (input.local_name.clone(), entry(output, &input.local_name))
             });
-            insert(plural, Value::Object(named.collect()));
+            insert(slot.list(), Value::Object(named.collect()));
         }
         Self {
             owner,
@@ -152,12 +158,8 @@ impl<'c> Context<'c> {
     }
 }
 
-/// The slots whose inputs have names, with the keys for all and for the only one.
-const SLOTS: [(InputSlot, &str, &str); 3] = [
-    (InputSlot::Source, "sources", "source"),
-    (InputSlot::Image, "images", "image"),
-    (InputSlot::Config, "configs", "config"),
-];
+/// The slots whose inputs have names.
+const NAMED: [InputSlot; 3] = [InputSlot::Source, InputSlot::Image, InputSlot::Config];
 
 /// An input as it appears under its local name.
 fn entry(output: &Output, name: &str) -> Value {

@@ -8,8 +8,9 @@
 //! to which verdict a validation came, and [`health`] how the object is. Of an immutable template there is a family of
 //! objects: [`family_members`] orders them and says which may go, [`runs`] is what status remembers of them.
 //!
-//! A new kind of output is a variant of [`OutputPaths`] and one of `outputs::OutputValues`; a new rule of when outputs are
-//! handed on is one of `goodness::Goodness`.
+//! A new kind of output is a variant of [`OutputPaths`] and one of `outputs::OutputValues`, and usually an
+//! [`InputSlot`](api_types::InputSlot) that takes it; a new rule of when outputs are handed on is a variant of
+//! `goodness::Goodness`.
 
 pub(crate) mod body;
 pub(crate) mod context;
@@ -76,7 +77,7 @@ pub(crate) enum OutputPaths {
 /// An object that cannot be a template; the API server holds no such object.
 #[derive(Debug, thiserror::Error)]
 pub enum TemplateError {
-    /// The kind is not one of the six.
+    /// The kind is none of [`TemplateKind`].
     #[error(transparent)]
     Kind(#[from] api_types::templates::UnknownTemplateKind),
     /// `metadata.name` is missing.

@@ -74,7 +74,7 @@ impl Output {
                 url: read(url, object, inputs, "the url path")?,
                 revision: read(revision, object, inputs, "the revision path")?,
             },
-            // "url" is what upstream says here.
+            // "url" is what upstream says here, and users compare messages; a new kind names its own field.
             OutputPaths::Image(path) => {
                 OutputValues::Image(read(path, object, inputs, "the url path")?)
             }

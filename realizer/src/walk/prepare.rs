@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use api_types::TemplateKind;
+use api_types::InputSlot;
 use serde_json::Value;
 
-use crate::blueprint::{BlueprintStep, InputSlot, OptionTarget, TemplateChoice};
+use crate::blueprint::{BlueprintStep, OptionTarget, TemplateChoice};
 use crate::step::error::{StepError, WaitsFor};
 use crate::template::body::Drawn;
 use crate::template::context::{Context, ResolvedInputs};
@@ -98,14 +98,12 @@ impl Preparing<'_> {
     /// The named local input, from the slot that belongs to the step's template kind
     /// (docs/behaviour/selection.md#pass-through).
     fn pass_through(&self, input: &str) -> Result<Output, StepError> {
-        let slot = match self.step.template_kind {
-            Ok(TemplateKind::Source) => InputSlot::Source,
-            Ok(TemplateKind::Image) => InputSlot::Image,
-            Ok(TemplateKind::Config) => InputSlot::Config,
-            Ok(TemplateKind::Plain) => return Ok(Output::NOTHING),
-            Ok(TemplateKind::Deployment | TemplateKind::Validation) | Err(_) => {
-                InputSlot::Deployment
-            }
+        let slot = match &self.step.template_kind {
+            Ok(kind) => InputSlot::of_pass_through(*kind),
+            Err(_) => Some(InputSlot::Deployment),
+        };
+        let Some(slot) = slot else {
+            return Ok(Output::NOTHING);
         };
         self.inputs
             .named(slot, input)
@@ -262,17 +260,13 @@ impl Preparing<'_> {
     }
 
     pub(crate) fn held(&self) -> StepError {
-        let name = |slot, local_name: &str| match slot {
-            InputSlot::Deployment => "deployment".to_owned(),
-            InputSlot::Source | InputSlot::Image | InputSlot::Config => local_name.to_owned(),
-        };
         StepError::InputsMissing {
             resource: self.step.name.clone(),
             inputs: self
                 .inputs
                 .missing
                 .iter()
-                .map(|input| name(input.slot, &input.local_name))
+                .map(|input| input.slot.name_of(&input.local_name).to_owned())
                 .collect(),
             providers: self
                 .inputs
