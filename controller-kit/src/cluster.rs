@@ -95,7 +95,7 @@ impl RequestError {
                 ];
                 PASSING.contains(code)
                     || tells_of_etcd(*code, status)
-                    || tells_of_quota(*code, status)
+                    || tells_of_a_lost_quota_race(*code, status)
             }
             Self::Transport(_) => true,
             Self::TooLong { .. } => false,
@@ -148,7 +148,7 @@ pub(crate) fn tells_of_etcd(code: StatusCode, status: &Status) -> bool {
 }
 
 /// Whether two creates in a namespace were counted at a time, and this one lost. The object itself is in nobody's way.
-fn tells_of_quota(code: StatusCode, status: &Status) -> bool {
+fn tells_of_a_lost_quota_race(code: StatusCode, status: &Status) -> bool {
     let details = status.details.as_ref();
     code == StatusCode::CONFLICT && details.is_some_and(|named| named.kind == "resourcequotas")
 }

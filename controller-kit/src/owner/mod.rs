@@ -9,7 +9,7 @@
 //!  (caches)                       (pure)                    (engine, requests)            (status, events)
 //! ```
 
-pub(crate) mod admission;
+pub(crate) mod blueprint_admission;
 mod controller;
 mod dependencies;
 mod entries;
@@ -25,7 +25,7 @@ mod step_objects;
 mod walk;
 mod wiring;
 
-pub use admission::ROUTES;
+pub use blueprint_admission::ROUTES;
 pub use controller::OwnerController;
 pub use dependencies::{Dependency, DependencyIndex};
 pub use entries::{

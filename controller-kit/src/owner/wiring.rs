@@ -9,7 +9,7 @@ use tokio::time::MissedTickBehavior;
 
 use super::{
     BlueprintFamily, DependencyIndex, Outages, OwnerController, OwnerKind, OwnerShell, Realizes,
-    Scopes, Settling, Templates, admission, realizes,
+    Scopes, Settling, Templates, blueprint_admission, realizes,
 };
 use crate::args::{LimitArgs, OwnerArgs};
 use crate::events::{EventRecorder, EventSettings};
@@ -186,7 +186,7 @@ pub fn begin<R: Realizes>(
     work.reconciles(realizes::queue(controller));
     work.does_beside(shell.clone().sweep_for_ever());
     work.does_beside(keep_looking_for_left_behind(controller.clone()));
-    work.admits(admission::of_blueprints(&args.webhook));
+    work.admits(blueprint_admission::of_blueprints(&args.webhook));
 }
 
 /// What asks the API server may take long, and holds up nothing else.

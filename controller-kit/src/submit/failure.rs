@@ -280,7 +280,10 @@ fn step(error: &RequestError, failure: SubmitFailure) -> Failure {
     }
 }
 
-/// RBAC, quota and admission all answer 403; which it was does not matter, something outside must change.
+/// What the answer of the API server means for the step.
+///
+/// RBAC, quota and admission all answer 403, and only their texts differ, which a webhook may write as it likes. So they are one
+/// kind: something outside must change.
 pub(super) fn kind_of(error: &RequestError) -> SubmitFailureKind {
     if matches!(error, RequestError::TooLong { .. }) {
         SubmitFailureKind::AnswerTooLarge

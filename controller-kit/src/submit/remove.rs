@@ -23,7 +23,8 @@ pub enum Deletion {
 }
 
 impl Submitter {
-    /// Deletes a cluster-scoped object whose owner is gone.
+    /// Deletes a cluster-scoped object whose owner is gone. One whose owner is there is an orphan, or has another
+    /// [`RemovalReason`](realizer::RemovalReason), and goes by [`Submitter::remove`].
     ///
     /// # Errors
     /// The text says why it is still there: there is no token, or the request was refused.
@@ -48,7 +49,7 @@ impl Submitter {
         }
     }
 
-    /// Deletes an object that belongs to the applicant.
+    /// Deletes an object that belongs to the applicant, for whatever [`RemovalReason`](realizer::RemovalReason).
     ///
     /// # Errors
     /// The outer error ends the reconcile (no token); the inner one says why this object is still there.

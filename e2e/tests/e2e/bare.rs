@@ -132,7 +132,7 @@ fn lists_every_flag(controller: &'static str, at_once: &'static str) {
     let expected: BTreeSet<&str> = FLAGS.split_whitespace().chain([at_once]).collect();
     assert_eq!(
         listed, expected,
-        "a flag of {controller} came or went: correct this list, README.md and deploy/install.yaml"
+        "a flag of {controller} came or went: correct this list, docs/behaviour/process.md and, where it is used, deploy/install.yaml"
     );
 }
 

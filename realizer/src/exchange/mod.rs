@@ -7,6 +7,9 @@
 //!             next()                       record_*()
 //! engine ───────────────▶ shell ─▶ cluster ───────────────▶ engine ─▶ conclude() ─▶ report() ─▶ Outcome
 //! ```
+//!
+//! `ask` has what the engine asks for, `submission` what it wants to be in the cluster, `observation` what the shell found or why it
+//! failed, `outcome` what follows: status, events, deletions, when to look again.
 
 mod ask;
 mod observation;

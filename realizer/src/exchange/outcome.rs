@@ -69,9 +69,9 @@ pub type FailedRemoval = (Removal, SubmitFailure);
 /// When the owner is to be looked at again without an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Retry {
-    /// Not at all: the next event wakes it.
+    /// Not at all: a change of an object that is watched wakes it.
     AwaitChange,
-    /// Slowly (within 60 s): a right is missing.
+    /// Slowly (within 60 s): nothing that is watched tells when it would go, such as a right or a quota.
     Slow,
     /// With exponential back-off.
     Backoff,
@@ -95,7 +95,8 @@ pub struct OwnerEvent {
 pub(crate) enum ErrorKind {
     /// The user: the same input will fail again.
     UserMustFix,
-    /// Nobody: something has to happen first, and an event will tell.
+    /// Nobody: something has to happen first. No Warning is sent. Unless its verdict says `slowly`, it is not tried again
+    /// before a watched object changes.
     NotYet,
     /// Nobody: it is tried again.
     Infrastructure,

@@ -119,9 +119,11 @@ impl RunError {
                 kind: SubmitFailureKind::AnswerTooLarge,
                 ..
             } => Verdict::new(UserMustFix, Reason::AnswerTooLarge).slowly(),
-            Self::Apply { .. } => {
-                Verdict::new(Infrastructure, Reason::StampedObjectRejectedByAPIServer)
-            }
+            Self::Apply {
+                kind:
+                    SubmitFailureKind::Rejected | SubmitFailureKind::List | SubmitFailureKind::Stale,
+                ..
+            } => Verdict::new(Infrastructure, Reason::StampedObjectRejectedByAPIServer),
             Self::List { .. } => Verdict::new(Infrastructure, Reason::FailedToListCreatedObjects),
             // Nothing but the run can make it readable, and its events come anyway.
             Self::Output { .. } => Verdict::new(NotYet, Reason::OutputPathNotSatisfied).but_false(),

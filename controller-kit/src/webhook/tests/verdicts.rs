@@ -17,7 +17,7 @@ use super::super::server::router;
 use super::super::{Answer, Operation, Validate, Validating, routes};
 use crate::metrics::Metrics;
 use crate::owner::ROUTES;
-use crate::owner::admission::Rules;
+use crate::owner::blueprint_admission::Rules;
 
 /// The question of the API server, as it sends it for an object of the corpus.
 fn question(case: &Case, operation: &str) -> Request<Body> {

@@ -72,7 +72,14 @@ impl StepError {
                 kind: SubmitFailureKind::AnswerTooLarge,
                 ..
             } => return Verdict::new(UserMustFix, Reason::AnswerTooLarge).slowly(),
-            Self::Apply { .. } => (Infrastructure, Reason::TemplateRejectedByAPIServer),
+            Self::Apply {
+                kind:
+                    SubmitFailureKind::Rejected
+                    | SubmitFailureKind::List
+                    | SubmitFailureKind::Contested
+                    | SubmitFailureKind::Stale,
+                ..
+            } => (Infrastructure, Reason::TemplateRejectedByAPIServer),
             Self::List { .. } => (Infrastructure, Reason::FailedToListCreatedObjects),
             Self::Contested { .. } => {
                 return Verdict::new(UserMustFix, Reason::ObjectContested).slowly();
@@ -156,7 +163,7 @@ impl Verdict {
         }
     }
 
-    /// A right is missing, or someone else has to let go: no event of ours tells when.
+    /// A right is missing, a quota is used up, or someone else has to let go: nothing that is watched tells when.
     pub(crate) fn slowly(self) -> Self {
         Self {
             retry: Retry::Slow,

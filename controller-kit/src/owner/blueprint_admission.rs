@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::args::WebhookArgs;
 use crate::webhook::{Admission, Answer, Operation, Route, Validate, Validating, routes};
 
-/// The rules that the engine, the webhook and the CLI share.
+/// The rules of [`api_types::validation`]. The policies in `deploy/policies` are a copy of those that refuse.
 pub(crate) struct Rules;
 
 impl Validate for Rules {
