@@ -5,13 +5,12 @@
 
 mod reason;
 
-use std::fmt;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::json_any;
+use crate::texts::text_enum;
 
 pub use reason::{Reason, is_valid_reason};
 
@@ -99,27 +98,20 @@ pub fn whole_seconds(time: &Time) -> Time {
     Time(k8s_openapi::jiff::Timestamp::from_second(time.0.as_second()).unwrap_or(time.0))
 }
 
-/// Whether a condition holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum ConditionStatus {
-    /// It holds.
-    True,
-    /// It does not hold.
-    False,
-    /// Not known, or not yet.
-    Unknown,
+text_enum! {
+    /// Whether a condition holds.
+    #[derive(Serialize, Deserialize)]
+    pub enum ConditionStatus {
+        /// It holds.
+        True,
+        /// It does not hold.
+        False,
+        /// Not known, or not yet.
+        Unknown,
+    }
 }
 
 impl ConditionStatus {
-    /// The text of `status`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::True => "True",
-            Self::False => "False",
-            Self::Unknown => "Unknown",
-        }
-    }
-
     /// The status a text stands for; anything that is neither `True` nor `False` is unknown.
     ///
     /// ```
@@ -137,106 +129,56 @@ impl ConditionStatus {
     }
 }
 
-impl fmt::Display for ConditionStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+text_enum! {
+    /// What a condition of our own kinds speaks of.
+    #[derive(PartialOrd, Ord)]
+    pub enum ConditionType {
+        /// Workload: a supply chain was chosen and is ready.
+        SupplyChainReady,
+        /// Deliverable: a delivery was chosen and is ready.
+        DeliveryReady,
+        /// Owner: all resources (steps) were submitted and their outputs read.
+        ResourcesSubmitted,
+        /// Owner: all resources (steps) are healthy.
+        ResourcesHealthy,
+        /// Step entry: the object was submitted and its outputs read.
+        ResourceSubmitted,
+        /// Step entry: the object is healthy.
+        Healthy,
+        /// Blueprint: all its templates exist.
+        TemplatesReady,
+        /// Runnable: its ClusterRunTemplate was stamped and its outputs read.
+        RunTemplateReady,
+        /// Runnable: the latest object succeeded.
+        StampedObjectCondition,
+        /// Everything else together; derived, never set by hand.
+        Ready,
+        /// Extra, only while it is so: objects that are no longer wanted could not be deleted yet. Never feeds `Ready`.
+        DeletionPending,
+        /// Extra, only while it is so: an object is claimed by another owner or step, or another writer undoes it. Never
+        /// feeds `Ready`.
+        ObjectContested,
+        /// Extra, only while it is so: no right to watch a stamped kind; it is read at a slow interval. Never feeds `Ready`.
+        WatchForbidden,
+        /// Extra, only while it is so: a newer revision waits until the one in the environment is validated. In the entry of
+        /// a ClusterDeploymentTemplate step; never feeds `Ready`.
+        UpdateHeld,
+        /// Extra, only while it is so: what the template reads can never be read from the object as it is, and why; its author
+        /// must correct it. In the entry of the step; never feeds `Ready`.
+        OutputUnreadable,
+        /// Extra, only while it is so: something in a blueprint cannot work, whatever the owner: steps that wait for one another,
+        /// an input that nobody provides, a selector that cannot be evaluated. Never feeds `Ready`.
+        BlueprintProblem,
+        /// Extra, only while an owner is not Ready and goes on by itself. With [`ConditionType::Stalled`] it is what tools that
+        /// wait for objects understand (kstatus); there is never both. Never feeds `Ready`.
+        Reconciling,
+        /// Extra, only while an owner is not Ready and nothing will change that until somebody does something. Never feeds
+        /// `Ready`.
+        Stalled,
     }
-}
-
-/// What a condition of our own kinds speaks of.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ConditionType {
-    /// Workload: a supply chain was chosen and is ready.
-    SupplyChainReady,
-    /// Deliverable: a delivery was chosen and is ready.
-    DeliveryReady,
-    /// Owner: all resources (steps) were submitted and their outputs read.
-    ResourcesSubmitted,
-    /// Owner: all resources (steps) are healthy.
-    ResourcesHealthy,
-    /// Step entry: the object was submitted and its outputs read.
-    ResourceSubmitted,
-    /// Step entry: the object is healthy.
-    Healthy,
-    /// Blueprint: all its templates exist.
-    TemplatesReady,
-    /// Runnable: its ClusterRunTemplate was stamped and its outputs read.
-    RunTemplateReady,
-    /// Runnable: the latest object succeeded.
-    StampedObjectCondition,
-    /// Everything else together; derived, never set by hand.
-    Ready,
-    /// Extra, only while it is so: objects that are no longer wanted could not be deleted yet. Never feeds `Ready`.
-    DeletionPending,
-    /// Extra, only while it is so: an object is claimed by another owner or step, or another writer undoes it. Never
-    /// feeds `Ready`.
-    ObjectContested,
-    /// Extra, only while it is so: no right to watch a stamped kind; it is read at a slow interval. Never feeds `Ready`.
-    WatchForbidden,
-    /// Extra, only while it is so: a newer revision waits until the one in the environment is validated. In the entry of
-    /// a ClusterDeploymentTemplate step; never feeds `Ready`.
-    UpdateHeld,
-    /// Extra, only while it is so: what the template reads can never be read from the object as it is, and why; its author
-    /// must correct it. In the entry of the step; never feeds `Ready`.
-    OutputUnreadable,
-    /// Extra, only while it is so: something in a blueprint cannot work, whatever the owner: steps that wait for one another,
-    /// an input that nobody provides, a selector that cannot be evaluated. Never feeds `Ready`.
-    BlueprintProblem,
-    /// Extra, only while an owner is not Ready and goes on by itself. With [`ConditionType::Stalled`] it is what tools that
-    /// wait for objects understand (kstatus); there is never both. Never feeds `Ready`.
-    Reconciling,
-    /// Extra, only while an owner is not Ready and nothing will change that until somebody does something. Never feeds
-    /// `Ready`.
-    Stalled,
 }
 
 impl ConditionType {
-    /// Every type.
-    pub const ALL: [Self; 18] = [
-        Self::SupplyChainReady,
-        Self::DeliveryReady,
-        Self::ResourcesSubmitted,
-        Self::ResourcesHealthy,
-        Self::ResourceSubmitted,
-        Self::Healthy,
-        Self::TemplatesReady,
-        Self::RunTemplateReady,
-        Self::StampedObjectCondition,
-        Self::Ready,
-        Self::DeletionPending,
-        Self::ObjectContested,
-        Self::WatchForbidden,
-        Self::UpdateHeld,
-        Self::OutputUnreadable,
-        Self::BlueprintProblem,
-        Self::Reconciling,
-        Self::Stalled,
-    ];
-
-    /// The text of `type`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::SupplyChainReady => "SupplyChainReady",
-            Self::DeliveryReady => "DeliveryReady",
-            Self::ResourcesSubmitted => "ResourcesSubmitted",
-            Self::ResourcesHealthy => "ResourcesHealthy",
-            Self::ResourceSubmitted => "ResourceSubmitted",
-            Self::Healthy => "Healthy",
-            Self::TemplatesReady => "TemplatesReady",
-            Self::RunTemplateReady => "RunTemplateReady",
-            Self::StampedObjectCondition => "StampedObjectCondition",
-            Self::Ready => "Ready",
-            Self::DeletionPending => "DeletionPending",
-            Self::ObjectContested => "ObjectContested",
-            Self::WatchForbidden => "WatchForbidden",
-            Self::UpdateHeld => "UpdateHeld",
-            Self::OutputUnreadable => "OutputUnreadable",
-            Self::BlueprintProblem => "BlueprintProblem",
-            Self::Reconciling => "Reconciling",
-            Self::Stalled => "Stalled",
-        }
-    }
-
     /// Whether the type exists only while something is wrong or under way, comes after `Ready` and never feeds it.
     pub fn is_extra(self) -> bool {
         matches!(
@@ -250,12 +192,6 @@ impl ConditionType {
                 | Self::Reconciling
                 | Self::Stalled
         )
-    }
-}
-
-impl fmt::Display for ConditionType {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 

@@ -1,53 +1,43 @@
 //! Deliverable: configuration that is to be deployed.
 
-use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 
 use crate::condition::Condition;
+use crate::custom_resource::custom_resource;
 use crate::params::OwnerParam;
 use crate::source::Source;
 use crate::status::{BlueprintRef, EnvironmentStatus, OwnerSummary, ResourceStatus, StampedRef};
 
-/// What is to be deployed; a ClusterDelivery is chosen by the Deliverable's labels and fields.
-#[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
-#[kube(
-    group = "carto.run",
-    version = "v1alpha1",
-    kind = "Deliverable",
-    plural = "deliverables",
-    shortname = "dlv",
-    category = "all",
-    namespaced,
-    status = "DeliverableStatus",
-    schema = "disabled",
-    doc = "Configuration that is to be deployed.",
-    derive = "Default",
-    derive = "PartialEq",
-    crates(
-        kube_core = "::kube_core",
-        k8s_openapi = "::k8s_openapi",
-        serde = "::serde",
-        serde_json = "::serde_json"
-    ),
-    printcolumn = r#"{"name":"Source","type":"string","jsonPath":".spec.source['git.url','image']"}"#,
-    printcolumn = r#"{"name":"Delivery","type":"string","jsonPath":".status.deliveryRef.name"}"#,
-    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
-    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
-    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
-    printcolumn = r#"{"name":"Step","type":"string","priority":1,"jsonPath":".status.summary.step"}"#,
-    printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.summary.message"}"#
-)]
-#[serde(default, rename_all = "camelCase")]
-pub struct DeliverableSpec {
-    /// Parameters for the templates of the delivery.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub params: Vec<OwnerParam>,
-    /// Where the configuration is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub source: Option<Source>,
-    /// ServiceAccount in the Deliverable's namespace whose rights are used; wins over the delivery's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub service_account_name: Option<String>,
+custom_resource! {
+    /// What is to be deployed; a ClusterDelivery is chosen by the Deliverable's labels and fields.
+    #[kube(
+        kind = "Deliverable",
+        plural = "deliverables",
+        shortname = "dlv",
+        category = "all",
+        namespaced,
+        status = "DeliverableStatus",
+        doc = "Configuration that is to be deployed.",
+        printcolumn = r#"{"name":"Source","type":"string","jsonPath":".spec.source['git.url','image']"}"#,
+        printcolumn = r#"{"name":"Delivery","type":"string","jsonPath":".status.deliveryRef.name"}"#,
+        printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+        printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
+        printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+        printcolumn = r#"{"name":"Step","type":"string","priority":1,"jsonPath":".status.summary.step"}"#,
+        printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.summary.message"}"#
+    )]
+    #[serde(default, rename_all = "camelCase")]
+    pub struct DeliverableSpec {
+        /// Parameters for the templates of the delivery.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub params: Vec<OwnerParam>,
+        /// Where the configuration is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub source: Option<Source>,
+        /// ServiceAccount in the Deliverable's namespace whose rights are used; wins over the delivery's.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub service_account_name: Option<String>,
+    }
 }
 
 /// What became of a Deliverable.

@@ -1,117 +1,67 @@
 //! Reasons and types of the Kubernetes events that are recorded on owners and blueprints.
 
-use std::fmt;
+use crate::texts::text_enum;
 
-/// Whether an event reports progress or a problem; `type` of the Kubernetes event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum EventType {
-    /// Something happened that was asked for.
-    Normal,
-    /// Something needs a look.
-    Warning,
-}
-
-impl EventType {
-    /// The text of `type`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Normal => "Normal",
-            Self::Warning => "Warning",
-        }
+text_enum! {
+    /// Whether an event reports progress or a problem; `type` of the Kubernetes event.
+    #[derive(PartialOrd, Ord)]
+    pub enum EventType {
+        /// Something happened that was asked for.
+        Normal,
+        /// Something needs a look.
+        Warning,
     }
 }
 
-/// Why an event was recorded; `reason` of the Kubernetes event.
-///
-/// ```
-/// use api_types::event::{EventReason, EventType};
-///
-/// assert_eq!(EventReason::StampedObjectApplied.as_str(), "StampedObjectApplied");
-/// assert_eq!(EventReason::ResourceFailed.event_type(), EventType::Warning);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum EventReason {
-    /// An object was created or changed.
-    StampedObjectApplied,
-    /// An object was deleted: retention or orphan.
-    StampedObjectRemoved,
-    /// The outputs of a resource (step) or of a Runnable differ from before.
-    ResourceOutputChanged,
-    /// The `Healthy` status of a resource (step) flipped.
-    ResourceHealthyStatusChanged,
-    /// A resource (step) could not be realized.
-    ResourceFailed,
-    /// Fields the kind does not declare, or repeated list keys, were left out so that the apply could succeed.
-    FieldsDropped,
-    /// A blueprint has a self reference, a cycle or an input nobody provides.
-    BlueprintProblem,
-    /// An object belongs to another owner or resource (step) and was not written.
-    ObjectContested,
-    /// An object that somebody else made was taken over, as its annotation or the template allows.
-    ObjectAdopted,
-    /// An object that is no longer wanted could not be deleted yet.
-    DeletionFailed,
-    /// A kind cannot be watched; its objects are read with the owner's rights now and then.
-    WatchForbidden,
-    /// A revision was put into an environment that is going to be validated.
-    RevisionDeployed,
-    /// A validation of a deployed revision succeeded.
-    ValidationSucceeded,
-    /// A validation of a deployed revision failed; the revision is not promoted.
-    ValidationFailed,
-    /// A validation of a deployed revision did not end in time; the environment is free for the next revision.
-    ValidationTimedOut,
-    /// Somebody else wrote on the object of an environment what is said to be in it.
-    RecordDisregarded,
-    /// Our own status write changes the rendering again and again; writing is slowed down.
-    RenderingUnstable,
+text_enum! {
+    /// Why an event was recorded; `reason` of the Kubernetes event.
+    ///
+    /// ```
+    /// use api_types::event::{EventReason, EventType};
+    ///
+    /// assert_eq!(EventReason::StampedObjectApplied.as_str(), "StampedObjectApplied");
+    /// assert_eq!(EventReason::ResourceFailed.event_type(), EventType::Warning);
+    /// ```
+    #[derive(PartialOrd, Ord)]
+    pub enum EventReason {
+        /// An object was created or changed.
+        StampedObjectApplied,
+        /// An object was deleted: retention or orphan.
+        StampedObjectRemoved,
+        /// The outputs of a resource (step) or of a Runnable differ from before.
+        ResourceOutputChanged,
+        /// The `Healthy` status of a resource (step) flipped.
+        ResourceHealthyStatusChanged,
+        /// A resource (step) could not be realized.
+        ResourceFailed,
+        /// Fields the kind does not declare, or repeated list keys, were left out so that the apply could succeed.
+        FieldsDropped,
+        /// A blueprint has a self reference, a cycle or an input nobody provides.
+        BlueprintProblem,
+        /// An object belongs to another owner or resource (step) and was not written.
+        ObjectContested,
+        /// An object that somebody else made was taken over, as its annotation or the template allows.
+        ObjectAdopted,
+        /// An object that is no longer wanted could not be deleted yet.
+        DeletionFailed,
+        /// A kind cannot be watched; its objects are read with the owner's rights now and then.
+        WatchForbidden,
+        /// A revision was put into an environment that is going to be validated.
+        RevisionDeployed,
+        /// A validation of a deployed revision succeeded.
+        ValidationSucceeded,
+        /// A validation of a deployed revision failed; the revision is not promoted.
+        ValidationFailed,
+        /// A validation of a deployed revision did not end in time; the environment is free for the next revision.
+        ValidationTimedOut,
+        /// Somebody else wrote on the object of an environment what is said to be in it.
+        RecordDisregarded,
+        /// Our own status write changes the rendering again and again; writing is slowed down.
+        RenderingUnstable,
+    }
 }
 
 impl EventReason {
-    /// All of them.
-    pub const ALL: [Self; 17] = [
-        Self::StampedObjectApplied,
-        Self::StampedObjectRemoved,
-        Self::ResourceOutputChanged,
-        Self::ResourceHealthyStatusChanged,
-        Self::ResourceFailed,
-        Self::FieldsDropped,
-        Self::BlueprintProblem,
-        Self::ObjectContested,
-        Self::ObjectAdopted,
-        Self::DeletionFailed,
-        Self::WatchForbidden,
-        Self::RevisionDeployed,
-        Self::ValidationSucceeded,
-        Self::ValidationFailed,
-        Self::ValidationTimedOut,
-        Self::RecordDisregarded,
-        Self::RenderingUnstable,
-    ];
-
-    /// The text of `reason`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::StampedObjectApplied => "StampedObjectApplied",
-            Self::StampedObjectRemoved => "StampedObjectRemoved",
-            Self::ResourceOutputChanged => "ResourceOutputChanged",
-            Self::ResourceHealthyStatusChanged => "ResourceHealthyStatusChanged",
-            Self::ResourceFailed => "ResourceFailed",
-            Self::FieldsDropped => "FieldsDropped",
-            Self::BlueprintProblem => "BlueprintProblem",
-            Self::ObjectContested => "ObjectContested",
-            Self::ObjectAdopted => "ObjectAdopted",
-            Self::DeletionFailed => "DeletionFailed",
-            Self::WatchForbidden => "WatchForbidden",
-            Self::RevisionDeployed => "RevisionDeployed",
-            Self::ValidationSucceeded => "ValidationSucceeded",
-            Self::ValidationFailed => "ValidationFailed",
-            Self::ValidationTimedOut => "ValidationTimedOut",
-            Self::RecordDisregarded => "RecordDisregarded",
-            Self::RenderingUnstable => "RenderingUnstable",
-        }
-    }
-
     /// The type that goes with the reason. The first four are those of the Go controller, which knew no warnings.
     pub fn event_type(self) -> EventType {
         match self {
@@ -133,11 +83,5 @@ impl EventReason {
             | Self::RecordDisregarded
             | Self::RenderingUnstable => EventType::Warning,
         }
-    }
-}
-
-impl fmt::Display for EventReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }

@@ -32,6 +32,7 @@
 
 pub mod blueprint;
 pub mod condition;
+mod custom_resource;
 pub mod deliverable;
 pub mod delivery;
 pub mod duration;
@@ -47,6 +48,7 @@ pub mod source;
 pub mod status;
 pub mod supply_chain;
 pub mod templates;
+mod texts;
 pub mod validation;
 pub mod vocabulary;
 pub mod workload;

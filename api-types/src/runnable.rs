@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::condition::Condition;
+use crate::custom_resource::custom_resource;
 use crate::status::StampedRef;
 use crate::templates::{HealthRule, RetentionPolicy};
+use crate::texts::text_enum;
 
 /// The most attempts a [`RetryPolicy`] may ask for; the schema's maximum.
 pub const MOST_ATTEMPTS: u32 = 20;
@@ -17,52 +18,42 @@ pub const MOST_ATTEMPTS: u32 = 20;
 /// How many runs [`RunnableStatus::runs`] remembers.
 pub const MOST_RUNS: usize = 20;
 
-/// Which ClusterRunTemplate to stamp, with which inputs.
-#[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
-#[kube(
-    group = "carto.run",
-    version = "v1alpha1",
-    kind = "Runnable",
-    plural = "runnables",
-    shortname = "run",
-    namespaced,
-    status = "RunnableStatus",
-    schema = "disabled",
-    doc = "An object that is created anew whenever its inputs change.",
-    derive = "Default",
-    derive = "PartialEq",
-    crates(
-        kube_core = "::kube_core",
-        k8s_openapi = "::k8s_openapi",
-        serde = "::serde",
-        serde_json = "::serde_json"
-    ),
-    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
-    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
-    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
-    printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type=='Ready')].message"}"#
-)]
-#[serde(default, rename_all = "camelCase")]
-pub struct RunnableSpec {
-    /// The ClusterRunTemplate.
-    pub run_template_ref: RunTemplateReference,
-    /// An object of the cluster the template may read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub selector: Option<ResourceSelector>,
-    /// Any JSON by name, for the template.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub inputs: BTreeMap<String, Value>,
-    /// ServiceAccount in the Runnable's namespace whose rights are used; `default` when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub service_account_name: Option<String>,
-    /// How many finished objects are kept; ten of each when absent, by the schema's default.
-    pub retention_policy: RetentionPolicy,
-    /// Whether a failed run is tried again; not when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub retry: Option<RetryPolicy>,
-    /// What happens when the inputs change while a run is going; [`Concurrency::Allow`] when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub concurrency: Option<Concurrency>,
+custom_resource! {
+    /// Which ClusterRunTemplate to stamp, with which inputs.
+    #[kube(
+        kind = "Runnable",
+        plural = "runnables",
+        shortname = "run",
+        namespaced,
+        status = "RunnableStatus",
+        doc = "An object that is created anew whenever its inputs change.",
+        printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+        printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
+        printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+        printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.conditions[?(@.type=='Ready')].message"}"#
+    )]
+    #[serde(default, rename_all = "camelCase")]
+    pub struct RunnableSpec {
+        /// The ClusterRunTemplate.
+        pub run_template_ref: RunTemplateReference,
+        /// An object of the cluster the template may read.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub selector: Option<ResourceSelector>,
+        /// Any JSON by name, for the template.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub inputs: BTreeMap<String, Value>,
+        /// ServiceAccount in the Runnable's namespace whose rights are used; `default` when absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub service_account_name: Option<String>,
+        /// How many finished objects are kept; ten of each when absent, by the schema's default.
+        pub retention_policy: RetentionPolicy,
+        /// Whether a failed run is tried again; not when absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub retry: Option<RetryPolicy>,
+        /// What happens when the inputs change while a run is going; [`Concurrency::Allow`] when absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub concurrency: Option<Concurrency>,
+    }
 }
 
 /// How often a failed run is tried again.
@@ -77,32 +68,21 @@ pub struct RetryPolicy {
     pub backoff: Option<String>,
 }
 
-/// What happens when the inputs change while a run is going.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-pub enum Concurrency {
-    /// A new run starts beside it.
-    #[default]
-    Allow,
-    /// The new run waits for its end; of several changes only the last one is run.
-    Queue,
-    /// The going run is deleted, and the new one starts when it is gone.
-    Replace,
-}
-
-impl Concurrency {
-    /// The text in the Runnable.
+text_enum! {
+    /// What happens when the inputs change while a run is going.
     ///
     /// ```
     /// assert_eq!(api_types::runnable::Concurrency::default().as_str(), "Allow");
     /// ```
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Allow => "Allow",
-            Self::Queue => "Queue",
-            Self::Replace => "Replace",
-        }
+    #[derive(Default, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum Concurrency {
+        /// A new run starts beside it.
+        #[default]
+        Allow,
+        /// The new run waits for its end; of several changes only the last one is run.
+        Queue,
+        /// The going run is deleted, and the new one starts when it is gone.
+        Replace,
     }
 }
 
@@ -195,66 +175,43 @@ pub struct RunRecord {
     pub message: String,
 }
 
-/// What came of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum RunResult {
-    /// It is going.
-    #[default]
-    Running,
-    /// It succeeded.
-    Succeeded,
-    /// It failed.
-    Failed,
-    /// It was deleted before its end.
-    Removed,
-}
-
-impl RunResult {
-    /// Every result.
-    pub const ALL: [Self; 4] = [Self::Running, Self::Succeeded, Self::Failed, Self::Removed];
-
-    /// The text of `result`.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Running => "Running",
-            Self::Succeeded => "Succeeded",
-            Self::Failed => "Failed",
-            Self::Removed => "Removed",
-        }
+text_enum! {
+    /// What came of a run.
+    #[derive(Default, Serialize, Deserialize)]
+    pub enum RunResult {
+        /// It is going.
+        #[default]
+        Running,
+        /// It succeeded.
+        Succeeded,
+        /// It failed.
+        Failed,
+        /// It was deleted before its end.
+        Removed,
     }
 }
 
-/// The object a Runnable creates, and where its outputs are.
-#[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
-#[kube(
-    group = "carto.run",
-    version = "v1alpha1",
-    kind = "ClusterRunTemplate",
-    plural = "clusterruntemplates",
-    shortname = "crt",
-    schema = "disabled",
-    doc = "The object a Runnable creates, and where its outputs are.",
-    derive = "Default",
-    derive = "PartialEq",
-    crates(
-        kube_core = "::kube_core",
-        k8s_openapi = "::k8s_openapi",
-        serde = "::serde",
-        serde_json = "::serde_json"
-    )
-)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ClusterRunTemplateSpec {
-    /// The object to stamp, with `$(…)$` tags. Exactly one of `template` and `ytt` is given when admitted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub template: Option<Value>,
-    /// The object to stamp, as a ytt document.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ytt: Option<String>,
-    /// When a run has succeeded (healthy) or failed (unhealthy); by its condition `Succeeded` when absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub health_rule: Option<HealthRule>,
-    /// Path in the stamped object by output name.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub outputs: BTreeMap<String, String>,
+custom_resource! {
+    /// The object a Runnable creates, and where its outputs are.
+    #[kube(
+        kind = "ClusterRunTemplate",
+        plural = "clusterruntemplates",
+        shortname = "crt",
+        doc = "The object a Runnable creates, and where its outputs are."
+    )]
+    #[serde(default, rename_all = "camelCase")]
+    pub struct ClusterRunTemplateSpec {
+        /// The object to stamp, with `$(…)$` tags. Exactly one of `template` and `ytt` is given when admitted.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub template: Option<Value>,
+        /// The object to stamp, as a ytt document.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub ytt: Option<String>,
+        /// When a run has succeeded (healthy) or failed (unhealthy); by its condition `Succeeded` when absent.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub health_rule: Option<HealthRule>,
+        /// Path in the stamped object by output name.
+        #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+        pub outputs: BTreeMap<String, String>,
+    }
 }

@@ -4,10 +4,11 @@ mod compiled;
 pub(crate) mod label_syntax;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+use crate::texts::text_enum;
 
 pub use compiled::{CompiledSelector, SelectorError};
 
@@ -78,37 +79,17 @@ impl FieldRequirement {
     }
 }
 
-/// How a value is compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum FieldOperator {
-    /// The value is one of the given.
-    In,
-    /// The value is none of the given.
-    NotIn,
-    /// There is a value.
-    Exists,
-    /// There is no value.
-    DoesNotExist,
-}
-
-impl FieldOperator {
-    /// Every operator, in the order of the schema.
-    pub const ALL: [Self; 4] = [Self::In, Self::NotIn, Self::Exists, Self::DoesNotExist];
-
-    /// The text of the operator.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::In => "In",
-            Self::NotIn => "NotIn",
-            Self::Exists => "Exists",
-            Self::DoesNotExist => "DoesNotExist",
-        }
-    }
-}
-
-impl fmt::Display for FieldOperator {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
+text_enum! {
+    /// How a value is compared.
+    pub enum FieldOperator {
+        /// The value is one of the given.
+        In,
+        /// The value is none of the given.
+        NotIn,
+        /// There is a value.
+        Exists,
+        /// There is no value.
+        DoesNotExist,
     }
 }
 

@@ -5,13 +5,12 @@ mod kind;
 mod template;
 mod validation;
 
-use std::fmt;
-
-use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::custom_resource::custom_resource;
 use crate::params::TemplateParam;
+use crate::texts::text_enum;
 
 pub use health::{ConditionRequirement, HealthMatch, HealthMatchField, HealthRule, MultiMatch};
 pub use kind::{TemplateKind, UnknownTemplateKind};
@@ -47,35 +46,27 @@ pub struct TemplateSpec {
     pub adopt: bool,
 }
 
-/// What happens to a stamped object when its rendering changes.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Lifecycle {
-    /// It is changed in place.
-    #[default]
-    Mutable,
-    /// A new object is created.
-    Immutable,
-    /// As immutable, and healthy when its `Succeeded` condition is True unless a rule says otherwise.
-    Tekton,
-}
-
-impl Lifecycle {
-    /// The text in the template and in the label `carto.run/template-lifecycle`.
+text_enum! {
+    /// What happens to a stamped object when its rendering changes. The text stands in the template and in the label
+    /// `carto.run/template-lifecycle`.
     ///
     /// ```
     /// assert_eq!(api_types::Lifecycle::default().as_str(), "mutable");
     /// ```
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Mutable => "mutable",
-            Self::Immutable => "immutable",
-            Self::Tekton => "tekton",
-        }
+    #[derive(Default, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    pub enum Lifecycle {
+        /// It is changed in place.
+        #[default]
+        Mutable = "mutable",
+        /// A new object is created.
+        Immutable = "immutable",
+        /// As immutable, and healthy when its `Succeeded` condition is True unless a rule says otherwise.
+        Tekton = "tekton",
     }
+}
 
+impl Lifecycle {
     /// Whether a changed rendering changes the object in place.
     pub fn is_mutable(self) -> bool {
         self == Self::Mutable
@@ -84,12 +75,6 @@ impl Lifecycle {
     /// Whether each rendering becomes an object of its own.
     pub fn is_immutable(self) -> bool {
         !self.is_mutable()
-    }
-}
-
-impl fmt::Display for Lifecycle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -113,147 +98,97 @@ impl Default for RetentionPolicy {
     }
 }
 
-/// Stamps an object that yields source: a url and a revision.
-#[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
-#[kube(
-    group = "carto.run",
-    version = "v1alpha1",
-    kind = "ClusterSourceTemplate",
-    plural = "clustersourcetemplates",
-    shortname = "cst",
-    schema = "disabled",
-    doc = "Stamps an object that yields source: a url and a revision.",
-    derive = "Default",
-    derive = "PartialEq",
-    crates(
-        kube_core = "::kube_core",
-        k8s_openapi = "::k8s_openapi",
-        serde = "::serde",
-        serde_json = "::serde_json"
-    )
-)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ClusterSourceTemplateSpec {
-    /// The shared part; written inline.
-    #[serde(flatten)]
-    pub template_spec: TemplateSpec,
-    /// Path of the url in the stamped object.
-    pub url_path: String,
-    /// Path of the revision in the stamped object.
-    pub revision_path: String,
+custom_resource! {
+    /// Stamps an object that yields source: a url and a revision.
+    #[kube(
+        kind = "ClusterSourceTemplate",
+        plural = "clustersourcetemplates",
+        shortname = "cst",
+        doc = "Stamps an object that yields source: a url and a revision."
+    )]
+    #[serde(default, rename_all = "camelCase")]
+    pub struct ClusterSourceTemplateSpec {
+        /// The shared part; written inline.
+        #[serde(flatten)]
+        pub template_spec: TemplateSpec,
+        /// Path of the url in the stamped object.
+        pub url_path: String,
+        /// Path of the revision in the stamped object.
+        pub revision_path: String,
+    }
 }
 
-/// Stamps an object that yields an image.
-#[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
-#[kube(
-    group = "carto.run",
-    version = "v1alpha1",
-    kind = "ClusterImageTemplate",
-    plural = "clusterimagetemplates",
-    shortname = "cit",
-    schema = "disabled",
-    doc = "Stamps an object that yields an image.",
-    derive = "Default",
-    derive = "PartialEq",
-    crates(
-        kube_core = "::kube_core",
-        k8s_openapi = "::k8s_openapi",
-        serde = "::serde",
-        serde_json = "::serde_json"
-    )
-)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ClusterImageTemplateSpec {
-    /// The shared part; written inline.
-    #[serde(flatten)]
-    pub template_spec: TemplateSpec,
-    /// Path of the image in the stamped object.
-    pub image_path: String,
+custom_resource! {
+    /// Stamps an object that yields an image.
+    #[kube(
+        kind = "ClusterImageTemplate",
+        plural = "clusterimagetemplates",
+        shortname = "cit",
+        doc = "Stamps an object that yields an image."
+    )]
+    #[serde(default, rename_all = "camelCase")]
+    pub struct ClusterImageTemplateSpec {
+        /// The shared part; written inline.
+        #[serde(flatten)]
+        pub template_spec: TemplateSpec,
+        /// Path of the image in the stamped object.
+        pub image_path: String,
+    }
 }
 
-/// Stamps an object that yields configuration.
-#[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
-#[kube(
-    group = "carto.run",
-    version = "v1alpha1",
-    kind = "ClusterConfigTemplate",
-    plural = "clusterconfigtemplates",
-    shortname = "cct",
-    schema = "disabled",
-    doc = "Stamps an object that yields configuration.",
-    derive = "Default",
-    derive = "PartialEq",
-    crates(
-        kube_core = "::kube_core",
-        k8s_openapi = "::k8s_openapi",
-        serde = "::serde",
-        serde_json = "::serde_json"
-    )
-)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ClusterConfigTemplateSpec {
-    /// The shared part; written inline.
-    #[serde(flatten)]
-    pub template_spec: TemplateSpec,
-    /// Path of the configuration in the stamped object.
-    pub config_path: String,
+custom_resource! {
+    /// Stamps an object that yields configuration.
+    #[kube(
+        kind = "ClusterConfigTemplate",
+        plural = "clusterconfigtemplates",
+        shortname = "cct",
+        doc = "Stamps an object that yields configuration."
+    )]
+    #[serde(default, rename_all = "camelCase")]
+    pub struct ClusterConfigTemplateSpec {
+        /// The shared part; written inline.
+        #[serde(flatten)]
+        pub template_spec: TemplateSpec,
+        /// Path of the configuration in the stamped object.
+        pub config_path: String,
+    }
 }
 
-/// Creates an object for each owner that is given outputs of other steps and gives none.
-#[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
-#[kube(
-    group = "carto.run",
-    version = "v1alpha1",
-    kind = "ClusterTemplate",
-    plural = "clustertemplates",
-    shortname = "ct",
-    schema = "disabled",
-    doc = "Creates an object for each owner that is given outputs of other steps and gives none.",
-    derive = "Default",
-    derive = "PartialEq",
-    crates(
-        kube_core = "::kube_core",
-        k8s_openapi = "::k8s_openapi",
-        serde = "::serde",
-        serde_json = "::serde_json"
-    )
-)]
-pub struct ClusterTemplateSpec {
-    /// The shared part; written inline.
-    #[serde(flatten)]
-    pub template_spec: TemplateSpec,
+custom_resource! {
+    /// Creates an object for each owner that is given outputs of other steps and gives none.
+    #[kube(
+        kind = "ClusterTemplate",
+        plural = "clustertemplates",
+        shortname = "ct",
+        doc = "Creates an object for each owner that is given outputs of other steps and gives none."
+    )]
+    pub struct ClusterTemplateSpec {
+        /// The shared part; written inline.
+        #[serde(flatten)]
+        pub template_spec: TemplateSpec,
+    }
 }
 
-/// Stamps an object that deploys; hands its deployment on once the object says that it is done.
-#[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
-#[kube(
-    group = "carto.run",
-    version = "v1alpha1",
-    kind = "ClusterDeploymentTemplate",
-    plural = "clusterdeploymenttemplates",
-    shortname = "cdt",
-    schema = "disabled",
-    doc = "Stamps an object that deploys; hands its deployment on once the object says that it is done.",
-    derive = "Default",
-    derive = "PartialEq",
-    crates(
-        kube_core = "::kube_core",
-        k8s_openapi = "::k8s_openapi",
-        serde = "::serde",
-        serde_json = "::serde_json"
-    )
-)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ClusterDeploymentTemplateSpec {
-    /// The shared part; written inline.
-    #[serde(flatten)]
-    pub template_spec: TemplateSpec,
-    /// Pairs of paths whose values must be equal. Exactly one of the two fields is given when admitted.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub observed_matches: Vec<ObservedMatch>,
-    /// Values that say succeeded or failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub observed_completion: Option<ObservedCompletion>,
+custom_resource! {
+    /// Stamps an object that deploys; hands its deployment on once the object says that it is done.
+    #[kube(
+        kind = "ClusterDeploymentTemplate",
+        plural = "clusterdeploymenttemplates",
+        shortname = "cdt",
+        doc = "Stamps an object that deploys; hands its deployment on once the object says that it is done."
+    )]
+    #[serde(default, rename_all = "camelCase")]
+    pub struct ClusterDeploymentTemplateSpec {
+        /// The shared part; written inline.
+        #[serde(flatten)]
+        pub template_spec: TemplateSpec,
+        /// Pairs of paths whose values must be equal. Exactly one of the two fields is given when admitted.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub observed_matches: Vec<ObservedMatch>,
+        /// Values that say succeeded or failed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub observed_completion: Option<ObservedCompletion>,
+    }
 }
 
 /// Two paths in the stamped object whose values must be equal.

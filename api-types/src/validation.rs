@@ -26,7 +26,7 @@ use crate::runnable::ClusterRunTemplateSpec;
 use crate::templates::{
     ClusterConfigTemplateSpec, ClusterDeploymentTemplateSpec,
     ClusterDeploymentValidationTemplateSpec, ClusterImageTemplateSpec, ClusterSourceTemplateSpec,
-    ClusterTemplateSpec, TemplateKind,
+    ClusterTemplateSpec, TemplateKind, TemplateSpec,
 };
 
 pub use violation::Violation;
@@ -87,40 +87,19 @@ fn without_nulls(value: &Value) -> Value {
     }
 }
 
+impl Verdict {
+    fn new(checked: Result<(), Violation>, warnings: Vec<String>) -> Self {
+        let error = checked.err().map(|violation| violation.to_string());
+        Self { error, warnings }
+    }
+}
+
 fn verdict(kind: &str, object: &Value) -> Result<Verdict, serde_json::Error> {
-    let name = object
-        .pointer("/metadata/name")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
     let mut verdict = match kind {
-        "ClusterSupplyChain" => {
-            let spec: BlueprintSpec = spec_of(object)?;
-            Verdict {
-                error: prefixed(
-                    "clustersupplychain",
-                    name,
-                    blueprint::supply_chain(&spec, &object["spec"]),
-                ),
-                warnings: hints::supply_chain(&spec),
-            }
-        }
-        "ClusterDelivery" => {
-            let spec: BlueprintSpec = spec_of(object)?;
-            Verdict {
-                error: prefixed(
-                    "clusterdelivery",
-                    name,
-                    blueprint::delivery(&spec, &object["spec"]),
-                ),
-                warnings: hints::delivery(&spec),
-            }
-        }
+        "ClusterSupplyChain" | "ClusterDelivery" => blueprint_verdict(kind, object)?,
         "ClusterRunTemplate" => {
             let spec: ClusterRunTemplateSpec = spec_of(object)?;
-            Verdict {
-                error: text_of(template::run_template(&spec)),
-                warnings: hints::run_template(&spec),
-            }
+            Verdict::new(template::run_template(&spec), hints::run_template(&spec))
         }
         _ => match kind.parse() {
             Ok(kind) => template_verdict(kind, object)?,
@@ -131,67 +110,68 @@ fn verdict(kind: &str, object: &Value) -> Result<Verdict, serde_json::Error> {
     Ok(verdict)
 }
 
+fn blueprint_verdict(kind: &str, object: &Value) -> Result<Verdict, serde_json::Error> {
+    let spec: BlueprintSpec = spec_of(object)?;
+    let raw = &object["spec"];
+    let verdict = if kind == "ClusterSupplyChain" {
+        Verdict::new(
+            blueprint::supply_chain(&spec, raw),
+            hints::supply_chain(&spec),
+        )
+    } else {
+        Verdict::new(blueprint::delivery(&spec, raw), hints::delivery(&spec))
+    };
+    let name = object.pointer("/metadata/name").and_then(Value::as_str);
+    let (kind, name) = (kind.to_lowercase(), name.unwrap_or_default());
+    let told = |text| format!("error validating {kind} [{name}]: {text}");
+    Ok(Verdict {
+        error: verdict.error.map(told),
+        ..verdict
+    })
+}
+
 fn template_verdict(kind: TemplateKind, object: &Value) -> Result<Verdict, serde_json::Error> {
-    let (shared, own_paths, deployment) = match kind {
-        TemplateKind::Validation => {
-            let spec: ClusterDeploymentValidationTemplateSpec = spec_of(object)?;
-            return Ok(Verdict {
-                error: text_of(template::validation(&spec)),
-                warnings: hints::validation(&spec),
-            });
-        }
+    let with_paths = |spec: &TemplateSpec, paths: &[(&'static str, String)]| {
+        Verdict::new(template::template(spec, None), hints::template(spec, paths))
+    };
+    Ok(match kind {
         TemplateKind::Source => {
             let spec: ClusterSourceTemplateSpec = spec_of(object)?;
-            let own = vec![
+            let paths = [
                 ("spec.urlPath", spec.url_path),
                 ("spec.revisionPath", spec.revision_path),
             ];
-            (spec.template_spec, own, None)
+            with_paths(&spec.template_spec, &paths)
         }
         TemplateKind::Image => {
             let spec: ClusterImageTemplateSpec = spec_of(object)?;
-            (
-                spec.template_spec,
-                vec![("spec.imagePath", spec.image_path)],
-                None,
-            )
+            with_paths(&spec.template_spec, &[("spec.imagePath", spec.image_path)])
         }
         TemplateKind::Config => {
             let spec: ClusterConfigTemplateSpec = spec_of(object)?;
-            (
-                spec.template_spec,
-                vec![("spec.configPath", spec.config_path)],
-                None,
-            )
+            let paths = [("spec.configPath", spec.config_path)];
+            with_paths(&spec.template_spec, &paths)
         }
-        TemplateKind::Plain => (
-            spec_of::<ClusterTemplateSpec>(object)?.template_spec,
-            Vec::new(),
-            None,
-        ),
+        TemplateKind::Plain => {
+            let spec: ClusterTemplateSpec = spec_of(object)?;
+            with_paths(&spec.template_spec, &[])
+        }
         TemplateKind::Deployment => {
             let spec: ClusterDeploymentTemplateSpec = spec_of(object)?;
-            (
-                spec.template_spec.clone(),
-                hints::deployment_paths(&spec),
-                Some(spec),
+            let paths = hints::deployment_paths(&spec);
+            let warnings = hints::template(&spec.template_spec, &paths);
+            Verdict::new(
+                template::template(&spec.template_spec, Some(&spec)),
+                warnings,
             )
         }
-    };
-    Ok(Verdict {
-        error: text_of(template::template(&shared, deployment.as_ref())),
-        warnings: hints::template(&shared, &own_paths),
+        TemplateKind::Validation => {
+            let spec: ClusterDeploymentValidationTemplateSpec = spec_of(object)?;
+            Verdict::new(template::validation(&spec), hints::validation(&spec))
+        }
     })
 }
 
 fn spec_of<S: DeserializeOwned>(object: &Value) -> Result<S, serde_json::Error> {
     S::deserialize(object.get("spec").unwrap_or(&Value::Null))
-}
-
-fn text_of(result: Result<(), Violation>) -> Option<String> {
-    result.err().map(|violation| violation.to_string())
-}
-
-fn prefixed(kind: &str, name: &str, result: Result<(), Violation>) -> Option<String> {
-    text_of(result).map(|text| format!("error validating {kind} [{name}]: {text}"))
 }

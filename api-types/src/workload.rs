@@ -1,69 +1,59 @@
 //! Workload: what a developer submits to get an application built and running.
 
 use k8s_openapi::api::core::v1::{EnvVar, ResourceRequirements};
-use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 
 use crate::condition::Condition;
+use crate::custom_resource::custom_resource;
 use crate::params::OwnerParam;
 use crate::source::Source;
 use crate::status::{BlueprintRef, OwnerSummary, ResourceStatus, StampedRef};
 
-/// What the developer wants; a ClusterSupplyChain is chosen by the Workload's labels and fields.
-#[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
-#[kube(
-    group = "carto.run",
-    version = "v1alpha1",
-    kind = "Workload",
-    plural = "workloads",
-    shortname = "wld",
-    category = "all",
-    namespaced,
-    status = "WorkloadStatus",
-    schema = "disabled",
-    doc = "What a developer submits to get an application built and running.",
-    derive = "Default",
-    derive = "PartialEq",
-    crates(
-        kube_core = "::kube_core",
-        k8s_openapi = "::k8s_openapi",
-        serde = "::serde",
-        serde_json = "::serde_json"
-    ),
-    printcolumn = r#"{"name":"Source","type":"string","jsonPath":".spec.source['git.url','image']"}"#,
-    printcolumn = r#"{"name":"SupplyChain","type":"string","jsonPath":".status.supplyChainRef.name"}"#,
-    printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
-    printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
-    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
-    printcolumn = r#"{"name":"Step","type":"string","priority":1,"jsonPath":".status.summary.step"}"#,
-    printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.summary.message"}"#
-)]
-#[serde(default, rename_all = "camelCase")]
-pub struct WorkloadSpec {
-    /// Parameters for the templates of the supply chain.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub params: Vec<OwnerParam>,
-    /// Where the source code is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub source: Option<Source>,
-    /// A prebuilt image, as an alternative to source; that only one is given is not enforced.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub image: Option<String>,
-    /// What the build needs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub build: Option<Build>,
-    /// Environment of the running application.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub env: Vec<EnvVar>,
-    /// Compute resources of the running application.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub resources: Option<ResourceRequirements>,
-    /// ServiceAccount in the Workload's namespace whose rights are used; wins over the supply chain's.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub service_account_name: Option<String>,
-    /// Services the application needs. Data for templates; no controller acts on it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub service_claims: Vec<ServiceClaim>,
+custom_resource! {
+    /// What the developer wants; a ClusterSupplyChain is chosen by the Workload's labels and fields.
+    #[kube(
+        kind = "Workload",
+        plural = "workloads",
+        shortname = "wld",
+        category = "all",
+        namespaced,
+        status = "WorkloadStatus",
+        doc = "What a developer submits to get an application built and running.",
+        printcolumn = r#"{"name":"Source","type":"string","jsonPath":".spec.source['git.url','image']"}"#,
+        printcolumn = r#"{"name":"SupplyChain","type":"string","jsonPath":".status.supplyChainRef.name"}"#,
+        printcolumn = r#"{"name":"Ready","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].status"}"#,
+        printcolumn = r#"{"name":"Reason","type":"string","jsonPath":".status.conditions[?(@.type=='Ready')].reason"}"#,
+        printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#,
+        printcolumn = r#"{"name":"Step","type":"string","priority":1,"jsonPath":".status.summary.step"}"#,
+        printcolumn = r#"{"name":"Message","type":"string","priority":1,"jsonPath":".status.summary.message"}"#
+    )]
+    #[serde(default, rename_all = "camelCase")]
+    pub struct WorkloadSpec {
+        /// Parameters for the templates of the supply chain.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub params: Vec<OwnerParam>,
+        /// Where the source code is.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub source: Option<Source>,
+        /// A prebuilt image, as an alternative to source; that only one is given is not enforced.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub image: Option<String>,
+        /// What the build needs.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub build: Option<Build>,
+        /// Environment of the running application.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub env: Vec<EnvVar>,
+        /// Compute resources of the running application.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub resources: Option<ResourceRequirements>,
+        /// ServiceAccount in the Workload's namespace whose rights are used; wins over the supply chain's.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub service_account_name: Option<String>,
+        /// Services the application needs. Data for templates; no controller acts on it.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        pub service_claims: Vec<ServiceClaim>,
+    }
 }
 
 /// What the build of a Workload needs.

@@ -42,7 +42,7 @@ fn comments(source: &str, name: &str) -> BTreeMap<String, String> {
         if let Some(text) = line.strip_prefix("///") {
             comment.push(text.trim());
         } else if let Some(variant) = line.strip_suffix(',') {
-            let variant = variant.split('(').next().unwrap();
+            let variant = variant.split(['(', ' ']).next().unwrap();
             comments.insert(variant.to_owned(), told(&comment));
             comment.clear();
         }

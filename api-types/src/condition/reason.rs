@@ -3,142 +3,175 @@
 use std::borrow::Cow;
 use std::fmt;
 
-/// Why a condition has its status.
-///
-/// ```
-/// use api_types::Reason;
-///
-/// assert_eq!(Reason::MissingValueAtPath.as_str(), "MissingValueAtPath");
-/// assert_eq!(Reason::condition("Succeeded").as_str(), "SucceededCondition");
-/// assert_eq!(Reason::condition("example.com/Ready").as_str(), "example_com_ReadyCondition");
-/// assert_eq!(Reason::copied("").as_str(), "Unknown");
-/// ```
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Reason {
-    /// Nothing is wrong.
-    Ready,
-    /// Nothing is known.
-    Unknown,
+use crate::texts::text_of;
 
-    // Choosing the blueprint (docs/behaviour/status.md#blueprint-condition).
-    /// The Workload has no labels.
-    WorkloadLabelsMissing,
-    /// The Deliverable has no labels.
-    DeliverableLabelsMissing,
-    /// No ClusterSupplyChain selects the Workload.
-    SupplyChainNotFound,
-    /// No ClusterDelivery selects the Deliverable.
-    DeliveryNotFound,
-    /// Several ClusterSupplyChains select the Workload equally.
-    MultipleSupplyChainMatches,
-    /// Several ClusterDeliveries select the Deliverable equally.
-    MultipleDeliveryMatches,
+/// Defines the reasons, and what follows from them: [`Reason::NAMED`] and the texts. The text of a reason is its name, or
+/// what is given behind it.
+macro_rules! reasons {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident {
+            $($(#[$of_reason:meta])* $reason:ident $(= $text:literal)?,)+
+        }
+    ) => {
+        $(#[$meta])*
+        pub enum $name {
+            $($(#[$of_reason])* $reason,)+
+            /// `<T>Condition`: the condition of this type on the stamped object decided. Holds the sanitised type; see
+            /// [`Reason::condition`].
+            Condition(String),
+            /// Copied from another object's condition, sanitised; see [`Reason::copied`].
+            Copied(String),
+        }
 
-    // Realizing (docs/behaviour/status.md#submitted).
-    /// Everything was submitted.
-    ResourceSubmissionComplete,
-    /// An input was handed through, or could not be.
-    PassThrough,
-    /// The ServiceAccount does not exist.
-    ServiceAccountError,
-    /// No token for the ServiceAccount.
-    ServiceAccountTokenError,
-    /// No client with the token.
-    ResourceRealizerBuilderError,
-    /// The template could not be read.
-    TemplateObjectRetrievalFailure,
-    /// The template could not be rendered.
-    TemplateStampFailure,
-    /// The API server refused the object.
-    TemplateRejectedByAPIServer,
-    /// The objects of an immutable family could not be listed.
-    FailedToListCreatedObjects,
-    /// An output cannot be read (yet).
-    MissingValueAtPath,
-    /// The deployment is not done (yet).
-    ConditionNotMet,
-    /// The deployment failed.
-    FailedConditionMet,
-    /// A template option could not be evaluated.
-    ResolveTemplateOptionsError,
-    /// Not exactly one template option matches.
-    TemplateOptionsMatchError,
-    /// Anything else.
-    UnknownError,
+        impl $name {
+            /// Every reason without a user's text in it.
+            pub const NAMED: &'static [Self] = &[$(Self::$reason),+];
 
-    // Health (docs/behaviour/health.md#rules).
-    /// No rule, and outputs are there.
-    OutputsAvailable,
-    /// No rule, and outputs are not there.
-    OutputNotAvailable,
-    /// The rule, or the kind of template, says so.
-    AlwaysHealthy,
-    /// There is no object to judge.
-    NoStampedObject,
-    /// A condition of `multiMatch` decided.
-    MatchedCondition,
-    /// A field of `multiMatch` decided.
-    MatchedField,
-    /// Nothing of `multiMatch` decided.
-    NoMatchesFulfilled,
-    /// The owner's health, from that of its steps.
-    HealthyConditionRule,
-    /// `<T>Condition`: the condition of this type on the stamped object decided. Holds the sanitised type; see
-    /// [`Reason::condition`].
-    Condition(String),
+            /// The text of `reason`.
+            pub fn as_str(&self) -> Cow<'_, str> {
+                match self {
+                    Self::Condition(type_) => Cow::Owned(format!("{type_}{CONDITION_SUFFIX}")),
+                    Self::Copied(reason) => Cow::Borrowed(reason),
+                    $(Self::$reason => Cow::Borrowed(text_of!($reason $($text)?)),)+
+                }
+            }
+        }
+    };
+}
 
-    // Blueprints (docs/behaviour/status.md#blueprint).
-    /// Templates a blueprint names do not exist.
-    TemplatesNotFound,
+reasons! {
+    /// Why a condition has its status.
+    ///
+    /// ```
+    /// use api_types::Reason;
+    ///
+    /// assert_eq!(Reason::MissingValueAtPath.as_str(), "MissingValueAtPath");
+    /// assert_eq!(Reason::condition("Succeeded").as_str(), "SucceededCondition");
+    /// assert_eq!(Reason::condition("example.com/Ready").as_str(), "example_com_ReadyCondition");
+    /// assert_eq!(Reason::copied("").as_str(), "Unknown");
+    /// ```
+    #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+    pub enum Reason {
+        /// Nothing is wrong.
+        Ready,
+        /// Nothing is known.
+        Unknown,
 
-    // Runnables (docs/behaviour/runnables.md#conditions).
-    /// The ClusterRunTemplate does not exist.
-    RunTemplateNotFound,
-    /// The API server refused the run.
-    StampedObjectRejectedByAPIServer,
-    /// An output of the run cannot be read (yet).
-    OutputPathNotSatisfied,
-    /// No client with the token.
-    ClientBuilderError,
+        // Choosing the blueprint (docs/behaviour/status.md#blueprint-condition).
+        /// The Workload has no labels.
+        WorkloadLabelsMissing,
+        /// The Deliverable has no labels.
+        DeliverableLabelsMissing,
+        /// No ClusterSupplyChain selects the Workload.
+        SupplyChainNotFound,
+        /// No ClusterDelivery selects the Deliverable.
+        DeliveryNotFound,
+        /// Several ClusterSupplyChains select the Workload equally.
+        MultipleSupplyChainMatches,
+        /// Several ClusterDeliveries select the Deliverable equally.
+        MultipleDeliveryMatches,
 
-    // Ours.
-    /// A step is held until all its declared inputs are there.
-    InputsNotReady,
-    /// The object belongs to another owner or step, or another writer keeps undoing it.
-    ObjectContested,
-    /// A run waits until another one of the same Runnable has ended or is gone.
-    WaitingForRun,
-    /// An object that is no longer wanted could not be deleted yet.
-    DeletionPending,
-    /// No right to watch a stamped kind.
-    WatchForbidden,
-    /// The API server, or what stands behind it, has not carried out a request for half a minute.
-    ApiServerUnavailable,
-    /// Too many owners in a row were stamped for one another.
-    StampedTooDeep,
-    /// The owner is larger than what is realized.
-    OwnerTooLarge,
-    /// The rendering is larger than what is sent.
-    RenderingTooLarge,
-    /// Too many objects were created for a step within a minute.
-    CreatedTooOften,
-    /// What the API server answers is larger than what is read.
-    AnswerTooLarge,
-    /// A validation of the deployed revision has not ended; for a step that is held: it waits for that.
-    ValidationRunning,
-    /// A validation of the deployed revision failed.
-    ValidationFailed,
-    /// A validation of the deployed revision did not end in time.
-    ValidationTimedOut,
-    /// What a template reads can never be read from the object as it is.
-    OutputUnreadable,
-    /// Something in a blueprint cannot work, whatever the owner.
-    BlueprintProblem,
-    /// Another writer keeps undoing what a template renders.
-    ObjectUndone,
+        // Realizing (docs/behaviour/status.md#submitted).
+        /// Everything was submitted.
+        ResourceSubmissionComplete,
+        /// An input was handed through, or could not be.
+        PassThrough,
+        /// The ServiceAccount does not exist.
+        ServiceAccountError,
+        /// No token for the ServiceAccount.
+        ServiceAccountTokenError,
+        /// No client with the token.
+        ResourceRealizerBuilderError,
+        /// The template could not be read.
+        TemplateObjectRetrievalFailure,
+        /// The template could not be rendered.
+        TemplateStampFailure,
+        /// The API server refused the object.
+        TemplateRejectedByAPIServer,
+        /// The objects of an immutable family could not be listed.
+        FailedToListCreatedObjects,
+        /// An output cannot be read (yet).
+        MissingValueAtPath,
+        /// The deployment is not done (yet).
+        ConditionNotMet,
+        /// The deployment failed.
+        FailedConditionMet,
+        /// A template option could not be evaluated.
+        ResolveTemplateOptionsError,
+        /// Not exactly one template option matches.
+        TemplateOptionsMatchError,
+        /// Anything else.
+        UnknownError,
 
-    /// Copied from another object's condition, sanitised; see [`Reason::copied`].
-    Copied(String),
+        // Health (docs/behaviour/health.md#rules).
+        /// No rule, and outputs are there.
+        OutputsAvailable,
+        /// No rule, and outputs are not there.
+        OutputNotAvailable,
+        /// The rule, or the kind of template, says so.
+        AlwaysHealthy,
+        /// There is no object to judge.
+        NoStampedObject,
+        /// A condition of `multiMatch` decided.
+        MatchedCondition,
+        /// A field of `multiMatch` decided.
+        MatchedField,
+        /// Nothing of `multiMatch` decided.
+        NoMatchesFulfilled,
+        /// The owner's health, from that of its steps.
+        HealthyConditionRule,
+
+        // Blueprints (docs/behaviour/status.md#blueprint).
+        /// Templates a blueprint names do not exist.
+        TemplatesNotFound,
+
+        // Runnables (docs/behaviour/runnables.md#conditions).
+        /// The ClusterRunTemplate does not exist.
+        RunTemplateNotFound,
+        /// The API server refused the run.
+        StampedObjectRejectedByAPIServer,
+        /// An output of the run cannot be read (yet).
+        OutputPathNotSatisfied,
+        /// No client with the token.
+        ClientBuilderError,
+
+        // Ours.
+        /// A step is held until all its declared inputs are there.
+        InputsNotReady,
+        /// The object belongs to another owner or step, or another writer keeps undoing it.
+        ObjectContested,
+        /// A run waits until another one of the same Runnable has ended or is gone.
+        WaitingForRun,
+        /// An object that is no longer wanted could not be deleted yet.
+        DeletionPending,
+        /// No right to watch a stamped kind.
+        WatchForbidden,
+        /// The API server, or what stands behind it, has not carried out a request for half a minute.
+        ApiServerUnavailable = "APIServerUnavailable",
+        /// Too many owners in a row were stamped for one another.
+        StampedTooDeep,
+        /// The owner is larger than what is realized.
+        OwnerTooLarge,
+        /// The rendering is larger than what is sent.
+        RenderingTooLarge,
+        /// Too many objects were created for a step within a minute.
+        CreatedTooOften,
+        /// What the API server answers is larger than what is read.
+        AnswerTooLarge,
+        /// A validation of the deployed revision has not ended; for a step that is held: it waits for that.
+        ValidationRunning,
+        /// A validation of the deployed revision failed.
+        ValidationFailed,
+        /// A validation of the deployed revision did not end in time.
+        ValidationTimedOut,
+        /// What a template reads can never be read from the object as it is.
+        OutputUnreadable,
+        /// Something in a blueprint cannot work, whatever the owner.
+        BlueprintProblem,
+        /// Another writer keeps undoing what a template renders.
+        ObjectUndone,
+    }
 }
 
 impl Reason {
@@ -175,132 +208,6 @@ impl Reason {
         ours.cloned().unwrap_or_else(|| Self::copied(reason))
     }
 
-    /// The text of `reason`.
-    pub fn as_str(&self) -> Cow<'_, str> {
-        Cow::Borrowed(match self {
-            Self::Condition(type_) => return Cow::Owned(format!("{type_}{CONDITION_SUFFIX}")),
-            Self::Copied(reason) => reason,
-            Self::Ready => "Ready",
-            Self::Unknown => "Unknown",
-            Self::WorkloadLabelsMissing => "WorkloadLabelsMissing",
-            Self::DeliverableLabelsMissing => "DeliverableLabelsMissing",
-            Self::SupplyChainNotFound => "SupplyChainNotFound",
-            Self::DeliveryNotFound => "DeliveryNotFound",
-            Self::MultipleSupplyChainMatches => "MultipleSupplyChainMatches",
-            Self::MultipleDeliveryMatches => "MultipleDeliveryMatches",
-            Self::ResourceSubmissionComplete => "ResourceSubmissionComplete",
-            Self::PassThrough => "PassThrough",
-            Self::ServiceAccountError => "ServiceAccountError",
-            Self::ServiceAccountTokenError => "ServiceAccountTokenError",
-            Self::ResourceRealizerBuilderError => "ResourceRealizerBuilderError",
-            Self::TemplateObjectRetrievalFailure => "TemplateObjectRetrievalFailure",
-            Self::TemplateStampFailure => "TemplateStampFailure",
-            Self::TemplateRejectedByAPIServer => "TemplateRejectedByAPIServer",
-            Self::FailedToListCreatedObjects => "FailedToListCreatedObjects",
-            Self::MissingValueAtPath => "MissingValueAtPath",
-            Self::ConditionNotMet => "ConditionNotMet",
-            Self::FailedConditionMet => "FailedConditionMet",
-            Self::ResolveTemplateOptionsError => "ResolveTemplateOptionsError",
-            Self::TemplateOptionsMatchError => "TemplateOptionsMatchError",
-            Self::UnknownError => "UnknownError",
-            Self::OutputsAvailable => "OutputsAvailable",
-            Self::OutputNotAvailable => "OutputNotAvailable",
-            Self::AlwaysHealthy => "AlwaysHealthy",
-            Self::NoStampedObject => "NoStampedObject",
-            Self::MatchedCondition => "MatchedCondition",
-            Self::MatchedField => "MatchedField",
-            Self::NoMatchesFulfilled => "NoMatchesFulfilled",
-            Self::HealthyConditionRule => "HealthyConditionRule",
-            Self::TemplatesNotFound => "TemplatesNotFound",
-            Self::RunTemplateNotFound => "RunTemplateNotFound",
-            Self::StampedObjectRejectedByAPIServer => "StampedObjectRejectedByAPIServer",
-            Self::OutputPathNotSatisfied => "OutputPathNotSatisfied",
-            Self::ClientBuilderError => "ClientBuilderError",
-            Self::InputsNotReady => "InputsNotReady",
-            Self::ObjectContested => "ObjectContested",
-            Self::WaitingForRun => "WaitingForRun",
-            Self::DeletionPending => "DeletionPending",
-            Self::WatchForbidden => "WatchForbidden",
-            Self::ApiServerUnavailable => "APIServerUnavailable",
-            Self::StampedTooDeep => "StampedTooDeep",
-            Self::OwnerTooLarge => "OwnerTooLarge",
-            Self::RenderingTooLarge => "RenderingTooLarge",
-            Self::CreatedTooOften => "CreatedTooOften",
-            Self::AnswerTooLarge => "AnswerTooLarge",
-            Self::ValidationRunning => "ValidationRunning",
-            Self::ValidationFailed => "ValidationFailed",
-            Self::ValidationTimedOut => "ValidationTimedOut",
-            Self::OutputUnreadable => "OutputUnreadable",
-            Self::BlueprintProblem => "BlueprintProblem",
-            Self::ObjectUndone => "ObjectUndone",
-        })
-    }
-}
-
-/// Reasons that are copied from conditions that most kinds have.
-const COMMON: [&str; 2] = ["ReadyCondition", "SucceededCondition"];
-
-/// What all other reasons are counted as.
-const OTHER: &str = "other";
-
-impl Reason {
-    /// Every reason without a user's text in it.
-    pub const NAMED: &'static [Self] = &[
-        Self::Ready,
-        Self::Unknown,
-        Self::WorkloadLabelsMissing,
-        Self::DeliverableLabelsMissing,
-        Self::SupplyChainNotFound,
-        Self::DeliveryNotFound,
-        Self::MultipleSupplyChainMatches,
-        Self::MultipleDeliveryMatches,
-        Self::ResourceSubmissionComplete,
-        Self::PassThrough,
-        Self::ServiceAccountError,
-        Self::ServiceAccountTokenError,
-        Self::ResourceRealizerBuilderError,
-        Self::TemplateObjectRetrievalFailure,
-        Self::TemplateStampFailure,
-        Self::TemplateRejectedByAPIServer,
-        Self::FailedToListCreatedObjects,
-        Self::MissingValueAtPath,
-        Self::ConditionNotMet,
-        Self::FailedConditionMet,
-        Self::ResolveTemplateOptionsError,
-        Self::TemplateOptionsMatchError,
-        Self::UnknownError,
-        Self::OutputsAvailable,
-        Self::OutputNotAvailable,
-        Self::AlwaysHealthy,
-        Self::NoStampedObject,
-        Self::MatchedCondition,
-        Self::MatchedField,
-        Self::NoMatchesFulfilled,
-        Self::HealthyConditionRule,
-        Self::TemplatesNotFound,
-        Self::RunTemplateNotFound,
-        Self::StampedObjectRejectedByAPIServer,
-        Self::OutputPathNotSatisfied,
-        Self::ClientBuilderError,
-        Self::InputsNotReady,
-        Self::ObjectContested,
-        Self::WaitingForRun,
-        Self::DeletionPending,
-        Self::WatchForbidden,
-        Self::ApiServerUnavailable,
-        Self::StampedTooDeep,
-        Self::OwnerTooLarge,
-        Self::RenderingTooLarge,
-        Self::CreatedTooOften,
-        Self::AnswerTooLarge,
-        Self::ValidationRunning,
-        Self::ValidationFailed,
-        Self::ValidationTimedOut,
-        Self::OutputUnreadable,
-        Self::BlueprintProblem,
-        Self::ObjectUndone,
-    ];
-
     /// A label for metrics: the text itself if it is one of ours, `other` if a template, or whoever wrote the status, made
     /// it up.
     ///
@@ -328,6 +235,12 @@ impl fmt::Display for Reason {
         f.write_str(&self.as_str())
     }
 }
+
+/// Reasons that are copied from conditions that most kinds have.
+const COMMON: [&str; 2] = ["ReadyCondition", "SucceededCondition"];
+
+/// What all other reasons are counted as.
+const OTHER: &str = "other";
 
 const CONDITION_SUFFIX: &str = "Condition";
 const MAX_REASON_CHARS: usize = 1024;
@@ -364,19 +277,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_that_is_written_in_the_source_is_its_own_label() {
-        let source = include_str!("reason.rs");
-        let (_, texts) = source.split_once("Cow::Borrowed(match self {").unwrap();
-        let (texts, _) = texts.split_once("})").unwrap();
-        let texts: Vec<&str> = texts
-            .lines()
-            .filter_map(|line| line.split_once("=> \"")?.1.split_once('"').map(|it| it.0))
-            .collect();
-        assert!(texts.len() > 40, "the source reads otherwise: {texts:?}");
-        for text in texts {
-            assert_eq!(Reason::label(text), text, "NAMED lacks it");
-            assert_eq!(Reason::read(text).as_str(), text);
-            assert!(!matches!(Reason::read(text), Reason::Copied(_)), "{text}");
+    fn every_reason_without_a_text_of_a_user_is_its_own_label() {
+        assert!(Reason::NAMED.len() > 40);
+        for reason in Reason::NAMED {
+            let text = reason.as_str();
+            assert_eq!(Reason::label(&text), text);
+            assert_eq!(Reason::read(&text), *reason);
         }
         for made_up in ["", "ready", "FancyCondition", "ReadyConditionX"] {
             assert_eq!(Reason::label(made_up), OTHER, "{made_up}");

@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
 use super::build::{Object, Refine, any, list, map, object, plain_text, text};
-use super::core::{conditions, field_requirement, match_expressions, observed_generation};
+use super::core::{field_requirement, match_expressions, status};
 use super::root;
 use crate::templates::TemplateKind;
 
@@ -19,7 +19,7 @@ pub(super) fn supply_chain() -> Object {
         "The steps that turn a Workload into objects, and which Workloads they are for.",
         spec(resource),
     )
-    .optional("status", status())
+    .optional("status", status("What is known of it."))
 }
 
 pub(super) fn delivery() -> Object {
@@ -37,7 +37,7 @@ pub(super) fn delivery() -> Object {
         "The steps that turn a Deliverable into objects, and which Deliverables they are for.",
         spec(resource),
     )
-    .optional("status", status())
+    .optional("status", status("What is known of it."))
 }
 
 fn spec(resource: Object) -> Object {
@@ -68,15 +68,6 @@ fn spec(resource: Object) -> Object {
                 .required("name", text("Name of the ServiceAccount."))
                 .optional("namespace", text("Its namespace; the owner's when absent.")),
         )
-}
-
-fn status() -> Object {
-    object("What is known of it.")
-        .optional(
-            "conditions",
-            conditions("What is known, in a fixed order; Ready sums up."),
-        )
-        .optional("observedGeneration", observed_generation())
 }
 
 fn params(description: &str) -> JSONSchemaProps {

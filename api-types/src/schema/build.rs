@@ -5,103 +5,63 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 };
 use serde_json::Value;
 
-/// A schema that can be refined.
-pub(super) trait Refine: Sized {
-    /// At least this many characters.
-    fn min_length(self, length: i64) -> Self;
-    /// At most this many characters.
-    fn max_length(self, length: i64) -> Self;
-    /// A regular expression the text must match.
-    fn pattern(self, pattern: &str) -> Self;
-    /// The only texts allowed.
-    fn one_of(self, texts: &[&str]) -> Self;
-    /// The value the API server fills in.
-    fn defaults_to(self, value: Value) -> Self;
-    /// The least number allowed.
-    fn minimum(self, number: i32) -> Self;
-    /// The largest number.
-    fn maximum(self, number: u32) -> Self;
-    /// At least this many items.
-    fn min_items(self, count: i64) -> Self;
-    /// A CEL rule for a value that was not there before, and what is said if it is broken.
-    fn new_only(self, rule: &str, message: &str) -> Self;
+/// Defines the trait, each method of which sets one field.
+macro_rules! refinements {
+    ($($(#[$doc:meta])* $name:ident($argument:ident: $type:ty) sets $field:ident to $value:expr;)+) => {
+        /// A schema that can be refined.
+        pub(super) trait Refine: Sized {
+            $($(#[$doc])* fn $name(self, $argument: $type) -> Self;)+
+            /// A CEL rule for a value that was not there before, and what is said if it is broken.
+            fn new_only(self, rule: &str, message: &str) -> Self;
+        }
+
+        impl Refine for JSONSchemaProps {
+            $(fn $name(self, $argument: $type) -> Self {
+                Self { $field: Some($value), ..self }
+            })+
+
+            fn new_only(self, rule: &str, message: &str) -> Self {
+                let rule = ValidationRule {
+                    rule: format!("oldSelf.hasValue() || {rule}"),
+                    optional_old_self: Some(true),
+                    message: Some(message.to_owned()),
+                    ..ValidationRule::default()
+                };
+                Self { x_kubernetes_validations: Some(vec![rule]), ..self }
+            }
+        }
+    };
 }
 
-impl Refine for JSONSchemaProps {
-    fn min_length(self, length: i64) -> Self {
-        Self {
-            min_length: Some(length),
-            ..self
-        }
-    }
-
-    fn max_length(self, length: i64) -> Self {
-        Self {
-            max_length: Some(length),
-            ..self
-        }
-    }
-
-    fn pattern(self, pattern: &str) -> Self {
-        Self {
-            pattern: Some(pattern.to_owned()),
-            ..self
-        }
-    }
-
-    fn one_of(self, texts: &[&str]) -> Self {
-        Self {
-            enum_: Some(texts.iter().map(|&text| JSON(text.into())).collect()),
-            ..self
-        }
-    }
-
-    fn defaults_to(self, value: Value) -> Self {
-        Self {
-            default: Some(JSON(value)),
-            ..self
-        }
-    }
-
-    fn minimum(self, number: i32) -> Self {
-        Self {
-            minimum: Some(number.into()),
-            ..self
-        }
-    }
-
-    fn maximum(self, number: u32) -> Self {
-        Self {
-            maximum: Some(number.into()),
-            ..self
-        }
-    }
-
-    fn min_items(self, count: i64) -> Self {
-        Self {
-            min_items: Some(count),
-            ..self
-        }
-    }
-
-    fn new_only(self, rule: &str, message: &str) -> Self {
-        let rule = ValidationRule {
-            rule: format!("oldSelf.hasValue() || {rule}"),
-            optional_old_self: Some(true),
-            message: Some(message.to_owned()),
-            ..ValidationRule::default()
-        };
-        Self {
-            x_kubernetes_validations: Some(vec![rule]),
-            ..self
-        }
-    }
+refinements! {
+    /// At least this many characters.
+    min_length(length: i64) sets min_length to length;
+    /// At most this many characters.
+    max_length(length: i64) sets max_length to length;
+    /// A regular expression the text must match.
+    pattern(pattern: &str) sets pattern to pattern.to_owned();
+    /// The only texts allowed.
+    one_of(texts: &[&str]) sets enum_ to texts.iter().map(|&text| JSON(text.into())).collect();
+    /// The value the API server fills in.
+    defaults_to(value: Value) sets default to JSON(value);
+    /// The least number allowed.
+    minimum(number: i32) sets minimum to number.into();
+    /// The largest number.
+    maximum(number: u32) sets maximum to number.into();
+    /// At least this many items.
+    min_items(count: i64) sets min_items to count;
 }
 
 fn of_type(type_: &str, description: &str) -> JSONSchemaProps {
     JSONSchemaProps {
-        type_: Some(type_.to_owned()),
         description: Some(description.to_owned()),
+        ..plain(type_)
+    }
+}
+
+fn plain(type_: &str) -> JSONSchemaProps {
+    JSONSchemaProps {
+        type_: Some(type_.to_owned()),
         ..JSONSchemaProps::default()
     }
 }
@@ -183,20 +143,13 @@ pub(super) fn map(description: &str, value: impl Into<JSONSchemaProps>) -> JSONS
 
 /// A value of a map, which needs no description.
 pub(super) fn plain_text() -> JSONSchemaProps {
-    JSONSchemaProps {
-        type_: Some("string".to_owned()),
-        ..JSONSchemaProps::default()
-    }
+    plain("string")
 }
 
 /// An integer or a quantity as text.
 pub(super) fn quantity() -> JSONSchemaProps {
-    let of = |type_: &str| JSONSchemaProps {
-        type_: Some(type_.to_owned()),
-        ..JSONSchemaProps::default()
-    };
     JSONSchemaProps {
-        any_of: Some(vec![of("integer"), of("string")]),
+        any_of: Some(vec![plain("integer"), plain("string")]),
         pattern: Some(
             r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
                 .to_owned(),

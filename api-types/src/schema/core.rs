@@ -6,6 +6,7 @@ use super::build::{
     Object, Refine, any, boolean, integer, list, list_by, map, object, plain_text, quantity, text,
     time,
 };
+use crate::condition::ConditionStatus;
 use crate::selector::FieldOperator;
 
 /// core/v1 EnvVar.
@@ -96,10 +97,20 @@ pub(super) fn object_reference(description: &str) -> Object {
         .atomic()
 }
 
-/// `status.conditions` as in every kind.
-pub(super) fn conditions(description: &str) -> JSONSchemaProps {
+/// The status of a kind, with what every kind has in it.
+pub(super) fn status(description: &str) -> Object {
+    object(description)
+        .optional("conditions", conditions())
+        .optional(
+            "observedGeneration",
+            integer("Generation of the object that this status is about."),
+        )
+}
+
+/// `conditions` of a kind, and of a step.
+pub(super) fn conditions() -> JSONSchemaProps {
     list(
-        description,
+        "What is known, in a fixed order; Ready sums up.",
         object("What is known about one aspect.")
             .required("lastTransitionTime", time("When the condition last changed."))
             .required("message", text("The reason in words for people; may be empty.").max_length(32768))
@@ -111,7 +122,7 @@ pub(super) fn conditions(description: &str) -> JSONSchemaProps {
                     .max_length(1024)
                     .pattern("^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$"),
             )
-            .required("status", text("Whether it holds.").one_of(&["True", "False", "Unknown"]))
+            .required("status", text("Whether it holds.").one_of(&ConditionStatus::ALL.map(ConditionStatus::as_str)))
             .required(
                 "type",
                 text("The aspect that the condition is about, such as Ready.").max_length(316).pattern(
@@ -119,11 +130,6 @@ pub(super) fn conditions(description: &str) -> JSONSchemaProps {
                 ),
             ),
     )
-}
-
-/// `status.observedGeneration` as in every kind.
-pub(super) fn observed_generation() -> JSONSchemaProps {
-    integer("Generation of the object that this status is about.")
 }
 
 /// Parameters with a required value, as owners give them.

@@ -3,9 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
 use super::build::{Object, Refine, any, boolean, integer, list, list_by, map, object, text, time};
-use super::core::{
-    conditions, env, object_reference, observed_generation, owner_params, resources, source,
-};
+use super::core::{conditions, env, object_reference, owner_params, resources, source, status};
 use super::root;
 use crate::runnable::RunResult;
 use crate::status::{SummaryState, ValidationVerdict};
@@ -23,7 +21,7 @@ pub(super) fn workload() -> Object {
         )
         .optional("serviceClaims", service_claims())
         .optional("source", source());
-    let status = status("supplyChainRef", "The chosen supply chain.");
+    let status = owner_status("supplyChainRef", "The chosen supply chain.");
     root(
         "What a developer submits to get an application built and running.",
         spec,
@@ -57,7 +55,7 @@ pub(super) fn deliverable() -> Object {
             ),
         )
         .optional("source", source());
-    let status = status("deliveryRef", "The chosen delivery.").optional(
+    let status = owner_status("deliveryRef", "The chosen delivery.").optional(
         "environments",
         list_by(
             "The environments that are validated.",
@@ -68,18 +66,13 @@ pub(super) fn deliverable() -> Object {
     root("Configuration that is to be deployed.", spec).optional("status", status)
 }
 
-fn status(reference: &str, description: &str) -> Object {
+fn owner_status(reference: &str, description: &str) -> Object {
     let blueprint_ref = object(description)
         .optional("apiVersion", text("Not written."))
         .optional("kind", text("Kind of the blueprint."))
         .optional("name", text("Name of the blueprint."))
         .optional("namespace", text("Not written."));
-    object("What the controller has done, and what it waits for.")
-        .optional(
-            "conditions",
-            conditions("What is known, in a fixed order; Ready sums up."),
-        )
-        .optional("observedGeneration", observed_generation())
+    status("What the controller has done, and what it waits for.")
         .optional(
             "pendingRemovals",
             list(
@@ -132,28 +125,6 @@ fn summary() -> Object {
 }
 
 fn environment() -> Object {
-    let revision = |description: &str| {
-        object(description)
-            .required("revision", text("The revision."))
-            .required("url", text("Where it comes from."))
-    };
-    let arrival = |description: &str, since: &str| {
-        revision(description)
-            .required(
-                "arrival",
-                integer(
-                    "Number of the revision in the order in which the environment received them.",
-                )
-                .minimum(1),
-            )
-            .required("since", time(since))
-            .optional(
-                "record",
-                text(
-                    "What the object says of it in annotation carto.run/environment; sealed if it comes from a Secret.",
-                ),
-            )
-    };
     let deployed = arrival(
         "What is in the environment.",
         "When it was put into the environment.",
@@ -168,19 +139,6 @@ fn environment() -> Object {
     );
     let waiting = revision("The newest revision that waits until the deployed one is validated.")
         .required("since", time("Since when it waits."));
-    let validation = object("What a validation says of the revision in the environment.")
-        .required("resource", text("Name of the validating resource."))
-        .required(
-            "verdict",
-            text("How the validation went so far.")
-                .one_of(&ValidationVerdict::ALL.map(ValidationVerdict::as_str)),
-        )
-        .required(
-            "arrival",
-            integer("Number of the arrival that it is about.").minimum(0),
-        )
-        .optional("message", text("The reason in words for people."))
-        .required("since", time("When the verdict last changed."));
     object("An environment, and what of it is known.")
         .required("resource", text("Name of the deploying resource."))
         .optional("deployed", deployed)
@@ -197,9 +155,47 @@ fn environment() -> Object {
             list_by(
                 "One entry per validating resource behind the environment.",
                 "resource",
-                validation,
+                validation(),
             ),
         )
+}
+
+fn revision(description: &str) -> Object {
+    object(description)
+        .required("revision", text("The revision."))
+        .required("url", text("Where it comes from."))
+}
+
+fn arrival(description: &str, since: &str) -> Object {
+    revision(description)
+        .required(
+            "arrival",
+            integer("Number of the revision in the order in which the environment received them.")
+                .minimum(1),
+        )
+        .required("since", time(since))
+        .optional(
+            "record",
+            text(
+                "What the object says of it in annotation carto.run/environment; sealed if it comes from a Secret.",
+            ),
+        )
+}
+
+fn validation() -> Object {
+    object("What a validation says of the revision in the environment.")
+        .required("resource", text("Name of the validating resource."))
+        .required(
+            "verdict",
+            text("How the validation went so far.")
+                .one_of(&ValidationVerdict::ALL.map(ValidationVerdict::as_str)),
+        )
+        .required(
+            "arrival",
+            integer("Number of the arrival that it is about.").minimum(0),
+        )
+        .optional("message", text("The reason in words for people."))
+        .required("since", time("When the verdict last changed."))
 }
 
 pub(super) fn stamped_ref(description: &str) -> Object {
@@ -220,10 +216,7 @@ fn resource_status() -> Object {
         );
     object("What a resource of the blueprint came to.")
         .optional("applied", applied())
-        .optional(
-            "conditions",
-            conditions("What is known, in a fixed order; Ready sums up."),
-        )
+        .optional("conditions", conditions())
         .optional(
             "inputs",
             list(

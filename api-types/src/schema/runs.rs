@@ -5,7 +5,7 @@ use serde_json::json;
 use super::build::{
     Object, Refine, any, any_object, integer, list, map, object, plain_text, text, time,
 };
-use super::core::{conditions, observed_generation};
+use super::core::status;
 use super::owners::{stamped_for, stamped_ref};
 use super::root;
 use super::templates::{health_rule, retention_policy};
@@ -13,16 +13,22 @@ use crate::duration::DURATION_PATTERN;
 use crate::runnable::{Concurrency, MOST_ATTEMPTS, RunResult};
 
 pub(super) fn runnable() -> Object {
-    let concurrencies =
-        [Concurrency::Allow, Concurrency::Queue, Concurrency::Replace].map(Concurrency::as_str);
-    let spec = object("Which template, with which inputs.")
+    root(
+        "An object that is created anew whenever its inputs change.",
+        runnable_spec(),
+    )
+    .optional("status", runnable_status())
+}
+
+fn runnable_spec() -> Object {
+    object("Which template, with which inputs.")
         .optional(
             "concurrency",
             text(
                 "What happens when the inputs change while a run is going. Allow (also when absent): another run starts \
                  beside it. Queue: the newest inputs wait until it has ended. Replace: it is deleted.",
             )
-                .one_of(&concurrencies),
+                .one_of(&Concurrency::ALL.map(Concurrency::as_str)),
         )
         .optional(
             "inputs",
@@ -47,17 +53,15 @@ pub(super) fn runnable() -> Object {
         .optional(
             "serviceAccountName",
             text("ServiceAccount in this namespace whose rights are used; default when absent."),
-        );
-    let status = object("What the controller has done, what it waits for, and how the runs went.")
-        .optional(
-            "conditions",
-            conditions("What is known, in a fixed order; Ready sums up."),
         )
+}
+
+fn runnable_status() -> Object {
+    status("What the controller has done, what it waits for, and how the runs went.")
         .optional(
             "lastRerunRequestedAt",
             text("The request for a rerun that runs are made for."),
         )
-        .optional("observedGeneration", observed_generation())
         .optional(
             "outputs",
             map(
@@ -70,12 +74,7 @@ pub(super) fn runnable() -> Object {
         .optional(
             "stampedRef",
             stamped_ref("The object that was submitted last."),
-        );
-    root(
-        "An object that is created anew whenever its inputs change.",
-        spec,
-    )
-    .optional("status", status)
+        )
 }
 
 fn retry() -> Object {

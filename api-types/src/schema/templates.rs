@@ -118,8 +118,6 @@ fn deployment_spec() -> Object {
 }
 
 fn spec() -> Object {
-    let lifecycles =
-        [Lifecycle::Mutable, Lifecycle::Immutable, Lifecycle::Tekton].map(Lifecycle::as_str);
     let param = object("A parameter.")
         .required(
             "default",
@@ -142,7 +140,7 @@ fn spec() -> Object {
                  object is created, and outputs are those of the newest healthy one. tekton: as immutable, for runs of \
                  Tekton, which are healthy once they have succeeded.",
             )
-                .one_of(&lifecycles)
+                .one_of(&Lifecycle::ALL.map(Lifecycle::as_str))
                 .defaults_to(json!(Lifecycle::default().as_str())),
         )
         .optional("params", list("The parameters the template takes.", param))

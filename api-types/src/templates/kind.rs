@@ -1,37 +1,11 @@
 //! Which template kinds there are.
 
-use std::fmt;
 use std::str::FromStr;
 
-/// Which of the template kinds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum TemplateKind {
-    /// ClusterSourceTemplate.
-    Source,
-    /// ClusterImageTemplate.
-    Image,
-    /// ClusterConfigTemplate.
-    Config,
-    /// ClusterTemplate.
-    Plain,
-    /// ClusterDeploymentTemplate.
-    Deployment,
-    /// ClusterDeploymentValidationTemplate.
-    Validation,
-}
+use crate::texts::text_enum;
 
-impl TemplateKind {
-    /// Every template kind.
-    pub const ALL: [Self; 6] = [
-        Self::Source,
-        Self::Image,
-        Self::Config,
-        Self::Plain,
-        Self::Deployment,
-        Self::Validation,
-    ];
-
-    /// The Kubernetes kind.
+text_enum! {
+    /// Which of the template kinds; its text is the Kubernetes kind.
     ///
     /// ```
     /// use api_types::TemplateKind;
@@ -39,17 +13,24 @@ impl TemplateKind {
     /// assert_eq!(TemplateKind::Plain.as_str(), "ClusterTemplate");
     /// assert_eq!("ClusterTemplate".parse(), Ok(TemplateKind::Plain));
     /// ```
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Source => "ClusterSourceTemplate",
-            Self::Image => "ClusterImageTemplate",
-            Self::Config => "ClusterConfigTemplate",
-            Self::Plain => "ClusterTemplate",
-            Self::Deployment => "ClusterDeploymentTemplate",
-            Self::Validation => "ClusterDeploymentValidationTemplate",
-        }
+    #[derive(PartialOrd, Ord)]
+    pub enum TemplateKind {
+        /// ClusterSourceTemplate.
+        Source = "ClusterSourceTemplate",
+        /// ClusterImageTemplate.
+        Image = "ClusterImageTemplate",
+        /// ClusterConfigTemplate.
+        Config = "ClusterConfigTemplate",
+        /// ClusterTemplate.
+        Plain = "ClusterTemplate",
+        /// ClusterDeploymentTemplate.
+        Deployment = "ClusterDeploymentTemplate",
+        /// ClusterDeploymentValidationTemplate.
+        Validation = "ClusterDeploymentValidationTemplate",
     }
+}
 
+impl TemplateKind {
     /// The plural, as in URLs.
     pub fn plural(self) -> &'static str {
         match self {
@@ -65,12 +46,6 @@ impl TemplateKind {
     /// Whether its steps hand on the deployment that goes in, instead of reading outputs from their object.
     pub fn echoes_deployment(self) -> bool {
         matches!(self, Self::Deployment | Self::Validation)
-    }
-}
-
-impl fmt::Display for TemplateKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -98,21 +73,6 @@ impl FromStr for TemplateKind {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_kind_is_among_all() {
-        // A new variant does not compile here until it is in `ALL`, too.
-        let place = |kind| match kind {
-            TemplateKind::Source => 0,
-            TemplateKind::Image => 1,
-            TemplateKind::Config => 2,
-            TemplateKind::Plain => 3,
-            TemplateKind::Deployment => 4,
-            TemplateKind::Validation => 5,
-        };
-        let places: Vec<usize> = TemplateKind::ALL.into_iter().map(place).collect();
-        assert_eq!(places, [0, 1, 2, 3, 4, 5]);
-    }
 
     #[test]
     fn the_plurals_are_those_of_the_definitions() {

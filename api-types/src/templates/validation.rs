@@ -2,43 +2,31 @@
 
 use std::time::Duration;
 
-use kube_derive::CustomResource;
-use serde::{Deserialize, Serialize};
-
 use super::{ClusterDeploymentTemplateSpec, CompletionCondition};
+use crate::custom_resource::custom_resource;
 use crate::duration::parse_duration;
 
-/// Stamps an object that validates what is deployed; hands its deployment on once the validation succeeded.
-#[derive(Clone, Debug, Default, PartialEq, CustomResource, Serialize, Deserialize)]
-#[kube(
-    group = "carto.run",
-    version = "v1alpha1",
-    kind = "ClusterDeploymentValidationTemplate",
-    plural = "clusterdeploymentvalidationtemplates",
-    shortname = "cdvt",
-    schema = "disabled",
-    doc = "Stamps an object that validates what is deployed; hands its deployment on once the validation succeeded.",
-    derive = "Default",
-    derive = "PartialEq",
-    crates(
-        kube_core = "::kube_core",
-        k8s_openapi = "::k8s_openapi",
-        serde = "::serde",
-        serde_json = "::serde_json"
-    )
-)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ClusterDeploymentValidationTemplateSpec {
-    /// All fields of a ClusterDeploymentTemplate; written inline.
-    #[serde(flatten)]
-    pub deployment: ClusterDeploymentTemplateSpec,
-    /// The value that says failed, beside `observedMatches`; `observedCompletion` has its own.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failed: Option<CompletionCondition>,
-    /// How long the environment is kept for the validation, counted from when the revision was put into it: a duration
-    /// such as `90s`, `30m` or `1h`; `0` for ever. See [`ClusterDeploymentValidationTemplateSpec::time_limit`].
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<String>,
+custom_resource! {
+    /// Stamps an object that validates what is deployed; hands its deployment on once the validation succeeded.
+    #[kube(
+        kind = "ClusterDeploymentValidationTemplate",
+        plural = "clusterdeploymentvalidationtemplates",
+        shortname = "cdvt",
+        doc = "Stamps an object that validates what is deployed; hands its deployment on once the validation succeeded."
+    )]
+    #[serde(default, rename_all = "camelCase")]
+    pub struct ClusterDeploymentValidationTemplateSpec {
+        /// All fields of a ClusterDeploymentTemplate; written inline.
+        #[serde(flatten)]
+        pub deployment: ClusterDeploymentTemplateSpec,
+        /// The value that says failed, beside `observedMatches`; `observedCompletion` has its own.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub failed: Option<CompletionCondition>,
+        /// How long the environment is kept for the validation, counted from when the revision was put into it: a duration
+        /// such as `90s`, `30m` or `1h`; `0` for ever. See [`ClusterDeploymentValidationTemplateSpec::time_limit`].
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub timeout: Option<String>,
+    }
 }
 
 impl ClusterDeploymentValidationTemplateSpec {

@@ -117,24 +117,13 @@ fn check_templates(
     spec.resources.iter().try_for_each(check_option_names)?;
     let mut steps = spec.resources.iter().zip(raw_options(raw));
     steps.try_for_each(|(resource, options)| {
-        let of_kind = |kind| inputs(resource, kind);
-        check_template(resource, options, owner, of_kind)
+        check_reference(&resource.template_ref, options, owner)
+            .and_then(|()| check_pass_through(resource, |kind| inputs(resource, kind)))
+            .map_err(|violation| Violation::Resource {
+                resource: resource.name.clone(),
+                violation: Box::new(violation),
+            })
     })
-}
-
-/// Checks the template of a step; `inputs` gives the list from which a kind can hand an input through.
-fn check_template<'a>(
-    resource: &'a BlueprintResource,
-    raw_options: &Value,
-    owner: Owner,
-    inputs: impl Fn(TemplateKind) -> Option<&'a Vec<InputReference>>,
-) -> Result<(), Violation> {
-    check_reference(&resource.template_ref, raw_options, owner)
-        .and_then(|()| check_pass_through(resource, inputs))
-        .map_err(|violation| Violation::Resource {
-            resource: resource.name.clone(),
-            violation: Box::new(violation),
-        })
 }
 
 fn check_pass_through<'a>(

@@ -16,17 +16,17 @@ use crate::templates::{
 };
 
 pub(super) fn supply_chain(spec: &BlueprintSpec) -> Vec<String> {
-    let mut warnings = broken_keys(spec);
-    warnings.extend(lent_everywhere(spec));
-    warnings.extend(repeated_inputs(spec));
-    warnings.extend(loops::warnings(&spec.resources));
-    warnings
+    blueprint(spec, Vec::new())
 }
 
 pub(super) fn delivery(spec: &BlueprintSpec) -> Vec<String> {
+    blueprint(spec, unusable_inputs(spec))
+}
+
+fn blueprint(spec: &BlueprintSpec, of_inputs: Vec<String>) -> Vec<String> {
     let mut warnings = broken_keys(spec);
     warnings.extend(lent_everywhere(spec));
-    warnings.extend(unusable_inputs(spec));
+    warnings.extend(of_inputs);
     warnings.extend(repeated_inputs(spec));
     warnings.extend(loops::warnings(&spec.resources));
     warnings

@@ -17,12 +17,7 @@ pub(super) fn template(
     spec: &TemplateSpec,
     deployment: Option<&ClusterDeploymentTemplateSpec>,
 ) -> Result<(), Violation> {
-    match (&spec.template, is_given(spec.ytt.as_ref())) {
-        (None, false) => return Err(Violation::NoTemplateBody),
-        (Some(_), true) => return Err(Violation::TemplateAndYtt),
-        (Some(object), false) => check_object(object)?,
-        (None, true) => {}
-    }
+    check_body(spec.template.as_ref(), spec.ytt.as_ref(), check_object)?;
     match &spec.health_rule {
         // With a health rule the retention policy is not looked at, and objects that were admitted so must stay so;
         // there is a warning instead.
@@ -70,13 +65,21 @@ pub(super) fn validation(spec: &ClusterDeploymentValidationTemplateSpec) -> Resu
 }
 
 pub(super) fn run_template(spec: &ClusterRunTemplateSpec) -> Result<(), Violation> {
-    match (&spec.template, is_given(spec.ytt.as_ref())) {
-        (None, false) => return Err(Violation::NoTemplateBody),
-        (Some(_), true) => return Err(Violation::TemplateAndYtt),
-        (Some(object), false) => check_run(object)?,
-        (None, true) => {}
-    }
+    check_body(spec.template.as_ref(), spec.ytt.as_ref(), check_run)?;
     spec.health_rule.as_ref().map_or(Ok(()), check_health_rule)
+}
+
+fn check_body(
+    template: Option<&Value>,
+    ytt: Option<&String>,
+    check: fn(&Value) -> Result<(), Violation>,
+) -> Result<(), Violation> {
+    match (template, is_given(ytt)) {
+        (None, false) => Err(Violation::NoTemplateBody),
+        (Some(_), true) => Err(Violation::TemplateAndYtt),
+        (Some(object), false) => check(object),
+        (None, true) => Ok(()),
+    }
 }
 
 fn check_run(object: &Value) -> Result<(), Violation> {

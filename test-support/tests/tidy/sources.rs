@@ -58,14 +58,16 @@ const CONDITIONS: &str = "api-types/src/condition";
 /// Where the same words stand for something else: the reasons of events, the columns of tables, the statuses of a condition.
 const OTHER_WORDS: [&str; 3] = ["api-types/src/event.rs", "printcolumn = ", ".one_of(&["];
 
-/// The texts that a file turns variants of an enum into: `Self::Variant => "Text",`.
+/// The texts of the variants that a file has: `Text,`, or `Variant = "Text",`.
 fn texts_of_variants(text: &str) -> impl Iterator<Item = String> + '_ {
-    let arms = text
+    let variants = text
         .lines()
-        .filter_map(|line| line.trim().strip_prefix("Self::"));
-    arms.filter_map(|arm| {
-        let (_, text) = arm.split_once(" => \"")?;
-        Some(text.split('"').next()?.to_owned())
+        .filter_map(|line| line.trim().strip_suffix(','));
+    variants.filter_map(|variant| {
+        let (name, text) = variant.split_once(" = ").unwrap_or((variant, variant));
+        let is_name = name.starts_with(|first: char| first.is_ascii_uppercase())
+            && name.chars().all(|next| next.is_ascii_alphanumeric());
+        is_name.then(|| text.trim_matches('"').to_owned())
     })
 }
 
