@@ -5,8 +5,11 @@
 //! Whether that object is the one that was submitted is told by its values.
 
 use api_types::ResourceName;
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use template_language::digest::hex;
+
+use crate::values::feed_text;
 
 /// Longest name that the API server generates itself; longer prefixes are cut as it does.
 const LONGEST_GENERATED: usize = 63;
@@ -33,9 +36,7 @@ pub fn derived_name(
 ) -> String {
     let mut hasher = Sha256::new();
     for part in [owner_uid, resource.as_str(), digest, &sequence.to_string()] {
-        // The length keeps ("ab", "c") and ("a", "bc") apart.
-        hasher.update((part.len() as u64).to_be_bytes());
-        hasher.update(part.as_bytes());
+        feed_text(&mut hasher, part);
     }
     let hash = hex(&hasher.finalize()[..HASH_LENGTH / 2]);
     let mut room = generate_name.len().min(LONGEST_GENERATED - HASH_LENGTH);
@@ -58,8 +59,7 @@ pub fn derived_name(
 /// assert!(submission::contains(&live, &json!({"spec": {"image": "a", "env": []}})));
 /// assert!(!submission::contains(&live, &json!({"spec": {"image": "b"}})));
 /// ```
-pub fn contains(live: &serde_json::Value, rendered: &serde_json::Value) -> bool {
-    use serde_json::Value;
+pub fn contains(live: &Value, rendered: &Value) -> bool {
     match (live, rendered) {
         (Value::Object(live), Value::Object(rendered)) => rendered.iter().all(|(key, value)| {
             key == api_types::labels::CLUSTER_TEMPLATE_NAME
@@ -80,8 +80,7 @@ pub fn contains(live: &serde_json::Value, rendered: &serde_json::Value) -> bool 
 }
 
 /// What the server drops when it stores an object.
-fn is_empty(value: &serde_json::Value) -> bool {
-    use serde_json::Value;
+fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,
         Value::Object(fields) => fields.is_empty(),

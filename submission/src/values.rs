@@ -12,7 +12,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
-use template_language::digest::hex;
+use template_language::digest::{by_key, hex};
 
 use crate::managed::is_ours;
 
@@ -96,7 +96,7 @@ fn shortened(hasher: Sha256) -> [u8; LENGTH] {
 }
 
 /// The length keeps ("ab", "c") and ("a", "bc") apart.
-fn feed_text(hasher: &mut Sha256, text: &str) {
+pub(crate) fn feed_text(hasher: &mut Sha256, text: &str) {
     hasher.update((text.len() as u64).to_be_bytes());
     hasher.update(text);
 }
@@ -107,7 +107,7 @@ fn feed_owned(hasher: &mut Sha256, value: Option<&Value>, entry: &Value) {
         return feed_value(hasher, value);
     };
     hasher.update(b"<");
-    for (key, member) in sorted(members) {
+    for (key, member) in by_key(members) {
         feed_text(hasher, key);
         match key.split_once(':') {
             Some(("f", name)) => {
@@ -168,19 +168,13 @@ fn feed_value(hasher: &mut Sha256, value: Option<&Value>) {
         }
         Some(Value::Object(members)) => {
             hasher.update(b"{");
-            for (key, member) in sorted(members) {
+            for (key, member) in by_key(members) {
                 feed_text(hasher, key);
                 feed_value(hasher, Some(member));
             }
             hasher.update(b"}");
         }
     }
-}
-
-fn sorted(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
-    let mut sorted: Vec<_> = members.iter().collect();
-    sorted.sort_unstable_by_key(|(key, _)| *key);
-    sorted
 }
 
 #[cfg(test)]

@@ -2,6 +2,21 @@
 
 use std::fmt::Write as _;
 
+use serde_json::{Map, Value};
+
+/// The entries of a map by the bytes of their keys: a digest does not depend on the order in which they were read.
+///
+/// ```
+/// let map = serde_json::json!({"b": 1, "a": 2});
+/// let entries = template_language::digest::by_key(map.as_object().unwrap());
+/// assert_eq!(entries[0].0, "a");
+/// ```
+pub fn by_key(fields: &Map<String, Value>) -> Vec<(&String, &Value)> {
+    let mut entries: Vec<(&String, &Value)> = fields.iter().collect();
+    entries.sort_unstable_by_key(|(key, _)| *key);
+    entries
+}
+
 /// Bytes as lower-case hexadecimal digits.
 ///
 /// ```

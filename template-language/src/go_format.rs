@@ -8,7 +8,7 @@
 //! | [`json`] | `json.Marshal` | `{"a":[1,null,"x\u003c"]}` |
 //! | [`display`] | `%v` of what `json.Unmarshal` decodes | `map[a:[1 <nil> x<]]` |
 //! | [`display_exact`] | `%v` of an unstructured object | the same, but 1000000 is not `1e+06` |
-//! | [`quoted`] | `%q` of a string | |
+//! | [`quoted`], [`quoted_ascii`] | `%q` and `%+q` of a string | |
 //! | [`string_slice`] | `%#v` of a `[]string` | |
 //! | [`character`] | `%#U` | |
 //! | [`type_name`] | `%T` | `map[string]interface {}` |
@@ -16,10 +16,16 @@
 //!
 //! Maps are printed in the order of their keys, by bytes, as Go does since 1.12.
 
+mod doubles;
+
 use std::fmt::Write as _;
 
-use serde_json::{Map, Number, Value};
+use serde_json::{Number, Value};
 use unicode_general_category::{GeneralCategory, get_general_category};
+
+use crate::digest::by_key;
+
+pub use doubles::{json_number, shortest};
 
 /// `%v` of a value that Go decoded without a type: `map[a:b]`, `[a b]`, `<nil>`. All numbers are doubles
 /// there, such as `1e+06`.
@@ -70,7 +76,7 @@ fn write_display(text: &mut String, value: &Value, number: &dyn Fn(&Number) -> S
         }
         Value::Object(fields) => {
             text.push_str("map[");
-            for (index, (key, value)) in sorted(fields).into_iter().enumerate() {
+            for (index, (key, value)) in by_key(fields).into_iter().enumerate() {
                 text.push_str(if index == 0 { "" } else { " " });
                 text.push_str(key);
                 text.push(':');
@@ -78,114 +84,6 @@ fn write_display(text: &mut String, value: &Value, number: &dyn Fn(&Number) -> S
             }
             text.push(']');
         }
-    }
-}
-
-/// The entries, by the bytes of their keys.
-fn sorted(fields: &Map<String, Value>) -> Vec<(&String, &Value)> {
-    let mut pairs: Vec<(&String, &Value)> = fields.iter().collect();
-    pairs.sort_unstable_by_key(|(key, _)| *key);
-    pairs
-}
-
-/// A double in the fewest digits that give it back, as `%v` and YAML have it: with an exponent below 1e-4
-/// and from 1e6 on.
-///
-/// ```
-/// use template_language::go_format::shortest;
-/// let texts = [0.1, 5.0, 100_000.0, 1e6, 0.000_01, -2.5e-7].map(shortest);
-/// assert_eq!(texts, ["0.1", "5", "100000", "1e+06", "1e-05", "-2.5e-07"]);
-/// ```
-pub fn shortest(number: f64) -> String {
-    let digits = Decimal::of(number);
-    if (-4..6).contains(&digits.exponent) {
-        digits.fixed()
-    } else {
-        digits.scientific()
-    }
-}
-
-/// A double as Go's JSON encoder writes it: an exponent only below 1e-6 and from 1e21 on.
-///
-/// ```
-/// use template_language::go_format::json_number;
-/// let texts = [1e6, 1e20, 1e21, 0.000_001, 0.000_000_1].map(json_number);
-/// assert_eq!(texts, ["1000000", "100000000000000000000", "1e+21", "0.000001", "1e-7"]);
-/// ```
-pub fn json_number(number: f64) -> String {
-    let digits = Decimal::of(number);
-    if (-6..21).contains(&digits.exponent) {
-        digits.fixed()
-    } else {
-        // JSON drops the zero that pads a negative exponent.
-        digits.scientific().replace("e-0", "e-")
-    }
-}
-
-/// The fewest digits that give a double back.
-struct Decimal {
-    negative: bool,
-    /// Without leading or trailing zeros, unless it is the zero.
-    digits: String,
-    /// Of the first digit.
-    exponent: i32,
-}
-
-impl Decimal {
-    /// Of several shortest ones Go takes the nearest, and of two as near the even one. So does `serde_json`; the
-    /// standard library takes the greater one.
-    fn of(number: f64) -> Self {
-        let text =
-            Number::from_f64(number).map_or_else(|| "0".to_owned(), |number| number.to_string());
-        let unsigned = text.strip_prefix('-').unwrap_or(&text);
-        let (mantissa, exponent) = unsigned.split_once('e').unwrap_or((unsigned, "0"));
-        let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-        let all = format!("{whole}{fraction}");
-        let leading = all.len() - all.trim_start_matches('0').len();
-        let digits = all.trim_matches('0');
-        let place = |length: usize| i32::try_from(length).unwrap_or(i32::MAX);
-        let exponent = exponent.parse().unwrap_or(0) + place(whole.len()) - place(leading) - 1;
-        let zero = digits.is_empty();
-        Self {
-            negative: text.starts_with('-'),
-            digits: if zero {
-                "0".to_owned()
-            } else {
-                digits.to_owned()
-            },
-            exponent: if zero { 0 } else { exponent },
-        }
-    }
-
-    fn sign(&self) -> &'static str {
-        if self.negative { "-" } else { "" }
-    }
-
-    /// Without an exponent.
-    fn fixed(&self) -> String {
-        let (sign, digits) = (self.sign(), &self.digits);
-        let Ok(before) = usize::try_from(self.exponent + 1) else {
-            let zeros = "0".repeat(self.exponent.unsigned_abs() as usize - 1);
-            return format!("{sign}0.{zeros}{digits}");
-        };
-        match digits.split_at_checked(before) {
-            Some(("", fraction)) => format!("{sign}0.{fraction}"),
-            Some((whole, "")) => format!("{sign}{whole}"),
-            Some((whole, fraction)) => format!("{sign}{whole}.{fraction}"),
-            None => format!("{sign}{digits}{}", "0".repeat(before - digits.len())),
-        }
-    }
-
-    /// With an exponent of two digits at the least.
-    fn scientific(&self) -> String {
-        let (first, rest) = self.digits.split_at(1);
-        let point = if rest.is_empty() { "" } else { "." };
-        let exponent_sign = if self.exponent < 0 { '-' } else { '+' };
-        let exponent = self.exponent.unsigned_abs();
-        format!(
-            "{}{first}{point}{rest}e{exponent_sign}{exponent:02}",
-            self.sign()
-        )
     }
 }
 
@@ -223,7 +121,7 @@ fn write_json(text: &mut String, value: &Value) {
         }
         Value::Object(fields) => {
             text.push('{');
-            for (index, (key, value)) in sorted(fields).into_iter().enumerate() {
+            for (index, (key, value)) in by_key(fields).into_iter().enumerate() {
                 text.push_str(if index == 0 { "" } else { "," });
                 write_quoted(text, key);
                 text.push(':');
@@ -305,18 +203,22 @@ pub fn is_digit(character: char) -> bool {
 /// What `unicode.IsPrint` says: the ASCII space is the only one that is.
 fn is_printable(character: char) -> bool {
     use GeneralCategory as Category;
-    let invisible = matches!(
-        get_general_category(character),
-        Category::Control
-            | Category::Format
-            | Category::Surrogate
-            | Category::PrivateUse
-            | Category::Unassigned
-            | Category::SpaceSeparator
-            | Category::LineSeparator
-            | Category::ParagraphSeparator
-    );
-    character == ' ' || !invisible
+    is_printable_ascii(character)
+        || !matches!(
+            get_general_category(character),
+            Category::Control
+                | Category::Format
+                | Category::Surrogate
+                | Category::PrivateUse
+                | Category::Unassigned
+                | Category::SpaceSeparator
+                | Category::LineSeparator
+                | Category::ParagraphSeparator
+        )
+}
+
+fn is_printable_ascii(character: char) -> bool {
+    matches!(character, ' '..='~')
 }
 
 /// A string as `%q` prints it.
@@ -329,6 +231,21 @@ fn is_printable(character: char) -> bool {
 /// assert_eq!(quoted("a\n\"b\"\u{7f}"), r#""a\n\"b\"\x7f""#);
 /// ```
 pub fn quoted(text: &str) -> String {
+    quoted_but(text, is_printable)
+}
+
+/// A string as `%+q` prints it, in ASCII alone.
+///
+/// ```
+/// use template_language::go_format::quoted_ascii;
+/// assert_eq!(quoted_ascii("é\n"), r#""\u00e9\n""#);
+/// ```
+pub fn quoted_ascii(text: &str) -> String {
+    quoted_but(text, is_printable_ascii)
+}
+
+/// In quotes, with escapes for all but what is plain.
+fn quoted_but(text: &str, is_plain: fn(char) -> bool) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {
@@ -341,7 +258,7 @@ pub fn quoted(text: &str) -> String {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             '\u{b}' => out.push_str("\\v"),
-            c if is_printable(c) => out.push(c),
+            c if is_plain(c) => out.push(c),
             c if c < ' ' || c == '\u{7f}' => push_hex(&mut out, 'x', 2, c),
             c if u32::from(c) < 0x1_0000 => push_hex(&mut out, 'u', 4, c),
             c => push_hex(&mut out, 'U', 8, c),

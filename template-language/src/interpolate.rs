@@ -100,7 +100,6 @@ impl Compiled {
     /// let template = Compiled::compile(&json!({"a": "$(params[)$"}));
     /// let error = template.render_root(&serde_json::Map::new()).unwrap_err();
     /// assert_eq!(error.at, "a");
-    /// assert!(!error.is_absent());
     /// ```
     pub fn compile(template: &Value) -> Self {
         Self(compile(template))
@@ -127,7 +126,7 @@ impl Compiled {
     ///
     /// # Errors
     /// The first tag, in the order of sorted keys, that has no value. The author of the template or of
-    /// what it reads must act, or the value is still to come: [`InterpolateError::is_absent`].
+    /// what it reads must act, or the value is still to come.
     pub fn render<'c>(
         &self,
         resolve: &mut dyn FnMut(&Path) -> Result<Cow<'c, Value>, PathError>,
@@ -161,56 +160,6 @@ impl Compiled {
         let mut paths = Vec::new();
         collect(&self.0, &mut paths);
         paths
-    }
-
-    /// Whether a change of this top-level entry of the context can change the rendering.
-    ///
-    /// A path that does not begin with a plain name, such as `..x`, may read any entry.
-    ///
-    /// ```
-    /// # use serde_json::json;
-    /// # use template_language::interpolate::Compiled;
-    /// let template = Compiled::compile(&json!({"url": "$(source.url)$"}));
-    /// assert!(template.mentions("source"));
-    /// assert!(!template.mentions("params"));
-    /// assert!(Compiled::compile(&json!("$(..url)$")).mentions("params"));
-    /// ```
-    pub fn mentions(&self, key: &str) -> bool {
-        self.paths().iter().any(|path| {
-            path.static_prefix()
-                .first()
-                .is_none_or(|first| first == key)
-        })
-    }
-
-    /// The literal value at a place, if no tag takes part in it.
-    ///
-    /// So the kind of an object can be known before anything is rendered, if the template fixes it.
-    ///
-    /// ```
-    /// # use serde_json::json;
-    /// # use template_language::interpolate::Compiled;
-    /// let template = Compiled::compile(&json!({"kind": "Job", "metadata": {"name": "$(params.name)$"}}));
-    /// assert_eq!(template.literal(&["kind"]), Some(&json!("Job")));
-    /// assert_eq!(template.literal(&["metadata", "name"]), None);
-    /// ```
-    pub fn literal(&self, keys: &[&str]) -> Option<&Value> {
-        let mut node = &self.0;
-        for (depth, key) in keys.iter().enumerate() {
-            match node {
-                Node::Object(fields) => node = &fields.iter().find(|(name, _)| name == key)?.1,
-                Node::Literal(value) => {
-                    return keys[depth..]
-                        .iter()
-                        .try_fold(value, |value, key| value.get(key));
-                }
-                Node::Array(_) | Node::Tag { .. } | Node::Text(_) => return None,
-            }
-        }
-        match node {
-            Node::Literal(value) => Some(value),
-            Node::Object(_) | Node::Array(_) | Node::Tag { .. } | Node::Text(_) => None,
-        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use template_language::digest::sha256_text;
+use template_language::digest::{by_key, sha256_text};
 
 /// `sha256:<hex>` of the value as compact JSON with sorted keys.
 ///
@@ -64,10 +64,8 @@ fn feed(hasher: &mut Sha256, value: &Value) {
             hasher.update(b"]");
         }
         Value::Object(entries) => {
-            let mut sorted: Vec<_> = entries.iter().collect();
-            sorted.sort_unstable_by_key(|(key, _)| *key);
             hasher.update(b"{");
-            for (index, (key, item)) in sorted.into_iter().enumerate() {
+            for (index, (key, item)) in by_key(entries).into_iter().enumerate() {
                 hasher.update(if index == 0 { "" } else { "," });
                 feed_string(hasher, key);
                 hasher.update(b":");

@@ -14,7 +14,6 @@
 //!     error.cause.to_string(),
 //!     "evaluate tag $(params.name)$: jsonpath returned empty list: params.name"
 //! );
-//! assert!(error.is_absent());
 //! ```
 
 use std::fmt::Write as _;
@@ -33,19 +32,6 @@ pub struct InterpolateError {
     pub at: String,
     /// What went wrong there.
     pub cause: TagError,
-}
-
-impl InterpolateError {
-    /// Whether the only thing wrong is that a path has no value (yet).
-    ///
-    /// Then waiting may help: the input may come. Everything else stays wrong until somebody changes
-    /// the template, the parameter or the object that is read.
-    pub fn is_absent(&self) -> bool {
-        match &self.cause {
-            TagError::Single { cause, .. } | TagError::InText(cause) => cause.is_absent(),
-            TagError::Nil(_) => false,
-        }
-    }
 }
 
 /// Why a tag has no value.

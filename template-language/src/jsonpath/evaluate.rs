@@ -131,48 +131,27 @@ impl Evaluation {
                 .filter_map(|value| member(value, name))
                 .collect()),
             Element::Wildcard => self.wildcard(input),
-            Element::Recursive => {
-                let mut found = Vec::new();
-                input
-                    .into_iter()
-                    .try_for_each(|value| self.descend(value, &mut found))?;
-                Ok(found)
-            }
+            Element::Recursive => self.recursive(input),
             Element::Slice(slice) => self.slice(slice, input),
             Element::Exists(query) => self.filter(input, |item, _| {
-                Ok(match self.list(query, vec![item]) {
-                    Ok(found) => !found.is_empty(),
-                    Err(stop) => stop.had_values,
-                })
+                let found = self.list(query, vec![item]);
+                Ok(found.map_or_else(|stop| stop.had_values, |found| !found.is_empty()))
             }),
             Element::Compare {
                 left,
                 operator,
                 right,
             } => self.filter(input, |item, passed_before| {
-                let Some(left) = self.operand(left, item.clone())? else {
-                    return Ok(false);
-                };
-                let Some(right) = self.operand(right, item)? else {
-                    return Ok(false);
-                };
+                let left = self.operand(left, item.clone())?;
+                let Some(left) = left else { return Ok(false) };
+                let right = self.operand(right, item)?;
+                let Some(right) = right else { return Ok(false) };
                 compare(&left, operator, &right).map_err(|cause| Stop {
                     had_values: passed_before,
                     ..Stop::with_values(cause)
                 })
             }),
-            Element::Union(parts) => {
-                let mut found = Vec::new();
-                for part in parts {
-                    self.spend(input.len())?;
-                    let more = self.list(part, input.clone());
-                    found.extend(more.map_err(|stop| Stop {
-                        had_values: !input.is_empty(),
-                        ..stop
-                    })?);
-                }
-                Ok(found)
-            }
+            Element::Union(parts) => self.union(parts, &input),
             // A quoted text stands once, whatever came before; a number or boolean replaces each value.
             Element::Text(text) => Ok(vec![Cow::Owned(Value::from(text.as_str()))]),
             Element::Literal(literal) => {
@@ -190,6 +169,24 @@ impl Evaluation {
         }
     }
 
+    /// What each part finds, one part after the other.
+    fn union<'v>(
+        &self,
+        parts: &[Vec<Element>],
+        input: &[Cow<'v, Value>],
+    ) -> Result<Values<'v>, Stop> {
+        let mut found = Vec::new();
+        for part in parts {
+            self.spend(input.len())?;
+            let more = self.list(part, input.to_vec());
+            found.extend(more.map_err(|stop| Stop {
+                had_values: !input.is_empty(),
+                ..stop
+            })?);
+        }
+        Ok(found)
+    }
+
     /// Everything directly below each value.
     fn wildcard<'v>(&self, input: Values<'v>) -> Result<Values<'v>, Stop> {
         let mut found = Vec::new();
@@ -197,6 +194,14 @@ impl Evaluation {
             self.spend(size(&value))?;
             found.extend(children(value));
         }
+        Ok(found)
+    }
+
+    fn recursive<'v>(&self, input: Values<'v>) -> Result<Values<'v>, Stop> {
+        let mut found = Vec::new();
+        input
+            .into_iter()
+            .try_for_each(|value| self.descend(value, &mut found))?;
         Ok(found)
     }
 

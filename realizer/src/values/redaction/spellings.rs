@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
-use unicode_general_category::{GeneralCategory, get_general_category};
+use template_language::go_format;
 
 /// Shorter texts are not searched for: they would tear holes into unrelated words.
 pub(super) const SHORTEST: usize = 4;
@@ -118,75 +118,29 @@ fn encoded(text: &str, found: &mut BTreeSet<String>) {
 
 /// `%q` of Go, without the quotes.
 fn go_quoted(text: &str) -> String {
-    quoted_by_go(text, is_printable)
+    inner(&go_format::quoted(text))
 }
 
 /// `%+q` of Go, without the quotes.
 fn go_quoted_ascii(text: &str) -> String {
-    quoted_by_go(text, |char| matches!(char, ' '..='~'))
-}
-
-fn quoted_by_go(text: &str, is_plain: fn(char) -> bool) -> String {
-    let mut quoted = String::with_capacity(text.len() + 16);
-    for char in text.chars() {
-        let code = u32::from(char);
-        // Writing to a String cannot fail.
-        let _ = match char {
-            '"' | '\\' => write!(quoted, "\\{char}"),
-            '\u{7}' => write!(quoted, "\\a"),
-            '\u{8}' => write!(quoted, "\\b"),
-            '\u{c}' => write!(quoted, "\\f"),
-            '\n' => write!(quoted, "\\n"),
-            '\r' => write!(quoted, "\\r"),
-            '\t' => write!(quoted, "\\t"),
-            '\u{b}' => write!(quoted, "\\v"),
-            _ if is_plain(char) => write!(quoted, "{char}"),
-            _ if code < 0x20 || code == 0x7f => write!(quoted, "\\x{code:02x}"),
-            _ if code < 0x1_0000 => write!(quoted, "\\u{code:04x}"),
-            _ => write!(quoted, "\\U{code:08x}"),
-        };
-    }
-    quoted
-}
-
-/// `unicode.IsPrint` of Go: letters, marks, numbers, punctuation, symbols, and of all spaces the ASCII one.
-fn is_printable(char: char) -> bool {
-    use GeneralCategory as Of;
-    matches!(char, ' '..='~')
-        || !matches!(
-            get_general_category(char),
-            Of::Control
-                | Of::Format
-                | Of::Surrogate
-                | Of::PrivateUse
-                | Of::Unassigned
-                | Of::LineSeparator
-                | Of::ParagraphSeparator
-                | Of::SpaceSeparator
-        )
+    inner(&go_format::quoted_ascii(text))
 }
 
 /// A JSON string, without the quotes.
 fn json(text: &str) -> String {
     // A string always serialises; the fallback keeps the function total.
-    let quoted = serde_json::to_string(text).unwrap_or_default();
-    let inner = quoted.get(1..quoted.len().saturating_sub(1));
-    inner.unwrap_or_default().to_owned()
+    inner(&serde_json::to_string(text).unwrap_or_default())
 }
 
 /// As Go's encoder writes it: fit to stand in HTML.
 fn json_for_html(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len() + 16);
-    for char in json(text).chars() {
-        match char {
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' => {
-                // Writing to a String cannot fail.
-                let _ = write!(escaped, "\\u{:04x}", u32::from(char));
-            }
-            _ => escaped.push(char),
-        }
-    }
-    escaped
+    inner(&go_format::json(&Value::from(text)))
+}
+
+/// A quoted text without its quotes.
+fn inner(quoted: &str) -> String {
+    let inner = quoted.get(1..quoted.len().saturating_sub(1));
+    inner.unwrap_or_default().to_owned()
 }
 
 /// As Go's encoder wrote it before it knew `\b` and `\f`.
@@ -205,9 +159,7 @@ fn json_for_html_of_old(text: &str) -> String {
 
 /// `{:?}` of Rust, without the quotes: errors of our own libraries quote so.
 fn rust_quoted(text: &str) -> String {
-    let quoted = format!("{text:?}");
-    let inner = quoted.get(1..quoted.len().saturating_sub(1));
-    inner.unwrap_or_default().to_owned()
+    inner(&format!("{text:?}"))
 }
 
 #[cfg(test)]
