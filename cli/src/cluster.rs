@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use kube::api::{Api, ApiResource, DynamicObject};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 
@@ -48,19 +48,14 @@ impl Cluster {
 
     /// The objects of a kind in the namespace.
     pub fn owners(&self, kind: TargetKind) -> Api<DynamicObject> {
-        Api::namespaced_with(
-            self.client.clone(),
-            &self.namespace,
-            &resource(kind.kind(), kind.plural()),
-        )
+        let resource = of_ours(kind.kind(), kind.plural());
+        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
     }
 
     /// The blueprints of a family.
     pub fn blueprints(&self, family: Family) -> Api<DynamicObject> {
-        Api::all_with(
-            self.client.clone(),
-            &resource(family.blueprint_kind(), family.blueprint_plural()),
-        )
+        let resource = of_ours(family.blueprint_kind(), family.blueprint_plural());
+        Api::all_with(self.client.clone(), &resource)
     }
 }
 
@@ -125,14 +120,9 @@ fn variable() -> Option<OsString> {
     std::env::var_os("KUBECONFIG")
 }
 
-fn resource(kind: &str, plural: &str) -> ApiResource {
-    ApiResource {
-        group: api_types::GROUP.to_owned(),
-        version: api_types::VERSION.to_owned(),
-        api_version: api_types::API_VERSION.to_owned(),
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
-    }
+fn of_ours(kind: &str, plural: &str) -> ApiResource {
+    let kind = GroupVersionKind::gvk(api_types::GROUP, api_types::VERSION, kind);
+    ApiResource::from_gvk_with_plural(&kind, plural)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use api_types::status::StampedRef;
-use kube::api::{Api, ApiResource, DynamicObject, ListParams};
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use serde_json::Value;
 
 use crate::cluster::Cluster;
@@ -105,16 +105,7 @@ impl Objects for Cluster {
 
 fn api(cluster: &Cluster, depth: Depth, namespace: &str) -> Api<DynamicObject> {
     let [group, version, kind, plural] = depth.resource();
-    let api_version = match group {
-        "" => version.to_owned(),
-        group => format!("{group}/{version}"),
-    };
-    let resource = ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version,
-        kind: kind.to_owned(),
-        plural: plural.to_owned(),
-    };
+    let kind = GroupVersionKind::gvk(group, version, kind);
+    let resource = ApiResource::from_gvk_with_plural(&kind, plural);
     Api::namespaced_with(cluster.client.clone(), namespace, &resource)
 }

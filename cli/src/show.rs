@@ -65,12 +65,7 @@ async fn show(
     screen: &Screen,
     args: &TreeArgs,
 ) -> anyhow::Result<End> {
-    let limit = async {
-        match args.timeout {
-            Some(limit) => tokio::time::sleep(limit).await,
-            None => std::future::pending().await,
-        }
-    };
+    let limit = passed(args.timeout);
     tokio::pin!(limit);
     let mut again = tokio::time::interval(AGAIN);
     let (mut last, mut drawn): (Option<Box<Tree>>, Option<Box<Tree>>) = (None, None);
@@ -110,6 +105,14 @@ async fn show(
             return Ok(End::Satisfied);
         }
         last = Some(tree);
+    }
+}
+
+/// Returns when the time is over; without a limit never.
+async fn passed(limit: Option<Duration>) {
+    match limit {
+        Some(limit) => tokio::time::sleep(limit).await,
+        None => std::future::pending().await,
     }
 }
 
