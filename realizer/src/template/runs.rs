@@ -209,7 +209,9 @@ impl Runs<'_> {
                 digest: found.digest.clone(),
                 sequence: found.sequence,
                 result,
-                outputs: output.map(|output| kept(&output)).unwrap_or_default(),
+                outputs: output
+                    .filter(|_| !self.is_validation())
+                    .map_or_else(BTreeMap::new, |output| kept(&output)),
             }),
         }
     }
@@ -240,10 +242,14 @@ impl Runs<'_> {
         }
     }
 
-    /// What a validation hands on does not come from its object.
+    /// What a validation hands on does not come from its object: by the time it is asked for, the revision that goes in may be
+    /// another one than the run has validated.
+    fn is_validation(&self) -> bool {
+        self.template.judgement().is_some()
+    }
+
     fn knows_outputs(&self, run: &StampedRun) -> bool {
-        let validates = self.template.judgement().is_some();
-        validates || run.result == RunResult::Failed || self.output_of(run).is_some()
+        self.is_validation() || run.result == RunResult::Failed || self.output_of(run).is_some()
     }
 
     /// The outputs of a run as status remembers them.
@@ -260,7 +266,7 @@ impl Runs<'_> {
             OutputPaths::Image(_) => OutputValues::Image(value("image")?),
             OutputPaths::Config(_) => OutputValues::Config(value("config")?),
             // Judged by arrival, not read.
-            OutputPaths::IncomingDeployment if self.template.judgement().is_some() => return None,
+            OutputPaths::IncomingDeployment if self.is_validation() => return None,
             OutputPaths::Source { .. } | OutputPaths::IncomingDeployment => source()?,
         };
         Some(Output {

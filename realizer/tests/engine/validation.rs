@@ -231,6 +231,25 @@ fn a_revision_is_promoted_once_all_validations_in_sequence_succeeded() {
 }
 
 #[test]
+fn a_run_is_not_said_to_have_given_another_revision_than_it_validated() {
+    let mut scenario = sequence();
+    scenario.advance_with_arrival();
+    deployment(&mut scenario, "Ready");
+    scenario.advance();
+    run(&mut scenario, "run-1", "True");
+    scenario.advance();
+    check(&mut scenario);
+    scenario.advance();
+    push(&mut scenario, "B");
+    scenario.advance_with_arrival();
+    deployment(&mut scenario, "Ready");
+    scenario.advance();
+    let runs = &scenario.entry("tester")["runs"];
+    assert_eq!([&runs[0]["name"], &runs[1]["name"]], ["run-2", "run-1"]);
+    assert_eq!(runs[1].get("outputs"), None, "{runs}");
+}
+
+#[test]
 fn the_newest_waiting_revision_goes_next_and_older_ones_are_skipped() {
     let mut scenario = sequence();
     scenario.advance_with_arrival();
