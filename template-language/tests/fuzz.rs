@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use bolero::check;
 use serde_json::{Map, Value};
+use sha2::{Digest as _, Sha256};
+use template_language::digest::sha256_text;
 use template_language::interpolate::{Compiled, Found};
 use template_language::jsonpath::{Path, check_field, check_unwrapped};
 use template_language::vocabulary::Vocabulary::{self, Names, Open};
@@ -226,10 +228,17 @@ fn any_value_is_written_as_json_that_reads_back() {
 #[test]
 fn any_value_has_a_digest_and_a_preview_that_begins_its_yaml() {
     check!().with_test_time(TIME).for_each(|bytes| {
-        let value = value(&mut bytes.iter(), 12);
+        let mut rest = bytes.iter();
+        let (value, other) = (value(&mut rest, 12), value(&mut rest, 12));
         let yaml = yaml_digest::to_yaml(&value);
         assert!(yaml.ends_with('\n'));
         assert!(yaml.starts_with(&yaml_digest::preview(&value)));
-        assert_eq!(yaml_digest::digest(&value), yaml_digest::digest(&value));
+        let digest = yaml_digest::digest(&value);
+        assert_eq!(digest, sha256_text(&Sha256::digest(&yaml)));
+        // What differs behind the preview differs, too, and nothing but the text counts.
+        let inside = Value::Array(vec!["x".repeat(2000).into(), value]);
+        assert_ne!(yaml_digest::digest(&inside), digest);
+        let is_same = yaml_digest::to_yaml(&other) == yaml;
+        assert_eq!(yaml_digest::digest(&other) == digest, is_same);
     });
 }
