@@ -173,11 +173,10 @@ impl RunnableController {
         walk.watch_remembered(runnable.previous_refs()).await;
         // From here on these kinds are watched for it, and no others.
         let _ = walk.known_objects();
-        let unwatched = walk.unwatched().into_iter().chain(unwatched).collect();
-        let conclusion = run.conclude().with_unwatched(unwatched);
+        let mut conclusion = run.conclude();
+        conclusion.shell.unwatched = walk.unwatched().into_iter().chain(unwatched).collect();
         let removed = walk.remove(conclusion.removals()).await?;
-        Ok(conclusion
-            .with_absent(removed.absent)
-            .report(&removed.failed))
+        conclusion.shell.absent = removed.absent;
+        Ok(conclusion.report(&removed.failed))
     }
 }

@@ -233,12 +233,13 @@ fn any_value_has_a_digest_and_a_preview_that_begins_its_yaml() {
         let yaml = yaml_digest::to_yaml(&value);
         assert!(yaml.ends_with('\n'));
         assert!(yaml.starts_with(&yaml_digest::preview(&value)));
-        let digest = yaml_digest::digest(&value);
-        assert_eq!(digest, sha256_text(&Sha256::digest(&yaml)));
+        let digest = sha256_text(&Sha256::digest(&yaml));
+        assert_eq!(yaml_digest::digest(&value), digest);
         // What differs behind the preview differs, too, and nothing but the text counts.
-        let inside = Value::Array(vec!["x".repeat(2000).into(), value]);
-        assert_ne!(yaml_digest::digest(&inside), digest);
-        let is_same = yaml_digest::to_yaml(&other) == yaml;
-        assert_eq!(yaml_digest::digest(&other) == digest, is_same);
+        let behind = |value| Value::Array(vec!["x".repeat(2000).into(), value]);
+        let (one, other) = (behind(value), behind(other));
+        let is_same = yaml_digest::to_yaml(&one) == yaml_digest::to_yaml(&other);
+        let digests = [one, other].map(|value| yaml_digest::digest(&value));
+        assert_eq!(digests[0] == digests[1], is_same);
     });
 }

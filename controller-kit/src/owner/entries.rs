@@ -277,7 +277,7 @@ impl Templates {
                     continue;
                 };
                 if template.stamped_kind() == Some((&*kind.api_version, &*kind.kind)) {
-                    projection.grow(&Projection::new(template.observed_prefixes()));
+                    projection.grow(&Projection::new(template.reads().iter().cloned()));
                 }
             }
         }

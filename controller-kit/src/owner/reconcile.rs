@@ -175,11 +175,10 @@ impl<F: BlueprintFamily> OwnerController<F> {
         walk.drive(&mut realization, &self.ytt).await?;
         walk.watch_remembered(owner.previous_refs()).await;
         let known = walk.known_objects();
-        let unwatched = walk.unwatched();
-        let conclusion = realization.conclude(&known).with_unwatched(unwatched);
+        let mut conclusion = realization.conclude(&known);
+        conclusion.shell.unwatched = walk.unwatched();
         let removed = walk.remove(conclusion.removals()).await?;
-        Ok(conclusion
-            .with_absent(removed.absent)
-            .report(&removed.failed))
+        conclusion.shell.absent = removed.absent;
+        Ok(conclusion.report(&removed.failed))
     }
 }

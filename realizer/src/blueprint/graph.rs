@@ -135,7 +135,7 @@ pub(crate) fn warnings(steps: &[BlueprintStep]) -> Vec<GraphWarning> {
         for input in step.inputs.iter().filter(|input| input.provider.is_none()) {
             warnings.push(GraphWarning::UnknownInput {
                 resource: step.name.clone(),
-                input: input.slot.name_of(&input.local_name).to_owned(),
+                input: input.shown(),
                 provider: input.resource.clone(),
             });
         }

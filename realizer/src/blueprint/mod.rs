@@ -93,11 +93,8 @@ impl Blueprint {
     ///
     /// [`BlueprintError`] when the object does not have the shape the schema asks for.
     pub fn compile(family: Family, object: &Value) -> Result<Self, BlueprintError> {
-        let metadata = |field: &str| object.pointer(&format!("/metadata/{field}"));
-        let name = metadata("name")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
+        let metadata = &object["metadata"];
+        let name = metadata["name"].as_str().unwrap_or_default();
         if name.is_empty() {
             return Err(BlueprintError::NameMissing);
         }
@@ -123,11 +120,8 @@ impl Blueprint {
         warnings.extend(graph::warnings(&steps));
         Ok(Self {
             family,
-            uid: metadata("uid")
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-                .to_owned(),
-            generation: metadata("generation").and_then(Value::as_i64).unwrap_or(0),
+            uid: metadata["uid"].as_str().unwrap_or_default().to_owned(),
+            generation: metadata["generation"].as_i64().unwrap_or(0),
             downstream: graph::downstream(&steps, &order),
             order,
             ready: read_ready(object),

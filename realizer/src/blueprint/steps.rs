@@ -64,6 +64,13 @@ pub(crate) struct Input {
     pub(crate) provider: Option<usize>,
 }
 
+impl Input {
+    /// How messages call it.
+    pub(crate) fn shown(&self) -> String {
+        self.slot.name_of(&self.local_name).to_owned()
+    }
+}
+
 impl BlueprintStep {
     /// Whether it deploys: what it writes to is an environment if validations are behind it.
     pub(crate) fn deploys(&self) -> bool {

@@ -15,12 +15,12 @@
 //! is old, or that somebody else wrote it: it is first written down, which a process with an old status cannot do, and
 //! disregarded from then on.
 
+mod decide;
 mod known;
 mod sealed;
 pub(crate) mod state;
 
 use api_types::{EnvironmentStatus, labels};
-use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -28,8 +28,9 @@ use template_language::go_format;
 
 use crate::template::outputs::{Output, OutputValues};
 use crate::values::redaction::{REDACTED, Taint};
-use crate::{Observed, Precondition, StatusKey, Submission};
+use crate::{StatusKey, Submission};
 
+pub(crate) use decide::{Decision, Live, decide};
 pub(crate) use known::{Known, Present};
 
 /// A greater number is not taken from an annotation: all that come after it must be numbers, too.
@@ -78,11 +79,7 @@ pub(crate) fn annotation_path() -> Vec<String> {
 
 /// What an object says of itself; nothing if it was written before there were validations, or by the Go controller.
 pub(crate) fn said(object: &Value) -> Option<&str> {
-    object
-        .get("metadata")?
-        .get("annotations")?
-        .get(labels::ENVIRONMENT)?
-        .as_str()
+    object["metadata"]["annotations"][labels::ENVIRONMENT].as_str()
 }
 
 impl Arrival {
@@ -212,128 +209,6 @@ impl Incoming {
             started: started.clone(),
             secret: self.secret,
         }
-    }
-}
-
-/// The object that is the environment now.
-pub(crate) struct Live<'o> {
-    pub(crate) observed: &'o Observed,
-    /// Whether it is the object that the rendering is written to, not one that the step used to write to.
-    pub(crate) in_place: bool,
-}
-
-/// What becomes of a rendering.
-#[derive(Debug)]
-pub(crate) enum Decision<'o> {
-    /// It is submitted, with this record in it: status knows of it.
-    Submit {
-        record: Record,
-        precondition: Precondition,
-    },
-    /// The environment is kept as it is, with what counts as being in it; once status calls it free, `next` is announced.
-    Hold {
-        observed: &'o Observed,
-        record: Record,
-        next: Box<Record>,
-        is_free: bool,
-    },
-    /// Nothing is written: first status has to say that this arrives. What the object says meanwhile is disregarded.
-    Announce {
-        record: Record,
-        disregarded: Option<String>,
-    },
-    /// Nothing is decided: first status has to say that what the object says is disregarded.
-    Disregard(String),
-    /// The revision came from a Secret, and there is no key to keep it in the environment with.
-    Keyless,
-}
-
-/// Decides whether the environment may be changed. `rendered` is the digest of the rendering without the record.
-pub(crate) fn decide<'o>(
-    rendered: &str,
-    incoming: &Incoming,
-    live: Option<&Live<'o>>,
-    known: &Known<'_>,
-    now: Timestamp,
-) -> Decision<'o> {
-    let arriving = Arriving {
-        rendered,
-        incoming,
-        known,
-        now: api_types::condition::whole_seconds(&Time(now)),
-        precondition: match live.filter(|live| live.in_place) {
-            None => Precondition::Absent,
-            Some(live) if live.observed.version == 0 => Precondition::None,
-            Some(live) => Precondition::Version(live.observed.version),
-        },
-    };
-    let Some(observed) = live.map(|live| live.observed) else {
-        return arriving.unless_announced(None);
-    };
-    let said = said(&observed.object);
-    match known.present(said, &arriving.now) {
-        Present::Unheard(digest) => Decision::Disregard(digest),
-        Present::Revision(record) => arriving.unless_kept(observed, record),
-        Present::Nothing | Present::Either => {
-            arriving.unless_announced(known.unless_deployed(said))
-        }
-    }
-}
-
-/// A rendering that is to arrive in an environment.
-struct Arriving<'d> {
-    rendered: &'d str,
-    incoming: &'d Incoming,
-    known: &'d Known<'d>,
-    now: Time,
-    precondition: Precondition,
-}
-
-impl Arriving<'_> {
-    /// Beside what is in the environment: it is kept, unless it is this.
-    fn unless_kept(self, observed: &Observed, record: Record) -> Decision<'_> {
-        let key = self.known.key;
-        match record.verified(self.rendered, self.incoming, key) {
-            Some(record) => self.submit(record),
-            None => match self.next(record.arrival.number) {
-                Some(next) => Decision::Hold {
-                    observed,
-                    next: Box::new(next),
-                    is_free: self.known.is_free(record.arrival.number),
-                    record,
-                },
-                None => Decision::Keyless,
-            },
-        }
-    }
-
-    /// Nothing is in the environment, or what was announced and never called deployed, which is not being validated.
-    fn unless_announced<'o>(self, disregarded: Option<String>) -> Decision<'o> {
-        let known = self.known;
-        match known.announced(self.rendered, self.incoming, &self.now) {
-            Some(record) => self.submit(record),
-            None => match self.next(0) {
-                Some(record) => Decision::Announce {
-                    record,
-                    disregarded,
-                },
-                None => Decision::Keyless,
-            },
-        }
-    }
-
-    fn submit<'o>(self, record: Record) -> Decision<'o> {
-        Decision::Submit {
-            record,
-            precondition: self.precondition,
-        }
-    }
-
-    /// What comes after this arrival; none if it has to be sealed and there is no key.
-    fn next(&self, after: u64) -> Option<Record> {
-        let number = self.known.number_after(after);
-        let arrival = self.incoming.arrival(number, self.rendered, &self.now);
-        Record::new(arrival, self.now.clone(), self.known.key)
     }
 }
 

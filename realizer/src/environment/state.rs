@@ -52,6 +52,15 @@ impl EnvironmentState {
         }
     }
 
+    /// Nothing in it has to be kept, and `next` is to be announced.
+    pub(crate) fn announcing(next: Record, disregarded: Option<String>) -> Self {
+        Self {
+            next: Some(next),
+            disregarded,
+            ..Self::default()
+        }
+    }
+
     /// Nothing but that somebody else wrote what its object says of itself.
     pub(crate) fn disregarding(digest: String) -> Self {
         Self {

@@ -3,8 +3,10 @@
 use std::sync::LazyLock;
 
 use api_types::{DeployedRevision, EnvironmentStatus, ValidationStatus, ValidationVerdict};
+use jiff::Timestamp;
 
 use super::*;
+use crate::Observed;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
 static KEY: LazyLock<StatusKey> = LazyLock::new(|| StatusKey::new(b"key"));

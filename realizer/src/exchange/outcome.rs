@@ -1,5 +1,7 @@
 //! What follows from a walk: deletions, events, the status, and when to walk again.
 
+use std::collections::BTreeSet;
+
 use api_types::names::ResourceName;
 use serde_json::Value;
 
@@ -65,6 +67,15 @@ pub struct Removal {
 /// A deletion that did not come about, and why: [`SubmitFailureKind::Unavailable`] where the machine was in the way, else
 /// something that a user can mend, such as a right.
 pub type FailedRemoval = (Removal, SubmitFailure);
+
+/// What the shell met with while it did what a walk asked for; the report tells of it, too.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ShellFacts {
+    /// Kinds whose objects cannot be watched: one text each that names the kind and what is missing.
+    pub unwatched: BTreeSet<String>,
+    /// What was to be deleted and was gone already, or on its way out: no deletion is told of it.
+    pub absent: Vec<Removal>,
+}
 
 /// When the owner is to be looked at again without an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

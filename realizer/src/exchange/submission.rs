@@ -30,7 +30,7 @@ pub struct Submission {
     /// docs/behaviour/stamping.md#labels).
     pub family: Labels,
     /// The leading field names of every path that will be read on the object
-    /// (`Template::observed_prefixes`); an empty one means all of it.
+    /// (`Template::reads`); an empty one means all of it.
     pub reads: std::sync::Arc<[Vec<String>]>,
     /// What must be there for a mutable object to be written.
     pub precondition: Precondition,

@@ -33,11 +33,11 @@ pub struct ParentRef {
 impl ParentRef {
     /// Of an owner that was stamped for another one.
     pub fn of(object: &Value) -> Option<Self> {
-        let references = object.get("metadata")?.get("ownerReferences")?.as_array()?;
+        let references = object["metadata"]["ownerReferences"].as_array()?;
         let controller = references
             .iter()
             .find(|reference| reference.get("controller") == Some(&Value::Bool(true)))?;
-        let text = |field: &str| controller.get(field).and_then(Value::as_str);
+        let text = |field: &str| controller[field].as_str();
         let kind = text("kind")?;
         if !is_of_ours(text("apiVersion")?) || !OWNERS.contains(&kind) {
             return None;
@@ -62,9 +62,8 @@ pub fn named(kind: &str, name: &str) -> String {
 
 /// Whether an object is an owner, so that something may be stamped for it in its turn.
 pub fn is_owner(object: &Value) -> bool {
-    let text = |field: &str| object.get(field).and_then(Value::as_str);
-    text("apiVersion").is_some_and(is_of_ours)
-        && text("kind").is_some_and(|kind| OWNERS.contains(&kind))
+    object["apiVersion"].as_str().is_some_and(is_of_ours)
+        && OWNERS.iter().any(|kind| object["kind"] == *kind)
 }
 
 /// The owners that led to this one, the first one first, as far as it says so itself: what its status knows, or, as long as it
@@ -113,12 +112,8 @@ fn stamped_with(object: &Value) -> Vec<String> {
     let Some(parent) = ParentRef::of(object) else {
         return Vec::new();
     };
-    let annotations = object
-        .get("metadata")
-        .and_then(|it| it.get("annotations"))
-        .and_then(|it| it.get(labels::STAMPED_FOR))
-        .and_then(Value::as_str);
-    let above = annotations
+    let annotation = object["metadata"]["annotations"][labels::STAMPED_FOR].as_str();
+    let above = annotation
         .into_iter()
         .flat_map(|text| text.split(','))
         .filter(|name| !name.is_empty())

@@ -147,9 +147,8 @@ impl Owner {
     /// Status of condition `Ready` in the present status; `Unknown` when there is none.
     pub fn status_ready(&self) -> ConditionStatus {
         let mut conditions = self.status.conditions.iter();
-        conditions
-            .find(|condition| condition.is(ConditionType::Ready))
-            .map_or(ConditionStatus::Unknown, |condition| condition.status)
+        let ready = conditions.find(|condition| condition.is(ConditionType::Ready));
+        ready.map_or(ConditionStatus::Unknown, |ready| ready.status)
     }
 
     pub(crate) fn identity(&self) -> Identity<'_> {
@@ -215,10 +214,7 @@ impl Head {
                 required("/metadata/name", "metadata.name")?,
             )?,
             uid: required("/metadata/uid", "metadata.uid")?,
-            generation: object
-                .pointer("/metadata/generation")
-                .and_then(Value::as_i64)
-                .unwrap_or(0),
+            generation: object["metadata"]["generation"].as_i64().unwrap_or(0),
         })
     }
 }
@@ -232,9 +228,7 @@ fn name<N: TryFrom<String, Error = NameError>>(
 
 /// Whether an object is being deleted.
 pub(crate) fn is_terminating(object: &Value) -> bool {
-    object
-        .pointer("/metadata/deletionTimestamp")
-        .is_some_and(|time| !time.is_null())
+    !object["metadata"]["deletionTimestamp"].is_null()
 }
 
 impl Matched for Owner {

@@ -6,11 +6,16 @@
 //! has empty fields left out: the *json* view. Manifests came to depend on both.
 
 mod quantity;
+mod shapes;
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
+use self::shapes::Shape::{
+    self, Kept, List, Number, Opaque, Pointer, Quantities, Quantity, Struct, Text, Texts,
+};
+use self::shapes::{DELIVERABLE, Fields, RUNNABLE, WORKLOAD};
 use crate::Family;
 
 /// Both views of one object.
@@ -89,34 +94,6 @@ fn counterpart<'v>(typed: &Value, json: &'v Value, target: &Value) -> Option<&'v
     }
 }
 
-/// The Go type of a field, as far as it decides how an unset one looks.
-enum Shape {
-    /// `string`: unset is `""`.
-    Text,
-    /// `int64`: unset is 0.
-    Number,
-    /// A pointer to a scalar, a map, a list of scalars or raw JSON: unset is `null`.
-    Opaque,
-    /// A field that JSON always carries, of any type (`metav1.Time`, required fields): unset is `null`.
-    Kept,
-    /// A quantity: never unset, or it is 0.
-    Quantity,
-    /// A map of quantities: unset is `null`.
-    Quantities,
-    /// A struct: never unset.
-    Struct(&'static [(&'static str, Self)]),
-    /// A pointer to a struct: unset is `null`.
-    Pointer(&'static [(&'static str, Self)]),
-    /// A list of strings: unset is `null` itself, and empty for what looks into it.
-    Texts,
-    /// A list of structs: unset is `null` itself, and empty for what looks into it.
-    List(&'static [(&'static str, Self)]),
-}
-
-use Shape::{Kept, List, Number, Opaque, Pointer, Quantities, Quantity, Struct, Text, Texts};
-
-type Fields = [(&'static str, Shape)];
-
 impl Shape {
     fn fill(&self, value: Option<&Value>) -> Value {
         let value = value.filter(|value| !value.is_null());
@@ -183,243 +160,24 @@ fn quantities(shape: &Shape, value: Option<&Value>) -> Value {
 
 fn fill_fields(fields: &Fields, object: &Map<String, Value>) -> Value {
     let mut filled = object.clone();
-    for (name, shape) in fields {
-        filled.insert((*name).to_owned(), shape.fill(object.get(*name)));
+    for (name, shape) in shapes::each(fields) {
+        filled.insert(name.to_owned(), shape.fill(object.get(name)));
     }
     Value::Object(filled)
 }
 
 fn omit_fields(fields: &Fields, object: &Map<String, Value>) -> Value {
     let mut kept = object.clone();
-    for (name, shape) in fields {
-        let value = object.get(*name);
+    for (name, shape) in shapes::each(fields) {
+        let value = object.get(name);
         if shape.is_omitted(value) {
-            kept.remove(*name);
+            kept.remove(name);
         } else {
-            kept.insert((*name).to_owned(), shape.omit(value));
+            kept.insert(name.to_owned(), shape.omit(value));
         }
     }
     Value::Object(kept)
 }
-
-const WORKLOAD: Shape = Struct(&[
-    ("apiVersion", Text),
-    ("kind", Text),
-    ("metadata", Struct(METADATA)),
-    (
-        "spec",
-        Struct(&[
-            ("params", List(PARAM)),
-            ("source", Pointer(SOURCE)),
-            ("build", Struct(&[("env", List(ENV_VAR))])),
-            ("env", List(ENV_VAR)),
-            ("image", Opaque),
-            (
-                "resources",
-                Pointer(&[
-                    ("limits", Quantities),
-                    ("requests", Quantities),
-                    ("claims", List(&[("name", Text)])),
-                ]),
-            ),
-            ("serviceAccountName", Text),
-            (
-                "serviceClaims",
-                List(&[("name", Text), ("ref", Pointer(OBJECT_REFERENCE_SHORT))]),
-            ),
-        ]),
-    ),
-    (
-        "status",
-        Struct(&[
-            ("observedGeneration", Number),
-            ("conditions", List(CONDITION)),
-            ("supplyChainRef", Struct(OBJECT_REFERENCE_SHORT_NAMESPACED)),
-            ("resources", List(RESOURCE)),
-        ]),
-    ),
-]);
-
-const DELIVERABLE: Shape = Struct(&[
-    ("apiVersion", Text),
-    ("kind", Text),
-    ("metadata", Struct(METADATA)),
-    (
-        "spec",
-        Struct(&[
-            ("params", List(PARAM)),
-            ("source", Pointer(SOURCE)),
-            ("serviceAccountName", Text),
-        ]),
-    ),
-    (
-        "status",
-        Struct(&[
-            ("observedGeneration", Number),
-            ("conditions", List(CONDITION)),
-            ("deliveryRef", Struct(OBJECT_REFERENCE_SHORT_NAMESPACED)),
-            ("resources", List(RESOURCE)),
-        ]),
-    ),
-]);
-
-const RUNNABLE: Shape = Struct(&[
-    ("apiVersion", Text),
-    ("kind", Text),
-    ("metadata", Struct(METADATA)),
-    (
-        "spec",
-        Struct(&[
-            ("runTemplateRef", Struct(&[("kind", Text), ("name", Kept)])),
-            (
-                "selector",
-                Pointer(&[
-                    ("resource", Struct(&[("apiVersion", Text), ("kind", Text)])),
-                    ("matchingLabels", Kept),
-                ]),
-            ),
-            ("inputs", Opaque),
-            ("serviceAccountName", Text),
-            ("retentionPolicy", Kept),
-        ]),
-    ),
-    (
-        "status",
-        Struct(&[
-            ("observedGeneration", Number),
-            ("conditions", List(CONDITION)),
-            ("outputs", Opaque),
-        ]),
-    ),
-]);
-
-const METADATA: &Fields = &[
-    ("name", Text),
-    ("generateName", Text),
-    ("namespace", Text),
-    ("selfLink", Text),
-    ("uid", Text),
-    ("resourceVersion", Text),
-    ("generation", Number),
-    ("creationTimestamp", Kept),
-    ("deletionTimestamp", Opaque),
-    ("deletionGracePeriodSeconds", Opaque),
-    ("labels", Opaque),
-    ("annotations", Opaque),
-    (
-        "ownerReferences",
-        List(&[
-            ("apiVersion", Text),
-            ("kind", Text),
-            ("name", Text),
-            ("uid", Text),
-            ("controller", Opaque),
-            ("blockOwnerDeletion", Opaque),
-        ]),
-    ),
-    ("finalizers", Texts),
-    (
-        "managedFields",
-        List(&[
-            ("manager", Text),
-            ("operation", Text),
-            ("apiVersion", Text),
-            ("time", Opaque),
-            ("fieldsType", Text),
-            ("fieldsV1", Opaque),
-            ("subresource", Text),
-        ]),
-    ),
-];
-
-const PARAM: &Fields = &[("name", Text), ("value", Kept)];
-
-const SOURCE: &Fields = &[
-    (
-        "git",
-        Pointer(&[
-            ("url", Opaque),
-            (
-                "ref",
-                Pointer(&[("branch", Opaque), ("tag", Opaque), ("commit", Opaque)]),
-            ),
-        ]),
-    ),
-    ("image", Opaque),
-    ("subPath", Opaque),
-];
-
-const ENV_VAR: &Fields = &[
-    ("name", Text),
-    ("value", Text),
-    (
-        "valueFrom",
-        Pointer(&[
-            (
-                "fieldRef",
-                Pointer(&[("apiVersion", Text), ("fieldPath", Text)]),
-            ),
-            (
-                "resourceFieldRef",
-                Pointer(&[
-                    ("containerName", Text),
-                    ("resource", Text),
-                    ("divisor", Quantity),
-                ]),
-            ),
-            ("configMapKeyRef", Pointer(KEY_SELECTOR)),
-            ("secretKeyRef", Pointer(KEY_SELECTOR)),
-        ]),
-    ),
-];
-
-const KEY_SELECTOR: &Fields = &[("name", Text), ("key", Text), ("optional", Opaque)];
-
-const OBJECT_REFERENCE_SHORT: &Fields = &[("apiVersion", Text), ("kind", Text), ("name", Text)];
-
-const OBJECT_REFERENCE_SHORT_NAMESPACED: &Fields = &[
-    ("apiVersion", Text),
-    ("kind", Text),
-    ("namespace", Text),
-    ("name", Text),
-];
-
-const OBJECT_REFERENCE: &Fields = &[
-    ("apiVersion", Text),
-    ("kind", Text),
-    ("namespace", Text),
-    ("name", Text),
-    ("uid", Text),
-    ("resourceVersion", Text),
-    ("fieldPath", Text),
-    ("resource", Text),
-];
-
-const CONDITION: &Fields = &[
-    ("type", Text),
-    ("status", Text),
-    ("observedGeneration", Number),
-    ("lastTransitionTime", Kept),
-    ("reason", Text),
-    ("message", Kept),
-];
-
-const RESOURCE: &Fields = &[
-    ("name", Text),
-    ("stampedRef", Pointer(OBJECT_REFERENCE)),
-    ("templateRef", Pointer(OBJECT_REFERENCE)),
-    ("inputs", List(&[("name", Text)])),
-    (
-        "outputs",
-        List(&[
-            ("name", Text),
-            ("preview", Kept),
-            ("digest", Text),
-            ("lastTransitionTime", Kept),
-        ]),
-    ),
-    ("conditions", List(CONDITION)),
-];
 
 #[cfg(test)]
 mod tests;

@@ -70,26 +70,7 @@ impl RunError {
     pub(super) fn verdict(&self) -> Verdict {
         use ErrorKind::{Infrastructure, NotYet, UserMustFix};
         match self {
-            Self::NotRun(NotRun::StampedTooDeep(_)) => {
-                Verdict::new(UserMustFix, Reason::StampedTooDeep)
-            }
-            Self::NotRun(NotRun::TooLarge(..)) => Verdict::new(UserMustFix, Reason::OwnerTooLarge),
-            // Upstream sleeps after ServiceAccount errors and misses the fix; we look again slowly
-            // (docs/behaviour/service-accounts.md#missing).
-            Self::NotRun(NotRun::ServiceAccount(_)) => {
-                Verdict::new(UserMustFix, Reason::ServiceAccountError).slowly()
-            }
-            Self::NotRun(NotRun::ServiceAccountToken(_)) => {
-                Verdict::new(UserMustFix, Reason::ServiceAccountTokenError).slowly()
-            }
-            Self::NotRun(NotRun::Unavailable(_))
-            | Self::Apply {
-                kind: SubmitFailureKind::Unavailable,
-                ..
-            } => Verdict::new(Infrastructure, Reason::ApiServerUnavailable),
-            Self::NotRun(NotRun::TemplateMissing | NotRun::TemplateUnreadable(_)) => {
-                Verdict::new(Infrastructure, Reason::RunTemplateNotFound)
-            }
+            Self::NotRun(why) => why.verdict(),
             // The selected object is watched; that a kind or a right comes is not.
             Self::Stamp {
                 passes_by_itself: true,
@@ -103,27 +84,9 @@ impl RunError {
             Self::Selector(SelectError::Discovery(_) | SelectError::List { .. }) => {
                 Verdict::new(UserMustFix, Reason::TemplateStampFailure).slowly()
             }
-            Self::Apply {
-                kind: SubmitFailureKind::Forbidden | SubmitFailureKind::Contested,
-                ..
-            } => Verdict::new(UserMustFix, Reason::StampedObjectRejectedByAPIServer).slowly(),
-            Self::Apply {
-                kind: SubmitFailureKind::TooLarge,
-                ..
-            } => Verdict::new(UserMustFix, Reason::RenderingTooLarge),
-            Self::Apply {
-                kind: SubmitFailureKind::TooOften,
-                ..
-            } => Verdict::new(UserMustFix, Reason::CreatedTooOften).slowly(),
-            Self::Apply {
-                kind: SubmitFailureKind::AnswerTooLarge,
-                ..
-            } => Verdict::new(UserMustFix, Reason::AnswerTooLarge).slowly(),
-            Self::Apply {
-                kind:
-                    SubmitFailureKind::Rejected | SubmitFailureKind::List | SubmitFailureKind::Stale,
-                ..
-            } => Verdict::new(Infrastructure, Reason::StampedObjectRejectedByAPIServer),
+            Self::Apply { kind, .. } => {
+                Verdict::of_submission(*kind, Reason::StampedObjectRejectedByAPIServer)
+            }
             Self::List { .. } => Verdict::new(Infrastructure, Reason::FailedToListCreatedObjects),
             // Nothing but the run can make it readable, and its events come anyway.
             Self::Output { .. } => Verdict::new(NotYet, Reason::OutputPathNotSatisfied).but_false(),
@@ -146,7 +109,7 @@ impl RunError {
             }
             Self::List { cause } => format!(
                 "unable to list objects in namespace [{namespace}] with labels [{}]: {cause}",
-                go_format::display(&json!(super::run::family(runnable)))
+                go_format::display(&json!(super::submission::family(runnable)))
             ),
             Self::Output { path, cause } => {
                 let Shown { resource, name } = run;
@@ -183,6 +146,28 @@ impl RunError {
     pub(super) fn is_warning(&self) -> bool {
         let verdict = self.verdict();
         verdict.kind != ErrorKind::NotYet && verdict.status == ConditionStatus::False
+    }
+}
+
+impl NotRun {
+    fn verdict(&self) -> Verdict {
+        use ErrorKind::{Infrastructure, UserMustFix};
+        match self {
+            Self::StampedTooDeep(_) => Verdict::new(UserMustFix, Reason::StampedTooDeep),
+            Self::TooLarge(..) => Verdict::new(UserMustFix, Reason::OwnerTooLarge),
+            // Upstream sleeps after ServiceAccount errors and misses the fix; we look again slowly
+            // (docs/behaviour/service-accounts.md#missing).
+            Self::ServiceAccount(_) => {
+                Verdict::new(UserMustFix, Reason::ServiceAccountError).slowly()
+            }
+            Self::ServiceAccountToken(_) => {
+                Verdict::new(UserMustFix, Reason::ServiceAccountTokenError).slowly()
+            }
+            Self::Unavailable(_) => Verdict::new(Infrastructure, Reason::ApiServerUnavailable),
+            Self::TemplateMissing | Self::TemplateUnreadable(_) => {
+                Verdict::new(Infrastructure, Reason::RunTemplateNotFound)
+            }
+        }
     }
 }
 

@@ -5,7 +5,6 @@ use api_types::condition::{cut, whole_seconds};
 use api_types::runnable::{MOST_RUNS, RunRecord, RunResult};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::Value;
 
 use super::plan::name;
 use super::{Run, RunTemplate, Runnable};
@@ -40,40 +39,11 @@ pub(super) fn judge(template: &RunTemplate, run: &Observed) -> Health {
 
 /// The runs, newest first, without values of a selected Secret.
 pub(super) fn records(walk: &Run<'_>, runs: &[Observed]) -> Vec<RunRecord> {
-    let &Run {
-        runnable,
-        template,
-        now,
-        ..
-    } = walk;
+    let &Run { runnable, now, .. } = walk;
     // What is not known to be ours must not look as if status knew it.
     let mut newest_first: Vec<&Observed> = runs.iter().filter(|run| run.is_known).collect();
     newest_first.sort_by(|a, b| b.order_key().cmp(&a.order_key()));
-    let present = newest_first.iter().map(|run| {
-        let health = judge(template, run);
-        let is_over = health.status != ConditionStatus::Unknown;
-        RunRecord {
-            name: name(run),
-            uid: uid(run).map(str::to_owned),
-            sequence: Some(run.sequence),
-            digest: walk.told_digest(run),
-            started: started(run),
-            finished: is_over.then(|| finished(runnable, template, run, now)),
-            result: match health.status {
-                ConditionStatus::True => RunResult::Succeeded,
-                ConditionStatus::False => RunResult::Failed,
-                ConditionStatus::Unknown => RunResult::Running,
-            },
-            message: cut(walk.shown(&health.message), MOST_MESSAGE_CHARS),
-        }
-    });
-    let present = present.zip(&newest_first).map(|(record, run)| {
-        if run.is_gone {
-            removed(&record, now)
-        } else {
-            record
-        }
-    });
+    let present = newest_first.iter().map(|run| record(walk, run));
     let known = runnable.status.runs.iter();
     let gone = known.filter(|record| !newest_first.iter().any(|run| is_of(record, run)));
     let gone = gone.map(|record| removed(record, now));
@@ -85,6 +55,29 @@ pub(super) fn records(walk: &Run<'_>, runs: &[Observed]) -> Vec<RunRecord> {
     });
     records.truncate(MOST_RUNS);
     records
+}
+
+fn record(walk: &Run<'_>, run: &Observed) -> RunRecord {
+    let health = judge(walk.template, run);
+    let is_over = health.status != ConditionStatus::Unknown;
+    let record = RunRecord {
+        name: name(run),
+        uid: uid(run).map(str::to_owned),
+        sequence: Some(run.sequence),
+        digest: walk.told_digest(run),
+        started: started(run),
+        finished: is_over.then(|| finished(walk.runnable, walk.template, run, walk.now)),
+        result: match health.status {
+            ConditionStatus::True => RunResult::Succeeded,
+            ConditionStatus::False => RunResult::Failed,
+            ConditionStatus::Unknown => RunResult::Running,
+        },
+        message: cut(walk.shown(&health.message), MOST_MESSAGE_CHARS),
+    };
+    if run.is_gone {
+        return removed(&record, walk.now);
+    }
+    record
 }
 
 pub(super) fn record_of<'r>(records: &'r [RunRecord], run: &Observed) -> Option<&'r RunRecord> {
@@ -123,7 +116,7 @@ pub(super) fn known(records: &[RunRecord]) -> std::sync::Arc<[KnownRun]> {
 }
 
 fn uid(run: &Observed) -> Option<&str> {
-    run.object.pointer("/metadata/uid").and_then(Value::as_str)
+    run.object["metadata"]["uid"].as_str()
 }
 
 fn removed(record: &RunRecord, now: Timestamp) -> RunRecord {
@@ -138,7 +131,6 @@ fn removed(record: &RunRecord, now: Timestamp) -> RunRecord {
 }
 
 fn started(run: &Observed) -> Option<Time> {
-    let text = run.object.pointer("/metadata/creationTimestamp");
-    let time = text.and_then(Value::as_str)?.parse().ok()?;
-    Some(Time(time))
+    let text = run.object["metadata"]["creationTimestamp"].as_str()?;
+    text.parse().ok().map(Time)
 }

@@ -17,11 +17,11 @@ mod attempt;
 mod conclusion;
 mod error;
 mod history;
-mod outputs;
 mod plan;
 mod run;
 mod run_template;
 mod selection;
+mod submission;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -31,7 +31,7 @@ use api_types::names::{NamespaceName, ObjectName};
 use api_types::runnable::{
     Concurrency, MOST_ATTEMPTS, ResourceSelector, RetryPolicy, RunTemplateReference, RunnableStatus,
 };
-use api_types::{ConditionStatus, ConditionType, RetentionPolicy, labels};
+use api_types::{ConditionStatus, RetentionPolicy, labels};
 use serde_json::Value;
 
 use crate::ObjectRef;
@@ -40,7 +40,7 @@ use crate::owner::lineage;
 use crate::owner::owner_status::{object_ref, part};
 use crate::owner::typed_view::Views;
 use crate::owner::{self, Head, OwnerError, optional};
-use crate::status::conditions;
+use crate::status::report;
 
 pub use conclusion::{RunConclusion, report_not_run};
 pub use error::NotRun;
@@ -114,11 +114,7 @@ impl Runnable {
         let concurrency: Option<Concurrency> =
             optional(&object, "/spec/concurrency", "spec.concurrency")?;
         let status = read_status(object.get("status"));
-        let requested = object
-            .get("metadata")
-            .and_then(|metadata| metadata.get("annotations"))
-            .and_then(|annotations| annotations.get(labels::RERUN_REQUESTED_AT))
-            .and_then(Value::as_str);
+        let requested = object["metadata"]["annotations"][labels::RERUN_REQUESTED_AT].as_str();
         Ok(Self {
             namespace: head.namespace,
             name: head.name,
@@ -171,8 +167,7 @@ impl Runnable {
 
     /// Status of condition `Ready` in the present status; `Unknown` when there is none.
     pub fn status_ready(&self) -> ConditionStatus {
-        conditions::of_type(&self.status.conditions, ConditionType::Ready)
-            .map_or(ConditionStatus::Unknown, |condition| condition.status)
+        report::ready(&self.status.conditions).0
     }
 
     fn identity(&self) -> Identity<'_> {

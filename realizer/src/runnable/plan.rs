@@ -86,7 +86,7 @@ impl<'s> RunFacts<'s> {
         }
         let going = self.going().filter(|run| !run.terminating);
         let removals = going.map(|run| Removal {
-            resource: super::run::step(),
+            resource: super::submission::step(),
             object: family_members::object_ref(run),
             reason: RemovalReason::Replaced,
         });
@@ -95,8 +95,12 @@ impl<'s> RunFacts<'s> {
 
     /// The run that was started last and is there; what is being deleted does not count.
     pub(super) fn newest(&self) -> Option<&'s Observed> {
-        let staying = self.known().filter(|run| !run.terminating);
-        staying.max_by(|a, b| a.order_key().cmp(&b.order_key()))
+        family_members::newest(self.known().filter(|run| !run.terminating))
+    }
+
+    /// The run that was started last for the present rendering.
+    pub(super) fn newest_attempt(&self) -> Option<&'s Observed> {
+        family_members::newest(self.known().filter(|run| self.number(run).is_some()))
     }
 
     /// The run that was started last, whether it is there or has ended and is gone.

@@ -26,7 +26,6 @@ impl FamilyRule<'_> {
 impl Observed {
     /// An object as the API server returned it, known to be made by a walk; everything else is to be filled in.
     pub fn of(object: Value) -> Self {
-        let terminating = object.pointer("/metadata/deletionTimestamp");
         Self {
             qualified_resource: None,
             namespaced: true,
@@ -36,7 +35,7 @@ impl Observed {
             state: None,
             version: 0,
             is_gone: false,
-            terminating: terminating.is_some_and(Value::is_string),
+            terminating: object["metadata"]["deletionTimestamp"].is_string(),
             object,
         }
     }
@@ -44,12 +43,14 @@ impl Observed {
     /// What members of a family are ordered by, the newest last: sequence, then creation time (RFC 3339 in UTC sorts as
     /// text), then name. What is not known has no sequence, so it is older than all that is.
     pub fn order_key(&self) -> (u64, &str, &str) {
-        (
-            self.sequence,
-            text(self, "/metadata/creationTimestamp"),
-            text(self, "/metadata/name"),
-        )
+        let text = |field: &str| self.object["metadata"][field].as_str().unwrap_or_default();
+        (self.sequence, text("creationTimestamp"), text("name"))
     }
+}
+
+/// The newest of these.
+pub(crate) fn newest<'m>(members: impl Iterator<Item = &'m Observed>) -> Option<&'m Observed> {
+    members.max_by(|a, b| a.order_key().cmp(&b.order_key()))
 }
 
 /// The newest member that is healthy and stays.
@@ -57,12 +58,9 @@ pub(crate) fn newest_healthy<'m>(
     rule: FamilyRule<'_>,
     members: impl IntoIterator<Item = &'m Observed>,
 ) -> Option<&'m Observed> {
-    members
-        .into_iter()
-        .filter(|member| {
-            member.is_known && !member.terminating && rule.judge(member) == ConditionStatus::True
-        })
-        .max_by(|a, b| a.order_key().cmp(&b.order_key()))
+    newest(members.into_iter().filter(|member| {
+        member.is_known && !member.terminating && rule.judge(member) == ConditionStatus::True
+    }))
 }
 
 /// The members beyond the retention policy, oldest last. Successes and failures are counted apart; running ones are
@@ -87,7 +85,9 @@ pub(crate) fn superseded<'m>(
             ConditionStatus::Unknown => continue,
         };
         *count += 1;
-        if *count > limit && !is_same(member, submitted) {
+        if *count > limit
+            && member.object["metadata"]["name"] != submitted.object["metadata"]["name"]
+        {
             removals.push(Removal {
                 resource: step.clone(),
                 object: object_ref(member),
@@ -98,35 +98,22 @@ pub(crate) fn superseded<'m>(
     removals
 }
 
-/// Whether both are the same object.
-pub(crate) fn is_same(member: &Observed, submitted: &Observed) -> bool {
-    let name = |observed| text(observed, "/metadata/name");
-    name(member) == name(submitted)
-}
-
 /// The reference to an observed object, with its uid.
 pub(crate) fn object_ref(observed: &Observed) -> ObjectRef {
-    let field = |pointer| text(observed, pointer).to_owned();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (object, metadata) = (&observed.object, &observed.object["metadata"]);
     ObjectRef {
-        api_version: field("/apiVersion"),
-        kind: field("/kind"),
+        api_version: text(&object["apiVersion"]),
+        kind: text(&object["kind"]),
         namespace: if observed.namespaced {
-            field("/metadata/namespace")
+            text(&metadata["namespace"])
         } else {
             String::new()
         },
-        name: field("/metadata/name"),
+        name: text(&metadata["name"]),
         qualified_resource: observed.qualified_resource.clone(),
-        uid: Some(field("/metadata/uid")).filter(|uid| !uid.is_empty()),
+        uid: Some(text(&metadata["uid"])).filter(|uid| !uid.is_empty()),
     }
-}
-
-fn text<'o>(observed: &'o Observed, pointer: &str) -> &'o str {
-    observed
-        .object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -5,15 +5,21 @@
 //! common way to say so, which is why a template says what to look at ([`Readiness`]). A validation is judged for each arrival
 //! ([`Judgement`]).
 
-use api_types::templates::{CompletionCondition, ObservedMatch};
-use api_types::{ClusterDeploymentTemplateSpec, Template, templates::ObservedCompletion};
+mod completion;
+
+use api_types::templates::ObservedMatch;
+use api_types::{ClusterDeploymentTemplateSpec, Template};
 use serde_json::Value;
+
+use self::completion::Completion;
 
 use crate::template::judgement::Judgement;
 use crate::template::outputs::ReadError;
 use crate::values::field_path::{FieldPath, PathProblem};
 use crate::values::redaction::{REDACTED, Taint, Veil};
 use template_language::go_format;
+
+pub(crate) use self::completion::Expected;
 
 /// When an object is good.
 #[derive(Clone, Debug)]
@@ -73,21 +79,6 @@ struct PathPair {
     output: FieldPath,
 }
 
-#[derive(Clone, Debug)]
-struct Completion {
-    generation: FieldPath,
-    observed_generation: FieldPath,
-    succeeded: Expected,
-    failed: Option<Expected>,
-}
-
-/// A path and the string expected there.
-#[derive(Clone, Debug)]
-pub(crate) struct Expected {
-    path: FieldPath,
-    value: String,
-}
-
 /// Why a deployment is not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotDone {
@@ -144,7 +135,7 @@ impl Readiness {
     pub(crate) fn check_run(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
         self.check_matches(object, veil)?;
         self.completion.as_ref().map_or(Ok(()), |completion| {
-            if completion.observed_generation.read(object).is_ok() {
+            if completion.says_generation(object) {
                 completion.check_generation(object)?;
             }
             completion.check(object, veil)
@@ -164,12 +155,7 @@ impl Readiness {
             .flat_map(|pair| [&pair.input, &pair.output])
             .collect();
         if let Some(completion) = &self.completion {
-            paths.extend([
-                &completion.generation,
-                &completion.observed_generation,
-                &completion.succeeded.path,
-            ]);
-            paths.extend(completion.failed.as_ref().map(|failed| &failed.path));
+            paths.extend(completion.paths());
         }
         paths
     }
@@ -211,100 +197,6 @@ impl PathPair {
     }
 }
 
-impl Completion {
-    fn new(completion: &ObservedCompletion) -> Self {
-        Self {
-            generation: FieldPath::new("metadata.generation"),
-            observed_generation: FieldPath::new("status.observedGeneration"),
-            succeeded: Expected::new(&completion.succeeded),
-            failed: completion.failed.as_ref().map(Expected::new),
-        }
-    }
-
-    fn check(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
-        if let Some(failed) = &self.failed {
-            failed.check_failed(object)?;
-        }
-        self.succeeded.check_succeeded(object, veil)
-    }
-
-    fn check_generation(&self, object: &Value) -> Result<(), NotDone> {
-        let generation = self
-            .generation
-            .read(object)
-            .map_err(|problem| NotDone::Path {
-                path: self.generation.text().to_owned(),
-                cause: format!("failed to evaluate metadata.generation: {problem}"),
-                is_hopeless: false,
-            })?;
-        let observed = self.observed_generation.read(object).map_err(|problem| {
-            NotDone::ObservedGeneration {
-                problem,
-                has_status: has_status(object),
-            }
-        })?;
-        if generation == observed {
-            return Ok(());
-        }
-        Err(NotDone::Condition(format!(
-            "status.observedGeneration does not equal metadata.generation: {} != {}",
-            go_format::display_exact(&observed),
-            go_format::display_exact(&generation)
-        )))
-    }
-}
-
-impl Expected {
-    pub(crate) fn path(&self) -> &FieldPath {
-        &self.path
-    }
-
-    pub(crate) fn new(condition: &CompletionCondition) -> Self {
-        Self {
-            path: FieldPath::new(&condition.key),
-            value: condition.value.clone(),
-        }
-    }
-
-    /// The value shown is the one the template asks for, so it is no secret. The cause of a path error may quote the data.
-    pub(crate) fn check_failed(&self, object: &Value) -> Result<(), NotDone> {
-        let unread = |cause, is_hopeless| NotDone::Path {
-            path: self.path.text().to_owned(),
-            cause,
-            is_hopeless,
-        };
-        match self.path.read(object) {
-            Ok(value) if value.as_str() == Some(&self.value) => Err(NotDone::Failed(format!(
-                "deployment failure condition [{}] was: {}",
-                self.path.text(),
-                self.value
-            ))),
-            Ok(_) | Err(PathProblem::Absent(_)) => Ok(()),
-            Err(PathProblem::EmptyList(cause)) => Err(unread(cause, false)),
-            Err(PathProblem::Broken(cause)) => Err(unread(cause, true)),
-        }
-    }
-
-    fn check_succeeded(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
-        let path = self.path.text();
-        let value = self.path.read(object).map_err(|problem| {
-            let text = format!(
-                "failed to evaluate succeededCondition.Key [{path}]: {}",
-                shown_problem(&problem, veil.hides_all())
-            );
-            NotDone::unread(&problem, text)
-        })?;
-        if value.as_str() == Some(&self.value) {
-            return Ok(());
-        }
-        Err(NotDone::Condition(format!(
-            "deployment success condition [{path}] was: {}, expected: {}",
-            shown(&value, veil.hides_all()),
-            self.value
-        )))
-    }
-}
-
 impl NotDone {
     /// A path of the rules has no value.
     fn unread(problem: &PathProblem, text: String) -> Self {
@@ -312,15 +204,6 @@ impl NotDone {
             PathProblem::Absent(_) | PathProblem::EmptyList(_) => Self::Condition(text),
             PathProblem::Broken(_) => Self::Hopeless(text),
         }
-    }
-}
-
-/// Whether anything of the status is there, as far as the rules read it. Some kinds begin with an empty one.
-fn has_status(object: &Value) -> bool {
-    match object.get("status") {
-        None | Some(Value::Null) => false,
-        Some(Value::Object(fields)) => !fields.is_empty(),
-        Some(_) => true,
     }
 }
 

@@ -1,15 +1,14 @@
 //! Health of a stamped object (docs/behaviour/health.md#rules).
 
+mod multi_match;
+
 use api_types::condition::ObservedCondition;
-use api_types::templates::{ConditionRequirement, HealthMatch, HealthMatchField};
 use api_types::{ConditionStatus, HealthRule, Reason, TemplateKind};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
+use self::multi_match::MultiMatch;
 use crate::values::field_path::FieldPath;
-use crate::values::matching::FieldMatcher;
-use crate::values::redaction::REDACTED;
-use template_language::go_format;
 
 /// A health rule with its paths parsed.
 #[derive(Clone, Debug)]
@@ -18,24 +17,7 @@ pub(crate) enum CompiledRule {
     None,
     AlwaysHealthy,
     SingleCondition(String),
-    MultiMatch {
-        healthy: Side,
-        unhealthy: Side,
-    },
-}
-
-/// One side of a `multiMatch`.
-#[derive(Clone, Debug)]
-pub(crate) struct Side {
-    conditions: Vec<ConditionRequirement>,
-    fields: Vec<FieldRule>,
-}
-
-#[derive(Clone, Debug)]
-struct FieldRule {
-    matcher: FieldMatcher,
-    message_path: Option<FieldPath>,
-    message_text: String,
+    MultiMatch(MultiMatch),
 }
 
 /// The verdict on an object.
@@ -83,10 +65,7 @@ impl CompiledRule {
             Some(HealthRule {
                 multi_match: Some(rules),
                 ..
-            }) => Self::MultiMatch {
-                healthy: Side::new(&rules.healthy),
-                unhealthy: Side::new(&rules.unhealthy),
-            },
+            }) => Self::MultiMatch(MultiMatch::new(rules)),
             // The documentation said "Success"; the code, and Tekton, say "Succeeded"
             // (docs/behaviour/objects.md#immutable).
             _ if is_tekton => Self::SingleCondition("Succeeded".to_owned()),
@@ -94,11 +73,11 @@ impl CompiledRule {
         }
     }
 
-    /// Whether every object is healthy as soon as it exists, so that nothing says when it has ended.
+    /// Whether every object is healthy as soon as it exists, so that nothing says when it has ended, and no condition is read.
     pub(crate) fn is_always_healthy(&self) -> bool {
         match self {
             Self::None | Self::AlwaysHealthy => true,
-            Self::SingleCondition(_) | Self::MultiMatch { .. } => false,
+            Self::SingleCondition(_) | Self::MultiMatch(_) => false,
         }
     }
 
@@ -116,13 +95,11 @@ impl CompiledRule {
             (Self::None, _) => Health::new(Unknown, Reason::OutputNotAvailable),
             (Self::AlwaysHealthy, Some(_)) => Health::new(True, Reason::AlwaysHealthy),
             (Self::AlwaysHealthy, None) => Health::new(Unknown, Reason::NoStampedObject),
-            (Self::SingleCondition(_) | Self::MultiMatch { .. }, None) => {
+            (Self::SingleCondition(_) | Self::MultiMatch(_), None) => {
                 Health::new(Unknown, Reason::Unknown)
             }
             (Self::SingleCondition(type_), Some(object)) => single_condition(type_, object),
-            (Self::MultiMatch { healthy, unhealthy }, Some(object)) => {
-                multi_match(healthy, unhealthy, object, subject.secret)
-            }
+            (Self::MultiMatch(rules), Some(object)) => rules.judge(object, subject.secret),
         }
     }
 
@@ -131,7 +108,7 @@ impl CompiledRule {
     pub(crate) fn judge_member(&self, object: &Value, kind: TemplateKind) -> ConditionStatus {
         match self {
             Self::None | Self::AlwaysHealthy => ConditionStatus::True,
-            Self::SingleCondition(_) | Self::MultiMatch { .. } => {
+            Self::SingleCondition(_) | Self::MultiMatch(_) => {
                 self.judge(Subject {
                     object: Some(object),
                     kind,
@@ -151,33 +128,16 @@ impl CompiledRule {
             Self::SingleCondition(type_) => conditions
                 .iter()
                 .find(|condition| condition.type_ == *type_),
-            Self::MultiMatch { healthy, unhealthy } => [unhealthy, healthy]
-                .into_iter()
-                .flat_map(|side| &side.conditions)
-                .find_map(|rule| matching_condition(rule, &conditions)),
+            Self::MultiMatch(rules) => rules.deciding(&conditions),
         };
         deciding?.last_transition_time.clone()
-    }
-
-    /// Whether the conditions of the object are read.
-    pub(crate) fn reads_conditions(&self) -> bool {
-        match self {
-            Self::None | Self::AlwaysHealthy => false,
-            Self::SingleCondition(_) | Self::MultiMatch { .. } => true,
-        }
     }
 
     /// The paths it reads on the object, conditions aside.
     pub(crate) fn paths(&self) -> Vec<&FieldPath> {
         match self {
             Self::None | Self::AlwaysHealthy | Self::SingleCondition(_) => Vec::new(),
-            Self::MultiMatch { healthy, unhealthy } => {
-                let rules = healthy.fields.iter().chain(&unhealthy.fields);
-                rules
-                    .flat_map(|rule| [Some(rule.matcher.path()), rule.message_path.as_ref()])
-                    .flatten()
-                    .collect()
-            }
+            Self::MultiMatch(rules) => rules.paths(),
         }
     }
 }
@@ -198,131 +158,6 @@ fn single_condition(type_: &str, object: &Value) -> Health {
         status,
         reason: Reason::condition(type_),
         message,
-    }
-}
-
-fn multi_match(healthy: &Side, unhealthy: &Side, object: &Value, secret: bool) -> Health {
-    let conditions = ObservedCondition::all_of(object);
-    if let Some((reason, message)) = unhealthy.any(object, &conditions, secret) {
-        return Health {
-            status: ConditionStatus::False,
-            reason,
-            message,
-        };
-    }
-    match healthy.all(object, &conditions, secret) {
-        Some((reason, message)) => Health {
-            status: ConditionStatus::True,
-            reason,
-            message,
-        },
-        None => Health::new(ConditionStatus::Unknown, Reason::NoMatchesFulfilled),
-    }
-}
-
-impl Side {
-    fn new(side: &HealthMatch) -> Self {
-        Self {
-            conditions: side.match_conditions.clone(),
-            fields: side.match_fields.iter().map(FieldRule::new).collect(),
-        }
-    }
-
-    /// The first match, conditions before fields.
-    fn any(
-        &self,
-        object: &Value,
-        conditions: &[ObservedCondition],
-        secret: bool,
-    ) -> Option<(Reason, String)> {
-        let condition = self
-            .conditions
-            .iter()
-            .find_map(|rule| matching_condition(rule, conditions));
-        if let Some(condition) = condition {
-            return Some((Reason::MatchedCondition, condition_message(condition)));
-        }
-        let field = self.fields.iter().find(|rule| rule.matches(object))?;
-        Some((Reason::MatchedField, field.message(object, secret)))
-    }
-
-    /// What the first listed one says, if all match. A side that lists nothing never matches.
-    fn all(
-        &self,
-        object: &Value,
-        conditions: &[ObservedCondition],
-        secret: bool,
-    ) -> Option<(Reason, String)> {
-        let matched: Option<Vec<_>> = self
-            .conditions
-            .iter()
-            .map(|rule| matching_condition(rule, conditions))
-            .collect();
-        let matched = matched?;
-        if !self.fields.iter().all(|rule| rule.matches(object)) {
-            return None;
-        }
-        match (matched.first(), self.fields.first()) {
-            (Some(condition), _) => Some((Reason::MatchedCondition, condition_message(condition))),
-            (None, Some(field)) => Some((Reason::MatchedField, field.message(object, secret))),
-            (None, None) => None,
-        }
-    }
-}
-
-fn matching_condition<'c>(
-    rule: &ConditionRequirement,
-    conditions: &'c [ObservedCondition],
-) -> Option<&'c ObservedCondition> {
-    conditions
-        .iter()
-        .find(|condition| condition.type_ == rule.type_ && condition.status == rule.status)
-}
-
-fn condition_message(condition: &ObservedCondition) -> String {
-    format!(
-        "condition status: {}, message: {}",
-        condition.status, condition.message
-    )
-}
-
-impl FieldRule {
-    fn new(rule: &HealthMatchField) -> Self {
-        let message_text = rule.message_path.clone().unwrap_or_default();
-        Self {
-            matcher: FieldMatcher::new(&rule.requirement),
-            message_path: Some(message_text.as_str())
-                .filter(|path| !path.is_empty())
-                .map(FieldPath::new),
-            message_text,
-        }
-    }
-
-    /// A path that cannot be evaluated does not match.
-    fn matches(&self, object: &Value) -> bool {
-        self.matcher.matches(object).unwrap_or(false)
-    }
-
-    fn message(&self, object: &Value, secret: bool) -> String {
-        if secret {
-            return format!("field value: {REDACTED}, message: {REDACTED}");
-        }
-        let value = match self.matcher.path().read(object) {
-            Ok(value) => go_format::display(&value),
-            Err(_) => "<error retrieving field value>".to_owned(),
-        };
-        let message = self
-            .message_path
-            .as_ref()
-            .and_then(|path| path.read(object).ok());
-        let message = match message {
-            Some(message) => go_format::display(&message),
-            None => format!(
-                "unknown, error retrieving message path [{}]",
-                self.message_text
-            ),
-        };
-        format!("field value: {value}, message: {message}")
     }
 }
 

@@ -58,23 +58,16 @@ impl Judgement {
         if !self.readiness.is_given() {
             return by_health(template, object, veil.hides_all());
         }
-        if let Some(failed) = self.failed.as_ref().filter(|_| self.is_current(object)) {
-            match failed.check_failed(object) {
-                Ok(()) => {}
-                Err(NotDone::Failed(cause)) => return ValidationState::Failed(cause),
-                Err(other) => return ValidationState::Running(other.to_string()),
-            }
+        let failed = self.failed.as_ref().filter(|_| self.is_current(object));
+        if let Some(Err(error)) = failed.map(|failed| failed.check_failed(object)) {
+            return not_done(error);
         }
         let checked = if template.lifecycle.is_immutable() {
             self.readiness.check_run(object, veil)
         } else {
             self.readiness.check(object, veil)
         };
-        match checked {
-            Ok(()) => ValidationState::Succeeded,
-            Err(NotDone::Failed(cause)) => ValidationState::Failed(cause),
-            Err(other) => ValidationState::Running(other.to_string()),
-        }
+        checked.map_or_else(not_done, |()| ValidationState::Succeeded)
     }
 
     /// Whether what status says is about the present spec, as far as it says so at all.
@@ -97,12 +90,15 @@ impl Judgement {
     }
 }
 
+fn not_done(error: NotDone) -> ValidationState {
+    match error {
+        NotDone::Failed(cause) => ValidationState::Failed(cause),
+        other => ValidationState::Running(other.to_string()),
+    }
+}
+
 fn by_health(template: &Template, object: &Value, secret: bool) -> ValidationState {
-    if template
-        .health
-        .judge_member(object, template.kind)
-        .eq(&ConditionStatus::True)
-    {
+    if template.health.judge_member(object, template.kind) == ConditionStatus::True {
         return ValidationState::Succeeded;
     }
     let health = template.health.judge(Subject {

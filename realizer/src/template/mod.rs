@@ -126,7 +126,7 @@ impl Template {
     ///     }},
     /// }))?;
     /// assert_eq!(template.stamped_kind(), Some(("kpack.io/v1alpha2", "Image")));
-    /// assert_eq!(template.observed_prefixes(), [["status", "latestImage"]]);
+    /// assert_eq!(*template.reads(), [["status", "latestImage"]]);
     /// # Ok::<(), realizer::TemplateError>(())
     /// ```
     ///
@@ -134,11 +134,7 @@ impl Template {
     ///
     /// [`TemplateError`] when the object does not have the shape the schema asks for.
     pub fn compile(object: &Value) -> Result<Self, TemplateError> {
-        let kind: TemplateKind = object
-            .get("kind")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .parse()?;
+        let kind: TemplateKind = object["kind"].as_str().unwrap_or_default().parse()?;
         let typed = api_types::Template::from_value(kind, object.clone())
             .map_err(|source| TemplateError::Shape { kind, source })?;
         let name = typed.name();
@@ -170,14 +166,8 @@ impl Template {
 
     /// `apiVersion` and `kind` of the stamped object, when they stand literally in a simple template.
     pub fn stamped_kind(&self) -> Option<(&str, &str)> {
-        self.stamped_kind
-            .as_ref()
-            .map(|(api_version, kind)| (api_version.as_str(), kind.as_str()))
-    }
-
-    /// The leading field names of every path that is read on the stamped object; an empty one means all of it.
-    pub fn observed_prefixes(&self) -> Vec<Vec<String>> {
-        self.reads.to_vec()
+        let (api_version, kind) = self.stamped_kind.as_ref()?;
+        Some((api_version, kind))
     }
 
     /// How the members of an immutable family are judged, and how many are kept.
@@ -197,7 +187,7 @@ impl Template {
         }
     }
 
-    /// As [`Template::observed_prefixes`], shared.
+    /// The leading field names of every path that is read on the stamped object; an empty one means all of it.
     pub fn reads(&self) -> Arc<[Vec<String>]> {
         Arc::clone(&self.reads)
     }
@@ -249,7 +239,7 @@ pub(crate) fn prefixes<'p>(
         .chain(health.paths())
         .filter_map(FieldPath::prefix)
         .collect();
-    if health.reads_conditions() {
+    if !health.is_always_healthy() {
         prefixes.push(vec!["status".to_owned(), "conditions".to_owned()]);
     }
     prefixes.sort();

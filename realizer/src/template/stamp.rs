@@ -161,20 +161,16 @@ pub(crate) fn check_submittable(
     lifecycle: Lifecycle,
     labels: &WantedLabels,
 ) -> Result<Labels, Unsubmittable> {
-    let has_text = |pointer: &str| {
-        object
-            .pointer(pointer)
-            .and_then(Value::as_str)
-            .is_some_and(|text| !text.is_empty())
-    };
-    if !has_text("/apiVersion") {
+    let has_text = |value: &Value| value.as_str().is_some_and(|text| !text.is_empty());
+    let metadata = &object["metadata"];
+    if !has_text(&object["apiVersion"]) {
         return Err(Unsubmittable::NoApiVersion {
             object: display_name(object),
         });
     }
-    let has_name = has_text("/metadata/name");
+    let has_name = has_text(&metadata["name"]);
     if lifecycle.is_immutable() {
-        if !has_name && !has_text("/metadata/generateName") {
+        if !has_name && !has_text(&metadata["generateName"]) {
             return Err(Unsubmittable::ImmutableWithoutName {
                 kind: qualified_kind(object),
             });
@@ -228,14 +224,12 @@ fn label_subject(key: &str) -> &'static str {
 
 /// The object that a rendering is written to; `None` when its name is generated.
 pub(crate) fn reference(object: &Value) -> Option<ObjectRef> {
-    let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
+    let name = object["metadata"]["name"].as_str();
     Some(ObjectRef {
-        api_version: text("/apiVersion")?.to_owned(),
-        kind: text("/kind")?.to_owned(),
+        api_version: object["apiVersion"].as_str()?.to_owned(),
+        kind: object["kind"].as_str()?.to_owned(),
         namespace: namespace(object).to_owned(),
-        name: text("/metadata/name")
-            .filter(|name| !name.is_empty())?
-            .to_owned(),
+        name: name.filter(|name| !name.is_empty())?.to_owned(),
         qualified_resource: None,
         uid: None,
     })
@@ -243,28 +237,22 @@ pub(crate) fn reference(object: &Value) -> Option<ObjectRef> {
 
 /// `<ns>/<name>`, the name empty for objects whose name is generated.
 pub(crate) fn display_name(object: &Value) -> String {
-    let name = object
-        .pointer("/metadata/name")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let name = object["metadata"]["name"].as_str().unwrap_or_default();
     format!("{}/{name}", namespace(object))
 }
 
 /// `<Kind>[.<group>]`, as the API server names a kind.
 fn qualified_kind(object: &Value) -> String {
-    let text = |field: &str| object.get(field).and_then(Value::as_str);
-    let kind = text("kind").unwrap_or_default();
-    match text("apiVersion").and_then(|it| it.split_once('/')) {
+    let kind = object["kind"].as_str().unwrap_or_default();
+    let api_version = object["apiVersion"].as_str();
+    match api_version.and_then(|it| it.split_once('/')) {
         Some((group, _version)) => format!("{kind}.{group}"),
         None => kind.to_owned(),
     }
 }
 
 fn namespace(object: &Value) -> &str {
-    object
-        .pointer("/metadata/namespace")
-        .and_then(Value::as_str)
-        .unwrap_or_default()
+    object["metadata"]["namespace"].as_str().unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ fn compile(yaml: &str) -> Result<Template, TemplateError> {
 fn reads(yaml: &str) -> Vec<String> {
     compile(yaml)
         .unwrap()
-        .observed_prefixes()
+        .reads()
         .iter()
         .map(|prefix| prefix.join("."))
         .collect()

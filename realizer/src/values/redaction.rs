@@ -10,6 +10,7 @@ use crate::values::canonical;
 
 mod spellings;
 mod taint;
+mod texts;
 
 pub(crate) use taint::Taint;
 
@@ -25,8 +26,7 @@ const VALUES_AT: [&str; 3] = [
 
 /// Whether an object is a core/v1 Secret, whose values must not be shown.
 pub(crate) fn is_secret(object: &Value) -> bool {
-    object.get("apiVersion").and_then(Value::as_str) == Some("v1")
-        && object.get("kind").and_then(Value::as_str) == Some("Secret")
+    object["apiVersion"] == "v1" && object["kind"] == "Secret"
 }
 
 /// The texts in the values of a Secret, wherever such an object holds them; of any other object none.

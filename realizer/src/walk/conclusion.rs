@@ -22,7 +22,7 @@ use crate::walk::Walk;
 use crate::walk::orphans::{CurrentStep, Found, Orphans};
 use crate::{
     Blueprint, Ended, ErrorKind, FailedRemoval, ObjectRef, Outcome, Owner, OwnerEvent, Removal,
-    Retry,
+    Retry, ShellFacts,
 };
 
 /// The most characters that status says of why an object is still there.
@@ -60,10 +60,8 @@ pub struct Conclusion<'a> {
     /// Whether an immutable object was made: until status knows it, nobody else does.
     made_run: bool,
     environments: EnvironmentReport,
-    /// What is missing to watch the kinds of some steps.
-    unwatched: BTreeSet<String>,
-    /// What was to be deleted and was gone already, or on its way out.
-    absent: Vec<Removal>,
+    /// What the shell met with.
+    pub shell: ShellFacts,
     /// What came from Secrets, of all steps.
     taint: Taint,
 }
@@ -113,23 +111,10 @@ impl<'a> Conclusion<'a> {
             made_run: results.iter().any(StepResult::made_run),
             errors: errors(results),
             environments,
-            unwatched: BTreeSet::new(),
-            absent: Vec::new(),
+            shell: ShellFacts::default(),
             taint: taints.iter().fold(Taint::NONE, Taint::and),
             now,
         }
-    }
-
-    /// Reports kinds whose objects the shell cannot watch, too: one text each that names the kind and what is missing.
-    #[must_use]
-    pub fn with_unwatched(self, unwatched: BTreeSet<String>) -> Self {
-        Self { unwatched, ..self }
-    }
-
-    /// Tells of no deletion of these: they were gone already, or on their way out.
-    #[must_use]
-    pub fn with_absent(self, absent: Vec<Removal>) -> Self {
-        Self { absent, ..self }
     }
 
     /// What is to be deleted with the owner's rights, a uid being the precondition.
@@ -210,7 +195,7 @@ impl<'a> Conclusion<'a> {
             let mut so = pending.filter(|it| it.message.as_ref() == Some(&why));
             so.any(|it| object_ref(it).is_some_and(|it| it.is_same(object)))
         };
-        report::removal_events(&self.removals, failed, &self.absent, &was_told)
+        report::removal_events(&self.removals, failed, &self.shell.absent, &was_told)
     }
 
     fn retries(&self, failed: &[FailedRemoval]) -> BTreeSet<Retry> {
@@ -269,7 +254,7 @@ impl<'a> Conclusion<'a> {
             failed,
             kept: &self.kept,
             contested: contested.map(ToString::to_string).collect(),
-            unwatched: &self.unwatched,
+            unwatched: &self.shell.unwatched,
         };
         extras.add(&mut conditions);
         let unready = progress::unready(conditions.list()).cloned();

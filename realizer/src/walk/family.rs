@@ -25,8 +25,7 @@ impl AfterLook for FamilyLook {
         mut place: Submission,
         found: Vec<Observed>,
     ) -> Ruling {
-        let taint = walk.steps.taint(at.step);
-        match walk.runs(at, &found, &taint).decide(&place.digest) {
+        match walk.observing(at).runs(&found).decide(&place.digest) {
             Due::Submit(position) => {
                 place.told.position = position;
                 Ruling::Pass(place, Reading::Outputs)

@@ -171,11 +171,7 @@ impl Search {
                 disregarded,
             } => {
                 let awaited = about_to_arrive(&record);
-                let state = EnvironmentState {
-                    next: Some(record),
-                    disregarded,
-                    ..EnvironmentState::default()
-                };
+                let state = EnvironmentState::announcing(record, disregarded);
                 unclear(walk, at, place, &awaited, state)
             }
             Decision::Disregard(digest) => {
@@ -235,8 +231,7 @@ fn unclear(
 /// Position of the object that an environment is to be: one that somebody deleted is made again, whatever it came to,
 /// because the environment is the object.
 fn next_object(walk: &Walk<'_>, at: &At, found: &[Observed], digest: &str) -> Position {
-    let taint = walk.steps.taint(at.step);
-    match walk.runs(at, found, &taint).decide(digest) {
+    match walk.observing(at).runs(found).decide(digest) {
         Due::Submit(position) => position,
         Due::Ended(run) => Position::to_be_made(run.sequence.saturating_add(1)),
     }

@@ -24,14 +24,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::step::end::{StepEnd, StepResult};
 use crate::step::state::Steps;
 use crate::template::context::ResolvedInputs;
-use crate::template::runs::{self, Runs};
+use crate::template::runs;
 use crate::template::stamp;
-use crate::values::redaction::Taint;
 use crate::walk::observe::Observing;
 use crate::walk::prepare::{HeldStep, Preparing};
 use crate::{
-    Blueprint, Observation, Observed, Owner, StatusKey, Submission, SubmitFailure, Template,
-    TemplateSource,
+    Blueprint, Observation, Owner, StatusKey, Submission, SubmitFailure, Template, TemplateSource,
 };
 
 /// What a walk goes by, and what it knows of its steps.
@@ -87,18 +85,6 @@ impl Walk<'_> {
             key: &self.key,
             previous: status.resource(&spec.name),
             told: runs::told_of(status, self.blueprint, &spec.name, &at.template),
-        }
-    }
-
-    /// What status remembers of the objects of a step, with those that were found.
-    fn runs<'s>(&'s self, at: &'s At, found: &'s [Observed], taint: &'s Taint) -> Runs<'s> {
-        let name = &self.blueprint.steps[at.step].name;
-        Runs {
-            taint,
-            template: &at.template,
-            found,
-            told: runs::told_of(&self.owner.status, self.blueprint, name, &at.template),
-            deployment: self.steps.inputs(at.step).deployment(),
         }
     }
 

@@ -5,7 +5,7 @@ mod errors;
 
 use api_types::names::{ObjectName, ResourceName};
 use api_types::{AppliedObject, OutputStatus, ResourceStatus, StampedRun};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::owner::owner_status::object_ref;
 use crate::step::end::{Memory, StepEnd, Submitted};
@@ -16,7 +16,7 @@ use crate::template::health::{Health, Subject};
 use crate::template::outputs::{Output, ReadError};
 use crate::template::runs::Runs;
 use crate::values::redaction::{self, Taint};
-use crate::{Observation, Observed, StatusKey, Submission, Template, Write};
+use crate::{Observation, Observed, Removal, StatusKey, Submission, Template, Write};
 
 /// One step whose submission was answered.
 pub(crate) struct Observing<'r> {
@@ -72,8 +72,7 @@ impl Observing<'_> {
                     Some(_) => self.read(Some(&submitted), environment, false),
                     None => self.newest_output(&members, submitted.digest.as_deref()),
                 };
-                let superseded =
-                    superseded(self.template.family_rule(), self.step, &submitted, &members);
+                let superseded = self.superseded(&submitted, &members);
                 let memory = self.remembering(&members);
                 self.submitted(submitted, write, output, superseded, memory)
             }
@@ -88,7 +87,7 @@ impl Observing<'_> {
         found: &[Observed],
     ) -> StepEnd {
         let (submitted, memory) = self.remembered(submission, run, found);
-        let superseded = superseded(self.template.family_rule(), self.step, &submitted, found);
+        let superseded = self.superseded(&submitted, found);
         let output = self.newest_output(found, run.digest.as_deref());
         self.submitted(submitted, Write::Unchanged, output, superseded, memory)
     }
@@ -102,15 +101,7 @@ impl Observing<'_> {
         output: Result<Output, StepError>,
     ) -> StepEnd {
         let (observed, memory) = self.remembered(submission, run, found);
-        StepEnd::Submitted(Box::new(Submitted {
-            health: self.health(&observed, output.is_ok()),
-            superseded: superseded(self.template.family_rule(), self.step, &observed, found),
-            observed,
-            write: Write::Unchanged,
-            output,
-            unsettled: None,
-            memory,
-        }))
+        self.by_arrival(observed, found, Write::Unchanged, output, memory)
     }
 
     /// A run that has ended and is on its way out, or what is known of one that is gone.
@@ -120,10 +111,7 @@ impl Observing<'_> {
         run: &StampedRun,
         found: &[Observed],
     ) -> (Observed, Memory) {
-        let is_run = |found: &&Observed| {
-            let uid = found.object.pointer("/metadata/uid");
-            uid.and_then(Value::as_str) == Some(&run.uid)
-        };
+        let is_run = |found: &&Observed| found.object["metadata"]["uid"] == run.uid;
         let leaving = found.iter().find(is_run);
         let memory = Memory {
             is_gone: leaving.is_none(),
@@ -179,7 +167,8 @@ impl Observing<'_> {
         }
     }
 
-    fn runs<'s>(&'s self, found: &'s [Observed]) -> Runs<'s> {
+    /// What status remembers of the objects of the step, with those that were found.
+    pub(crate) fn runs<'s>(&'s self, found: &'s [Observed]) -> Runs<'s> {
         Runs {
             template: self.template,
             found,
@@ -203,8 +192,8 @@ impl Observing<'_> {
     }
 
     fn applied(&self, observed: &Observed) -> Memory {
-        let uid = observed.object.pointer("/metadata/uid");
-        let applied = uid.and_then(Value::as_str).map(|uid| AppliedObject {
+        let uid = observed.object["metadata"]["uid"].as_str();
+        let applied = uid.map(|uid| AppliedObject {
             uid: uid.to_owned(),
             state: observed
                 .state
@@ -238,21 +227,35 @@ impl Observing<'_> {
         write: Write,
         output: Result<Output, StepError>,
     ) -> StepEnd {
-        let superseded = superseded(self.template.family_rule(), self.step, &observed, members);
         let memory = if self.template.lifecycle.is_immutable() {
             self.remembering(members)
         } else {
             self.applied(&observed)
         };
+        self.by_arrival(observed, members, write, output, memory)
+    }
+
+    fn by_arrival(
+        &self,
+        observed: Observed,
+        members: &[Observed],
+        write: Write,
+        output: Result<Output, StepError>,
+        memory: Memory,
+    ) -> StepEnd {
         StepEnd::Submitted(Box::new(Submitted {
             health: self.health(&observed, output.is_ok()),
+            superseded: self.superseded(&observed, members),
             observed,
             write,
             output,
             unsettled: None,
-            superseded,
             memory,
         }))
+    }
+
+    fn superseded(&self, submitted: &Observed, members: &[Observed]) -> Vec<Removal> {
+        superseded(self.template.family_rule(), self.step, submitted, members)
     }
 
     fn read(
@@ -289,7 +292,7 @@ impl Observing<'_> {
         observed: Observed,
         write: Write,
         output: Result<Output, ReadError>,
-        superseded: Vec<crate::Removal>,
+        superseded: Vec<Removal>,
         memory: Memory,
     ) -> StepEnd {
         let has_outputs = output

@@ -179,16 +179,15 @@ impl Preparing<'_> {
                     .map_err(|error| error.to_string().into())
             })
             .map_err(|failure| {
+                let error = self.stamp_error(template, &failure);
                 Box::new(HeldStep {
-                    error: self.stamp_error(template, &failure),
+                    error,
                     target: None,
                 })
             })?;
         let withheld = |error| {
-            Box::new(HeldStep {
-                error,
-                target: stamp::reference(&object),
-            })
+            let target = stamp::reference(&object);
+            Box::new(HeldStep { error, target })
         };
         if !self.inputs.missing.is_empty() {
             return Err(withheld(self.held()));
@@ -260,20 +259,11 @@ impl Preparing<'_> {
     }
 
     pub(crate) fn held(&self) -> StepError {
+        let missing = self.inputs.missing.iter();
         StepError::InputsMissing {
             resource: self.step.name.clone(),
-            inputs: self
-                .inputs
-                .missing
-                .iter()
-                .map(|input| input.slot.name_of(&input.local_name).to_owned())
-                .collect(),
-            providers: self
-                .inputs
-                .missing
-                .iter()
-                .map(|input| input.resource.clone())
-                .collect(),
+            inputs: missing.clone().map(|input| input.shown()).collect(),
+            providers: missing.map(|input| input.resource.clone()).collect(),
             starved: self.starved(),
         }
     }

@@ -139,8 +139,7 @@ impl Walk<'_> {
     /// A mutable object is there or is written; an immutable one may have ended, and somebody deleted it.
     fn due(&self, at: &At, submission: &Submission, found: &[Observed]) -> Due {
         if submission.lifecycle.is_immutable() {
-            let taint = self.steps.taint(at.step);
-            self.runs(at, found, &taint).decide(&submission.digest)
+            self.observing(at).runs(found).decide(&submission.digest)
         } else {
             Due::Submit(Position::default())
         }

@@ -90,11 +90,11 @@ fn what_was_gone_already_is_not_told_to_be_deleted() {
             scenario.key.clone(),
         );
         drive(&mut realization, &mut scenario.cluster);
-        let conclusion = realization.conclude(&[]);
+        let mut conclusion = realization.conclude(&[]);
         let removals = conclusion.removals().to_vec();
         assert_eq!(removals.len(), 1);
-        let absent = if is_absent { removals } else { Vec::new() };
-        let outcome = conclusion.with_absent(absent).report(&[]);
+        conclusion.shell.absent = if is_absent { removals } else { Vec::new() };
+        let outcome = conclusion.report(&[]);
         let mut reasons = outcome.events.iter().map(|event| event.reason.as_str());
         assert_eq!(
             reasons.any(|reason| reason == "StampedObjectRemoved"),

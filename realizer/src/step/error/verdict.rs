@@ -28,58 +28,16 @@ impl StepError {
             Self::TemplateVanished { .. } | Self::NotReached { .. } => {
                 (Infrastructure, Reason::UnknownError)
             }
-            // False although only its input is missing, as upstream
-            // (docs/behaviour/examples.md#late-output); nobody is warned about it.
-            Self::Stamp {
-                waits_for: WaitsFor::Inputs,
-                ..
-            } => {
-                return Verdict::new(NotYet, Reason::TemplateStampFailure).but_false();
-            }
-            Self::Stamp {
-                waits_for: WaitsFor::Edit | WaitsFor::Blueprint,
-                ..
-            } => (UserMustFix, Reason::TemplateStampFailure),
-            Self::Stamp {
-                waits_for: WaitsFor::Retry,
-                ..
-            } => (Infrastructure, Reason::TemplateStampFailure),
+            Self::Stamp { waits_for, .. } => return stamp_verdict(*waits_for),
             Self::InputsMissing { starved: None, .. } => (NotYet, Reason::InputsNotReady),
             Self::InputsMissing {
                 starved: Some(_), ..
             } => {
                 return Verdict::new(UserMustFix, Reason::InputsNotReady).but_unknown();
             }
-            Self::Apply {
-                kind: SubmitFailureKind::Forbidden,
-                ..
-            } => {
-                return Verdict::new(UserMustFix, Reason::TemplateRejectedByAPIServer).slowly();
+            Self::Apply { kind, .. } => {
+                return Verdict::of_submission(*kind, Reason::TemplateRejectedByAPIServer);
             }
-            Self::Apply {
-                kind: SubmitFailureKind::Unavailable,
-                ..
-            } => (Infrastructure, Reason::ApiServerUnavailable),
-            Self::Apply {
-                kind: SubmitFailureKind::TooLarge,
-                ..
-            } => (UserMustFix, Reason::RenderingTooLarge),
-            Self::Apply {
-                kind: SubmitFailureKind::TooOften,
-                ..
-            } => return Verdict::new(UserMustFix, Reason::CreatedTooOften).slowly(),
-            Self::Apply {
-                kind: SubmitFailureKind::AnswerTooLarge,
-                ..
-            } => return Verdict::new(UserMustFix, Reason::AnswerTooLarge).slowly(),
-            Self::Apply {
-                kind:
-                    SubmitFailureKind::Rejected
-                    | SubmitFailureKind::List
-                    | SubmitFailureKind::Contested
-                    | SubmitFailureKind::Stale,
-                ..
-            } => (Infrastructure, Reason::TemplateRejectedByAPIServer),
             Self::List { .. } => (Infrastructure, Reason::FailedToListCreatedObjects),
             Self::Contested { .. } => {
                 return Verdict::new(UserMustFix, Reason::ObjectContested).slowly();
@@ -100,6 +58,17 @@ impl StepError {
             } => (UserMustFix, Reason::PassThrough),
         };
         Verdict::new(kind, reason)
+    }
+}
+
+fn stamp_verdict(waits_for: WaitsFor) -> Verdict {
+    let verdict = |kind| Verdict::new(kind, Reason::TemplateStampFailure);
+    match waits_for {
+        // False although only its input is missing, as upstream
+        // (docs/behaviour/examples.md#late-output); nobody is warned about it.
+        WaitsFor::Inputs => verdict(ErrorKind::NotYet).but_false(),
+        WaitsFor::Edit | WaitsFor::Blueprint => verdict(ErrorKind::UserMustFix),
+        WaitsFor::Retry => verdict(ErrorKind::Infrastructure),
     }
 }
 
@@ -146,6 +115,27 @@ impl Verdict {
             status,
             reason,
             retry,
+        }
+    }
+
+    /// What follows when the cluster does not come to hold an object; `refused` is the reason where there is no better one.
+    pub(crate) fn of_submission(failure: SubmitFailureKind, refused: Reason) -> Self {
+        use ErrorKind::{Infrastructure, UserMustFix};
+        match failure {
+            SubmitFailureKind::Forbidden | SubmitFailureKind::Contested => {
+                Self::new(UserMustFix, refused).slowly()
+            }
+            SubmitFailureKind::Unavailable => {
+                Self::new(Infrastructure, Reason::ApiServerUnavailable)
+            }
+            SubmitFailureKind::TooLarge => Self::new(UserMustFix, Reason::RenderingTooLarge),
+            SubmitFailureKind::TooOften => Self::new(UserMustFix, Reason::CreatedTooOften).slowly(),
+            SubmitFailureKind::AnswerTooLarge => {
+                Self::new(UserMustFix, Reason::AnswerTooLarge).slowly()
+            }
+            SubmitFailureKind::Rejected | SubmitFailureKind::Stale | SubmitFailureKind::List => {
+                Self::new(Infrastructure, refused)
+            }
         }
     }
 

@@ -3,6 +3,11 @@ use serde_json::json;
 use super::*;
 use crate::Template;
 
+fn text<'o>(member: &'o Observed, pointer: &str) -> &'o str {
+    let found = member.object.pointer(pointer).and_then(Value::as_str);
+    found.unwrap_or_default()
+}
+
 fn template(limits: &str) -> Template {
     Template::compile(&json!({
         "apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate", "metadata": {"name": "t"},

@@ -1,7 +1,7 @@
 //! What is said of a step whose object was not submitted, or does not hold the outputs.
 
 use api_types::ConditionStatus;
-use serde_json::{Value, json};
+use serde_json::json;
 use template_language::go_format;
 
 use super::Observing;
@@ -96,13 +96,14 @@ impl Observing<'_> {
 }
 
 fn missing_value(path: &str, observed: &Observed, health: ConditionStatus) -> String {
-    let name = text(&observed.object, "/metadata/name");
-    let object = format!("[{}/{name}]", qualified(observed));
+    let metadata = |field: &str| {
+        observed.object["metadata"][field]
+            .as_str()
+            .unwrap_or_default()
+    };
+    let object = format!("[{}/{}]", qualified(observed), metadata("name"));
     let place = if observed.namespaced {
-        format!(
-            " in namespace [{}]",
-            text(&observed.object, "/metadata/namespace")
-        )
+        format!(" in namespace [{}]", metadata("namespace"))
     } else {
         String::new()
     };
@@ -127,11 +128,4 @@ fn qualified(observed: &Observed) -> &str {
         .qualified_resource
         .as_deref()
         .unwrap_or(api_types::status::UNKNOWN_RESOURCE)
-}
-
-fn text<'o>(object: &'o Value, pointer: &str) -> &'o str {
-    object
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .unwrap_or_default()
 }
