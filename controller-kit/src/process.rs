@@ -178,7 +178,7 @@ async fn run<F>(
         let served = admission.serve(&process, &readiness).await;
         served.context("failed to serve the webhooks")?;
     }
-    let leadership = leadership(args, &process).await?;
+    let leadership = leadership(args, &process, work.shard.as_deref()).await?;
     info!(version = program.version, server, "started");
     let terms = Terms {
         shutdown: tasks.token().clone(),
@@ -225,7 +225,11 @@ async fn lead(work: Work, metrics: &Arc<Metrics>, leadership: &Leadership, terms
     }
 }
 
-async fn leadership(args: &ProcessArgs, process: &Process) -> anyhow::Result<Leadership> {
+async fn leadership(
+    args: &ProcessArgs,
+    process: &Process,
+    shard: Option<&str>,
+) -> anyhow::Result<Leadership> {
     let (lease, metrics) = (&args.lease, &process.metrics);
     let in_cluster = kubeconfig::in_cluster().await;
     if !lease.leader_elect.unwrap_or(in_cluster) {
@@ -235,11 +239,13 @@ async fn leadership(args: &ProcessArgs, process: &Process) -> anyhow::Result<Lea
         Some(namespace) => namespace.clone(),
         None => process.own_namespace().await,
     };
-    let name = lease.lease_name.as_deref();
+    let usual = process.program.name;
+    let usual = shard.map_or_else(|| usual.to_owned(), |shard| format!("{usual}-{shard}"));
+    let name = lease.lease_name.clone();
     let identity = lease.lease_identity.clone();
     let mut settings = LeaseSettings::new(
         namespace,
-        name.unwrap_or(process.program.name),
+        name.unwrap_or(usual),
         identity.unwrap_or_else(kubeconfig::host_name),
     );
     settings.duration = Duration::from_secs(lease.lease_duration_seconds);

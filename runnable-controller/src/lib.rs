@@ -49,10 +49,10 @@ const RUNNABLES: OwnerKind = OwnerKind {
 /// Starts its watches.
 ///
 /// # Errors
-/// Never: a controller of another sort may have a reason not to start.
+/// When the flags do not fit together; the operator must correct them.
 pub async fn start(process: &Process, args: &OwnerArgs) -> anyhow::Result<Work> {
     let (cluster, tasks) = (&process.cluster, &process.tasks);
-    let shell = shell(Settings::new(RUNNABLES, process, args).await, process);
+    let shell = shell(Settings::new(RUNNABLES, process, args).await?, process);
     let controller = Arc::new(RunnableController {
         selections: Selections::new(cluster, &shell.scheduler, tasks),
         templates: RunTemplates::default(),

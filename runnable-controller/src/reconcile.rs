@@ -6,7 +6,7 @@ use std::sync::Arc;
 use controller_kit::cluster::chain;
 use controller_kit::mapper::Kind;
 use controller_kit::owner::{
-    Dependency, OwnerShell, Realized, Realizes, StepObjects, Subject, Walk,
+    Dependency, LiveOwners, OwnerShell, Realized, Realizes, StepObjects, Subject, Walk,
 };
 use controller_kit::scheduler::OwnerKey;
 use controller_kit::stamped::ObjectKey;
@@ -135,8 +135,9 @@ impl RunnableController {
         now: Timestamp,
     ) -> Result<Realized, SubmitError> {
         let look = self.select(runnable, account).await?;
+        let live_owners = LiveOwners::new(&self.shell);
         let is_live_owner =
-            |namespace: &str, name: &str, uid: &str| self.shell.is_live_owner(namespace, name, uid);
+            |namespace: &str, name: &str, uid: &str| live_owners.has(namespace, name, uid);
         let applicant = Applicant {
             kind: KIND,
             plural: self.shell.kind.plural,
@@ -152,7 +153,13 @@ impl RunnableController {
         };
         let step_objects = StepObjects::of(runnable.object());
         let reads = |kind: &Kind| self.templates.reads(kind);
-        let mut walk = Walk::new(&self.shell, &applicant, &step_objects, &reads);
+        let mut walk = Walk::new(
+            &self.shell,
+            &applicant,
+            &live_owners,
+            &step_objects,
+            &reads,
+        );
         let key = self.shell.status_keys.now();
         let run = Run::new(runnable, template, look.selected, now, key);
         let outcome = self.walk(run, runnable, look.unwatched, &mut walk).await?;

@@ -7,8 +7,10 @@
 //! has an environment variable, too; the command line wins.
 
 mod go_style;
+mod label_selector;
 mod limits;
 mod owners;
+mod shard;
 #[cfg(test)]
 mod tests;
 mod webhook;
@@ -24,6 +26,7 @@ use go_style::go_style;
 
 pub use limits::LimitArgs;
 pub use owners::OwnerArgs;
+pub use shard::{Namespaces, ShardArgs};
 pub use webhook::WebhookArgs;
 
 use crate::process::Program;
@@ -148,7 +151,7 @@ pub struct LeaseArgs {
           value_name = "BOOL", value_parser = parse_bool, action = ArgAction::Set)]
     pub leader_elect: Option<bool>,
 
-    /// Lease that replicas share; default: the controller's name
+    /// Lease that replicas share; default: the controller's name, with that of its shard behind it
     #[arg(long, value_name = "NAME", env = "CARTO_LEASE_NAME")]
     pub lease_name: Option<String>,
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{LimitArgs, WebhookArgs};
+use super::{LimitArgs, ShardArgs, WebhookArgs};
 use crate::ytt::MemoryLimit;
 
 /// Flags of a controller that stamps objects for owners.
@@ -27,6 +27,10 @@ pub struct OwnerArgs {
     /// What one owner may ask for.
     #[command(flatten)]
     pub limits: LimitArgs,
+
+    /// Which owners are taken.
+    #[command(flatten)]
+    pub shard: ShardArgs,
 
     /// The ytt binary that renders `spec.ytt` templates
     #[arg(long, value_name = "FILE", env = "CARTO_YTT", default_value = "ytt")]

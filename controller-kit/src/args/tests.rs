@@ -250,6 +250,29 @@ fn a_certificate_comes_from_one_place_only() {
 }
 
 #[test]
+fn what_selects_owners_is_read_and_refused_with_the_name_of_its_flag() {
+    let line = "--shard=a --watch-label-selector=team=x,!old --watch-namespaces=two,one";
+    let shard = parse(line).unwrap().own.shard;
+    assert_eq!(shard.shard.as_deref(), Some("a"));
+    assert_eq!(shard.watch_label_selector.as_deref(), Some("team=x,!old"));
+    let namespaces = shard.watch_namespaces.unwrap().0;
+    assert_eq!(namespaces.into_iter().collect::<Vec<_>>(), ["one", "two"]);
+    for (line, flag) in [
+        ("--shard=A", "--shard"),
+        ("--watch-label-selector=a=b=c", "--watch-label-selector"),
+        ("--watch-namespaces=a,B", "--watch-namespaces"),
+        ("--watch-namespaces=a,,b", "--watch-namespaces"),
+    ] {
+        let error = parse(line).unwrap_err();
+        assert!(error.contains("invalid value") && error.contains(flag), "{error}");
+    }
+    let empty = parse("--shard= --watch-label-selector= --watch-namespaces=").unwrap();
+    let shard = empty.own.shard;
+    assert_eq!((shard.shard, shard.watch_label_selector), (None, None));
+    assert_eq!(shard.watch_namespaces, None);
+}
+
+#[test]
 fn every_flag_has_an_environment_variable_and_a_help_text() {
     let command = command::<OwnerArgs>(&PROGRAM);
     let shown = command.get_arguments().filter(|it| !it.is_hide_set());

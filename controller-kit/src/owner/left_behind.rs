@@ -29,15 +29,22 @@ const NOT_KNOWN: Duration = Duration::from_mins(1);
 const CLEANING: &str = "objects left behind";
 
 impl OwnerShell {
-    /// Whether an owner that is gone left cluster-scoped objects behind.
+    /// Whether an owner that is gone, or in another shard now, left cluster-scoped objects behind.
     pub(crate) fn has_left_behind(&self, key: &OwnerKey) -> bool {
         !self.left_behind(key).is_empty()
     }
 
-    /// Deletes the cluster-scoped objects of an owner that is gone; nothing as long as it is there.
+    /// Deletes the cluster-scoped objects of an owner that is gone; nothing as long as it is there, in whatever shard.
     pub async fn clean_up(&self, key: &OwnerKey) -> Next {
+        let left_behind = self.left_behind(key);
+        if left_behind.is_empty() {
+            return Next::Done;
+        }
+        if let Some(next) = self.rests_with_another_shard(key).await {
+            return next;
+        }
         let mut next = Next::Done;
-        for (served, object) in self.left_behind(key) {
+        for (served, object) in left_behind {
             if object.terminating {
                 continue;
             }
@@ -77,7 +84,7 @@ impl OwnerShell {
 
     fn left_behind(&self, key: &OwnerKey) -> Vec<(Arc<Served>, Arc<Stamped>)> {
         let owner = ObjectKey::new(&key.namespace, &key.name);
-        if self.owners.get(&owner).is_some() {
+        if self.owners.get(&owner).is_some() || !self.shard.takes_from(&key.namespace) {
             return Vec::new();
         }
         let mut found = self.submitter.watches().owned_by(&owner, "");

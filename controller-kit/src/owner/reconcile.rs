@@ -11,7 +11,8 @@ use realizer::{
 use serde_json::Value;
 
 use super::{
-    BlueprintFamily, OwnerController, OwnerShell, Realized, Realizes, StepObjects, Subject, Walk,
+    BlueprintFamily, LiveOwners, OwnerController, OwnerShell, Realized, Realizes, StepObjects,
+    Subject, Walk,
 };
 use crate::mapper::Kind;
 use crate::scheduler::OwnerKey;
@@ -124,8 +125,9 @@ impl<F: BlueprintFamily> OwnerController<F> {
         validated: &Validated,
         now: Timestamp,
     ) -> Option<Realized> {
+        let live_owners = LiveOwners::new(&self.shell);
         let is_live_owner =
-            |namespace: &str, name: &str, uid: &str| self.shell.is_live_owner(namespace, name, uid);
+            |namespace: &str, name: &str, uid: &str| live_owners.has(namespace, name, uid);
         let blueprint = &validated.blueprint;
         let step_objects = StepObjects::of(owner.object());
         let wanted_by_step = |step: &str, object: &Value| {
@@ -145,7 +147,13 @@ impl<F: BlueprintFamily> OwnerController<F> {
             wanted_by_step: &wanted_by_step,
         };
         let reads = |kind: &Kind| self.templates.reads(kind);
-        let mut walk = Walk::new(&self.shell, &applicant, &step_objects, &reads);
+        let mut walk = Walk::new(
+            &self.shell,
+            &applicant,
+            &live_owners,
+            &step_objects,
+            &reads,
+        );
         match self.walk(owner, blueprint, now, &mut walk).await {
             Ok(outcome) => Some(walk.realized(outcome)),
             Err(SubmitError::Behind) => None,

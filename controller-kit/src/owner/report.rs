@@ -341,7 +341,7 @@ mod tests {
     use crate::args::{ConcurrencyFlag, LimitArgs};
     use crate::cluster::Cluster;
     use crate::metrics::Metrics;
-    use crate::owner::{Settings, shell};
+    use crate::owner::{Settings, Shard, shell};
     use crate::process::{Process, Program};
     use crate::shutdown::Tasks;
     use crate::status_key::StatusKeys;
@@ -387,6 +387,7 @@ mod tests {
                 kind: realizer::Family::SupplyChain.into(),
                 status_keys: StatusKeys::none(),
                 limits: LimitArgs::default(),
+                shard: Shard::default(),
             };
             let cluster = Cluster::new(client.clone(), client, metrics.clone());
             let shell = shell(settings, &Process::new(PROGRAM, cluster, metrics, tasks));

@@ -9,7 +9,10 @@ use tokio::time::Instant;
 use tracing::{Span, error_span};
 
 use super::dependencies::RIGHTS_SETTLE;
-use super::{AccountEntry, Dependency, DependencyIndex, Outages, OwnerEntry, Scopes, Settling};
+use super::{
+    AccountEntry, Dependency, DependencyIndex, OtherShards, Outages, OwnerEntry, Scopes, Settling,
+    Shard,
+};
 use crate::args::LimitArgs;
 use crate::cluster::Cluster;
 use crate::events::{EventRecorder, InvolvedObject};
@@ -68,7 +71,7 @@ pub struct OwnerShell {
     pub kind: OwnerKind,
     /// Requests with the controller's identity.
     pub cluster: Cluster,
-    /// The owners.
+    /// The owners of our shard.
     pub owners: Arc<Reflector<OwnerEntry>>,
     /// The service accounts.
     pub accounts: Arc<Reflector<AccountEntry>>,
@@ -100,6 +103,10 @@ pub struct OwnerShell {
     pub status_keys: StatusKeys,
     /// What one owner may ask for.
     pub limits: LimitArgs,
+    /// Which owners are taken.
+    pub shard: Shard,
+    /// What is known of those that are not.
+    pub other_shards: OtherShards,
 }
 
 impl OwnerShell {
@@ -255,12 +262,6 @@ impl OwnerShell {
         self.outages
             .ended(&ObjectKey::new(&key.namespace, &key.name));
         self.statuses.forget(key);
-    }
-
-    /// Whether an owner of our kind with this namespace, name and uid exists.
-    pub fn is_live_owner(&self, namespace: &str, name: &str, uid: &str) -> bool {
-        let owner = self.owners.get(&ObjectKey::new(namespace, name));
-        owner.is_some_and(|entry| *entry.uid == *uid)
     }
 
     /// The owners that led to this one, the first one first: what its status says, or, as long as it has none, what it says

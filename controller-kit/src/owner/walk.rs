@@ -12,10 +12,10 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::step_objects::StepObjects;
-use super::{Dependency, Overload, OwnerShell, Realized};
+use super::{Dependency, LiveOwners, Overload, OwnerShell, Realized};
 use crate::mapper::Kind;
 use crate::stamped::{ObjectKey, Projection};
-use crate::submit::{Applicant, Deletion, Listed, SubmitError};
+use crate::submit::{Applicant, Deletion, Listed, SubmitError, Submitted};
 use crate::ytt::Ytt;
 
 /// Where the paths come from that are read on objects of a kind.
@@ -34,6 +34,7 @@ pub struct Removed {
 pub struct Walk<'w> {
     shell: &'w OwnerShell,
     applicant: &'w Applicant<'w>,
+    live_owners: &'w LiveOwners<'w>,
     step_objects: &'w StepObjects<'w>,
     reads: Reads<'w>,
     again: Option<Duration>,
@@ -48,16 +49,18 @@ pub struct Walk<'w> {
 }
 
 impl<'w> Walk<'w> {
-    /// Nothing asked yet. A watch is started with all paths that `reads` says, so that it need not grow.
+    /// Nothing asked yet. `live_owners` is what the applicant asks, too. A watch is started with all paths that `reads` says, so that it need not grow.
     pub fn new(
         shell: &'w OwnerShell,
         applicant: &'w Applicant<'w>,
+        live_owners: &'w LiveOwners<'w>,
         step_objects: &'w StepObjects<'w>,
         reads: Reads<'w>,
     ) -> Self {
         Self {
             shell,
             applicant,
+            live_owners,
             step_objects,
             reads,
             again: None,
@@ -142,12 +145,7 @@ impl<'w> Walk<'w> {
         let listed = self.listed.take();
         let listed = listed.filter(|(step, _)| *step == submission.resource);
         let listed = listed.map(|(_, listed)| listed).unwrap_or_default();
-        let submitted = self
-            .shell
-            .submitter
-            .submit(self.applicant, submission, &needed, listed)
-            .await;
-        let submitted = match submitted {
+        let submitted = match self.send(submission, &needed, listed).await {
             Ok(submitted) => submitted,
             Err(error) => {
                 let step = submission.resource.as_str();
@@ -167,6 +165,26 @@ impl<'w> Walk<'w> {
         }
         self.told.extend(submitted.told);
         Ok(Some(submitted.observation))
+    }
+
+    /// Submits; once more if an object was left to an owner that turns out to be gone.
+    async fn send(
+        &self,
+        submission: &Submission,
+        needed: &Projection,
+        listed: Listed,
+    ) -> Result<Submitted, SubmitError> {
+        let (submitter, applicant) = (&self.shell.submitter, self.applicant);
+        let submitted = submitter
+            .submit(applicant, submission, needed, listed)
+            .await?;
+        if !self.live_owners.have_changed().await {
+            return Ok(submitted);
+        }
+        let nothing_listed = Listed::default();
+        submitter
+            .submit(applicant, submission, needed, nothing_listed)
+            .await
     }
 
     /// What a step that failed waits for.
@@ -229,11 +247,11 @@ impl<'w> Walk<'w> {
     async fn look(&mut self, submission: &Submission) -> Result<Option<Looked>, SubmitError> {
         let kind = Kind::of(&submission.object);
         let needed = self.use_kind(submission, kind.as_ref());
-        let looked = self
-            .shell
-            .submitter
-            .look(self.applicant, submission, &needed)
-            .await;
+        let (submitter, applicant) = (&self.shell.submitter, self.applicant);
+        let mut looked = submitter.look(applicant, submission, &needed).await;
+        if self.live_owners.have_changed().await {
+            looked = submitter.look(applicant, submission, &needed).await;
+        }
         let (looked, listed) = match looked {
             Ok(looked) => looked,
             Err(error) => {

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::MissedTickBehavior;
+use tracing::info;
 
 use super::{
-    BlueprintFamily, DependencyIndex, Outages, OwnerController, OwnerKind, OwnerShell, Realizes,
-    Scopes, Settling, Templates, blueprint_admission, realizes,
+    BlueprintFamily, DependencyIndex, OtherShards, Outages, OwnerController, OwnerKind, OwnerShell,
+    Realizes, Scopes, Settling, Shard, ShardError, Templates, blueprint_admission, realizes,
 };
 use crate::args::{LimitArgs, OwnerArgs};
 use crate::events::{EventRecorder, EventSettings};
@@ -40,16 +41,27 @@ pub struct Settings {
     pub status_keys: StatusKeys,
     /// What one owner may ask for.
     pub limits: LimitArgs,
+    /// Which owners are taken.
+    pub shard: Shard,
 }
 
 impl Settings {
     /// As the flags say.
-    pub async fn new(kind: OwnerKind, process: &Process, args: &OwnerArgs) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// When the flags do not fit together; the operator must correct them.
+    pub async fn new(
+        kind: OwnerKind,
+        process: &Process,
+        args: &OwnerArgs,
+    ) -> Result<Self, ShardError> {
+        let shard = Shard::new(&args.shard)?;
+        Ok(Self {
             kind,
+            shard,
             status_keys: status_key::keep(args.status_key_secret.as_deref(), process).await,
             limits: args.limits,
-        }
+        })
     }
 }
 
@@ -78,13 +90,15 @@ pub fn shell(settings: Settings, process: &Process) -> Arc<OwnerShell> {
     let mapper = Arc::new(Mapper::new(cluster.clone()));
     let dependencies = Arc::new(DependencyIndex::default());
     let (waking, freeing, waiting) = (scheduler.clone(), scheduler.clone(), dependencies.clone());
-    let heard = metrics.clone();
+    let (heard, shard) = (metrics.clone(), settings.shard.clone());
     let watch_settings = WatchSettings {
         label: settings.kind.name_label,
         field_manager,
         owner_kind: settings.kind.kind,
         wake: Arc::new(move |namespace: &str, name: &str| {
-            OwnerShell::stamped_changed(&waking, namespace, name);
+            if shard.takes_from(namespace) {
+                OwnerShell::stamped_changed(&waking, namespace, name);
+            }
         }),
         moved: Arc::new(move |kind: &Kind, key: &ObjectKey| {
             OwnerShell::object_moved(&freeing, &waiting, kind, key);
@@ -126,6 +140,8 @@ pub fn shell(settings: Settings, process: &Process) -> Arc<OwnerShell> {
         scopes: Scopes::default(),
         status_keys: settings.status_keys,
         limits: settings.limits,
+        shard: settings.shard,
+        other_shards: OtherShards::new(cluster.clone(), settings.kind),
     });
     shell.show_in_metrics();
     shell
@@ -144,12 +160,12 @@ pub fn ytt(process: &Process, args: &OwnerArgs) -> Arc<Ytt> {
 /// Starts a controller of owners that are realized by blueprints.
 ///
 /// # Errors
-/// Never: a controller of another sort may have a reason not to start.
+/// When the flags do not fit together; the operator must correct them.
 pub async fn start<F: BlueprintFamily>(
     process: &Process,
     args: &OwnerArgs,
 ) -> anyhow::Result<Work> {
-    let settings = Settings::new(F::FAMILY.into(), process, args).await;
+    let settings = Settings::new(F::FAMILY.into(), process, args).await?;
     let manager = process.program.field_manager;
     let controller = Arc::new(OwnerController::<F> {
         shell: shell(settings, process),
@@ -180,6 +196,11 @@ pub fn begin<R: Realizes>(
     work: &mut Work,
 ) {
     let shell = controller.shell();
+    if let Some(shard) = &shell.shard.name {
+        let Shard { labels, namespaces, .. } = &shell.shard;
+        info!(%shard, labels, ?namespaces, "takes a part of the owners");
+        work.is_of_shard(shard);
+    }
     follow_owners(shell, process, work);
     let keys = shell.status_keys.clone();
     work.needs(async move { keys.known().await });

@@ -20,6 +20,7 @@ pub struct Work {
     needed: Vec<BoxFuture<'static, ()>>,
     queues: Vec<Queue>,
     beside: Vec<BoxFuture<'static, ()>>,
+    pub(super) shard: Option<String>,
     pub(super) admission: Option<Admission>,
 }
 
@@ -52,6 +53,11 @@ impl Work {
     /// Does this beside the queues, until the shutdown.
     pub fn does_beside(&mut self, work: impl Future<Output = ()> + Send + 'static) {
         self.beside.push(Box::pin(work));
+    }
+
+    /// Other processes do the other parts, each led by a Lease of its own, which is named of its shard.
+    pub fn is_of_shard(&mut self, name: &str) {
+        self.shard = Some(name.to_owned());
     }
 
     /// Serves admission webhooks, whether this replica leads or not.

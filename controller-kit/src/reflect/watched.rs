@@ -57,18 +57,37 @@ impl Watched {
 
     /// Full objects.
     pub fn objects(&self, client: kube::Client) -> Events {
-        self.events::<false>(client)
+        self.selected(client, None, None)
+    }
+
+    /// Full objects with these labels, in one namespace or in all; label selector as in URLs.
+    pub(crate) fn selected(
+        &self,
+        client: kube::Client,
+        labels: Option<&str>,
+        namespace: Option<&str>,
+    ) -> Events {
+        let config = match labels {
+            Some(labels) => page().labels(labels),
+            None => page(),
+        };
+        self.events::<false>(client, namespace, config)
     }
 
     /// Metadata only.
     pub fn metadata(&self, client: kube::Client) -> Events {
-        self.events::<true>(client)
+        self.events::<true>(client, None, page())
     }
 
     /// What tells of rights and definitions is among these kinds, so nobody tells them.
-    fn events<const METADATA_ONLY: bool>(&self, client: kube::Client) -> Events {
-        let api = kube::Api::all_with(client, &self.resource());
-        events_of::<METADATA_ONLY>(api, page(), Heard::ByTrying)
+    fn events<const METADATA_ONLY: bool>(
+        &self,
+        client: kube::Client,
+        namespace: Option<&str>,
+        config: watcher::Config,
+    ) -> Events {
+        let api = api_in(client, namespace, &self.resource());
+        events_of::<METADATA_ONLY>(api, config, Heard::ByTrying)
     }
 }
 
@@ -83,7 +102,7 @@ pub(crate) fn watched<const METADATA_ONLY: bool>(
     resource: &ApiResource,
     config: watcher::Config,
 ) -> Events {
-    let api = kube::Api::all_with(client, resource);
+    let api = api_in(client, None, resource);
     events_of::<METADATA_ONLY>(api, config, Heard::Elsewhere)
 }
 
@@ -94,24 +113,28 @@ pub fn selected_metadata(
     namespace: Option<&str>,
     labels: &str,
 ) -> Events {
-    let resource = served.resource();
-    let api = match namespace.filter(|_| served.namespaced) {
-        Some(namespace) => kube::Api::namespaced_with(client, namespace, &resource),
-        None => kube::Api::all_with(client, &resource),
-    };
+    let namespace = namespace.filter(|_| served.namespaced);
+    let api = api_in(client, namespace, &served.resource());
     events_of::<true>(api, page().labels(labels), Heard::Elsewhere)
 }
 
 /// Metadata of one object, which need not be there.
 pub(crate) fn named_metadata(client: kube::Client, served: &Served, key: &ObjectKey) -> Events {
-    let resource = served.resource();
-    let api = if served.namespaced {
-        kube::Api::namespaced_with(client, &key.namespace, &resource)
-    } else {
-        kube::Api::all_with(client, &resource)
-    };
+    let namespace = served.namespaced.then_some(&*key.namespace);
+    let api = api_in(client, namespace, &served.resource());
     let named = page().fields(&format!("metadata.name={}", key.name));
     events_of::<true>(api, named, Heard::Elsewhere)
+}
+
+fn api_in<const METADATA_ONLY: bool>(
+    client: kube::Client,
+    namespace: Option<&str>,
+    resource: &ApiResource,
+) -> kube::Api<RawObject<METADATA_ONLY>> {
+    match namespace {
+        Some(namespace) => kube::Api::namespaced_with(client, namespace, resource),
+        None => kube::Api::all_with(client, resource),
+    }
 }
 
 fn events_of<const METADATA_ONLY: bool>(

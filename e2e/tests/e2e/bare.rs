@@ -141,6 +141,7 @@ const FLAGS: &str = "
     dev log-level status-key-secret
     port cert-dir webhook-secret webhook-service webhook-configuration metrics-port health-port own-namespace
     max-stamping-depth max-owner-size max-rendering-size
+    shard watch-label-selector watch-namespaces
     leader-elect lease-name lease-namespace lease-identity
     lease-duration-seconds lease-renew-deadline-seconds lease-retry-seconds
 ";

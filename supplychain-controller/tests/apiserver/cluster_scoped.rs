@@ -8,7 +8,7 @@ use test_support::eventually;
 use crate::stage::{NOTHING, PATIENCE, Stage};
 use crate::unchanged::blueprint_of;
 
-const CLASS: &str = "
+pub(crate) const CLASS: &str = "
 apiVersion: scheduling.k8s.io/v1
 kind: PriorityClass
 metadata: {name: $(workload.metadata.namespace)$-$(workload.metadata.name)$}
@@ -28,22 +28,21 @@ fn classes(stage: &Stage) -> Api<DynamicObject> {
     Api::all_with(stage.client.clone(), &resource)
 }
 
-async fn class(stage: &Stage) -> Option<Value> {
+pub(crate) async fn class(stage: &Stage) -> Option<Value> {
     let name = format!("{}-app", stage.namespace);
     let found = classes(stage).get_opt(&name).await.unwrap()?;
     Some(serde_json::to_value(found).unwrap())
 }
 
-async fn is_gone(stage: &Stage) {
+pub(crate) async fn is_gone(stage: &Stage) {
     eventually("the object is deleted", PATIENCE, async || {
         class(stage).await.is_none()
     })
     .await;
 }
 
-/// The service account may make such objects, and the owner has one.
-async fn with_a_class(templates: &[(&str, &str)]) -> Stage {
-    let stage = Stage::open().await;
+/// The service account may make such objects.
+pub(crate) async fn grant_classes(stage: &Stage) {
     let namespace = &stage.namespace;
     stage
         .apply(&format!(
@@ -64,6 +63,12 @@ subjects: [{{kind: ServiceAccount, name: sa, namespace: {namespace}}}]
     stage
         .until_may("delete", "scheduling.k8s.io", "priorityclasses", true)
         .await;
+}
+
+/// The owner has one.
+async fn with_a_class(templates: &[(&str, &str)]) -> Stage {
+    let stage = Stage::open().await;
+    grant_classes(&stage).await;
     stage.apply(&blueprint_of(templates)).await;
     stage.apply(crate::chain::WORKLOAD).await;
     stage.ready("app", "True", "Ready").await;

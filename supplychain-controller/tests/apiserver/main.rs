@@ -32,6 +32,7 @@ mod recursion;
 mod rights;
 mod robustness;
 mod secrets;
+mod shards;
 mod shutdown;
 mod stalled;
 mod takeover;

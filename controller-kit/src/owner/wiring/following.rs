@@ -62,7 +62,7 @@ pub(super) fn follow_owners(shell: &Arc<OwnerShell>, process: &Process, work: &m
         tasks,
         "owner-watch",
         &shell.owners,
-        shell.kind.watched().objects(client()),
+        shell.shard.events(&shell.kind.watched(), client()),
         move |change| told.owner_changed(&change),
     );
     follow_rights(shell, process);
