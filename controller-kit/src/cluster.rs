@@ -17,11 +17,14 @@ use tokio::time::Instant;
 use tower::layer::util::Stack;
 use tower::timeout::TimeoutLayer;
 use tower_http::timeout::ResponseBodyTimeoutLayer;
+use tracing::field::Empty;
+use tracing::{Instrument as _, Span, debug_span};
 
 pub use call::Call;
 
 use crate::api_latency::ApiLatency;
-use crate::metrics::{CountRequests, Metrics, Sender};
+use crate::metrics::{Asked, CountRequests, Metrics, Sender};
+use crate::telemetry::TRACED;
 use crate::time_of_day::{Clock, ReadTime, TimeOfDay};
 
 /// A request that takes longer than this is given up: a hung connection must not hold a worker for ever.
@@ -254,6 +257,25 @@ impl Cluster {
         call: Call<'_>,
     ) -> Result<Answer, RequestError> {
         let request = build(identity, &call)?;
+        let span = span(&request);
+        let answered = self
+            .answer(identity, &call, request)
+            .instrument(span.clone())
+            .await;
+        let code = match &answered {
+            Ok(answer) => Some(answer.code),
+            Err(error) => error.code(),
+        };
+        span.record("code", code.map(|code| code.as_u16()));
+        answered
+    }
+
+    async fn answer(
+        &self,
+        identity: Identity<'_>,
+        call: &Call<'_>,
+        request: Request<Body>,
+    ) -> Result<Answer, RequestError> {
         let client = match identity {
             Identity::Controller => &self.controller,
             Identity::Bearer(_) => &self.tenant,
@@ -261,7 +283,7 @@ impl Cluster {
         let sent = Instant::now();
         match tokio::time::timeout(REQUEST_TIMEOUT, receive(client, request)).await {
             Ok(answer) => {
-                if answer.is_ok() && tells_of_the_server(identity, &call) {
+                if answer.is_ok() && tells_of_the_server(identity, call) {
                     self.api_latency.record(sent.elapsed(), Instant::now());
                 }
                 answer
@@ -278,6 +300,20 @@ impl Cluster {
 /// a tenant's admission webhook, whose slowness says nothing of the server.
 fn tells_of_the_server(identity: Identity<'_>, call: &Call<'_>) -> bool {
     matches!(identity, Identity::Controller) && call.method == Method::PATCH
+}
+
+/// What traces show of a request: what it is about, and nothing that is in it.
+fn span(request: &Request<Body>) -> Span {
+    let span = debug_span!(
+        target: TRACED, "request",
+        otel.kind = "client", verb = Empty, resource = Empty, code = Empty
+    );
+    if !span.is_disabled() {
+        let asked = Asked::of(request);
+        span.record("verb", asked.verb);
+        span.record("resource", asked.resource);
+    }
+    span
 }
 
 /// Gives up answers that were lost on the way.

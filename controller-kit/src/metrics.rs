@@ -32,6 +32,7 @@ use tokio::time::Instant;
 
 use crate::api_latency::Latency;
 use crate::scheduler::QueueDepth;
+pub(crate) use asked::Asked;
 pub use build::Build;
 use leadership::LeadershipState;
 use queues::Queues;

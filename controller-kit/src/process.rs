@@ -30,6 +30,7 @@ use crate::metrics::Metrics;
 use crate::probes::{ProbePorts, Readiness, serve};
 use crate::scheduler::{Scheduler, SchedulerConfig, Terms};
 use crate::shutdown::Tasks;
+use crate::telemetry::{Exporter, Traces};
 use crate::{kubeconfig, telemetry};
 
 /// What is left for the release of the Lease and the last events when work has used up all of `--shutdown-seconds`:
@@ -160,8 +161,9 @@ async fn run<F>(
     start: impl AsyncFnOnce(&Process, &F) -> anyhow::Result<Work>,
 ) -> anyhow::Result<()> {
     let Parsed { process: args, own } = args;
-    let log =
-        telemetry::init(args.log.log_level, args.log.dev).context("failed to set up logging")?;
+    let (traces, exporter) = exporting(program, args)?.unzip();
+    let log = telemetry::init(args.log.log_level, args.log.dev, traces)
+        .context("failed to set up logging")?;
     let (process, server) = connect(program, args).await?;
     let (metrics, tasks) = (&process.metrics, &process.tasks);
     let mut work = start(&process, own).await?;
@@ -197,7 +199,20 @@ async fn run<F>(
         .join(rest.max(AFTER_WORK))
         .await
         .context("failed to stop in order")?;
+    if let Some(exporter) = exporter {
+        exporter.end().await;
+    }
     Ok(())
+}
+
+/// Where traces go, if anywhere.
+fn exporting(program: &Program, args: &ProcessArgs) -> anyhow::Result<Option<(Traces, Exporter)>> {
+    let Some(endpoint) = &args.log.otlp_endpoint else {
+        return Ok(None);
+    };
+    telemetry::exporting(endpoint, program.name, program.version)
+        .map(Some)
+        .context("the collector of --otlp-endpoint cannot be used")
 }
 
 /// The process, and the address of its API server.

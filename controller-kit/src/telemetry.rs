@@ -1,9 +1,11 @@
-//! Logs: JSON lines on stderr, or lines for humans with `--dev`; the level may be changed while running.
+//! Logs: JSON lines on stderr, or lines for humans with `--dev`; the level may be changed while running. And traces for a
+//! collector, if there is one.
 //!
 //! Bodies of objects are never logged, at no level: rendered objects contain Secrets
 //! (docs/behaviour/process.md#logs). Third-party crates log warnings only, at every level.
 
 mod lines;
+mod traces;
 
 use std::fmt;
 use std::io::{self, IsTerminal as _};
@@ -23,6 +25,7 @@ use tracing_subscriber::reload::{self, Handle};
 use tracing_subscriber::{Layer, Registry};
 
 use lines::{Line, Lines};
+pub(crate) use traces::{Exporter, TRACED, Traces, exporting};
 
 /// Crates that are not ours and speak below warning level about every request.
 const THIRD_PARTY: [&str; 10] = [
@@ -75,6 +78,7 @@ impl LogLevel {
         Targets::new()
             .with_default(ours)
             .with_targets(THIRD_PARTY.map(|target| (target, theirs)))
+            .with_target(TRACED, LevelFilter::OFF)
             // Its warnings quote answers that it cannot read, whole: tokens and Secrets among them.
             .with_target("kube_client::client", LevelFilter::ERROR)
             // Each refused listing, each time it is tried; the watch tells of it, once.
@@ -142,15 +146,16 @@ impl LogControl {
     }
 }
 
-/// Sets up logging for the process, panics included. Call it once, first thing.
+/// Sets up logging for the process, panics included, and traces if there are any. Call it once, first thing.
 ///
 /// # Errors
 /// When something else has set up logging before.
-pub fn init(
+pub(crate) fn init(
     level: LogLevel,
     dev: bool,
+    traces: Option<Traces>,
 ) -> Result<LogControl, tracing::subscriber::SetGlobalDefaultError> {
-    let (subscriber, control) = subscriber(level, dev, || Line(&STDERR));
+    let (subscriber, control) = subscriber(level, dev, || Line(&STDERR), traces);
     tracing::subscriber::set_global_default(subscriber)?;
     std::panic::set_hook(Box::new(log_panic));
     Ok(control)
@@ -185,13 +190,14 @@ fn subscriber<W>(
     level: LogLevel,
     dev: bool,
     writer: W,
+    traces: Option<Traces>,
 ) -> (impl Subscriber + Send + Sync, LogControl)
 where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let (filter, handle) = reload::Layer::new(level.filter());
     let base = tracing_subscriber::fmt::layer().with_writer(writer);
-    let lines: Box<dyn Layer<_> + Send + Sync> = if dev {
+    let lines = if dev {
         base.with_ansi(io::stderr().is_terminal()).boxed()
     } else {
         base.json()
@@ -204,7 +210,10 @@ where
         handle,
         level: Arc::new(Mutex::new(level)),
     };
-    (Registry::default().with(filter).with(lines), control)
+    // Each has a filter of its own: what is traced is no matter of what is logged.
+    let lines = lines.with_filter(filter).boxed();
+    let layers: Vec<_> = [lines].into_iter().chain(traces).collect();
+    (Registry::default().with(layers), control)
 }
 
 #[cfg(test)]
@@ -213,9 +222,15 @@ pub(crate) use tests::logged;
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use tracing::{debug, error, info, info_span};
+    use tracing::{debug, debug_span, error, info, info_span};
+    use tracing_subscriber::filter::filter_fn;
 
     use super::*;
+
+    /// In the place of what sends spans.
+    struct Silent;
+
+    impl Layer<Registry> for Silent {}
 
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);
@@ -240,7 +255,9 @@ mod tests {
     pub(crate) fn logged(level: LogLevel, dev: bool, act: impl FnOnce(&LogControl)) -> String {
         let lines = Lines::default();
         let made = lines.clone();
-        let (subscriber, control) = subscriber(level, dev, move || made.clone());
+        let traces = filter_fn(|metadata| metadata.is_span());
+        let traces = Silent.with_filter(traces).boxed();
+        let (subscriber, control) = subscriber(level, dev, move || made.clone(), Some(traces));
         tracing::subscriber::with_default(subscriber, || act(&control));
         lines.text()
     }
@@ -260,6 +277,19 @@ mod tests {
             line["span"],
             json!({"name": "reconcile", "workload": "dev/app"})
         );
+    }
+
+    #[test]
+    fn what_only_traces_show_does_not_stand_between_a_line_and_its_owner() {
+        let text = logged(LogLevel::Debug, false, |_| {
+            let _owner = info_span!("reconcile", workload = "dev/app").entered();
+            let step = debug_span!(target: TRACED, "submit", step = "image").entered();
+            assert!(!step.is_disabled(), "nothing is traced");
+            info!("reconciled");
+        });
+        let line: Value = serde_json::from_str(text.trim()).unwrap();
+        let owner = json!({"name": "reconcile", "workload": "dev/app"});
+        assert_eq!(line["span"], owner);
     }
 
     #[test]

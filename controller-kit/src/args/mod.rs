@@ -23,6 +23,7 @@ use clap::builder::{OsStringValueParser, PossibleValuesParser, TypedValueParser}
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches as _, value_parser};
 
 use go_style::go_style;
+use http::Uri;
 
 pub use limits::LimitArgs;
 pub use owners::OwnerArgs;
@@ -77,7 +78,7 @@ pub struct ProcessArgs {
     #[arg(long, value_name = "FILE", env = "CARTO_KUBECONFIG", value_parser = path_or_nothing())]
     pub kubeconfig: Option<PathBuf>,
 
-    /// Logs.
+    /// Logs and traces.
     #[command(flatten)]
     pub log: LogArgs,
 
@@ -103,7 +104,7 @@ pub struct ProcessArgs {
     pub shutdown_seconds: u64,
 }
 
-/// What is logged.
+/// What the process tells of itself.
 #[derive(Debug, Clone, Args)]
 pub struct LogArgs {
     /// Log lines for humans instead of JSON
@@ -115,6 +116,16 @@ pub struct LogArgs {
     #[arg(long, env = "CARTO_LOG_LEVEL", default_value = "info", value_name = "LEVEL",
           value_parser = PossibleValuesParser::new(LogLevel::NAMES).try_map(|text| text.parse::<LogLevel>()))]
     pub log_level: LogLevel,
+
+    /// URL of an OpenTelemetry collector, such as http://collector:4318, that gets a trace of each reconcile by OTLP over HTTP;
+    /// default: nothing is traced
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "CARTO_OTLP_ENDPOINT",
+        value_parser = collector
+    )]
+    pub otlp_endpoint: Option<Uri>,
 }
 
 /// What is served.
@@ -280,6 +291,18 @@ fn concurrency(ConcurrencyFlag { name, objects }: ConcurrencyFlag) -> Arg {
 /// A path, which may be empty; clap's own parser of paths refuses that.
 fn path_or_nothing() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().map(PathBuf::from)
+}
+
+/// An empty one is none.
+fn collector(text: &str) -> Result<Uri, String> {
+    if text.is_empty() {
+        return Ok(Uri::default());
+    }
+    let uri = text.parse::<Uri>().map_err(|error| error.to_string())?;
+    match (uri.scheme_str(), uri.query()) {
+        (Some("http" | "https"), None) => Ok(uri),
+        _ => Err("it is no URL such as http://collector:4318".to_owned()),
+    }
 }
 
 /// The spellings that Go's flag package takes.

@@ -169,6 +169,19 @@ fn a_wrong_level_is_refused_with_the_right_ones() {
 }
 
 #[test]
+fn a_collector_of_traces_is_named_by_a_url_that_can_be_used() {
+    let named = |url: &str| parse(&format!("--otlp-endpoint={url}"));
+    let endpoint = |url| named(url).unwrap().process.log.otlp_endpoint;
+    assert_eq!(endpoint(""), None);
+    assert_eq!(endpoint("http://a:4318").unwrap().port_u16(), Some(4318));
+    assert!(endpoint("https://a/otlp").is_some());
+    for url in ["grpc://a:4317", "a:4318", "/v1/traces", "http://", "http://a?b"] {
+        let error = named(url).unwrap_err();
+        assert!(error.contains("--otlp-endpoint"), "{url}: {error}");
+    }
+}
+
+#[test]
 fn a_memory_limit_is_in_mebibytes_and_leaves_ytt_room_to_work() {
     let limit = |text| parse(&format!("--ytt-memory-limit={text}"));
     let read = |text| limit(text).unwrap().own.ytt_memory_limit.mebibytes();

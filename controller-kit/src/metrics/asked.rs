@@ -4,18 +4,18 @@ use http::{Method, Request, header};
 
 /// Verb and resource of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     /// As `apiserver_request_total` has it: `GET`, `LIST`, `WATCH`, `APPLY` …
-    pub(super) verb: &'static str,
+    pub(crate) verb: &'static str,
     /// `<plural>[.<group>][/<subresource>]`; `discovery` and `openapi` for what is asked about kinds.
-    pub(super) resource: String,
+    pub(crate) resource: String,
 }
 
 /// What is asked that is no object of any kind.
 const DISCOVERY: &str = "discovery";
 
 impl Asked {
-    pub(super) fn of<B>(request: &Request<B>) -> Self {
+    pub(crate) fn of<B>(request: &Request<B>) -> Self {
         let path: Vec<&str> = request
             .uri()
             .path()

@@ -9,9 +9,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use api_types::Reason;
 use jiff::Timestamp;
 use serde_json::Value;
-use tracing::{Instrument as _, warn};
+use tracing::{Instrument as _, debug_span, warn};
 
 use super::{OwnerShell, Realized, Subject};
 use crate::cluster::chain;
@@ -19,6 +20,7 @@ use crate::mapper::Kind;
 use crate::process::{Queue, Reconciled};
 use crate::scheduler::OwnerKey;
 use crate::stamped::ObjectKey;
+use crate::telemetry::TRACED;
 
 /// Makes of one sort of owner what it asks for.
 pub trait Realizes: Send + Sync + 'static {
@@ -74,7 +76,11 @@ async fn reconcile<R: Realizes>(controller: &R, key: &OwnerKey) -> Reconciled {
             return Reconciled::behind();
         };
         let subject = controller.subject(&owner);
-        let reconciled = shell.report(key, subject, realized, rights_changes).await;
+        let outcome = &realized.outcome;
+        let (ready, reason) = (outcome.ready.as_str(), Reason::label(&outcome.reason));
+        let span = debug_span!(target: TRACED, "report", ready, reason);
+        let reporting = shell.report(key, subject, realized, rights_changes);
+        let reconciled = reporting.instrument(span).await;
         shell.forget_if_gone(key, subject.uid);
         reconciled
     }

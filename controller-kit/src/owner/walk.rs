@@ -9,13 +9,14 @@ use realizer::{
     Submission, SubmitFailure, SubmitFailureKind,
 };
 use tokio::time::Instant;
-use tracing::debug;
+use tracing::{Instrument as _, debug, debug_span, instrument};
 
 use super::step_objects::StepObjects;
 use super::{Dependency, LiveOwners, Overload, OwnerShell, Realized};
 use crate::mapper::Kind;
 use crate::stamped::{ObjectKey, Projection};
 use crate::submit::{Applicant, Deletion, Listed, SubmitError, Submitted};
+use crate::telemetry::TRACED;
 use crate::ytt::Ytt;
 
 /// Where the paths come from that are read on objects of a kind.
@@ -86,9 +87,9 @@ impl<'w> Walk<'w> {
         loop {
             match machine.next() {
                 Ask::Render(call) => {
-                    machine.record_rendered(
-                        ytt.render(self.applicant.namespace.as_str(), &call).await,
-                    );
+                    let span = debug_span!(target: TRACED, "render", step = %call.resource);
+                    let rendering = ytt.render(self.applicant.namespace.as_str(), &call);
+                    machine.record_rendered(rendering.instrument(span).await);
                 }
                 Ask::Look(submission) => match self.look(&submission).await? {
                     Some(looked) => machine.record_looked(looked),
@@ -134,6 +135,7 @@ impl<'w> Walk<'w> {
         self.overload.is_some_and(|overload| overload.is_borne)
     }
 
+    #[instrument(level = "debug", target = TRACED, skip_all, fields(step = %submission.resource))]
     async fn submit(
         &mut self,
         submission: &Submission,
@@ -244,6 +246,7 @@ impl<'w> Walk<'w> {
         needed
     }
 
+    #[instrument(level = "debug", target = TRACED, skip_all, fields(step = %submission.resource))]
     async fn look(&mut self, submission: &Submission) -> Result<Option<Looked>, SubmitError> {
         let kind = Kind::of(&submission.object);
         let needed = self.use_kind(submission, kind.as_ref());
@@ -335,6 +338,7 @@ impl<'w> Walk<'w> {
         Ok(removed)
     }
 
+    #[instrument(level = "debug", target = TRACED, name = "remove", skip_all, fields(step = %removal.resource))]
     async fn remove_one(
         &mut self,
         removal: &Removal,

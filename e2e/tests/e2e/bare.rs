@@ -138,7 +138,7 @@ fn lists_every_flag(controller: &'static str, at_once: &'static str) {
 
 const FLAGS: &str = "
     kubeconfig ytt ytt-memory-limit shutdown-seconds help
-    dev log-level status-key-secret
+    dev log-level otlp-endpoint status-key-secret
     port cert-dir webhook-secret webhook-service webhook-configuration metrics-port health-port own-namespace
     max-stamping-depth max-owner-size max-rendering-size
     shard watch-label-selector watch-namespaces

@@ -36,6 +36,7 @@ mod shards;
 mod shutdown;
 mod stalled;
 mod takeover;
+mod traces;
 mod typed_kinds;
 mod unchanged;
 mod unstable;
