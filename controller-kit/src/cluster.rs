@@ -2,6 +2,7 @@
 //! identity, on which each request carries the bearer token of an owner's service account.
 
 mod call;
+mod error;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +11,7 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use kube::client::{Body, ClientBuilder};
-use kube::core::Status;
 use serde_json::Value;
-use thiserror::Error;
 use tokio::time::Instant;
 use tower::layer::util::Stack;
 use tower::timeout::TimeoutLayer;
@@ -21,6 +20,9 @@ use tracing::field::Empty;
 use tracing::{Instrument as _, Span, debug_span};
 
 pub use call::Call;
+use error::refusal;
+pub use error::RequestError;
+pub(crate) use error::{MOST_REST, tells_of_etcd};
 
 use crate::api_latency::ApiLatency;
 use crate::metrics::{Asked, CountRequests, Metrics, Sender};
@@ -37,124 +39,8 @@ pub(crate) const ANSWER_BEGINS: Duration = Duration::from_secs(75);
 /// Nor does any answer stand still for longer. The API server ends a watch in which nothing happens after 290 s.
 const STALLED_BODY: Duration = Duration::from_secs(310);
 
-/// The longest rest that is taken because an answer asks for it: it may come from an admission webhook, and what it asks for
-/// must not stop an owner for a day.
-pub(crate) const MOST_REST: Duration = Duration::from_mins(1);
 /// What is read of an answer. The largest that is asked for is a list of the objects of one family, each 1.5 MiB at the most.
 const LONGEST_ANSWER: usize = 32 << 20;
-/// Why the API server refuses to create anything in a namespace that is being deleted.
-const NAMESPACE_TERMINATING: &str = "NamespaceTerminating";
-
-/// Why a request did not succeed.
-#[derive(Debug, Error)]
-pub enum RequestError {
-    /// The API server answered, and refused.
-    #[error("{}", status.message)]
-    Refused {
-        /// HTTP status code.
-        code: StatusCode,
-        /// What it said.
-        status: Box<Status>,
-        /// How long it asked to be left alone.
-        retry_after: Option<Duration>,
-    },
-    /// The API server could not be reached, or its answer not be read.
-    #[error("request failed: {0}")]
-    Transport(String),
-    /// The API server answered with more than what is read. The same request has the same answer until something changes.
-    #[error("the answer to [{request}] is longer than {} MiB, and no more is read of one", longest >> 20)]
-    TooLong {
-        /// Method and path.
-        request: String,
-        /// In bytes.
-        longest: usize,
-    },
-}
-
-impl RequestError {
-    /// HTTP status code, if the server answered.
-    pub fn code(&self) -> Option<StatusCode> {
-        match self {
-            Self::Refused { code, .. } => Some(*code),
-            Self::Transport(_) | Self::TooLong { .. } => None,
-        }
-    }
-
-    /// Whether the server answered with this code.
-    pub fn is(&self, expected: StatusCode) -> bool {
-        self.code() == Some(expected)
-    }
-
-    /// Whether the machine is in the way, and nothing that was asked for has to be mended: the server is asked too much or
-    /// cannot, or there was no answer.
-    pub(crate) fn passes_by_itself(&self) -> bool {
-        match self {
-            Self::Refused { code, status, .. } => {
-                const PASSING: [StatusCode; 4] = [
-                    StatusCode::TOO_MANY_REQUESTS,
-                    StatusCode::BAD_GATEWAY,
-                    StatusCode::SERVICE_UNAVAILABLE,
-                    StatusCode::GATEWAY_TIMEOUT,
-                ];
-                PASSING.contains(code)
-                    || tells_of_etcd(*code, status)
-                    || tells_of_a_lost_quota_race(*code, status)
-            }
-            Self::Transport(_) => true,
-            Self::TooLong { .. } => false,
-        }
-    }
-
-    /// How long the server asked to be left alone, which is never longer than [`MOST_REST`].
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Refused { retry_after, .. } => *retry_after,
-            Self::Transport(_) | Self::TooLong { .. } => None,
-        }
-    }
-
-    /// Whether nothing is created any more because the namespace is being deleted.
-    pub(crate) fn is_of_a_going_namespace(&self) -> bool {
-        match self {
-            Self::Refused { code, status, .. } => {
-                let causes = status.details.iter().flat_map(|details| &details.causes);
-                *code == StatusCode::FORBIDDEN
-                    && causes
-                        .into_iter()
-                        .any(|cause| cause.reason == NAMESPACE_TERMINATING)
-            }
-            Self::Transport(_) | Self::TooLong { .. } => false,
-        }
-    }
-
-    /// Whether the server knows the kind but no object of that name. A 404 that names no object means that nothing is served
-    /// at the path: a version was withdrawn, or the server is just starting.
-    pub(crate) fn is_missing_object(&self) -> bool {
-        match self {
-            Self::Refused { code, status, .. } => {
-                let details = status.details.as_ref();
-                *code == StatusCode::NOT_FOUND
-                    && details.is_some_and(|named| !named.name.is_empty())
-            }
-            Self::Transport(_) | Self::TooLong { .. } => false,
-        }
-    }
-}
-
-/// Whether the server hands on what its store said: that there is no leader, or no time. It gives this no code and no reason
-/// of its own, so here, too, the text decides; nobody else's text stands at the beginning.
-pub(crate) fn tells_of_etcd(code: StatusCode, status: &Status) -> bool {
-    code == StatusCode::INTERNAL_SERVER_ERROR
-        && ["etcdserver: ", "rpc error: "]
-            .iter()
-            .any(|prefix| status.message.starts_with(prefix))
-}
-
-/// Whether two creates in a namespace were counted at a time, and this one lost. The object itself is in nobody's way.
-fn tells_of_a_lost_quota_race(code: StatusCode, status: &Status) -> bool {
-    let details = status.details.as_ref();
-    code == StatusCode::CONFLICT && details.is_some_and(|named| named.kind == "resourcequotas")
-}
 
 /// Who sends a request.
 #[derive(Debug, Clone, Copy)]
@@ -394,39 +280,6 @@ async fn read(body: Body, longest: usize) -> Result<Option<Bytes>, RequestError>
     }
 }
 
-fn refusal(
-    code: StatusCode,
-    retry_after: Option<&http::HeaderValue>,
-    bytes: &Bytes,
-) -> RequestError {
-    let status = serde_json::from_slice::<Status>(bytes).unwrap_or_else(|_| {
-        // Proxies and 401 answers are plain text.
-        let text = String::from_utf8_lossy(bytes);
-        let text = text.trim();
-        let message = if text.is_empty() {
-            code.to_string()
-        } else {
-            text.to_owned()
-        };
-        Status::failure(&message, code.canonical_reason().unwrap_or_default())
-    });
-    let retry_after = retry_after
-        .and_then(|seconds| seconds.to_str().ok()?.trim().parse().ok())
-        .or_else(|| asked_rest(&status))
-        .filter(|seconds| *seconds > 0);
-    RequestError::Refused {
-        code,
-        status: Box::new(status),
-        retry_after: retry_after.map(|seconds| Duration::from_secs(seconds).min(MOST_REST)),
-    }
-}
-
-/// The seconds that a `Status` asks to be waited.
-fn asked_rest(status: &Status) -> Option<u64> {
-    let details = status.details.as_ref()?;
-    Some(details.retry_after_seconds.into())
-}
-
 /// The message of an error and of everything that caused it.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -475,87 +328,6 @@ mod tests {
         assert_eq!(encode("app-1.x"), "app-1.x");
     }
 
-    #[test]
-    fn a_plain_text_refusal_keeps_its_text() {
-        let error = refusal(
-            StatusCode::UNAUTHORIZED,
-            None,
-            &Bytes::from_static(b"Unauthorized\n"),
-        );
-        assert_eq!(error.to_string(), "Unauthorized");
-        assert!(error.is(StatusCode::UNAUTHORIZED));
-    }
-
-    fn answered(code: u16, text: &str) -> RequestError {
-        let body = serde_json::json!({"kind": "Status", "status": "Failure", "message": text, "code": code});
-        let code = StatusCode::from_u16(code).unwrap();
-        refusal(code, None, &Bytes::from(body.to_string()))
-    }
-
-    #[test]
-    fn what_the_machine_prevented_is_told_from_what_a_user_has_to_mend() {
-        for (code, text, passes) in [
-            (429, "too many requests", true),
-            (429, "storage is (re)initializing", true),
-            (502, "bad gateway", true),
-            (
-                503,
-                "the server is currently unable to handle the request",
-                true,
-            ),
-            (
-                504,
-                "request did not complete within the allotted timeout",
-                true,
-            ),
-            (500, "etcdserver: leader changed", true),
-            (500, "etcdserver: request timed out", true),
-            (
-                500,
-                "rpc error: code = Unavailable desc = transport is closing",
-                true,
-            ),
-            // Of the object, or of somebody's webhook.
-            (500, "failed to create typed patch object", false),
-            (
-                500,
-                "admission webhook \"x\" denied the request: etcdserver: no",
-                false,
-            ),
-            (
-                500,
-                "Internal error occurred: failed calling webhook",
-                false,
-            ),
-            (400, "etcdserver: no", false),
-            (401, "Unauthorized", false),
-            (403, "forbidden", false),
-            (404, "not found", false),
-            (409, "conflict", false),
-            (422, "invalid", false),
-        ] {
-            assert_eq!(
-                answered(code, text).passes_by_itself(),
-                passes,
-                "{code} {text}"
-            );
-        }
-        assert!(RequestError::Transport("reset".into()).passes_by_itself());
-    }
-
-    #[test]
-    fn a_quota_that_two_creates_were_counted_against_at_a_time_is_nobodys_object() {
-        let refused = |kind: &str| {
-            let body = format!(
-                r#"{{"kind": "Status", "message": "Operation cannot be fulfilled", "reason": "Conflict", "code": 409,
-                    "details": {{"name": "x", "kind": "{kind}"}}}}"#
-            );
-            refusal(StatusCode::CONFLICT, None, &Bytes::from(body))
-        };
-        assert!(refused("resourcequotas").passes_by_itself());
-        assert!(!refused("configmaps").passes_by_itself());
-    }
-
     /// A service in front of an API server that sends what it is asked for after these times.
     async fn asked_within(begins: Duration, ends: Duration) -> Result<(), tower::BoxError> {
         use tower::{Layer as _, ServiceExt as _};
@@ -579,27 +351,6 @@ mod tests {
         assert!(asked_within(minute, Duration::from_secs(290)).await.is_ok());
         assert!(asked_within(day, Duration::ZERO).await.is_err());
         assert!(asked_within(Duration::ZERO, day).await.is_err());
-    }
-
-    #[test]
-    fn the_rest_that_the_server_asks_for_is_read_from_head_or_body() {
-        let asked = |header: Option<&str>, body: &str| {
-            let header = header.map(|text| http::HeaderValue::from_str(text).unwrap());
-            refusal(
-                StatusCode::TOO_MANY_REQUESTS,
-                header.as_ref(),
-                &Bytes::from(body.to_owned()),
-            )
-            .retry_after()
-        };
-        // Priority and fairness answers in plain text.
-        let plain = "Too many requests, please try again later.\n";
-        assert_eq!(asked(Some("2"), plain), Some(Duration::from_secs(2)));
-        assert_eq!(asked(None, plain), None);
-        assert_eq!(asked(Some("soon"), plain), None);
-        assert_eq!(asked(Some("86400"), plain), Some(MOST_REST));
-        let status = r#"{"kind": "Status", "message": "x", "code": 429, "details": {"retryAfterSeconds": 3}}"#;
-        assert_eq!(asked(None, status), Some(Duration::from_secs(3)));
     }
 
     #[tokio::test]
