@@ -2,9 +2,8 @@
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject};
-use kube::core::GroupVersionKind;
 use serde_json::{Value, json};
+use test_support::objects_in;
 
 use crate::Stack;
 use crate::example::{self, NAMESPACE, param};
@@ -65,10 +64,8 @@ impl<'a> DeliverApp<'a> {
     ///
     /// When the API server does not have it.
     pub async fn deliverable(&self) -> anyhow::Result<Value> {
-        let kind = GroupVersionKind::gvk("carto.run", "v1alpha1", "Deliverable");
-        let resource = ApiResource::from_gvk(&kind);
         let client = self.stack.control_plane.client()?;
-        let deliverables: Api<DynamicObject> = Api::namespaced_with(client, NAMESPACE, &resource);
+        let deliverables = objects_in(&client, NAMESPACE, "carto.run/v1alpha1", "Deliverable");
         Ok(serde_json::to_value(deliverables.get(NAME).await?)?)
     }
 

@@ -61,7 +61,7 @@ pub struct Adaptation {
 pub const WITH_PODS: Adaptation = Adaptation {
     image: Node::TOOLS_IMAGE,
     replicas: 1,
-    runs: ("batch", "v1", "Job"),
+    runs: ("batch/v1", "Job"),
     platform: |_| {},
     more_kinds: &[],
 };

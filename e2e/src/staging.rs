@@ -5,9 +5,9 @@ use anyhow::Context;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
-use kube::core::GroupVersionKind;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use test_support::objects_in;
 
 use crate::example::{self, NAMESPACE, param};
 use crate::path_stack::PathStack;
@@ -74,10 +74,8 @@ impl<'a> StagingDelivery<'a> {
     ///
     /// When the API server does not have it.
     pub async fn object(&self, api_version: &str, kind: &str, name: &str) -> anyhow::Result<Value> {
-        let (group, version) = api_version.split_once('/').context("no group")?;
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
         let client = self.stack.control_plane.client()?;
-        let objects: Api<DynamicObject> = Api::namespaced_with(client, NAMESPACE, &resource);
+        let objects = objects_in(&client, NAMESPACE, api_version, kind);
         Ok(serde_json::to_value(objects.get(name).await?)?)
     }
 

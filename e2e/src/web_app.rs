@@ -5,6 +5,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use test_support::objects_in;
 
 use crate::Stack;
 pub use crate::example::NAMESPACE;
@@ -130,22 +131,12 @@ impl<'a> WebApp<'a> {
     ///
     /// When the API server refuses.
     pub async fn change_workload(&self, patch: &Value) -> anyhow::Result<()> {
-        let workloads: Api<kube::api::DynamicObject> = Api::namespaced_with(
-            self.stack.control_plane.client()?,
-            NAMESPACE,
-            &workload_resource(),
-        );
-        workloads
+        let client = self.stack.control_plane.client()?;
+        objects_in(&client, NAMESPACE, "carto.run/v1alpha1", "Workload")
             .patch(NAME, &PatchParams::default(), &Patch::Merge(patch))
             .await?;
         Ok(())
     }
-}
-
-/// How the API server serves Workloads.
-pub fn workload_resource() -> kube::api::ApiResource {
-    let kind = kube::core::GroupVersionKind::gvk("carto.run", "v1alpha1", "Workload");
-    kube::api::ApiResource::from_gvk_with_plural(&kind, "workloads")
 }
 
 /// The revision that a Deployment's pods are of: `main@sha1:<commit>`.

@@ -27,9 +27,9 @@ pub use reconciled::Run;
 pub use tenant::{Tenant, forged_copy};
 
 use crate::scrape::{idle, metric};
-use crate::{ControlPlane, Process, eventually};
+use crate::{ControlPlane, Process, eventually, objects_in};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, GroupVersionKind, ObjectList};
+use kube::core::ObjectList;
 use serde_json::{Value, json};
 
 /// Long enough for a loaded machine, and for what is only looked at again after a minute. Tests wait for states, so a fast
@@ -168,13 +168,7 @@ impl Stage {
 
     /// Requests for a kind in the namespace.
     pub fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
-        self.api_in(&self.namespace, api_version, kind)
-    }
-
-    fn api_in(&self, namespace: &str, api_version: &str, kind: &str) -> Api<DynamicObject> {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        Api::namespaced_with(self.client.clone(), namespace, &resource)
+        objects_in(&self.client, &self.namespace, api_version, kind)
     }
 
     /// The object with this name.
@@ -300,7 +294,7 @@ impl Stage {
 
     /// The same in another namespace.
     pub async fn all_in(&self, namespace: &str, api_version: &str, kind: &str) -> Vec<Value> {
-        let listed = listed(&self.api_in(namespace, api_version, kind)).await;
+        let listed = listed(&objects_in(&self.client, namespace, api_version, kind)).await;
         let mut objects: Vec<Value> = listed
             .into_iter()
             .map(|object| serde_json::to_value(object).unwrap())

@@ -6,9 +6,10 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use kube::{Api, ResourceExt};
-use test_support::{ControlPlane, Scratch, eventually, service_account, shared_control_plane};
+use test_support::{
+    ControlPlane, Scratch, eventually, objects_in, service_account, shared_control_plane,
+};
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 use tokio::task::JoinSet;
@@ -251,8 +252,8 @@ async fn bytes_can_be_written_past_validation_and_read_back() -> anyhow::Result<
         None
     );
 
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("test.carto.run", "v1", "Widget"));
-    let api: Api<DynamicObject> = Api::default_namespaced_with(control_plane.client()?, &kind);
+    let client = control_plane.client()?;
+    let api = objects_in(&client, "default", "test.carto.run/v1", "Widget");
     let seen = eventually("the object is served", LIMIT, async || {
         api.get_opt("raw").await
     })

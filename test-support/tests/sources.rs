@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use kube::Api;
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
 use serde_json::Value;
-use test_support::{ControlPlane, FluxSourceController, GitServer, OciRegistry, eventually};
+use test_support::{
+    ControlPlane, FluxSourceController, GitServer, OciRegistry, eventually, objects_in,
+};
 
 const LIMIT: Duration = Duration::from_mins(3);
 
@@ -17,12 +17,8 @@ async fn await_revision(
     name: &str,
     part: &str,
 ) -> anyhow::Result<Value> {
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(
-        "source.toolkit.fluxcd.io",
-        "v1",
-        kind,
-    ));
-    let api: Api<DynamicObject> = Api::default_namespaced_with(control_plane.client()?, &resource);
+    let client = control_plane.client()?;
+    let api = objects_in(&client, "default", "source.toolkit.fluxcd.io/v1", kind);
     let status = eventually(
         &format!("{kind} {name} is Ready at {part}"),
         LIMIT,

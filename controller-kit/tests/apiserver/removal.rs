@@ -12,10 +12,9 @@ use controller_kit::submit::{Applicant, Deletion, Submitter};
 use controller_kit::tokens::{Account, TokenCache, TokenSources};
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
 use realizer::{ObjectRef, Removal, RemovalReason};
 use serde_json::{Value, json};
-use test_support::{ControlPlane, service_account, shared_control_plane};
+use test_support::{ControlPlane, objects_in, service_account, shared_control_plane};
 
 use crate::stage::{clock, watch_settings};
 
@@ -70,9 +69,7 @@ async fn account(plane: &ControlPlane, namespace: &str) -> Account {
 }
 
 fn api(plane: &ControlPlane, namespace: &str, api_version: &str, kind: &str) -> Api<DynamicObject> {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    Api::namespaced_with(plane.client().unwrap(), namespace, &resource)
+    objects_in(&plane.client().unwrap(), namespace, api_version, kind)
 }
 
 async fn create(api: &Api<DynamicObject>, object: Value) -> String {

@@ -8,11 +8,9 @@ use controller_kit::mapper::{Kind, Mapper};
 use controller_kit::metrics::Metrics;
 use controller_kit::shutdown::Tasks;
 use controller_kit::stamped::{KindWatch, Projection, Readiness, StampedWatches, WatchSettings};
-use kube::Api;
-use kube::api::{DynamicObject, Patch, PatchParams};
-use kube::core::{ApiResource, GroupVersionKind};
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use test_support::{ControlPlane, eventually, shared_control_plane};
+use test_support::{ControlPlane, all_objects, eventually, shared_control_plane};
 
 use crate::stage::{PATIENCE, watch_settings};
 
@@ -46,9 +44,12 @@ metadata:
 ";
 
 async fn set_conversion(plane: &ControlPlane, conversion: Value) {
-    let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-    let resource = ApiResource::from_gvk(&kind);
-    let definitions = Api::<DynamicObject>::all_with(plane.client().unwrap(), &resource);
+    let client = plane.client().unwrap();
+    let definitions = all_objects(
+        &client,
+        "apiextensions.k8s.io/v1",
+        "CustomResourceDefinition",
+    );
     let patch = Patch::Merge(json!({"spec": {"conversion": conversion}}));
     definitions
         .patch("things.stale.run", &PatchParams::default(), &patch)

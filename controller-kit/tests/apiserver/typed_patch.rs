@@ -1,19 +1,16 @@
 use controller_kit::openapi::{SchemaCache, fetch_schema};
 use http::StatusCode;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
-use kube::core::GroupVersionKind;
+use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use submission::openapi::{conform, is_typed_patch_failure};
-use test_support::{ControlPlane, eventually, shared_control_plane};
+use test_support::{ControlPlane, eventually, objects_in, shared_control_plane};
 
 use crate::stage::PATIENCE;
 
 fn api(client: &kube::Client, namespace: &str, object: &Value) -> Api<DynamicObject> {
-    let api_version = object["apiVersion"].as_str().unwrap();
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let kind = GroupVersionKind::gvk(group, version, object["kind"].as_str().unwrap());
-    Api::namespaced_with(client.clone(), namespace, &ApiResource::from_gvk(&kind))
+    let text = |field: &str| object[field].as_str().unwrap();
+    objects_in(client, namespace, text("apiVersion"), text("kind"))
 }
 
 async fn apply(

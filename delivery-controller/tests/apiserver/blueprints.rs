@@ -1,9 +1,8 @@
 //! Which delivery is chosen, with which parameters and options, and what is told about a blueprint that cannot work.
 
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, DeleteParams, DynamicObject};
 use serde_json::{Value, json};
-use test_support::{Stage, eventually};
+use test_support::{Stage, all_objects, eventually};
 
 use crate::chain::smallest;
 use crate::stage::{
@@ -12,9 +11,7 @@ use crate::stage::{
 };
 
 fn deliveries(stage: &Stage) -> Api<DynamicObject> {
-    let kind = GroupVersionKind::gvk("carto.run", "v1alpha1", "ClusterDelivery");
-    let resource = ApiResource::from_gvk_with_plural(&kind, "clusterdeliveries");
-    Api::all_with(stage.client.clone(), &resource)
+    all_objects(&stage.client, "carto.run/v1alpha1", "ClusterDelivery")
 }
 
 #[tokio::test]

@@ -5,24 +5,23 @@ use std::time::Duration;
 use anyhow::ensure;
 use k8s_openapi::api::core::v1::Pod;
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, ListParams};
-use kube::core::GroupVersionKind;
+use kube::api::{DynamicObject, ListParams};
 use serde_json::Value;
-use test_support::eventually;
+use test_support::{eventually, objects_in};
 
 use super::{CONFIG_REPOSITORY, FullPath, NAME, TEST, WRITE};
 use crate::example::NAMESPACE;
 
-/// API group, version and kind.
-pub type Kind = (&'static str, &'static str, &'static str);
+/// API version and kind.
+pub type Kind = (&'static str, &'static str);
 
-const WORKLOAD: Kind = ("carto.run", "v1alpha1", "Workload");
-const DELIVERABLE: Kind = ("carto.run", "v1alpha1", "Deliverable");
-const RUNNABLE: Kind = ("carto.run", "v1alpha1", "Runnable");
-const GIT_REPOSITORY: Kind = ("source.toolkit.fluxcd.io", "v1", "GitRepository");
-const KUSTOMIZATION: Kind = ("kustomize.toolkit.fluxcd.io", "v1", "Kustomization");
-const CONFIG_MAP: Kind = ("", "v1", "ConfigMap");
-const DEPLOYMENT: Kind = ("apps", "v1", "Deployment");
+const WORKLOAD: Kind = ("carto.run/v1alpha1", "Workload");
+const DELIVERABLE: Kind = ("carto.run/v1alpha1", "Deliverable");
+const RUNNABLE: Kind = ("carto.run/v1alpha1", "Runnable");
+const GIT_REPOSITORY: Kind = ("source.toolkit.fluxcd.io/v1", "GitRepository");
+const KUSTOMIZATION: Kind = ("kustomize.toolkit.fluxcd.io/v1", "Kustomization");
+const CONFIG_MAP: Kind = ("v1", "ConfigMap");
+const DEPLOYMENT: Kind = ("apps/v1", "Deployment");
 
 /// A place where a revision of the application can be seen, and what is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -151,7 +150,7 @@ impl FullPath<'_> {
                 .flatten()
                 .find(|condition| condition["type"] == kind);
             let condition = condition.cloned().unwrap_or_default();
-            found.push((format!("{} {name}", of.2), condition));
+            found.push((format!("{} {name}", of.1), condition));
         }
         Ok(found)
     }
@@ -210,7 +209,7 @@ impl FullPath<'_> {
         for (kind, names) in expected {
             let mut found = self.names(kind).await?;
             found.retain(|name| name.starts_with(NAME));
-            ensure!(found == names, "{}: {found:?}", kind.2);
+            ensure!(found == names, "{}: {found:?}", kind.1);
         }
         // Of each Runnable three that succeeded and three that failed: Flux removes old artifacts, and a test that comes
         // too late for its own fails.
@@ -234,8 +233,7 @@ impl FullPath<'_> {
     }
 
     fn objects(&self, kind: Kind) -> Api<DynamicObject> {
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(kind.0, kind.1, kind.2));
-        Api::namespaced_with(self.client.clone(), NAMESPACE, &resource)
+        objects_in(&self.client, NAMESPACE, kind.0, kind.1)
     }
 
     /// An object in the developer's namespace; null when it is not there.

@@ -16,7 +16,7 @@ use crate::path_stack::PathStack;
 pub const WITHOUT_PODS: Adaptation = Adaptation {
     image: "registry.example.com/team/full-path:1.0.0",
     replicas: 0,
-    runs: ("test.run", "v1alpha1", "Test"),
+    runs: ("test.run/v1alpha1", "Test"),
     platform: tests_instead_of_jobs,
     more_kinds: &[("test.run", "tests")],
 };

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 use anyhow::ensure;
 use e2e::binaries::{self, workspace};
 use k8s_openapi::api::core::v1::ConfigMap;
-use test_support::{ControlPlane, Process, eventually, service_account};
+use test_support::{ControlPlane, Process, eventually, objects_in, service_account};
 
 use crate::LIMIT;
 
@@ -431,10 +431,12 @@ fn objects(
     api_version: &str,
     kind: &str,
 ) -> kube::Api<kube::api::DynamicObject> {
-    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let kind = kube::core::GroupVersionKind::gvk(group, version, kind);
-    let resource = kube::api::ApiResource::from_gvk(&kind);
-    kube::Api::namespaced_with(control_plane.client().unwrap(), "default", &resource)
+    objects_in(
+        &control_plane.client().unwrap(),
+        "default",
+        api_version,
+        kind,
+    )
 }
 
 async fn object(
@@ -460,11 +462,7 @@ async fn await_lines(process: &Process, expected: &[&str]) {
 }
 
 fn workloads(control_plane: &ControlPlane) -> kube::Api<kube::api::DynamicObject> {
-    kube::Api::namespaced_with(
-        control_plane.client().unwrap(),
-        "default",
-        &e2e::web_app::workload_resource(),
-    )
+    objects(control_plane, "carto.run/v1alpha1", "Workload")
 }
 
 /// Writes a status as a controller would.

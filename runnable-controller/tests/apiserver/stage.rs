@@ -1,10 +1,9 @@
 //! The stage with the runnable controller on it, and runs of kind `Test`.
 
-use kube::api::{Api, ApiResource, DeleteParams, DynamicObject};
-use kube::core::GroupVersionKind;
+use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use test_support::stage::{Cast, PATIENCE, condition};
-use test_support::{Stage, eventually};
+use test_support::{Stage, all_objects, eventually};
 
 pub(crate) const CAST: Cast = Cast {
     binary: env!("CARGO_BIN_EXE_runnable-controller"),
@@ -109,10 +108,7 @@ pub(crate) async fn says(stage: &Stage, reason: &str, message: &str) {
 
 /// Takes the template away.
 pub(crate) async fn delete_template(stage: &Stage) {
-    let kind = GroupVersionKind::gvk("carto.run", "v1alpha1", "ClusterRunTemplate");
-    let templates: Api<DynamicObject> =
-        Api::all_with(stage.plane.client().unwrap(), &ApiResource::from_gvk(&kind));
-    templates
+    all_objects(&stage.client, "carto.run/v1alpha1", "ClusterRunTemplate")
         .delete("tests", &DeleteParams::default())
         .await
         .unwrap();

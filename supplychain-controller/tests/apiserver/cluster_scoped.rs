@@ -1,9 +1,9 @@
 //! Stamped objects of cluster-scoped kinds (docs/adr/0014).
 
 use kube::api::Api;
-use kube::core::{ApiResource, DynamicObject, GroupVersionKind};
+use kube::core::DynamicObject;
 use serde_json::Value;
-use test_support::eventually;
+use test_support::{all_objects, eventually};
 
 use crate::stage::{NOTHING, PATIENCE, Stage};
 use crate::unchanged::blueprint_of;
@@ -22,10 +22,7 @@ metadata: {name: $(workload.metadata.name)$-small}
 ";
 
 fn classes(stage: &Stage) -> Api<DynamicObject> {
-    let kind = GroupVersionKind::gvk("scheduling.k8s.io", "v1", "PriorityClass");
-    let mut resource = ApiResource::from_gvk(&kind);
-    "priorityclasses".clone_into(&mut resource.plural);
-    Api::all_with(stage.client.clone(), &resource)
+    all_objects(&stage.client, "scheduling.k8s.io/v1", "PriorityClass")
 }
 
 pub(crate) async fn class(stage: &Stage) -> Option<Value> {

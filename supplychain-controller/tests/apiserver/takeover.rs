@@ -1,7 +1,7 @@
 //! Objects that the Go controller left: no annotations, Update entries of manager `cartographer`, and a status.
 
 use serde_json::{Value, json};
-use test_support::eventually;
+use test_support::{all_objects, eventually};
 
 use crate::stage::{PATIENCE, Stage};
 
@@ -185,15 +185,7 @@ async fn what_the_go_controller_left_is_taken_over_and_nothing_runs_twice() {
 
     // A field that the template drops goes, although another manager wrote it; what is somebody else's stays.
     let template = json!({"spec": {"template": {"metadata": {"annotations": null}, "data": {"dropped": null}}}});
-    let templates: kube::Api<kube::api::DynamicObject> = kube::Api::all_with(
-        stage.client.clone(),
-        &kube::core::ApiResource::from_gvk(&kube::core::GroupVersionKind::gvk(
-            "carto.run",
-            "v1alpha1",
-            "ClusterTemplate",
-        )),
-    );
-    templates
+    all_objects(&stage.client, "carto.run/v1alpha1", "ClusterTemplate")
         .patch(
             "sink",
             &kube::api::PatchParams::default(),

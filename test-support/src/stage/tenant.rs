@@ -6,10 +6,10 @@
 )]
 
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
 
 use super::Stage;
+use crate::objects_in;
 
 /// The ClusterRole that is shipped for people who may edit a namespace.
 const SHIPPED: &str = "cartographer-user-admin";
@@ -194,8 +194,6 @@ impl Tenant {
     }
 
     fn api(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
+        objects_in(&self.client, &self.namespace, api_version, kind)
     }
 }

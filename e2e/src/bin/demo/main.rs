@@ -19,15 +19,16 @@ use cli::tree::Tree;
 use e2e::path_stack::PathStack;
 use e2e::{Stack, WebApp, binaries, web_app};
 use k8s_openapi::api::apps::v1::Deployment;
-use kube::api::{Api, ApiResource, DynamicObject};
-use kube::core::GroupVersionKind;
+use kube::api::{Api, DynamicObject};
 use kube::runtime::wait::await_condition;
 use story::Story;
+use test_support::objects_in;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
 /// How long anything may take before the demo gives up; it takes a few seconds.
 const LIMIT: Duration = Duration::from_mins(2);
+const FLUX: &str = "source.toolkit.fluxcd.io/v1";
 
 fn main() -> ExitCode {
     let keep = std::env::args()
@@ -171,11 +172,7 @@ async fn ready_tree(story: &Story, stack: &Stack) -> anyhow::Result<Box<Tree>> {
 
 async fn show_commit(story: &Story, stack: &Stack, app: &WebApp<'_>) -> anyhow::Result<()> {
     let client = stack.control_plane.client()?;
-    let sources: Api<DynamicObject> = Api::namespaced_with(
-        client.clone(),
-        web_app::NAMESPACE,
-        &source_kind("GitRepository", "gitrepositories"),
-    );
+    let sources = objects_in(&client, web_app::NAMESPACE, FLUX, "GitRepository");
     let commit = app.commit("Moin")?;
     let committed = Instant::now();
     story.line(&format!("commit {}", short(&commit)));
@@ -198,11 +195,7 @@ async fn show_commit(story: &Story, stack: &Stack, app: &WebApp<'_>) -> anyhow::
 
 async fn show_release(story: &Story, stack: &Stack, app: &WebApp<'_>) -> anyhow::Result<()> {
     let client = stack.control_plane.client()?;
-    let images: Api<DynamicObject> = Api::namespaced_with(
-        client.clone(),
-        web_app::NAMESPACE,
-        &source_kind("OCIRepository", "ocirepositories"),
-    );
+    let images = objects_in(&client, web_app::NAMESPACE, FLUX, "OCIRepository");
     let digest = app.release("1.1.0")?;
     let released = Instant::now();
     story.line(&format!(
@@ -289,13 +282,6 @@ fn parent(file: &std::path::Path) -> String {
 
 fn deployments(client: &kube::Client) -> Api<Deployment> {
     Api::namespaced(client.clone(), web_app::NAMESPACE)
-}
-
-fn source_kind(kind: &str, plural: &str) -> ApiResource {
-    ApiResource::from_gvk_with_plural(
-        &GroupVersionKind::gvk("source.toolkit.fluxcd.io", "v1", kind),
-        plural,
-    )
 }
 
 /// The revision of what Flux holds.
