@@ -2,9 +2,9 @@
 
 use anyhow::Context;
 use serde_json::Value;
-use test_support::ControlPlane;
+use test_support::{ControlPlane, as_yaml};
 
-use crate::manifests::{documents, text};
+use crate::manifests::documents;
 
 /// The developer's namespace, as the examples have it.
 pub const NAMESPACE: &str = "dev";
@@ -24,7 +24,7 @@ pub async fn apply_platform(
     let mut objects = documents(&folder)?;
     objects.iter_mut().for_each(adapt);
     control_plane
-        .apply_yaml(&text(&objects))
+        .apply_yaml(&as_yaml(&objects))
         .await
         .context(folder)?;
     Ok(())
@@ -69,7 +69,7 @@ pub async fn hand_in(
         .await
         .context("namespace")?;
     control_plane
-        .apply_yaml_in(NAMESPACE, &text(&objects))
+        .apply_yaml_in(NAMESPACE, &as_yaml(&objects))
         .await
         .context(folder)?;
     Ok(())

@@ -7,10 +7,10 @@ pub mod stand_in;
 
 use anyhow::Context;
 use serde_json::{Value, json};
-use test_support::Node;
+use test_support::{Node, as_yaml};
 
 use crate::example::{NAMESPACE, fix_param, param};
-use crate::manifests::{documents, text};
+use crate::manifests::documents;
 use crate::path_stack::PathStack;
 
 pub use hops::{Hop, Kind};
@@ -49,7 +49,7 @@ pub struct Adaptation {
     pub image: &'static str,
     /// Pods of the application.
     pub replicas: u32,
-    /// What the ClusterRunTemplates stamp: API group, version and kind.
+    /// What the ClusterRunTemplates stamp: API version and kind.
     pub runs: Kind,
     /// Changes the objects of the platform team.
     pub platform: fn(&mut Value),
@@ -103,7 +103,7 @@ impl<'a> FullPath<'a> {
                 );
                 (adaptation.platform)(object);
             }
-            let applied = stack.control_plane.apply_yaml(&text(&objects)).await;
+            let applied = stack.control_plane.apply_yaml(&as_yaml(&objects)).await;
             applied.context(folder)?;
         }
         path.apply_as_developer(adaptation).await?;
@@ -132,7 +132,7 @@ impl<'a> FullPath<'a> {
             json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         control_plane.apply_yaml(&namespace.to_string()).await?;
         let applied = control_plane
-            .apply_yaml_in(NAMESPACE, &text(&objects))
+            .apply_yaml_in(NAMESPACE, &as_yaml(&objects))
             .await;
         applied.context(DEVELOPER)?;
         Ok(())

@@ -28,12 +28,3 @@ pub fn documents(path: &str) -> anyhow::Result<Vec<Value>> {
     }
     Ok(documents)
 }
-
-/// The documents as one text again. JSON is YAML.
-pub fn text<'a>(documents: impl IntoIterator<Item = &'a Value>) -> String {
-    documents
-        .into_iter()
-        .map(Value::to_string)
-        .collect::<Vec<_>>()
-        .join("\n---\n")
-}

@@ -11,15 +11,13 @@ use kube::runtime::wait::await_condition;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use test_support::{
-    ControlPlane, FluxKustomizeController, FluxSourceController, GitServer, OciRegistry, free_port,
-    service_account,
+    CONTROLLERS_NAMESPACE, ControlPlane, FluxKustomizeController, FluxSourceController, GitServer,
+    OciRegistry, free_port, service_account,
 };
 
 use crate::Controller;
-use crate::binaries::{
-    DELIVERY_CONTROLLER, RUNNABLE_CONTROLLER, SUPPLY_CHAIN_CONTROLLER, workspace,
-};
-use crate::manifests::{documents, text};
+use crate::binaries::{DELIVERY_CONTROLLER, SUPPLY_CHAIN_CONTROLLER, workspace};
+use crate::manifests::documents;
 
 /// What is applied to a cluster to install the controllers.
 const MANIFEST: &str = "deploy/install.yaml";
@@ -35,9 +33,6 @@ const LIMIT: Duration = Duration::from_mins(3);
 const WEBHOOK_TIMEOUT: u8 = 30;
 
 const LOOK: Duration = Duration::from_millis(50);
-
-/// Where the controllers live, each with a service account of its name.
-pub const NAMESPACE: &str = "carto-system";
 
 /// All parts of a supply chain, running. Dropping it stops them.
 pub struct Stack {
@@ -95,34 +90,7 @@ pub async fn install(control_plane: &ControlPlane) -> anyhow::Result<()> {
     control_plane
         .install_crds(workspace().join("deploy/crds"))
         .await?;
-    let inside = ["Deployment", "Service", "ValidatingWebhookConfiguration"];
-    let mut documents = documents(MANIFEST)?;
-    documents.retain(|document| !inside.iter().any(|kind| document["kind"] == *kind));
-    control_plane
-        .apply_yaml(&text(&documents))
-        .await
-        .context(MANIFEST)?;
-    rights_are_in_force(control_plane).await;
-    Ok(())
-}
-
-/// A right is in force later than the API server answers who granted it, and a controller that asks earlier is refused once.
-async fn rights_are_in_force(control_plane: &ControlPlane) {
-    for controller in [
-        SUPPLY_CHAIN_CONTROLLER,
-        DELIVERY_CONTROLLER,
-        RUNNABLE_CONTROLLER,
-    ] {
-        let user = user(controller);
-        let lease = format!("update leases.coordination.k8s.io in {NAMESPACE} named {controller}");
-        for right in ["watch serviceaccounts", &lease] {
-            control_plane.until_it_may(&user, right).await;
-        }
-        // The kinds to watch are summed up by the controller manager.
-        if control_plane.has_controller_manager() {
-            control_plane.until_it_may(&user, "watch configmaps").await;
-        }
-    }
+    control_plane.install_controllers().await
 }
 
 /// What a delivery needs besides: the delivery controller, as [`install`]ed, and Flux kustomize-controller. Dropping it stops
@@ -160,7 +128,7 @@ pub async fn installed_controller(
     name: &'static str,
 ) -> anyhow::Result<Controller> {
     let kubeconfig = control_plane
-        .kubeconfig_of_service_account(NAMESPACE, name)
+        .kubeconfig_of_service_account(CONTROLLERS_NAMESPACE, name)
         .await?;
     for _ in 1..PORT_ATTEMPTS {
         match start_installed(control_plane, name, &kubeconfig).await {
@@ -183,7 +151,7 @@ async fn start_installed(
     arguments
         .retain(|argument| !argument.contains("-port=") && !argument.starts_with(WEBHOOK_SERVICE));
     arguments.extend([
-        format!("--own-namespace={NAMESPACE}"),
+        format!("--own-namespace={CONTROLLERS_NAMESPACE}"),
         "--lease-identity=e2e".to_owned(),
     ]);
     if !serves_webhook {
@@ -202,7 +170,7 @@ async fn start_installed(
 
 /// The user that a controller is for the API server.
 pub fn user(controller: &str) -> String {
-    service_account(NAMESPACE, controller)
+    service_account(CONTROLLERS_NAMESPACE, controller)
 }
 
 /// What a controller asked for in its own name and was refused: verb and URI. Needs an audit log.

@@ -1,6 +1,7 @@
 //! A real API server on real etcd, ready in about two seconds.
 
 mod clients;
+mod install;
 mod launch;
 mod raw;
 mod rights;
@@ -17,6 +18,7 @@ use kube::api::{ObjectMeta, PostParams};
 use crate::audit::{self, AuditEvent};
 use crate::process::Process;
 use crate::scratch::Scratch;
+pub use install::CONTROLLERS_NAMESPACE;
 use launch::Launch;
 pub use rights::service_account;
 
@@ -158,6 +160,19 @@ impl ControlPlane {
     /// Whether kube-controller-manager runs: without it nothing is collected or summed up.
     pub fn has_controller_manager(&self) -> bool {
         self.controller_manager.is_some()
+    }
+
+    /// The processes that it consists of: the name of each program and the id of its process.
+    pub fn processes(&self) -> Vec<(String, u32)> {
+        let etcd = self.etcd.lock().unwrap_or_else(PoisonError::into_inner);
+        let apiserver = self.apiserver_slot();
+        let own = [
+            Some(&*etcd),
+            apiserver.as_ref(),
+            self.controller_manager.as_ref(),
+        ];
+        let named = |process: &Process| (process.name().to_owned(), process.pid());
+        own.into_iter().flatten().map(named).collect()
     }
 
     /// Where the API server listens, such as `https://127.0.0.1:34567`. Stays the same over restarts.

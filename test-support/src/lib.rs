@@ -39,19 +39,21 @@ mod wrong_clock;
 pub use assets::{Assets, AssetsError, assets};
 pub use audit::{AuditEvent, AuditLog};
 pub use black_hole::BlackHole;
-pub use control_plane::{ControlPlane, ControlPlaneBuilder, service_account};
+pub use control_plane::{
+    CONTROLLERS_NAMESPACE, ControlPlane, ControlPlaneBuilder, service_account,
+};
 pub use dice::Dice;
 pub use eventually::{Observation, eventually};
 pub use flux::{FluxKustomizeController, FluxSourceController};
 pub use generated::{hold_generated, table_row};
 pub use git_server::GitServer;
 pub use lossy_proxy::{Disturbance, LossyProxy};
-pub use manifests::{documents, yaml_files};
+pub use manifests::{as_yaml, documents, yaml_files};
 pub use node::Node;
 pub use objects::{all_objects, objects_in};
 pub use oci_registry::OciRegistry;
 pub use ports::free_port;
-pub use process::Process;
+pub use process::{Process, Usage};
 pub use scrape::{http_get, sum_of};
 pub use scratch::Scratch;
 pub use shared::shared_control_plane;

@@ -61,17 +61,28 @@ impl ControlPlane {
     ///
     /// When a file cannot be read or is refused, or a kind is not served in time.
     pub async fn install_crds(&self, folder: impl AsRef<Path>) -> anyhow::Result<()> {
-        let client = self.client()?;
-        let mut names = Vec::new();
+        let mut definitions = Vec::new();
         for file in yaml_files(folder.as_ref())? {
             let yaml =
                 std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
-            for object in parse(&yaml).with_context(|| file.display().to_string())? {
-                let object = apply(&client, "default", object)
-                    .await
-                    .with_context(|| file.display().to_string())?;
-                names.push(object.name_any());
-            }
+            definitions.extend(documents(&yaml).with_context(|| file.display().to_string())?);
+        }
+        self.define(definitions).await
+    }
+
+    /// Applies CRDs, and waits until all their kinds are served: they are waited for together.
+    ///
+    /// # Errors
+    ///
+    /// When one is refused, or a kind is not served in time.
+    pub async fn define(&self, definitions: Vec<Value>) -> anyhow::Result<()> {
+        let client = self.client()?;
+        let mut names = Vec::new();
+        for definition in definitions {
+            let object: DynamicObject = serde_json::from_value(definition)?;
+            let what = describe(&object);
+            let applied = apply(&client, "default", object).await;
+            names.push(applied.with_context(|| format!("apply {what}"))?.name_any());
         }
         for name in names {
             self.until_served(&name).await?;
@@ -134,6 +145,13 @@ pub fn documents(yaml: &str) -> anyhow::Result<Vec<Value>> {
     let mut documents: Vec<Value> = serde_saphyr::from_multiple(yaml).context("parse YAML")?;
     documents.retain(|document| !document.is_null());
     Ok(documents)
+}
+
+/// Documents as one YAML text again.
+pub fn as_yaml<'a>(documents: impl IntoIterator<Item = &'a Value>) -> String {
+    // JSON is YAML.
+    let texts: Vec<String> = documents.into_iter().map(Value::to_string).collect();
+    texts.join("\n---\n")
 }
 
 fn parse(yaml: &str) -> anyhow::Result<Vec<DynamicObject>> {

@@ -4,6 +4,8 @@
 //! hold the read end of a pipe from us. Whatever ends this process, the kernel closes the pipe, and the supervisor kills
 //! its child. (`prctl(PR_SET_PDEATHSIG)` would need unsafe code and follows the spawning *thread*, not the process.)
 
+mod usage;
+
 use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -14,6 +16,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use tokio::time::{Instant, sleep};
+
+pub use usage::Usage;
 
 /// Arguments: the program and its arguments. Stdin: one signal name a line; its end means "kill". Stdout: the child's pid.
 const SUPERVISOR: &str = r#"
@@ -61,6 +65,20 @@ impl Process {
             .arg("supervisor")
             .arg(&program);
         ProcessBuilder { program, command }
+    }
+
+    /// The file name of the program.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the program used since it started.
+    ///
+    /// # Errors
+    ///
+    /// When it has ended; the text has the end of its log.
+    pub fn usage(&self) -> anyhow::Result<Usage> {
+        Usage::of(self.pid).with_context(|| self.ended_early())
     }
 
     /// The process id of the program itself, for `/proc`.

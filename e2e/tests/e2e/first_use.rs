@@ -110,7 +110,7 @@ async fn crds_that_somebody_else_installed_are_upgraded_by_the_command_of_the_re
     }
     assert_eq!(older.len(), 12);
     let file = terminal.home.path().join("older.yaml");
-    fs::write(&file, e2e::manifests::text(&older)).unwrap();
+    fs::write(&file, test_support::as_yaml(&older)).unwrap();
     terminal.types("kubectl create -f older.yaml");
     let descriptions = "kubectl get crds -o \
         jsonpath='{.items[*].spec.versions[0].schema.openAPIV3Schema.description}'";

@@ -2,7 +2,7 @@
 
 use anyhow::ensure;
 use e2e::binaries::{DELIVERY_CONTROLLER, SUPPLY_CHAIN_CONTROLLER};
-use e2e::stack::{NAMESPACE, install, installed_controller};
+use e2e::stack::{self, install, installed_controller};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use test_support::{ControlPlane, eventually};
@@ -139,7 +139,7 @@ async fn await_greeting(control_plane: &ControlPlane, text: &str) {
 }
 
 fn statuses_written_by(control_plane: &ControlPlane, controller: &str) -> Vec<String> {
-    let user = format!("system:serviceaccount:{NAMESPACE}:{controller}");
+    let user = stack::user(controller);
     let events = control_plane.audit_events().unwrap();
     let mut kinds: Vec<String> = events
         .into_iter()
