@@ -7,29 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use realizer::Outcome;
 use serde_json::{Value, json};
-
-/// Numbers that are the same each time.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: usize) -> usize {
-        let bound = u64::try_from(bound).unwrap();
-        usize::try_from(self.next() % bound).unwrap()
-    }
-
-    fn of<'c>(&mut self, choices: &[&'c str]) -> &'c str {
-        choices[self.below(choices.len())]
-    }
-}
+use test_support::Dice;
 
 const LETTERS: [&str; 12] = ["a", "k", "Q", "z", "0", "7", "-", "_", "/", "+", ".", "%"];
 const QUOTED: [&str; 8] = ["\"", "'", "\\", "<", ">", "&", "`", "$"];
@@ -48,8 +26,8 @@ pub(crate) struct Canaries {
 
 impl Canaries {
     pub(crate) fn new(seed: u64, count: usize) -> Self {
-        let mut random = Random(seed);
-        let secrets: Vec<String> = (0..count).map(|_| secret(&mut random)).collect();
+        let mut dice = Dice::new(seed);
+        let secrets: Vec<String> = (0..count).map(|_| secret(&mut dice)).collect();
         let search = AhoCorasick::new(secrets.iter().flat_map(|it| spelled(it))).unwrap();
         Self {
             seed,
@@ -136,25 +114,25 @@ fn collect(value: &Value, texts: &mut Vec<String>) {
 }
 
 /// No two are alike, and none is a text that stands in a status anyhow: something in each is never there.
-fn secret(random: &mut Random) -> String {
-    let length = match random.below(50) {
+fn secret(dice: &mut Dice) -> String {
+    let length = match dice.below(50) {
         0..=4 => 4,
-        5..=44 => 6 + random.below(10),
-        45..=48 => 16 + random.below(60),
-        _ => 130 + random.below(200),
+        5..=44 => 6 + dice.below(10),
+        45..=48 => 16 + dice.below(60),
+        _ => 130 + dice.below(200),
     };
     let mut text = String::new();
-    while text.chars().count() < length {
-        let part = match random.below(12) {
-            0..=6 => random.of(&LETTERS),
-            7 | 8 => random.of(&QUOTED),
-            9 => random.of(&CONTROL),
-            _ => random.of(&UNICODE),
+    while (text.chars().count() as u64) < length {
+        let part = match dice.below(12) {
+            0..=6 => dice.pick(&LETTERS),
+            7 | 8 => dice.pick(&QUOTED),
+            9 => dice.pick(&CONTROL),
+            _ => dice.pick(&UNICODE),
         };
         text.push_str(part);
     }
     if length < 8 {
-        text.push(char::from_u32(0x4e00 + u32::try_from(random.below(0x5000)).unwrap()).unwrap());
+        text.push(char::from_u32(0x4e00 + u32::try_from(dice.below(0x5000)).unwrap()).unwrap());
     }
     text
 }
