@@ -1,14 +1,18 @@
 //! The launcher itself, against the real binaries.
 
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use kube::api::{DeleteParams, ListParams, ObjectMeta, PostParams};
+use kube::core::DynamicObject;
 use kube::{Api, ResourceExt};
+use serde_json::json;
 use test_support::{
-    ControlPlane, Scratch, eventually, objects_in, service_account, shared_control_plane,
+    Change, ControlPlane, Scratch, eventually, objects_in, observe, service_account,
+    shared_control_plane,
 };
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
@@ -407,4 +411,56 @@ fn programs_using(folder: &Path) -> anyhow::Result<Vec<String>> {
         }
     }
     Ok(found)
+}
+
+#[tokio::test]
+async fn an_observer_is_told_what_is_there_and_then_all_that_comes_and_goes() -> anyhow::Result<()>
+{
+    let control_plane = shared_control_plane().await?;
+    let namespace = control_plane.create_namespace("observed").await?;
+    let client = control_plane.client()?;
+    let maps = objects_in(&client, &namespace, "v1", "ConfigMap");
+    let create = async |name: &str| -> anyhow::Result<()> {
+        let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}});
+        let map: DynamicObject = serde_json::from_value(map)?;
+        maps.create(&PostParams::default(), &map).await?;
+        Ok(())
+    };
+    create("first").await?;
+
+    let heard = Arc::new(Mutex::new(Vec::<String>::new()));
+    let (hearing, path) = (heard.clone(), maps.resource_url().to_owned());
+    let mut observer = JoinSet::new();
+    observer.spawn(async move {
+        observe(&client, &path, |told: Change<DynamicObject>| {
+            let words = match told {
+                Change::Listed(maps) => maps
+                    .iter()
+                    .map(|map| format!("listed {}", map.name_any()))
+                    .collect(),
+                Change::Changed(map) => vec![format!("changed {}", map.name_any())],
+                Change::Deleted(map) => vec![format!("deleted {}", map.name_any())],
+                Change::Gap(why) => vec![why],
+            };
+            hearing.lock().unwrap().extend(words);
+        })
+        .await;
+    });
+    let hears = async |expected: &[&str]| {
+        let what = format!("the observer is told {expected:?}");
+        eventually(&what, LIMIT, async || {
+            let heard = heard.lock().unwrap().clone();
+            if heard == expected {
+                Ok(())
+            } else {
+                Err(heard)
+            }
+        })
+        .await;
+    };
+    hears(&["listed first"]).await;
+    create("second").await?;
+    maps.delete("first", &DeleteParams::default()).await?;
+    hears(&["listed first", "changed second", "deleted first"]).await;
+    Ok(())
 }

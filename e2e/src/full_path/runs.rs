@@ -1,15 +1,13 @@
 //! Every run that was ever started, also those that are gone: status and retention forget, this does not.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::ensure;
-use futures::TryStreamExt as _;
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
-use kube::runtime::{WatchStreamExt as _, watcher};
 use serde_json::Value;
+use test_support::{Change, observe};
 use tokio::task::JoinSet;
 
 /// A run, as it was first seen.
@@ -75,20 +73,20 @@ pub(super) fn doubled(runs: &[Run]) -> Vec<&Run> {
 }
 
 async fn collect(runs: Api<DynamicObject>, found: Arc<Mutex<BTreeMap<String, Run>>>) {
-    let changes = watcher(runs, watcher::Config::default());
-    let mut objects = pin!(changes.default_backoff().applied_objects());
-    loop {
-        match objects.try_next().await {
-            Ok(Some(object)) => {
-                let uid = object.metadata.uid.clone().unwrap_or_default();
-                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                found.entry(uid).or_insert_with(|| read(&object));
-            }
-            Ok(None) => return,
-            // The watch begins anew by itself.
-            Err(_) => {}
+    let (client, path) = (runs.clone().into_client(), runs.resource_url().to_owned());
+    observe(&client, &path, |told: Change<DynamicObject>| {
+        let objects = match told {
+            Change::Listed(objects) => objects,
+            Change::Changed(object) | Change::Deleted(object) => vec![object],
+            Change::Gap(_) => Vec::new(),
+        };
+        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+        for object in objects {
+            let uid = object.metadata.uid.clone().unwrap_or_default();
+            found.entry(uid).or_insert_with(|| read(&object));
         }
-    }
+    })
+    .await;
 }
 
 fn read(object: &DynamicObject) -> Run {

@@ -3,61 +3,91 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::stream::BoxStream;
-use kube::api::{Api, DynamicObject, WatchEvent, WatchParams};
+use kube::api::{Api, DynamicObject};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
-use tokio::time::sleep;
 
-use super::{PATIENCE, Stage, condition, listed};
+use super::{PATIENCE, Stage, condition};
 use crate::eventually;
-
-/// Before a watch that could not be opened is tried again.
-const PAUSE: Duration = Duration::from_millis(100);
+use crate::observe::{Change, observe};
 
 /// Of each object its uid.
 #[derive(Default)]
 struct Seen {
     created: BTreeSet<String>,
     deleted: BTreeSet<String>,
-    /// From here on something may be missing.
-    broken: Option<String>,
 }
 
 /// What is kept of what a watch tells.
 trait Notes: Default + Send + 'static {
-    fn note(&mut self, told: Told);
+    /// An object is there, new or changed.
+    fn note(&mut self, object: DynamicObject);
+
+    /// An object is gone.
+    fn note_deleted(&mut self, object: DynamicObject);
 }
 
 /// Notes what a watch tells, until it is dropped.
 struct Followed<N> {
-    notes: Arc<Mutex<N>>,
+    heard: Arc<Mutex<Heard<N>>>,
     /// Ends with the set.
     _following: JoinSet<()>,
 }
 
+#[derive(Default)]
+struct Heard<N> {
+    notes: N,
+    has_begun: bool,
+    /// From here on something may be missing.
+    broken: Option<String>,
+}
+
+impl<N: Notes> Heard<N> {
+    fn hear(&mut self, told: Change<DynamicObject>) {
+        match told {
+            Change::Listed(objects) => {
+                self.has_begun = true;
+                for object in objects {
+                    self.notes.note(object);
+                }
+            }
+            Change::Changed(object) => self.notes.note(object),
+            Change::Deleted(object) => self.notes.note_deleted(object),
+            Change::Gap(why) => self.broken = Some(why),
+        }
+    }
+}
+
 impl<N: Notes> Followed<N> {
     async fn from_now(api: Api<DynamicObject>) -> Self {
-        let notes = Arc::<Mutex<N>>::default();
-        let noting = notes.clone();
+        let heard = Arc::<Mutex<Heard<N>>>::default();
+        let hearing = heard.clone();
         let mut following = JoinSet::new();
-        follow_from_now(&mut following, api, move |told| lock(&noting).note(told)).await;
+        following.spawn(async move {
+            let (client, path) = (api.clone().into_client(), api.resource_url().to_owned());
+            observe(&client, &path, |told| lock(&hearing).hear(told)).await;
+        });
+        eventually("what is there is listed", PATIENCE, async || {
+            lock(&heard).has_begun
+        })
+        .await;
         Self {
-            notes,
+            heard,
             _following: following,
         }
     }
 
-    fn notes(&self) -> MutexGuard<'_, N> {
-        lock(&self.notes)
+    /// What was noted so far, none of it missed.
+    fn heard(&self) -> MutexGuard<'_, Heard<N>> {
+        let heard = lock(&self.heard);
+        assert_eq!(heard.broken, None, "something may be missing");
+        heard
     }
 }
 
-fn lock<N>(notes: &Mutex<N>) -> MutexGuard<'_, N> {
-    notes.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<N>(heard: &Mutex<Heard<N>>) -> MutexGuard<'_, Heard<N>> {
+    heard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Follows the objects of the kind that stands for a third party, in the namespace, until it is dropped.
@@ -78,8 +108,7 @@ impl History {
         let metadata = &last["metadata"];
         let (name, uid) = (metadata["name"].as_str(), metadata["uid"].as_str());
         let counts = eventually("the history has come to its end", PATIENCE, async || {
-            let seen = self.0.notes();
-            assert_eq!(seen.broken, None, "the history has a gap");
+            let seen = &self.0.heard().notes;
             let complete = seen.created.contains(uid.unwrap());
             complete.then_some((seen.created.len() - 1, seen.deleted.len()))
         })
@@ -92,23 +121,12 @@ impl History {
 }
 
 impl Notes for Seen {
-    fn note(&mut self, told: Told) {
-        let (those, object) = match told {
-            Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
-                (&mut self.created, object)
-            }
-            Ok(WatchEvent::Deleted(object)) => (&mut self.deleted, object),
-            Ok(WatchEvent::Bookmark(_)) => return,
-            Ok(WatchEvent::Error(error)) => {
-                self.broken = Some(error.to_string());
-                return;
-            }
-            Err(why) => {
-                self.broken = Some(why);
-                return;
-            }
-        };
-        those.extend(object.metadata.uid);
+    fn note(&mut self, object: DynamicObject) {
+        self.created.extend(object.metadata.uid);
+    }
+
+    fn note_deleted(&mut self, object: DynamicObject) {
+        self.deleted.extend(object.metadata.uid);
     }
 }
 
@@ -119,7 +137,6 @@ struct Said {
     unready: BTreeSet<String>,
     /// The latest version of each owner.
     versions: BTreeMap<String, u64>,
-    broken: Option<String>,
 }
 
 /// Follows the owners in the namespace until it is dropped.
@@ -135,8 +152,7 @@ impl Reports {
     /// Each condition `Ready` that was False at any time up to these versions of the owners.
     pub async fn unready(&self, owners: &[Value]) -> BTreeSet<String> {
         eventually("all is heard that the owners said", PATIENCE, async || {
-            let said = self.0.notes();
-            assert_eq!(said.broken, None, "something may be missing");
+            let said = &self.0.heard().notes;
             let is_heard = |owner: &Value| {
                 let metadata = &owner["metadata"];
                 let name = metadata["name"].as_str().unwrap_or_default();
@@ -150,90 +166,20 @@ impl Reports {
 }
 
 impl Notes for Said {
-    fn note(&mut self, told: Told) {
-        match told {
-            Ok(WatchEvent::Added(owner) | WatchEvent::Modified(owner)) => {
-                let ready = condition(&owner.data["status"], "Ready");
-                if ready["status"] == "False" {
-                    self.unready.insert(ready.to_string());
-                }
-                let metadata = owner.metadata;
-                let version = metadata.resource_version.as_deref().and_then(number);
-                self.versions.extend(metadata.name.zip(version));
-            }
-            Ok(WatchEvent::Deleted(_) | WatchEvent::Bookmark(_)) => {}
-            Ok(WatchEvent::Error(error)) => self.broken = Some(error.to_string()),
-            Err(why) => self.broken = Some(why),
+    fn note(&mut self, owner: DynamicObject) {
+        let ready = condition(&owner.data["status"], "Ready");
+        if ready["status"] == "False" {
+            self.unready.insert(ready.to_string());
         }
+        let metadata = owner.metadata;
+        let version = metadata.resource_version.as_deref().and_then(number);
+        self.versions.extend(metadata.name.zip(version));
     }
+
+    fn note_deleted(&mut self, _owner: DynamicObject) {}
 }
 
 /// The API server counts all changes of a kind.
 fn number(version: &str) -> Option<u64> {
     version.parse().ok()
-}
-
-/// What a watch tells, or why it does not go on where it ended.
-type Told = Result<WatchEvent<DynamicObject>, String>;
-
-type Watch = BoxStream<'static, kube::Result<WatchEvent<DynamicObject>>>;
-
-async fn open(api: &Api<DynamicObject>, since: &str) -> kube::Result<Watch> {
-    Ok(api.watch(&WatchParams::default(), since).await?.boxed())
-}
-
-/// Tells of what is there, and from then on of all that happens to it.
-async fn follow_from_now(
-    following: &mut JoinSet<()>,
-    api: Api<DynamicObject>,
-    note: impl Fn(Told) + Send + 'static,
-) {
-    let now = listed(&api).await;
-    for object in now.items {
-        note(Ok(WatchEvent::Added(object)));
-    }
-    let since = now.metadata.resource_version.unwrap();
-    let watch = eventually("a watch is open", PATIENCE, async || {
-        open(&api, &since).await.map(Some)
-    })
-    .await;
-    following.spawn(follow(api, watch, since, note));
-}
-
-/// A watch ends after a few minutes at the latest; the next one goes on where it ended.
-async fn follow(
-    api: Api<DynamicObject>,
-    mut watch: Watch,
-    mut since: String,
-    note: impl Fn(Told) + Send,
-) {
-    loop {
-        while let Some(Ok(event)) = watch.next().await {
-            since = version(&event).unwrap_or(since);
-            let is_end = matches!(event, WatchEvent::Error(_));
-            note(Ok(event));
-            if is_end {
-                return;
-            }
-        }
-        match open(&api, &since).await {
-            Ok(next) => watch = next,
-            Err(kube::Error::Api(status)) if status.code == 410 => {
-                note(Err(status.to_string()));
-                return;
-            }
-            // Whatever it is, it passes; nothing is missing as long as the watch goes on where it ended.
-            Err(_) => sleep(PAUSE).await,
-        }
-    }
-}
-
-fn version(event: &WatchEvent<DynamicObject>) -> Option<String> {
-    match event {
-        WatchEvent::Added(object) | WatchEvent::Modified(object) | WatchEvent::Deleted(object) => {
-            object.metadata.resource_version.clone()
-        }
-        WatchEvent::Bookmark(bookmark) => Some(bookmark.metadata.resource_version.clone()),
-        WatchEvent::Error(_) => None,
-    }
 }
