@@ -1,4 +1,5 @@
-//! Requests to the API server, with nothing around them.
+//! Requests to the API server, with nothing around them: what tests use reads each answer as an object, which would take
+//! CPU time from what is measured on the same machine.
 
 use anyhow::Context as _;
 use http::{HeaderValue, Method, Request, header};
@@ -7,7 +8,7 @@ use serde_json::Value;
 use test_support::ControlPlane;
 
 use crate::layout::Key;
-use crate::objects::STEP_GROUP;
+use crate::workers;
 
 /// Our field manager.
 const MANAGER: &str = "bench";
@@ -16,7 +17,7 @@ const APPLY: &str = "application/apply-patch+yaml";
 const MERGE: &str = "application/merge-patch+json";
 
 /// A kind of object, as part of a path.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kind {
     root: &'static str,
     plural: &'static str,
@@ -39,48 +40,37 @@ impl Kind {
 
     /// The path of an object without a namespace.
     pub(crate) fn named(self, name: &str) -> String {
-        format!("{}/{}/{name}", self.root, self.plural)
+        format!("{}/{name}", self.everywhere())
     }
 
     /// The path of an object.
     pub(crate) fn at(self, key: &Key) -> String {
         format!("{}/{}", self.within(&key.namespace), key.name)
     }
+
+    /// The path of an object's status.
+    pub(crate) fn status_at(self, key: &Key) -> String {
+        format!("{}/status", self.at(key))
+    }
 }
 
 const CARTO: &str = "/apis/carto.run/v1alpha1";
-const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
-/// Workloads.
 pub(crate) const WORKLOADS: Kind = Kind::new(CARTO, "workloads");
-/// Deliverables.
 pub(crate) const DELIVERABLES: Kind = Kind::new(CARTO, "deliverables");
-/// Runnables.
 pub(crate) const RUNNABLES: Kind = Kind::new(CARTO, "runnables");
 /// Runnables that no controller serves.
 pub(crate) const TWINS: Kind = Kind::new("/apis/twin.carto.run/v1alpha1", "runnables");
-/// ClusterSupplyChains.
 pub(crate) const SUPPLY_CHAINS: Kind = Kind::new(CARTO, "clustersupplychains");
-/// ClusterDeliveries.
 pub(crate) const DELIVERIES: Kind = Kind::new(CARTO, "clusterdeliveries");
-/// ClusterRunTemplates.
 pub(crate) const RUN_TEMPLATES: Kind = Kind::new(CARTO, "clusterruntemplates");
-/// ClusterSourceTemplates.
 pub(crate) const TEMPLATES: Kind = Kind::new(CARTO, "clustersourcetemplates");
 /// The stamped kind.
 pub(crate) const STEPS: Kind = Kind::new("/apis/bench.carto.run/v1", "steps");
-/// Namespaces.
 pub(crate) const NAMESPACES: Kind = Kind::new("/api/v1", "namespaces");
-/// ConfigMaps.
 pub(crate) const CONFIG_MAPS: Kind = Kind::new("/api/v1", "configmaps");
-/// ServiceAccounts.
 pub(crate) const ACCOUNTS: Kind = Kind::new("/api/v1", "serviceaccounts");
-/// ClusterRoles.
-pub(crate) const CLUSTER_ROLES: Kind = Kind::new(RBAC, "clusterroles");
-/// RoleBindings.
-pub(crate) const ROLE_BINDINGS: Kind = Kind::new(RBAC, "rolebindings");
-/// CustomResourceDefinitions.
-pub(crate) const DEFINITIONS: Kind =
-    Kind::new("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions");
+pub(crate) const ROLE_BINDINGS: Kind =
+    Kind::new("/apis/rbac.authorization.k8s.io/v1", "rolebindings");
 
 /// A connection pool under one `User-Agent`.
 #[derive(Clone)]
@@ -90,18 +80,12 @@ pub(crate) struct Api {
 
 impl Api {
     /// Connects as administrator.
-    ///
-    /// # Errors
-    ///
-    /// When the control plane's certificates cannot be read.
     pub(crate) fn connect(plane: &ControlPlane, user_agent: &'static str) -> anyhow::Result<Self> {
         let mut config = plane.config()?;
-        config
-            .headers
-            .push((header::USER_AGENT, HeaderValue::from_static(user_agent)));
-        Ok(Self {
-            client: kube::Client::try_from(config)?,
-        })
+        let agent = HeaderValue::from_static(user_agent);
+        config.headers.push((header::USER_AGENT, agent));
+        let client = kube::Client::try_from(config)?;
+        Ok(Self { client })
     }
 
     /// The client underneath, for watches.
@@ -109,11 +93,23 @@ impl Api {
         &self.client
     }
 
+    /// Works on all items, so many at a time.
+    pub(crate) async fn each<T, W>(
+        &self,
+        concurrency: usize,
+        items: Vec<T>,
+        work: impl Fn(Self, T) -> W + Clone + Send + 'static,
+    ) -> anyhow::Result<()>
+    where
+        T: Send + 'static,
+        W: Future<Output = anyhow::Result<()>> + Send,
+    {
+        let client = self.clone();
+        let work = move |item| work(client.clone(), item);
+        workers::each(concurrency, items, work).await
+    }
+
     /// Creates an object and returns its uid.
-    ///
-    /// # Errors
-    ///
-    /// When the API server refuses or cannot be reached; so for all of these.
     pub(crate) async fn create(&self, collection: &str, object: &Value) -> anyhow::Result<String> {
         #[derive(Deserialize)]
         struct Created {
@@ -124,64 +120,33 @@ impl Api {
             uid: String,
         }
         let path = format!("{collection}?fieldManager={MANAGER}");
-        let text = self
-            .send(Method::POST, &path, JSON, object.to_string())
-            .await?;
-        let created: Created = serde_json::from_str(&text).context("a created object")?;
+        let text = self.send(Method::POST, &path, JSON, object.to_string());
+        let created: Created = serde_json::from_str(&text.await?).context("a created object")?;
         Ok(created.metadata.uid)
     }
 
     /// Applies an object, by force.
-    ///
-    /// # Errors
-    ///
-    /// As [`Api::create`].
     pub(crate) async fn apply(&self, path: &str, object: &Value) -> anyhow::Result<()> {
         let path = format!("{path}?fieldManager={MANAGER}&force=true");
-        self.send(Method::PATCH, &path, APPLY, object.to_string())
-            .await?;
-        Ok(())
+        let sent = self.send(Method::PATCH, &path, APPLY, object.to_string());
+        sent.await.map(drop)
     }
 
     /// Merges a patch into an object.
-    ///
-    /// # Errors
-    ///
-    /// As [`Api::create`].
     pub(crate) async fn merge(&self, path: &str, change: &Value) -> anyhow::Result<()> {
         let path = format!("{path}?fieldManager={MANAGER}");
-        self.send(Method::PATCH, &path, MERGE, change.to_string())
-            .await?;
-        Ok(())
+        let sent = self.send(Method::PATCH, &path, MERGE, change.to_string());
+        sent.await.map(drop)
     }
 
-    /// Deletes all objects of a collection; what they own goes after them.
-    ///
-    /// # Errors
-    ///
-    /// As [`Api::create`].
-    pub(crate) async fn delete_all(&self, collection: &str) -> anyhow::Result<()> {
-        let path = format!("{collection}?propagationPolicy=Background");
-        self.send(Method::DELETE, &path, JSON, String::new())
-            .await?;
-        Ok(())
-    }
-
-    /// Deletes an object.
-    ///
-    /// # Errors
-    ///
-    /// As [`Api::create`].
+    /// Deletes an object or all of a collection; what they own goes after them.
     pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<()> {
-        // A single object is deleted as a collection is, and what it owns too.
-        self.delete_all(path).await
+        let path = format!("{path}?propagationPolicy=Background");
+        let sent = self.send(Method::DELETE, &path, JSON, String::new());
+        sent.await.map(drop)
     }
 
     /// Reads an object or a collection.
-    ///
-    /// # Errors
-    ///
-    /// As [`Api::create`].
     pub(crate) async fn read(&self, path: &str) -> anyhow::Result<Value> {
         let text = self.send(Method::GET, path, JSON, String::new()).await?;
         serde_json::from_str(&text).with_context(|| path.to_owned())
@@ -204,32 +169,17 @@ impl Api {
     }
 }
 
-/// The path of a `status` subresource.
-pub(crate) fn status_of(path: &str) -> String {
-    format!("{path}/status")
-}
-
-/// Name of the definition of the stamped kind.
-pub(crate) fn step_definition() -> String {
-    format!("steps.{STEP_GROUP}")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn paths_are_those_of_the_api_server() {
-        let key = Key {
-            namespace: "team-0".into(),
-            name: "app-1".into(),
-        };
-        assert_eq!(
-            WORKLOADS.at(&key),
-            "/apis/carto.run/v1alpha1/namespaces/team-0/workloads/app-1"
-        );
+        let key = Key::new("team-0", "app-1");
+        let path = "/apis/carto.run/v1alpha1/namespaces/team-0/workloads/app-1";
+        assert_eq!(WORKLOADS.at(&key), path);
+        assert_eq!(WORKLOADS.status_at(&key), format!("{path}/status"));
         assert_eq!(STEPS.everywhere(), "/apis/bench.carto.run/v1/steps");
         assert_eq!(NAMESPACES.named("x"), "/api/v1/namespaces/x");
-        assert_eq!(status_of("/a/b"), "/a/b/status");
     }
 }

@@ -97,66 +97,42 @@ mod tests {
     use super::*;
     use clap::CommandFactory as _;
 
+    fn parsed(line: &str) -> Result<Args, clap::Error> {
+        let words = line.split_whitespace();
+        Args::try_parse_from(["bench"].into_iter().chain(words))
+    }
+
     #[test]
-    fn the_command_line_is_consistent() {
+    fn the_command_line_is_consistent_and_without_it_all_is_measured() {
         Args::command().debug_assert();
+        let args = parsed("").unwrap();
+        let kinds: Vec<&str> = args.families.iter().map(|family| family.kind).collect();
+        assert_eq!(kinds, ["Workload", "Deliverable", "Runnable"]);
+        assert_eq!(args.owners, [300, 1000]);
+        let crowds: Vec<usize> = args.crowd_namespaces.iter().map(|it| it.get()).collect();
+        assert_eq!(crowds, [1, 500]);
+        // The bars are for a server with its defaults.
+        assert_eq!(args.api_server, [""; 0]);
     }
 
     #[test]
-    fn single_owners_beside_a_crowd_can_be_measured_alone() {
-        let args = Args::try_parse_from(["bench", "--fairness-only", "--crowd", "500"]).unwrap();
-        assert!(args.fairness_only && args.crowd == 500);
-    }
-
-    #[test]
-    fn a_crowd_lives_in_one_namespace_or_in_many_but_not_in_none() {
-        let spread = |line: &[&str]| {
-            Args::try_parse_from(line).map(|args| {
-                args.crowd_namespaces
-                    .iter()
-                    .map(|n| n.get())
-                    .collect::<Vec<_>>()
-            })
-        };
-        assert_eq!(spread(&["bench"]).unwrap(), [1, 500]);
-        assert_eq!(
-            spread(&["bench", "--crowd-namespaces", "20"]).unwrap(),
-            [20]
-        );
-        assert!(spread(&["bench", "--crowd-namespaces", "0"]).is_err());
-    }
-
-    #[test]
-    fn owners_are_a_list() {
-        let args = Args::try_parse_from(["bench", "--owners", "30,300"]).unwrap();
-        assert_eq!(args.owners, [30, 300]);
-        assert_eq!(Args::try_parse_from(["bench"]).unwrap().owners, [300, 1000]);
-    }
-
-    #[test]
-    fn the_api_server_has_its_defaults_unless_told_otherwise() {
-        let given = |line: &[&str]| Args::try_parse_from(line).unwrap().api_server;
-        assert_eq!(given(&["bench"]), [""; 0]);
+    fn what_is_measured_can_be_chosen() {
         let gate = "--feature-gates=DetectCacheInconsistency=false";
-        assert_eq!(given(&["bench", "--api-server-arg", gate]), [gate]);
+        let line = "--fairness-only --crowd 500 --owners 30,300 --family runnable";
+        let args = parsed(&format!("{line} --api-server-arg {gate}")).unwrap();
+        assert!(args.fairness_only && args.crowd == 500);
+        assert_eq!(
+            (args.owners, args.families[0].kind),
+            (vec![30, 300], "Runnable")
+        );
+        assert_eq!(args.api_server, [gate]);
     }
 
     #[test]
-    fn families_are_named() {
-        let families = |line: &[&str]| -> Vec<&str> {
-            let args = Args::try_parse_from(line).unwrap();
-            args.families.iter().map(|family| family.kind).collect()
-        };
-        assert_eq!(
-            families(&["bench"]),
-            ["Workload", "Deliverable", "Runnable"]
-        );
-        assert_eq!(families(&["bench", "--family", "runnable"]), ["Runnable"]);
-        let unknown = Args::try_parse_from(["bench", "--family", "pod"]).unwrap_err();
-        assert!(
-            unknown
-                .to_string()
-                .contains("one of: supply-chain, delivery, runnable")
-        );
+    fn a_crowd_in_no_namespace_and_a_family_that_nobody_knows_are_refused() {
+        assert!(parsed("--crowd-namespaces 0").is_err());
+        let unknown = parsed("--family pod").unwrap_err().to_string();
+        let known = "one of: supply-chain, delivery, runnable";
+        assert!(unknown.contains(known), "{unknown}");
     }
 }

@@ -1,13 +1,13 @@
 //! The bars that the product must clear, and whether a run did.
 
 use serde::Serialize;
+use test_support::Usage;
 
-use crate::figures::Run;
-use crate::pairs;
-use crate::phases::fairness::{Fairness, of_others};
-use crate::phases::steady::{Restart, Steady};
-use crate::proc_stat::Usage;
-use crate::reruns::Reruns;
+use crate::pairs::{self, Pair};
+use crate::phases::chains::Run;
+use crate::phases::fairness::Fairness;
+use crate::phases::runs::Reruns;
+use crate::phases::steady::{Deletion, Restart, Steady};
 use crate::table::Table;
 
 /// Cold, against the floor.
@@ -77,11 +77,6 @@ impl Bar {
         }
     }
 
-    /// Of what is no number, since its floor drifted.
-    fn of_ratio(what: String, pairs: &[pairs::Pair]) -> Self {
-        Self::new(what, pairs::ratio(pairs).unwrap_or(f64::NAN), COLD).with_goal(COLD_GOAL)
-    }
-
     fn with_goal(self, goal: f64) -> Self {
         Self {
             goal: Some(goal),
@@ -104,124 +99,120 @@ impl Bar {
     }
 }
 
-/// All bars for these runs, which are ordered by kind and number of owners.
-pub(crate) fn bars(runs: &[Run]) -> Vec<Bar> {
+/// All bars; the runs are ordered by kind and number of owners.
+pub(crate) fn bars(runs: &[Run], reruns: Option<&Reruns>, fairness: &[Fairness]) -> Vec<Bar> {
     let mut bars: Vec<Bar> = runs.iter().flat_map(of_run).collect();
     for of_kind in runs.chunk_by(|one, next| one.kind == next.kind) {
         bars.extend(growth(of_kind));
     }
+    bars.extend(reruns.into_iter().flat_map(of_reruns));
+    bars.extend(fairness.iter().flat_map(of_fairness));
     bars
 }
 
 /// The bars for an owner beside a crowd, and for the memory that the crowd takes.
-pub(crate) fn of_fairness(fairness: &Fairness) -> [Bar; 2] {
-    let crowd = fairness.crowd;
-    let others = of_others(fairness.namespaces);
-    let ratios = fairness.ratios(|latency| latency.p99_ms);
+fn of_fairness(fairness: &Fairness) -> [Bar; 2] {
+    let (crowd, others, ratios) = (fairness.crowd, fairness.of_others(), fairness.ratios());
+    let what = format!("one Workload beside {crowd} of {others}, p99 to Ready");
     let wait = if ratios.machine <= FAIRNESS {
-        let what = format!("one Workload beside {crowd} of {others}, p99 to Ready, against idle");
+        let what = format!("{what}, against idle");
         Bar::new(what, ratios.controller, FAIRNESS)
     } else {
         // Nobody can wait less than the API server lets a client wait that does nothing else.
         let what = format!(
-            "one Workload beside {crowd} of {others}, p99 to Ready, loaded against idle, against the bare client's ({:.1}, \
-             above {FAIRNESS} itself)",
+            "{what}, loaded against idle, against the bare client's ({:.1}, above {FAIRNESS} itself)",
             ratios.machine
         );
         Bar::new(what, ratios.quotient(), BESIDE_BARE_CLIENT)
     };
     let memory = format!("{crowd} Workloads of {others}, settled: peak memory, MiB");
-    [
-        wait,
-        Bar::new(memory, fairness.settled.peak_rss_mib, CROWD_MEMORY).with_goal(CROWD_MEMORY_GOAL),
-    ]
+    let memory = Bar::new(memory, fairness.settled.peak_rss_mib, CROWD_MEMORY);
+    [wait, memory.with_goal(CROWD_MEMORY_GOAL)]
 }
 
 fn of_run(run: &Run) -> Vec<Bar> {
     let of = format!("{} {}s", run.owners, run.kind);
+    let bar = |what: &str, figure: f64, bar: f64| Bar::new(format!("{of}: {what}"), figure, bar);
     let per_owner = number(run.cold.requests.sum()) / count(run.owners);
     let mut bars = vec![
-        Bar::of_ratio(format!("{of}: cold, ratio to the floor"), &run.cold.pairs),
-        Bar::new(
-            format!("{of}: cold, requests per owner (events aside)"),
+        bar("cold, ratio to the floor", ratio(&run.cold.pairs), COLD).with_goal(COLD_GOAL),
+        bar(
+            "cold, requests per owner (events aside)",
             per_owner,
             f64::from(run.steps) + REQUESTS_BEYOND_STEPS,
         )
         .counted(),
     ];
     bars.extend(of_rest(&of, &run.steady, &run.restart));
-    let change = &run.source_change;
-    bars.push(Bar::new(
-        format!("{of}: source change, p50, ratio to the floor"),
-        change.latency.p50_ms / change.bare.p50_ms,
+    let change = run.source_change.single.ratio();
+    bars.push(bar(
+        "source change, p50, ratio to the floor",
+        change,
         CHANGE,
     ));
-    bars.push(memory(
-        &of,
-        &[run.cold.usage, run.restart.killed, run.deletion.usage],
-    ));
+    bars.push(memory(&of, run.cold.usage, &run.restart, &run.deletion));
     bars
 }
 
-/// Of each process at its end: a peak that is read earlier tells nothing of the phases that follow.
-fn memory(of: &str, ends: &[Usage]) -> Bar {
-    let peaks = ends.iter().map(|usage| usage.peak_rss_mib);
-    let most = peaks.fold(0.0, f64::max);
-    Bar::new(format!("{of}: peak memory, MiB"), most, MEMORY).with_goal(MEMORY_GOAL)
-}
-
-/// What asks nothing of the API server.
-fn of_rest(of: &str, steady: &Steady, restart: &Restart) -> [Bar; 4] {
-    let restarted = &restart.requests;
-    [
-        ("steady, writes", steady.requests.writes),
-        ("steady, reads", steady.requests.reads()),
-        ("restart, writes", restarted.writes),
-        (
-            "restart, reads but LIST, WATCH and discovery",
-            restarted.gets,
-        ),
-    ]
-    .map(|(what, requests)| Bar::new(format!("{of}: {what}"), number(requests), 0.0).counted())
-}
-
 /// The bars for Runnables.
-pub(crate) fn of_reruns(reruns: &Reruns) -> Vec<Bar> {
+fn of_reruns(reruns: &Reruns) -> Vec<Bar> {
     let of = format!("{} Runnables", reruns.runnables);
     let bar = |what: &str, figure: f64, bar: f64| Bar::new(format!("{of}: {what}"), figure, bar);
     let runs = &reruns.runs;
     let per_runnable = |objects: usize| count(objects) / count(reruns.runnables);
     let per_run = number(runs.requests.sum()) / count(reruns.all_runs());
     let may_be = |beyond: usize| count(reruns.kept + beyond);
+    let (most, left) = (
+        per_runnable(runs.rounds.most),
+        per_runnable(runs.rounds.left),
+    );
+    let rounds = ratio(&[reruns.pair()]);
+    let single = reruns.single.map_or(f64::NAN, |single| single.ratio());
     let mut bars = vec![
-        Bar::of_ratio(
-            format!("{of}: all rounds, ratio to the floor"),
-            &[reruns.pair()],
-        ),
+        bar("all rounds, ratio to the floor", rounds, COLD).with_goal(COLD_GOAL),
         bar("requests per run (events aside)", per_run, REQUESTS_PER_RUN).counted(),
         bar(
             "runs at a time, per Runnable",
-            per_runnable(runs.rounds.most),
+            most,
             may_be(RUNS_BEYOND_KEPT),
         )
         .with_goal(may_be(RUNS_BEYOND_KEPT_GOAL)),
+        bar("runs in the end, per Runnable", left, may_be(0)).counted(),
         bar(
-            "runs in the end, per Runnable",
-            per_runnable(runs.rounds.left),
-            may_be(0),
-        )
-        .counted(),
+            "one run again, p50, ratio to the bare client",
+            single,
+            CHANGE,
+        ),
     ];
-    let ratio = reruns.single.map(|single| single.ratio());
-    bars.push(bar(
-        "one run again, p50, ratio to the bare client",
-        ratio.unwrap_or(f64::NAN),
-        CHANGE,
-    ));
     bars.extend(of_rest(&of, &reruns.steady, &reruns.restart));
-    let ends = [runs.usage, reruns.restart.killed, reruns.deletion.usage];
-    bars.push(memory(&of, &ends));
+    bars.push(memory(&of, runs.usage, &reruns.restart, &reruns.deletion));
     bars
+}
+
+/// Not a number, when the floor drifted.
+fn ratio(pairs: &[Pair]) -> f64 {
+    pairs::ratio(pairs).unwrap_or(f64::NAN)
+}
+
+/// Of each process at its end: a peak that is read earlier tells nothing of the phases that follow.
+fn memory(of: &str, first: Usage, restart: &Restart, deletion: &Deletion) -> Bar {
+    let peaks = [first, restart.killed, deletion.usage].map(|usage| usage.peak_rss_mib);
+    let most = peaks.into_iter().fold(0.0, f64::max);
+    Bar::new(format!("{of}: peak memory, MiB"), most, MEMORY).with_goal(MEMORY_GOAL)
+}
+
+/// What asks nothing of the API server.
+fn of_rest(of: &str, steady: &Steady, restart: &Restart) -> [Bar; 4] {
+    [
+        ("steady, writes", steady.requests.writes),
+        ("steady, reads", steady.requests.reads()),
+        ("restart, writes", restart.requests.writes),
+        (
+            "restart, reads but LIST, WATCH and discovery",
+            restart.requests.gets,
+        ),
+    ]
+    .map(|(what, requests)| Bar::new(format!("{of}: {what}"), number(requests), 0.0).counted())
 }
 
 /// CPU times of runs that are minutes apart, each divided by the machine's pace of its own phase.
@@ -237,14 +228,19 @@ fn growth(runs: &[Run]) -> Vec<Bar> {
         Bar::new(what, cost(most) / cost(fewest), GROWTH)
     };
     let kind = most.kind;
+    let cold = |run: &Run| {
+        let cpu = run.cold.cpu_seconds.get("controller");
+        cpu.copied().unwrap_or(f64::NAN) / count(run.owners) / run.cold.pace_ms
+    };
+    let steady = |run: &Run| {
+        let steady = &run.steady;
+        steady.cpu_seconds / number(steady.reconciles) / steady.pace_ms
+    };
     vec![
-        bar(&format!("cold, CPU per {kind} at equal pace"), &|run| {
-            let cpu = run.cold.cpu_seconds.get("controller");
-            cpu.copied().unwrap_or(f64::NAN) / count(run.owners) / run.cold.pace_ms
-        }),
+        bar(&format!("cold, CPU per {kind} at equal pace"), &cold),
         bar(
             &format!("steady, CPU per reconcile of a {kind} at equal pace"),
-            &|run| run.steady.cpu_seconds / number(run.steady.reconciles) / run.steady.pace_ms,
+            &steady,
         ),
     ]
 }
@@ -254,7 +250,7 @@ pub(crate) fn render(bars: &[Bar]) -> String {
     let mut table = Table::new(["what", "measured", "bar", "goal", "verdict"]);
     for bar in bars {
         let goal = bar.goal.map_or(String::new(), |goal| format!("≤ {goal}"));
-        table.row(&[
+        table.row([
             bar.what.clone(),
             format!("{:.2}", bar.measured),
             format!("≤ {}", bar.limit),
@@ -266,13 +262,13 @@ pub(crate) fn render(bars: &[Bar]) -> String {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
-fn number(count: u64) -> f64 {
+pub(crate) fn number(count: u64) -> f64 {
     count as f64
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
-fn count(owners: usize) -> f64 {
-    owners as f64
+pub(crate) fn count(objects: usize) -> f64 {
+    objects as f64
 }
 
 #[cfg(test)]

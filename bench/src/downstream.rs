@@ -3,13 +3,13 @@
 use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::Value;
+use test_support::Change;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::api::{Api, STEPS, status_of};
-use crate::census::Change;
+use crate::api::{Api, STEPS};
 use crate::layout::Key;
-use crate::seen::{Seen as _, Step};
+use crate::seen::Seen;
 
 /// Status writes in flight.
 const WRITES_IN_FLIGHT: usize = 8;
@@ -25,23 +25,21 @@ pub(crate) struct Pending {
 
 impl Pending {
     /// The steps of a change whose status must be written now.
-    pub(crate) fn due(&mut self, change: &Change<Step>) -> Vec<Step> {
-        match change {
-            Change::Listed(steps) => steps
-                .iter()
-                .filter(|step| self.is_due(step))
-                .cloned()
-                .collect(),
-            Change::Changed(step) if self.is_due(step) => vec![step.clone()],
-            Change::Changed(_) => Vec::new(),
-            Change::Gone(key) => {
-                self.answered.remove(key);
-                Vec::new()
+    pub(crate) fn due(&mut self, change: &Change<Seen>) -> Vec<Seen> {
+        let steps = match change {
+            Change::Listed(steps) => steps.as_slice(),
+            Change::Changed(step) => std::slice::from_ref(step),
+            Change::Deleted(step) => {
+                self.answered.remove(&step.key());
+                &[]
             }
-        }
+            Change::Gap(_) => &[],
+        };
+        let due = steps.iter().filter(|step| self.is_due(step));
+        due.cloned().collect()
     }
 
-    fn is_due(&mut self, step: &Step) -> bool {
+    fn is_due(&mut self, step: &Seen) -> bool {
         let now = (step.metadata.uid.clone(), step.metadata.generation);
         !step.is_settled() && self.answered.insert(step.key(), now.clone()).as_ref() != Some(&now)
     }
@@ -51,20 +49,18 @@ impl Pending {
 /// the earlier one would then stay for ever.
 #[derive(Debug, Default)]
 struct Line {
-    waiting: VecDeque<Step>,
+    waiting: VecDeque<Seen>,
     busy: HashSet<Key>,
 }
 
 impl Line {
     /// The next step whose status may be written now.
-    fn next(&mut self) -> Option<Step> {
+    fn next(&mut self) -> Option<Seen> {
         if self.busy.len() >= WRITES_IN_FLIGHT {
             return None;
         }
-        let free = self
-            .waiting
-            .iter()
-            .position(|step| !self.busy.contains(&step.key()))?;
+        let is_free = |step: &Seen| !self.busy.contains(&step.key());
+        let free = self.waiting.iter().position(is_free)?;
         let step = self.waiting.remove(free)?;
         self.busy.insert(step.key());
         Some(step)
@@ -78,7 +74,7 @@ pub(crate) type StatusOf = fn(&str, &str, i64) -> Value;
 pub(crate) async fn answer(
     api: Api,
     status_of: StatusOf,
-    mut steps: mpsc::UnboundedReceiver<Step>,
+    mut steps: mpsc::UnboundedReceiver<Seen>,
 ) {
     let mut line = Line::default();
     let mut writes = JoinSet::new();
@@ -102,18 +98,16 @@ pub(crate) async fn answer(
     }
 }
 
-async fn write(api: &Api, status: StatusOf, step: &Step) {
-    let path = status_of(&STEPS.at(&step.key()));
-    let status = status(
-        &step.spec.value,
-        &step.spec.revision,
-        step.metadata.generation,
-    );
+#[expect(clippy::print_stderr, reason = "the bench speaks to a terminal")]
+async fn write(api: &Api, status: StatusOf, step: &Seen) {
+    let path = STEPS.status_at(&step.key());
+    let Seen { spec, metadata, .. } = step;
+    let status = status(&spec.value, &spec.revision, metadata.generation);
     for _ in 0..ATTEMPTS {
         match api.merge(&path, &status).await {
             Ok(()) => return,
             Err(error) if is_gone(&error) => return,
-            Err(error) => complain(&error),
+            Err(error) => eprintln!("bench: downstream: {error:#}"),
         }
     }
 }
@@ -122,93 +116,61 @@ fn is_gone(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(kube::Error::Api(status)) if status.code == 404)
 }
 
-#[expect(clippy::print_stderr, reason = "the bench speaks to a terminal")]
-fn complain(error: &anyhow::Error) {
-    eprintln!("bench: downstream: {error:#}");
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::seen::{Metadata, StepStatus};
-
-    fn step(uid: &str, generation: i64, observed_generation: i64) -> Step {
-        Step {
-            metadata: Metadata {
-                name: "a".into(),
-                uid: uid.into(),
-                generation,
-                ..Metadata::default()
-            },
-            status: StepStatus {
-                observed_generation,
-                ..StepStatus::default()
-            },
-            ..Step::default()
-        }
-    }
+    use crate::seen::tests::step;
 
     #[test]
     fn each_generation_is_answered_once() {
         let mut pending = Pending::default();
-        let mut due = |step: Step| pending.due(&Change::Changed(step)).len();
-        assert_eq!(due(step("u", 1, 0)), 1);
-        assert_eq!(
-            due(step("u", 1, 0)),
-            0,
-            "a change of metadata before our status was seen"
-        );
-        assert_eq!(due(step("u", 1, 1)), 0);
-        assert_eq!(due(step("u", 2, 1)), 1);
-        assert_eq!(
-            due(step("v", 2, 0)),
-            1,
-            "an object made anew under the same name"
-        );
-    }
-
-    #[test]
-    fn statuses_of_one_object_are_written_one_after_the_other() {
-        let named = |name: &str, generation| {
-            let mut step = step("u", generation, 0);
-            step.metadata.name = name.to_owned();
-            step
-        };
-        let waiting = [named("a", 1), named("a", 2), named("b", 1)].into();
-        let mut line = Line {
-            waiting,
-            ..Line::default()
-        };
-        let next = |line: &mut Line| {
-            line.next()
-                .map(|step| (step.metadata.name, step.metadata.generation))
-        };
-        assert_eq!(next(&mut line), Some(("a".to_owned(), 1)));
-        assert_eq!(next(&mut line), Some(("b".to_owned(), 1)));
-        assert_eq!(next(&mut line), None);
-        line.busy.clear();
-        assert_eq!(next(&mut line), Some(("a".to_owned(), 2)));
-    }
-
-    #[test]
-    fn writes_in_flight_are_bounded() {
-        let named = |number: usize| {
-            let mut step = step("u", 1, 0);
-            step.metadata.name = format!("step-{number}");
-            step
-        };
-        let mut line = Line {
-            waiting: (0..100).map(named).collect(),
-            ..Line::default()
-        };
-        assert_eq!(std::iter::from_fn(|| line.next()).count(), WRITES_IN_FLIGHT);
+        let mut due = |step: Seen| pending.due(&Change::Changed(step)).len();
+        assert_eq!(due(step("a", 1, 0)), 1);
+        // A change of metadata before our status was seen.
+        assert_eq!(due(step("a", 1, 0)), 0);
+        assert_eq!(due(step("a", 1, 1)), 0);
+        assert_eq!(due(step("a", 2, 1)), 1);
+        let mut anew = step("a", 2, 0);
+        "v".clone_into(&mut anew.metadata.uid);
+        assert_eq!(due(anew), 1, "an object made anew under the same name");
     }
 
     #[test]
     fn a_list_is_looked_through_and_what_is_gone_forgotten() {
         let mut pending = Pending::default();
-        assert_eq!(pending.due(&Change::Listed(vec![step("u", 1, 0)])).len(), 1);
-        assert_eq!(pending.due(&Change::Gone(step("u", 1, 0).key())).len(), 0);
+        let listed = Change::Listed(vec![step("a", 1, 0), step("b", 1, 1)]);
+        assert_eq!(pending.due(&listed).len(), 1);
+        let gone = Change::Deleted(step("a", 1, 0));
+        assert_eq!(pending.due(&gone).len(), 0);
         assert!(pending.answered.is_empty());
+    }
+
+    fn line(waiting: impl IntoIterator<Item = Seen>) -> Line {
+        Line {
+            waiting: waiting.into_iter().collect(),
+            ..Line::default()
+        }
+    }
+
+    #[test]
+    fn statuses_of_one_object_are_written_one_after_the_other() {
+        let mut line = line([step("a", 1, 0), step("a", 2, 0), step("b", 1, 0)]);
+        let mut next = |written: bool| {
+            if written {
+                line.busy.clear();
+            }
+            let step = line.next()?;
+            Some((step.metadata.name, step.metadata.generation))
+        };
+        assert_eq!(next(false), Some(("a".to_owned(), 1)));
+        assert_eq!(next(false), Some(("b".to_owned(), 1)));
+        assert_eq!(next(false), None);
+        assert_eq!(next(true), Some(("a".to_owned(), 2)));
+    }
+
+    #[test]
+    fn writes_in_flight_are_bounded() {
+        let mut line = line((0..100).map(|number| step(&format!("step-{number}"), 1, 0)));
+        assert_eq!(std::iter::from_fn(|| line.next()).count(), WRITES_IN_FLIGHT);
     }
 }

@@ -1,8 +1,14 @@
 //! Which controller is measured, and what its kinds are called.
 
+use std::path::PathBuf;
+
 use crate::api::{
     DELIVERABLES, DELIVERIES, Kind, RUN_TEMPLATES, RUNNABLES, SUPPLY_CHAINS, TWINS, WORKLOADS,
 };
+use crate::objects::{CARTO_API, TWIN_API};
+
+/// A family and its controller's binary.
+pub(crate) type Measured = (&'static Family, PathBuf);
 
 /// A controller, the kind of its owners and the kind of its blueprints.
 #[derive(Debug)]
@@ -13,13 +19,11 @@ pub(crate) struct Family {
     pub(crate) binary: &'static str,
     /// Kind of the owners; also the label `kind` in the controller's metrics.
     pub(crate) kind: &'static str,
-    /// The owners.
+    pub(crate) owner_api: &'static str,
     pub(crate) owners: Kind,
     /// What templates and labels call an owner.
     pub(crate) word: &'static str,
-    /// Kind of the blueprints.
     pub(crate) blueprint_kind: &'static str,
-    /// The blueprints.
     pub(crate) blueprints: Kind,
     /// Label of a stamped object that names the blueprint.
     pub(crate) blueprint_label: &'static str,
@@ -34,6 +38,7 @@ pub(crate) static SUPPLY_CHAIN: Family = Family {
     name: "supply-chain",
     binary: "supplychain-controller",
     kind: "Workload",
+    owner_api: CARTO_API,
     owners: WORKLOADS,
     word: "workload",
     blueprint_kind: "ClusterSupplyChain",
@@ -48,6 +53,7 @@ pub(crate) static DELIVERY: Family = Family {
     name: "delivery",
     binary: "delivery-controller",
     kind: "Deliverable",
+    owner_api: CARTO_API,
     owners: DELIVERABLES,
     word: "deliverable",
     blueprint_kind: "ClusterDelivery",
@@ -62,6 +68,7 @@ pub(crate) static RUNNABLE: Family = Family {
     name: "runnable",
     binary: "runnable-controller",
     kind: "Runnable",
+    owner_api: CARTO_API,
     owners: RUNNABLES,
     word: "runnable",
     blueprint_kind: "ClusterRunTemplate",
@@ -74,16 +81,13 @@ pub(crate) static RUNNABLE: Family = Family {
 /// The same in a group of their own, of which no controller knows.
 pub(crate) static TWIN: Family = Family {
     name: "twin",
+    owner_api: TWIN_API,
     owners: TWINS,
     ..RUNNABLE
 };
 
 impl Family {
-    /// The one of this name.
-    ///
-    /// # Errors
-    ///
-    /// When there is none; the text says which there are.
+    /// The one of this name; else the text says which there are.
     pub(crate) fn named(name: &str) -> Result<&'static Self, String> {
         let all = [&SUPPLY_CHAIN, &DELIVERY, &RUNNABLE];
         let names = all.map(|family| family.name).join(", ");
@@ -99,6 +103,11 @@ impl Family {
             "delivery" => &SUPPLY_CHAIN,
             _ => &TWIN,
         }
+    }
+
+    /// Whether its owners are run, and have no chain.
+    pub(crate) fn is_run(&self) -> bool {
+        self.blueprints == RUN_TEMPLATES
     }
 
     /// Whether it is this one.

@@ -4,20 +4,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// Between single changes. Back to back, fifty of them are over in a second, which a garbage collection of the API server
-/// covers or does not; and each would meet what the last one left to do.
-pub(crate) const PAUSE: Duration = Duration::from_millis(100);
-
 /// What a set of samples comes to, in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Latency {
     /// How many samples.
     pub(crate) samples: usize,
     /// Half of the samples are at most this.
-    pub p50_ms: f64,
+    pub(crate) p50_ms: f64,
     /// 99 of 100 samples are at most this; with fewer than 100 samples, the longest.
-    pub p99_ms: f64,
+    pub(crate) p99_ms: f64,
     /// The longest.
     pub(crate) max_ms: f64,
 }
@@ -82,12 +78,8 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_samples_does_not_matter() {
+    fn the_order_of_samples_does_not_matter_and_none_have_no_percentiles() {
         assert_eq!(Latency::of(&ms([9, 1, 5])), Latency::of(&ms([1, 5, 9])));
-    }
-
-    #[test]
-    fn no_samples_have_no_percentiles() {
         assert_eq!(Latency::of(&[]), None);
     }
 }

@@ -2,54 +2,65 @@
 //! nothing else, on the same API server in the same run.
 //!
 //! ```text
-//!  run.rs ──► world.rs ──► control plane (test-support), watches (observe.rs ─► census.rs), downstream.rs
-//!    │  ├───► floor.rs     the bare client
-//!    │  └───► phases/      cold, steady, change, restart, end ──► controller.rs, the child process under test
-//!    │        phases/fairness.rs, on a control plane of its own
-//!    │        reruns.rs ─► reruns/: Runnables, beside the same bare client, steady and restart
-//!    └──────► report.rs, bars.rs, pairs.rs     text; tally.rs, proc_stat.rs, pace.rs: where figures come from
+//!  phases/chains.rs    Workloads and Deliverables: cold, steady, single changes, a template edit, restart, deletion
+//!  phases/runs.rs      Runnables: rounds of runs, single runs, and the rest likewise
+//!  phases/fairness.rs  one Workload beside a crowd
+//!    │  ├──► world.rs ──► control plane (test-support), watches (census.rs), downstream.rs
+//!    │  ├──► controller.rs, the child process under test
+//!    │  └──► floor.rs, the bare client: what it writes is in bare.rs, what users write in objects.rs
+//!    └─────► report.rs, bars.rs, pairs.rs     text; tally.rs, cpu.rs, pace.rs, latency.rs: where figures come from
 //! ```
 //!
 //! What is measured and how to repeat it: docs/benchmarks.md.
 
 mod api;
 mod args;
+mod bare;
 mod bars;
 mod census;
 mod controller;
+mod cpu;
 mod downstream;
 mod family;
-mod figures;
 mod floor;
 mod latency;
 mod layout;
 mod objects;
-mod observe;
 mod pace;
 mod pairs;
 mod phases;
-mod proc_stat;
 mod report;
-mod reruns;
-mod run;
 mod seen;
 mod table;
 mod tally;
 mod workers;
 mod world;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
 use clap::Parser as _;
-use serde_json::json;
+use serde::Serialize;
 
 use crate::args::Args;
-use crate::bars::Bar;
-use crate::family::{DELIVERY, Family, RUNNABLE, SUPPLY_CHAIN};
-use crate::figures::Figures;
-use crate::run::say;
+use crate::bars::{Bar, bars};
+use crate::family::{DELIVERY, Family, Measured, SUPPLY_CHAIN};
+use crate::phases::chains::{self, Run};
+use crate::phases::fairness::{self, Fairness};
+use crate::phases::runs::{self, Reruns};
+use crate::report::{say, tell};
+
+/// All that was measured.
+#[derive(Debug, Clone, Default, Serialize)]
+struct Figures {
+    /// By family and number of owners.
+    runs: Vec<Run>,
+    /// One owner beside many of others, by how many namespaces those live in.
+    fairness: Vec<Fairness>,
+    /// Runnables.
+    reruns: Option<Reruns>,
+    bars: Vec<Bar>,
+}
 
 #[tokio::main]
 async fn main() -> anyhow::Result<ExitCode> {
@@ -63,33 +74,31 @@ async fn main() -> anyhow::Result<ExitCode> {
     })
 }
 
-/// A family and its controller.
-type Measured = (&'static Family, PathBuf);
-
 async fn measure(args: &Args) -> anyhow::Result<Vec<Bar>> {
     let mut figures = Figures::default();
-    for (family, binary) in controllers(args)? {
-        if family.is(&RUNNABLE) {
-            figures.reruns = Some(reruns::measure(args, &binary).await?);
-            write(args, &figures)?;
+    for measured in controllers(args)? {
+        let family = measured.0;
+        if family.is_run() {
+            figures.reruns = Some(runs::measure(args, &measured).await?);
+            figures.write(args)?;
             continue;
         }
         for count in counts(args, family) {
-            let run = run::run(args, family, count, &binary).await?;
+            let run = chains::measure(args, &measured, count).await?;
             figures.runs.push(run);
             // Written after each run: a later one may be interrupted.
-            write(args, &figures)?;
+            figures.write(args)?;
         }
         if family.is(&SUPPLY_CHAIN) && args.crowd > 0 {
             for &namespaces in &args.crowd_namespaces {
-                let fairness = phases::fairness::measure(args, &binary, namespaces).await?;
-                say(&format!("fairness       {}", report::fairness(&fairness)));
+                let fairness = fairness::measure(args, &measured, namespaces).await?;
+                tell("fairness", &report::fairness(&fairness));
                 figures.fairness.push(fairness);
-                write(args, &figures)?;
+                figures.write(args)?;
             }
         }
     }
-    let mut bars = figures.bars();
+    let mut bars = figures.bars;
     bars.retain(|bar| bar.is_count || !args.counts_only);
     ensure!(!bars.is_empty(), "nothing was measured that has a bar");
     say(&format!("\n{}", bars::render(&bars)));
@@ -121,17 +130,15 @@ fn counts(args: &Args, family: &Family) -> Vec<usize> {
     counts
 }
 
-fn write(args: &Args, figures: &Figures) -> anyhow::Result<()> {
-    let Some(file) = &args.json else {
-        return Ok(());
-    };
-    let Figures {
-        runs,
-        fairness,
-        reruns,
-    } = figures;
-    let text =
-        json!({"runs": runs, "fairness": fairness, "reruns": reruns, "bars": figures.bars()});
-    std::fs::write(file, serde_json::to_vec_pretty(&text)?)
-        .with_context(|| file.display().to_string())
+impl Figures {
+    /// With the bars for what there is so far.
+    fn write(&mut self, args: &Args) -> anyhow::Result<()> {
+        self.bars = bars(&self.runs, self.reruns.as_ref(), &self.fairness);
+        let Some(file) = &args.json else {
+            return Ok(());
+        };
+        // Sorted by name.
+        let text = serde_json::to_vec_pretty(&serde_json::to_value(&self)?)?;
+        std::fs::write(file, text).with_context(|| file.display().to_string())
+    }
 }

@@ -4,13 +4,13 @@
 //! cache, the same work takes up to 1.7 times the CPU time a minute later (docs/benchmarks.md). CPU times of phases
 //! minutes apart can be compared when each is divided by the pace of its own time.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
+
+use crate::bars::number;
 
 /// Between two pieces: the work takes a fiftieth of one core.
 const BETWEEN: Duration = Duration::from_millis(100);
@@ -19,20 +19,10 @@ const OBJECTS: usize = 150;
 const NANOS_PER_MILLI: f64 = 1e6;
 
 /// Works in a thread of its own until it is dropped.
-pub(crate) struct Pace {
-    worked: Arc<Worked>,
-    thread: Option<JoinHandle<()>>,
-}
-
-#[derive(Default)]
-struct Worked {
-    pieces: AtomicU64,
-    nanos: AtomicU64,
-    enough: AtomicBool,
-}
+pub(crate) struct Pace(Arc<Mutex<Reading>>);
 
 /// What was worked up to some moment.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Reading {
     pieces: u64,
     nanos: u64,
@@ -41,23 +31,15 @@ pub(crate) struct Reading {
 impl Pace {
     /// Starts to work.
     pub(crate) fn start() -> Self {
-        let worked = Arc::<Worked>::default();
-        let thread = std::thread::spawn({
-            let worked = worked.clone();
-            move || work(&worked)
-        });
-        Self {
-            worked,
-            thread: Some(thread),
-        }
+        let pace = Self(Arc::default());
+        let worked = Arc::downgrade(&pace.0);
+        std::thread::spawn(move || work(&worked));
+        pace
     }
 
     /// To be compared with a later one.
     pub(crate) fn read(&self) -> Reading {
-        Reading {
-            nanos: self.worked.nanos.load(Ordering::Relaxed),
-            pieces: self.worked.pieces.load(Ordering::Relaxed),
-        }
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Milliseconds of CPU time that a piece took since then, on average; not a number if none was done.
@@ -67,33 +49,26 @@ impl Pace {
 }
 
 impl Reading {
-    #[expect(
-        clippy::cast_precision_loss,
-        reason = "a bench takes far less than 2^52 ns of CPU time"
-    )]
     fn since(self, then: Self) -> f64 {
-        let nanos = (self.nanos - then.nanos) as f64;
-        nanos / NANOS_PER_MILLI / (self.pieces - then.pieces) as f64
+        let nanos = number(self.nanos - then.nanos);
+        nanos / NANOS_PER_MILLI / number(self.pieces - then.pieces)
     }
 }
 
-impl Drop for Pace {
-    fn drop(&mut self) {
-        self.worked.enough.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            // It cannot have failed in a way that matters any more.
-            let _ = thread.join();
-        }
-    }
-}
-
-fn work(worked: &Worked) {
-    while !worked.enough.load(Ordering::Relaxed) {
+fn work(worked: &Weak<Mutex<Reading>>) {
+    loop {
         let start = thread_nanos();
         std::hint::black_box(piece());
         let nanos = thread_nanos().saturating_sub(start);
-        worked.nanos.fetch_add(nanos, Ordering::Relaxed);
-        worked.pieces.fetch_add(1, Ordering::Relaxed);
+        let Some(worked) = worked.upgrade() else {
+            return;
+        };
+        {
+            let mut reading = worked.lock().unwrap_or_else(PoisonError::into_inner);
+            reading.nanos += nanos;
+            reading.pieces += 1;
+        }
+        drop(worked);
         std::thread::sleep(BETWEEN);
     }
 }

@@ -3,11 +3,18 @@
 
 use serde::Serialize;
 
+use crate::args::Args;
+
 /// By how much the floor after may differ from the floor before.
 const DRIFT: f64 = 0.1;
 
-/// How often a pair is measured again, when the floor drifted.
-pub(crate) const TRIES: usize = 3;
+/// How often a pair is measured at the most, while the floor drifts.
+const TRIES: usize = 3;
+
+/// How often what drifted is measured: where no time is judged, once.
+pub(crate) fn tries(args: &Args) -> usize {
+    if args.counts_only { 1 } else { TRIES }
+}
 
 /// The controller between two floors.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -49,10 +56,8 @@ pub(crate) fn told(pairs: &[Pair]) -> String {
     if let Some(ratio) = ratio(pairs) {
         return format!("{ratio:.2} × floor");
     }
-    let drifts = pairs
-        .iter()
-        .map(|pair| format!("{:+.0} %", pair.drift() * 100.0));
-    let drifts: Vec<String> = drifts.collect();
+    let drift = |pair: &Pair| format!("{:+.0} %", pair.drift() * 100.0);
+    let drifts: Vec<String> = pairs.iter().map(drift).collect();
     format!("no ratio: the floor drifted ({})", drifts.join(", "))
 }
 

@@ -3,19 +3,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use crate::bars::{count, number};
+use crate::cpu::CpuSeconds;
 use crate::latency::Latency;
-use crate::pairs::{self, Pair};
-use crate::phases::change::{SourceChange, TemplateEdit};
+use crate::pairs;
+use crate::phases::change::{Single, SourceChange, TemplateEdit};
 use crate::phases::cold::Cold;
-use crate::phases::end::Deletion;
 use crate::phases::fairness::{Fairness, Ratios, Singles};
-use crate::phases::steady::{Restart, Steady};
-use crate::reruns::{Rounds, Runs, Single};
+use crate::phases::runs::{Reruns, Rounds};
+use crate::phases::steady::{Deletion, Restart, Steady};
 use crate::table::Table;
 use crate::tally::{Agent, ByAgent, Requests};
 
-/// Percentiles.
-pub(crate) fn latency(latency: &Latency) -> String {
+/// Says something on the terminal.
+#[expect(clippy::print_stdout, reason = "the bench speaks to a terminal")]
+pub(crate) fn say(text: &str) {
+    println!("{}", text.trim_end_matches('\n'));
+}
+
+/// Says what a phase came to.
+pub(crate) fn tell(phase: &str, text: &str) {
+    say(&format!("{phase:<15}{text}"));
+}
+
+fn latency(latency: &Latency) -> String {
     let Latency {
         samples,
         p50_ms,
@@ -26,25 +37,28 @@ pub(crate) fn latency(latency: &Latency) -> String {
 }
 
 /// The cold phase, against its floor.
-#[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
 pub(crate) fn cold(cold: &Cold, owners: usize) -> String {
-    let per_owner = cold.requests.sum() as f64 / owners as f64;
-    let events = cold.requests.events as f64 / owners as f64;
-    let cpu = cold
-        .cpu_seconds
-        .get("controller")
-        .copied()
-        .unwrap_or(f64::NAN);
-    format!(
-        "{:.2} s in {} blocks, {}; by POST, {}; pace {:.2} ms; {per_owner:.2} requests per owner; controller {cpu:.2} s CPU for {} reconciles, {:.1} MiB peak\n    events: {events:.2} per owner, until {:.1} s after the last Ready\n{}{}{}",
+    let per_owner = |requests| number(requests) / count(owners);
+    let cpu = cold.cpu_seconds.get("controller");
+    let times = format!(
+        "{:.2} s in {} blocks, {}; by POST, {}; pace {:.2} ms",
         cold.seconds(),
         cold.pairs.len(),
         pairs::told(&cold.pairs),
         pairs::told(&cold.created),
         cold.pace_ms,
+    );
+    let events = format!(
+        "events: {:.2} per owner, until {:.1} s after the last Ready",
+        per_owner(cold.requests.events),
+        cold.events_seconds,
+    );
+    format!(
+        "{times}; {:.2} requests per owner; controller {:.2} s CPU for {} reconciles, {:.1} MiB peak\n    {events}\n{}{}{}",
+        per_owner(cold.requests.sum()),
+        cpu.copied().unwrap_or(f64::NAN),
         cold.reconciles,
         cold.usage.peak_rss_mib,
-        cold.events_seconds,
         requests(&cold.requests),
         agents_table(&cold.by_agent),
         cpu_table(&cold.floor_cpu_seconds, &cold.cpu_seconds),
@@ -52,28 +66,33 @@ pub(crate) fn cold(cold: &Cold, owners: usize) -> String {
 }
 
 /// All rounds of runs, and what they cost the controller.
-#[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
-pub(crate) fn runs(runs: &Runs, floor: &Rounds, pair: Pair, all: usize) -> String {
+pub(crate) fn runs(reruns: &Reruns) -> String {
+    let runs = &reruns.runs;
+    let per_run = |requests| number(requests) / count(reruns.all_runs());
     format!(
         "{}; {}; {:.2} requests per run and {:.2} events; {:.1} MiB peak\n{}{}{}",
         rounds(&runs.rounds),
-        pairs::told(&[pair]),
-        runs.requests.sum() as f64 / all as f64,
-        runs.requests.events as f64 / all as f64,
+        pairs::told(&[reruns.pair()]),
+        per_run(runs.requests.sum()),
+        per_run(runs.requests.events),
         runs.usage.peak_rss_mib,
         requests(&runs.requests),
         agents_table(&runs.by_agent),
-        cpu_table(&floor.cpu_seconds, &runs.rounds.cpu_seconds),
+        cpu_table(&reruns.floor[0].cpu_seconds, &runs.rounds.cpu_seconds),
     )
 }
 
 /// Single runs, against those of the bare client.
 pub(crate) fn single(single: Option<&Single>) -> String {
-    let Some(single) = single else {
-        return "not asked for".to_owned();
-    };
+    match single {
+        Some(single) => beside_bare_client(single, "the bare client's"),
+        None => "not asked for".to_owned(),
+    }
+}
+
+fn beside_bare_client(single: &Single, floor: &str) -> String {
     format!(
-        "{}; p50 {:.2} × the bare client's\n    bare client: {}",
+        "{}; p50 {:.2} × {floor}\n    bare client: {}",
         latency(&single.latency),
         single.ratio(),
         latency(&single.bare)
@@ -82,11 +101,8 @@ pub(crate) fn single(single: Option<&Single>) -> String {
 
 /// Rounds of runs.
 pub(crate) fn rounds(rounds: &Rounds) -> String {
-    let each: Vec<String> = rounds
-        .each
-        .iter()
-        .map(|seconds| format!("{seconds:.2}"))
-        .collect();
+    let each = rounds.each.iter().map(|seconds| format!("{seconds:.2}"));
+    let each: Vec<String> = each.collect();
     format!(
         "{:.2} s ({}) with {} requests in flight; at most {} runs at a time, {} in the end",
         rounds.seconds(),
@@ -113,13 +129,8 @@ pub(crate) fn steady(steady: &Steady) -> String {
 
 /// Source changes.
 pub(crate) fn source_change(change: &SourceChange) -> String {
-    format!(
-        "{}; p50 {:.2} × floor\n    bare client: {}\n{}",
-        latency(&change.latency),
-        change.latency.p50_ms / change.bare.p50_ms,
-        latency(&change.bare),
-        requests(&change.requests)
-    )
+    let single = beside_bare_client(&change.single, "floor");
+    format!("{single}\n{}", requests(&change.requests))
 }
 
 /// A template edit.
@@ -158,7 +169,7 @@ pub(crate) fn ratios(idle: &Singles, loaded: &Singles) -> String {
         let (idle, loaded) = (of(idle), of(loaded));
         let figures = [idle.p50_ms, idle.p99_ms, loaded.p50_ms, loaded.p99_ms];
         let [a, b, c, d] = figures.map(|figure| format!("{figure:.1}"));
-        table.row(&[format!("    {what}"), a, b, c, d]);
+        table.row([format!("    {what}"), a, b, c, d]);
     };
     row("to Ready", |singles| &singles.ready);
     row("to the first object", |singles| &singles.first_step);
@@ -184,39 +195,29 @@ pub(crate) fn ratios(idle: &Singles, loaded: &Singles) -> String {
 
 /// The crowd beside which a single owner was measured.
 pub(crate) fn fairness(fairness: &Fairness) -> String {
-    let queue: Vec<String> = fairness
-        .queue
-        .iter()
+    let queue = fairness.queue.iter();
+    let queue: Vec<String> = queue
         .map(|(series, value)| format!("{series} {value:.1}"))
         .collect();
+    let mut table = Table::new(["    CPUs in use", "idle", "loaded"]);
+    let share = |singles: &Singles, name: &str| {
+        let spent = singles.cpu_seconds.get(name);
+        spent.map_or(String::new(), |spent| {
+            format!("{:.2}", spent / singles.seconds)
+        })
+    };
+    for name in fairness.loaded.cpu_seconds.keys() {
+        let [idle, loaded] = [&fairness.idle, &fairness.loaded].map(|of| share(of, name));
+        table.row([format!("    {name}"), idle, loaded]);
+    }
     format!(
         "{} of {} others not Ready at the end; {:.1} MiB peak when they were\n    queue at the end: {}\n{}",
         fairness.unsettled,
         fairness.crowd,
         fairness.settled.peak_rss_mib,
         queue.join(", "),
-        load_table(fairness),
+        table.render(),
     )
-}
-
-fn load_table(fairness: &Fairness) -> String {
-    let mut table = Table::new(["    CPUs in use", "idle", "loaded"]);
-    let share = |singles: &Singles, name: &String| {
-        singles
-            .cpu_seconds
-            .get(name)
-            .map_or(String::new(), |spent| {
-                format!("{:.2}", spent / singles.seconds)
-            })
-    };
-    for name in fairness.loaded.cpu_seconds.keys() {
-        table.row(&[
-            format!("    {name}"),
-            share(&fairness.idle, name),
-            share(&fairness.loaded, name),
-        ]);
-    }
-    table.render()
 }
 
 /// Requests by sort, most frequent first.
@@ -243,39 +244,30 @@ fn agents_table(by_agent: &ByAgent) -> String {
     let mut row = |name: &str, count: &dyn Fn(&BTreeMap<String, u64>) -> u64| {
         let of = |agent| by_agent.get(&agent).map_or(0, count).to_string();
         let [ours, client, downstream, observer, others] = Agent::ALL.map(of);
-        table.row(&[
-            format!("    {name}"),
-            ours,
-            client,
-            downstream,
-            observer,
-            others,
-        ]);
+        let name = format!("    {name}");
+        table.row([name, ours, client, downstream, observer, others]);
     };
-    for verb in by_agent
-        .values()
-        .flat_map(BTreeMap::keys)
-        .collect::<BTreeSet<_>>()
-    {
+    let verbs: BTreeSet<_> = by_agent.values().flat_map(BTreeMap::keys).collect();
+    for verb in verbs {
         row(verb, &|verbs| verbs.get(verb).copied().unwrap_or(0));
     }
     row("all", &|verbs| verbs.values().sum());
     table.render()
 }
 
-fn cpu_table(floor: &BTreeMap<String, f64>, cold: &BTreeMap<String, f64>) -> String {
+fn cpu_table(floor: &CpuSeconds, cold: &CpuSeconds) -> String {
     let mut table = Table::new(["    CPU seconds", "floor", "cold"]);
-    let of = |side: &BTreeMap<String, f64>, name: &str| {
-        side.get(name)
-            .map_or(String::new(), |spent| format!("{spent:.2}"))
-    };
-    for name in floor.keys().chain(cold.keys()).collect::<BTreeSet<_>>() {
-        table.row(&[format!("    {name}"), of(floor, name), of(cold, name)]);
+    let names: BTreeSet<_> = floor.keys().chain(cold.keys()).collect();
+    for name in names {
+        let spent = [floor, cold].map(|side| side.get(name));
+        let [floor, cold] =
+            spent.map(|spent| spent.map_or(String::new(), |spent| format!("{spent:.2}")));
+        table.row([format!("    {name}"), floor, cold]);
     }
     // The share of time that other work on the machine takes does not show here.
-    let (floor, cold): (f64, f64) = (floor.values().sum(), cold.values().sum());
+    let [floor, cold] = [floor, cold].map(|side| side.values().sum::<f64>());
     let all = format!("    all ({:.2} × floor)", cold / floor);
-    table.row(&[all, format!("{floor:.2}"), format!("{cold:.2}")]);
+    table.row([all, format!("{floor:.2}"), format!("{cold:.2}")]);
     table.render()
 }
 

@@ -2,35 +2,25 @@
 //! control plane that is measured on the same machine.
 
 use serde::Deserialize;
+use test_support::Observed;
 
 use crate::layout::Key;
 
-/// An object that can be watched.
-pub(crate) trait Seen: for<'de> Deserialize<'de> + Clone + Send + 'static {
-    /// Its metadata.
-    fn metadata(&self) -> &Metadata;
-
-    /// Its namespace and name.
-    fn key(&self) -> Key {
-        let Metadata {
-            namespace, name, ..
-        } = self.metadata();
-        Key {
-            namespace: namespace.clone(),
-            name: name.clone(),
-        }
-    }
+/// A stamped object or an owner, which is a Workload, a Deliverable or a Runnable. Each has some of these fields.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Seen {
+    pub(crate) metadata: Metadata,
+    pub(crate) spec: Spec,
+    pub(crate) status: Status,
 }
 
 /// Metadata.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Metadata {
-    /// Namespace.
     pub(crate) namespace: String,
-    /// Name.
     pub(crate) name: String,
-    /// Unique over time.
     pub(crate) uid: String,
     /// Counts changes of the spec.
     pub(crate) generation: i64,
@@ -38,64 +28,21 @@ pub(crate) struct Metadata {
     pub(crate) resource_version: String,
 }
 
-/// A stamped object.
+/// The spec of a stamped object: handed on from step to step, but for the note, which an edit of the template sets.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub(crate) struct Step {
-    /// Metadata.
-    pub(crate) metadata: Metadata,
-    /// What was asked for.
-    pub(crate) spec: StepSpec,
-    /// What the bench reported, if it did.
-    pub(crate) status: StepStatus,
-}
-
-/// The spec of a stamped object.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct StepSpec {
-    /// Handed on from step to step.
+pub(crate) struct Spec {
     pub(crate) value: String,
-    /// Handed on from step to step.
     pub(crate) revision: String,
-    /// Set by an edit of the template.
     pub(crate) note: String,
 }
 
-/// The status of a stamped object.
+/// What a controller reported, or of a stamped object the bench.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct StepStatus {
-    /// The revision passed on.
-    pub(crate) revision: String,
-    /// The generation it belongs to.
-    pub(crate) observed_generation: i64,
-}
-
-impl Step {
-    /// Whether the status speaks of the present spec.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.status.observed_generation == self.metadata.generation
-    }
-}
-
-/// An owner: a Workload, a Deliverable or a Runnable.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct OwnerSeen {
-    /// Metadata.
-    pub(crate) metadata: Metadata,
-    /// What the controller reported.
-    pub(crate) status: OwnerStatus,
-}
-
-/// The status of an owner.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(crate) struct OwnerStatus {
+pub(crate) struct Status {
     /// The generation it speaks of.
     pub(crate) observed_generation: i64,
-    /// Conditions.
     pub(crate) conditions: Vec<Condition>,
     /// Of a Runnable: what its last good run gave.
     pub(crate) outputs: Outputs,
@@ -113,59 +60,68 @@ pub(crate) struct Outputs {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Condition {
-    /// Its type.
     pub(crate) r#type: String,
-    /// `True`, `False` or `Unknown`.
     pub(crate) status: String,
-    /// Why, as one word.
     pub(crate) reason: String,
-    /// Why, for people.
     pub(crate) message: String,
 }
 
-impl OwnerSeen {
-    /// Whether it is Ready, for its present spec.
+impl Observed for Seen {
+    fn version(&self) -> &str {
+        &self.metadata.resource_version
+    }
+}
+
+impl Seen {
+    /// Its namespace and name.
+    pub(crate) fn key(&self) -> Key {
+        Key::new(&*self.metadata.namespace, &*self.metadata.name)
+    }
+
+    /// Whether the status speaks of the present spec.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.status.observed_generation == self.metadata.generation
+    }
+
+    /// Of an owner: whether it is Ready, for its present spec.
     pub(crate) fn is_ready(&self) -> bool {
-        let current = self.status.observed_generation == self.metadata.generation;
-        current && self.ready().is_some_and(|ready| ready.status == "True")
+        self.is_settled() && self.ready().is_some_and(|ready| ready.status == "True")
     }
 
     /// Its Ready condition.
     pub(crate) fn ready(&self) -> Option<&Condition> {
-        self.status
-            .conditions
-            .iter()
-            .find(|condition| condition.r#type == "Ready")
-    }
-}
-
-impl Seen for Step {
-    fn metadata(&self) -> &Metadata {
-        &self.metadata
-    }
-}
-
-impl Seen for OwnerSeen {
-    fn metadata(&self) -> &Metadata {
-        &self.metadata
+        let mut conditions = self.status.conditions.iter();
+        conditions.find(|condition| condition.r#type == "Ready")
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
+
+    /// A stamped object of this generation, with a status of another.
+    pub(crate) fn step(name: &str, generation: i64, observed: i64) -> Seen {
+        read(
+            json!({"metadata": {"name": name, "uid": "u", "generation": generation},
+            "status": {"observedGeneration": observed}}),
+        )
+    }
+
+    fn read(object: Value) -> Seen {
+        serde_json::from_value(object).unwrap()
+    }
 
     #[test]
     fn a_workload_is_ready_only_for_the_generation_its_status_speaks_of() {
-        let workload = |observed: i64, status: &str| -> OwnerSeen {
-            serde_json::from_value(json!({
+        let workload = |observed: i64, status: &str| {
+            read(json!({
                 "metadata": {"name": "a", "namespace": "n", "generation": 2, "managedFields": [{"manager": "x"}]},
+                "spec": {"source": {"git": {}}},
                 "status": {"observedGeneration": observed, "conditions": [
                     {"type": "SupplyChainReady", "status": "True"}, {"type": "Ready", "status": status},
                 ]},
             }))
-            .unwrap()
         };
         assert!(workload(2, "True").is_ready());
         assert!(!workload(1, "True").is_ready());
@@ -174,13 +130,7 @@ mod tests {
 
     #[test]
     fn a_new_step_is_not_settled() {
-        let step = |status| -> Step {
-            serde_json::from_value(
-                json!({"metadata": {"name": "a", "generation": 1}, "status": status}),
-            )
-            .unwrap()
-        };
-        assert!(!step(json!({})).is_settled());
-        assert!(step(json!({"observedGeneration": 1})).is_settled());
+        let new = read(json!({"metadata": {"name": "a", "generation": 1}, "status": {}}));
+        assert!(!new.is_settled() && step("a", 1, 1).is_settled());
     }
 }

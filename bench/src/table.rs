@@ -17,8 +17,8 @@ impl Table {
     }
 
     /// Adds a row.
-    pub(crate) fn row<const N: usize>(&mut self, cells: &[String; N]) {
-        self.rows.push(cells.to_vec());
+    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(cells.into());
     }
 
     /// The table as text; each line ends with a line break.
@@ -63,8 +63,8 @@ mod tests {
     #[test]
     fn columns_line_up_by_characters() {
         let mut table = Table::new(["what", "measured", ""]);
-        table.row(&["cold ≤".into(), "1.2".into(), "pass".into()]);
-        table.row(&["x".into(), "10 000.0".into(), "MISS".into()]);
+        table.row(["cold ≤".into(), "1.2".into(), "pass".into()]);
+        table.row(["x".into(), "10 000.0".into(), "MISS".into()]);
         let expected = "\
 what    measured
 ------  --------  ----

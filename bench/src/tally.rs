@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use test_support::AuditEvent;
-use test_support::audit::AuditObject;
 
 /// The User-Agent of the bench's own requests as a user of the platform: owners, templates, and all of the floor.
 pub(crate) const CLIENT_AGENT: &str = "bench-client";
@@ -42,7 +41,7 @@ impl Agent {
     ];
 
     /// By the `User-Agent` header.
-    pub(crate) fn of(user_agent: &str) -> Self {
+    fn of(user_agent: &str) -> Self {
         match user_agent {
             agent if agent.starts_with(CONTROLLER_AGENT) => Self::Controller,
             CLIENT_AGENT => Self::Client,
@@ -53,42 +52,24 @@ impl Agent {
     }
 }
 
-/// What a request was about.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Topic {
-    /// No object: groups, versions, schemas, health.
-    Discovery,
-    /// An event; counted apart, as events are best effort.
-    Event,
-    /// The leader's lease.
-    Lease,
-    /// `<plural>[.<group>][/<subresource>]`.
-    Object(String),
-}
+/// No object: groups, versions, schemas, health.
+const DISCOVERY: &str = "discovery";
+/// Counted apart, as events are best effort.
+const EVENTS: &str = "events";
+/// The leader's lease.
+const LEASES: &str = "leases";
 
-impl Topic {
-    fn name(&self) -> &str {
-        match self {
-            Self::Discovery => "discovery",
-            Self::Event => "events",
-            Self::Lease => "leases",
-            Self::Object(name) => name,
-        }
-    }
-}
-
-/// One request.
+/// A sort of request.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Request {
-    /// Who sent it.
-    pub(crate) agent: Agent,
-    /// What it was about.
-    pub(crate) topic: Topic,
+struct Sort {
+    agent: Agent,
     /// Kubernetes verb, such as `patch`.
-    pub(crate) verb: String,
+    verb: String,
+    /// One of those above, or `<plural>[.<group>][/<subresource>]`.
+    topic: String,
 }
 
-impl Request {
+impl Sort {
     /// What a record of the audit log stands for. A request with several records is counted once: a watch, which may not end
     /// in this run, when it starts, anything else when it is answered.
     fn of(record: &AuditEvent) -> Option<Self> {
@@ -96,33 +77,23 @@ impl Request {
             "watch" => "ResponseStarted",
             _ => "ResponseComplete",
         };
-        let topic = record.object_ref.as_ref().map_or(Topic::Discovery, topic);
+        let topic = match &record.object_ref {
+            None => DISCOVERY.to_owned(),
+            Some(object) if object.resource == EVENTS => EVENTS.to_owned(),
+            Some(object) if object.resource == LEASES => LEASES.to_owned(),
+            Some(object) => object.kind(),
+        };
         (record.stage == counted).then(|| Self {
             agent: Agent::of(&record.user_agent),
-            topic,
             verb: record.verb.clone(),
+            topic,
         })
     }
 }
 
-fn topic(object: &AuditObject) -> Topic {
-    let mut name = object.resource.clone();
-    for (separator, part) in [(".", &object.api_group), ("/", &object.subresource)] {
-        if !part.is_empty() {
-            name.push_str(separator);
-            name.push_str(part);
-        }
-    }
-    match object.resource.as_str() {
-        "events" => Topic::Event,
-        "leases" => Topic::Lease,
-        _ => Topic::Object(name),
-    }
-}
-
 /// How many requests of each sort there were.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Tally(BTreeMap<Request, u64>);
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tally(BTreeMap<Sort, u64>);
 
 /// Requests by sender and verb, events and the lease among them.
 pub(crate) type ByAgent = BTreeMap<Agent, BTreeMap<String, u64>>;
@@ -159,38 +130,45 @@ impl Requests {
     pub(crate) fn reads(&self) -> u64 {
         self.gets + self.lists + self.discovery
     }
+
+    fn add(&mut self, sort: &Sort, count: u64) {
+        let slot = match (&*sort.topic, &*sort.verb) {
+            (EVENTS, _) => &mut self.events,
+            (LEASES, _) => &mut self.leases,
+            (DISCOVERY, "get") => &mut self.discovery,
+            (_, "get") => &mut self.gets,
+            (_, "list") => &mut self.lists,
+            (_, "watch") => &mut self.watches,
+            _ => &mut self.writes,
+        };
+        *slot += count;
+        let name = format!("{} {}", sort.verb, sort.topic);
+        *self.by_sort.entry(name).or_default() += count;
+    }
 }
 
 impl Tally {
     /// The requests that the audit log tells of.
     pub(crate) fn of_records(records: &[AuditEvent]) -> Self {
         let mut tally = Self::default();
-        records
-            .iter()
-            .filter_map(Request::of)
-            .for_each(|request| tally.add(request));
+        for sort in records.iter().filter_map(Sort::of) {
+            *tally.0.entry(sort).or_default() += 1;
+        }
         tally
-    }
-
-    /// Counts one request.
-    fn add(&mut self, request: Request) {
-        *self.0.entry(request).or_default() += 1;
     }
 
     /// Adds all of another tally.
     pub(crate) fn merge(&mut self, other: Self) {
-        for (request, count) in other.0 {
-            *self.0.entry(request).or_default() += count;
+        for (sort, count) in other.0 {
+            *self.0.entry(sort).or_default() += count;
         }
     }
 
     /// The requests of one sender.
     pub(crate) fn of(&self, agent: Agent) -> Requests {
         let mut requests = Requests::default();
-        for (request, &count) in self.0.iter().filter(|(request, _)| request.agent == agent) {
-            *slot(&mut requests, request) += count;
-            let sort = format!("{} {}", request.verb, request.topic.name());
-            *requests.by_sort.entry(sort).or_default() += count;
+        for (sort, &count) in self.0.iter().filter(|(sort, _)| sort.agent == agent) {
+            requests.add(sort, count);
         }
         requests
     }
@@ -198,172 +176,144 @@ impl Tally {
     /// All requests: who sent how many of each verb.
     pub(crate) fn by_agent(&self) -> ByAgent {
         let mut agents = ByAgent::new();
-        for (request, &count) in &self.0 {
-            let verbs = agents.entry(request.agent).or_default();
-            *verbs.entry(request.verb.clone()).or_default() += count;
+        for (sort, &count) in &self.0 {
+            let verbs = agents.entry(sort.agent).or_default();
+            *verbs.entry(sort.verb.clone()).or_default() += count;
         }
         agents
-    }
-}
-
-fn slot<'a>(requests: &'a mut Requests, request: &Request) -> &'a mut u64 {
-    match (&request.topic, request.verb.as_str()) {
-        (Topic::Event, _) => &mut requests.events,
-        (Topic::Lease, _) => &mut requests.leases,
-        (Topic::Discovery, "get") => &mut requests.discovery,
-        (_, "get") => &mut requests.gets,
-        (_, "list") => &mut requests.lists,
-        (_, "watch") => &mut requests.watches,
-        _ => &mut requests.writes,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
-    fn tally(requests: &[(Agent, &str, Topic)]) -> Tally {
-        let mut tally = Tally::default();
-        for (agent, verb, topic) in requests {
-            tally.add(Request {
-                agent: *agent,
-                topic: topic.clone(),
-                verb: (*verb).to_owned(),
-            });
-        }
-        tally
+    const STEPS: [&str; 3] = ["steps", "bench.carto.run", ""];
+
+    fn record(stage: &str, verb: &str, agent: &str, object: Option<[&str; 3]>) -> AuditEvent {
+        let object = object.map(|[resource, group, subresource]| json!({"resource": resource, "apiGroup": group, "subresource": subresource}));
+        let record = json!({"auditID": "x", "stage": stage, "requestURI": "/x", "verb": verb, "user": {"username": "u"},
+            "userAgent": agent, "objectRef": object});
+        serde_json::from_value(record).unwrap()
     }
 
-    fn steps() -> Topic {
-        Topic::Object("steps.bench.carto.run".into())
+    fn answered(verb: &str, agent: &str, object: Option<[&str; 3]>) -> AuditEvent {
+        let stage = if verb == "watch" {
+            "ResponseStarted"
+        } else {
+            "ResponseComplete"
+        };
+        record(stage, verb, agent, object)
+    }
+
+    fn by_controller(verb: &str, resource: &str) -> AuditEvent {
+        answered(
+            verb,
+            "carto-supplychain/0.1.0",
+            Some([resource, "bench.carto.run", ""]),
+        )
     }
 
     #[test]
     fn requests_are_sorted_by_cost_and_events_and_lease_stand_apart() {
-        let seen = tally(&[
-            (Agent::Controller, "patch", steps()),
-            (Agent::Controller, "patch", steps()),
-            (Agent::Controller, "delete", steps()),
-            (Agent::Controller, "get", steps()),
-            (Agent::Controller, "list", steps()),
-            (Agent::Controller, "watch", steps()),
-            (Agent::Controller, "get", Topic::Discovery),
-            (Agent::Controller, "create", Topic::Event),
-            (Agent::Controller, "update", Topic::Lease),
-            (Agent::Controller, "get", Topic::Lease),
-            (Agent::Client, "patch", steps()),
-        ])
-        .of(Agent::Controller);
-        let parts = (
-            seen.writes,
-            seen.gets,
-            seen.lists,
-            seen.watches,
-            seen.discovery,
-            seen.events,
-            seen.leases,
-        );
-        assert_eq!(parts, (3, 1, 1, 1, 1, 1, 2));
+        let sent = [
+            by_controller("patch", "steps"),
+            by_controller("patch", "steps"),
+            by_controller("delete", "steps"),
+            by_controller("get", "steps"),
+            by_controller("list", "steps"),
+            by_controller("watch", "steps"),
+            answered("get", "carto-supplychain", None),
+            by_controller("create", "events"),
+            by_controller("update", "leases"),
+            by_controller("get", "leases"),
+            answered("patch", CLIENT_AGENT, Some(STEPS)),
+        ];
+        let mut tally = Tally::of_records(&sent[..4]);
+        tally.merge(Tally::of_records(&sent[4..]));
+        let seen = tally.of(Agent::Controller);
+        let expected = Requests {
+            writes: 3,
+            gets: 1,
+            lists: 1,
+            watches: 1,
+            discovery: 1,
+            events: 1,
+            leases: 2,
+            by_sort: seen.by_sort.clone(),
+        };
+        assert_eq!(seen, expected);
         assert_eq!((seen.sum(), seen.reads()), (7, 3));
         assert_eq!(seen.by_sort["patch steps.bench.carto.run"], 2);
+        assert_eq!(seen.by_sort["create events"], 1);
+        assert_eq!(tally.of(Agent::Client).writes, 1);
     }
 
     #[test]
     fn all_senders_are_counted_by_verb_whatever_they_asked_for() {
-        let seen = tally(&[
-            (Agent::Controller, "patch", steps()),
-            (Agent::Controller, "create", Topic::Event),
-            (Agent::Controller, "create", steps()),
-            (Agent::Other, "get", Topic::Lease),
-        ])
-        .by_agent();
-        let verbs = |verbs: &[(&str, u64)]| -> BTreeMap<String, u64> {
-            let owned = |&(verb, count): &(&str, u64)| (verb.to_owned(), count);
-            verbs.iter().map(owned).collect()
-        };
-        let expected = ByAgent::from([
-            (Agent::Controller, verbs(&[("create", 2), ("patch", 1)])),
-            (Agent::Other, verbs(&[("get", 1)])),
-        ]);
-        assert_eq!(seen, expected);
-        let json = serde_json::to_value(&seen).unwrap();
-        assert_eq!(json["controller"]["create"], 2, "{json}");
-    }
-
-    fn record(stage: &str, verb: &str, agent: &str, object: &serde_json::Value) -> AuditEvent {
-        let record = serde_json::json!({"auditID": "x", "stage": stage, "requestURI": "/x", "verb": verb,
-            "user": {"username": "u"}, "userAgent": agent, "objectRef": object});
-        serde_json::from_value(record).unwrap()
+        let sent = [
+            by_controller("patch", "steps"),
+            by_controller("create", "events"),
+            by_controller("create", "steps"),
+            answered("get", "kube-apiserver/v1.36", None),
+        ];
+        let seen = serde_json::to_value(Tally::of_records(&sent).by_agent()).unwrap();
+        assert_eq!(
+            seen,
+            json!({"controller": {"create": 2, "patch": 1}, "other": {"get": 1}})
+        );
     }
 
     #[test]
     fn a_request_is_attributed_to_its_sender_and_object() {
-        let object = |resource: &str, group: &str, subresource: &str| serde_json::json!({"resource": resource, "apiGroup": group, "subresource": subresource});
-        let named = |name: &str| Topic::Object(name.to_owned());
         let cases = [
             (
-                "patch",
-                "carto-supplychain/0.1.0",
-                object("workloads", "carto.run", "status"),
+                "carto-x/0.1.0",
+                Some(["workloads", "carto.run", "status"]),
                 Agent::Controller,
-                named("workloads.carto.run/status"),
+                "workloads.carto.run/status",
             ),
             (
-                "create",
-                "bench-client",
-                object("serviceaccounts", "", "token"),
+                CLIENT_AGENT,
+                Some(["serviceaccounts", "", "token"]),
                 Agent::Client,
-                named("serviceaccounts/token"),
+                "serviceaccounts/token",
             ),
             (
-                "create",
-                "carto-supplychain",
-                object("events", "events.k8s.io", ""),
-                Agent::Controller,
-                Topic::Event,
+                DOWNSTREAM_AGENT,
+                Some(STEPS),
+                Agent::Downstream,
+                "steps.bench.carto.run",
             ),
             (
-                "update",
-                "carto-supplychain",
-                object("leases", "coordination.k8s.io", ""),
-                Agent::Controller,
-                Topic::Lease,
+                OBSERVER_AGENT,
+                Some(["events", "events.k8s.io", ""]),
+                Agent::Observer,
+                EVENTS,
             ),
             (
-                "get",
-                "kube-apiserver/v1.36",
-                serde_json::Value::Null,
+                "carto",
+                Some(["leases", "coordination.k8s.io", ""]),
                 Agent::Other,
-                Topic::Discovery,
+                LEASES,
             ),
+            ("kube-apiserver/v1.36", None, Agent::Other, DISCOVERY),
         ];
-        for (verb, sender, object, agent, topic) in cases {
-            let request = Request::of(&record("ResponseComplete", verb, sender, &object));
-            let verb = verb.to_owned();
-            assert_eq!(request, Some(Request { agent, topic, verb }));
+        for (sender, object, agent, topic) in cases {
+            let sort = Sort::of(&answered("create", sender, object)).unwrap();
+            assert_eq!(
+                (sort.agent, &*sort.verb, &*sort.topic),
+                (agent, "create", topic)
+            );
         }
     }
 
     #[test]
     fn a_watch_counts_when_it_starts_and_a_long_list_when_it_is_answered() {
-        let counted = |stage, verb| {
-            Request::of(&record(stage, verb, "carto-x", &serde_json::Value::Null)).is_some()
-        };
+        let counted = |stage, verb| Sort::of(&record(stage, verb, "carto-x", None)).is_some();
         assert!(counted("ResponseStarted", "watch") && !counted("ResponseComplete", "watch"));
         assert!(!counted("ResponseStarted", "list") && counted("ResponseComplete", "list"));
         assert!(!counted("Panic", "list"));
-    }
-
-    #[test]
-    fn merging_adds_up() {
-        let mut one = tally(&[(Agent::Client, "create", steps())]);
-        one.merge(tally(&[
-            (Agent::Client, "create", steps()),
-            (Agent::Other, "get", steps()),
-        ]));
-        assert_eq!(
-            (one.of(Agent::Client).writes, one.of(Agent::Other).gets),
-            (2, 1)
-        );
     }
 }

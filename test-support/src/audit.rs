@@ -76,6 +76,20 @@ pub struct AuditStatus {
     pub code: u16,
 }
 
+impl AuditObject {
+    /// `<plural>[.<group>][/<subresource>]`.
+    pub fn kind(&self) -> String {
+        let mut kind = self.resource.clone();
+        for (separator, part) in [(".", &self.api_group), ("/", &self.subresource)] {
+            if !part.is_empty() {
+                kind.push_str(separator);
+                kind.push_str(part);
+            }
+        }
+        kind
+    }
+}
+
 impl AuditEvent {
     /// Whether the request could change something.
     pub fn is_write(&self) -> bool {

@@ -1,15 +1,9 @@
-use std::collections::BTreeMap;
-
 use super::*;
 use crate::latency::Latency;
-use crate::pairs::Pair;
-use crate::phases::change::{SourceChange, TemplateEdit};
+use crate::phases::change::{Single, SourceChange};
 use crate::phases::cold::Cold;
-use crate::phases::end::Deletion;
 use crate::phases::fairness::Singles;
-use crate::phases::steady::{Restart, Steady};
-use crate::proc_stat::Usage;
-use crate::reruns::{Rounds, Runs, Single};
+use crate::phases::runs::{Rounds, Runs};
 use crate::tally::Requests;
 
 /// A controller between floors of ten seconds.
@@ -20,104 +14,121 @@ fn pair(controller: f64) -> Pair {
     }
 }
 
-fn latency(p50_ms: f64) -> Latency {
-    Latency {
-        samples: 50,
-        p50_ms,
-        p99_ms: p50_ms,
-        max_ms: p50_ms,
+/// Medians, against those of the bare client.
+fn single(ours: f64, bare: f64) -> Single {
+    Single {
+        latency: Latency::with(ours, ours),
+        bare: Latency::with(bare, bare),
+    }
+}
+
+fn peak(peak_rss_mib: f64) -> Usage {
+    Usage {
+        peak_rss_mib,
+        ..Usage::default()
+    }
+}
+
+fn writes(writes: u64) -> Requests {
+    Requests {
+        writes,
+        events: writes,
+        ..Requests::default()
+    }
+}
+
+fn good_steady() -> Steady {
+    Steady {
+        reconciles: 10_000,
+        touches: 10_000,
+        requests: Requests {
+            leases: 4,
+            watches: 1,
+            ..Requests::default()
+        },
+        cpu_seconds: 1.0,
+        pace_ms: 2.0,
+    }
+}
+
+fn good_restart() -> Restart {
+    Restart {
+        killed: peak(59.0),
+        requests: Requests {
+            lists: 12,
+            watches: 12,
+            discovery: 3,
+            ..Requests::default()
+        },
+        ..Restart::default()
     }
 }
 
 /// A run that clears every bar by a little.
 fn good_run(owners: usize) -> Run {
-    let usage = Usage {
-        cpu_seconds: 1.0,
-        rss_mib: 50.0,
-        peak_rss_mib: 59.0,
-    };
-    let cpu_seconds = BTreeMap::from([("controller".to_owned(), count(owners) / 100.0)]);
-    let writes = u64::try_from(owners).unwrap() * 9;
-    let listed = Requests {
-        lists: 12,
-        watches: 12,
-        discovery: 3,
-        ..Requests::default()
-    };
+    let cpu_seconds = count(owners) / 100.0;
     Run {
         kind: "Workload",
         owners,
         steps: 5,
-        concurrency: 16,
         cold: Cold {
             pairs: vec![pair(14.9)],
-            created: vec![pair(14.9)],
-            reconciles: 1,
-            requests: Requests {
-                writes,
-                events: writes,
-                ..Requests::default()
-            },
-            events_seconds: 1.0,
-            by_agent: BTreeMap::new(),
-            cpu_seconds,
-            floor_cpu_seconds: BTreeMap::new(),
+            requests: writes(u64::try_from(owners).unwrap() * 9),
+            cpu_seconds: [("controller".to_owned(), cpu_seconds)].into(),
             pace_ms: 2.0,
-            usage,
+            usage: peak(59.0),
+            ..Cold::default()
         },
-        steady: Steady {
-            reconciles: 10_000,
-            touches: 10_000,
-            requests: Requests {
-                leases: 4,
-                watches: 1,
-                ..Requests::default()
-            },
-            cpu_seconds: 1.0,
-            pace_ms: 2.0,
-        },
+        steady: good_steady(),
         source_change: SourceChange {
-            latency: latency(79.0),
-            bare: latency(40.0),
-            requests: Requests::default(),
+            single: single(79.0, 40.0),
+            ..SourceChange::default()
         },
-        template_edit: TemplateEdit {
-            seconds: 1.0,
-            requests: Requests::default(),
-        },
-        restart: Restart {
-            killed: usage,
-            seconds: 1.0,
-            requests: listed,
-            usage,
-        },
-        deletion: Deletion {
-            seconds: 1.0,
-            requests: Requests::default(),
-            usage,
-        },
+        restart: good_restart(),
+        ..Run::default()
     }
 }
 
-fn missed(change: impl Fn(&mut Run)) -> Vec<String> {
-    let mut run = good_run(300);
-    change(&mut run);
-    bars(&[run])
-        .into_iter()
-        .filter(|bar| !bar.is_cleared())
-        .map(|bar| bar.what)
-        .collect()
+/// Runs that clear every bar by a little.
+fn good_reruns() -> Reruns {
+    let rounds = |seconds, most| Rounds {
+        each: vec![seconds / 2.0; 2],
+        most,
+        left: 100,
+        ..Rounds::default()
+    };
+    Reruns {
+        runnables: 100,
+        again: 1,
+        kept: 1,
+        floor: [rounds(10.0, 100), rounds(10.0, 100)],
+        runs: Runs {
+            rounds: rounds(14.9, 300),
+            requests: writes(1200),
+            ..Runs::default()
+        },
+        single: Some(single(39.0, 20.0)),
+        steady: good_steady(),
+        restart: good_restart(),
+        ..Reruns::default()
+    }
 }
 
-#[test]
-fn a_run_within_all_bars_clears_them() {
-    assert_eq!(missed(|_| ()), Vec::<String>::new());
-    assert_eq!(bars(&[good_run(300)]).len(), 8);
+fn missed(bars: Vec<Bar>) -> Vec<String> {
+    let missed = bars.into_iter().filter(|bar| !bar.is_cleared());
+    missed.map(|bar| bar.what).collect()
 }
 
 #[test]
 fn each_bar_is_missed_by_the_figure_it_is_for() {
     type Change = fn(&mut Run);
+    let missed = |change: Change| {
+        let mut run = good_run(300);
+        change(&mut run);
+        missed(bars(&[run], None, &[]))
+    };
+    assert_eq!(missed(|_| ()), Vec::<String>::new());
+    assert_eq!(of_run(&good_run(300)).len(), 8);
     let cases: [(&str, Change); 10] = [
         ("cold, ratio to the floor", |run| {
             run.cold.pairs = vec![pair(15.1)];
@@ -136,94 +147,14 @@ fn each_bar_is_missed_by_the_figure_it_is_for() {
             run.restart.requests.gets = 1;
         }),
         ("source change, p50, ratio to the floor", |run| {
-            run.source_change.latency.p50_ms = 81.0;
+            run.source_change.single = single(81.0, 40.0);
         }),
         // What grew in the steady phase or with changes, and what grew after the restart.
-        ("peak memory, MiB", |run| {
-            run.restart.killed.peak_rss_mib = 61.0;
-        }),
-        ("peak memory, MiB", |run| {
-            run.deletion.usage.peak_rss_mib = 61.0;
-        }),
+        ("peak memory, MiB", |run| run.restart.killed = peak(61.0)),
+        ("peak memory, MiB", |run| run.deletion.usage = peak(61.0)),
     ];
     for (what, change) in cases {
         assert_eq!(missed(change), [format!("300 Workloads: {what}")]);
-    }
-}
-
-/// Of a run with this change, against one with fewer owners.
-fn growth_of(change: impl Fn(&mut Run)) -> Vec<Bar> {
-    let mut large = good_run(1000);
-    change(&mut large);
-    let mut bars = bars(&[good_run(300), large]);
-    bars.split_off(bars.len() - 2)
-}
-
-#[test]
-fn growth_compares_the_largest_run_with_the_smallest() {
-    let [cold, steady] = growth_of(|large| {
-        large.cold.cpu_seconds.insert("controller".to_owned(), 13.0);
-        large.steady.reconciles = 7_500;
-    })
-    .try_into()
-    .unwrap();
-    assert_eq!(
-        cold.what,
-        "cold, CPU per Workload at equal pace, N=1000 against N=300"
-    );
-    assert_eq!(
-        steady.what,
-        "steady, CPU per reconcile of a Workload at equal pace, N=1000 against N=300"
-    );
-    assert!((cold.measured - 1.3).abs() < 1e-9 && !cold.is_cleared());
-    assert!((steady.measured - 4.0 / 3.0).abs() < 1e-9 && !steady.is_cleared());
-    let alone = bars(&[good_run(300)]);
-    assert!(alone.iter().all(|bar| !bar.what.contains("against N")));
-}
-
-#[test]
-fn a_machine_that_got_slower_is_no_growth() {
-    let bars = growth_of(|large| {
-        large.cold.cpu_seconds.insert("controller".to_owned(), 16.0);
-        large.cold.pace_ms *= 1.6;
-        large.steady.cpu_seconds *= 1.6;
-        large.steady.pace_ms *= 1.6;
-    });
-    assert!(bars.iter().all(|bar| (bar.measured - 1.0).abs() < 1e-9));
-}
-
-/// Runs that clear every bar by a little.
-fn good_reruns() -> Reruns {
-    let of_owners = good_run(100);
-    let rounds = |seconds, most| Rounds {
-        each: vec![seconds / 2.0; 2],
-        concurrency: 8,
-        most,
-        left: 100,
-        cpu_seconds: BTreeMap::new(),
-    };
-    Reruns {
-        runnables: 100,
-        again: 1,
-        kept: 1,
-        floor: [rounds(10.0, 100), rounds(10.0, 100)],
-        runs: Runs {
-            rounds: rounds(14.9, 300),
-            reconciles: 1,
-            requests: Requests {
-                writes: 1200,
-                ..Requests::default()
-            },
-            by_agent: BTreeMap::new(),
-            usage: of_owners.cold.usage,
-        },
-        single: Some(Single {
-            latency: latency(39.0),
-            bare: latency(20.0),
-        }),
-        steady: of_owners.steady,
-        restart: of_owners.restart,
-        deletion: of_owners.deletion,
     }
 }
 
@@ -233,13 +164,10 @@ fn each_bar_of_runnables_is_missed_by_the_figure_it_is_for() {
     let missed = |change: Change| {
         let mut reruns = good_reruns();
         change(&mut reruns);
-        let bars = of_reruns(&reruns).into_iter();
-        bars.filter(|bar| !bar.is_cleared())
-            .map(|bar| bar.what)
-            .collect::<Vec<_>>()
+        missed(bars(&[], Some(&reruns), &[]))
     };
     assert_eq!(missed(|_| ()), Vec::<String>::new());
-    let cases: [(&str, Change); 10] = [
+    let cases: [(&str, Change); 9] = [
         ("all rounds, ratio to the floor", |reruns| {
             reruns.runs.rounds.each.push(0.2);
         }),
@@ -256,21 +184,16 @@ fn each_bar_of_runnables_is_missed_by_the_figure_it_is_for() {
             reruns.runs.rounds.left = 101;
         }),
         ("one run again, p50, ratio to the bare client", |reruns| {
-            let single = reruns.single.as_mut().unwrap();
-            single.latency = latency(41.0);
+            reruns.single = Some(single(41.0, 20.0));
         }),
         ("one run again, p50, ratio to the bare client", |reruns| {
-            let single = reruns.single.as_mut().unwrap();
-            single.bare = latency(19.0);
+            reruns.single = None;
         }),
         ("restart, writes", |reruns| {
             reruns.restart.requests.writes = 1;
         }),
         ("peak memory, MiB", |reruns| {
-            reruns.restart.killed.peak_rss_mib = 61.0;
-        }),
-        ("peak memory, MiB", |reruns| {
-            reruns.deletion.usage.peak_rss_mib = 61.0;
+            reruns.deletion.usage = peak(61.0);
         }),
     ];
     for (what, change) in cases {
@@ -278,30 +201,62 @@ fn each_bar_of_runnables_is_missed_by_the_figure_it_is_for() {
     }
 }
 
+/// Of a run with this change, against one with fewer owners.
+fn growth_of(change: impl Fn(&mut Run)) -> Vec<Bar> {
+    let mut large = good_run(1000);
+    change(&mut large);
+    growth(&[good_run(300), large])
+}
+
+#[test]
+fn growth_compares_the_largest_run_with_the_smallest() {
+    let bars = growth_of(|large| {
+        large.cold.cpu_seconds.insert("controller".to_owned(), 13.0);
+        large.steady.reconciles = 7_500;
+    });
+    let measured: Vec<String> = bars
+        .iter()
+        .map(|bar| format!("{}: {:.3}", bar.what, bar.measured))
+        .collect();
+    let expected = [
+        "cold, CPU per Workload at equal pace, N=1000 against N=300: 1.300",
+        "steady, CPU per reconcile of a Workload at equal pace, N=1000 against N=300: 1.333",
+    ];
+    assert_eq!(measured, expected);
+    assert!(bars.iter().all(|bar| !bar.is_cleared()));
+    assert!(growth(&[good_run(300)]).is_empty());
+}
+
+#[test]
+fn a_machine_that_got_slower_is_no_growth() {
+    let bars = growth_of(|large| {
+        large.cold.cpu_seconds.insert("controller".to_owned(), 16.0);
+        large.cold.pace_ms *= 1.6;
+        large.steady.cpu_seconds *= 1.6;
+        large.steady.pace_ms *= 1.6;
+    });
+    assert!(bars.iter().all(|bar| (bar.measured - 1.0).abs() < 1e-9));
+}
+
+/// The p99 of the controller's and the bare client's when loaded, against 100; and the memory of the crowd.
+fn fairness(ready: f64, bare: f64, peak_rss_mib: f64) -> [Bar; 2] {
+    let singles = |ready, bare| Singles {
+        ready: Latency::with(1.0, ready),
+        bare: Latency::with(1.0, bare),
+        ..Singles::default()
+    };
+    of_fairness(&Fairness {
+        idle: singles(100.0, 100.0),
+        loaded: singles(ready, bare),
+        settled: peak(peak_rss_mib),
+        ..Fairness::default()
+    })
+}
+
 #[test]
 fn an_owner_beside_a_crowd_has_a_bar_of_its_own() {
-    let singles = |p99_ms| Singles {
-        ready: Latency::with(1.0, p99_ms),
-        first_step: Latency::with(1.0, 1.0),
-        bare: Latency::with(1.0, 1.0),
-        seconds: 1.0,
-        cpu_seconds: BTreeMap::new(),
-    };
-    let cleared = |loaded, peak_rss_mib| {
-        let fairness = Fairness {
-            crowd: 10_000,
-            namespaces: 500,
-            unsettled: 1,
-            idle: singles(100.0),
-            loaded: singles(loaded),
-            settled: Usage {
-                peak_rss_mib,
-                ..Usage::default()
-            },
-            queue: BTreeMap::new(),
-        };
-        of_fairness(&fairness).map(|bar| bar.is_cleared())
-    };
+    let cleared =
+        |ready, peak_rss_mib| fairness(ready, 100.0, peak_rss_mib).map(|bar| bar.is_cleared());
     assert_eq!(cleared(200.0, 150.0), [true, true]);
     assert_eq!(cleared(201.0, 150.0), [false, true]);
     assert_eq!(cleared(200.0, 151.0), [true, false]);
@@ -309,24 +264,8 @@ fn an_owner_beside_a_crowd_has_a_bar_of_its_own() {
 
 #[test]
 fn where_the_api_server_is_the_limit_the_bare_client_is_the_measure() {
-    let singles = |ready, bare| Singles {
-        ready: Latency::with(1.0, ready),
-        first_step: Latency::with(1.0, 1.0),
-        bare: Latency::with(1.0, bare),
-        seconds: 1.0,
-        cpu_seconds: BTreeMap::new(),
-    };
-    let wait = |loaded| {
-        let fairness = Fairness {
-            crowd: 10_000,
-            namespaces: 500,
-            unsettled: 1,
-            idle: singles(100.0, 100.0),
-            loaded: singles(loaded, 400.0),
-            settled: Usage::default(),
-            queue: BTreeMap::new(),
-        };
-        let [wait, _] = of_fairness(&fairness);
+    let wait = |ready| {
+        let [wait, _] = fairness(ready, 400.0, 0.0);
         wait
     };
     assert!(wait(500.0).is_cleared() && !wait(501.0).is_cleared());
@@ -335,8 +274,7 @@ fn where_the_api_server_is_the_limit_the_bare_client_is_the_measure() {
 
 #[test]
 fn what_is_counted_is_told_from_what_is_timed() {
-    let mut all = bars(&[good_run(300)]);
-    all.extend(of_reruns(&good_reruns()));
+    let all = bars(&[good_run(300)], Some(&good_reruns()), &[]);
     let counted = all.iter().filter(|bar| bar.is_count);
     let counted: Vec<&str> = counted
         .map(|bar| bar.what.split_once(": ").unwrap().1)
@@ -357,23 +295,20 @@ fn what_is_counted_is_told_from_what_is_timed() {
 }
 
 #[test]
-fn what_is_not_a_number_clears_nothing() {
-    assert!(!Bar::new("x".into(), f64::NAN, 1.0).is_cleared());
-}
-
-#[test]
-fn the_table_tells_a_goal_from_a_bar() {
-    let bars = [
-        Bar::new("cold".into(), 1.1, COLD).with_goal(COLD_GOAL),
-        Bar::new("cold".into(), 1.4, COLD).with_goal(COLD_GOAL),
-        Bar::new("writes".into(), 3.0, 0.0),
-    ];
+fn the_table_tells_a_goal_from_a_bar_and_what_is_no_number() {
+    let cold = |measured| Bar::new("cold".into(), measured, COLD).with_goal(COLD_GOAL);
+    let writes = Bar::new("writes".into(), 3.0, 0.0);
     let expected = "\
 what    measured    bar   goal         verdict
 ------  --------  -----  -----  --------------
 cold        1.10  ≤ 1.5  ≤ 1.2  pass, goal met
 cold        1.40  ≤ 1.5  ≤ 1.2            pass
+cold         NaN  ≤ 1.5  ≤ 1.2            VOID
 writes      3.00    ≤ 0                   MISS
 ";
-    assert_eq!(render(&bars), expected);
+    assert_eq!(
+        render(&[cold(1.1), cold(1.4), cold(f64::NAN), writes]),
+        expected
+    );
+    assert!(!cold(f64::NAN).is_cleared());
 }

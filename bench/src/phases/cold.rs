@@ -2,30 +2,27 @@
 //!
 //! They come in blocks, each between two blocks of the bare client, because the machine's pace changes within a minute.
 
-use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::collections::HashSet;
+use std::time::Instant;
 
-use anyhow::ensure;
 use serde::Serialize;
+use test_support::Usage;
 
-use crate::floor::{self, By, Floor, spent};
-use crate::layout::{FLOOR, OWNERS_PER_ACCOUNT, Owner};
-use crate::objects::{CHAIN, chain_owner};
-use crate::pairs::Pair;
+use crate::cpu::{CpuSeconds, add, spent};
+use crate::floor::{By, write_chains};
+use crate::layout::{FLOOR, Key, OWNERS_PER_ACCOUNT};
+use crate::objects::FIRST_REVISION;
+use crate::pairs::{Pair, tries};
 use crate::phases::Stage;
-use crate::proc_stat::Usage;
-use crate::run::say;
+use crate::report::tell;
 use crate::tally::{Agent, ByAgent, Requests, Tally};
-use crate::workers::each;
-use crate::world::{LIMIT, World};
 
-const LOOK: Duration = Duration::from_millis(20);
 /// Owners of a block, and the most blocks.
 const BLOCK: usize = 100;
 const MOST_BLOCKS: usize = 5;
 
 /// The cold phase.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Cold {
     /// Seconds of each block, from the first create to the last Ready, between two of the bare client.
@@ -41,9 +38,9 @@ pub(crate) struct Cold {
     /// Requests of everybody meanwhile.
     pub(crate) by_agent: ByAgent,
     /// CPU seconds by process, from the first create to the last Ready of each block.
-    pub(crate) cpu_seconds: BTreeMap<String, f64>,
+    pub(crate) cpu_seconds: CpuSeconds,
     /// Those of the bare client's blocks.
-    pub(crate) floor_cpu_seconds: BTreeMap<String, f64>,
+    pub(crate) floor_cpu_seconds: CpuSeconds,
     /// The machine's pace meanwhile, in milliseconds.
     pub(crate) pace_ms: f64,
     /// What the controller used since it started, at rest.
@@ -55,62 +52,93 @@ impl Cold {
     pub(crate) fn seconds(&self) -> f64 {
         self.pairs.iter().map(|pair| pair.controller).sum()
     }
+
+    fn of(blocks: &[Block], usage: Usage) -> Self {
+        let (mut cold, mut sent, mut paced) = (Self::default(), Tally::default(), 0.0);
+        for block in blocks {
+            cold.pairs.push(block.pair());
+            cold.created.push(Pair {
+                floor: [block.posted; 2],
+                controller: block.seconds,
+            });
+            cold.reconciles += block.reconciles;
+            cold.events_seconds = cold.events_seconds.max(block.events_seconds);
+            add(&mut cold.cpu_seconds, &block.cpu_seconds);
+            sent.merge(block.sent.clone());
+            paced += block.pace_ms * block.seconds;
+        }
+        cold.requests = sent.of(Agent::Controller);
+        cold.by_agent = sent.by_agent();
+        cold.pace_ms = paced / cold.seconds();
+        cold.usage = usage;
+        cold
+    }
 }
 
-/// What one block of the controller took.
+/// What one block of the controller took, and those of the bare client beside it.
+#[derive(Default)]
 struct Block {
     seconds: f64,
+    /// By apply, right before and right after.
+    floor: [f64; 2],
+    /// By create, right before.
+    posted: f64,
     reconciles: u64,
     sent: Tally,
     events_seconds: f64,
-    cpu_seconds: BTreeMap<String, f64>,
+    cpu_seconds: CpuSeconds,
     pace_ms: f64,
 }
 
-/// Measures it, and leaves the objects of the bare client's last block there.
-///
-/// # Errors
-///
-/// When not all owners become Ready.
-pub(crate) async fn measure(stage: &mut Stage<'_>, tries: usize) -> anyhow::Result<Cold> {
-    blueprint_ready(stage.world).await?;
-    let owners = stage.owners();
-    let size = block_size(owners.len());
-    stage.world.requests_until_events_end().await?;
-    let (mut pairs, mut created, mut blocks) = (Vec::new(), Vec::new(), Vec::<Block>::new());
-    let mut before = bare(stage, size, By::Apply).await?;
-    let mut floor_cpu_seconds = before.cpu_seconds.clone();
-    for block in owners.chunks(size) {
-        for left in (0..tries).rev() {
-            // The last block may be a smaller one.
-            if block.len() < size {
-                before = bare(stage, block.len(), By::Apply).await?;
-            }
-            let posted = bare(stage, block.len(), By::Create).await?;
-            let seen = by_controller(stage, block).await?;
-            let after = bare(stage, block.len(), By::Apply).await?;
-            let pair = Pair {
-                floor: [before.seconds, after.seconds],
-                controller: seen.seconds,
-            };
-            say(&format!(
-                "block          {:.2} s between floors of {:.2} and {:.2} s, {:.2} s by POST; pace {:.2} ms",
-                seen.seconds, before.seconds, after.seconds, posted.seconds, seen.pace_ms,
-            ));
-            add(&mut floor_cpu_seconds, &after.cpu_seconds);
-            before = after;
-            if pair.is_steady() || left == 0 {
-                let floor = [posted.seconds; 2];
-                created.push(Pair { floor, ..pair });
-                pairs.push(pair);
-                blocks.push(seen);
-                break;
-            }
-            stage.world.remove(block).await?;
+impl Block {
+    fn pair(&self) -> Pair {
+        Pair {
+            floor: self.floor,
+            controller: self.seconds,
         }
     }
-    let usage = stage.controller.usage()?;
-    Ok(summed_up(&blocks, pairs, created, floor_cpu_seconds, usage))
+}
+
+/// Measures it, and leaves the objects of the bare client's last block there.
+pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
+    stage.world.blueprint_ready().await;
+    let (owners, tries) = (stage.owners(), tries(&stage.world.args));
+    let size = block_size(owners.len());
+    stage.world.requests_until_events_end().await?;
+    let mut blocks = Vec::new();
+    let mut floor_cpu_seconds = CpuSeconds::new();
+    let mut before = bare(stage, size, By::Apply, &mut floor_cpu_seconds).await?;
+    for owners in owners.chunks(size) {
+        for left in (0..tries).rev() {
+            // The last block may be a smaller one. Its CPU time is not counted twice.
+            if owners.len() < size {
+                before = bare(stage, owners.len(), By::Apply, &mut CpuSeconds::new()).await?;
+            }
+            let posted = bare(stage, owners.len(), By::Create, &mut CpuSeconds::new()).await?;
+            let mut block = by_controller(stage, owners).await?;
+            let after = bare(stage, owners.len(), By::Apply, &mut floor_cpu_seconds).await?;
+            block.floor = [before, after];
+            block.posted = posted;
+            tell(
+                "block",
+                &format!(
+                    "{:.2} s between floors of {before:.2} and {after:.2} s, {posted:.2} s by POST; pace {:.2} ms",
+                    block.seconds, block.pace_ms
+                ),
+            );
+            before = after;
+            if block.pair().is_steady() || left == 0 {
+                blocks.push(block);
+                break;
+            }
+            stage.world.remove(owners).await?;
+        }
+    }
+    let usage = stage.controller.process.usage()?;
+    Ok(Cold {
+        floor_cpu_seconds,
+        ..Cold::of(&blocks, usage)
+    })
 }
 
 /// As many owners in each, if there are enough, in namespaces that no two share.
@@ -119,74 +147,43 @@ pub(crate) fn block_size(owners: usize) -> usize {
     owners.div_ceil(blocks).next_multiple_of(OWNERS_PER_ACCOUNT)
 }
 
-fn summed_up(
-    blocks: &[Block],
-    pairs: Vec<Pair>,
-    created: Vec<Pair>,
-    floor_cpu_seconds: BTreeMap<String, f64>,
-    usage: Usage,
-) -> Cold {
-    let (mut sent, mut cpu_seconds) = (Tally::default(), BTreeMap::new());
-    for block in blocks {
-        sent.merge(block.sent.clone());
-        add(&mut cpu_seconds, &block.cpu_seconds);
-    }
-    let seconds: f64 = blocks.iter().map(|block| block.seconds).sum();
-    let paced: f64 = blocks
-        .iter()
-        .map(|block| block.pace_ms * block.seconds)
-        .sum();
-    Cold {
-        pairs,
-        created,
-        reconciles: blocks.iter().map(|block| block.reconciles).sum(),
-        requests: sent.of(Agent::Controller),
-        events_seconds: blocks
-            .iter()
-            .map(|block| block.events_seconds)
-            .fold(0.0, f64::max),
-        by_agent: sent.by_agent(),
-        cpu_seconds,
-        floor_cpu_seconds,
-        pace_ms: paced / seconds,
-        usage,
-    }
+/// Seconds of a block of the bare client, in place of the one before; `used` gets its CPU time.
+async fn bare(
+    stage: &mut Stage<'_>,
+    owners: usize,
+    by: By,
+    used: &mut CpuSeconds,
+) -> anyhow::Result<f64> {
+    let world = &mut *stage.world;
+    world.clear(FLOOR, block_size(stage.count)).await?;
+    world.let_control_plane_rest().await?;
+    let before = world.cpu_seconds(None)?;
+    let taken = write_chains(world, owners, stage.concurrency, by).await?;
+    add(used, &spent(&before, world.cpu_seconds(None)?));
+    Ok(taken.as_secs_f64())
 }
 
-fn add(to: &mut BTreeMap<String, f64>, more: &BTreeMap<String, f64>) {
-    for (name, seconds) in more {
-        *to.entry(name.clone()).or_default() += seconds;
-    }
-}
-
-/// A block of the bare client, in place of the one before.
-async fn bare(stage: &mut Stage<'_>, owners: usize, by: By) -> anyhow::Result<Floor> {
-    stage.world.clear(FLOOR, block_size(stage.count)).await?;
-    stage.world.let_control_plane_rest().await?;
-    floor::measure(stage.world, owners, stage.steps, stage.concurrency, by).await
-}
-
-async fn by_controller(stage: &mut Stage<'_>, owners: &[Owner]) -> anyhow::Result<Block> {
-    stage.world.let_control_plane_rest().await?;
-    stage.world.forget_requests()?;
-    let pid = Some(stage.controller.pid());
+async fn by_controller(stage: &mut Stage<'_>, owners: &[Key]) -> anyhow::Result<Block> {
+    let world = &mut *stage.world;
+    world.let_control_plane_rest().await?;
+    world.forget_requests()?;
+    let pid = Some(stage.controller.process.pid());
     let reconciled = stage.controller.reconciles().await?;
-    let (before, pace) = (stage.world.cpu_seconds(pid)?, stage.world.pace.read());
+    let (before, pace) = (world.cpu_seconds(pid)?, world.pace.read());
     let start = Instant::now();
-    create_all(stage, owners).await?;
-    let wanted: std::collections::HashSet<_> =
-        owners.iter().map(|owner| owner.key.clone()).collect();
-    let ready = stage.world.owners.reach(
-        "all owners are Ready",
-        owners.len(),
-        LIMIT,
-        move |key, owner| wanted.contains(key) && owner.is_ready(),
-    );
-    ready.await.map_err(|error| stage.explain(error))?;
+    let created = world.create_owners(stage.concurrency, owners.to_vec(), FIRST_REVISION);
+    created.await?;
+    let wanted: HashSet<Key> = owners.iter().cloned().collect();
+    let ready = world
+        .owners
+        .reach("all owners are Ready", owners.len(), move |key, owner| {
+            wanted.contains(key) && owner.is_ready()
+        });
+    ready.await?;
     let seconds = start.elapsed().as_secs_f64();
-    let cpu_seconds = spent(&before, stage.world.cpu_seconds(pid)?);
-    let pace_ms = stage.world.pace.since(pace);
-    let sent = stage.world.requests_until_events_end().await?;
+    let cpu_seconds = spent(&before, world.cpu_seconds(pid)?);
+    let pace_ms = world.pace.since(pace);
+    let sent = world.requests_until_events_end().await?;
     Ok(Block {
         seconds,
         reconciles: stage.controller.reconciles().await? - reconciled,
@@ -194,49 +191,8 @@ async fn by_controller(stage: &mut Stage<'_>, owners: &[Owner]) -> anyhow::Resul
         events_seconds: start.elapsed().as_secs_f64() - seconds,
         cpu_seconds,
         pace_ms,
+        ..Block::default()
     })
-}
-
-async fn create_all(stage: &Stage<'_>, owners: &[Owner]) -> anyhow::Result<()> {
-    let (client, family) = (stage.world.client.clone(), stage.world.family);
-    each(stage.concurrency, owners.to_vec(), move |owner| {
-        let client = client.clone();
-        async move {
-            let collection = family.owners.within(&owner.key.namespace);
-            client
-                .create(&collection, &chain_owner(family, &owner, "v1"))
-                .await
-                .map(drop)
-        }
-    })
-    .await
-}
-
-/// The controller has taken up its work when it says so of the blueprint.
-pub(crate) async fn blueprint_ready(world: &World) -> anyhow::Result<()> {
-    let deadline = Instant::now() + LIMIT;
-    let blueprint = world.family.blueprints.named(CHAIN);
-    loop {
-        let chain = world.client.read(&blueprint).await?;
-        let conditions = chain["status"]["conditions"].as_array();
-        let is_ready = |condition: &&serde_json::Value| {
-            condition["type"] == "Ready" && condition["status"] == "True"
-        };
-        if conditions
-            .into_iter()
-            .flatten()
-            .any(|condition| is_ready(&condition))
-        {
-            return Ok(());
-        }
-        ensure!(
-            Instant::now() < deadline,
-            "the {} does not become Ready: {}",
-            world.family.blueprint_kind,
-            chain["status"]
-        );
-        tokio::time::sleep(LOOK).await;
-    }
 }
 
 #[cfg(test)]
@@ -256,10 +212,8 @@ mod tests {
             let blocks: Vec<_> = owners.chunks(block_size(count)).collect();
             let lengths: Vec<usize> = blocks.iter().map(|block| block.len()).collect();
             assert_eq!(lengths, sizes);
-            let ends = blocks.windows(2);
-            let share =
-                |two: &[&[Owner]]| two[0].last().unwrap().key.namespace == two[1][0].key.namespace;
-            assert!(!ends.into_iter().any(share));
+            let mut ends = blocks.windows(2);
+            assert!(ends.all(|two| two[0].last().unwrap().namespace != two[1][0].namespace));
         }
     }
 }

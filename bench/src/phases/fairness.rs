@@ -5,31 +5,25 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use serde::Serialize;
+use test_support::Usage;
 
-use crate::api::{STEPS, status_of};
 use crate::args::Args;
-use crate::controller::{Controller, Program};
-use crate::family::{DELIVERY, SUPPLY_CHAIN};
-use crate::floor::spent;
+use crate::bare::chain_status;
+use crate::cpu::{CpuSeconds, spent};
+use crate::family::{DELIVERY, Measured, SUPPLY_CHAIN};
+use crate::floor::walk;
 use crate::latency::Latency;
-use crate::layout::{CROWD, FLOOR, GUEST, Key, Owner, crowd};
-use crate::objects::{chain_owner, owner_status, stamped};
-use crate::phases::cold::blueprint_ready;
-use crate::proc_stat::Usage;
-use crate::report;
-use crate::run::{program, say};
-use crate::seen::{OwnerSeen, Step};
-use crate::tally::Agent;
-use crate::workers::each;
-use crate::world::{LIMIT, World};
+use crate::layout::{CROWD, FLOOR, GUEST, Key, crowd};
+use crate::objects::{FIRST_REVISION, owner};
+use crate::phases::Stage;
+use crate::report::{self, say, tell};
+use crate::seen::Seen;
+use crate::world::World;
 
-/// How long a single owner may take.
-const SINGLE_LIMIT: Duration = Duration::from_mins(2);
 /// Creates of the crowd in flight.
 const CREATES_IN_FLIGHT: usize = 16;
 /// So many owners of the crowd are Ready before anything is measured.
@@ -41,13 +35,12 @@ const WARM_UP: usize = 3;
 const PAUSE: Duration = Duration::from_secs(1);
 /// With fewer samples the crowd was too small for this machine.
 const FEWEST: usize = 10;
-const REVISION: &str = "v1";
 /// Names of the two situations, and of the owners in them.
 const IDLE: &str = "idle";
 const LOADED: &str = "loaded";
 
 /// What a single owner in a namespace of its own waits for.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Fairness {
     /// Owners in the other namespaces.
@@ -67,7 +60,7 @@ pub(crate) struct Fairness {
 }
 
 /// Single owners, one after the other.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Singles {
     /// By the controller: from the create of the owner until it is seen Ready.
@@ -79,10 +72,10 @@ pub(crate) struct Singles {
     /// Seconds for all of them.
     pub(crate) seconds: f64,
     /// CPU seconds by process meanwhile.
-    pub(crate) cpu_seconds: BTreeMap<String, f64>,
+    pub(crate) cpu_seconds: CpuSeconds,
 }
 
-/// By what the loaded p99 exceeds the idle one.
+/// By what a percentile of the loaded ones exceeds that of the idle ones.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Ratios {
     /// For the controller's owners.
@@ -92,53 +85,43 @@ pub(crate) struct Ratios {
 }
 
 impl Ratios {
+    /// Loaded against idle, by a percentile.
+    pub(crate) fn of(idle: &Singles, loaded: &Singles, by: fn(&Latency) -> f64) -> Self {
+        Self {
+            controller: by(&loaded.ready) / by(&idle.ready),
+            machine: by(&loaded.bare) / by(&idle.bare),
+        }
+    }
+
     /// What the controller adds to the machine's own.
     pub(crate) fn quotient(self) -> f64 {
         self.controller / self.machine
     }
 }
 
-impl Ratios {
-    /// Loaded against idle, by a percentile.
-    pub(crate) fn of(idle: &Singles, loaded: &Singles, by: impl Fn(&Latency) -> f64) -> Self {
-        Self {
-            controller: by(&loaded.ready) / by(&idle.ready),
-            machine: by(&loaded.bare) / by(&idle.bare),
-        }
-    }
-}
-
 impl Fairness {
-    /// Loaded against idle, by a percentile.
-    pub(crate) fn ratios(&self, by: impl Fn(&Latency) -> f64) -> Ratios {
-        Ratios::of(&self.idle, &self.loaded, by)
+    /// Loaded against idle, by the 99th percentile.
+    pub(crate) fn ratios(&self) -> Ratios {
+        Ratios::of(&self.idle, &self.loaded, |latency| latency.p99_ms)
+    }
+
+    /// Where the crowd is, in words.
+    pub(crate) fn of_others(&self) -> String {
+        of_others(self.namespaces)
     }
 }
 
-/// Where the crowd is, in words.
-pub(crate) fn of_others(namespaces: usize) -> String {
+fn of_others(namespaces: usize) -> String {
     match namespaces {
         1 => "another namespace".to_owned(),
         many => format!("{many} other namespaces"),
     }
 }
 
-struct Stage<'a> {
-    world: &'a mut World,
-    program: Program,
-    controller: Controller,
-    args: &'a Args,
-    namespaces: NonZeroUsize,
-}
-
 /// Measures it on a control plane of its own.
-///
-/// # Errors
-///
-/// When the control plane or the controller fails, or the crowd is settled before enough samples are taken.
 pub(crate) async fn measure(
     args: &Args,
-    binary: &Path,
+    measured: &Measured,
     namespaces: NonZeroUsize,
 ) -> anyhow::Result<Fairness> {
     say(&format!(
@@ -147,54 +130,35 @@ pub(crate) async fn measure(
         args.steps,
         of_others(namespaces.get())
     ));
-    let mut world = World::start(&SUPPLY_CHAIN, &args.api_server).await?;
-    for (prefix, count) in [(CROWD, namespaces.get()), (GUEST, 2), (FLOOR, 1)] {
-        world.furnish(prefix, count).await?;
-    }
-    world.write_blueprint(args.steps).await?;
     let name = format!("fairness-{namespaces}");
-    let program = program(args, &world, binary, &name).await?;
-    let controller = program.start().await?;
-    let mut stage = Stage {
-        world: &mut world,
-        program,
-        controller,
-        args,
-        namespaces,
-    };
-    let measured = phases(&mut stage).await.map_err(|error| {
-        let log = stage.controller.log_tail();
-        error.context(format!("the controller's log ends with:\n{log}"))
-    });
-    stage.controller.kill();
-    if let Some(folder) = &args.logs {
-        world.keep_audit_log(&folder.join(format!("audit-{name}.log")))?;
-    }
-    measured
+    World::within(args, measured, name, async |world| {
+        for (prefix, count) in [(CROWD, namespaces.get()), (GUEST, 2), (FLOOR, 1)] {
+            world.furnish(prefix, count).await?;
+        }
+        Stage::with_controller(world, args.crowd, CREATES_IN_FLIGHT, async |stage| {
+            phases(stage, namespaces).await
+        })
+        .await
+    })
+    .await
 }
 
-async fn phases(stage: &mut Stage<'_>) -> anyhow::Result<Fairness> {
-    blueprint_ready(stage.world).await?;
+async fn phases(stage: &mut Stage<'_>, namespaces: NonZeroUsize) -> anyhow::Result<Fairness> {
+    stage.world.blueprint_ready().await;
     stage.world.let_control_plane_rest().await?;
     let (idle, _) = singles(stage, IDLE).await?;
-    gather(stage).await?;
+    gather(stage, namespaces).await?;
     let (loaded, unsettled) = singles(stage, LOADED).await?;
     let queue = stage.controller.queue().await?;
     // What follows takes minutes, and may fail.
     say(&report::ratios(&idle, &loaded));
-    let crowd = stage.args.crowd;
-    let of_crowd = |key: &Key, owner: &OwnerSeen| key.is_of(CROWD) && owner.is_ready();
-    let all_ready = stage
-        .world
-        .owners
-        .reach("the crowd is settled", crowd, LIMIT, of_crowd);
-    all_ready.await?;
-    stage.world.requests_until_rest(Agent::Controller).await?;
+    crowd_ready(stage, "the crowd is settled", stage.count).await?;
+    stage.world.requests_until_rest().await?;
     Ok(Fairness {
-        crowd,
-        namespaces: stage.namespaces.get(),
+        crowd: stage.count,
+        namespaces: namespaces.get(),
         unsettled,
-        settled: stage.controller.usage()?,
+        settled: stage.controller.process.usage()?,
         idle,
         loaded,
         queue,
@@ -202,42 +166,24 @@ async fn phases(stage: &mut Stage<'_>) -> anyhow::Result<Fairness> {
 }
 
 /// Creates the crowd while the controller is away, so that all of it is to be settled when it comes back.
-async fn gather(stage: &mut Stage<'_>) -> anyhow::Result<()> {
-    let count = stage.args.crowd;
-    stage.controller.stop();
-    let client = stage.world.client.clone();
+async fn gather(stage: &mut Stage<'_>, namespaces: NonZeroUsize) -> anyhow::Result<()> {
+    stage.controller.process.kill();
+    let all = crowd(stage.count, namespaces);
     let start = Instant::now();
-    each(
-        CREATES_IN_FLIGHT,
-        crowd(count, stage.namespaces),
-        move |owner| {
-            let client = client.clone();
-            async move {
-                let collection = SUPPLY_CHAIN.owners.within(&owner.key.namespace);
-                client
-                    .create(&collection, &chain_owner(&SUPPLY_CHAIN, &owner, REVISION))
-                    .await
-                    .map(drop)
-            }
-        },
-    )
-    .await?;
-    say(&format!(
-        "crowd          created in {:.1} s",
-        start.elapsed().as_secs_f64()
-    ));
-    stage.controller = stage.program.start().await?;
-    let of_crowd = |key: &Key, owner: &OwnerSeen| key.is_of(CROWD) && owner.is_ready();
-    stage
+    let created = stage
         .world
-        .owners
-        .reach(
-            "the crowd is under way",
-            UNDER_WAY.min(count),
-            LIMIT,
-            of_crowd,
-        )
-        .await
+        .create_owners(stage.concurrency, all, FIRST_REVISION);
+    created.await?;
+    let seconds = start.elapsed().as_secs_f64();
+    tell("crowd", &format!("created in {seconds:.1} s"));
+    stage.start_again().await?;
+    let some = UNDER_WAY.min(stage.count);
+    crowd_ready(stage, "the crowd is under way", some).await
+}
+
+async fn crowd_ready(stage: &Stage<'_>, what: &str, count: usize) -> anyhow::Result<()> {
+    let is_ready = |key: &Key, owner: &Seen| key.is_of(CROWD) && owner.is_ready();
+    stage.world.owners.reach(what, count, is_ready).await
 }
 
 /// What one single and the bare client's took.
@@ -249,18 +195,17 @@ struct Sample {
 
 /// Measures single owners and, in turn, the bare client's; and how many of the crowd are left. Ends early when none is.
 async fn singles(stage: &Stage<'_>, name: &str) -> anyhow::Result<(Singles, usize)> {
-    let (world, args) = (&*stage.world, stage.args);
-    let crowded = name == LOADED;
-    let pid = Some(stage.controller.pid());
+    let (world, wanted) = (&*stage.world, stage.world.args.singles);
+    let pid = Some(stage.controller.process.pid());
     let (mut samples, mut unsettled) = (Vec::new(), 0);
     for number in 0..WARM_UP {
-        sample(world, name, number, args.steps).await?;
+        sample(world, name, number).await?;
     }
     let (before, start) = (world.cpu_seconds(pid)?, Instant::now());
-    for number in WARM_UP..WARM_UP + args.singles {
-        let taken = sample(world, name, number, args.steps).await?;
-        if crowded {
-            let left = args.crowd.saturating_sub(world.owners.count().reached);
+    for number in WARM_UP..WARM_UP + wanted {
+        let taken = sample(world, name, number).await?;
+        if name == LOADED {
+            let left = stage.count.saturating_sub(world.owners.count().reached);
             if left == 0 {
                 break;
             }
@@ -269,42 +214,35 @@ async fn singles(stage: &Stage<'_>, name: &str) -> anyhow::Result<(Singles, usiz
         samples.push(taken);
     }
     ensure!(
-        samples.len() >= FEWEST.min(args.singles),
+        samples.len() >= FEWEST.min(wanted),
         "the crowd was settled after {} samples: make it larger",
         samples.len()
     );
-    let seconds = start.elapsed().as_secs_f64();
-    let cpu_seconds = spent(&before, world.cpu_seconds(pid)?);
-    Ok((sum_up(&samples, seconds, cpu_seconds)?, unsettled))
-}
-
-fn sum_up(
-    samples: &[Sample],
-    seconds: f64,
-    cpu_seconds: BTreeMap<String, f64>,
-) -> anyhow::Result<Singles> {
     let of = |figure: fn(&Sample) -> Duration| {
         let figures: Vec<Duration> = samples.iter().map(figure).collect();
         Latency::of(&figures).context("no samples were asked for")
     };
-    Ok(Singles {
+    let singles = Singles {
         ready: of(|sample| sample.ready)?,
         first_step: of(|sample| sample.first_step)?,
         bare: of(|sample| sample.bare)?,
-        seconds,
-        cpu_seconds,
-    })
+        seconds: start.elapsed().as_secs_f64(),
+        cpu_seconds: spent(&before, world.cpu_seconds(pid)?),
+    };
+    Ok((singles, unsettled))
 }
 
-async fn sample(world: &World, name: &str, number: usize, steps: u8) -> anyhow::Result<Sample> {
+async fn sample(world: &World, name: &str, number: usize) -> anyhow::Result<Sample> {
+    let name_of_owner = format!("{name}-{number}");
     tokio::time::sleep(PAUSE).await;
-    let (first_step, ready) = by_controller(world, &single(guest(name), name, number)).await?;
+    let guest = Key::new(guest(name), &*name_of_owner);
+    let (first_step, ready) = by_controller(world, &guest).await?;
     tokio::time::sleep(PAUSE).await;
-    let bare = by_bare_client(world, &single(format!("{FLOOR}-0"), name, number), steps).await?;
+    let bare = Key::new(format!("{FLOOR}-0"), &*name_of_owner);
     Ok(Sample {
         first_step,
         ready,
-        bare,
+        bare: by_bare_client(world, &bare).await?,
     })
 }
 
@@ -314,53 +252,29 @@ fn guest(name: &str) -> String {
     format!("{GUEST}-{}", u8::from(name == LOADED))
 }
 
-fn single(namespace: String, name: &str, number: usize) -> Owner {
-    Owner {
-        key: Key {
-            namespace,
-            name: format!("{name}-{number}"),
-        },
-    }
-}
-
-async fn by_controller(world: &World, owner: &Owner) -> anyhow::Result<(Duration, Duration)> {
-    let first = world.steps.when(&owner.step(1), |_: &Step| true);
-    let ready = world.owners.when(&owner.key, OwnerSeen::is_ready);
+async fn by_controller(world: &World, key: &Key) -> anyhow::Result<(Duration, Duration)> {
+    let first = world.steps.when(&key.step(1), |_: &Seen| true);
+    let ready = world.owners.when(key, Seen::is_ready);
     let start = Instant::now();
-    let collection = SUPPLY_CHAIN.owners.within(&owner.key.namespace);
-    world
-        .client
-        .create(&collection, &chain_owner(&SUPPLY_CHAIN, owner, REVISION))
-        .await?;
-    let seen = async { anyhow::Ok((first.await?, ready.await?)) };
-    let (first, ready) = tokio::time::timeout(SINGLE_LIMIT, seen)
-        .await
-        .context("a single Workload does not become Ready")??;
-    Ok((first - start, ready - start))
+    let collection = SUPPLY_CHAIN.owners.within(&key.namespace);
+    let object = owner(&SUPPLY_CHAIN, key, FIRST_REVISION);
+    world.client.create(&collection, &object).await?;
+    Ok((first.await? - start, ready.await? - start))
 }
 
 /// As a controller would: by watch and apply, and with the least of statuses. The owner is a Deliverable, which the
 /// controller under test leaves alone.
-async fn by_bare_client(world: &World, owner: &Owner, steps: u8) -> anyhow::Result<Duration> {
-    let client = &world.client;
+async fn by_bare_client(world: &World, key: &Key) -> anyhow::Result<Duration> {
+    let (client, steps) = (&world.client, world.args.steps);
     let start = Instant::now();
-    let collection = DELIVERY.owners.within(&owner.key.namespace);
-    let uid = client
-        .create(&collection, &chain_owner(&DELIVERY, owner, REVISION))
-        .await?;
-    for step in 1..=steps {
-        let key = owner.step(step);
-        let settled = world.steps.when(&key, Step::is_settled);
-        let object = stamped(&DELIVERY, owner, &uid, step, REVISION);
-        client.apply(&STEPS.at(&key), &object).await?;
-        tokio::time::timeout(SINGLE_LIMIT, settled)
-            .await
-            .context("a bare client's step gets no status")??;
-    }
-    let status = owner_status(&DELIVERY, owner, steps, steps);
-    client
-        .merge(&status_of(&DELIVERY.owners.at(&owner.key)), &status)
-        .await?;
+    let collection = DELIVERY.owners.within(&key.namespace);
+    let object = owner(&DELIVERY, key, FIRST_REVISION);
+    let uid = client.create(&collection, &object).await?;
+    let is_settled = |step: &Seen, _| step.is_settled();
+    walk(world, key, &uid, FIRST_REVISION, is_settled).await?;
+    let status = chain_status(&DELIVERY, key, steps, steps);
+    let path = DELIVERY.owners.status_at(key);
+    client.merge(&path, &status).await?;
     Ok(start.elapsed())
 }
 
@@ -369,38 +283,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_crowd_is_told_by_its_namespace() {
-        let spread = NonZeroUsize::new(2).unwrap();
-        assert!(crowd(3, spread).iter().all(|owner| owner.key.is_of(CROWD)));
-        assert!(!single(guest(IDLE), IDLE, 0).key.is_of(CROWD));
-        assert!(!single("crowded-0".to_owned(), IDLE, 0).key.is_of(CROWD));
+    fn idle_and_loaded_guests_live_apart_and_are_not_of_the_crowd() {
+        assert!(!Key::new(guest(IDLE), IDLE).is_of(CROWD));
         assert_ne!(guest(IDLE), guest(LOADED));
     }
 
     #[test]
     fn what_the_machine_takes_longer_is_told_apart() {
         let singles = |ready, bare| Singles {
-            ready,
-            first_step: ready,
-            bare,
-            seconds: 1.0,
-            cpu_seconds: BTreeMap::new(),
+            ready: Latency::with(1.0, ready),
+            bare: Latency::with(1.0, bare),
+            ..Singles::default()
         };
         let fairness = Fairness {
-            crowd: 10_000,
-            namespaces: 1,
-            unsettled: 5,
-            settled: Usage::default(),
-            idle: singles(Latency::with(10.0, 20.0), Latency::with(8.0, 10.0)),
-            loaded: singles(Latency::with(30.0, 120.0), Latency::with(24.0, 40.0)),
-            queue: BTreeMap::new(),
+            idle: singles(20.0, 10.0),
+            loaded: singles(120.0, 40.0),
+            ..Fairness::default()
         };
-        let ratios = fairness.ratios(|latency| latency.p99_ms);
         let expected = Ratios {
             controller: 6.0,
             machine: 4.0,
         };
-        assert_eq!(ratios, expected);
-        assert!((ratios.quotient() - 1.5).abs() < 1e-9);
+        assert_eq!(fairness.ratios(), expected);
+        assert!((expected.quotient() - 1.5).abs() < 1e-9);
     }
 }

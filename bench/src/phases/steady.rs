@@ -1,22 +1,23 @@
-//! Steady: reconciles that change nothing, and a restart; both should ask nothing and write nothing.
+//! What every owner goes through: reconciles that change nothing, and a restart, which should both ask nothing and write
+//! nothing; and its deletion.
 
 use std::time::Instant;
 
 use anyhow::ensure;
 use serde::Serialize;
 use serde_json::json;
+use test_support::Usage;
 
+use crate::layout::{TEAM, namespaces, namespaces_of};
 use crate::phases::Stage;
-use crate::proc_stat::Usage;
-use crate::tally::{Agent, Requests};
-use crate::workers::each;
+use crate::tally::Requests;
 use crate::world::LIMIT;
 
 /// Touches that come while an owner is still queued wake it once; so there may be more rounds than the number says.
 const SPARE_ROUNDS: u64 = 3;
 
 /// The steady phase.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Steady {
     /// Reconciles that happened, by the controller's own count.
@@ -32,7 +33,7 @@ pub(crate) struct Steady {
 }
 
 /// The restart.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Restart {
     /// What the killed process used since it started, in all phases before this one.
@@ -45,17 +46,24 @@ pub(crate) struct Restart {
     pub(crate) usage: Usage,
 }
 
+/// The deletion of all owners.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Deletion {
+    /// From the first request until the last stamped object is gone.
+    pub(crate) seconds: f64,
+    /// Requests of the controller; the objects go by garbage collection.
+    pub(crate) requests: Requests,
+    /// What the controller used since its restart.
+    pub(crate) usage: Usage,
+}
+
 /// Forces reconciles by changing annotations of the owners.
-///
-/// # Errors
-///
-/// When the reconciles do not happen.
-pub(crate) async fn measure(stage: &mut Stage<'_>, wanted: u64) -> anyhow::Result<Steady> {
+pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Steady> {
+    let wanted = stage.world.args.reconciles;
     stage.world.forget_requests()?;
-    let (before, used) = (
-        stage.controller.reconciles().await?,
-        stage.controller.usage()?.cpu_seconds,
-    );
+    let before = stage.controller.reconciles().await?;
+    let used = stage.controller.process.usage()?.cpu_seconds;
     let pace = stage.world.pace.read();
     let owners = u64::try_from(stage.count)?;
     let most_rounds = SPARE_ROUNDS * wanted.div_ceil(owners.max(1)) + SPARE_ROUNDS;
@@ -65,7 +73,11 @@ pub(crate) async fn measure(stage: &mut Stage<'_>, wanted: u64) -> anyhow::Resul
             rounds < most_rounds,
             "{rounds} rounds of touches did not force {wanted} reconciles"
         );
-        touch_all(stage, rounds).await?;
+        let touch =
+            json!({"metadata": {"annotations": {"bench.carto.run/touch": rounds.to_string()}}});
+        let all = stage.owners();
+        let touched = stage.world.patch_owners(stage.concurrency, all, &touch);
+        touched.await?;
         rounds += 1;
     }
     let requests = stage.requests().await?;
@@ -73,44 +85,42 @@ pub(crate) async fn measure(stage: &mut Stage<'_>, wanted: u64) -> anyhow::Resul
         reconciles: stage.controller.reconciles().await? - before,
         touches: rounds * owners,
         requests,
-        cpu_seconds: stage.controller.usage()?.cpu_seconds - used,
+        cpu_seconds: stage.controller.process.usage()?.cpu_seconds - used,
         pace_ms: stage.world.pace.since(pace),
     })
 }
 
-async fn touch_all(stage: &Stage<'_>, round: u64) -> anyhow::Result<()> {
-    let (client, family) = (stage.world.client.clone(), stage.world.family);
-    let touch = json!({"metadata": {"annotations": {"bench.carto.run/touch": round.to_string()}}});
-    each(stage.concurrency, stage.owners(), move |owner| {
-        let (client, touch) = (client.clone(), touch.clone());
-        async move { client.merge(&family.owners.at(&owner.key), &touch).await }
+/// Kills the controller with SIGKILL and starts it again.
+pub(crate) async fn restart(stage: &mut Stage<'_>) -> anyhow::Result<Restart> {
+    let killed = stage.controller.process.usage()?;
+    stage.controller.process.kill();
+    stage.world.requests_until_rest().await?;
+    let start = Instant::now();
+    stage.start_again().await?;
+    let owners = u64::try_from(stage.count)?;
+    stage.controller.reconciled(owners, LIMIT).await?;
+    Ok(Restart {
+        killed,
+        seconds: start.elapsed().as_secs_f64(),
+        requests: stage.requests().await?,
+        usage: stage.controller.process.usage()?,
     })
-    .await
 }
 
-/// Kills the controller with SIGKILL and starts it again.
-///
-/// # Errors
-///
-/// When it does not reconcile all owners again.
-pub(crate) async fn restart(mut stage: Stage<'_>) -> anyhow::Result<(Stage<'_>, Restart)> {
-    let killed = stage.controller.usage()?;
-    stage.controller.kill();
-    stage.world.requests_until_rest(Agent::Controller).await?;
+/// Deletes all owners.
+pub(crate) async fn deletion(stage: &mut Stage<'_>) -> anyhow::Result<Deletion> {
+    stage.world.forget_requests()?;
     let start = Instant::now();
-    stage.controller = stage.program.start().await?;
-    let settled = stage
-        .controller
-        .reconciled(u64::try_from(stage.count)?, LIMIT)
-        .await;
-    settled.map_err(|error| stage.explain(error))?;
-    let seconds = start.elapsed().as_secs_f64();
-    let requests = stage.requests().await?;
-    let restart = Restart {
-        killed,
-        seconds,
-        requests,
-        usage: stage.controller.usage()?,
-    };
-    Ok((stage, restart))
+    let (kind, all) = (stage.world.family.owners, namespaces_of(stage.count));
+    let all = namespaces(TEAM, all);
+    let deleted = stage.world.delete_all(stage.concurrency, kind, all);
+    deleted.await?;
+    let steps = &stage.world.steps;
+    let gone = steps.emptied("all stamped objects are gone", |_| true);
+    gone.await?;
+    Ok(Deletion {
+        seconds: start.elapsed().as_secs_f64(),
+        requests: stage.requests().await?,
+        usage: stage.controller.process.usage()?,
+    })
 }

@@ -1,0 +1,101 @@
+//! The floor of runs: for each Runnable and round the input, the run, the status, and the deletion of the run before.
+
+use std::time::{Duration, Instant};
+
+use crate::api::{Api, STEPS};
+use crate::bare::{round_revision, run, runnable_status};
+use crate::family::TWIN;
+use crate::layout::{FLOOR, Key, owners};
+use crate::objects::{new_revision, owner};
+use crate::seen::Seen;
+use crate::world::World;
+
+/// Writes a round of so many Runnables and leaves it there; the time until the last run's status is seen.
+pub(crate) async fn round(
+    world: &World,
+    count: usize,
+    number: usize,
+    concurrency: usize,
+) -> anyhow::Result<Duration> {
+    let with_uid = |key: Key| {
+        let uid = match number {
+            0 => None,
+            _ => Some(world.bare_owners.get(&key)?.metadata.uid),
+        };
+        anyhow::Ok((key, uid))
+    };
+    let items = owners(FLOOR, count).into_iter().map(with_uid);
+    let items = items.collect::<anyhow::Result<Vec<_>>>()?;
+    let write = move |client: Api, (key, uid): (Key, Option<String>)| async move {
+        match uid {
+            None => first(&client, &key).await,
+            Some(uid) => again(&client, &key, &uid, number).await,
+        }
+    };
+    let start = Instant::now();
+    world.client.each(concurrency, items, write).await?;
+    let wanted = round_revision(number);
+    let is_over = move |key: &Key, step: &Seen| {
+        key.is_of(FLOOR) && step.is_settled() && step.spec.revision == wanted
+    };
+    let what = "all runs of the round have a status";
+    world.steps.reach(what, count, is_over).await?;
+    Ok(start.elapsed())
+}
+
+/// The writes of the first round, in the order a controller would send them.
+async fn first(client: &Api, key: &Key) -> anyhow::Result<()> {
+    let collection = TWIN.owners.within(&key.namespace);
+    let object = owner(&TWIN, key, &round_revision(0));
+    let uid = client.create(&collection, &object).await?;
+    start_and_report(client, key, &uid, 0).await
+}
+
+/// Those of each other round: what the developer changes, and the deletion of the run that retention no longer keeps.
+async fn again(client: &Api, key: &Key, uid: &str, round: usize) -> anyhow::Result<()> {
+    let input = new_revision(&TWIN, &round_revision(round));
+    client.merge(&TWIN.owners.at(key), &input).await?;
+    start_and_report(client, key, uid, round).await?;
+    client.delete(&STEPS.at(&key.run(round - 1))).await
+}
+
+async fn start_and_report(client: &Api, key: &Key, uid: &str, round: usize) -> anyhow::Result<()> {
+    start_run(client, key, uid, round).await?;
+    report(client, key, round).await
+}
+
+async fn start_run(client: &Api, key: &Key, uid: &str, round: usize) -> anyhow::Result<()> {
+    let collection = STEPS.within(&key.namespace);
+    let run = run(&TWIN, key, uid, round);
+    client.create(&collection, &run).await.map(drop)
+}
+
+async fn report(client: &Api, key: &Key, round: usize) -> anyhow::Result<()> {
+    let status = runnable_status(&TWIN, key, round);
+    client.merge(&TWIN.owners.status_at(key), &status).await
+}
+
+/// A single run as a controller would do it: by watch, create and status. The time from the new input until the status is
+/// seen. Then the run before is deleted.
+pub(crate) async fn change_run(
+    world: &World,
+    owner: &Key,
+    round: usize,
+) -> anyhow::Result<Duration> {
+    let client = &world.client;
+    let (uid, start) = world.change_bare(owner, &round_revision(round)).await?;
+    let settled = world.steps.when(&owner.run(round), Seen::is_settled);
+    start_run(client, owner, &uid, round).await?;
+    settled.await?;
+    let ready = world.bare_owners.when(owner, has_outputs_of(round));
+    report(client, owner, round).await?;
+    let taken = ready.await? - start;
+    client.delete(&STEPS.at(&owner.run(round - 1))).await?;
+    Ok(taken)
+}
+
+/// Whether a Runnable is Ready with what the run of a round gave.
+pub(crate) fn has_outputs_of(round: usize) -> impl Fn(&Seen) -> bool + Send + 'static {
+    let wanted = round_revision(round);
+    move |owner| owner.is_ready() && owner.status.outputs.revision == wanted
+}
