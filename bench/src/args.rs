@@ -31,8 +31,8 @@ pub(crate) struct Args {
     /// Number of Runnables.
     #[arg(long, default_value_t = 1000)]
     pub(crate) runnables: usize,
-    /// How often each Runnable is run again.
-    #[arg(long, default_value_t = 5)]
+    /// How often each Runnable is run again, at the least.
+    #[arg(long, default_value_t = 8)]
     pub(crate) reruns: usize,
     /// Steps of the supply chain and of the delivery.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=50))]

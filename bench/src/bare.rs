@@ -1,5 +1,6 @@
 //! What the bare client writes in the controller's place: objects and statuses of the same shape and size.
 
+use api_types::runnable::MOST_RUNS;
 use serde_json::{Value, json};
 
 use crate::family::Family;
@@ -103,8 +104,26 @@ fn step_entry(owner: &Key, step: u8, done: bool) -> Value {
     entry
 }
 
-/// The status of a Runnable when the run of a round has succeeded. Nobody needs to say that a run has started when it is over
-/// at once.
+/// The status of a Runnable when the run of a round has begun. Nobody can avoid this write: a run whose name does not stand in the
+/// status is not known to be ours, and would be run again if somebody deletes it.
+pub(crate) fn begun_status(family: &Family, owner: &Key, round: usize) -> Value {
+    let mut begun = runnable_status(family, owner, round);
+    begun["status"]["runs"][0] = json!({
+        "name": owner.run(round).name,
+        "digest": digest(),
+        "started": MOMENT,
+        "result": "Running",
+    });
+    begun["status"]["conditions"] = conditions(&["Ready"], "Unknown").into();
+    // Those of the run before hold until this one has succeeded.
+    begun["status"]["outputs"] = match round.checked_sub(1) {
+        Some(before) => json!({"url": url(owner), "revision": round_revision(before)}),
+        None => json!({}),
+    };
+    begun
+}
+
+/// The status of a Runnable when the run of a round has succeeded.
 pub(crate) fn runnable_status(family: &Family, owner: &Key, round: usize) -> Value {
     let types = [
         family.blueprint_condition,
@@ -125,7 +144,7 @@ pub(crate) fn runnable_status(family: &Family, owner: &Key, round: usize) -> Val
         "observedGeneration": round + 1,
         "conditions": conditions(&types, "True"),
         "stampedRef": stamped_ref(&owner.run(round)),
-        "runs": (0..=round).rev().map(record).collect::<Vec<_>>(),
+        "runs": (0..=round).rev().take(MOST_RUNS).map(record).collect::<Vec<_>>(),
         "outputs": {"url": url(owner), "revision": round_revision(round)},
     }})
 }
@@ -202,6 +221,13 @@ mod tests {
         let written: api_types::runnable::RunnableStatus = status(written);
         assert_eq!((written.runs.len(), written.outputs.len()), (3, 2));
         assert!(written.stamped_ref.is_some() && written.conditions.len() == 3);
+        let begun: api_types::runnable::RunnableStatus = status(begun_status(&TWIN, &owner(), 2));
+        assert_eq!((begun.runs.len(), begun.outputs.len()), (3, 2));
+        assert_eq!(
+            begun.runs[0].result,
+            api_types::runnable::RunResult::Running
+        );
+        assert_eq!(begun.outputs["revision"], round_revision(1));
     }
 
     #[test]

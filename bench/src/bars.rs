@@ -133,7 +133,7 @@ fn of_fairness(fairness: &Fairness) -> [Bar; 2] {
 fn of_run(run: &Run) -> Vec<Bar> {
     let of = format!("{} {}s", run.owners, run.kind);
     let bar = |what: &str, figure: f64, bar: f64| Bar::new(format!("{of}: {what}"), figure, bar);
-    let per_owner = number(run.cold.requests.sum()) / count(run.owners);
+    let per_owner = number(run.cold.requests.sum()) / count(run.cold.owners);
     let mut bars = vec![
         bar("cold, ratio to the floor", ratio(&run.cold.pairs), COLD).with_goal(COLD_GOAL),
         bar(
@@ -166,7 +166,7 @@ fn of_reruns(reruns: &Reruns) -> Vec<Bar> {
         per_runnable(runs.rounds.most),
         per_runnable(runs.rounds.left),
     );
-    let rounds = ratio(&[reruns.pair()]);
+    let rounds = ratio(&reruns.pairs);
     let single = reruns.single.map_or(f64::NAN, |single| single.ratio());
     let mut bars = vec![
         bar("all rounds, ratio to the floor", rounds, COLD).with_goal(COLD_GOAL),
@@ -189,7 +189,7 @@ fn of_reruns(reruns: &Reruns) -> Vec<Bar> {
     bars
 }
 
-/// Not a number, when the floor drifted.
+/// Not a number, when it is not known well enough.
 fn ratio(pairs: &[Pair]) -> f64 {
     pairs::ratio(pairs).unwrap_or(f64::NAN)
 }
@@ -230,7 +230,7 @@ fn growth(runs: &[Run]) -> Vec<Bar> {
     let kind = most.kind;
     let cold = |run: &Run| {
         let cpu = run.cold.cpu_seconds.get("controller");
-        cpu.copied().unwrap_or(f64::NAN) / count(run.owners) / run.cold.pace_ms
+        cpu.copied().unwrap_or(f64::NAN) / count(run.cold.owners) / run.cold.pace_ms
     };
     let steady = |run: &Run| {
         let steady = &run.steady;

@@ -1,20 +1,25 @@
-//! Ratios to the floor on a machine whose pace changes: the floor is measured right before and right after the controller, and
-//! where these two differ, nothing is known.
+//! Ratios to the floor on a machine whose pace changes within seconds.
+//!
+//! The floor is measured right before and right after the controller, over and over, and every pair counts: leaving out those
+//! between which the machine changed would choose among the results. How far the pairs scatter says how well their ratio is
+//! known; one that is not known well enough is none.
 
 use serde::Serialize;
 
 use crate::args::Args;
+use crate::bars::count;
 
-/// By how much the floor after may differ from the floor before.
-const DRIFT: f64 = 0.1;
-
-/// How often a pair is measured at the most, while the floor drifts.
-const TRIES: usize = 3;
-
-/// How often what drifted is measured: where no time is judged, once.
-pub(crate) fn tries(args: &Args) -> usize {
-    if args.counts_only { 1 } else { TRIES }
-}
+/// Pairs are added until the ratio is known this well, or there are enough.
+const WELL: f64 = 0.08;
+/// A ratio that is known less well is none.
+const ENOUGH: f64 = 0.15;
+/// The most pairs there may be.
+pub(crate) const MOST: usize = 12;
+/// Half the width of the interval that holds the mean in 90 of 100 cases, in standard errors: Student's t by the number of
+/// pairs, from two on.
+const STUDENT: [f64; MOST - 1] = [
+    6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.89, 1.86, 1.83, 1.81, 1.80,
+];
 
 /// The controller between two floors.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
@@ -28,75 +33,87 @@ pub(crate) struct Pair {
 
 impl Pair {
     /// Between the two.
-    pub(crate) fn floor(&self) -> f64 {
+    fn floor(&self) -> f64 {
         f64::midpoint(self.floor[0], self.floor[1])
     }
 
-    /// The floor afterwards against the floor before, less one.
-    pub(crate) fn drift(&self) -> f64 {
-        self.floor[1] / self.floor[0] - 1.0
-    }
-
-    /// Whether the machine stayed as it was. What is not a number is not.
-    pub(crate) fn is_steady(&self) -> bool {
-        let moved = 1.0 + self.drift();
-        (1.0 / (1.0 + DRIFT)..=1.0 + DRIFT).contains(&moved)
+    fn ratio(&self) -> f64 {
+        self.controller / self.floor()
     }
 }
 
-/// The controller against the floor, over all pairs; nothing if the floor drifted in one of them.
+/// Whether no further pair is needed, or there are the most that may be. Where no time is judged, none is needed.
+pub(crate) fn are_enough(args: &Args, pairs: &[Pair], most: usize) -> bool {
+    args.counts_only || pairs.len() >= most || uncertainty(pairs).is_some_and(|it| it <= WELL)
+}
+
+/// The controller against the floor, over all pairs, if that is known well enough.
 pub(crate) fn ratio(pairs: &[Pair]) -> Option<f64> {
-    let all_steady = !pairs.is_empty() && pairs.iter().all(Pair::is_steady);
-    let sum = |of: fn(&Pair) -> f64| pairs.iter().map(of).sum::<f64>();
-    all_steady.then(|| sum(|pair| pair.controller) / sum(Pair::floor))
+    uncertainty(pairs)
+        .filter(|uncertainty| *uncertainty <= ENOUGH)
+        .map(|_| overall(pairs))
 }
 
 /// As text.
 pub(crate) fn told(pairs: &[Pair]) -> String {
-    if let Some(ratio) = ratio(pairs) {
-        return format!("{ratio:.2} × floor");
-    }
-    let drift = |pair: &Pair| format!("{:+.0} %", pair.drift() * 100.0);
-    let drifts: Vec<String> = pairs.iter().map(drift).collect();
-    format!("no ratio: the floor drifted ({})", drifts.join(", "))
+    let known = uncertainty(pairs).unwrap_or(f64::NAN) * 100.0;
+    let verdict = match ratio(pairs) {
+        Some(_) => "",
+        None => ", which is no ratio",
+    };
+    format!("{:.2} × floor (± {known:.0} %){verdict}", overall(pairs))
+}
+
+fn overall(pairs: &[Pair]) -> f64 {
+    let sum = |of: fn(&Pair) -> f64| pairs.iter().map(of).sum::<f64>();
+    sum(|pair| pair.controller) / sum(Pair::floor)
+}
+
+/// By which part of it the ratio may be wrong; nothing if there are too few pairs to tell, or one is no number.
+fn uncertainty(pairs: &[Pair]) -> Option<f64> {
+    let student = STUDENT.get(pairs.len().checked_sub(2)?)?;
+    let of = count(pairs.len());
+    let mean = pairs.iter().map(Pair::ratio).sum::<f64>() / of;
+    let squares = pairs.iter().map(|pair| (pair.ratio() - mean).powi(2));
+    let error = (squares.sum::<f64>() / (of - 1.0) / of).sqrt();
+    Some(student * error / mean).filter(|known| known.is_finite())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn pair(before: f64, controller: f64, after: f64) -> Pair {
-        Pair {
+    fn pairs(of: &[[f64; 3]]) -> Vec<Pair> {
+        let pair = |&[before, controller, after]: &[f64; 3]| Pair {
             floor: [before, after],
             controller,
-        }
+        };
+        of.iter().map(pair).collect()
     }
 
     #[test]
     fn the_ratio_is_that_of_all_pairs() {
-        let pairs = [pair(1.0, 1.2, 1.0), pair(2.0, 3.0, 2.0)];
+        let pairs = pairs(&[[1.0, 1.4, 1.0], [2.0, 2.8, 2.0], [1.0, 2.8, 3.0]]);
         assert!((ratio(&pairs).unwrap() - 1.4).abs() < 1e-9);
-        assert_eq!(told(&pairs), "1.40 × floor");
-        assert_eq!(ratio(&[]), None);
+        assert_eq!(told(&pairs), "1.40 × floor (± 0 %)");
     }
 
     #[test]
-    fn a_floor_that_drifted_gives_no_ratio() {
-        for (before, after, steady) in [
-            (1.0, 1.09, true),
-            (1.09, 1.0, true),
-            (1.0, 1.11, false),
-            (1.11, 1.0, false),
-            (f64::NAN, 1.0, false),
-        ] {
-            assert_eq!(
-                pair(before, 1.0, after).is_steady(),
-                steady,
-                "{before} {after}"
-            );
-        }
-        let pairs = [pair(1.0, 1.2, 1.0), pair(1.0, 1.2, 1.5)];
-        assert_eq!(ratio(&pairs), None);
-        assert_eq!(told(&pairs), "no ratio: the floor drifted (+0 %, +50 %)");
+    fn pairs_that_scatter_give_no_ratio() {
+        let scattered = pairs(&[[1.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.5, 1.0]]);
+        assert_eq!(ratio(&scattered), None);
+        assert_eq!(told(&scattered), "1.50 × floor (± 56 %), which is no ratio");
+        // Twelve that scatter as far are known better: 1.85 ± 1.8 × 0.43 / √12 / 1.5.
+        let many = [[1.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.5, 1.0]].repeat(4);
+        assert!((uncertainty(&pairs(&many)).unwrap() - 0.148).abs() < 0.001);
+        assert!(ratio(&pairs(&many)).is_some());
+    }
+
+    #[test]
+    fn too_few_pairs_and_what_is_no_number_give_no_ratio() {
+        assert_eq!(ratio(&[]), None);
+        assert_eq!(ratio(&pairs(&[[1.0, 1.2, 1.0]])), None);
+        let broken = pairs(&[[1.0, 1.2, 1.0], [f64::NAN, 1.2, 1.0], [1.0, 1.2, 1.0]]);
+        assert_eq!(ratio(&broken), None);
     }
 }

@@ -37,8 +37,8 @@ fn latency(latency: &Latency) -> String {
 }
 
 /// The cold phase, against its floor.
-pub(crate) fn cold(cold: &Cold, owners: usize) -> String {
-    let per_owner = |requests| number(requests) / count(owners);
+pub(crate) fn cold(cold: &Cold) -> String {
+    let per_owner = |requests| number(requests) / count(cold.owners);
     let cpu = cold.cpu_seconds.get("controller");
     let times = format!(
         "{:.2} s in {} blocks, {}; by POST, {}; pace {:.2} ms",
@@ -72,13 +72,13 @@ pub(crate) fn runs(reruns: &Reruns) -> String {
     format!(
         "{}; {}; {:.2} requests per run and {:.2} events; {:.1} MiB peak\n{}{}{}",
         rounds(&runs.rounds),
-        pairs::told(&[reruns.pair()]),
+        pairs::told(&reruns.pairs),
         per_run(runs.requests.sum()),
         per_run(runs.requests.events),
         runs.usage.peak_rss_mib,
         requests(&runs.requests),
         agents_table(&runs.by_agent),
-        cpu_table(&reruns.floor[0].cpu_seconds, &runs.rounds.cpu_seconds),
+        cpu_table(&reruns.floor.cpu_seconds, &runs.rounds.cpu_seconds),
     )
 }
 
@@ -101,15 +101,23 @@ fn beside_bare_client(single: &Single, floor: &str) -> String {
 
 /// Rounds of runs.
 pub(crate) fn rounds(rounds: &Rounds) -> String {
+    format!(
+        "{}; at most {} runs at a time, {} in the end",
+        seconds(rounds),
+        rounds.most,
+        rounds.left,
+    )
+}
+
+/// How long rounds took.
+pub(crate) fn seconds(rounds: &Rounds) -> String {
     let each = rounds.each.iter().map(|seconds| format!("{seconds:.2}"));
     let each: Vec<String> = each.collect();
     format!(
-        "{:.2} s ({}) with {} requests in flight; at most {} runs at a time, {} in the end",
+        "{:.2} s ({}) with {} requests in flight",
         rounds.seconds(),
         each.join(" + "),
         rounds.concurrency,
-        rounds.most,
-        rounds.left,
     )
 }
 

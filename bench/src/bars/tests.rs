@@ -72,7 +72,8 @@ fn good_run(owners: usize) -> Run {
         owners,
         steps: 5,
         cold: Cold {
-            pairs: vec![pair(14.9)],
+            owners,
+            pairs: vec![pair(14.9); 2],
             requests: writes(u64::try_from(owners).unwrap() * 9),
             cpu_seconds: [("controller".to_owned(), cpu_seconds)].into(),
             pace_ms: 2.0,
@@ -101,7 +102,8 @@ fn good_reruns() -> Reruns {
         runnables: 100,
         again: 1,
         kept: 1,
-        floor: [rounds(10.0, 100), rounds(10.0, 100)],
+        pairs: vec![pair(14.9); 2],
+        floor: rounds(10.0, 100),
         runs: Runs {
             rounds: rounds(14.9, 300),
             requests: writes(1200),
@@ -131,9 +133,9 @@ fn each_bar_is_missed_by_the_figure_it_is_for() {
     assert_eq!(of_run(&good_run(300)).len(), 8);
     let cases: [(&str, Change); 10] = [
         ("cold, ratio to the floor", |run| {
-            run.cold.pairs = vec![pair(15.1)];
+            run.cold.pairs = vec![pair(15.1); 2];
         }),
-        // The floor drifted: there is no ratio.
+        // They scatter: there is no ratio.
         ("cold, ratio to the floor", |run| {
             run.cold.pairs[0].floor[1] = 12.0;
         }),
@@ -169,10 +171,10 @@ fn each_bar_of_runnables_is_missed_by_the_figure_it_is_for() {
     assert_eq!(missed(|_| ()), Vec::<String>::new());
     let cases: [(&str, Change); 9] = [
         ("all rounds, ratio to the floor", |reruns| {
-            reruns.runs.rounds.each.push(0.2);
+            reruns.pairs = vec![pair(15.1); 2];
         }),
         ("all rounds, ratio to the floor", |reruns| {
-            reruns.floor[1].each.push(2.0);
+            reruns.pairs.pop();
         }),
         ("requests per run (events aside)", |reruns| {
             reruns.runs.requests.gets = 1;

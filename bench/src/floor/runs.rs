@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::api::{Api, STEPS};
-use crate::bare::{round_revision, run, runnable_status};
+use crate::bare::{begun_status, round_revision, run, runnable_status};
 use crate::family::TWIN;
 use crate::layout::{FLOOR, Key, owners};
 use crate::objects::{new_revision, owner};
@@ -61,6 +61,8 @@ async fn again(client: &Api, key: &Key, uid: &str, round: usize) -> anyhow::Resu
 
 async fn start_and_report(client: &Api, key: &Key, uid: &str, round: usize) -> anyhow::Result<()> {
     start_run(client, key, uid, round).await?;
+    let status = begun_status(&TWIN, key, round);
+    client.merge(&TWIN.owners.status_at(key), &status).await?;
     report(client, key, round).await
 }
 

@@ -68,7 +68,7 @@ async fn phases(stage: &mut Stage<'_>) -> anyhow::Result<Run> {
         ..Run::default()
     };
     run.cold = cold::measure(stage).await?;
-    tell("cold", &report::cold(&run.cold, run.owners));
+    tell("cold", &report::cold(&run.cold));
     run.steady = steady::measure(stage).await?;
     tell("steady", &report::steady(&run.steady));
     run.source_change = change::sources(stage).await?;

@@ -12,12 +12,12 @@ use crate::cpu::{CpuSeconds, add, spent};
 use crate::floor::{By, write_chains};
 use crate::layout::{FLOOR, Key, OWNERS_PER_ACCOUNT};
 use crate::objects::FIRST_REVISION;
-use crate::pairs::{Pair, tries};
+use crate::pairs::{MOST, Pair, are_enough};
 use crate::phases::Stage;
 use crate::report::tell;
 use crate::tally::{Agent, ByAgent, Requests, Tally};
 
-/// Owners of a block, and the most blocks.
+/// Owners of a block, and into how many blocks all are divided at the most.
 const BLOCK: usize = 100;
 const MOST_BLOCKS: usize = 5;
 
@@ -25,6 +25,8 @@ const MOST_BLOCKS: usize = 5;
 #[derive(Debug, Clone, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Cold {
+    /// Owners of all blocks; one that was made twice counts twice.
+    pub(crate) owners: usize,
     /// Seconds of each block, from the first create to the last Ready, between two of the bare client.
     pub(crate) pairs: Vec<Pair>,
     /// The same for a bare client that creates in place of applying.
@@ -56,6 +58,7 @@ impl Cold {
     fn of(blocks: &[Block], usage: Usage) -> Self {
         let (mut cold, mut sent, mut paced) = (Self::default(), Tally::default(), 0.0);
         for block in blocks {
+            cold.owners += block.owners;
             cold.pairs.push(block.pair());
             cold.created.push(Pair {
                 floor: [block.posted; 2],
@@ -78,6 +81,7 @@ impl Cold {
 /// What one block of the controller took, and those of the bare client beside it.
 #[derive(Default)]
 struct Block {
+    owners: usize,
     seconds: f64,
     /// By apply, right before and right after.
     floor: [f64; 2],
@@ -102,37 +106,43 @@ impl Block {
 /// Measures it, and leaves the objects of the bare client's last block there.
 pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
     stage.world.blueprint_ready().await;
-    let (owners, tries) = (stage.owners(), tries(&stage.world.args));
+    let owners = stage.owners();
     let size = block_size(owners.len());
     stage.world.requests_until_events_end().await?;
-    let mut blocks = Vec::new();
+    let chunks: Vec<&[Key]> = owners.chunks(size).collect();
+    let mut blocks: Vec<Block> = Vec::new();
     let mut floor_cpu_seconds = CpuSeconds::new();
-    let mut before = bare(stage, size, By::Apply, &mut floor_cpu_seconds).await?;
-    for owners in owners.chunks(size) {
-        for left in (0..tries).rev() {
-            // The last block may be a smaller one. Its CPU time is not counted twice.
-            if owners.len() < size {
-                before = bare(stage, owners.len(), By::Apply, &mut CpuSeconds::new()).await?;
-            }
-            let posted = bare(stage, owners.len(), By::Create, &mut CpuSeconds::new()).await?;
-            let mut block = by_controller(stage, owners).await?;
-            let after = bare(stage, owners.len(), By::Apply, &mut floor_cpu_seconds).await?;
-            block.floor = [before, after];
-            block.posted = posted;
-            tell(
-                "block",
-                &format!(
-                    "{:.2} s between floors of {before:.2} and {after:.2} s, {posted:.2} s by POST; pace {:.2} ms",
-                    block.seconds, block.pace_ms
-                ),
-            );
-            before = after;
-            if block.pair().is_steady() || left == 0 {
-                blocks.push(block);
+    let mut before = bare(stage, size, By::Apply, &mut CpuSeconds::new()).await?;
+    for (turn, owners) in chunks.iter().cycle().enumerate() {
+        if turn >= chunks.len() {
+            let pairs: Vec<Pair> = blocks.iter().map(Block::pair).collect();
+            if are_enough(&stage.world.args, &pairs, MOST) {
                 break;
             }
             stage.world.remove(owners).await?;
         }
+        // The last block may be a smaller one. Its CPU time is not counted twice.
+        if owners.len() < size {
+            before = bare(stage, owners.len(), By::Apply, &mut CpuSeconds::new()).await?;
+        }
+        let posted = bare(stage, owners.len(), By::Create, &mut CpuSeconds::new()).await?;
+        let mut block = by_controller(stage, owners).await?;
+        let after = bare(stage, owners.len(), By::Apply, &mut floor_cpu_seconds).await?;
+        block.floor = [before, after];
+        block.posted = posted;
+        tell(
+            "block",
+            &format!(
+                "{:.2} s between floors of {before:.2} and {after:.2} s, {posted:.2} s by POST; pace {:.2} ms",
+                block.seconds, block.pace_ms
+            ),
+        );
+        blocks.push(block);
+        before = if owners.len() < size {
+            bare(stage, size, By::Apply, &mut CpuSeconds::new()).await?
+        } else {
+            after
+        };
     }
     let usage = stage.controller.process.usage()?;
     Ok(Cold {
@@ -185,6 +195,7 @@ async fn by_controller(stage: &mut Stage<'_>, owners: &[Key]) -> anyhow::Result<
     let pace_ms = world.pace.since(pace);
     let sent = world.requests_until_events_end().await?;
     Ok(Block {
+        owners: owners.len(),
         seconds,
         reconciles: stage.controller.reconciles().await? - reconciled,
         sent,

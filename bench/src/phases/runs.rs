@@ -1,29 +1,34 @@
 //! Runnables: each is run, and run again whenever its inputs change; retention takes the runs before.
 //!
-//! The rounds by the controller stand between two times the same rounds by the bare client. After them comes what every owner
-//! goes through.
+//! The rounds come in parts, each between two parts by the bare client, because the machine's pace changes within a minute. After
+//! them comes what every owner goes through.
 
 use std::time::Instant;
 
-use anyhow::bail;
 use serde::Serialize;
 use test_support::Usage;
 
 use crate::args::Args;
 use crate::bare::round_revision;
-use crate::cpu::{CpuSeconds, spent};
+use crate::cpu::{CpuSeconds, add, spent};
 use crate::family::{Measured, RUNNABLE};
 use crate::floor::{self, best_concurrency, has_outputs_of};
 use crate::layout::{FLOOR, Key, TEAM, namespaces_of, owners};
 use crate::objects::{KEPT, new_revision};
-use crate::pairs::{Pair, tries};
+use crate::pairs::{Pair, are_enough};
 use crate::phases::Stage;
 use crate::phases::change::{Single, in_turn};
 use crate::phases::steady::{self, Deletion, Restart, Steady};
 use crate::report::{self, say, tell};
 use crate::seen::Seen;
-use crate::tally::{Agent, ByAgent, Requests};
+use crate::tally::{Agent, ByAgent, Requests, Tally};
 use crate::world::World;
+
+/// Rounds of a part. Nothing rests between them, so what is late shows in the next; what is late after a part does not, and so
+/// a part is no single round.
+const PART: usize = 3;
+/// A part takes about two minutes.
+const MOST_PARTS: usize = 6;
 
 /// What was measured of Runnables.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -35,8 +40,10 @@ pub(crate) struct Reruns {
     pub(crate) again: usize,
     /// Runs that retention keeps, of each.
     pub(crate) kept: usize,
-    /// The bare client, right before the controller and right after.
-    pub(crate) floor: [Rounds; 2],
+    /// Seconds of each part, between two of the bare client.
+    pub(crate) pairs: Vec<Pair>,
+    /// The parts of the bare client right after those of the controller.
+    pub(crate) floor: Rounds,
     /// All rounds by the controller.
     pub(crate) runs: Runs,
     /// Single runs, one after the other, by the controller and by the bare client in turn.
@@ -53,14 +60,6 @@ impl Reruns {
     /// All runs there were.
     pub(crate) fn all_runs(&self) -> usize {
         self.runnables * (self.again + 1)
-    }
-
-    /// All rounds, in seconds.
-    pub(crate) fn pair(&self) -> Pair {
-        Pair {
-            floor: self.floor.each_ref().map(Rounds::seconds),
-            controller: self.runs.rounds.seconds(),
-        }
     }
 }
 
@@ -85,6 +84,14 @@ impl Rounds {
     pub(crate) fn seconds(&self) -> f64 {
         self.each.iter().sum()
     }
+
+    fn add(&mut self, part: &Self) {
+        self.each.extend(&part.each);
+        self.concurrency = part.concurrency;
+        self.most = self.most.max(part.most);
+        self.left = part.left;
+        add(&mut self.cpu_seconds, &part.cpu_seconds);
+    }
 }
 
 /// The rounds by the controller.
@@ -103,26 +110,17 @@ pub(crate) struct Runs {
     pub(crate) usage: Usage,
 }
 
-/// Measures it on a control plane of its own; on another one again when the floor drifted.
+/// Measures it on a control plane of its own.
 pub(crate) async fn measure(args: &Args, measured: &Measured) -> anyhow::Result<Reruns> {
-    let (count, again) = (args.runnables, args.reruns);
-    for left in (0..tries(args)).rev() {
-        say(&format!(
-            "\nN = {count} Runnables, each run again {again} times"
-        ));
-        let name = RUNNABLE.name.to_owned();
-        let reruns = World::within(args, measured, name, async |world| {
-            phases(world, left == 0).await
-        });
-        if let Some(reruns) = reruns.await? {
-            return Ok(reruns);
-        }
-    }
-    bail!("nothing was measured")
+    let count = args.runnables;
+    say(&format!(
+        "\nN = {count} Runnables, each run again and again"
+    ));
+    let name = RUNNABLE.name.to_owned();
+    World::within(args, measured, name, async |world| phases(world).await).await
 }
 
-/// Nothing if the floor drifted, unless this is the last try.
-async fn phases(world: &mut World, is_last: bool) -> anyhow::Result<Option<Reruns>> {
+async fn phases(world: &mut World) -> anyhow::Result<Reruns> {
     let count = world.args.runnables;
     world.furnish(FLOOR, namespaces_of(count)).await?;
     let now = &*world;
@@ -131,98 +129,113 @@ async fn phases(world: &mut World, is_last: bool) -> anyhow::Result<Option<Rerun
         Ok(first + floor::round(now, owners, 1, in_flight).await?)
     });
     let concurrency = concurrency.await?;
-    let before = bare(world, concurrency).await?;
     world.furnish(TEAM, namespaces_of(count)).await?;
     Stage::with_controller(world, count, concurrency, async |stage| {
-        with_controller(stage, before, is_last).await
+        with_controller(stage).await
     })
     .await
 }
 
-/// The floor comes right after the rounds; what is measured in turn needs none.
-async fn with_controller(
-    stage: &mut Stage<'_>,
-    before: Rounds,
-    is_last: bool,
-) -> anyhow::Result<Option<Reruns>> {
-    let (runnables, again) = (stage.count, stage.world.args.reruns);
-    let runs = by_controller(stage, again).await?;
-    let after = bare(stage.world, stage.concurrency).await?;
-    let mut reruns = Reruns {
-        runnables,
-        again,
-        kept: KEPT,
-        floor: [before, after],
-        runs,
-        ..Reruns::default()
-    };
+async fn with_controller(stage: &mut Stage<'_>) -> anyhow::Result<Reruns> {
+    let mut reruns = between_floors(stage).await?;
+    stage.world.clear(FLOOR, stage.count).await?;
     tell("runs", &report::runs(&reruns));
-    reruns.single = single(stage, again + 1).await?;
+    reruns.single = single(stage, reruns.again + 1).await?;
     stage.world.requests_until_rest().await?;
     tell("single", &report::single(reruns.single.as_ref()));
-    if !reruns.pair().is_steady() && !is_last {
-        return Ok(None);
-    }
     reruns.steady = steady::measure(stage).await?;
     tell("steady", &report::steady(&reruns.steady));
     reruns.restart = steady::restart(stage).await?;
     tell("restart", &report::restart(&reruns.restart));
     reruns.deletion = steady::deletion(stage).await?;
     tell("deletion", &report::deletion(&reruns.deletion));
-    Ok(Some(reruns))
+    Ok(reruns)
 }
 
-/// The bare client's rounds; its objects go afterwards.
-async fn bare(world: &mut World, concurrency: usize) -> anyhow::Result<Rounds> {
-    let count = world.args.runnables;
+/// As many parts as were asked for, and more until their ratio is known well enough.
+async fn between_floors(stage: &mut Stage<'_>) -> anyhow::Result<Reruns> {
+    let least = stage.world.args.reruns + 1;
+    let mut reruns = Reruns {
+        runnables: stage.count,
+        kept: KEPT,
+        ..Reruns::default()
+    };
+    let mut sent = Tally::default();
+    let mut before = bare(stage, 0).await?;
+    while reruns.runs.rounds.each.len() < least
+        || !are_enough(&stage.world.args, &reruns.pairs, MOST_PARTS)
+    {
+        let from = reruns.runs.rounds.each.len();
+        let (part, requests) = by_controller(stage, from, &mut reruns.runs.reconciles).await?;
+        sent.merge(requests);
+        let after = bare(stage, from + PART).await?;
+        reruns.pairs.push(Pair {
+            floor: [before.seconds(), after.seconds()],
+            controller: part.seconds(),
+        });
+        tell("part", &report::rounds(&part));
+        reruns.runs.rounds.add(&part);
+        reruns.floor.add(&after);
+        before = after;
+    }
+    reruns.again = reruns.runs.rounds.each.len() - 1;
+    reruns.runs.requests = sent.of(Agent::Controller);
+    reruns.runs.by_agent = sent.by_agent();
+    reruns.runs.usage = stage.controller.process.usage()?;
+    Ok(reruns)
+}
+
+/// A part of the bare client's rounds. Its objects stay, as those of the controller do.
+async fn bare(stage: &mut Stage<'_>, from: usize) -> anyhow::Result<Rounds> {
+    let (world, count) = (&mut *stage.world, stage.count);
     world.let_control_plane_rest().await?;
-    world.steps.forget_most();
     let before = world.cpu_seconds(None)?;
     let mut each = Vec::new();
-    for number in 0..=world.args.reruns {
-        let taken = floor::round(world, count, number, concurrency).await?;
+    for number in from..from + PART {
+        let taken = floor::round(world, count, number, stage.concurrency).await?;
         each.push(taken.as_secs_f64());
     }
-    let cpu_seconds = spent(&before, world.cpu_seconds(None)?);
-    let rounds = summed_up(world, each, concurrency, cpu_seconds);
-    tell("floor", &report::rounds(&rounds));
-    world.clear(FLOOR, count).await?;
+    let rounds = Rounds {
+        each,
+        concurrency: stage.concurrency,
+        cpu_seconds: spent(&before, world.cpu_seconds(None)?),
+        ..Rounds::default()
+    };
+    tell("floor", &report::seconds(&rounds));
     Ok(rounds)
 }
 
-fn summed_up(world: &World, each: Vec<f64>, concurrency: usize, cpu_seconds: CpuSeconds) -> Rounds {
-    Rounds {
-        each,
-        concurrency,
-        most: world.steps.most(),
-        left: world.steps.count().total,
-        cpu_seconds,
-    }
-}
-
-/// The first round and so many more. Nothing rests between them, so what is late shows in the next.
-async fn by_controller(stage: &mut Stage<'_>, again: usize) -> anyhow::Result<Runs> {
+/// A part of the controller's rounds, and all requests until it rests.
+async fn by_controller(
+    stage: &mut Stage<'_>,
+    from: usize,
+    reconciles: &mut u64,
+) -> anyhow::Result<(Rounds, Tally)> {
     stage.world.let_control_plane_rest().await?;
-    stage.world.requests_until_rest().await?;
+    stage.world.forget_requests()?;
     stage.world.steps.forget_most();
+    // At rest the bare client has kept one run of each of its Runnables.
+    let of_others = KEPT * stage.count;
     let pid = Some(stage.controller.process.pid());
     let reconciled = stage.controller.reconciles().await?;
     let before = stage.world.cpu_seconds(pid)?;
     let mut each = Vec::new();
-    for number in 0..=again {
+    for number in from..from + PART {
         let start = Instant::now();
         round(stage, number).await?;
         each.push(start.elapsed().as_secs_f64());
     }
     let cpu_seconds = spent(&before, stage.world.cpu_seconds(pid)?);
     let requests = stage.world.requests_until_rest().await?;
-    Ok(Runs {
-        rounds: summed_up(stage.world, each, stage.concurrency, cpu_seconds),
-        reconciles: stage.controller.reconciles().await? - reconciled,
-        requests: requests.of(Agent::Controller),
-        by_agent: requests.by_agent(),
-        usage: stage.controller.process.usage()?,
-    })
+    *reconciles += stage.controller.reconciles().await? - reconciled;
+    let part = Rounds {
+        each,
+        concurrency: stage.concurrency,
+        most: stage.world.steps.most() - of_others,
+        left: stage.world.steps.count().total - of_others,
+        cpu_seconds,
+    };
+    Ok((part, requests))
 }
 
 async fn round(stage: &Stage<'_>, number: usize) -> anyhow::Result<()> {
