@@ -20,8 +20,8 @@ use tracing::field::Empty;
 use tracing::{Instrument as _, Span, debug_span};
 
 pub use call::Call;
-use error::refusal;
 pub use error::RequestError;
+use error::refusal;
 pub(crate) use error::{MOST_REST, tells_of_etcd};
 
 use crate::api_latency::ApiLatency;
@@ -152,7 +152,7 @@ impl Cluster {
             Ok(answer) => Some(answer.code),
             Err(error) => error.code(),
         };
-        span.record("code", code.map(|code| code.as_u16()));
+        span.record("code", code.map(|code| i64::from(code.as_u16())));
         answered
     }
 

@@ -255,8 +255,7 @@ mod tests {
     pub(crate) fn logged(level: LogLevel, dev: bool, act: impl FnOnce(&LogControl)) -> String {
         let lines = Lines::default();
         let made = lines.clone();
-        let traces = filter_fn(|metadata| metadata.is_span());
-        let traces = Silent.with_filter(traces).boxed();
+        let traces = Silent.with_filter(filter_fn(traces::is_traced)).boxed();
         let (subscriber, control) = subscriber(level, dev, move || made.clone(), Some(traces));
         tracing::subscriber::with_default(subscriber, || act(&control));
         lines.text()

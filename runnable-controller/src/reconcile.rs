@@ -153,13 +153,7 @@ impl RunnableController {
         };
         let step_objects = StepObjects::of(runnable.object());
         let reads = |kind: &Kind| self.templates.reads(kind);
-        let mut walk = Walk::new(
-            &self.shell,
-            &applicant,
-            &live_owners,
-            &step_objects,
-            &reads,
-        );
+        let mut walk = Walk::new(&self.shell, &applicant, &live_owners, &step_objects, &reads);
         let key = self.shell.status_keys.now();
         let run = Run::new(runnable, template, look.selected, now, key);
         let outcome = self.walk(run, runnable, look.unwatched, &mut walk).await?;

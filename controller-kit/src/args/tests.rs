@@ -175,7 +175,13 @@ fn a_collector_of_traces_is_named_by_a_url_that_can_be_used() {
     assert_eq!(endpoint(""), None);
     assert_eq!(endpoint("http://a:4318").unwrap().port_u16(), Some(4318));
     assert!(endpoint("https://a/otlp").is_some());
-    for url in ["grpc://a:4317", "a:4318", "/v1/traces", "http://", "http://a?b"] {
+    for url in [
+        "grpc://a:4317",
+        "a:4318",
+        "/v1/traces",
+        "http://",
+        "http://a?b",
+    ] {
         let error = named(url).unwrap_err();
         assert!(error.contains("--otlp-endpoint"), "{url}: {error}");
     }
@@ -277,7 +283,10 @@ fn what_selects_owners_is_read_and_refused_with_the_name_of_its_flag() {
         ("--watch-namespaces=a,,b", "--watch-namespaces"),
     ] {
         let error = parse(line).unwrap_err();
-        assert!(error.contains("invalid value") && error.contains(flag), "{error}");
+        assert!(
+            error.contains("invalid value") && error.contains(flag),
+            "{error}"
+        );
     }
     let empty = parse("--shard= --watch-label-selector= --watch-namespaces=").unwrap();
     let shard = empty.own.shard;

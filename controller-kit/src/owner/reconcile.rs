@@ -147,13 +147,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
             wanted_by_step: &wanted_by_step,
         };
         let reads = |kind: &Kind| self.templates.reads(kind);
-        let mut walk = Walk::new(
-            &self.shell,
-            &applicant,
-            &live_owners,
-            &step_objects,
-            &reads,
-        );
+        let mut walk = Walk::new(&self.shell, &applicant, &live_owners, &step_objects, &reads);
         match self.walk(owner, blueprint, now, &mut walk).await {
             Ok(outcome) => Some(walk.realized(outcome)),
             Err(SubmitError::Behind) => None,

@@ -47,7 +47,9 @@ pub struct Shard {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ShardError {
     /// All shards would be led by one Lease, and only one of them would work.
-    #[error("--watch-label-selector and --watch-namespaces need --shard, a name for the Lease of this part")]
+    #[error(
+        "--watch-label-selector and --watch-namespaces need --shard, a name for the Lease of this part"
+    )]
     Unnamed,
     /// Two processes that take all owners would lead at once.
     #[error("--shard needs --watch-label-selector or --watch-namespaces, which say what it takes")]
@@ -100,7 +102,9 @@ impl Shard {
             }
             Event::Init | Event::InitDone => true,
         };
-        events.try_filter(move |event| ready(is_ours(event))).boxed()
+        events
+            .try_filter(move |event| ready(is_ours(event)))
+            .boxed()
     }
 }
 
@@ -293,7 +297,8 @@ mod tests {
                 .map(|(name, uid)| json!({"metadata": {"name": name, "uid": uid}}))
                 .collect();
             self.asked.lock().push(uri.clone());
-            let mut response = Response::new(Body::from(json!({"items": items}).to_string().into_bytes()));
+            let mut response =
+                Response::new(Body::from(json!({"items": items}).to_string().into_bytes()));
             if *self.fails.lock() {
                 *response.status_mut() = StatusCode::FORBIDDEN;
             }
@@ -327,7 +332,10 @@ mod tests {
         assert_eq!(others.known(&owner, "0"), Some(false));
         assert_eq!(others.known(&owner, "1"), Some(true));
         *server.fails.lock() = true;
-        assert!(!others.is_gone(&owner, "2").await, "who is not told does not know");
+        assert!(
+            !others.is_gone(&owner, "2").await,
+            "who is not told does not know"
+        );
         assert_eq!(others.known(&owner, "2"), None);
     }
 

@@ -197,7 +197,9 @@ pub fn begin<R: Realizes>(
 ) {
     let shell = controller.shell();
     if let Some(shard) = &shell.shard.name {
-        let Shard { labels, namespaces, .. } = &shell.shard;
+        let Shard {
+            labels, namespaces, ..
+        } = &shell.shard;
         info!(%shard, labels, ?namespaces, "takes a part of the owners");
         work.is_of_shard(shard);
     }

@@ -91,6 +91,7 @@ pub(crate) fn exporting(
         .with_tracer(provider.tracer("carto"))
         .with_context_activation(false)
         .with_location(false)
+        .with_target(false)
         .with_threads(false)
         .with_tracked_inactivity(false)
         .with_filter(filter_fn(is_traced).with_max_level_hint(LevelFilter::DEBUG));
@@ -98,7 +99,7 @@ pub(crate) fn exporting(
 }
 
 /// What happens in a span is for logs: spans are asked for by many who may not read those.
-fn is_traced(metadata: &Metadata<'_>) -> bool {
+pub(super) fn is_traced(metadata: &Metadata<'_>) -> bool {
     metadata.is_span() && (metadata.target() == TRACED || metadata.name() == RECONCILE)
 }
 

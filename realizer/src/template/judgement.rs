@@ -93,7 +93,10 @@ impl Judgement {
 fn not_done(error: NotDone) -> ValidationState {
     match error {
         NotDone::Failed(cause) => ValidationState::Failed(cause),
-        other => ValidationState::Running(other.to_string()),
+        other @ (NotDone::Condition(_)
+        | NotDone::Hopeless(_)
+        | NotDone::ObservedGeneration { .. }
+        | NotDone::Path { .. }) => ValidationState::Running(other.to_string()),
     }
 }
 

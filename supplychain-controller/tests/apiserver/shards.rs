@@ -70,9 +70,7 @@ async fn leads(stage: &Stage, shard: &str) {
         format!("process-{shard}"),
     );
     eventually(&format!("{lease} is held"), PATIENCE, async || {
-        let held = stage
-            .get("coordination.k8s.io/v1", "Lease", &lease)
-            .await?;
+        let held = stage.get("coordination.k8s.io/v1", "Lease", &lease).await?;
         (held["spec"]["holderIdentity"] == *identity).then_some(())
     })
     .await;
@@ -111,7 +109,10 @@ async fn shards_lead_side_by_side_and_each_takes_only_its_owners() {
     let took = |process: &Another| {
         ["one", "two", "nobodys"].map(|name| has_reconciled(process, &namespace, name))
     };
-    assert_eq!((took(&a), took(&b)), ([true, false, false], [false, true, false]));
+    assert_eq!(
+        (took(&a), took(&b)),
+        ([true, false, false], [false, true, false])
+    );
     // The API server selects: nobody reads the owners of others.
     let asked = stage.plane.requests_by("carto-supplychain").unwrap();
     let owners = asked.iter().filter(|event| {
@@ -247,7 +248,10 @@ async fn a_process_for_some_namespaces_takes_the_owners_there_and_no_others() {
         condition(&all.await[0]["status"], "Ready")["status"] == "True"
     };
     for namespace in &namespaces[..3] {
-        eventually("its owner is ready", PATIENCE, async || ready(namespace).await).await;
+        eventually("its owner is ready", PATIENCE, async || {
+            ready(namespace).await
+        })
+        .await;
     }
     for process in [&several, &single] {
         stage.idle_of(process).await;

@@ -1,6 +1,7 @@
 //! Traces for a collector of OpenTelemetry (docs/behaviour/process.md#traces).
 
 use std::collections::BTreeMap;
+use std::future::IntoFuture as _;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -14,13 +15,14 @@ use prost::Message as _;
 use serde_json::{Value, json};
 use test_support::eventually;
 use tokio::net::TcpListener;
+use tokio::task::JoinSet;
 
 use crate::stage::{PATIENCE, Stage};
 
 type Received = Arc<Mutex<Vec<ExportTraceServiceRequest>>>;
 
-/// A collector that listens here; what it has received.
-async fn collector(listener: TcpListener) -> Received {
+/// Has a collector listen here, as long as the set lives; what it has received.
+fn collector(listener: TcpListener, serving: &mut JoinSet<std::io::Result<()>>) -> Received {
     let received = Received::default();
     let take = async |State(received): State<Received>, body: Bytes| {
         let sent = ExportTraceServiceRequest::decode(body).unwrap();
@@ -28,7 +30,7 @@ async fn collector(listener: TcpListener) -> Received {
     };
     let router = Router::new().route("/v1/traces", post(take));
     let router = router.with_state(received.clone());
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    serving.spawn(axum::serve(listener, router).into_future());
     received
 }
 
@@ -58,7 +60,11 @@ fn attributes(span: &Span) -> BTreeMap<&str, Value> {
     texts.collect()
 }
 
-/// The names of the spans from the outermost to this one.
+fn told(span: &Span) -> String {
+    format!("{} {:?}", span.name, attributes(span))
+}
+
+/// The spans from the outermost to this one.
 fn path<'s>(spans: &'s [Span], span: &'s Span) -> Vec<&'s Span> {
     let mut path = vec![span];
     while let Some(above) = spans.iter().find(|above| {
@@ -86,7 +92,8 @@ fn shows(spans: &[Span], expected: &[(&str, Value)]) -> bool {
 #[tokio::test]
 async fn one_trace_leads_from_an_owner_over_its_steps_and_requests_to_ready() {
     let (listener, flag) = place().await;
-    let received = collector(listener).await;
+    let mut serving = JoinSet::new();
+    let received = collector(listener, &mut serving);
     let mut stage = Stage::set().await;
     stage.apply(crate::chain::CHAIN).await;
     let mut controller = stage.another_controller_with(&[&flag]);
@@ -102,8 +109,16 @@ async fn one_trace_leads_from_an_owner_over_its_steps_and_requests_to_ready() {
     };
     let status = json!({"verb": "PATCH", "resource": "workloads.carto.run/status", "code": 200});
     let expected = [
-        vec![owner(), ("submit", json!({"step": "fetch"})), apply("tests.test.run")],
-        vec![owner(), ("submit", json!({"step": "publish"})), apply("configmaps")],
+        vec![
+            owner(),
+            ("submit", json!({"step": "fetch"})),
+            apply("tests.test.run"),
+        ],
+        vec![
+            owner(),
+            ("submit", json!({"step": "publish"})),
+            apply("configmaps"),
+        ],
         vec![
             owner(),
             ("report", json!({"ready": "True", "reason": "Ready"})),
@@ -117,7 +132,8 @@ async fn one_trace_leads_from_an_owner_over_its_steps_and_requests_to_ready() {
         if shown == expected.len() {
             Ok(())
         } else {
-            Err(format!("{spans:#?}"))
+            let told = |span| path(&spans, span).into_iter().map(told).collect::<Vec<_>>();
+            Err(spans.iter().map(told).collect::<Vec<_>>())
         }
     })
     .await;
@@ -143,7 +159,11 @@ async fn one_trace_leads_from_an_owner_over_its_steps_and_requests_to_ready() {
     controller.signal("TERM");
     controller.ended().await;
     let asked = json!({"verb": "APPLY", "resource": "tests.test.run", "code": 200});
-    let expected = [owner(), ("submit", json!({"step": "fetch"})), ("request", asked)];
+    let expected = [
+        owner(),
+        ("submit", json!({"step": "fetch"})),
+        ("request", asked),
+    ];
     assert!(shows(&spans(&received), &expected));
 }
 
