@@ -160,8 +160,9 @@ impl NotRun {
             Self::ServiceAccount(_) => {
                 Verdict::new(UserMustFix, Reason::ServiceAccountError).slowly()
             }
+            // As of other owners: the controller may not ask for tokens, which whoever has a Runnable cannot mend.
             Self::ServiceAccountToken(_) => {
-                Verdict::new(UserMustFix, Reason::ServiceAccountTokenError).slowly()
+                Verdict::new(Infrastructure, Reason::ServiceAccountTokenError).slowly()
             }
             Self::Unavailable(_) => Verdict::new(Infrastructure, Reason::ApiServerUnavailable),
             Self::TemplateMissing | Self::TemplateUnreadable(_) => {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use realizer::runnable::{NotRun, Runnable, SelectError, report_not_run};
-use realizer::{Retry, SubmitFailure, SubmitFailureKind};
+use realizer::{Ended, Retry, SubmitFailure, SubmitFailureKind};
 use serde_json::{Value, json};
 
 use crate::stage::Stage;
@@ -141,6 +141,18 @@ fn a_runnable_that_does_not_come_to_a_run_says_why() {
         assert_eq!(outcome.events.len(), 1, "{reason}");
         assert_eq!(outcome.events[0].reason, "ResourceFailed");
     }
+}
+
+/// As of other owners (docs/behaviour/status.md#submitted).
+#[test]
+fn a_token_that_is_refused_is_no_fault_of_the_user() {
+    let stage = Stage::new(json!({}));
+    let runnable = Runnable::parse(Arc::new(stage.runnable.clone())).unwrap();
+    let end = |why| report_not_run(&runnable, why, stage.now).end;
+    let refused = NotRun::ServiceAccountToken("fetch token: forbidden".to_owned());
+    assert_eq!(end(refused), Ended::Infrastructure);
+    let missing = NotRun::ServiceAccount("not found".to_owned());
+    assert_eq!(end(missing), Ended::UserError);
 }
 
 /// Which of the two stands last in the list, with its reason.
