@@ -38,6 +38,22 @@ impl<'a> Build<'a> {
         register!(self, IntCounterVec::new(Opts::new(name, help), labels))
     }
 
+    /// The same, which begin at zero for each of these values of their one label: an alert on an increase misses the first
+    /// one where there was nothing before it.
+    pub fn counters_from_zero<'v>(
+        &self,
+        name: &str,
+        help: &str,
+        label: &str,
+        values: impl IntoIterator<Item = &'v str>,
+    ) -> IntCounterVec {
+        let counters = self.counters(name, help, &[label]);
+        for value in values {
+            counters.with_label_values(&[value]);
+        }
+        counters
+    }
+
     /// A number that is set.
     pub fn gauge(&self, name: &str, help: &str) -> IntGauge {
         register!(self, IntGauge::new(name, help))

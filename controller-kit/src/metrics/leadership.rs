@@ -1,12 +1,62 @@
-//! Whether this replica works, and since when.
+//! Which program this is, and whether this replica of it works, and since when.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::Metrics;
+use super::define::metrics;
 use crate::scheduler::QueueDepth;
 
-/// What was told of the election. Without one, a process works from its start.
+metrics! {
+    pub(super) struct Replica {
+        /// 1 while this process holds the lease, or needs none.
+        leader: gauge("carto_leader"),
+        /// How often this process began or ceased to lead by the lease.
+        lease_transitions:
+            counters_from_zero("carto_lease_transitions_total", "to", [true, false].map(role)),
+        /// 1; which program this is.
+        build_info: gauges("carto_build_info", &["program", "version"]),
+    }
+}
+
+impl Metrics {
+    /// This process leads, or does not. One that stands by has owners in its store and in its queue, as it follows all
+    /// watches, but none of them waits for it: it shows no owners and empty queues. What it measures of owners on their
+    /// way begins with its term.
+    pub fn leader(&self, leads: bool) {
+        self.replica.leader.set(i64::from(leads));
+        self.standing.lock().lead(leads, Instant::now());
+    }
+
+    /// The lease was taken, or lost.
+    pub(crate) fn lease_transition(&self, leads: bool) {
+        let transitions = &self.replica.lease_transitions;
+        transitions.with_label_values(&[role(leads)]).inc();
+    }
+
+    /// Which of the times this is that this process works; none while it stands by.
+    pub(crate) fn term(&self) -> Option<u64> {
+        self.standing().term()
+    }
+
+    pub(super) fn standing(&self) -> LeadershipState {
+        *self.standing.lock()
+    }
+
+    /// Which program this is.
+    pub(crate) fn program(&self, name: &str, version: &str) {
+        let build_info = &self.replica.build_info;
+        build_info.with_label_values(&[name, version]).set(1);
+    }
+}
+
+/// The word for what a replica does.
+fn role(leads: bool) -> &'static str {
+    if leads { "leading" } else { "waiting" }
+}
+
+/// What the election has come to. Without one, a process works from its start.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LeadershipState {
     stands_by: bool,
@@ -15,7 +65,7 @@ pub(super) struct LeadershipState {
 }
 
 impl LeadershipState {
-    pub(super) fn told(&mut self, leads: bool, now: Instant) {
+    fn lead(&mut self, leads: bool, now: Instant) {
         self.stands_by = !leads;
         if leads {
             self.since = Some(now);
@@ -23,17 +73,17 @@ impl LeadershipState {
         }
     }
 
-    pub(super) fn works(&self) -> bool {
+    pub(super) fn works(self) -> bool {
         !self.stands_by
     }
 
-    pub(super) fn term(&self) -> Option<u64> {
+    fn term(self) -> Option<u64> {
         self.works().then_some(self.term)
     }
 
     /// What a queue holds, as it is to be shown: nothing while another replica works, and nothing has waited longer than
     /// since this one does.
-    pub(super) fn seen(&self, depth: &QueueDepth) -> QueueDepth {
+    pub(super) fn seen(self, depth: &QueueDepth) -> QueueDepth {
         if self.stands_by {
             return QueueDepth::default();
         }

@@ -10,7 +10,6 @@ use futures::future::BoxFuture;
 use http::{Request, Response};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use kube::client::Body;
-use prometheus::{HistogramVec, IntCounterVec};
 use tokio::time::Instant;
 use tower::{Layer, Service};
 
@@ -18,6 +17,7 @@ use super::Metrics;
 use super::asked::Asked;
 use super::bounded::Bounded;
 use super::build::Build;
+use super::define::metrics;
 use super::watches::{OpenWatch, Watches};
 
 /// An answer on the same machine takes a millisecond, one of a congested server seconds.
@@ -29,29 +29,39 @@ const NO_ANSWER: &str = "error";
 /// The code of a request that nobody waited for any longer: it took too long, or the process ends.
 const GIVEN_UP: &str = "given_up";
 
+metrics! {
+    struct Counted {
+        /// All requests to the API server, by whose rights were used, verb, resource and status
+        /// code; error: the connection failed, given_up: nobody waited for the answer any longer.
+        total: counters("carto_api_requests_total", &["client", "verb", "resource", "code"]),
+        /// Time until the API server began to answer; without watches.
+        seconds: histograms(
+            "carto_api_request_duration_seconds",
+            &["client", "verb", "resource"],
+            SECONDS
+        ),
+    }
+}
+
 /// What is counted of requests.
 pub(super) struct Requests {
-    total: IntCounterVec,
-    seconds: HistogramVec,
+    counted: Counted,
     resources: Bounded,
     pub(super) watches: Watches,
+}
+
+impl Metrics {
+    /// Whether anything has arrived of late on an open watch of another resource than this one.
+    pub fn hears_others(&self, resource: &str) -> bool {
+        let requests = &self.requests;
+        requests.watches.hears_others(requests.resource(resource))
+    }
 }
 
 impl Requests {
     pub(super) fn new(build: &Build<'_>) -> Self {
         Self {
-            total: build.counters(
-                "carto_api_requests_total",
-                "All requests to the API server, by whose rights were used, verb, resource and status code; \
-                 error: the connection failed, given_up: nobody waited for the answer any longer.",
-                &["client", "verb", "resource", "code"],
-            ),
-            seconds: build.histograms(
-                "carto_api_request_duration_seconds",
-                "Time until the API server began to answer; without watches.",
-                &["client", "verb", "resource"],
-                SECONDS,
-            ),
+            counted: Counted::new(build),
             resources: Bounded::new(MOST_RESOURCES),
             watches: Watches::new(build),
         }
@@ -65,11 +75,15 @@ impl Requests {
     fn count(&self, client: &str, asked: &Asked, code: &str, seconds: f64) {
         let resource = self.resource(&asked.resource);
         let labels = [client, asked.verb, resource];
-        self.total
+        let Counted {
+            total,
+            seconds: taken,
+        } = &self.counted;
+        total
             .with_label_values(&[client, asked.verb, resource, code])
             .inc();
         if asked.verb != "WATCH" {
-            self.seconds.with_label_values(&labels).observe(seconds);
+            taken.with_label_values(&labels).observe(seconds);
         }
     }
 }

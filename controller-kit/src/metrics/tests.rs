@@ -1,8 +1,11 @@
 //! Every fact shows under its name, and no label is without bound.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
+use crate::scheduler::QueueDepth;
 
 fn text(metrics: &Metrics) -> String {
     String::from_utf8(metrics.render()).unwrap()

@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::Request;
-use parking_lot::{Mutex, MutexGuard};
-use prometheus::{GaugeVec, IntCounterVec, IntGaugeVec};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::asked::parameters;
 use super::build::Build;
 use super::count;
+use super::define::metrics;
 
 /// Listings that are remembered, to tell one that begins again. Runnables may select in thousands of ways over time; then
 /// all is forgotten, and a few restarts go uncounted.
@@ -23,10 +23,19 @@ const MOST_LISTINGS: usize = 8192;
 /// sends a bookmark about once a minute.
 const LATELY: Duration = Duration::from_mins(3);
 
+metrics! {
+    struct Gauges {
+        /// Watches that are open.
+        open: gauges("carto_watches", &["resource"]),
+        /// Time since anything arrived on an open watch, bookmarks included.
+        age: float_gauges("carto_watch_last_event_age_seconds", &["resource"]),
+        /// Listings that began again.
+        restarts: counters("carto_watch_restarts_total", &["resource"]),
+    }
+}
+
 pub(super) struct Watches {
-    open: IntGaugeVec,
-    age: GaugeVec,
-    restarts: IntCounterVec,
+    shown: Gauges,
     started: Instant,
     held: Mutex<BTreeMap<Box<str>, Arc<Held>>>,
     listings: Mutex<HashSet<u64>>,
@@ -43,17 +52,7 @@ struct Held {
 impl Watches {
     pub(super) fn new(build: &Build<'_>) -> Self {
         Self {
-            open: build.gauges("carto_watches", "Watches that are open.", &["resource"]),
-            age: build.float_gauges(
-                "carto_watch_last_event_age_seconds",
-                "Time since anything arrived on an open watch, bookmarks included.",
-                &["resource"],
-            ),
-            restarts: build.counters(
-                "carto_watch_restarts_total",
-                "Listings that began again.",
-                &["resource"],
-            ),
+            shown: Gauges::new(build),
             started: Instant::now(),
             held: Mutex::default(),
             listings: Mutex::default(),
@@ -70,21 +69,18 @@ impl Watches {
         parameters(request)
             .filter(|it| it.starts_with("labelSelector=") || it.starts_with("fieldSelector="))
             .for_each(|selector| selector.hash(&mut hasher));
-        let mut listings = locked(&self.listings);
+        let mut listings = self.listings.lock();
         if listings.len() >= MOST_LISTINGS {
             listings.clear();
         }
         let is_first = listings.insert(hasher.finish());
-        let restarts = self.restarts.with_label_values(&[resource]);
+        let restarts = self.shown.restarts.with_label_values(&[resource]);
         restarts.inc_by(u64::from(!is_first));
     }
 
     /// A watch was answered.
     pub(super) fn opened(&self, resource: &str) -> OpenWatch {
-        let held = locked(&self.held)
-            .entry(resource.into())
-            .or_default()
-            .clone();
+        let held = self.held.lock().entry(resource.into()).or_default().clone();
         held.open.fetch_add(1, Ordering::Relaxed);
         let watch = OpenWatch {
             held,
@@ -96,20 +92,21 @@ impl Watches {
 
     /// Sets the gauges. The age of what is not open says nothing.
     pub(super) fn gather(&self) {
-        self.age.reset();
-        for (resource, held) in &*locked(&self.held) {
+        self.shown.age.reset();
+        for (resource, held) in &*self.held.lock() {
             let open = held.open.load(Ordering::Relaxed);
-            self.open.with_label_values(&[resource]).set(count(open));
+            let gauge = self.shown.open.with_label_values(&[resource]);
+            gauge.set(count(open));
             if open > 0 {
                 let age = self.age_of(held).as_secs_f64();
-                self.age.with_label_values(&[resource]).set(age);
+                self.shown.age.with_label_values(&[resource]).set(age);
             }
         }
     }
 
     /// Whether anything has arrived of late on an open watch of another resource.
     pub(super) fn hears_others(&self, resource: &str) -> bool {
-        locked(&self.held).iter().any(|(other, held)| {
+        self.held.lock().iter().any(|(other, held)| {
             let is_open = held.open.load(Ordering::Relaxed) > 0;
             **other != *resource && is_open && self.age_of(held) <= LATELY
         })
@@ -139,9 +136,4 @@ impl Drop for OpenWatch {
     fn drop(&mut self) {
         self.held.open.fetch_sub(1, Ordering::Relaxed);
     }
-}
-
-/// Whatever a panicking holder left is still a count.
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
