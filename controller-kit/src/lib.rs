@@ -27,6 +27,7 @@ mod raw_object;
 pub mod reflect;
 pub mod scheduler;
 mod serving;
+mod shared_secret;
 pub mod shutdown;
 pub mod stamped;
 pub mod status;

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -44,7 +43,6 @@ struct Inner {
     ending: CancellationToken,
     tracker: TaskTracker,
     alive: Mutex<BTreeMap<&'static str, usize>>,
-    panicked: AtomicBool,
     first_panic: Mutex<Option<String>>,
 }
 
@@ -68,7 +66,7 @@ impl Tasks {
     /// process stops: a controller whose watch is gone does nothing and says nothing.
     pub fn spawn(&self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
         let inner = self.inner.clone();
-        *locked(&inner.alive).entry(name).or_default() += 1;
+        *inner.alive.lock().entry(name).or_default() += 1;
         let watched = async move {
             if let Err(panic) = AssertUnwindSafe(task).catch_unwind().await {
                 inner.report(name, crate::scheduler::panic_text(&*panic));
@@ -76,6 +74,19 @@ impl Tasks {
             inner.ended(name);
         };
         self.inner.tracker.spawn(watched);
+    }
+
+    /// Starts a task that is dropped, wherever it is, when [`Self::token`] is cancelled.
+    pub fn spawn_until_stopped(
+        &self,
+        name: &'static str,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) {
+        let token = self.token().clone();
+        let task = async move {
+            let _ = token.run_until_cancelled(task).await;
+        };
+        self.spawn(name, task);
     }
 
     /// Waits for all tasks, at most `deadline`; call it after cancelling the token, when work has returned.
@@ -89,10 +100,10 @@ impl Tasks {
             .await
             .is_err()
         {
-            let tasks = locked(&self.inner.alive).keys().copied().collect();
+            let tasks = self.inner.alive.lock().keys().copied().collect();
             return Err(ShutdownError::Unfinished { deadline, tasks });
         }
-        match locked(&self.inner.first_panic).take() {
+        match self.inner.first_panic.lock().take() {
             Some(panic) => Err(ShutdownError::Panicked(panic)),
             None => Ok(()),
         }
@@ -119,14 +130,13 @@ impl Tasks {
 impl Inner {
     fn report(&self, name: &'static str, panic: &str) {
         error!(task = name, panic, "a background task panicked; stopping");
-        if !self.panicked.swap(true, Ordering::Relaxed) {
-            *locked(&self.first_panic) = Some(format!("{name}: {panic}"));
-        }
+        let text = || format!("{name}: {panic}");
+        self.first_panic.lock().get_or_insert_with(text);
         self.token.cancel();
     }
 
     fn ended(&self, name: &'static str) {
-        let mut alive = locked(&self.alive);
+        let mut alive = self.alive.lock();
         if let Some(count) = alive.get_mut(name) {
             *count -= 1;
             if *count == 0 {
@@ -134,10 +144,6 @@ impl Inner {
             }
         }
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 #[cfg(test)]
@@ -153,7 +159,7 @@ mod tests {
         }
         tasks.token().cancel();
         assert_eq!(tasks.join(Duration::from_secs(5)).await, Ok(()));
-        assert!(locked(&tasks.inner.alive).is_empty());
+        assert!(tasks.inner.alive.lock().is_empty());
     }
 
     #[tokio::test(start_paused = true)]

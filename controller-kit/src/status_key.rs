@@ -6,19 +6,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
-use kube::api::{ObjectMeta, PostParams};
-use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::runtime::watcher;
 use realizer::StatusKey;
 use tokio::sync::watch;
-use tokio::time::Instant;
 use tracing::{info, warn};
 
 use crate::cluster::chain;
 use crate::process::Process;
+use crate::reflect::answer;
+use crate::shared_secret::{Keeper, SharedSecret};
 use crate::shutdown::Tasks;
 
 /// Where the key is in the Secret.
@@ -77,66 +75,40 @@ pub(crate) async fn keep(secret: Option<&str>, process: &Process) -> StatusKeys 
 fn start(client: &kube::Client, namespace: &str, secret: &str, tasks: &Tasks) -> StatusKeys {
     let publish = watch::Sender::new(None);
     let keys = StatusKeys(publish.subscribe());
-    let keeper = Keeper {
-        secrets: Api::namespaced(client.clone(), namespace),
-        secret: secret.to_owned(),
+    let secret = SharedSecret::new(client, namespace, secret);
+    let keeper = KeyKeeper {
+        secret: secret.clone(),
         publish,
     };
-    let shutdown = tasks.token().clone();
-    tasks.spawn("status-key", async move {
-        tokio::select! {
-            () = shutdown.cancelled() => {}
-            () = keeper.run() => {}
-        }
-    });
+    tasks.spawn_until_stopped("status-key", async move { secret.keep(keeper).await });
     keys
 }
 
-struct Keeper {
-    secrets: Api<Secret>,
-    secret: String,
+struct KeyKeeper {
+    secret: SharedSecret,
     publish: watch::Sender<Option<StatusKey>>,
 }
 
-impl Keeper {
-    async fn run(self) {
-        let stream = watcher::watch_object(self.secrets.clone(), &self.secret).default_backoff();
-        tokio::pin!(stream);
-        let mut latest = None;
-        let mut due = None;
-        loop {
-            // A point in time: a watch that fails again and again must not put the next try off for ever.
-            let again = async {
-                match due {
-                    Some(due) => tokio::time::sleep_until(due).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                event = stream.next() => match event {
-                    Some(Ok(secret)) => latest = Some(secret),
-                    Some(Err(error)) => {
-                        self.unwatched(&error);
-                        continue;
-                    }
-                    // The stream never ends.
-                    None => return,
-                },
-                () = again => {}
-            }
-            let Some(secret) = &latest else { continue };
-            due = match self.reconcile(secret.as_ref()).await {
-                Ok(()) => None,
-                Err(error) => {
-                    self.without(&error);
-                    Some(Instant::now() + RETRY)
-                }
-            };
-        }
+impl Keeper for KeyKeeper {
+    async fn reconcile(&self, secret: Option<&Secret>) -> Option<Duration> {
+        let error = self.bring_in_order(secret).await.err()?;
+        warn!(secret = %self.secret.name, error = %chain(&error), "no key could be written, so digests of secret values may be left out");
+        self.publish_if_unknown();
+        Some(RETRY)
     }
 
+    /// Without the right to watch it there is no key; whatever else is wrong passes.
+    fn unwatched(&self, error: &watcher::Error) {
+        warn!(secret = %self.secret.name, error = %chain(error), "the key for digests of secret values is not watched");
+        if answer(error).is_some_and(|status| status.code == 403) {
+            self.publish_if_unknown();
+        }
+    }
+}
+
+impl KeyKeeper {
     /// A key is used only when it is in the Secret: another controller may have been faster.
-    async fn reconcile(&self, secret: Option<&Secret>) -> Result<(), kube::Error> {
+    async fn bring_in_order(&self, secret: Option<&Secret>) -> Result<(), kube::Error> {
         if let Some(key) = secret.and_then(key_in) {
             self.publish(key);
             return Ok(());
@@ -146,9 +118,10 @@ impl Keeper {
             self.publish_if_unknown();
             return Ok(());
         };
-        match self.write(secret, &made).await {
+        let data = BTreeMap::from([(ENTRY.to_owned(), ByteString(made.to_vec()))]);
+        match self.secret.write(secret, data).await {
             Ok(()) => {
-                info!(secret = %self.secret, "key for digests of secret values made");
+                info!(secret = %self.secret.name, "key for digests of secret values made");
                 self.publish(StatusKey::new(&made));
                 Ok(())
             }
@@ -156,37 +129,6 @@ impl Keeper {
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
             Err(error) => Err(error),
         }
-    }
-
-    async fn write(&self, secret: Option<&Secret>, key: &[u8]) -> Result<(), kube::Error> {
-        let parameters = PostParams::default();
-        let data = BTreeMap::from([(ENTRY.to_owned(), ByteString(key.to_owned()))]);
-        match secret {
-            None => {
-                let metadata = ObjectMeta {
-                    name: Some(self.secret.clone()),
-                    ..ObjectMeta::default()
-                };
-                let secret = Secret {
-                    metadata,
-                    data: Some(data),
-                    type_: Some("Opaque".into()),
-                    ..Secret::default()
-                };
-                self.secrets.create(&parameters, &secret).await?;
-            }
-            Some(secret) => {
-                // With its resourceVersion: of two controllers one wins.
-                let secret = Secret {
-                    data: Some(data),
-                    ..secret.clone()
-                };
-                self.secrets
-                    .replace(&self.secret, &parameters, &secret)
-                    .await?;
-            }
-        }
-        Ok(())
     }
 
     fn publish(&self, key: StatusKey) {
@@ -202,28 +144,6 @@ impl Keeper {
         if self.publish.borrow().is_none() {
             self.publish(StatusKey::NONE);
         }
-    }
-
-    fn without(&self, error: &kube::Error) {
-        warn!(secret = %self.secret, error = %chain(error), "no key could be written, so digests of secret values may be left out");
-        self.publish_if_unknown();
-    }
-
-    /// Without the right to watch it there is no key; whatever else is wrong passes.
-    fn unwatched(&self, error: &watcher::Error) {
-        warn!(secret = %self.secret, error = %chain(error), "the key for digests of secret values is not watched");
-        if is_forbidden(error) {
-            self.publish_if_unknown();
-        }
-    }
-}
-
-fn is_forbidden(error: &watcher::Error) -> bool {
-    match error {
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
-        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-        | watcher::Error::WatchError(status) => status.code == 403,
-        _ => false,
     }
 }
 

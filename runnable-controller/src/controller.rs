@@ -6,7 +6,6 @@ use std::time::Duration;
 use controller_kit::owner::{Dependency, OwnerShell};
 use controller_kit::stamped::ObjectKey;
 use controller_kit::ytt::Ytt;
-use tokio_util::sync::CancellationToken;
 
 use crate::selections::Selections;
 use crate::templates::RunTemplates;
@@ -36,13 +35,10 @@ impl RunnableController {
     }
 
     /// Stops watches of selected objects whose Runnables are gone.
-    pub(crate) async fn sweep_selections(self: Arc<Self>, cancel: CancellationToken) {
+    pub(crate) async fn sweep_selections(self: Arc<Self>) {
         let mut interval = tokio::time::interval(SWEEP);
         loop {
-            tokio::select! {
-                () = cancel.cancelled() => return,
-                _ = interval.tick() => {}
-            }
+            interval.tick().await;
             self.selections
                 .sweep(&|runnable: &ObjectKey| self.shell.owners.get(runnable).is_some());
         }

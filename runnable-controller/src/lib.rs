@@ -69,8 +69,8 @@ pub async fn start(process: &Process, args: &OwnerArgs) -> anyhow::Result<Work> 
             .objects(cluster.controller().clone()),
         move |change| told.template_changed(&change.key.name),
     );
-    let sweep = controller.clone().sweep_selections(tasks.token().clone());
-    tasks.spawn("selection-sweep", sweep);
+    let sweep = controller.clone().sweep_selections();
+    tasks.spawn_until_stopped("selection-sweep", sweep);
     begin(&controller, process, args, &mut work);
     Ok(work)
 }

@@ -50,14 +50,9 @@ impl Admission {
         let certificate = Arc::new(ServingCertificate::new());
         match (&self.args.cert_dir, &self.args.webhook_secret) {
             (Some(directory), _) => {
-                let shutdown = tasks.token().clone();
-                let following = follow_directory(
-                    directory.clone(),
-                    certificate.clone(),
-                    metrics.clone(),
-                    shutdown,
-                );
-                tasks.spawn("webhook-certificate", following);
+                let (certificate, metrics) = (certificate.clone(), metrics.clone());
+                let following = follow_directory(directory.clone(), certificate, metrics);
+                tasks.spawn_until_stopped("webhook-certificate", following);
             }
             (None, Some(secret)) => {
                 let managed = self.self_managed(secret, process).await?;

@@ -14,7 +14,6 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::cluster::chain;
@@ -44,54 +43,47 @@ pub(super) async fn keep_ca_bundle<K: WebhookConfiguration>(
     client: kube::Client,
     name: String,
     mut trusted: watch::Receiver<String>,
-    shutdown: CancellationToken,
 ) {
     let configurations: Api<K> = Api::all(client);
-    let work = async {
-        let stream = watcher::watch_object(configurations.clone(), &name).default_backoff();
-        tokio::pin!(stream);
-        let (mut latest, mut pace) = (None::<K>, Pace::new());
-        loop {
-            let bundle = trusted.borrow_and_update().clone();
-            let patch = latest
-                .as_ref()
-                .and_then(|configuration| ca_bundle_patch(configuration, &bundle));
-            tokio::select! {
-                biased;
-                event = stream.next() => match event {
-                    Some(Ok(configuration)) => {
-                        latest = configuration;
-                        pace.is_changed();
-                    }
-                    Some(Err(error)) => {
-                        warn!(configuration = %name, error = %chain(&error), "caBundle: configuration not watched");
-                    }
-                    None => return,
-                },
-                changed = trusted.changed() => {
-                    if changed.is_err() {
-                        return;
-                    }
+    let stream = watcher::watch_object(configurations.clone(), &name).default_backoff();
+    tokio::pin!(stream);
+    let (mut latest, mut pace) = (None::<K>, Pace::new());
+    loop {
+        let bundle = trusted.borrow_and_update().clone();
+        let patch = latest
+            .as_ref()
+            .and_then(|configuration| ca_bundle_patch(configuration, &bundle));
+        tokio::select! {
+            biased;
+            event = stream.next() => match event {
+                Some(Ok(configuration)) => {
+                    latest = configuration;
                     pace.is_changed();
                 }
-                Some(patch) = pace.when_due(patch) => {
-                    match write(&configurations, &name, patch).await {
-                        Ok(configuration) => {
-                            latest = Some(configuration);
-                            pace.written();
-                        }
-                        Err(error) => {
-                            warn!(configuration = %name, error = %chain(&error), "caBundle not written");
-                            pace.failed();
-                        }
+                Some(Err(error)) => {
+                    warn!(configuration = %name, error = %chain(&error), "caBundle: configuration not watched");
+                }
+                None => return,
+            },
+            changed = trusted.changed() => {
+                if changed.is_err() {
+                    return;
+                }
+                pace.is_changed();
+            }
+            Some(patch) = pace.when_due(patch) => {
+                match write(&configurations, &name, patch).await {
+                    Ok(configuration) => {
+                        latest = Some(configuration);
+                        pace.written();
+                    }
+                    Err(error) => {
+                        warn!(configuration = %name, error = %chain(&error), "caBundle not written");
+                        pace.failed();
                     }
                 }
             }
         }
-    };
-    tokio::select! {
-        () = shutdown.cancelled() => {}
-        () = work => {}
     }
 }
 

@@ -40,12 +40,9 @@ impl LoadedCertificate {
         let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(certificate)
             .collect::<Result<_, _>>()
             .map_err(|error| CertificateError::Certificate(error.to_string()))?;
-        let expiry = chain
-            .first()
-            .and_then(|first| Validity::of(first))
-            .map(|validity| validity.not_after);
-        let expiry =
-            expiry.ok_or_else(|| CertificateError::Certificate("no certificate in it".into()))?;
+        let validity = chain.first().and_then(|first| Validity::of(first));
+        let none = || CertificateError::Certificate("no certificate in it".into());
+        let expiry = validity.ok_or_else(none)?.not_after;
         let key = PrivateKeyDer::from_pem_slice(key)
             .map_err(|error| CertificateError::Key(error.to_string()))?;
         let key = ring::sign::any_supported_type(&key)

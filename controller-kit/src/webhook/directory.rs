@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::certificate::{LoadedCertificate, ServingCertificate};
@@ -15,13 +14,12 @@ use crate::metrics::Metrics;
 /// cheaper than following the symlinks that it swaps.
 const INTERVAL: Duration = Duration::from_secs(10);
 
-/// Serves `tls.crt` and `tls.key` of a directory, and what they become, until shutdown. Files that are
+/// Serves `tls.crt` and `tls.key` of a directory, and what they become, for ever. Files that are
 /// missing or do not fit together leave the certificate as it is.
 pub(crate) async fn follow_directory(
     directory: PathBuf,
     certificate: Arc<ServingCertificate>,
     metrics: Arc<Metrics>,
-    shutdown: CancellationToken,
 ) {
     let mut last = None;
     loop {
@@ -31,10 +29,7 @@ pub(crate) async fn follow_directory(
             load(&directory, &found, &certificate, &metrics);
             last = Some(found);
         }
-        tokio::select! {
-            () = shutdown.cancelled() => return,
-            () = tokio::time::sleep(INTERVAL) => {}
-        }
+        tokio::time::sleep(INTERVAL).await;
     }
 }
 

@@ -16,8 +16,8 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, KeyUsagePurpose,
+    BasicConstraints, Certificate, CertificateParams, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
 use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
@@ -26,7 +26,7 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use thiserror::Error;
 
-use super::certificate::LoadedCertificate;
+use super::certificate::{CertificateError, LoadedCertificate};
 use super::validity::Validity;
 
 const CA_LIFETIME: SignedDuration = SignedDuration::from_hours(2 * 365 * 24);
@@ -138,7 +138,7 @@ impl Authority {
         if authority.next.is_none() && authority.ca.is_due(now) {
             authority.next = Some(new_ca(now)?);
         }
-        if authority.serving.is_due(now) || !authority.serves(names, now) {
+        if authority.serving.is_due(now) || authority.serves(names, now).is_none() {
             authority.serving = issue(&authority.ca, names, now)?;
         }
         Ok(authority)
@@ -155,17 +155,9 @@ impl Authority {
         })
     }
 
-    /// Whether clients that trust the CA take the serving certificate for all names.
-    fn serves(&self, names: &[String], now: Timestamp) -> bool {
-        self.check(names, now).is_some()
-    }
-
-    fn check(&self, names: &[String], now: Timestamp) -> Option<()> {
-        LoadedCertificate::from_pem(
-            self.serving.certificate.as_bytes(),
-            self.serving.key.as_bytes(),
-        )
-        .ok()?;
+    /// Something, if clients that trust the CA take the serving certificate for all names.
+    fn serves(&self, names: &[String], now: Timestamp) -> Option<()> {
+        self.serving.load().ok()?;
         let mut roots = RootCertStore::empty();
         roots
             .add(CertificateDer::from_pem_slice(self.ca.certificate.as_bytes()).ok()?)
@@ -190,12 +182,22 @@ impl Authority {
 }
 
 impl Pair {
+    fn new(certificate: &Certificate, key: &KeyPair) -> Self {
+        Self {
+            certificate: certificate.pem(),
+            key: key.serialize_pem(),
+        }
+    }
+
+    pub(super) fn load(&self) -> Result<LoadedCertificate, CertificateError> {
+        LoadedCertificate::from_pem(self.certificate.as_bytes(), self.key.as_bytes())
+    }
+
     /// Whether it can sign: both parts are readable and the time is right.
     fn signs(&self, now: Timestamp) -> bool {
         let valid = validity(&self.certificate)
             .is_some_and(|validity| validity.not_before <= now && now < validity.not_after);
-        valid
-            && LoadedCertificate::from_pem(self.certificate.as_bytes(), self.key.as_bytes()).is_ok()
+        valid && self.load().is_ok()
     }
 
     /// Whether two thirds of its life are over.
@@ -219,11 +221,8 @@ fn validity(certificate: &str) -> Option<Validity> {
 
 fn new_ca(now: Timestamp) -> Result<Pair, PkiError> {
     let key = KeyPair::generate()?;
-    let certificate = with_times(ca_parameters(), now, CA_LIFETIME)?.self_signed(&key)?;
-    Ok(Pair {
-        certificate: certificate.pem(),
-        key: key.serialize_pem(),
-    })
+    let parameters = with_times(ca_parameters(), now, CA_LIFETIME)?;
+    Ok(Pair::new(&parameters.self_signed(&key)?, &key))
 }
 
 /// The same for every CA, so that the issuer can be made again from its key alone.
@@ -250,11 +249,7 @@ fn issue(ca: &Pair, names: &[String], now: Timestamp) -> Result<Pair, PkiError> 
     ];
     parameters.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     parameters.use_authority_key_identifier_extension = true;
-    let certificate = parameters.signed_by(&key, &issuer)?;
-    Ok(Pair {
-        certificate: certificate.pem(),
-        key: key.serialize_pem(),
-    })
+    Ok(Pair::new(&parameters.signed_by(&key, &issuer)?, &key))
 }
 
 fn common_name(name: &str) -> DistinguishedName {
@@ -270,21 +265,14 @@ fn with_times(
 ) -> Result<CertificateParams, PkiError> {
     let epoch = rcgen::date_time_ymd(1970, 1, 1);
     let since_epoch = |time: Timestamp| {
-        let seconds = u64::try_from(time.as_second()).map_err(|_| PkiError::Time(time))?;
-        epoch
-            .checked_add(
-                std::time::Duration::from_secs(seconds)
-                    .try_into()
-                    .map_err(|_| PkiError::Time(time))?,
-            )
-            .ok_or(PkiError::Time(time))
+        let seconds = u64::try_from(time.as_second()).ok()?;
+        let passed = std::time::Duration::from_secs(seconds).try_into().ok()?;
+        epoch.checked_add(passed)
     };
-    let start = now.checked_sub(BACKDATE).map_err(|_| PkiError::Time(now))?;
-    parameters.not_before = since_epoch(start)?;
-    parameters.not_after = since_epoch(
-        start
-            .checked_add(lifetime)
-            .map_err(|_| PkiError::Time(now))?,
-    )?;
+    let start = now.checked_sub(BACKDATE).ok();
+    let end = start.and_then(|start| start.checked_add(lifetime).ok());
+    let in_time = |time: Option<Timestamp>| time.and_then(since_epoch).ok_or(PkiError::Time(now));
+    parameters.not_before = in_time(start)?;
+    parameters.not_after = in_time(end)?;
     Ok(parameters)
 }

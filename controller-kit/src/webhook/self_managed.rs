@@ -3,24 +3,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures::StreamExt as _;
 use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use k8s_openapi::api::core::v1::Secret;
-use kube::Api;
-use kube::api::{ObjectMeta, PostParams};
-use kube::runtime::{WatchStreamExt as _, watcher};
+use kube::runtime::watcher;
 use tokio::sync::watch;
-use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::ca_bundle::keep_ca_bundle;
-use super::certificate::{LoadedCertificate, ServingCertificate};
+use super::certificate::ServingCertificate;
 use super::pki::Authority;
 use crate::cluster::chain;
 use crate::metrics::Metrics;
+use crate::shared_secret::{Keeper, SharedSecret};
 use crate::shutdown::Tasks;
 
 /// How often it is looked whether something is due. No request unless there is.
@@ -49,17 +46,16 @@ pub enum Configuration {
 
 impl Configuration {
     fn keep(self, client: &kube::Client, trusted: watch::Receiver<String>, tasks: &Tasks) {
-        let (client, shutdown) = (client.clone(), tasks.token().clone());
+        let client = client.clone();
         match self {
             Self::Validating(name) => {
-                type Kind = ValidatingWebhookConfiguration;
-                let keeping = keep_ca_bundle::<Kind>(client, name, trusted, shutdown);
-                tasks.spawn("ca-bundle", keeping);
+                let keeping =
+                    keep_ca_bundle::<ValidatingWebhookConfiguration>(client, name, trusted);
+                tasks.spawn_until_stopped("ca-bundle", keeping);
             }
             Self::Mutating(name) => {
-                type Kind = MutatingWebhookConfiguration;
-                let keeping = keep_ca_bundle::<Kind>(client, name, trusted, shutdown);
-                tasks.spawn("ca-bundle", keeping);
+                let keeping = keep_ca_bundle::<MutatingWebhookConfiguration>(client, name, trusted);
+                tasks.spawn_until_stopped("ca-bundle", keeping);
             }
         }
     }
@@ -93,68 +89,45 @@ impl SelfManaged {
         for configuration in self.configurations.clone() {
             configuration.keep(client, trusted.clone(), tasks);
         }
-        let keeper = Keeper {
-            secrets: Api::namespaced(client.clone(), &self.namespace),
+        let secret = SharedSecret::new(client, &self.namespace, &self.secret);
+        let keeper = CertificateKeeper {
+            secret: secret.clone(),
             settings: self,
             certificate,
             metrics,
             publish,
         };
-        let shutdown = tasks.token().clone();
-        tasks.spawn("webhook-certificate", async move {
-            tokio::select! {
-                () = shutdown.cancelled() => {}
-                () = keeper.run() => {}
-            }
-        });
+        let keeping = async move { secret.keep(keeper).await };
+        tasks.spawn_until_stopped("webhook-certificate", keeping);
     }
 }
 
-struct Keeper {
+struct CertificateKeeper {
     settings: SelfManaged,
-    secrets: Api<Secret>,
+    secret: SharedSecret,
     certificate: Arc<ServingCertificate>,
     metrics: Arc<Metrics>,
     publish: watch::Sender<String>,
 }
 
-impl Keeper {
-    async fn run(self) {
-        let stream =
-            watcher::watch_object(self.secrets.clone(), &self.settings.secret).default_backoff();
-        tokio::pin!(stream);
-        let mut latest = None;
-        let mut due = Instant::now() + CHECK;
-        loop {
-            tokio::select! {
-                event = stream.next() => match event {
-                    Some(Ok(secret)) => latest = Some(secret),
-                    Some(Err(error)) => {
-                        warn!(secret = %self.settings.secret, error = %chain(&error), "webhook certificate: secret not watched");
-                        continue;
-                    }
-                    // The stream never ends.
-                    None => return,
-                },
-                // A point in time: a watch that fails every half minute must not put the look off for ever.
-                () = tokio::time::sleep_until(due) => {}
-            }
-            due = Instant::now() + CHECK;
-            let Some(secret) = &latest else { continue };
-            let wait = match self.reconcile(secret.as_ref()).await {
-                Ok(()) => CHECK,
-                Err(error) => {
-                    warn!(secret = %self.settings.secret, error, "webhook certificate not kept");
-                    RETRY
-                }
-            };
-            due = Instant::now() + wait;
-        }
+impl Keeper for CertificateKeeper {
+    async fn reconcile(&self, secret: Option<&Secret>) -> Option<Duration> {
+        let Err(error) = self.bring_in_order(secret).await else {
+            return Some(CHECK);
+        };
+        warn!(secret = %self.secret.name, error, "webhook certificate not kept");
+        Some(RETRY)
     }
 
+    fn unwatched(&self, error: &watcher::Error) {
+        warn!(secret = %self.secret.name, error = %chain(error), "webhook certificate: secret not watched");
+    }
+}
+
+impl CertificateKeeper {
     /// A certificate is used only when it is in the Secret: another replica may have been faster, and
     /// two authorities would be one too many.
-    async fn reconcile(&self, secret: Option<&Secret>) -> Result<(), String> {
+    async fn bring_in_order(&self, secret: Option<&Secret>) -> Result<(), String> {
         let found = secret
             .and_then(|secret| secret.data.as_ref())
             .and_then(Authority::from_data);
@@ -164,8 +137,16 @@ impl Keeper {
         if found.as_ref() == Some(&authority) {
             return self.serve(&authority);
         }
-        match self.write(secret, &authority).await {
-            Ok(()) => self.serve(&authority),
+        match self.secret.write(secret, authority.to_data()).await {
+            Ok(()) => {
+                let name = &self.secret.name;
+                if secret.is_some() {
+                    info!(secret = %name, "webhook certificate renewed");
+                } else {
+                    info!(secret = %name, "webhook certificate made");
+                }
+                self.serve(&authority)
+            }
             // Somebody was faster; the watch brings what they wrote.
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
             Err(error) => {
@@ -176,46 +157,8 @@ impl Keeper {
         }
     }
 
-    async fn write(
-        &self,
-        secret: Option<&Secret>,
-        authority: &Authority,
-    ) -> Result<(), kube::Error> {
-        let name = &self.settings.secret;
-        let parameters = PostParams::default();
-        match secret {
-            None => {
-                let metadata = ObjectMeta {
-                    name: Some(name.clone()),
-                    ..ObjectMeta::default()
-                };
-                let secret = Secret {
-                    metadata,
-                    data: Some(authority.to_data()),
-                    type_: Some("Opaque".into()),
-                    ..Secret::default()
-                };
-                self.secrets.create(&parameters, &secret).await?;
-                info!(secret = %name, "webhook certificate made");
-            }
-            Some(secret) => {
-                // With its resourceVersion: of two replicas one wins.
-                let secret = Secret {
-                    data: Some(authority.to_data()),
-                    ..secret.clone()
-                };
-                self.secrets.replace(name, &parameters, &secret).await?;
-                info!(secret = %name, "webhook certificate renewed");
-            }
-        }
-        Ok(())
-    }
-
     fn serve(&self, authority: &Authority) -> Result<(), String> {
-        let serving = &authority.serving;
-        let loaded =
-            LoadedCertificate::from_pem(serving.certificate.as_bytes(), serving.key.as_bytes())
-                .map_err(|error| chain(&error))?;
+        let loaded = authority.serving.load().map_err(|error| chain(&error))?;
         self.certificate.replace(&loaded, &self.metrics);
         self.publish.send_if_modified(|trusted| {
             let now = authority.trusted();

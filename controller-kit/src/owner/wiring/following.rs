@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use tokio::sync::watch as signal;
-use tokio_util::sync::CancellationToken;
 
 use crate::owner::{BlueprintFamily, OwnerController, OwnerShell};
 use crate::process::{Process, Work};
@@ -67,25 +66,16 @@ pub(super) fn follow_owners(shell: &Arc<OwnerShell>, process: &Process, work: &m
     );
     follow_rights(shell, process);
     follow_definitions(shell, process);
-    tasks.spawn(
-        "status-key-changes",
-        follow_status_key(shell.clone(), tasks.token().clone()),
-    );
+    tasks.spawn_until_stopped("status-key-changes", follow_status_key(shell.clone()));
 }
 
 /// Another key gives each secret value another digest.
-async fn follow_status_key(shell: Arc<OwnerShell>, shutdown: CancellationToken) {
+async fn follow_status_key(shell: Arc<OwnerShell>) {
     let mut keys = shell.status_keys.clone();
-    let follow = async {
-        keys.known().await;
-        let mut key = keys.now();
-        while keys.replaced(&mut key).await {
-            shell.wake_everyone();
-        }
-    };
-    tokio::select! {
-        () = shutdown.cancelled() => {}
-        () = follow => {}
+    keys.known().await;
+    let mut key = keys.now();
+    while keys.replaced(&mut key).await {
+        shell.wake_everyone();
     }
 }
 

@@ -9,7 +9,6 @@ use k8s_openapi::api::admissionregistration::v1::{
 use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
 
 use super::super::ca_bundle::{WebhookConfiguration, keep_ca_bundle};
 
@@ -83,13 +82,7 @@ impl Server {
     /// What is asked within this time.
     async fn asked_within<K: WebhookConfiguration>(&self, time: Duration) -> Vec<String> {
         let (bundle, trusted) = watch::channel("bundle".to_owned());
-        let shutdown = CancellationToken::new();
-        let keeping = keep_ca_bundle::<K>(
-            self.client.clone(),
-            NAME.to_owned(),
-            trusted,
-            shutdown.clone(),
-        );
+        let keeping = keep_ca_bundle::<K>(self.client.clone(), NAME.to_owned(), trusted);
         let _ = tokio::time::timeout(time, keeping).await;
         drop(bundle);
         self.asked.lock().unwrap().clone()

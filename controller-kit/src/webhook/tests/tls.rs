@@ -424,13 +424,8 @@ async fn a_mounted_secret_is_read_again_when_it_changes() {
     let (certificate, tasks) = (Arc::new(ServingCertificate::new()), Tasks::new());
     let directory = tempfile::tempdir().unwrap();
     let metrics = Arc::new(Metrics::new());
-    let following = follow_directory(
-        directory.path().to_owned(),
-        certificate.clone(),
-        metrics,
-        tasks.token().clone(),
-    );
-    tasks.spawn("certificate", following);
+    let following = follow_directory(directory.path().to_owned(), certificate.clone(), metrics);
+    tasks.spawn_until_stopped("certificate", following);
     let (one, two) = (authority(), authority());
     let minute = Duration::from_mins(1);
     tokio::time::sleep(minute).await;
