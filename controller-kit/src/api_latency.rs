@@ -90,14 +90,12 @@ impl Answers {
 impl ApiLatency {
     /// One write of a status was answered, and done.
     pub(crate) fn record(&self, took: Duration, now: Instant) {
-        let mut answers = self.answers.lock();
-        answers.record(took, now);
+        self.answers.lock().record(took, now);
     }
 
     /// How long answers take now.
     pub(crate) fn latency(&self) -> Latency {
-        let answers = self.answers.lock();
-        answers.latency()
+        self.answers.lock().latency()
     }
 
     /// Whether requests wait for one another at the server.

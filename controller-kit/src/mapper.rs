@@ -167,7 +167,7 @@ impl Mapper {
         }
         let (mut answer, mut has_version) = (None, false);
         for _ in 0..QUESTIONS {
-            let asked = self.lock().forgotten;
+            let asked = self.known.lock().forgotten;
             let found =
                 self.discover(&kind.api_version)
                     .await
@@ -178,7 +178,7 @@ impl Mapper {
             has_version = found.is_some();
             let mut all = found.iter().flatten();
             answer = all.find(|served| served.kind == *kind).cloned();
-            let mut known = self.lock();
+            let mut known = self.known.lock();
             // Otherwise a definition changed while the question was under way, and the answer may be of before.
             if known.forgotten == asked {
                 known.keep(kind, found);
@@ -189,14 +189,14 @@ impl Mapper {
         answer.ok_or(MapError::NotServed { kind, has_version })
     }
 
-    /// What is known without asking.
-    pub fn known(&self, kind: &Kind) -> Option<Arc<Served>> {
-        self.lock().served.get(kind).cloned()
+    #[cfg(test)]
+    fn known(&self, kind: &Kind) -> Option<Arc<Served>> {
+        self.known.lock().served.get(kind).cloned()
     }
 
     /// Forgets a group: one of its definitions changed. Returns whether anything was known or missed.
     pub(crate) fn forget_group(&self, group: &str) -> bool {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         known.forgotten += 1;
         let before = known.served.len() + known.absent.len();
         known.served.retain(|kind, _| kind.group() != group);
@@ -207,7 +207,7 @@ impl Mapper {
 
     /// Forgets everything: definitions may have changed unseen.
     pub(crate) fn forget_all(&self) {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         *known = Known {
             forgotten: known.forgotten + 1,
             ..Known::default()
@@ -215,7 +215,7 @@ impl Mapper {
     }
 
     fn lookup(&self, kind: &Kind) -> Result<Option<Arc<Served>>, MapError> {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         if let Some(served) = known.served.get(kind) {
             return Ok(Some(served.clone()));
         }
@@ -252,41 +252,25 @@ impl Mapper {
             Err(error) => Err(error),
         }
     }
-
-    fn lock(&self) -> parking_lot::MutexGuard<'_, Known> {
-        // The map is valid after every single operation, so a panic elsewhere does not spoil it.
-        self.known.lock()
-    }
 }
 
 fn parse(api_version: &str, list: &Value) -> Vec<Served> {
-    let Some(resources) = list.get("resources").and_then(Value::as_array) else {
-        return Vec::new();
-    };
-    let name = |resource: &Value| {
-        resource
-            .get("name")
-            .and_then(Value::as_str)
-            .map(str::to_owned)
-    };
-    let with_status: Vec<String> = resources
-        .iter()
-        .filter_map(name)
-        .filter_map(|name| name.strip_suffix("/status").map(str::to_owned))
+    let resources = || list["resources"].as_array().into_iter().flatten();
+    let names = resources().filter_map(|resource| resource["name"].as_str());
+    let with_status: Vec<&str> = names
+        .filter_map(|name| name.strip_suffix("/status"))
         .collect();
-    resources
-        .iter()
+    resources()
         .filter_map(|resource| {
-            let plural = name(resource).filter(|name| !name.contains('/'))?;
-            Some(Served {
-                kind: Kind::new(api_version, resource.get("kind")?.as_str()?),
-                namespaced: resource
-                    .get("namespaced")
-                    .and_then(Value::as_bool)
-                    .unwrap_or(false),
+            let plural = resource["name"].as_str()?;
+            let kind = resource["kind"].as_str()?;
+            let served = || Served {
+                kind: Kind::new(api_version, kind),
+                namespaced: resource["namespaced"].as_bool().unwrap_or_default(),
                 status_subresource: with_status.contains(&plural),
-                plural,
-            })
+                plural: plural.to_owned(),
+            };
+            (!plural.contains('/')).then(served)
         })
         .collect()
 }

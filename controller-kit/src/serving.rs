@@ -3,7 +3,6 @@
 //! So connections are few, and none is kept for a client that does nothing with it: the handshake, the head of a request and
 //! the whole of an answer have their time, and where all places are taken, who has been idle for longest goes.
 
-use std::collections::HashMap;
 use std::convert::Infallible;
 use std::future::Future;
 use std::io;
@@ -21,7 +20,7 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -65,33 +64,15 @@ pub(crate) async fn serve<S, O>(
     tokio::pin!(stop);
     loop {
         while connections.try_join_next().is_some() {}
-        let accepted = tokio::select! {
+        let next = async { (accept(&listener).await, places.take().await) };
+        let ((stream, peer), place) = tokio::select! {
             biased;
             () = &mut stop => break,
-            accepted = listener.accept() => accepted,
-        };
-        let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Out of file descriptors, mostly: it passes when a connection ends.
-                error!(error = %error, "connection not accepted");
-                tokio::time::sleep(LOOK).await;
-                continue;
-            }
-        };
-        let place = tokio::select! {
-            biased;
-            () = &mut stop => break,
-            place = places.take() => place,
+            next = next => next,
         };
         let seat = place.seat.clone();
-        let talk = converse(
-            open(stream),
-            limits,
-            place,
-            (router.clone(), peer),
-            closing.clone(),
-        );
+        let routes = (router.clone(), peer);
+        let talk = converse(open(stream), limits, place, routes, closing.clone());
         connections.spawn(async move {
             tokio::select! {
                 () = talk => {}
@@ -104,6 +85,19 @@ pub(crate) async fn serve<S, O>(
     let all_ended = async { while connections.join_next().await.is_some() {} };
     if tokio::time::timeout(limits.drain, all_ended).await.is_err() {
         debug!(connections = connections.len(), "connections broken off");
+    }
+}
+
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return accepted,
+            Err(error) => {
+                // Out of file descriptors, mostly: it passes when a connection ends.
+                error!(error = %error, "connection not accepted");
+                tokio::time::sleep(LOOK).await;
+            }
+        }
     }
 }
 
@@ -128,19 +122,9 @@ async fn converse<S>(
     };
     let router = TowerToHyperService::new(router);
     let seat = &place.seat;
-    let service = service_fn(move |mut request: Request<Incoming>| {
+    let service = service_fn(|mut request: Request<Incoming>| {
         request.extensions_mut().insert(ConnectInfo(peer));
-        let busy = Busy::on(seat.clone());
-        let answer = tokio::time::timeout(limits.request, router.call(request));
-        async move {
-            let answer: Response = match answer.await {
-                Ok(Ok(answer)) => answer,
-                Ok(Err(never)) => match never {},
-                Err(_) => (StatusCode::REQUEST_TIMEOUT, "took too long\n").into_response(),
-            };
-            drop(busy);
-            Ok::<_, Infallible>(answer)
-        }
+        respond(request, router.clone(), seat.clone(), limits.request)
     });
     let mut http = http1::Builder::new();
     let connection = http
@@ -150,7 +134,7 @@ async fn converse<S>(
     tokio::pin!(connection);
     let silent = async {
         tokio::time::sleep(limits.opening).await;
-        if seat.was_busy() {
+        if seat.state.lock().was_busy {
             std::future::pending::<()>().await;
         }
     };
@@ -167,21 +151,28 @@ async fn converse<S>(
     }
 }
 
+/// Answers a request in its time; as long the seat is busy.
+async fn respond(
+    request: Request<Incoming>,
+    router: TowerToHyperService<Router>,
+    seat: Arc<Seat>,
+    patience: Duration,
+) -> Result<Response, Infallible> {
+    let _busy = Busy::on(seat);
+    match tokio::time::timeout(patience, router.call(request)).await {
+        Ok(answer) => answer,
+        Err(_) => Ok((StatusCode::REQUEST_TIMEOUT, "took too long\n").into_response()),
+    }
+}
+
 /// The places that there are for connections.
 struct Places {
     free: Arc<Semaphore>,
-    taken: Mutex<Taken>,
-}
-
-#[derive(Default)]
-struct Taken {
-    seats: HashMap<u64, Arc<Seat>>,
-    last: u64,
+    taken: Mutex<Vec<Arc<Seat>>>,
 }
 
 /// A place that is taken, until it is dropped.
 struct Place {
-    number: u64,
     seat: Arc<Seat>,
     places: Arc<Places>,
     _permit: Option<OwnedSemaphorePermit>,
@@ -230,12 +221,8 @@ impl Places {
                 was_busy: false,
             }),
         });
-        let mut taken = locked(&self.taken);
-        taken.last += 1;
-        let number = taken.last;
-        taken.seats.insert(number, seat.clone());
+        self.taken.lock().push(seat.clone());
         Place {
-            number,
             seat,
             places: self.clone(),
             _permit: permit,
@@ -243,9 +230,9 @@ impl Places {
     }
 
     fn turn_one_out(&self) {
-        let taken = locked(&self.taken);
-        let idle = |seat: &Arc<Seat>| Some((locked(&seat.state).idle_since?, seat.clone()));
-        let idle = taken.seats.values().filter_map(idle);
+        let taken = self.taken.lock();
+        let idle = |seat: &Arc<Seat>| Some((seat.state.lock().idle_since?, seat.clone()));
+        let idle = taken.iter().filter_map(idle);
         if let Some((_, seat)) = idle.min_by_key(|(since, _)| *since) {
             seat.leave.cancel();
         }
@@ -254,13 +241,8 @@ impl Places {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        locked(&self.places.taken).seats.remove(&self.number);
-    }
-}
-
-impl Seat {
-    fn was_busy(&self) -> bool {
-        locked(&self.state).was_busy
+        let mut taken = self.places.taken.lock();
+        taken.retain(|seat| !Arc::ptr_eq(seat, &self.seat));
     }
 }
 
@@ -269,7 +251,7 @@ struct Busy(Arc<Seat>);
 
 impl Busy {
     fn on(seat: Arc<Seat>) -> Self {
-        *locked(&seat.state) = Sitting {
+        *seat.state.lock() = Sitting {
             idle_since: None,
             was_busy: true,
         };
@@ -279,12 +261,8 @@ impl Busy {
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        locked(&self.0.state).idle_since = Some(Instant::now());
+        self.0.state.lock().idle_since = Some(Instant::now());
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use http::{Request, Response, header};
 use jiff::fmt::rfc2822::DateTimeParser;
 use jiff::{SignedDuration, Timestamp};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tower::{Layer, Service};
 use tracing::warn;
@@ -72,14 +72,14 @@ impl TimeOfDay {
 
     /// The time of day.
     pub(crate) fn now(&self) -> Timestamp {
-        self.lock().at(Instant::now())
+        self.0.lock().at(Instant::now())
     }
 
     /// An answer to what was sent and received at these moments says that it was given at `date`, seconds cut off.
     ///
     /// However long it was under way: only what cannot be true by our time corrects it.
     fn answered(&self, date: Timestamp, sent: Instant, received: Instant) {
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         let behind = date.duration_since(known.at(received));
         let ahead = known.at(sent).duration_since(date).saturating_sub(SECOND);
         if behind <= TOLERANCE && ahead <= TOLERANCE {
@@ -99,10 +99,6 @@ impl TimeOfDay {
                 "the clock of this machine was not that of the API server, whose time is used from now on"
             );
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock()
     }
 }
 

@@ -27,64 +27,53 @@ impl<'a> Call<'a> {
         }
     }
 
+    fn with(method: Method, uri: String, content_type: &'static str, body: &'a Value) -> Self {
+        Self {
+            method,
+            uri,
+            content_type,
+            body: Some(body),
+        }
+    }
+
     /// Creates an object in a collection.
     pub fn create(collection: &str, field_manager: &str, object: &'a Value) -> Self {
-        Self {
-            method: Method::POST,
-            uri: managed(collection, field_manager),
-            content_type: "application/json",
-            body: Some(object),
-        }
+        let uri = managed(collection, field_manager);
+        Self::with(Method::POST, uri, "application/json", object)
     }
 
     /// What creating an object would come to; nothing is stored.
     pub(crate) fn try_create(collection: &str, object: &'a Value) -> Self {
-        Self {
-            method: Method::POST,
-            uri: format!("{collection}?dryRun=All"),
-            content_type: "application/json",
-            body: Some(object),
-        }
+        let uri = format!("{collection}?dryRun=All");
+        Self::with(Method::POST, uri, "application/json", object)
     }
 
     /// Server-side apply, forced: other managers lose the fields that the object has.
     pub fn apply(path: &str, field_manager: &str, object: &'a Value) -> Self {
-        Self {
-            method: Method::PATCH,
-            uri: format!("{}&force=true", managed(path, field_manager)),
-            content_type: "application/apply-patch+yaml",
-            body: Some(object),
-        }
+        let uri = format!("{}&force=true", managed(path, field_manager));
+        Self::with(Method::PATCH, uri, "application/apply-patch+yaml", object)
     }
 
     /// The operations of a JSON patch (RFC 6902), all or none.
     pub(crate) fn json_patch(path: &str, field_manager: &str, operations: &'a Value) -> Self {
-        Self {
-            method: Method::PATCH,
-            uri: managed(path, field_manager),
-            content_type: "application/json-patch+json",
-            body: Some(operations),
-        }
+        let uri = managed(path, field_manager);
+        Self::with(
+            Method::PATCH,
+            uri,
+            "application/json-patch+json",
+            operations,
+        )
     }
 
     /// What a merge patch (RFC 7396) would come to; nothing is stored.
     pub(crate) fn try_merge_patch(path: &str, field_manager: &str, patch: &'a Value) -> Self {
-        Self {
-            method: Method::PATCH,
-            uri: format!("{}&dryRun=All", managed(path, field_manager)),
-            content_type: "application/merge-patch+json",
-            body: Some(patch),
-        }
+        let uri = format!("{}&dryRun=All", managed(path, field_manager));
+        Self::with(Method::PATCH, uri, "application/merge-patch+json", patch)
     }
 
     /// Deletes an object; `options` are `DeleteOptions`.
     pub fn delete(path: impl Into<String>, options: &'a Value) -> Self {
-        Self {
-            method: Method::DELETE,
-            uri: path.into(),
-            content_type: "application/json",
-            body: Some(options),
-        }
+        Self::with(Method::DELETE, path.into(), "application/json", options)
     }
 }
 

@@ -9,7 +9,7 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use super::Happening;
@@ -30,7 +30,7 @@ pub(super) trait Alike: Sized {
 
 /// What waits, by namespace; first in, first out within each. Pure.
 pub(super) struct Turns<T> {
-    waiting: HashMap<Arc<str>, Waiting<T>>,
+    waiting: HashMap<Arc<str>, VecDeque<Waiting<T>>>,
     /// The namespaces in which something waits; the one that was served last stands behind.
     order: VecDeque<Arc<str>>,
     len: usize,
@@ -75,8 +75,12 @@ impl<T: Alike> Turns<T> {
     ///
     /// The item, when nothing that waits may.
     pub(super) fn join(&mut self, namespace: &str, item: T) -> Result<(), T> {
-        match self.waiting.get_mut(namespace) {
-            Some(waiting) => waiting.join(item),
+        let likeness = item.likeness();
+        let is_alike =
+            |waiting: &&mut Waiting<T>| likeness.is_some() && waiting.likeness == likeness;
+        let waiting = self.waiting.get_mut(namespace).into_iter().flatten();
+        match waiting.rev().find(is_alike) {
+            Some(waiting) => waiting.item.take_in(item),
             None => Err(item),
         }
     }
@@ -95,8 +99,8 @@ impl<T: Alike> Turns<T> {
             .position(|namespace| !busy.contains(&**namespace))?;
         let namespace = self.order.remove(next)?;
         let waiting = self.waiting.get_mut(&namespace)?;
-        let item = waiting.pop_first();
-        if waiting.len() == 0 {
+        let item = waiting.pop_front().map(|waiting| waiting.item);
+        if waiting.is_empty() {
             self.waiting.remove(&namespace);
         } else {
             self.order.push_back(namespace);
@@ -115,7 +119,7 @@ impl<T: Alike> Turns<T> {
     }
 
     pub(super) fn waiting_of(&self, namespace: &str) -> usize {
-        self.waiting.get(namespace).map_or(0, Waiting::len)
+        self.waiting.get(namespace).map_or(0, VecDeque::len)
     }
 
     /// Not for a namespace that would then have more than the one it takes from.
@@ -129,87 +133,35 @@ impl<T: Alike> Turns<T> {
             return None;
         }
         self.len -= 1;
-        waiting.pop_last()
+        let evicted = waiting.pop_back()?;
+        for older in waiting {
+            if older.likeness == evicted.likeness {
+                older.likeness = None;
+            }
+        }
+        Some(evicted.item)
     }
 
     fn insert(&mut self, namespace: &str, item: T) {
         self.len += 1;
-        if let Some(waiting) = self.waiting.get_mut(namespace) {
-            waiting.push(item);
+        let waiting = Waiting {
+            likeness: item.likeness(),
+            item,
+        };
+        if let Some(others) = self.waiting.get_mut(namespace) {
+            others.push_back(waiting);
             return;
         }
         let namespace: Arc<str> = namespace.into();
         self.order.push_back(namespace.clone());
-        let mut waiting = Waiting::default();
-        waiting.push(item);
-        self.waiting.insert(namespace, waiting);
+        self.waiting.insert(namespace, VecDeque::from([waiting]));
     }
 }
 
-/// What waits in one namespace.
 struct Waiting<T> {
-    items: VecDeque<T>,
-    /// How many stood before the first of them.
-    gone: usize,
-    /// Where the youngest of each likeness stands, counted from the very first.
-    places: HashMap<u64, usize>,
-}
-
-impl<T> Default for Waiting<T> {
-    fn default() -> Self {
-        Self {
-            items: VecDeque::new(),
-            gone: 0,
-            places: HashMap::new(),
-        }
-    }
-}
-
-impl<T> Waiting<T> {
-    fn len(&self) -> usize {
-        self.items.len()
-    }
-}
-
-impl<T: Alike> Waiting<T> {
-    fn push(&mut self, item: T) {
-        if let Some(likeness) = item.likeness() {
-            self.places.insert(likeness, self.gone + self.items.len());
-        }
-        self.items.push_back(item);
-    }
-
-    fn pop_first(&mut self) -> Option<T> {
-        let item = self.items.pop_front()?;
-        self.leaves(&item, self.gone);
-        self.gone += 1;
-        Some(item)
-    }
-
-    fn pop_last(&mut self) -> Option<T> {
-        let item = self.items.pop_back()?;
-        self.leaves(&item, self.gone + self.items.len());
-        Some(item)
-    }
-
-    fn leaves(&mut self, item: &T, place: usize) {
-        if let Some(likeness) = item.likeness()
-            && self.places.get(&likeness) == Some(&place)
-        {
-            self.places.remove(&likeness);
-        }
-    }
-
-    fn join(&mut self, item: T) -> Result<(), T> {
-        let place = item
-            .likeness()
-            .and_then(|likeness| self.places.get(&likeness));
-        let waiting = place.and_then(|place| self.items.get_mut(place - self.gone));
-        match waiting {
-            Some(waiting) => waiting.take_in(item),
-            None => Err(item),
-        }
-    }
+    /// By what others join it; nothing any more once a younger one that was like it gave way.
+    likeness: Option<u64>,
+    item: T,
 }
 
 /// Between those who record events and the one who sends them.
@@ -233,7 +185,7 @@ impl Lane {
     /// Never waits. Returns why an event is not sent by itself, this or another, if one is not.
     #[must_use]
     pub(super) fn push(&self, happening: Happening) -> Option<EventOutcome> {
-        let why = match &mut *self.lock() {
+        let why = match &mut *self.turns.lock() {
             Some(turns) => self.push_into(turns, happening),
             None => Some(EventOutcome::Shutdown),
         };
@@ -264,6 +216,7 @@ impl Lane {
     pub(super) async fn next(&self, busy: &BTreeSet<String>) -> Happening {
         loop {
             let next = self
+                .turns
                 .lock()
                 .as_mut()
                 .and_then(|turns| turns.pop_beside(busy));
@@ -276,16 +229,12 @@ impl Lane {
 
     /// Takes no more. Returns what still waits, in turn.
     pub(super) fn close(&self) -> Vec<Happening> {
-        let Some(mut turns) = self.lock().take() else {
+        let Some(mut turns) = self.turns.lock().take() else {
             return Vec::new();
         };
         let mut waiting = Vec::with_capacity(turns.len());
         waiting.extend(std::iter::from_fn(|| turns.pop()));
         waiting
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Turns<Happening>>> {
-        self.turns.lock()
     }
 }
 

@@ -15,8 +15,6 @@ pub(super) struct Memory<K, V> {
     entries: HashMap<K, Entry<V>>,
     /// The keys of each namespace, by age. None is empty.
     ages: HashMap<Arc<str>, BTreeMap<u64, K>>,
-    /// The namespaces by what they have; the one that gives way first stands first.
-    crowds: BTreeMap<Crowd, Arc<str>>,
     clock: u64,
 }
 
@@ -26,9 +24,6 @@ struct Entry<V> {
     value: V,
 }
 
-/// How many entries, turned round, and the age of the oldest, which only one namespace has.
-type Crowd = (Reverse<usize>, u64);
-
 impl<K: Clone + Eq + Hash, V> Memory<K, V> {
     /// Holds no more than `bound`, and at least one.
     pub(super) fn new(bound: usize) -> Self {
@@ -36,19 +31,19 @@ impl<K: Clone + Eq + Hash, V> Memory<K, V> {
             bound: bound.max(1),
             entries: HashMap::new(),
             ages: HashMap::new(),
-            crowds: BTreeMap::new(),
             clock: 0,
         }
     }
 
-    /// Remembers `value` as the youngest of its namespace. O(log n).
+    /// Remembers `value` as the youngest of its namespace. Where it is full, all namespaces are looked at.
     pub(super) fn put(&mut self, namespace: &str, key: K, value: V) {
         self.take(&key);
         self.clock += 1;
         let written = self.clock;
-        let namespace = self.change(namespace, |ages| {
-            ages.insert(written, key.clone());
-        });
+        let known = self.ages.get_key_value(namespace);
+        let namespace = known.map_or_else(|| namespace.into(), |(known, _)| known.clone());
+        let ages = self.ages.entry(namespace.clone()).or_default();
+        ages.insert(written, key.clone());
         let entry = Entry {
             namespace,
             written,
@@ -63,44 +58,23 @@ impl<K: Clone + Eq + Hash, V> Memory<K, V> {
     /// Forgets the entry and returns it. O(log n).
     pub(super) fn take(&mut self, key: &K) -> Option<V> {
         let entry = self.entries.remove(key)?;
-        self.change(&entry.namespace, |ages| {
+        if let Some(ages) = self.ages.get_mut(&entry.namespace) {
             ages.remove(&entry.written);
-        });
+            if ages.is_empty() {
+                self.ages.remove(&entry.namespace);
+            }
+        }
         Some(entry.value)
     }
 
     fn forget_one(&mut self) {
-        let first = self.crowds.first_key_value();
-        let oldest = first
-            .and_then(|(_, namespace)| self.ages.get(namespace))
-            .and_then(|ages| ages.first_key_value())
-            .map(|(_, key)| key.clone());
-        if let Some(oldest) = oldest {
+        let oldest = |ages: &BTreeMap<u64, K>| ages.keys().next().copied();
+        let rank = |ages: &&BTreeMap<u64, K>| (ages.len(), Reverse(oldest(ages)));
+        let crowd = self.ages.values().max_by_key(rank);
+        if let Some(oldest) = crowd.and_then(|ages| ages.values().next().cloned()) {
             self.take(&oldest);
         }
     }
-
-    /// Changes the keys of a namespace, and its place among the others.
-    fn change(&mut self, namespace: &str, change: impl FnOnce(&mut BTreeMap<u64, K>)) -> Arc<str> {
-        let (namespace, mut ages) = self
-            .ages
-            .remove_entry(namespace)
-            .unwrap_or_else(|| (namespace.into(), BTreeMap::new()));
-        if let Some(crowd) = crowd(&ages) {
-            self.crowds.remove(&crowd);
-        }
-        change(&mut ages);
-        if let Some(crowd) = crowd(&ages) {
-            self.crowds.insert(crowd, namespace.clone());
-            self.ages.insert(namespace.clone(), ages);
-        }
-        namespace
-    }
-}
-
-fn crowd<K>(ages: &BTreeMap<u64, K>) -> Option<Crowd> {
-    let (oldest, _) = ages.first_key_value()?;
-    Some((Reverse(ages.len()), *oldest))
 }
 
 #[cfg(test)]
@@ -224,7 +198,6 @@ mod tests {
                 prop_assert!(lost == 0 || lost == 1 && held == bound, "one goes, and only where it is full");
                 prop_assert!(held <= bound);
                 prop_assert_eq!(memory.len(), held);
-                prop_assert_eq!(memory.crowds.len(), memory.ages.len());
             }
         }
     }

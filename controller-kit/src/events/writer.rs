@@ -13,7 +13,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::api::core::v1::Event;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -161,9 +161,11 @@ impl Writer {
     }
 
     async fn send(&self, happening: &Happening, paced: bool) -> EventOutcome {
-        let request = self.series().admit(happening);
+        let request = self.series.lock().admit(happening);
         if paced && request != Request::RateLimited {
-            self.turn().await;
+            // Only what is sent takes from the pace.
+            let wait = self.pace.lock().take(Instant::now());
+            tokio::time::sleep(wait).await;
         }
         let begun = Instant::now();
         let outcome = match request {
@@ -171,27 +173,17 @@ impl Writer {
             Request::Create(created) => self.create(created).await,
             Request::Count(counted) => self.count(happening, counted).await,
         };
-        locked(&self.pace).took(begun.elapsed());
+        self.pace.lock().took(begun.elapsed());
         outcome.unwrap_or_else(|error| {
             debug!(reason = happening.reason, error = %error, "event not sent");
             EventOutcome::Failed
         })
     }
 
-    /// Only what is sent takes from the pace.
-    async fn turn(&self) {
-        let wait = locked(&self.pace).take(Instant::now());
-        tokio::time::sleep(wait).await;
-    }
-
-    fn series(&self) -> MutexGuard<'_, Series> {
-        locked(&self.series)
-    }
-
     async fn create(&self, created: Created) -> Result<EventOutcome, kube::Error> {
         let sent = self.try_create(&created).await;
         if sent.is_err() {
-            self.series().forget(&created.key);
+            self.series.lock().forget(&created.key);
         }
         sent.map(|()| EventOutcome::Created)
     }
@@ -205,8 +197,8 @@ impl Writer {
             Ok(()) => Ok(EventOutcome::Counted),
             // Events live for an hour.
             Err(kube::Error::Api(status)) if status.is_not_found() => {
-                self.series().forget(&counted.key);
-                let again = self.series().admit(happening);
+                self.series.lock().forget(&counted.key);
+                let again = self.series.lock().admit(happening);
                 match again {
                     Request::Create(created) => self.create(created).await,
                     Request::Count(_) | Request::RateLimited => Ok(EventOutcome::RateLimited),
@@ -234,10 +226,6 @@ impl Writer {
     fn api(&self, namespace: &str) -> Api<Event> {
         Api::namespaced(self.client.clone(), namespace)
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 async fn with_retries<C>(call: impl Fn() -> C) -> Result<(), kube::Error>

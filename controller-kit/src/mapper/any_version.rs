@@ -34,10 +34,10 @@ impl Mapper {
     ) -> Result<Option<Arc<Served>>, RequestError> {
         loop {
             if let Some(served) = self.find_in_group(kind).await? {
-                self.lock().missing.remove(kind);
+                self.known.lock().missing.remove(kind);
                 return Ok(Some(served));
             }
-            let doubt = self.lock().miss(kind, Instant::now());
+            let doubt = self.known.lock().miss(kind, Instant::now());
             if doubt.is_zero() {
                 return Ok(None);
             }

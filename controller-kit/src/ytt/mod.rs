@@ -1,10 +1,10 @@
 //! Running ytt: the real binary as a child process, bounded in time, memory and number, its results cached.
 
 mod cache;
+mod form;
 mod memory;
 
 use std::ffi::OsString;
-use std::fmt::{Display, Write as _};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -12,15 +12,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use realizer::{RenderFailure, Rendered, YttCall};
-use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::Command;
+use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
 use crate::metrics::Metrics;
 use crate::scheduler::Gate;
 
 use cache::Renderings;
+use form::{Form, escape_controls};
 
 pub use memory::{MemoryLimit, TooLittle};
 
@@ -36,13 +36,6 @@ const LARGEST: usize = 4 << 20;
 
 /// What ytt dies of where a key of a map is no text: JSON has no other keys, YAML has.
 const KEY_IS_NO_TEXT: &str = "panic: Expected key to be string";
-
-/// In which form ytt writes. JSON leaves no doubt of what is text and what is a number; YAML can have keys like `8080`.
-#[derive(Clone, Copy)]
-enum Form {
-    Json,
-    Yaml,
-}
 
 /// Renders ytt templates.
 pub struct Ytt {
@@ -128,24 +121,7 @@ impl Ytt {
     }
 
     async fn run_once(&self, call: &YttCall, values: &Path, form: Form) -> Rendered {
-        let mut child = Command::new(&self.binary)
-            .args(["-f", "-", "-o", form.name(), "--data-values-file"])
-            .arg(values)
-            // What the controller was started with is none of its business.
-            .env_clear()
-            .envs(search_path())
-            .envs(self.memory.environment())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|error| passing(format!("exec: {}: {error}", self.binary.display())))?;
-        self.memory.impose(&child).map_err(|error| {
-            passing(format!(
-                "cannot limit its memory: {error}; --ytt-memory-limit=0 does without"
-            ))
-        })?;
+        let mut child = self.spawn(values, form)?;
         let stdin = child.stdin.take();
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let feed = async move {
@@ -178,6 +154,28 @@ impl Ytt {
             // Without a code it was killed: for its memory, or with its container.
             passes_by_itself: status.code().is_none(),
         })
+    }
+
+    fn spawn(&self, values: &Path, form: Form) -> Result<Child, RenderFailure> {
+        let child = Command::new(&self.binary)
+            .args(["-f", "-", "-o", form.name(), "--data-values-file"])
+            .arg(values)
+            // What the controller was started with is none of its business.
+            .env_clear()
+            .envs(search_path())
+            .envs(self.memory.environment())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .map_err(|error| passing(format!("exec: {}: {error}", self.binary.display())))?;
+        self.memory.impose(&child).map_err(|error| {
+            passing(format!(
+                "cannot limit its memory: {error}; --ytt-memory-limit=0 does without"
+            ))
+        })?;
+        Ok(child)
     }
 }
 
@@ -222,79 +220,12 @@ async fn read(from: Option<impl tokio::io::AsyncRead + Unpin>) -> Result<Vec<u8>
     Ok(said)
 }
 
-/// JSON takes control characters that YAML refuses, or takes for line breaks and folds; they can only stand in strings, where both know the escape.
-fn escape_controls(json: &str) -> String {
-    let mut escaped = String::with_capacity(json.len());
-    for character in json.chars() {
-        match character {
-            '\u{7f}'..='\u{9f}'
-            | '\u{2028}'
-            | '\u{2029}'
-            | '\u{feff}'
-            | '\u{fffe}'
-            | '\u{ffff}' => {
-                // Writing to a String cannot fail.
-                let _ = write!(escaped, "\\u{:04x}", u32::from(character));
-            }
-            other => escaped.push(other),
-        }
-    }
-    escaped
-}
-
 /// How Go tells what became of a process.
 fn go_exit(status: ExitStatus) -> String {
     match status.code() {
         Some(code) => format!("exit status {code}"),
         // All that is known to kill it is SIGKILL.
         None => "signal: killed".to_owned(),
-    }
-}
-
-impl Form {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::Yaml => "yaml",
-        }
-    }
-
-    /// Only the first document counts (docs/behaviour/ytt.md#rendering).
-    fn first_document(self, output: &[u8]) -> Result<Value, String> {
-        let unreadable = |error: &dyn Display| format!("the output cannot be read: {error}");
-        match self {
-            Self::Json => {
-                let mut documents = serde_json::Deserializer::from_slice(output).into_iter();
-                match documents.next() {
-                    Some(Ok(document)) => Ok(document),
-                    Some(Err(error)) => Err(unreadable(&error)),
-                    None => Ok(Value::Null),
-                }
-            }
-            Self::Yaml => {
-                let text = String::from_utf8_lossy(output);
-                let documents: Vec<Value> =
-                    serde_saphyr::from_multiple(&text).map_err(|error| unreadable(&error))?;
-                Ok(documents.into_iter().next().map(whole).unwrap_or_default())
-            }
-        }
-    }
-}
-
-/// As ytt writes JSON: a double without a fraction looks like an integer.
-fn whole(value: Value) -> Value {
-    match value {
-        Value::Number(number) if number.is_f64() => {
-            let text = number.as_f64().map(|double| format!("{double}"));
-            let integer = text.and_then(|text| text.parse::<i64>().ok());
-            integer.map_or(Value::Number(number), Value::from)
-        }
-        Value::Array(items) => items.into_iter().map(whole).collect(),
-        Value::Object(fields) => fields
-            .into_iter()
-            .map(|(key, value)| (key, whole(value)))
-            .collect(),
-        other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => other,
     }
 }
 
