@@ -18,6 +18,7 @@ mod kubeconfig;
 pub mod lease;
 pub mod mapper;
 pub mod metrics;
+mod object_key;
 pub mod openapi;
 pub mod owner;
 mod packed_text;

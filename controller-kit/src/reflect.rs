@@ -21,17 +21,14 @@ use tokio_util::sync::CancellationToken;
 use crate::stamped::ObjectKey;
 
 pub(crate) use health::{Refused, WatchHealth, answer};
-pub(crate) use overlaid::{Overlaid, Source, Unlisted, Versioned};
+pub(crate) use overlaid::{Overlaid, Source, Unlisted};
 pub use watched::{Events, Watched, selected_metadata};
 pub(crate) use watched::{named_metadata, watched};
 
 /// What a store keeps of an object.
 pub trait Entry: Send + Sync + Sized + 'static {
-    /// Builds the entry; `previous` is what was kept before, for whatever need not be built again.
-    fn build(object: Value, previous: Option<&Self>) -> Self;
-
-    /// The resourceVersion, to order observations.
-    fn version(&self) -> u64;
+    /// Builds the entry.
+    fn build(object: Value) -> Self;
 }
 
 /// A change that a store saw.
@@ -108,14 +105,10 @@ impl<E: Entry> Reflector<E> {
         }
     }
 
-    /// Number of entries.
-    pub fn len(&self) -> usize {
-        self.kept.read().len()
-    }
-
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
+    /// Whether there is no entry.
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
+        self.kept.read().len() == 0
     }
 
     /// Whether the first listing is complete.
@@ -210,19 +203,15 @@ impl<E: Entry> Reflector<E> {
             let is_ghost = source == Source::Reply && kept.get(key).is_none();
             is_ghost || kept.has_passed(key, version, source)
         };
-        let previous = {
-            let kept = self.kept.read();
-            if is_old(&kept) {
-                return None;
-            }
-            kept.get(key).cloned()
-        };
-        let after = Arc::new(E::build(object, previous.as_deref()));
+        if is_old(&self.kept.read()) {
+            return None;
+        }
+        let after = Arc::new(E::build(object));
         let mut kept = self.kept.write();
         if is_old(&kept) {
             return None;
         }
-        let before = kept.put(key.clone(), after.clone(), source);
+        let before = kept.put(key.clone(), (version, after.clone()), source);
         Some((before, after))
     }
 

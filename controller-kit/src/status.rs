@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use api_types::ConditionStatus;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
+use crate::object_key::ObjectKey;
 use crate::reflect::Watched;
-use crate::scheduler::OwnerKey;
 
 /// While an object is still moving its status is written at most this often, so that a chain of five
 /// steps costs two status writes and not six. That Ready becomes True or False is written at once.
@@ -30,7 +30,7 @@ pub struct StatusWriter {
     kind: Watched,
     field_manager: &'static str,
     /// Since when an object has a status that is not written yet.
-    held_back: Mutex<HashMap<OwnerKey, Instant>>,
+    held_back: Mutex<HashMap<ObjectKey, Instant>>,
 }
 
 /// The object whose status is written.
@@ -92,8 +92,8 @@ impl StatusWriter {
     }
 
     /// When to write what is new; `None` if nothing is.
-    pub fn due(&self, key: &OwnerKey, news: Option<News>) -> Due {
-        let mut held_back = self.lock();
+    pub fn due(&self, key: &ObjectKey, news: Option<News>) -> Due {
+        let mut held_back = self.held_back.lock();
         let Some(news) = news else {
             held_back.remove(key);
             return Due::Never;
@@ -111,13 +111,13 @@ impl StatusWriter {
     }
 
     /// Whether the object has a status that is not written yet.
-    pub fn holds_back(&self, key: &OwnerKey) -> bool {
-        self.lock().contains_key(key)
+    pub fn holds_back(&self, key: &ObjectKey) -> bool {
+        self.held_back.lock().contains_key(key)
     }
 
     /// The object is gone.
-    pub fn forget(&self, key: &OwnerKey) {
-        self.lock().remove(key);
+    pub fn forget(&self, key: &ObjectKey) {
+        self.held_back.lock().remove(key);
     }
 
     /// Replaces the whole status, and returns the object as it is then; a store overlays it.
@@ -142,10 +142,6 @@ impl StatusWriter {
         let call = Call::json_patch(&path, self.field_manager, &operations);
         let answer = self.cluster.send(Identity::Controller, call).await?;
         Ok(answer.body)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<OwnerKey, Instant>> {
-        self.held_back.lock()
     }
 }
 
@@ -303,7 +299,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_moves_is_held_back_and_what_settles_is_not() {
         let (writer, _server) = scene();
-        let key = OwnerKey::new("dev", "app");
+        let key = ObjectKey::new("dev", "app");
         let unknown = Some(moves(ConditionStatus::Unknown));
         assert_eq!(writer.due(&key, unknown), Due::After(COALESCE));
         assert!(writer.holds_back(&key));

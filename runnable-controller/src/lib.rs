@@ -64,7 +64,7 @@ pub async fn start(process: &Process, args: &OwnerArgs) -> anyhow::Result<Work> 
     work.follow(
         tasks,
         "template-watch",
-        controller.templates.store(),
+        &controller.templates,
         Watched::carto("ClusterRunTemplate", "clusterruntemplates")
             .objects(cluster.controller().clone()),
         move |change| told.template_changed(&change.key.name),
@@ -77,13 +77,13 @@ pub async fn start(process: &Process, args: &OwnerArgs) -> anyhow::Result<Work> 
 
 #[cfg(test)]
 mod tests {
-    use controller_kit::scheduler::OwnerKey;
+    use controller_kit::stamped::ObjectKey;
 
     use super::*;
 
     #[test]
     fn every_line_of_a_reconcile_names_the_runnable() {
-        let span = (RUNNABLES.span)(&OwnerKey::new("dev", "app"));
+        let span = (RUNNABLES.span)(&ObjectKey::new("dev", "app"));
         let metadata = span.metadata().unwrap();
         assert_eq!(metadata.name(), "reconcile");
         assert!(metadata.fields().field("runnable").is_some());

@@ -6,11 +6,10 @@ use std::sync::Arc;
 use controller_kit::cluster::chain;
 use controller_kit::mapper::Kind;
 use controller_kit::owner::{
-    Dependency, LiveOwners, OwnerShell, Realized, Realizes, StepObjects, Subject, Walk,
+    Dependency, LiveOwners, Overload, OwnerShell, Realized, Realizes, StepObjects, Subject, Walk,
 };
-use controller_kit::scheduler::OwnerKey;
 use controller_kit::stamped::ObjectKey;
-use controller_kit::submit::{Applicant, SLOW_READ, SubmitError};
+use controller_kit::submit::{Applicant, SLOW_READ, SubmitError, Unavailable};
 use controller_kit::tokens::Account;
 use jiff::Timestamp;
 use realizer::Outcome;
@@ -19,6 +18,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::controller::RunnableController;
+use crate::templates::template;
 
 impl Realizes for RunnableController {
     type Owner = Runnable;
@@ -27,7 +27,7 @@ impl Realizes for RunnableController {
         &self.shell
     }
 
-    fn dereference(&self, key: &OwnerKey) -> Option<Runnable> {
+    fn dereference(&self, key: &ObjectKey) -> Option<Runnable> {
         let mut runnable = self
             .shell
             .read(key, Runnable::parse, Runnable::is_terminating)?;
@@ -55,9 +55,8 @@ impl Realizes for RunnableController {
         Some(realized)
     }
 
-    fn forget(&self, key: &OwnerKey) {
-        self.selections
-            .release(&ObjectKey::new(&key.namespace, &key.name));
+    fn forget(&self, key: &ObjectKey) {
+        self.selections.release(key);
     }
 
     fn stamped_kinds(&self) -> BTreeSet<Kind> {
@@ -90,41 +89,42 @@ impl RunnableController {
                 return Some(not_run(NotRun::ServiceAccount(cause), vec![awaited]));
             }
         };
-        let template = match self.templates.get(&runnable.run_template) {
+        let awaited = || vec![Dependency::Account(account.key())];
+        let template = match template(&self.templates, &runnable.run_template) {
             Ok(template) => template,
-            Err(why) => {
-                let account = ObjectKey::new(&account.namespace, &account.name);
-                return Some(not_run(why, vec![Dependency::Account(account)]));
-            }
+            Err(why) => return Some(not_run(why, awaited())),
         };
-        match self.run(runnable, &template, &account, now).await {
-            Ok(realized) => Some(realized),
-            Err(SubmitError::Behind) => None,
-            Err(error) => {
-                let awaited =
-                    Dependency::Account(ObjectKey::new(&account.namespace, &account.name));
-                Some(match error.unavailable() {
-                    Ok(unavailable) => {
-                        let (outages, now) = (&self.shell.outages, Instant::now());
-                        let overload = outages.met(key, &unavailable, now);
-                        let why = if overload.is_borne {
-                            unavailable.failure.message
-                        } else {
-                            outages.words(key, "", &unavailable, now)
-                        };
-                        Realized {
-                            overload: Some(overload),
-                            ..not_run(NotRun::Unavailable(why), vec![awaited])
-                        }
-                    }
-                    // The account may be fine and the API server not: looked at again, slowly.
-                    Err(error) => Realized {
-                        again: Some(SLOW_READ),
-                        ..not_run(NotRun::ServiceAccountToken(chain(&error)), vec![awaited])
-                    },
-                })
+        let error = match self.run(runnable, &template, &account, now).await {
+            Ok(realized) => return Some(realized),
+            Err(SubmitError::Behind) => return None,
+            Err(error) => error,
+        };
+        Some(match error.unavailable() {
+            Ok(unavailable) => {
+                let (overload, why) = self.bear(key, &unavailable);
+                Realized {
+                    overload: Some(overload),
+                    ..not_run(NotRun::Unavailable(why), awaited())
+                }
             }
-        }
+            // The account may be fine and the API server not: looked at again, slowly.
+            Err(error) => Realized {
+                again: Some(SLOW_READ),
+                ..not_run(NotRun::ServiceAccountToken(chain(&error)), awaited())
+            },
+        })
+    }
+
+    /// What the API server did not carry out, and the words for it.
+    fn bear(&self, key: &ObjectKey, unavailable: &Unavailable) -> (Overload, String) {
+        let (outages, now) = (&self.shell.outages, Instant::now());
+        let overload = outages.met(key, unavailable, now);
+        let why = if overload.is_borne {
+            unavailable.failure.message.clone()
+        } else {
+            outages.words(key, "", unavailable, now)
+        };
+        (overload, why)
     }
 
     async fn run(

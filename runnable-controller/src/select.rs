@@ -1,7 +1,6 @@
 //! The object that a Runnable selects, read with its own rights
 //! (docs/behaviour/runnables.md#selector).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use controller_kit::mapper::{Kind, MapError, Served};
@@ -11,7 +10,6 @@ use controller_kit::submit::{SLOW_READ, SubmitError, missing_to_watch};
 use controller_kit::tokens::Account;
 use realizer::SubmitFailureKind;
 use realizer::runnable::{Runnable, SelectError, Selected, select_one};
-use serde_json::Value;
 
 use crate::controller::RunnableController;
 use crate::selections::{Matches, Read, Selection, WatchAnswer};
@@ -134,29 +132,18 @@ impl RunnableController {
         };
         let again = matches.is_none().then_some(SLOW_READ);
         if let Some(matches) = matches {
-            self.keep(runnable, selection, account, matches, object.clone());
+            let read = Read {
+                selection,
+                account: account.uid.clone(),
+                matches,
+                object: object.clone(),
+            };
+            self.selections.keep(runnable, read);
         }
         Ok(Look {
             again,
             ..Look::at(object.map(Some))
         })
-    }
-
-    fn keep(
-        &self,
-        runnable: &ObjectKey,
-        selection: Selection,
-        account: &Account,
-        matches: Matches,
-        object: Result<Arc<Value>, SelectError>,
-    ) {
-        let read = Read {
-            selection,
-            account: account.uid.clone(),
-            matches,
-            object,
-        };
-        self.selections.keep(runnable, read);
     }
 }
 

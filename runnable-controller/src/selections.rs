@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use controller_kit::cluster::Cluster;
 use controller_kit::mapper::{Kind, Served};
 use controller_kit::reflect::{Change, Entry, Reflector, selected_metadata, version_of};
-use controller_kit::scheduler::{Lane, OwnerKey, Scheduler};
+use controller_kit::scheduler::{Lane, Scheduler};
 use controller_kit::shutdown::Tasks;
 use controller_kit::stamped::ObjectKey;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use realizer::runnable::SelectError;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
@@ -39,16 +39,12 @@ pub(crate) struct Match {
 }
 
 impl Entry for Match {
-    fn build(object: Value, _: Option<&Self>) -> Self {
+    fn build(object: Value) -> Self {
         let uid = object["metadata"]["uid"].as_str();
         Self {
             version: version_of(&object),
             uid: uid.unwrap_or_default().into(),
         }
-    }
-
-    fn version(&self) -> u64 {
-        self.version
     }
 }
 
@@ -154,7 +150,7 @@ impl Selections {
         served: &Served,
         rights_changes: u64,
     ) -> WatchAnswer {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         known.release(runnable, Some(selection));
         let held = known.watches.get(selection);
         let starts = match held {
@@ -177,7 +173,7 @@ impl Selections {
         let Some(watch) = known.watches.get(selection) else {
             return WatchAnswer::Nothing;
         };
-        locked(&watch.users).insert(runnable.clone());
+        watch.users.lock().insert(runnable.clone());
         watch.says()
     }
 
@@ -189,7 +185,7 @@ impl Selections {
         account: &str,
         matches: &Matches,
     ) -> Option<Result<Arc<Value>, SelectError>> {
-        let known = self.lock();
+        let known = self.known.lock();
         let read = known.reads.get(runnable)?;
         let is_same =
             read.selection == *selection && read.account == account && read.matches == *matches;
@@ -200,7 +196,7 @@ impl Selections {
     pub(crate) fn share(&self, selection: &Selection, object: Value) -> Arc<Value> {
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         let identity = (selection.kind.clone(), uid.into(), version_of(&object));
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         let held = known.objects.get(&identity).and_then(Weak::upgrade);
         held.unwrap_or_else(|| {
             let object = Arc::new(object);
@@ -211,21 +207,21 @@ impl Selections {
 
     /// Keeps what a Runnable read.
     pub(crate) fn keep(&self, runnable: &ObjectKey, read: Read) {
-        self.lock().reads.insert(runnable.clone(), read);
+        self.known.lock().reads.insert(runnable.clone(), read);
     }
 
     /// The Runnable selects nothing (any more).
     pub(crate) fn release(&self, runnable: &ObjectKey) {
-        self.lock().release(runnable, None);
+        self.known.lock().release(runnable, None);
     }
 
     /// Forgets the Runnables that are gone, and stops the watches that nobody uses.
     pub(crate) fn sweep(&self, is_there: &dyn Fn(&ObjectKey) -> bool) {
-        let mut known = self.lock();
+        let mut known = self.known.lock();
         known.reads.retain(|runnable, _| is_there(runnable));
         known.objects.retain(|_, object| object.strong_count() > 0);
         known.watches.retain(|_, watch| {
-            let mut users = locked(&watch.users);
+            let mut users = watch.users.lock();
             users.retain(is_there);
             if users.is_empty() {
                 watch.cancel.cancel();
@@ -271,10 +267,6 @@ impl Selections {
         self.tasks.spawn("selection-watch", following);
         watch
     }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        locked(&self.known)
-    }
 }
 
 impl Known {
@@ -308,32 +300,23 @@ impl Known {
     }
 
     fn release(&mut self, runnable: &ObjectKey, except: Option<&Selection>) {
-        if self
-            .reads
-            .get(runnable)
-            .is_some_and(|read| Some(&read.selection) != except)
-        {
+        let is_other = |selection: &Selection| Some(selection) != except;
+        let read = self.reads.get(runnable);
+        if read.is_some_and(|read| is_other(&read.selection)) {
             self.reads.remove(runnable);
         }
-        for (_, watch) in self
-            .watches
-            .iter()
-            .filter(|(selection, _)| Some(*selection) != except)
-        {
-            locked(&watch.users).remove(runnable);
+        for (selection, watch) in &self.watches {
+            if is_other(selection) {
+                watch.users.lock().remove(runnable);
+            }
         }
     }
 }
 
 fn wake(scheduler: &Scheduler, users: &Mutex<BTreeSet<ObjectKey>>) {
-    for user in locked(users).iter() {
-        let key = OwnerKey::new(&*user.namespace, &*user.name);
-        scheduler.wake(key, Lane::Progress, None);
+    for user in users.lock().iter() {
+        scheduler.wake(user.clone(), Lane::Progress, None);
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 #[cfg(test)]

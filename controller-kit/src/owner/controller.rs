@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_types::TemplateKind;
-use realizer::{Blueprint, Ended, OwnerEvent, blueprint_status};
+use realizer::{Blueprint, Ended, Template, blueprint_status};
 use tracing::{Instrument as _, warn};
 
 use super::report::next;
@@ -12,7 +12,7 @@ use super::{BlueprintEntry, BlueprintFamily, OwnerShell, TemplateEntry, Template
 use crate::events::InvolvedObject;
 use crate::process::Reconciled;
 use crate::reflect::{Change, Reflector};
-use crate::scheduler::{Lane, Next, OwnerKey, Scheduler};
+use crate::scheduler::{Lane, Next, Scheduler};
 use crate::stamped::ObjectKey;
 use crate::status::{StatusWriter, Written};
 use crate::ytt::Ytt;
@@ -40,7 +40,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
     /// A blueprint changed: wakes the owners that it can concern, before or after.
     pub(crate) fn blueprint_changed(&self, change: &Change<'_, BlueprintEntry<F>>) {
         self.blueprint_scheduler
-            .wake(OwnerKey::new("", &*change.key.name), Lane::Fresh, None);
+            .wake(change.key.clone(), Lane::Fresh, None);
         let compiled = |entry: Option<&Arc<BlueprintEntry<F>>>| {
             entry.and_then(|entry| entry.blueprint.as_ref().ok().cloned())
         };
@@ -66,7 +66,11 @@ impl<F: BlueprintFamily> OwnerController<F> {
     }
 
     /// A template changed: wakes the blueprints that name it and the owners those concern.
-    pub fn template_changed(&self, kind: TemplateKind, change: &Change<'_, TemplateEntry>) {
+    pub fn template_changed(
+        &self,
+        kind: TemplateKind,
+        change: &Change<'_, TemplateEntry<Template>>,
+    ) {
         let mut naming = Vec::new();
         for (key, entry) in self.blueprints.all() {
             if let Ok(blueprint) = &entry.blueprint
@@ -74,9 +78,8 @@ impl<F: BlueprintFamily> OwnerController<F> {
                     .template_refs()
                     .any(|reference| reference == (kind, &*change.key.name))
             {
-                self.blueprint_scheduler
-                    .wake(OwnerKey::new("", &*key.name), Lane::Fresh, None);
                 naming.push(blueprint.clone());
+                self.blueprint_scheduler.wake(key, Lane::Fresh, None);
             }
         }
         self.wake_owners_of(&naming);
@@ -91,26 +94,22 @@ impl<F: BlueprintFamily> OwnerController<F> {
                 .iter()
                 .any(|blueprint| blueprint.could_match(&owner.labels))
             {
-                self.shell.scheduler.wake(
-                    OwnerKey::new(&*key.namespace, &*key.name),
-                    Lane::Fresh,
-                    Some(DEBOUNCE),
-                );
+                let scheduler = &self.shell.scheduler;
+                scheduler.wake(key, Lane::Fresh, Some(DEBOUNCE));
             }
         }
     }
 
     /// Reports on one blueprint: whether its templates are there, and what is wrong with its graph.
-    pub(crate) async fn reconcile_blueprint(&self, key: &OwnerKey) -> Reconciled {
+    pub(crate) async fn reconcile_blueprint(&self, key: &ObjectKey) -> Reconciled {
         self.report_blueprint(key)
             .instrument(log::blueprint_span(F::FAMILY, key))
             .await
     }
 
-    async fn report_blueprint(&self, key: &OwnerKey) -> Reconciled {
-        let object_key = ObjectKey::new("", &key.name);
-        let Some(entry) = self.blueprints.get(&object_key) else {
-            self.shell.outages.ended(&object_key);
+    async fn report_blueprint(&self, key: &ObjectKey) -> Reconciled {
+        let Some(entry) = self.blueprints.get(key) else {
+            self.shell.outages.ended(key);
             return Reconciled::gone(Next::Done);
         };
         let blueprint = match &entry.blueprint {
@@ -135,18 +134,14 @@ impl<F: BlueprintFamily> OwnerController<F> {
             };
             let writing = self.blueprint_statuses.write(object, &outcome.status, None);
             if let Err(error) = writing.await {
-                let next = self.shell.not_written(&object_key, None, &error);
+                let next = self.shell.not_written(key, None, &error);
                 return Reconciled::new(next, Ended::Infrastructure.as_str());
             }
-            self.shell.outages.ended(&object_key);
+            self.shell.outages.ended(key);
             log::tell(&entry.status, &outcome);
-            self.emit_for_blueprint(key, &entry, &outcome.events);
+            let involved = InvolvedObject::of(F::watched(), "", &key.name, &entry.uid);
+            self.shell.emit(&involved, &outcome.events);
         }
         Reconciled::new(next(outcome.retry, None), outcome.end.as_str())
-    }
-
-    fn emit_for_blueprint(&self, key: &OwnerKey, entry: &BlueprintEntry<F>, events: &[OwnerEvent]) {
-        let involved = InvolvedObject::of(F::watched(), "", &key.name, &entry.uid);
-        self.shell.emit(&involved, events);
     }
 }

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::mapper::Kind;
@@ -52,6 +52,10 @@ struct Waiting {
 }
 
 impl Waiting {
+    fn insert(&mut self, owner: &ObjectKey, what: Dependency) {
+        self.owners.entry(what).or_default().insert(owner.clone());
+    }
+
     /// Rights changed that these owners waited for.
     fn rights_woke(&mut self, owners: &BTreeSet<ObjectKey>) {
         self.rights_changes += 1;
@@ -90,14 +94,10 @@ impl Waiting {
 impl DependencyIndex {
     /// Replaces what an owner waits for.
     pub fn set(&self, owner: &ObjectKey, awaited: &[Dependency]) {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         waiting.forget(owner);
         for what in awaited {
-            waiting
-                .owners
-                .entry(what.clone())
-                .or_default()
-                .insert(owner.clone());
+            waiting.insert(owner, what.clone());
         }
         if !awaited.is_empty() {
             waiting.awaited.insert(owner.clone(), awaited.to_vec());
@@ -106,22 +106,18 @@ impl DependencyIndex {
 
     /// One more thing an owner waits for, besides what it said last.
     pub fn add(&self, owner: &ObjectKey, what: Dependency) {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let awaited = waiting.awaited.entry(owner.clone()).or_default();
         if awaited.contains(&what) {
             return;
         }
         awaited.push(what.clone());
-        waiting
-            .owners
-            .entry(what)
-            .or_default()
-            .insert(owner.clone());
+        waiting.insert(owner, what);
     }
 
     /// The owners that wait for this, which wait no longer.
     pub fn take(&self, what: &Dependency) -> BTreeSet<ObjectKey> {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let owners = waiting.take(what);
         if matches!(what, Dependency::Rights(_)) {
             waiting.rights_woke(&owners);
@@ -132,26 +128,26 @@ impl DependencyIndex {
     /// Whether an owner waits for this object.
     pub(crate) fn awaits(&self, kind: &Kind, key: &ObjectKey) -> bool {
         let what = Dependency::Object(kind.clone(), key.clone());
-        self.lock().owners.contains_key(&what)
+        self.waiting.lock().owners.contains_key(&what)
     }
 
     /// When to try again what is still forbidden to an owner that a change of rights has woken: the change may not have
     /// reached the authorizer yet. Three times for each change, ever later; after that it did not help.
     pub fn rights_may_be_late(&self, owner: &ObjectKey) -> Option<Duration> {
-        let since = self.lock().woken.get(owner)?.elapsed();
+        let since = self.waiting.lock().woken.get(owner)?.elapsed();
         (since < RIGHTS_LATE).then(|| (since * 3).max(RIGHTS_SETTLE))
     }
 
     /// How often rights have changed. An owner that was refused before a change and says after it that it waits has
     /// missed it; by this number it knows.
     pub fn rights_changes(&self) -> u64 {
-        self.lock().rights_changes
+        self.waiting.lock().rights_changes
     }
 
     /// The owners that wait for any right, which wait no longer.
     pub(crate) fn take_all_rights(&self) -> BTreeSet<ObjectKey> {
         let owners = self.take_all(|what| matches!(what, Dependency::Rights(_)));
-        self.lock().rights_woke(&owners);
+        self.waiting.lock().rights_woke(&owners);
         owners
     }
 
@@ -161,7 +157,7 @@ impl DependencyIndex {
     }
 
     fn take_all(&self, concerns: impl Fn(&Dependency) -> bool) -> BTreeSet<ObjectKey> {
-        let mut waiting = self.lock();
+        let mut waiting = self.waiting.lock();
         let concerned: Vec<Dependency> = waiting
             .owners
             .keys()
@@ -175,13 +171,10 @@ impl DependencyIndex {
     }
 
     /// Whether nobody waits.
-    pub fn is_empty(&self) -> bool {
-        let waiting = self.lock();
+    #[cfg(test)]
+    fn is_empty(&self) -> bool {
+        let waiting = self.waiting.lock();
         waiting.owners.is_empty() && waiting.awaited.is_empty()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock()
     }
 }
 

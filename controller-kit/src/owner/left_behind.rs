@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::OwnerShell;
 use crate::mapper::{Kind, MapError, Served};
-use crate::scheduler::{Next, OwnerKey};
+use crate::scheduler::Next;
 use crate::stamped::{ObjectKey, Projection, Stamped};
 use crate::tokens::Account;
 
@@ -30,12 +30,12 @@ const CLEANING: &str = "objects left behind";
 
 impl OwnerShell {
     /// Whether an owner that is gone, or in another shard now, left cluster-scoped objects behind.
-    pub(crate) fn has_left_behind(&self, key: &OwnerKey) -> bool {
+    pub(crate) fn has_left_behind(&self, key: &ObjectKey) -> bool {
         !self.left_behind(key).is_empty()
     }
 
     /// Deletes the cluster-scoped objects of an owner that is gone; nothing as long as it is there, in whatever shard.
-    pub async fn clean_up(&self, key: &OwnerKey) -> Next {
+    pub async fn clean_up(&self, key: &ObjectKey) -> Next {
         let left_behind = self.left_behind(key);
         if left_behind.is_empty() {
             return Next::Done;
@@ -62,10 +62,9 @@ impl OwnerShell {
     }
 
     async fn remove_left_behind(&self, served: &Served, object: &Stamped) -> Result<(), String> {
-        let account = self.account_of(object)?;
-        self.submitter
-            .remove_left_behind(&account, served, object)
-            .await
+        let (account, submitter) = (self.account_of(object)?, &self.submitter);
+        let removed = submitter.remove_left_behind(&account, served, object);
+        removed.await
     }
 
     fn account_of(&self, object: &Stamped) -> Result<Account, String> {
@@ -73,22 +72,18 @@ impl OwnerShell {
         let (namespace, name) = text
             .split_once('/')
             .ok_or("annotation carto.run/service-account does not name the account that made it")?;
-        let account = self.accounts.get(&ObjectKey::new(namespace, name));
+        let key = ObjectKey::new(namespace, name);
+        let account = self.accounts.get(&key);
         let account = account.ok_or_else(|| format!("service account [{text}] is gone, too"))?;
-        Ok(Account {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            uid: account.uid.to_string(),
-        })
+        Ok(Account::new(&key, &account.uid))
     }
 
-    fn left_behind(&self, key: &OwnerKey) -> Vec<(Arc<Served>, Arc<Stamped>)> {
-        let owner = ObjectKey::new(&key.namespace, &key.name);
-        if self.owners.get(&owner).is_some() || !self.shard.takes_from(&key.namespace) {
+    fn left_behind(&self, key: &ObjectKey) -> Vec<(Arc<Served>, Arc<Stamped>)> {
+        if self.owners.get(key).is_some() || !self.shard.takes_from(&key.namespace) {
             return Vec::new();
         }
-        let mut found = self.submitter.watches().owned_by(&owner, "");
-        found.retain(|(_, object)| object.belongs_to(self.kind.kind, &owner, ""));
+        let mut found = self.submitter.watches().owned_by(key, "");
+        found.retain(|(_, object)| object.belongs_to(self.kind.kind, key, ""));
         found
     }
 
@@ -114,7 +109,7 @@ impl OwnerShell {
     /// objects.
     async fn is_cluster_scoped(&self, kind: &Kind) -> bool {
         let now = Instant::now();
-        if let Some(known) = self.scopes.lock().get(kind)
+        if let Some(known) = self.scopes.0.lock().get(kind)
             && known.until.is_none_or(|until| now < until)
         {
             return known.is_cluster_scoped;
@@ -128,7 +123,7 @@ impl OwnerShell {
             is_cluster_scoped,
             until: holds_for.map(|time| now + time),
         };
-        self.scopes.lock().insert(kind.clone(), scope);
+        self.scopes.0.lock().insert(kind.clone(), scope);
         is_cluster_scoped
     }
 }
@@ -147,15 +142,11 @@ struct Scope {
 impl Scopes {
     /// A definition of this group changed.
     pub(crate) fn forget_group(&self, group: &str) {
-        self.lock().retain(|kind, _| kind.group() != group);
+        self.0.lock().retain(|kind, _| kind.group() != group);
     }
 
     /// Definitions may have changed unseen.
     pub(crate) fn forget_all(&self) {
-        self.lock().clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Kind, Scope>> {
-        self.0.lock()
+        self.0.lock().clear();
     }
 }

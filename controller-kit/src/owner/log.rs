@@ -6,10 +6,10 @@ use realizer::{Family, Outcome, Retry};
 use serde_json::Value;
 use tracing::{Span, debug, error, error_span, info};
 
-use crate::scheduler::OwnerKey;
+use crate::object_key::ObjectKey;
 
 /// The span of one look at a blueprint; see [`OwnerKind::span`](super::OwnerKind::span).
-pub(super) fn blueprint_span(family: Family, key: &OwnerKey) -> Span {
+pub(super) fn blueprint_span(family: Family, key: &ObjectKey) -> Span {
     match family {
         Family::SupplyChain => error_span!("reconcile", "supply chain" = %key),
         Family::Delivery => error_span!("reconcile", delivery = %key),
@@ -40,7 +40,8 @@ pub(super) fn tell(previous: &Value, outcome: &Outcome) {
     }
 }
 
-fn ready(status: &Value) -> Option<&Value> {
+/// The condition `Ready` of a status.
+pub(super) fn ready(status: &Value) -> Option<&Value> {
     let conditions = status["conditions"].as_array()?;
     conditions
         .iter()
@@ -89,7 +90,7 @@ mod tests {
 
     fn lines(level: LogLevel, act: impl FnOnce()) -> Vec<Value> {
         let text = logged(level, false, |_| {
-            let key = OwnerKey::new("dev", "app");
+            let key = ObjectKey::new("dev", "app");
             (OwnerKind::from(Family::SupplyChain).span)(&key).in_scope(act);
         });
         text.lines()
@@ -99,7 +100,7 @@ mod tests {
 
     #[test]
     fn every_line_of_a_reconcile_names_the_owner_by_its_kind() {
-        let key = OwnerKey::new("dev", "app");
+        let key = ObjectKey::new("dev", "app");
         for (family, owner, blueprint) in [
             (Family::SupplyChain, "workload", "supply chain"),
             (Family::Delivery, "deliverable", "delivery"),

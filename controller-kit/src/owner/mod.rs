@@ -23,6 +23,7 @@ mod settling;
 mod shard;
 mod shell;
 mod step_objects;
+mod templates;
 mod walk;
 mod wiring;
 
@@ -31,7 +32,6 @@ pub use controller::OwnerController;
 pub use dependencies::{Dependency, DependencyIndex};
 pub use entries::{
     AccountEntry, BlueprintEntry, BlueprintFamily, Deliveries, OwnerEntry, SupplyChains,
-    TemplateEntry, Templates,
 };
 pub use left_behind::Scopes;
 pub use overload::{Outages, Overload};
@@ -41,6 +41,7 @@ pub use settling::Settling;
 pub use shard::{LiveOwners, OtherShards, Shard, ShardError};
 pub use shell::{OwnerKind, OwnerShell};
 pub use step_objects::StepObjects;
+pub use templates::{Compiled, TemplateEntry, Templates};
 pub use walk::{Reads, Removed, Walk};
 #[cfg(test)]
 pub(crate) use wiring::YTT_PROCESSES;

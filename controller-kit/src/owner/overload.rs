@@ -6,12 +6,14 @@
 //!
 //! The memory is this process's: after a restart the half minute begins anew.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::settling::OfTerm;
+use crate::jitter::{doubled, random};
 use crate::scheduler::Next;
 use crate::stamped::ObjectKey;
 use crate::submit::{Hurdle, Unavailable};
@@ -55,14 +57,7 @@ impl Overload {
 /// The owners and blueprints in trouble. There is an entry only while the last walk of one that is there failed, or its status
 /// is not taken.
 #[derive(Default)]
-pub struct Outages(Mutex<Known>);
-
-#[derive(Default)]
-struct Known {
-    /// While this replica worked for the how-manieth time.
-    term: u64,
-    by_owner: HashMap<ObjectKey, Outage>,
-}
+pub struct Outages(Mutex<OfTerm<Outage>>);
 
 #[derive(Default)]
 struct Outage {
@@ -88,18 +83,13 @@ struct Told {
 impl Outages {
     /// This replica works for that many times. What was in the way before says nothing of now.
     pub(crate) fn begin_term(&self, term: u64) {
-        let mut known = self.lock();
-        if known.term != term {
-            *known = Known {
-                term,
-                by_owner: HashMap::new(),
-            };
-        }
+        self.0.lock().begin(term);
     }
 
     /// What a request that was not carried out means for its walk.
     pub fn met(&self, owner: &ObjectKey, unavailable: &Unavailable, now: Instant) -> Overload {
         let own = self
+            .0
             .lock()
             .by_owner
             .get(owner)
@@ -123,7 +113,7 @@ impl Outages {
         unavailable: &Unavailable,
         now: Instant,
     ) -> String {
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         let told = &mut known.of(owner).told;
         let told = told
             .entry(step.to_owned())
@@ -134,7 +124,7 @@ impl Outages {
 
     /// A walk has failed: when the next one begins.
     pub(super) fn failed(&self, owner: &ObjectKey, overload: Overload, now: Instant) -> Next {
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         let trouble = known.of(owner);
         if overload.is_failure {
             trouble.since.get_or_insert(now);
@@ -144,7 +134,7 @@ impl Outages {
 
     /// A walk met no trouble. Its status may not be taken yet.
     pub(super) fn walked(&self, owner: &ObjectKey) {
-        if let Some(trouble) = self.lock().by_owner.get_mut(owner) {
+        if let Some(trouble) = self.0.lock().by_owner.get_mut(owner) {
             trouble.since = None;
             trouble.told.clear();
         }
@@ -152,20 +142,16 @@ impl Outages {
 
     /// Nothing but the status was not taken: when the next walk begins.
     pub(super) fn unwritten(&self, owner: &ObjectKey, asked: Duration) -> Next {
-        self.lock().of(owner).tried(asked)
+        self.0.lock().of(owner).tried(asked)
     }
 
     /// A walk met no trouble and its status was taken, or the owner is gone.
     pub(super) fn ended(&self, owner: &ObjectKey) {
-        self.lock().by_owner.remove(owner);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.0.lock()
+        self.0.lock().by_owner.remove(owner);
     }
 }
 
-impl Known {
+impl OfTerm<Outage> {
     fn of(&mut self, owner: &ObjectKey) -> &mut Outage {
         self.by_owner.entry(owner.clone()).or_default()
     }
@@ -206,12 +192,10 @@ impl Told {
 
 impl Outage {
     fn tried(&mut self, asked: Duration) -> Next {
-        let doubled = 2_u32.checked_pow(self.tries);
+        let wait = doubled(FIRST, self.tries, LONGEST);
         self.tries = self.tries.saturating_add(1);
-        let wait = doubled.and_then(|factor| FIRST.checked_mul(factor));
-        let wait = wait.map_or(LONGEST, |wait| wait.min(LONGEST));
         // Owners that failed together come back apart, and none before it is time.
-        let wait = wait.mul_f64(0.5 + 0.5 * crate::jitter::random());
+        let wait = wait.mul_f64(0.5 + 0.5 * random());
         // Whatever wakes it: a busy watch or an impatient client would else undo the growth.
         Next::Rest {
             hold: asked + wait / 2,

@@ -18,7 +18,6 @@ use super::{OwnerShell, Realized, Subject};
 use crate::cluster::chain;
 use crate::mapper::Kind;
 use crate::process::{Queue, Reconciled};
-use crate::scheduler::OwnerKey;
 use crate::stamped::ObjectKey;
 use crate::telemetry::TRACED;
 
@@ -31,7 +30,7 @@ pub trait Realizes: Send + Sync + 'static {
     fn shell(&self) -> &Arc<OwnerShell>;
 
     /// The owner as the caches have it; nothing when it is gone, on its way out, or cannot be read.
-    fn dereference(&self, key: &OwnerKey) -> Option<Self::Owner>;
+    fn dereference(&self, key: &ObjectKey) -> Option<Self::Owner>;
 
     /// Whom the report is about.
     fn subject<'o>(&self, owner: &'o Self::Owner) -> Subject<'o>;
@@ -45,7 +44,7 @@ pub trait Realizes: Send + Sync + 'static {
     ) -> impl Future<Output = Option<Realized>> + Send;
 
     /// The owner is gone: what is remembered of it beside the shell is dropped.
-    fn forget(&self, _: &OwnerKey) {}
+    fn forget(&self, _: &ObjectKey) {}
 
     /// The kinds that stand literally in templates.
     fn stamped_kinds(&self) -> BTreeSet<Kind>;
@@ -62,7 +61,7 @@ pub(super) fn queue<R: Realizes>(controller: &Arc<R>) -> Queue {
 }
 
 /// Reconciles one owner. Nothing is sent when nothing changed.
-async fn reconcile<R: Realizes>(controller: &R, key: &OwnerKey) -> Reconciled {
+async fn reconcile<R: Realizes>(controller: &R, key: &ObjectKey) -> Reconciled {
     let shell = controller.shell();
     async {
         let Some(owner) = controller.dereference(key) else {
@@ -92,13 +91,11 @@ impl OwnerShell {
     /// The owner as it is stored; nothing when it is gone, on its way out, or cannot be read.
     pub fn read<O, E: std::error::Error>(
         &self,
-        key: &OwnerKey,
+        key: &ObjectKey,
         parse: impl FnOnce(Arc<Value>) -> Result<O, E>,
         is_terminating: impl FnOnce(&O) -> bool,
     ) -> Option<O> {
-        let entry = self
-            .owners
-            .get(&ObjectKey::new(&key.namespace, &key.name))?;
+        let entry = self.owners.get(key)?;
         match parse(Arc::new(entry.object())) {
             // What was stamped for it goes with it; writing more would fight the garbage collector.
             Ok(owner) if is_terminating(&owner) => None,

@@ -15,7 +15,6 @@ use super::{
     Subject, Walk,
 };
 use crate::mapper::Kind;
-use crate::scheduler::OwnerKey;
 use crate::stamped::ObjectKey;
 use crate::submit::{Applicant, SubmitError};
 use crate::tokens::Account;
@@ -40,7 +39,7 @@ impl<F: BlueprintFamily> Realizes for OwnerController<F> {
         &self.shell
     }
 
-    fn dereference(&self, key: &OwnerKey) -> Option<Dereferenced> {
+    fn dereference(&self, key: &ObjectKey) -> Option<Dereferenced> {
         let parse = |object| Owner::parse(F::FAMILY, object);
         let mut owner = self.shell.read(key, parse, Owner::is_terminating)?;
         owner.stamped_for = self.shell.stamped_for(key);

@@ -15,7 +15,7 @@ use super::{Dependency, Overload, log};
 use crate::cluster::{Call, Identity, RequestError, encode};
 use crate::events::InvolvedObject;
 use crate::process::Reconciled;
-use crate::scheduler::{Next, OwnerKey};
+use crate::scheduler::Next;
 use crate::stamped::ObjectKey;
 use crate::status::{Due, News, Unwritten, Written, is_same_but_for_status};
 
@@ -78,7 +78,7 @@ impl OwnerShell {
     /// often rights had changed when the reconcile began.
     pub async fn report(
         &self,
-        key: &OwnerKey,
+        key: &ObjectKey,
         owner: Subject<'_>,
         realized: Realized,
         rights_changes: u64,
@@ -101,7 +101,7 @@ impl OwnerShell {
 
     async fn conclude(
         &self,
-        key: &OwnerKey,
+        key: &ObjectKey,
         owner: Subject<'_>,
         realized: Realized,
         rights_changes: u64,
@@ -116,8 +116,11 @@ impl OwnerShell {
         let missed = self.await_all(key, &awaited, rights_changes);
         self.emit_for_owner(owner, outcome.events.iter().filter(|event| event.immediate));
         self.tell_owner(owner, told);
-        let object_key = ObjectKey::new(&key.namespace, &key.name);
-        let rest = self.rest(&object_key, overload);
+        if overload.is_none() {
+            self.outages.walked(key);
+        }
+        // When the next walk begins if the API server did not carry out what was asked in this one.
+        let rest = overload.map(|overload| self.outages.failed(key, overload, Instant::now()));
         if let Some(rest) = rest
             && overload.is_some_and(|overload| overload.is_borne)
         {
@@ -131,38 +134,51 @@ impl OwnerShell {
             // That is never taken back, and may last for days where a finalizer holds the namespace.
             return Next::Done;
         }
-        let later = match self.write_due(key, owner.ready, &outcome) {
-            Due::Never => None,
-            Due::After(wait) => Some(wait),
-            Due::Now => match self.write(owner, &outcome).await {
-                Ok(Seen::All) => None,
-                // The store holds the reply now, so the event of that change will wake nobody.
-                Ok(Seen::NotTheLatest) => {
-                    debug!("changed while it was reconciled");
-                    return rest.unwrap_or(Next::After(Duration::ZERO));
-                }
-                Err(error) => return self.not_written(&object_key, rest, &error),
-            },
+        let later = match self.write_when_due(key, owner, &outcome, rest).await {
+            Ok(later) => later,
+            Err(next) => return next,
         };
         if rest.is_none() && later.is_none() {
-            self.outages.ended(&object_key);
+            self.outages.ended(key);
         }
         if later.is_none() || outcome.ready != ConditionStatus::True {
             self.count_time_to_ready(key, owner, outcome.ready);
         }
-        let due = [later, again, missed, outcome.again]
-            .into_iter()
-            .flatten()
-            .min();
+        let due = [later, again, missed, outcome.again].into_iter();
+        let due = due.flatten().min();
         rest.unwrap_or_else(|| next(outcome.retry, due))
     }
 
-    /// When the next walk begins after one in which the API server did not carry out what was asked.
-    fn rest(&self, owner: &ObjectKey, overload: Option<Overload>) -> Option<Next> {
-        if overload.is_none() {
-            self.outages.walked(owner);
+    /// Writes the status if it is due; otherwise says when it will be.
+    ///
+    /// # Errors
+    /// What follows instead of the conclusion of this reconcile.
+    async fn write_when_due(
+        &self,
+        key: &ObjectKey,
+        owner: Subject<'_>,
+        outcome: &Outcome,
+        rest: Option<Next>,
+    ) -> Result<Option<Duration>, Next> {
+        let news = News {
+            present: owner.ready,
+            ready: outcome.ready,
+            // Before a back-off, or the report of a failure would come as late as its next try.
+            is_urgent: outcome.write_now || outcome.retry == Retry::Backoff,
+        };
+        match self.statuses.due(key, outcome.changed.then_some(news)) {
+            Due::Never => Ok(None),
+            Due::After(wait) => Ok(Some(wait)),
+            Due::Now => match self.write(owner, outcome).await {
+                Ok(true) => Ok(None),
+                // The store holds the reply now, so the event of that change will wake nobody.
+                Ok(false) => {
+                    debug!("changed while it was reconciled");
+                    Err(rest.unwrap_or(Next::After(Duration::ZERO)))
+                }
+                Err(error) => Err(self.not_written(key, rest, &error)),
+            },
         }
-        overload.map(|overload| self.outages.failed(owner, overload, Instant::now()))
     }
 
     /// What follows from a status that could not be written; `rest` is when the next walk begins if this one met a trouble, too.
@@ -211,19 +227,18 @@ impl OwnerShell {
     /// Has the owner woken by what it waits for. Returns when to look again if some of it may have come unnoticed.
     fn await_all(
         &self,
-        key: &OwnerKey,
+        key: &ObjectKey,
         awaited: &[Dependency],
         rights_changes: u64,
     ) -> Option<Duration> {
-        let object_key = ObjectKey::new(&key.namespace, &key.name);
-        self.dependencies.set(&object_key, awaited);
+        self.dependencies.set(key, awaited);
         let waits_for_rights = awaited
             .iter()
             .any(|what| matches!(what, Dependency::Rights(_)));
         // The binding may have come between the refusal and this moment, when nobody waited for it.
         let missed =
             || (self.dependencies.rights_changes() != rights_changes).then_some(RIGHTS_SETTLE);
-        let late = || self.dependencies.rights_may_be_late(&object_key);
+        let late = || self.dependencies.rights_may_be_late(key);
         waits_for_rights.then(|| missed().or_else(late)).flatten()
     }
 
@@ -239,7 +254,7 @@ impl OwnerShell {
         }
     }
 
-    fn count_time_to_ready(&self, key: &OwnerKey, owner: Subject<'_>, ready: ConditionStatus) {
+    fn count_time_to_ready(&self, key: &ObjectKey, owner: Subject<'_>, ready: ConditionStatus) {
         let now = (self.clock)();
         if let Some(term) = self.metrics.term() {
             self.settling.begin_term(term);
@@ -250,17 +265,8 @@ impl OwnerShell {
         }
     }
 
-    fn write_due(&self, key: &OwnerKey, present: ConditionStatus, outcome: &Outcome) -> Due {
-        let news = News {
-            present,
-            ready: outcome.ready,
-            // Before a back-off, or the report of a failure would come as late as its next try.
-            is_urgent: outcome.write_now || outcome.retry == Retry::Backoff,
-        };
-        self.statuses.due(key, outcome.changed.then_some(news))
-    }
-
-    async fn write(&self, owner: Subject<'_>, outcome: &Outcome) -> Result<Seen, RequestError> {
+    /// Writes the status; whether nobody changed the owner while it was reconciled.
+    async fn write(&self, owner: Subject<'_>, outcome: &Outcome) -> Result<bool, RequestError> {
         let object = Written {
             namespace: Some(owner.namespace.as_str()),
             name: owner.name.as_str(),
@@ -270,18 +276,14 @@ impl OwnerShell {
             .unless_changed
             .map(|field| (field, &owner.object["status"]));
         let written = self.statuses.write(object, &outcome.status, known).await?;
-        let seen = if is_same_but_for_status(owner.object, &written) {
-            Seen::All
-        } else {
-            Seen::NotTheLatest
-        };
+        let is_the_latest = is_same_but_for_status(owner.object, &written);
         self.owners.overlay(written);
         log::tell(&owner.object["status"], outcome);
         self.emit_for_owner(
             owner,
             outcome.events.iter().filter(|event| !event.immediate),
         );
-        Ok(seen)
+        Ok(is_the_latest)
     }
 
     fn emit_for_owner<'e>(
@@ -310,12 +312,6 @@ fn is_refused_anew(present: ConditionStatus, outcome: &Outcome) -> bool {
     };
     let is_news = outcome.ready == ConditionStatus::False && present != ConditionStatus::False;
     outcome.changed && is_news && is_refusal()
-}
-
-/// Whether somebody changed the owner while it was reconciled.
-enum Seen {
-    All,
-    NotTheLatest,
 }
 
 /// When to look again, by how and when at the latest.
@@ -427,7 +423,7 @@ mod tests {
                 object: &serde_json::from_str(OWNER).unwrap(),
                 ready: ConditionStatus::Unknown,
             };
-            let key = OwnerKey::new("dev", "app");
+            let key = ObjectKey::new("dev", "app");
             let answering = async {
                 let (request, send) = server.next_request().await.unwrap();
                 assert_eq!(request.method(), method);

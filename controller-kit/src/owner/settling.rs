@@ -2,40 +2,45 @@
 
 use std::collections::HashMap;
 
-use api_types::{ConditionStatus, ConditionType};
+use api_types::ConditionStatus;
 use jiff::Timestamp;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::scheduler::OwnerKey;
+use super::log;
+use crate::object_key::ObjectKey;
 
 /// Owners that are on their way to Ready: which generation, and since when.
 #[derive(Debug, Default)]
-pub struct Settling(Mutex<Moving>);
+pub struct Settling(Mutex<OfTerm<(i64, Timestamp)>>);
 
+/// What is known of owners while this replica works, and no longer.
 #[derive(Debug, Default)]
-struct Moving {
-    /// Which of the times this is that this replica works.
+pub(super) struct OfTerm<T> {
+    /// Which of the times this is that it works.
     term: u64,
-    owners: HashMap<OwnerKey, (i64, Timestamp)>,
+    pub(super) by_owner: HashMap<ObjectKey, T>,
+}
+
+impl<T> OfTerm<T> {
+    pub(super) fn begin(&mut self, term: u64) {
+        if self.term != term {
+            self.term = term;
+            self.by_owner.clear();
+        }
+    }
 }
 
 impl Settling {
     /// This replica works for that many times. What began before, another one has brought to its end, and nobody told.
     pub(crate) fn begin_term(&self, term: u64) {
-        let mut moving = self.lock();
-        if moving.term != term {
-            *moving = Moving {
-                term,
-                owners: HashMap::new(),
-            };
-        }
+        self.0.lock().begin(term);
     }
 
     /// A generation of an owner appeared that is to become Ready. While an older one was not Ready yet, both have taken
     /// the time since that one.
-    pub fn begin(&self, key: &OwnerKey, generation: i64, now: Timestamp) {
-        let settling = &mut self.lock().owners;
+    pub fn begin(&self, key: &ObjectKey, generation: i64, now: Timestamp) {
+        let settling = &mut self.0.lock().by_owner;
         let (_, since) = settling.get(key).copied().unwrap_or((generation, now));
         settling.insert(key.clone(), (generation, since));
     }
@@ -43,13 +48,13 @@ impl Settling {
     /// What a reconcile of this object came to. Returns the seconds it took, once, when the owner has become Ready.
     pub fn reconciled(
         &self,
-        key: &OwnerKey,
+        key: &ObjectKey,
         object: &Value,
         ready: ConditionStatus,
         now: Timestamp,
     ) -> Option<f64> {
         let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
-        let settling = &mut self.lock().owners;
+        let settling = &mut self.0.lock().by_owner;
         if ready != ConditionStatus::True {
             settling
                 .entry(key.clone())
@@ -67,23 +72,14 @@ impl Settling {
     }
 
     /// The owner is gone.
-    pub fn forget(&self, key: &OwnerKey) {
-        self.lock().owners.remove(key);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Moving> {
-        self.0.lock()
+    pub fn forget(&self, key: &ObjectKey) {
+        self.0.lock().by_owner.remove(key);
     }
 }
 
 /// What the object itself says, for a process that has just started. `None`: it is Ready.
 fn not_ready_since(object: &Value) -> Option<Timestamp> {
-    let conditions = object["status"]["conditions"].as_array();
-    let ready = conditions
-        .into_iter()
-        .flatten()
-        .find(|condition| condition["type"] == ConditionType::Ready.as_str());
-    let since = match ready {
+    let since = match log::ready(&object["status"]) {
         Some(ready) if ready["status"] == "True" => return None,
         Some(ready) => &ready["lastTransitionTime"],
         None => &object["metadata"]["creationTimestamp"],
@@ -97,8 +93,8 @@ mod tests {
 
     use super::*;
 
-    fn key() -> OwnerKey {
-        OwnerKey::new("ns", "app")
+    fn key() -> ObjectKey {
+        ObjectKey::new("ns", "app")
     }
 
     fn at(second: i64) -> Timestamp {
@@ -178,7 +174,7 @@ mod tests {
         assert_eq!(settling.reconciled(&key(), &newer, YES, at(12)), Some(2.0));
         settling.begin(&key(), 3, at(20));
         settling.forget(&key());
-        assert!(settling.lock().owners.is_empty());
+        assert!(settling.0.lock().by_owner.is_empty());
     }
     #[test]
     fn what_began_in_an_earlier_term_is_not_measured() {

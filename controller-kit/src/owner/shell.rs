@@ -19,7 +19,7 @@ use crate::events::{EventRecorder, InvolvedObject};
 use crate::mapper::Kind;
 use crate::metrics::Metrics;
 use crate::reflect::{Change, Reflector, Watched};
-use crate::scheduler::{Lane, OwnerKey, Scheduler};
+use crate::scheduler::{Lane, Scheduler};
 use crate::stamped::ObjectKey;
 use crate::status::StatusWriter;
 use crate::status_key::StatusKeys;
@@ -41,7 +41,7 @@ pub struct OwnerKind {
     pub name_label: &'static str,
     /// The span of one reconcile, by which all its lines tell whose they are. It is there at every level, or lines about
     /// errors would have no owner where nothing else is logged.
-    pub span: fn(&OwnerKey) -> Span,
+    pub span: fn(&ObjectKey) -> Span,
 }
 
 impl OwnerKind {
@@ -112,7 +112,7 @@ pub struct OwnerShell {
 impl OwnerShell {
     /// A stamped object of this owner changed: it goes on.
     pub(crate) fn stamped_changed(scheduler: &Scheduler, namespace: &str, name: &str) {
-        scheduler.wake(OwnerKey::new(namespace, name), Lane::Progress, None);
+        scheduler.wake(ObjectKey::new(namespace, name), Lane::Progress, None);
     }
 
     /// An object that owners may wait for went, or is not whose it was.
@@ -123,22 +123,21 @@ impl OwnerShell {
         key: &ObjectKey,
     ) {
         for owner in dependencies.take(&Dependency::Object(kind.clone(), key.clone())) {
-            let owner = OwnerKey::new(&*owner.namespace, &*owner.name);
             scheduler.wake(owner, Lane::Fresh, None);
         }
     }
 
     /// An owner appeared, changed or went.
     pub(crate) fn owner_changed(&self, change: &Change<'_, OwnerEntry>) {
-        let key = OwnerKey::new(&*change.key.namespace, &*change.key.name);
+        let key = change.key;
         let replaced =
             |before: &OwnerEntry| change.after.is_none_or(|after| after.uid != before.uid);
         if let Some(before) = change.before.filter(|before| replaced(before)) {
             self.submitter
                 .watches()
                 .set_uses(&before.uid, BTreeSet::new());
-            self.dependencies.set(change.key, &[]);
-            self.forget(&key);
+            self.dependencies.set(key, &[]);
+            self.forget(key);
         }
         if let (Some(before), Some(after)) = (change.before, change.after)
             && before.uid == after.uid
@@ -147,14 +146,13 @@ impl OwnerShell {
             && let Some(term) = self.metrics.term()
         {
             self.settling.begin_term(term);
-            self.settling.begin(&key, after.generation, (self.clock)());
+            self.settling.begin(key, after.generation, (self.clock)());
         }
         match (change.before, change.after) {
             // Nobody else deletes what it made outside of namespaces.
-            (_, None) if self.has_left_behind(&key) => self.scheduler.wake(key, Lane::Fresh, None),
-            (_, None) => self.scheduler.forget(&key),
+            (_, None) if !self.has_left_behind(key) => self.scheduler.forget(key),
             (Some(before), Some(after)) if !after.differs(before) => {}
-            (_, Some(_)) => self.scheduler.wake(key, Lane::Fresh, None),
+            (_, None | Some(_)) => self.scheduler.wake(key.clone(), Lane::Fresh, None),
         }
     }
 
@@ -165,18 +163,11 @@ impl OwnerShell {
             return;
         }
         if let Some(before) = change.before {
-            let key = change.key;
-            self.tokens.invalidate(&Account {
-                namespace: key.namespace.to_string(),
-                name: key.name.to_string(),
-                uid: before.uid.to_string(),
-            });
+            let account = Account::new(change.key, &before.uid);
+            self.tokens.invalidate(&account);
         }
-        self.wake_all(
-            self.dependencies
-                .take(&Dependency::Account(change.key.clone())),
-            None,
-        );
+        let awaited = Dependency::Account(change.key.clone());
+        self.wake_all(self.dependencies.take(&awaited), None);
         if change.after.is_some() {
             self.rights_changed(Some(&change.key.namespace));
         }
@@ -226,24 +217,19 @@ impl OwnerShell {
     /// Wakes these owners.
     pub fn wake_all(&self, owners: impl IntoIterator<Item = ObjectKey>, delay: Option<Duration>) {
         for owner in owners {
-            self.scheduler.wake(
-                OwnerKey::new(&*owner.namespace, &*owner.name),
-                Lane::Fresh,
-                delay,
-            );
+            self.scheduler.wake(owner, Lane::Fresh, delay);
         }
     }
 
     /// An owner that went while it was reconciled was cleaned up before the reconcile took its notes.
-    pub fn forget_if_gone(&self, key: &OwnerKey, uid: &str) {
-        let object_key = ObjectKey::new(&key.namespace, &key.name);
-        let present = self.owners.get(&object_key);
+    pub fn forget_if_gone(&self, key: &ObjectKey, uid: &str) {
+        let present = self.owners.get(key);
         if present.as_ref().is_some_and(|present| *present.uid == *uid) {
             return;
         }
         self.submitter.watches().set_uses(uid, BTreeSet::new());
         if present.is_none() {
-            self.dependencies.set(&object_key, &[]);
+            self.dependencies.set(key, &[]);
             self.forget(key);
         }
     }
@@ -257,18 +243,16 @@ impl OwnerShell {
     }
 
     /// Drops what is remembered of an owner that is gone.
-    pub fn forget(&self, key: &OwnerKey) {
+    pub fn forget(&self, key: &ObjectKey) {
         self.settling.forget(key);
-        self.outages
-            .ended(&ObjectKey::new(&key.namespace, &key.name));
+        self.outages.ended(key);
         self.statuses.forget(key);
     }
 
     /// The owners that led to this one, the first one first: what its status says, or, as long as it has none, what it says
     /// itself or those of our kind whose references lead from one to the next, whichever is longer.
-    pub fn stamped_for(&self, key: &OwnerKey) -> Vec<String> {
-        let key = ObjectKey::new(&key.namespace, &key.name);
-        let Some(mut owner) = self.owners.get(&key) else {
+    pub fn stamped_for(&self, key: &ObjectKey) -> Vec<String> {
+        let Some(mut owner) = self.owners.get(key) else {
             return Vec::new();
         };
         let mut found = owner.stamped_for.to_vec();
@@ -311,11 +295,7 @@ impl OwnerShell {
         self.dependencies
             .add(owner, Dependency::Account(key.clone()));
         match self.accounts.get(&key) {
-            Some(account) => Ok(Account {
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-                uid: account.uid.to_string(),
-            }),
+            Some(account) => Ok(Account::new(&key, &account.uid)),
             None => Err(Dependency::Account(key)),
         }
     }
@@ -331,11 +311,6 @@ impl OwnerShell {
             self.events
                 .record(involved.clone(), event.warning, reason, message);
         }
-    }
-
-    /// The stamped objects held, for metrics.
-    pub(crate) fn stamped_objects(&self) -> usize {
-        self.submitter.watches().object_count()
     }
 
     /// How many owners there are, by what their conditions Ready say: status and reason.
@@ -368,6 +343,6 @@ impl OwnerShell {
         let watches = self.submitter.watches();
         watches.sweep(Instant::now());
         watches.attend_only(|kind, key| self.dependencies.awaits(kind, key));
-        self.metrics.stamped_objects(self.stamped_objects());
+        self.metrics.stamped_objects(watches.object_count());
     }
 }

@@ -17,7 +17,7 @@ use crate::events::{EventRecorder, EventSettings};
 use crate::mapper::{Kind, Mapper};
 use crate::openapi::SchemaCache;
 use crate::process::{Process, Queue, Reconciled, Work};
-use crate::scheduler::{OwnerKey, Scheduler};
+use crate::scheduler::Scheduler;
 use crate::stamped::{ObjectKey, STALE_AFTER, StampedWatches, WatchSettings};
 use crate::status::StatusWriter;
 use crate::status_key::{self, StatusKeys};
@@ -229,7 +229,7 @@ impl OwnerShell {
         self: &Arc<Self>,
         scheduler: &Arc<Scheduler>,
         kind: &'static str,
-        reconcile: impl Fn(OwnerKey) -> R + Send + Sync + 'static,
+        reconcile: impl Fn(ObjectKey) -> R + Send + Sync + 'static,
     ) -> Queue
     where
         R: Future<Output = Reconciled> + Send + 'static,

@@ -8,8 +8,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::Reconciled;
 use crate::metrics::Metrics;
+use crate::object_key::ObjectKey;
 use crate::reflect::{Change, Entry, Events, Reflector};
-use crate::scheduler::{OwnerKey, Scheduler, Terms};
+use crate::scheduler::{Scheduler, Terms};
 use crate::shutdown::Tasks;
 use crate::webhook::Admission;
 
@@ -120,7 +121,7 @@ impl Synced {
 pub struct Queue {
     scheduler: Arc<Scheduler>,
     kind: &'static str,
-    reconcile: Arc<dyn Fn(OwnerKey) -> BoxFuture<'static, Reconciled> + Send + Sync>,
+    reconcile: Arc<dyn Fn(ObjectKey) -> BoxFuture<'static, Reconciled> + Send + Sync>,
 }
 
 impl Queue {
@@ -128,7 +129,7 @@ impl Queue {
     pub fn new<R>(
         scheduler: &Arc<Scheduler>,
         kind: &'static str,
-        reconcile: impl Fn(OwnerKey) -> R + Send + Sync + 'static,
+        reconcile: impl Fn(ObjectKey) -> R + Send + Sync + 'static,
     ) -> Self
     where
         R: Future<Output = Reconciled> + Send + 'static,

@@ -10,6 +10,7 @@ use kube::runtime::watcher::{self, Error, Event};
 use tokio::time::Instant;
 
 use super::health::answer;
+use crate::jitter::doubled;
 
 /// The wait after the first failure. Each further one in a row waits twice as long,
 const FIRST: Duration = Duration::from_millis(800);
@@ -86,11 +87,9 @@ impl Failures {
                 if self.tried.elapsed() >= APART {
                     self.in_a_row = 0;
                 }
-                let doubled = 2_u32.checked_pow(self.in_a_row);
+                let wait = doubled(FIRST, self.in_a_row, longest(error, heard));
                 self.in_a_row = self.in_a_row.saturating_add(1);
-                let wait = doubled.and_then(|factor| FIRST.checked_mul(factor));
-                let longest = longest(error, heard);
-                Some(wait.map_or(longest, |wait| wait.min(longest)))
+                Some(wait)
             }
         }
     }

@@ -4,20 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::Entry;
 use crate::stamped::ObjectKey;
-
-/// What has the version of the object it was made of.
-pub(crate) trait Versioned {
-    /// The resourceVersion, to order observations.
-    fn version(&self) -> u64;
-}
-
-impl<E: Entry> Versioned for E {
-    fn version(&self) -> u64 {
-        Entry::version(self)
-    }
-}
 
 /// What shows an object.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -31,7 +18,8 @@ pub(crate) enum Source {
 /// The newest that is known of each object.
 #[derive(Debug)]
 pub(crate) struct Overlaid<V> {
-    held: HashMap<ObjectKey, Arc<V>>,
+    /// With the resourceVersion, which orders observations.
+    held: HashMap<ObjectKey, (u64, Arc<V>)>,
     listing: Option<Listing>,
 }
 
@@ -61,17 +49,17 @@ impl<V> Default for Overlaid<V> {
     }
 }
 
-impl<V: Versioned> Overlaid<V> {
+impl<V> Overlaid<V> {
     pub(crate) fn get(&self, key: &ObjectKey) -> Option<&Arc<V>> {
-        self.held.get(key)
+        self.held.get(key).map(|(_, value)| value)
     }
 
     pub(crate) fn get_mut(&mut self, key: &ObjectKey) -> Option<&mut Arc<V>> {
-        self.held.get_mut(key)
+        self.held.get_mut(key).map(|(_, value)| value)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&ObjectKey, &Arc<V>)> {
-        self.held.iter()
+        self.held.iter().map(|(key, (_, value))| (key, value))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -99,9 +87,10 @@ impl<V: Versioned> Overlaid<V> {
     /// Whether an object in this version says nothing new: the echo of our own write, or what was
     /// there before it.
     pub(crate) fn has_passed(&self, key: &ObjectKey, version: u64, source: Source) -> bool {
-        let Some(held) = self.held.get(key).map(|held| held.version()) else {
+        let Some((held, _)) = self.held.get(key) else {
             return false;
         };
+        let held = *held;
         match (source, &self.listing) {
             (Source::Watch, _) if held == 0 => false,
             // A listing shows what there is, whatever was kept before it: versions go back when
@@ -113,18 +102,24 @@ impl<V: Versioned> Overlaid<V> {
         }
     }
 
-    /// Puts an object here. Returns what was here.
-    pub(crate) fn put(&mut self, key: ObjectKey, value: Arc<V>, source: Source) -> Option<Arc<V>> {
+    /// Puts an object here in this version. Returns what was here.
+    pub(crate) fn put(
+        &mut self,
+        key: ObjectKey,
+        (version, value): (u64, Arc<V>),
+        source: Source,
+    ) -> Option<Arc<V>> {
         if source == Source::Reply
             && let Some(listing) = &mut self.listing
         {
             listing.replied.insert(key.clone());
         }
-        self.held.insert(key, value)
+        let before = self.held.insert(key, (version, value));
+        before.map(|(_, value)| value)
     }
 
     pub(crate) fn remove(&mut self, key: &ObjectKey) -> Option<Arc<V>> {
-        self.held.remove(key)
+        self.held.remove(key).map(|(_, value)| value)
     }
 
     /// The listing is complete. Returns what is gone, which is for the caller to remove.

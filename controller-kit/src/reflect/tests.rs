@@ -13,7 +13,7 @@ use serde_json::json;
 use super::health::MOMENT;
 use super::*;
 
-struct Seen(u64, String);
+struct Seen(String);
 
 thread_local! {
     /// What happens while the next entry is built, as if another thread had done it.
@@ -25,17 +25,12 @@ fn meanwhile(happens: impl FnOnce() + 'static) {
 }
 
 impl Entry for Seen {
-    fn build(object: Value, _: Option<&Self>) -> Self {
+    fn build(object: Value) -> Self {
         if let Some(happens) = MEANWHILE.take() {
             happens();
         }
-        Self(
-            version_of(&object),
-            object["data"].as_str().unwrap_or("malformed").to_owned(),
-        )
-    }
-    fn version(&self) -> u64 {
-        self.0
+        let data = object["data"].as_str().unwrap_or("malformed");
+        Self(data.to_owned())
     }
 }
 
@@ -58,7 +53,7 @@ async fn changes(events: Vec<Event<Value>>, reflector: &Arc<Reflector<Seen>>) ->
     let stream: Events = futures::stream::iter(events.into_iter().map(Ok)).boxed();
     let note = |change: Change<'_, Seen>| {
         let text = |entry: Option<&Arc<Seen>>| {
-            entry.map_or_else(|| "-".to_owned(), |entry| entry.1.clone())
+            entry.map_or_else(|| "-".to_owned(), |entry| entry.0.clone())
         };
         seen.lock().push(format!(
             "{} {}>{}",
@@ -163,13 +158,13 @@ async fn a_listing_does_not_undo_what_was_written_while_it_was_under_way() {
     }
     drop(events);
     following.join_next().await.unwrap().unwrap();
-    assert_eq!(reflector.get(&ObjectKey::new("", "a")).unwrap().1, "ours");
+    assert_eq!(reflector.get(&ObjectKey::new("", "a")).unwrap().0, "ours");
 }
 
 #[tokio::test]
 async fn what_comes_while_an_older_object_is_built_stays() {
     let reflector = Arc::new(Reflector::<Seen>::default());
-    let held = || reflector.get(&ObjectKey::new("", "a")).unwrap().1.clone();
+    let held = || reflector.get(&ObjectKey::new("", "a")).unwrap().0.clone();
     changes(listing([object("a", 1, json!("x"))]), &reflector).await;
     // A reply, while the watch builds what was there before it.
     let replied = reflector.clone();

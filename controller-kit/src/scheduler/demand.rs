@@ -65,16 +65,13 @@ impl Demand {
 
     /// One waits no more, or has ended.
     pub(super) fn leaves(&mut self, name: &str) {
-        let Some((name, _)) = self.namespaces.get_key_value(name) else {
+        let Some(asked) = self.namespaces.get_mut(name) else {
             return;
         };
-        let name = name.clone();
-        if let Some(asked) = self.namespaces.get_mut(&name) {
-            asked.now -= 1;
-            if asked.now == 0 {
-                asked.rests_since = Some(self.now);
-                self.at_rest.push_back((self.now, name));
-            }
+        asked.now -= 1;
+        if asked.now == 0 {
+            asked.rests_since = Some(self.now);
+            self.at_rest.push_back((self.now, name.into()));
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -11,11 +11,7 @@ use super::pool::Pool;
 /// Lets so many in at a time: namespaces in turn, and the last quarter of the places only to namespaces
 /// that have nobody inside.
 pub(crate) struct Gate {
-    shared: Arc<Shared>,
-}
-
-struct Shared {
-    line: Mutex<Line>,
+    line: Arc<Mutex<Line>>,
 }
 
 struct Line {
@@ -27,26 +23,25 @@ struct Line {
 #[must_use = "dropping it lets the next one in"]
 pub(crate) struct Pass {
     namespace: Arc<str>,
-    shared: Arc<Shared>,
+    line: Arc<Mutex<Line>>,
 }
 
 /// A place in the line, which a caller that is cancelled leaves.
 struct Place<'a> {
     ticket: u64,
     namespace: &'a str,
-    shared: &'a Shared,
+    line: &'a Mutex<Line>,
 }
 
 impl Gate {
     /// Lets so many in; 0 counts as 1.
     pub(crate) fn new(places: usize) -> Self {
+        let line = Line {
+            pool: Pool::new(places, false),
+            next_ticket: 0,
+        };
         Self {
-            shared: Arc::new(Shared {
-                line: Mutex::new(Line {
-                    pool: Pool::new(places, false),
-                    next_ticket: 0,
-                }),
-            }),
+            line: Arc::new(Mutex::new(line)),
         }
     }
 
@@ -54,13 +49,13 @@ impl Gate {
     /// comes too late goes to the next.
     pub(crate) async fn enter(&self, namespace: &str) -> Pass {
         let (sender, pass) = oneshot::channel();
-        let ticket = self.shared.line().push(namespace, sender);
+        let ticket = self.line.lock().push(namespace, sender);
         let _place = Place {
             ticket,
             namespace,
-            shared: &self.shared,
+            line: &self.line,
         };
-        hand_out(&self.shared);
+        hand_out(&self.line);
         pass.await
             .expect("the sender stays in the line until a pass is sent or the place above is left")
     }
@@ -68,14 +63,7 @@ impl Gate {
     /// How many wait.
     #[cfg(test)]
     pub(crate) fn waiting(&self) -> usize {
-        self.shared.line().pool.lane(0).len()
-    }
-}
-
-impl Shared {
-    /// Whatever a panicking holder left is still a line.
-    fn line(&self) -> MutexGuard<'_, Line> {
-        self.line.lock()
+        self.line.lock().pool.lane(0).len()
     }
 }
 
@@ -94,33 +82,31 @@ impl Line {
     }
 }
 
-fn hand_out(shared: &Arc<Shared>) {
+fn hand_out(line: &Arc<Mutex<Line>>) {
     loop {
-        let taken = shared.line().pool.take(0, false, |_| usize::MAX);
+        let taken = line.lock().pool.take(0, false, |_| usize::MAX);
         let Some((namespace, sender)) = taken else {
             return;
         };
         // Outside of the lock: a pass that nobody waits for any more is dropped here, which takes it.
         let _ = sender.send(Pass {
             namespace,
-            shared: shared.clone(),
+            line: line.clone(),
         });
     }
 }
 
 impl Drop for Pass {
     fn drop(&mut self) {
-        self.shared.line().pool.give_back(&self.namespace);
-        hand_out(&self.shared);
+        self.line.lock().pool.give_back(&self.namespace);
+        hand_out(&self.line);
     }
 }
 
 impl Drop for Place<'_> {
     fn drop(&mut self) {
-        self.shared
-            .line()
-            .pool
-            .remove(0, self.ticket, self.namespace);
+        let mut line = self.line.lock();
+        line.pool.remove(0, self.ticket, self.namespace);
     }
 }
 

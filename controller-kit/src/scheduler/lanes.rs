@@ -2,25 +2,32 @@
 
 use tokio::time::Instant;
 
+use super::Lane;
 use super::congestion::{Congestion, Share};
 use super::demand::Demand;
 use super::pool::Pool;
 use super::turns::Turns;
-use super::{Lane, OwnerKey};
+use crate::object_key::ObjectKey;
 
 /// One Fresh owner is taken after this many of Progress while both wait.
 const PROGRESS_BURST: u32 = 4;
 /// While many wait, guests go first; one of the others is taken after this many of them.
 const GUEST_BURST: u32 = 4;
 
-/// Lanes of the pool of events; the pool of retries has one.
-const PROGRESS: usize = 0;
-const FRESH: usize = 1;
-const RETRY: usize = 0;
+type Owners = Pool<ObjectKey, 2>;
+
+/// Which of the pools a lane is in, and which lane of that. There is but one of retries.
+fn place(lane: Lane) -> (usize, usize) {
+    match lane {
+        Lane::Progress => (0, 0),
+        Lane::Fresh => (0, 1),
+        Lane::Retry => (1, 0),
+    }
+}
 
 pub(super) struct Lanes {
-    events: Pool<OwnerKey, 2>,
-    retries: Pool<OwnerKey, 1>,
+    /// Of events, and of retries.
+    pools: [Owners; 2],
     /// Of guests, and of everybody.
     progress_in_a_row: [u32; 2],
     guests_in_a_row: u32,
@@ -31,8 +38,7 @@ pub(super) struct Lanes {
 impl Lanes {
     pub(super) fn new(event_slots: usize, retry_slots: usize) -> Self {
         Self {
-            events: Pool::new(event_slots, true),
-            retries: Pool::new(retry_slots, true),
+            pools: [event_slots, retry_slots].map(|slots| Pool::new(slots, true)),
             progress_in_a_row: [0; 2],
             guests_in_a_row: 0,
             demand: Demand::default(),
@@ -40,29 +46,24 @@ impl Lanes {
         }
     }
 
-    pub(super) fn push(&mut self, lane: Lane, ticket: u64, key: OwnerKey, now: Instant) {
+    pub(super) fn push(&mut self, lane: Lane, ticket: u64, key: ObjectKey, now: Instant) {
         let namespace = key.namespace.clone();
         self.demand.at(now);
         if self.demand.enters(&namespace) {
-            self.events.no_guest(&namespace);
-            self.retries.no_guest(&namespace);
+            for pool in &mut self.pools {
+                pool.no_guest(&namespace);
+            }
         }
         let from = (&namespace, self.demand.is_guest(&namespace));
-        match lane {
-            Lane::Progress => self.events.push(PROGRESS, ticket, from, key, now),
-            Lane::Fresh => self.events.push(FRESH, ticket, from, key, now),
-            Lane::Retry => self.retries.push(RETRY, ticket, from, key, now),
-        }
+        let (pool, lane) = place(lane);
+        self.pools[pool].push(lane, ticket, from, key, now);
     }
 
     /// Takes an owner out of the middle.
     pub(super) fn remove(&mut self, lane: Lane, ticket: u64, namespace: &str) {
         self.demand.leaves(namespace);
-        match lane {
-            Lane::Progress => self.events.remove(PROGRESS, ticket, namespace),
-            Lane::Fresh => self.events.remove(FRESH, ticket, namespace),
-            Lane::Retry => self.retries.remove(RETRY, ticket, namespace),
-        }
+        let (pool, lane) = place(lane);
+        self.pools[pool].remove(lane, ticket, namespace);
     }
 
     /// The next owner that a slot is free for; it holds the slot until [`Self::give_back`].
@@ -70,7 +71,7 @@ impl Lanes {
         &mut self,
         now: Instant,
         congested: impl FnOnce() -> bool,
-    ) -> Option<(OwnerKey, Lane)> {
+    ) -> Option<(ObjectKey, Lane)> {
         self.demand.at(now);
         let waiting = self.waiting();
         let share = self.congestion.share(waiting, now, congested);
@@ -82,7 +83,7 @@ impl Lanes {
         Some((key, lane))
     }
 
-    fn take_fairly(&mut self, share: Share) -> Option<(OwnerKey, Lane)> {
+    fn take_fairly(&mut self, share: Share) -> Option<(ObjectKey, Lane)> {
         if share.is_all() {
             return self.take_any(false, share);
         }
@@ -94,14 +95,14 @@ impl Lanes {
         }
         self.guests_in_a_row = 0;
         let is_other = |name: &str| !self.demand.is_guest(name);
-        let by_others = self.events.taken_by(is_other) + self.retries.taken_by(is_other);
+        let by_others = self.pools.iter().map(|pool| pool.taken_by(is_other));
+        let by_others: usize = by_others.sum();
         self.take_any(by_others >= share.all_others(), share)
     }
 
-    fn take_any(&mut self, guests_only: bool, share: Share) -> Option<(OwnerKey, Lane)> {
+    fn take_any(&mut self, guests_only: bool, share: Share) -> Option<(ObjectKey, Lane)> {
         let Self {
-            events,
-            retries,
+            pools: [events, retries],
             demand,
             progress_in_a_row,
             ..
@@ -109,7 +110,7 @@ impl Lanes {
         let of = |name: &str| share.of(demand.is_guest(name), demand.backlog(name));
         let in_a_row = &mut progress_in_a_row[usize::from(!guests_only)];
         take_event(events, in_a_row, guests_only, of)
-            .or_else(|| take(retries, RETRY, Lane::Retry, guests_only, of))
+            .or_else(|| take(retries, Lane::Retry, guests_only, of))
     }
 
     /// Whether owners wait who may be held back for the sake of others: the server may be fast again, or the others gone, with
@@ -135,10 +136,8 @@ impl Lanes {
     /// An owner taken from this lane has ended its run.
     pub(super) fn give_back(&mut self, lane: Lane, namespace: &str) {
         self.demand.leaves(namespace);
-        match lane {
-            Lane::Progress | Lane::Fresh => self.events.give_back(namespace),
-            Lane::Retry => self.retries.give_back(namespace),
-        }
+        let (pool, _) = place(lane);
+        self.pools[pool].give_back(namespace);
     }
 
     pub(super) fn len(&self, lane: Lane) -> usize {
@@ -152,48 +151,46 @@ impl Lanes {
 
     /// Owners under way.
     pub(super) fn running(&self) -> usize {
-        self.events.taken() + self.retries.taken()
+        self.pools.iter().map(Pool::taken).sum()
     }
 
-    fn lane(&self, lane: Lane) -> &Turns<OwnerKey> {
-        match lane {
-            Lane::Progress => self.events.lane(PROGRESS),
-            Lane::Fresh => self.events.lane(FRESH),
-            Lane::Retry => self.retries.lane(RETRY),
-        }
+    fn lane(&self, lane: Lane) -> &Turns<ObjectKey> {
+        let (pool, lane) = place(lane);
+        self.pools[pool].lane(lane)
     }
 }
 
 fn take_event(
-    events: &mut Pool<OwnerKey, 2>,
+    events: &mut Owners,
     progress_in_a_row: &mut u32,
     guests_only: bool,
     share: impl Fn(&str) -> usize,
-) -> Option<(OwnerKey, Lane)> {
-    if events.lane(FRESH).len() == 0 {
+) -> Option<(ObjectKey, Lane)> {
+    let (_, fresh) = place(Lane::Fresh);
+    if events.lane(fresh).len() == 0 {
         *progress_in_a_row = 0;
     }
     if *progress_in_a_row < PROGRESS_BURST
-        && let Some(taken) = take(events, PROGRESS, Lane::Progress, guests_only, &share)
+        && let Some(taken) = take(events, Lane::Progress, guests_only, &share)
     {
         *progress_in_a_row += 1;
         return Some(taken);
     }
-    if let Some(taken) = take(events, FRESH, Lane::Fresh, guests_only, &share) {
+    if let Some(taken) = take(events, Lane::Fresh, guests_only, &share) {
         *progress_in_a_row = 0;
         return Some(taken);
     }
     // Fresh owners may wait whose namespaces must wait for another slot; it remains their turn.
-    take(events, PROGRESS, Lane::Progress, guests_only, &share)
+    take(events, Lane::Progress, guests_only, &share)
 }
 
-fn take<const LANES: usize>(
-    pool: &mut Pool<OwnerKey, LANES>,
-    index: usize,
+fn take(
+    pool: &mut Owners,
     lane: Lane,
     guests_only: bool,
     share: impl Fn(&str) -> usize,
-) -> Option<(OwnerKey, Lane)> {
-    pool.take(index, guests_only, share)
-        .map(|(_, key)| (key, lane))
+) -> Option<(ObjectKey, Lane)> {
+    let (_, index) = place(lane);
+    let (_, key) = pool.take(index, guests_only, share)?;
+    Some((key, lane))
 }

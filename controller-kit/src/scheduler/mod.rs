@@ -24,6 +24,7 @@
 //!
 //! Nothing here is needed for correctness: after a restart every owner is woken once by the first list.
 
+mod config;
 mod congestion;
 mod demand;
 mod gate;
@@ -36,49 +37,21 @@ mod state;
 mod tests;
 mod turns;
 
-use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+pub use config::SchedulerConfig;
 pub(crate) use gate::Gate;
 pub(crate) use run::panic_text;
 pub use run::{Terms, run};
 
 use crate::metrics::Metrics;
+use crate::object_key::ObjectKey;
 use state::{Pick, State};
-
-/// Names an owner. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct OwnerKey {
-    /// Namespace; empty for cluster-scoped objects.
-    pub namespace: Arc<str>,
-    /// Name.
-    pub name: Arc<str>,
-}
-
-impl OwnerKey {
-    /// The owner `namespace/name`.
-    pub fn new(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
-    }
-}
-
-impl fmt::Display for OwnerKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.namespace.is_empty() {
-            f.write_str(&self.name)
-        } else {
-            write!(f, "{}/{}", self.namespace, self.name)
-        }
-    }
-}
 
 /// Why an owner is woken, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -146,58 +119,6 @@ pub enum Next {
     },
 }
 
-/// How much runs at once, and how long failures wait.
-#[derive(Clone)]
-pub struct SchedulerConfig {
-    /// Owners under way at once, retries aside. 0 counts as 1.
-    pub concurrency: usize,
-    /// Retries under way at once, beside `concurrency`. 0 counts as 1.
-    pub retry_concurrency: usize,
-    /// The least time between the end of a run and the next run of the same owner that a wake without
-    /// delay causes. The first wake after a rest is not delayed at all.
-    pub debounce: Duration,
-    /// The same for wakes in [`Lane::Progress`]; never more than `debounce`.
-    pub progress_debounce: Duration,
-    /// The wait after the first failure.
-    pub backoff_min: Duration,
-    /// The longest wait after failures.
-    pub backoff_max: Duration,
-    /// The longest wait of [`Next::Slow`].
-    pub slow: Duration,
-    /// Whether requests wait for one another at the API server: then large namespaces step back for small ones.
-    pub congested: Arc<dyn Fn() -> bool + Send + Sync>,
-    /// Randomness in 0.0..1.0, taken once per wait so that owners which failed together come back apart.
-    pub jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
-}
-
-impl Default for SchedulerConfig {
-    fn default() -> Self {
-        Self {
-            concurrency: 16,
-            retry_concurrency: 4,
-            debounce: Duration::from_millis(10),
-            progress_debounce: Duration::from_millis(1),
-            backoff_min: Duration::from_millis(500),
-            backoff_max: Duration::from_mins(5),
-            slow: Duration::from_secs(55),
-            congested: Arc::new(|| false),
-            jitter: Arc::new(crate::jitter::random),
-        }
-    }
-}
-
-impl fmt::Debug for SchedulerConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SchedulerConfig")
-            .field("concurrency", &self.concurrency)
-            .field("retry_concurrency", &self.retry_concurrency)
-            .field("debounce", &self.debounce)
-            .field("backoff", &(self.backoff_min..=self.backoff_max))
-            .field("slow", &self.slow)
-            .finish_non_exhaustive()
-    }
-}
-
 /// What the queue holds at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct QueueDepth {
@@ -243,7 +164,7 @@ impl Scheduler {
         metrics.before_gather(move |metrics| {
             if let Some(shared) = observed.upgrade() {
                 let (depth, (window, yields)) = {
-                    let state = shared.lock();
+                    let state = shared.state.lock();
                     (state.depth(Instant::now()), state.congestion())
                 };
                 metrics.queue(queue, &depth);
@@ -254,30 +175,34 @@ impl Scheduler {
 
     /// Queues an owner: after `delay`, or with `None` as soon as the debounce allows. Several wakes are
     /// one run: the earliest time and the best lane win.
-    pub fn wake(&self, key: OwnerKey, lane: Lane, delay: Option<Duration>) {
-        self.shared.lock().wake(key, lane, delay, Instant::now());
+    pub fn wake(&self, key: ObjectKey, lane: Lane, delay: Option<Duration>) {
+        self.shared
+            .state
+            .lock()
+            .wake(key, lane, delay, Instant::now());
         self.shared.changed.notify_waiters();
     }
 
     /// The owner is gone: drops what is queued for it and its failures.
-    pub fn forget(&self, key: &OwnerKey) {
-        self.shared.lock().forget(key);
+    pub fn forget(&self, key: &ObjectKey) {
+        self.shared.state.lock().forget(key);
     }
 
     /// Hands out nothing until `resume`; wakes are kept.
     pub fn pause(&self) {
-        self.shared.lock().set_paused(true);
+        self.shared.state.lock().set_paused(true);
     }
 
     /// Ends [`Self::pause`].
     pub(crate) fn resume(&self) {
-        self.shared.lock().set_paused(false);
+        self.shared.state.lock().set_paused(false);
         self.shared.changed.notify_waiters();
     }
 
     /// What is queued now.
-    pub fn depth(&self) -> QueueDepth {
-        self.shared.lock().depth(Instant::now())
+    #[cfg(test)]
+    pub(crate) fn depth(&self) -> QueueDepth {
+        self.shared.state.lock().depth(Instant::now())
     }
 
     /// Waits for an owner to reconcile and a free slot. Cancel-safe: nothing is taken from the queue
@@ -288,7 +213,7 @@ impl Scheduler {
             tokio::pin!(changed);
             // Before looking, so that a wake between looking and waiting is not missed.
             changed.as_mut().enable();
-            let pick = self.shared.lock().pick(Instant::now());
+            let pick = self.shared.state.lock().pick(Instant::now());
             match pick {
                 Pick::Run {
                     key,
@@ -314,18 +239,11 @@ impl Scheduler {
     }
 }
 
-impl Shared {
-    /// The state is only a queue: whatever a panicking holder left is still a queue.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
-}
-
 /// One owner, taken from the queue. Dropping it gives the slot back; an outcome that was never told
 /// (a panic, a cancelled task) counts as a failure.
 #[must_use = "dropping it counts as a failed run"]
 pub struct Work {
-    key: OwnerKey,
+    key: ObjectKey,
     lane: Lane,
     failures: u32,
     cause: Cause,
@@ -335,7 +253,7 @@ pub struct Work {
 
 impl Work {
     /// The owner.
-    pub fn key(&self) -> &OwnerKey {
+    pub fn key(&self) -> &ObjectKey {
         &self.key
     }
 
@@ -362,9 +280,9 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        self.shared
-            .lock()
-            .finish(&self.key, self.outcome, Instant::now());
+        let mut state = self.shared.state.lock();
+        state.finish(&self.key, self.outcome, Instant::now());
+        drop(state);
         self.shared.changed.notify_waiters();
     }
 }

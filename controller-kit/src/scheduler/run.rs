@@ -12,7 +12,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, error, warn};
 
-use super::{Cause, Next, OwnerKey, Scheduler, Work};
+use super::{Cause, Next, Scheduler, Work};
+use crate::object_key::ObjectKey;
 
 /// When the loop works, and how it ends.
 #[derive(Debug, Clone)]
@@ -30,7 +31,7 @@ pub struct Terms {
 /// (incident: kubernetes-sigs/kro#886).
 pub async fn run<F, R>(scheduler: Arc<Scheduler>, mut terms: Terms, reconcile: F)
 where
-    F: Fn(OwnerKey) -> R,
+    F: Fn(ObjectKey) -> R,
     R: Future<Output = Next> + Send + 'static,
 {
     // The scheduler bounds how many there are.
@@ -147,7 +148,7 @@ mod tests {
 
     async fn hanging() -> Hanging {
         let scheduler = Arc::new(Scheduler::new(SchedulerConfig::default()));
-        scheduler.wake(OwnerKey::new("ns", "stuck"), Lane::Fresh, None);
+        scheduler.wake(ObjectKey::new("ns", "stuck"), Lane::Fresh, None);
         let (shutdown, leads) = (CancellationToken::new(), watch::Sender::new(true));
         let (begun, dropped) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
         let (count, count_dropped) = (begun.clone(), dropped.clone());

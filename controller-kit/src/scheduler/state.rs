@@ -13,7 +13,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::lanes::Lanes;
-use super::{Cause, Lane, Next, OwnerKey, QueueDepth, SchedulerConfig};
+use super::{Cause, Lane, Next, QueueDepth, SchedulerConfig};
+use crate::jitter::doubled;
+use crate::object_key::ObjectKey;
 
 /// Owners that are held back are looked at again after so long, though nothing happens.
 const RECONSIDERED: Duration = Duration::from_millis(250);
@@ -23,9 +25,9 @@ const SOON: Duration = Duration::from_secs(1);
 
 pub(super) struct State {
     config: SchedulerConfig,
-    entries: HashMap<OwnerKey, Entry>,
+    entries: HashMap<ObjectKey, Entry>,
     /// Owners in `Delayed` and `Resting`, by due time and ticket.
-    timers: BTreeMap<(Instant, u64), OwnerKey>,
+    timers: BTreeMap<(Instant, u64), ObjectKey>,
     lanes: Lanes,
     resting: usize,
     next_ticket: u64,
@@ -74,7 +76,7 @@ struct Wake {
 #[derive(Debug)]
 pub(super) enum Pick {
     Run {
-        key: OwnerKey,
+        key: ObjectKey,
         lane: Lane,
         failures: u32,
         cause: Cause,
@@ -102,97 +104,90 @@ impl State {
 
     pub(super) fn wake(
         &mut self,
-        key: OwnerKey,
+        key: ObjectKey,
         lane: Lane,
         delay: Option<Duration>,
         now: Instant,
     ) {
         let due = delay.map(|delay| now + delay);
         let Some(entry) = self.entries.get_mut(&key) else {
-            self.entries.insert(
-                key.clone(),
-                Entry {
-                    phase: Phase::Resting {
-                        until: now,
-                        ticket: 0,
-                    },
-                    failures: 0,
-                    held_until: None,
-                    cause: Cause::WOKEN,
-                },
-            );
+            let phase = Phase::Resting {
+                until: now,
+                ticket: 0,
+            };
+            let entry = Entry {
+                phase,
+                failures: 0,
+                held_until: None,
+                cause: Cause::WOKEN,
+            };
+            self.entries.insert(key.clone(), entry);
             return self.queue(key, lane, due.unwrap_or(now), now);
         };
         entry.cause.woken = true;
-        match &mut entry.phase {
-            Phase::Running {
-                again, forgotten, ..
-            } => {
-                *forgotten = false;
-                *again = Some(again.map_or(Wake { lane, due }, |before| {
-                    merge(before, Wake { lane, due })
-                }));
-            }
-            phase => {
-                let phase = *phase;
-                self.wake_at_rest(key, phase, lane, due, now);
-            }
+        if let Phase::Running {
+            again, forgotten, ..
+        } = &mut entry.phase
+        {
+            let wake = Wake { lane, due };
+            *again = Some(again.map_or(wake, |before| merge(before, wake)));
+            *forgotten = false;
+            return;
+        }
+        let phase = entry.phase;
+        if let Some((lane, due)) = self.sooner(phase, lane, due, now) {
+            self.clear(&key, phase);
+            self.queue(key, lane, due, now);
         }
     }
 
-    fn wake_at_rest(
-        &mut self,
-        key: OwnerKey,
+    /// What an owner at rest is queued for when it is woken; nothing where it runs as soon as it is.
+    fn sooner(
+        &self,
         phase: Phase,
         lane: Lane,
         due: Option<Instant>,
         now: Instant,
-    ) {
+    ) -> Option<(Lane, Instant)> {
         match phase {
             Phase::Delayed {
                 lane: before,
                 due: due_before,
-                ticket,
-            } => {
-                self.timers.remove(&(due_before, ticket));
-                self.queue(
-                    key,
-                    lane.min(before),
-                    due.unwrap_or(now).min(due_before),
-                    now,
-                );
-            }
-            Phase::Ready {
-                lane: before,
-                ticket,
-            } => {
+                ..
+            } => Some((lane.min(before), due.unwrap_or(now).min(due_before))),
+            Phase::Ready { lane: before, .. } => {
                 let due = due.unwrap_or(now);
                 // Retries may wait for long for a slot (each of theirs may hang): what wakes an owner in a moment, as it
                 // gathers events, is sooner.
-                let soon = before == Lane::Retry && due <= now + SOON;
-                if lane < before && (due <= now || soon) {
-                    self.lanes.remove(before, ticket, &key.namespace);
-                    self.queue(key, lane, due, now);
-                }
+                let is_soon = before == Lane::Retry && due <= now + SOON;
+                (lane < before && (due <= now || is_soon)).then_some((lane, due))
+            }
+            Phase::Resting { until, .. } => {
+                // `until` is the end of the run plus the debounce of events.
+                let ended = until.checked_sub(self.config.debounce).unwrap_or(now);
+                Some((lane, due.unwrap_or_else(|| ended + self.debounce(lane))))
+            }
+            Phase::Running { .. } => None,
+        }
+    }
+
+    /// Takes an owner out of its place, unless it runs.
+    fn clear(&mut self, key: &ObjectKey, phase: Phase) {
+        match phase {
+            Phase::Delayed { due, ticket, .. } => {
+                self.timers.remove(&(due, ticket));
             }
             Phase::Resting { until, ticket } => {
                 self.timers.remove(&(until, ticket));
                 self.resting -= 1;
-                // `until` is the end of the run plus the debounce of events.
-                let ended = until.checked_sub(self.config.debounce).unwrap_or(now);
-                self.queue(
-                    key,
-                    lane,
-                    due.unwrap_or_else(|| ended + self.debounce(lane)),
-                    now,
-                );
             }
+            Phase::Ready { lane, ticket } => self.lanes.remove(lane, ticket, &key.namespace),
             Phase::Running { .. } => {}
         }
     }
 
     /// Puts an owner whose former place has been cleared into `Ready` or `Delayed`.
-    fn queue(&mut self, key: OwnerKey, lane: Lane, due: Instant, now: Instant) {
+    fn queue(&mut self, key: ObjectKey, lane: Lane, due: Instant, now: Instant) {
         let ticket = self.ticket();
         let held_until = self.entries.get(&key).and_then(|entry| entry.held_until);
         let due = held_until.map_or(due, |held| held.max(due));
@@ -218,29 +213,22 @@ impl State {
         self.next_ticket
     }
 
-    pub(super) fn forget(&mut self, key: &OwnerKey) {
+    pub(super) fn forget(&mut self, key: &ObjectKey) {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
         };
-        match &mut entry.phase {
-            Phase::Running {
-                again, forgotten, ..
-            } => {
-                *again = None;
-                *forgotten = true;
-                entry.failures = 0;
-                entry.cause.woken = false;
-                return;
-            }
-            Phase::Delayed { due, ticket, .. } => {
-                self.timers.remove(&(*due, *ticket));
-            }
-            Phase::Resting { until, ticket } => {
-                self.timers.remove(&(*until, *ticket));
-                self.resting -= 1;
-            }
-            Phase::Ready { lane, ticket } => self.lanes.remove(*lane, *ticket, &key.namespace),
+        if let Phase::Running {
+            again, forgotten, ..
+        } = &mut entry.phase
+        {
+            *again = None;
+            *forgotten = true;
+            entry.failures = 0;
+            entry.cause.woken = false;
+            return;
         }
+        let phase = entry.phase;
+        self.clear(key, phase);
         self.entries.remove(key);
     }
 
@@ -282,23 +270,22 @@ impl State {
                 return;
             }
             let key = first.remove();
-            match self.entries.get(&key).map(|entry| entry.phase) {
-                Some(Phase::Delayed { lane, due, .. }) => self.is_due(&key, lane, due, now),
-                Some(Phase::Resting { .. }) => {
+            let ticket = self.ticket();
+            let Some(entry) = self.entries.get_mut(&key) else {
+                continue;
+            };
+            match entry.phase {
+                // The pause is over; it remains what the run began with.
+                Phase::Delayed { lane, .. } => {
+                    entry.phase = Phase::Ready { lane, ticket };
+                    self.lanes.push(lane, ticket, key, now);
+                }
+                Phase::Resting { .. } => {
                     self.resting -= 1;
                     self.entries.remove(&key);
                 }
-                Some(Phase::Ready { .. } | Phase::Running { .. }) | None => {}
+                Phase::Ready { .. } | Phase::Running { .. } => {}
             }
-        }
-    }
-
-    /// The pause is over; it remains what the run began with.
-    fn is_due(&mut self, key: &OwnerKey, lane: Lane, due: Instant, now: Instant) {
-        let pause = self.entries.get(key).map(|entry| entry.cause.pause);
-        self.queue(key.clone(), lane, due, now);
-        if let (Some(entry), Some(pause)) = (self.entries.get_mut(key), pause) {
-            entry.cause.pause = pause;
         }
     }
 
@@ -308,7 +295,7 @@ impl State {
         (congestion.window(), congestion.yields())
     }
 
-    pub(super) fn finish(&mut self, key: &OwnerKey, outcome: Next, now: Instant) {
+    pub(super) fn finish(&mut self, key: &ObjectKey, outcome: Next, now: Instant) {
         let Some(entry) = self.entries.get_mut(key) else {
             return;
         };
@@ -327,23 +314,13 @@ impl State {
             self.own_wake(key, outcome, now)
         };
         // What arrived while it ran is not delayed by the outcome, only by the debounce.
-        let wake = match (own, again) {
-            (Some(own), Some(again)) => Some(merge(
-                own,
-                Wake {
-                    due: Some(again.due.unwrap_or_else(|| now + self.debounce(again.lane))),
-                    ..again
-                },
-            )),
-            (own, again) => own.or(again),
-        };
-        match wake {
-            Some(wake) => self.queue(
-                key.clone(),
-                wake.lane,
-                wake.due.unwrap_or_else(|| now + self.debounce(wake.lane)),
-                now,
-            ),
+        let again = again.map(|Wake { lane, due }| {
+            let due = due.unwrap_or_else(|| now + self.debounce(lane));
+            (lane, due)
+        });
+        let wakes = own.into_iter().chain(again);
+        match wakes.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1))) {
+            Some((lane, due)) => self.queue(key.clone(), lane, due, now),
             None => self.rest(key, forgotten, now),
         }
     }
@@ -356,7 +333,13 @@ impl State {
         }
     }
 
-    fn own_wake(&mut self, key: &OwnerKey, outcome: Next, now: Instant) -> Option<Wake> {
+    /// The lane and the time of the run that the outcome asks for.
+    fn own_wake(
+        &mut self,
+        key: &ObjectKey,
+        outcome: Next,
+        now: Instant,
+    ) -> Option<(Lane, Instant)> {
         let entry = self.entries.get_mut(key)?;
         entry.failures = match outcome {
             Next::Backoff | Next::BackoffWithin(_) => entry.failures.saturating_add(1),
@@ -369,41 +352,36 @@ impl State {
             _ => None,
         };
         let failures = entry.failures;
-        let after = |lane, delay| {
-            Some(Wake {
-                lane,
-                due: Some(now + delay),
-            })
+        let (lane, wait) = match outcome {
+            Next::Done => return None,
+            Next::Backoff => (Lane::Retry, self.backoff(failures)),
+            Next::BackoffWithin(limit) => (Lane::Retry, self.backoff(failures).min(limit)),
+            Next::Slow => {
+                let spread = 1.0 - 0.2 * self.jitter();
+                (Lane::Retry, self.config.slow.mul_f64(spread))
+            }
+            Next::After(wait) => (Lane::Progress, wait),
+            Next::Rest { hold, wait } => (Lane::Retry, wait.max(hold)),
         };
-        match outcome {
-            Next::Done => None,
-            Next::Backoff => after(Lane::Retry, self.backoff(failures)),
-            Next::BackoffWithin(limit) => after(Lane::Retry, self.backoff(failures).min(limit)),
-            Next::Slow => after(
-                Lane::Retry,
-                self.config.slow.mul_f64(1.0 - 0.2 * self.jitter()),
-            ),
-            Next::After(delay) => after(Lane::Progress, delay),
-            Next::Rest { hold, wait } => after(Lane::Retry, wait.max(hold)),
-        }
+        Some((lane, now + wait))
     }
 
     /// Between half of the doubled wait and all of it.
     fn backoff(&self, failures: u32) -> Duration {
-        let doubled = 2_u32
-            .checked_pow(failures.saturating_sub(1))
-            .and_then(|factor| self.config.backoff_min.checked_mul(factor));
-        doubled
-            .unwrap_or(self.config.backoff_max)
-            .min(self.config.backoff_max)
-            .mul_f64(0.5 + 0.5 * self.jitter())
+        let config = &self.config;
+        doubled(
+            config.backoff_min,
+            failures.saturating_sub(1),
+            config.backoff_max,
+        )
+        .mul_f64(0.5 + 0.5 * self.jitter())
     }
 
     fn jitter(&self) -> f64 {
         (self.config.jitter)().clamp(0.0, 1.0)
     }
 
-    fn rest(&mut self, key: &OwnerKey, forgotten: bool, now: Instant) {
+    fn rest(&mut self, key: &ObjectKey, forgotten: bool, now: Instant) {
         if forgotten || self.config.debounce.is_zero() {
             self.entries.remove(key);
             return;

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::state::{Pick, State};
-use super::{Cause, Lane, Next, OwnerKey, Scheduler, SchedulerConfig, Terms, Work, run};
+use super::{Cause, Lane, Next, ObjectKey, Scheduler, SchedulerConfig, Terms, Work, run};
 use crate::metrics::Metrics;
 
 const DEBOUNCE: Duration = Duration::from_millis(10);
@@ -41,9 +41,9 @@ fn scheduler(concurrency: usize) -> Scheduler {
     Scheduler::new(config(concurrency))
 }
 
-fn key(text: &str) -> OwnerKey {
+fn key(text: &str) -> ObjectKey {
     let (namespace, name) = text.split_once('/').unwrap();
-    OwnerKey::new(namespace, name)
+    ObjectKey::new(namespace, name)
 }
 
 /// The next owner, if one is handed out without waiting for anything.
@@ -498,7 +498,7 @@ async fn nobody_yields_while_few_owners_wait() {
 async fn what_is_in_no_namespace_gets_all_slots() {
     let queue = scheduler(4);
     for number in 0..9 {
-        queue.wake(OwnerKey::new("", number.to_string()), Lane::Fresh, None);
+        queue.wake(ObjectKey::new("", &number.to_string()), Lane::Fresh, None);
     }
     assert_eq!(all_now(&queue).await.len(), 4);
 }
@@ -833,7 +833,7 @@ async fn a_forgotten_owner_is_gone_from_every_place() {
             .await
             .is_err()
     );
-    assert_eq!(queue.shared.lock().entries(), 0);
+    assert_eq!(queue.shared.state.lock().entries(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -858,7 +858,7 @@ async fn nothing_is_kept_of_owners_at_rest() {
     assert_eq!(names(&queue, 1000).await.len(), 1000);
     tokio::time::advance(DEBOUNCE).await;
     assert!(now(&queue).await.is_none());
-    assert_eq!(queue.shared.lock().entries(), 0);
+    assert_eq!(queue.shared.state.lock().entries(), 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -904,7 +904,7 @@ fn until(shutdown: CancellationToken) -> Terms {
 async fn run_until(
     queue: &Arc<Scheduler>,
     enough: usize,
-    reconcile: impl Fn(OwnerKey, usize) -> Next + Send + Sync + 'static,
+    reconcile: impl Fn(ObjectKey, usize) -> Next + Send + Sync + 'static,
 ) {
     let shutdown = CancellationToken::new();
     let (stop, runs) = (shutdown.clone(), Arc::new(AtomicUsize::new(0)));
@@ -1003,7 +1003,7 @@ fn moves() -> impl Strategy<Value = Vec<Move>> {
 }
 
 /// Whether two event slots and one retry slot may be taken like this.
-fn within_slots(running: &HashMap<OwnerKey, Lane>, namespace: &str, retries: bool) -> bool {
+fn within_slots(running: &HashMap<ObjectKey, Lane>, namespace: &str, retries: bool) -> bool {
     let pool = || {
         running
             .iter()
@@ -1027,9 +1027,9 @@ proptest! {
             retry_concurrency: 1,
             ..congested(2)
         });
-        let owners: Vec<OwnerKey> = (0..OWNERS).map(|number| key(&format!("ns{}/{number}", number / 18))).collect();
-        let mut running: HashMap<OwnerKey, Lane> = HashMap::new();
-        let mut owed: HashSet<OwnerKey> = HashSet::new();
+        let owners: Vec<ObjectKey> = (0..OWNERS).map(|number| key(&format!("ns{}/{number}", number / 18))).collect();
+        let mut running: HashMap<ObjectKey, Lane> = HashMap::new();
+        let mut owed: HashSet<ObjectKey> = HashSet::new();
         for step in moves {
             match step {
                 Move::Wake(owner, lane, delay) => {

@@ -102,17 +102,12 @@ impl<T> Turns<T> {
         };
         let (turn, row) = rows.filter_map(first).min()?;
         let name = self.rows[row].remove(&turn)?;
-        let namespace = self.namespaces.get_mut(&name)?;
+        let mut namespace = self.namespaces.remove(&name)?;
         let (ticket, item) = namespace.waiting.pop_first()?;
         self.ready_since.remove(&ticket);
-        if namespace.waiting.is_empty() {
-            self.namespaces.remove(&name);
-        } else {
-            let standing = namespace.standing;
-            let turn = self.queue_up(standing, name.clone());
-            if let Some(namespace) = self.namespaces.get_mut(&name) {
-                namespace.turn = turn;
-            }
+        if !namespace.waiting.is_empty() {
+            namespace.turn = self.queue_up(namespace.standing, name.clone());
+            self.namespaces.insert(name.clone(), namespace);
         }
         Some((name, item))
     }

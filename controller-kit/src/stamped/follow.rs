@@ -128,13 +128,11 @@ impl Follower {
     fn end_listing(&self) -> Touched {
         let mut gone = self.watch.write().end_listing();
         gone.extend(self.gone_since_the_predecessor());
-        let was_stale = self.watch.is_stale();
-        self.watch.readiness.send_if_modified(|readiness| {
-            let changes = *readiness != Readiness::Synced;
-            *readiness = Readiness::Synced;
-            changes
-        });
-        if was_stale {
+        let before = self.watch.readiness.borrow().clone();
+        if before != Readiness::Synced {
+            self.watch.readiness.send_replace(Readiness::Synced);
+        }
+        if matches!(before, Readiness::Stale { .. }) {
             info!(kind = %self.watch.served().kind, "this kind is listed again");
             self.wake(&self.watch.held());
         }
@@ -153,12 +151,7 @@ impl Follower {
     }
 
     fn project(&self, object: &Value) -> Stamped {
-        Stamped::from_value(
-            object,
-            &self.watch.served().kind,
-            self.watch.projection(),
-            self.settings.field_manager,
-        )
+        self.watch.project(object, self.settings.field_manager)
     }
 
     fn wake(&self, touched: &Touched) {

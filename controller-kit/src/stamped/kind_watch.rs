@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use parking_lot::{Mutex, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use serde_json::Value;
 use tokio::sync::{Notify, watch as signal};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -89,37 +90,18 @@ impl Readiness {
 
 /// The watch over one kind.
 pub struct KindWatch {
-    served: Arc<Served>,
-    projection: Projection,
-    store: RwLock<Store>,
+    pub(super) served: Arc<Served>,
+    pub(super) projection: Projection,
+    pub(super) store: RwLock<Store>,
     pub(super) readiness: signal::Sender<Readiness>,
     pub(super) cancel: CancellationToken,
     /// What a refusal was due to may have changed: another listing is worth a try.
     pub(super) again: Notify,
     /// The watch that this one replaces, until this one is listed: what is gone since then was never seen here.
-    predecessor: Mutex<Option<Arc<Self>>>,
+    pub(super) predecessor: Mutex<Option<Arc<Self>>>,
 }
 
 impl KindWatch {
-    /// Nothing is listed here yet.
-    pub(super) fn started(
-        served: Arc<Served>,
-        projection: Projection,
-        cancel: CancellationToken,
-        readiness: Readiness,
-        predecessor: Option<Arc<Self>>,
-    ) -> Arc<Self> {
-        Arc::new(Self {
-            served,
-            projection,
-            store: RwLock::default(),
-            readiness: signal::Sender::new(readiness),
-            cancel,
-            again: Notify::new(),
-            predecessor: Mutex::new(predecessor),
-        })
-    }
-
     /// How the kind is served.
     pub fn served(&self) -> &Arc<Served> {
         &self.served
@@ -128,6 +110,11 @@ impl KindWatch {
     /// Which paths are kept.
     pub fn projection(&self) -> &Projection {
         &self.projection
+    }
+
+    /// An object as it is kept; what `field_manager` owns of it decides whether it is unchanged.
+    pub(crate) fn project(&self, object: &Value, field_manager: &str) -> Stamped {
+        Stamped::from_value(object, &self.served.kind, &self.projection, field_manager)
     }
 
     /// One object.
@@ -197,11 +184,6 @@ impl KindWatch {
     pub(super) fn is_failing(&self) -> bool {
         let now = self.readiness.borrow();
         matches!(*now, Readiness::Failing { .. } | Readiness::Stale { .. })
-    }
-
-    /// Whether what is held is not believed.
-    pub(super) fn is_stale(&self) -> bool {
-        matches!(*self.readiness.borrow(), Readiness::Stale { .. })
     }
 
     /// What it holds, and what the watches held that it replaces and that it has not listed yet.

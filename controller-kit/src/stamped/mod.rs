@@ -4,19 +4,22 @@
 //! started on first use, dropped when no owner uses the kind. A member must also have a controller owner
 //! reference: Tekton, Knative and kpack copy labels to their children.
 
+mod controller_ref;
 mod follow;
 mod kind_watch;
 mod object;
 mod projection;
-#[cfg(test)]
-mod scripted;
 mod store;
+mod uses;
 mod vigil;
 mod watch;
 
+pub use crate::object_key::ObjectKey;
+pub use controller_ref::ControllerRef;
 pub(crate) use kind_watch::LISTING_PATIENCE;
 pub use kind_watch::{KindWatch, Readiness};
-pub use object::{ControllerRef, KnownAs, ObjectKey, Stamped};
+pub(crate) use object::string_map;
+pub use object::{KnownAs, Stamped};
 pub use projection::Projection;
 pub use store::{Store, Touched};
 pub use watch::{HearsOthers, Moved, STALE_AFTER, StampedWatches, Wake, WatchSettings};

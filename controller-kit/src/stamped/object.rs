@@ -8,48 +8,13 @@ use realizer::{ObjectRef, Observed};
 use serde_json::{Map, Value, json};
 use submission::{OwnedValues, State, needs_migration};
 
-use api_types::{NamespaceName, ObjectName, labels};
+use api_types::labels;
 
 use crate::mapper::{Kind, Served};
+use crate::object_key::ObjectKey;
 use crate::packed_text::PackedText;
+use crate::stamped::controller_ref::{ControllerRef, owner_of};
 use crate::stamped::projection::Projection;
-
-/// Namespace and name. Stores hold several of each: a clone shares the texts.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ObjectKey {
-    /// Namespace, empty for cluster-scoped objects.
-    pub namespace: Arc<str>,
-    /// Name.
-    pub name: Arc<str>,
-}
-
-impl ObjectKey {
-    /// A key from its two parts.
-    pub fn new(namespace: &str, name: &str) -> Self {
-        Self {
-            namespace: namespace.into(),
-            name: name.into(),
-        }
-    }
-
-    /// The key of an owner.
-    pub fn of_owner(namespace: &NamespaceName, name: &ObjectName) -> Self {
-        Self::new(namespace.as_str(), name.as_str())
-    }
-}
-
-/// The controller owner reference of an object.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ControllerRef {
-    /// API group of the owner; any version of it.
-    pub group: Box<str>,
-    /// Kind of the owner.
-    pub kind: Box<str>,
-    /// Name of the owner.
-    pub name: Box<str>,
-    /// uid of the owner.
-    pub uid: Box<str>,
-}
 
 /// A stamped object, projected.
 #[derive(Debug, Clone)]
@@ -127,13 +92,6 @@ impl PartialEq for Stamped {
     }
 }
 
-impl ControllerRef {
-    /// Whether the owner is of this kind of ours. Other groups have kinds of these names, too.
-    pub fn is_ours(&self, kind: &str) -> bool {
-        *self.group == *api_types::GROUP && *self.kind == *kind
-    }
-}
-
 impl Stamped {
     /// Projects an object as the API server returned it.
     pub fn from_value(
@@ -144,19 +102,14 @@ impl Stamped {
     ) -> Self {
         let metadata = &value["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default();
-        let owner = OwnerMark::of(metadata);
         let key = ObjectKey::new(text("namespace"), text("name"));
-        let owner_namespace = if *owner.namespace == *key.namespace {
-            key.namespace.clone()
-        } else {
-            owner.namespace.into()
-        };
+        let (controller, owner_namespace) = owner_of(metadata, &key);
         Self {
             key,
             uid: text("uid").into(),
             resource_version: text("resourceVersion").parse().unwrap_or(0),
             terminating: metadata["deletionTimestamp"].is_string(),
-            controller: owner.controller,
+            controller,
             owner_namespace,
             claims: Markings::of(metadata),
             values: OwnedValues::held_by(value, field_manager),
@@ -201,16 +154,7 @@ impl Stamped {
 
     /// Its labels.
     pub fn labels(&self) -> BTreeMap<String, String> {
-        let content = self.content();
-        content["metadata"]["labels"]
-            .as_object()
-            .map(|labels| {
-                labels
-                    .iter()
-                    .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
-                    .collect()
-            })
-            .unwrap_or_default()
+        string_map(&self.content()["metadata"]["labels"])
     }
 
     /// Whether its labels say that it is one of an immutable family.
@@ -282,76 +226,17 @@ impl Markings {
     }
 }
 
-/// Who controls an object, and where that owner is.
-struct OwnerMark {
-    controller: Option<ControllerRef>,
-    namespace: Box<str>,
-}
-
-impl OwnerMark {
-    fn of(metadata: &Value) -> Self {
-        let namespace = metadata["namespace"].as_str().unwrap_or_default();
-        if namespace.is_empty() {
-            return Self::of_cluster_scoped(metadata);
-        }
-        Self {
-            controller: controller_of(metadata),
-            namespace: namespace.into(),
-        }
-    }
-
-    /// An owner reference to an object in a namespace means nothing on a cluster-scoped object: the garbage collector cannot
-    /// resolve it. An annotation says whose it is.
-    fn of_cluster_scoped(metadata: &Value) -> Self {
-        let text = metadata["annotations"][labels::OWNER].as_str();
-        if let Some((namespace, controller)) = text.and_then(owner_mark) {
-            return Self {
-                controller: Some(controller),
-                namespace,
-            };
-        }
-        let label = |key: &str| metadata["labels"][key].as_str();
-        let namespace = [labels::WORKLOAD_NAMESPACE, labels::DELIVERABLE_NAMESPACE]
-            .iter()
-            .find_map(|key| label(key));
-        Self {
-            controller: controller_of(metadata),
-            namespace: namespace.unwrap_or_default().into(),
-        }
-    }
-}
-
-/// Reads `<Kind>/<namespace>/<name>/<uid>`, as [`submission::owner_mark`] writes it.
-fn owner_mark(text: &str) -> Option<(Box<str>, ControllerRef)> {
-    let mut parts = text.split('/');
-    let mut part = || parts.next().filter(|part| !part.is_empty());
-    let (kind, namespace, name, uid) = (part()?, part()?, part()?, part()?);
-    let controller = ControllerRef {
-        group: api_types::GROUP.into(),
-        kind: kind.into(),
-        name: name.into(),
-        uid: uid.into(),
-    };
-    Some((namespace.into(), controller))
-}
-
 /// As [`Stamped::owner_index`] of a cluster-scoped object.
 pub(crate) fn name_index(namespace: &str, name: &str) -> Box<str> {
     format!("{namespace}/{name}").into()
 }
 
-fn controller_of(metadata: &Value) -> Option<ControllerRef> {
-    let references = metadata["ownerReferences"].as_array()?;
-    let reference = references
-        .iter()
-        .find(|reference| reference["controller"] == Value::Bool(true))?;
-    let api_version = reference["apiVersion"].as_str().unwrap_or_default();
-    Some(ControllerRef {
-        group: Kind::new(api_version, "").group().into(),
-        kind: reference["kind"].as_str()?.into(),
-        name: reference["name"].as_str()?.into(),
-        uid: reference["uid"].as_str()?.into(),
-    })
+/// The texts of a map, such as labels.
+pub(crate) fn string_map(value: &Value) -> BTreeMap<String, String> {
+    let pairs = value.as_object().into_iter().flatten();
+    pairs
+        .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
+        .collect()
 }
 
 fn content(value: &Value, kind: &Kind, projection: &Projection) -> Value {

@@ -3,8 +3,9 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use crate::reflect::{Overlaid, Source, Unlisted, Versioned};
-use crate::stamped::object::{ObjectKey, Stamped, name_index};
+use crate::object_key::ObjectKey;
+use crate::reflect::{Overlaid, Source, Unlisted};
+use crate::stamped::object::{Stamped, name_index};
 
 /// Deletions remembered against replies that arrive after them.
 const TOMBSTONES: usize = 1024;
@@ -21,12 +22,6 @@ pub struct Store {
     /// The last that was seen of objects of immutable families. One may end and be deleted before any reconcile comes to
     /// look at it (`ttlSecondsAfterFinished: 0`); what it came to would be lost, and it would be run again.
     departed: VecDeque<Arc<Stamped>>,
-}
-
-impl Versioned for Stamped {
-    fn version(&self) -> u64 {
-        self.resource_version
-    }
 }
 
 /// Whose objects changed: the controller owner before and after.
@@ -152,22 +147,18 @@ impl Store {
         touched
     }
 
-    /// A label that comes back brings the same uid back: it is no ghost.
-    fn forget_tombstone(&mut self, uid: &str) {
-        self.tombstones.retain(|dead| **dead != *uid);
-        self.departed.retain(|gone| *gone.uid != *uid);
-    }
-
     fn replace(&mut self, mut object: Stamped, source: Source) -> Touched {
-        self.forget_tombstone(&object.uid);
-        let key = object.key.clone();
+        // A label that comes back brings the same uid back: it is no ghost.
+        self.tombstones.retain(|dead| *dead != object.uid);
+        self.departed.retain(|gone| gone.uid != object.uid);
+        let (key, version) = (object.key.clone(), object.resource_version);
         let before = self.get(&key);
         if let Some(before) = before.as_ref().filter(|before| before.uid == object.uid) {
             object.memory.take_over(&before.memory);
         }
         if before.as_ref().is_some_and(|before| **before == object) {
             // Nothing a reconcile could see, but the version has moved on.
-            self.objects.put(key, Arc::new(object), source);
+            self.objects.put(key, (version, Arc::new(object)), source);
             return Vec::new();
         }
         let mut touched: Touched = before.iter().filter_map(|_| self.remove(&key)).collect();
@@ -175,7 +166,7 @@ impl Store {
             self.by_owner.entry(owner).or_default().insert(key.clone());
         }
         let object = Arc::new(object);
-        self.objects.put(key, object.clone(), source);
+        self.objects.put(key, (version, object.clone()), source);
         touched.push(object);
         touched
     }

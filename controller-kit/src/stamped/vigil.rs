@@ -96,26 +96,21 @@ pub(super) fn is_plain(name: &str) -> bool {
 }
 
 /// What says whose an object is, and whether it may be taken over. It may change otherwise as often as it will.
-#[derive(Debug, PartialEq)]
-struct Marks([Value; 5]);
-
-impl Marks {
-    fn of(object: &Value) -> Self {
-        let metadata = &object["metadata"];
-        Self([
-            metadata["uid"].clone(),
-            metadata["labels"].clone(),
-            metadata["ownerReferences"].clone(),
-            metadata["annotations"][api_types::labels::ADOPT].clone(),
-            metadata["deletionTimestamp"].clone(),
-        ])
-    }
+fn marks(object: &Value) -> [Value; 5] {
+    let metadata = &object["metadata"];
+    [
+        metadata["uid"].clone(),
+        metadata["labels"].clone(),
+        metadata["ownerReferences"].clone(),
+        metadata["annotations"][api_types::labels::ADOPT].clone(),
+        metadata["deletionTimestamp"].clone(),
+    ]
 }
 
 /// Follows one object until cancelled; `moved` is told when it is gone, or not whose it was.
 pub(super) async fn follow(mut events: Events, cancel: CancellationToken, moved: impl Fn() + Send) {
     // Nothing is known before the first listing; then it is there or not.
-    let mut known: Option<Option<Marks>> = None;
+    let mut known: Option<Option<[Value; 5]>> = None;
     let mut listed = None;
     loop {
         let event = tokio::select! {
@@ -133,11 +128,11 @@ pub(super) async fn follow(mut events: Events, cancel: CancellationToken, moved:
                 continue;
             }
             Some(Ok(Event::InitApply(object))) => {
-                listed = Some(Marks::of(&object));
+                listed = Some(marks(&object));
                 continue;
             }
             Some(Ok(Event::InitDone)) => listed.take(),
-            Some(Ok(Event::Apply(object))) => Some(Marks::of(&object)),
+            Some(Ok(Event::Apply(object))) => Some(marks(&object)),
             Some(Ok(Event::Delete(_))) => None,
         };
         let is_news = match &known {

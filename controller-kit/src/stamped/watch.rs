@@ -4,8 +4,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use serde_json::Value;
+use tokio::sync::{Notify, watch as signal};
 use tokio::time::Instant;
 use tracing::debug;
 
@@ -14,12 +15,10 @@ use crate::mapper::{Kind, Mapper, Served};
 use crate::reflect::{WatchHealth, named_metadata};
 use crate::shutdown::Tasks;
 use crate::stamped::follow::{Follower, REFUSED_PAUSE, events};
+use crate::stamped::uses::Uses;
 use crate::stamped::vigil::{self, Vigils};
 use crate::stamped::{KindWatch, ObjectKey, Projection, Readiness, Stamped};
 use crate::time_of_day::Clock;
-
-/// A kind that no owner uses is watched this much longer, so that a template edit does not list twice.
-const LINGER: Duration = Duration::from_secs(30);
 
 /// A kind that was listed is answered with errors for so long before what is known of it is believed
 /// no longer. An API server, etcd and a conversion webhook are back sooner; until then nothing is told.
@@ -59,8 +58,7 @@ pub struct WatchSettings {
 #[derive(Default)]
 struct Watched {
     kinds: HashMap<Kind, Arc<KindWatch>>,
-    uses: HashMap<Box<str>, BTreeSet<Kind>>,
-    idle_since: HashMap<Kind, Instant>,
+    uses: Uses,
 }
 
 /// All watches of one controller.
@@ -99,7 +97,7 @@ impl StampedWatches {
     /// The watch over a kind, started or grown as needed.
     pub fn ensure(&self, served: &Arc<Served>, needed: &Projection) -> Arc<KindWatch> {
         let mut watched = self.watched.lock();
-        watched.idle_since.remove(&served.kind);
+        watched.uses.begin(&served.kind);
         let mut projection = match watched.kinds.get(&served.kind) {
             Some(existing) => existing.projection().clone(),
             None => Projection::default(),
@@ -130,8 +128,9 @@ impl StampedWatches {
 
     /// The reply to our own deletion.
     pub fn deleted(&self, kind: &Kind, key: &ObjectKey, uid: &str) {
-        let watch = self.watched.lock().kinds.get(kind).cloned();
-        let Some(watch) = watch else { return };
+        let Some(watch) = self.watch(kind) else {
+            return;
+        };
         let hidden = watch.write().hide(key, uid);
         // The event of this deletion will find nothing to hide, so that whoever waits for the place is told here.
         for object in &hidden {
@@ -141,11 +140,8 @@ impl StampedWatches {
 
     /// The reply to our own deletion of an object that stays for a while, for its finalizers.
     pub fn going(&self, kind: &Kind, body: &Value) {
-        let watch = self.watched.lock().kinds.get(kind).cloned();
-        if let Some(watch) = watch {
-            let manager = self.settings.field_manager;
-            let kind = &watch.served().kind;
-            let going = Stamped::from_value(body, kind, watch.projection(), manager);
+        if let Some(watch) = self.watch(kind) {
+            let going = watch.project(body, self.settings.field_manager);
             watch.overlay(going);
         }
     }
@@ -153,8 +149,9 @@ impl StampedWatches {
     /// Has it told of the end of an object that is not ours, and of its change of hands. The watch of a kind shows only what
     /// has its label; where that may not be watched, neither may this.
     pub(crate) fn attend(&self, kind: &Kind, namespace: &str, name: &str) {
-        let watch = self.watched.lock().kinds.get(kind).cloned();
-        let synced = watch.filter(|watch| *watch.readiness.borrow() == Readiness::Synced);
+        let synced = self
+            .watch(kind)
+            .filter(|watch| *watch.readiness.borrow() == Readiness::Synced);
         let Some(watch) = synced.filter(|_| vigil::is_plain(name)) else {
             return;
         };
@@ -192,8 +189,16 @@ impl StampedWatches {
 
     /// One object of a kind, if that is watched.
     pub(crate) fn get(&self, kind: &Kind, key: &ObjectKey) -> Option<Arc<Stamped>> {
-        let watch = self.watched.lock().kinds.get(kind).cloned();
-        watch.and_then(|watch| watch.get(key))
+        self.watch(kind)?.get(key)
+    }
+
+    fn watch(&self, kind: &Kind) -> Option<Arc<KindWatch>> {
+        self.watched.lock().kinds.get(kind).cloned()
+    }
+
+    /// All of them, to be looked at without holding up whoever asks for one.
+    fn all(&self) -> Vec<Arc<KindWatch>> {
+        self.watched.lock().kinds.values().cloned().collect()
     }
 
     /// All objects of one owner in every watched kind.
@@ -202,22 +207,18 @@ impl StampedWatches {
         owner: &ObjectKey,
         uid: &str,
     ) -> Vec<(Arc<Served>, Arc<Stamped>)> {
-        let kinds: Vec<Arc<KindWatch>> = self.watched.lock().kinds.values().cloned().collect();
-        let owned = |kind: &Arc<KindWatch>| {
-            let served = kind.served().clone();
-            kind.owned_by(owner, uid)
-                .into_iter()
-                .map(move |object| (served.clone(), object))
+        let owned = |kind: Arc<KindWatch>| {
+            let objects = kind.owned_by(owner, uid).into_iter();
+            objects.map(move |object| (kind.served().clone(), object))
         };
-        kinds.iter().flat_map(owned).collect()
+        self.all().into_iter().flat_map(owned).collect()
     }
 
     /// The cluster-scoped kinds of which objects are held.
     pub(crate) fn cluster_scoped_kinds(&self) -> BTreeSet<Kind> {
-        let kinds: Vec<Arc<KindWatch>> = self.watched.lock().kinds.values().cloned().collect();
-        let held = kinds
-            .iter()
-            .filter(|watch| !watch.served().namespaced && !watch.is_empty());
+        let all = self.all();
+        let held = all.iter();
+        let held = held.filter(|watch| !watch.served().namespaced && !watch.is_empty());
         held.map(|watch| watch.served().kind.clone()).collect()
     }
 
@@ -232,106 +233,73 @@ impl StampedWatches {
     }
 
     fn each(&self, is_so: fn(&Readiness) -> bool) -> Vec<(String, bool)> {
-        let kinds: Vec<Arc<KindWatch>> = self.watched.lock().kinds.values().cloned().collect();
         let said =
             |watch: &Arc<KindWatch>| (watch.served().qualified(), is_so(&watch.readiness.borrow()));
-        kinds.iter().map(said).collect()
+        self.all().iter().map(said).collect()
     }
 
     /// Number of objects held in all kinds.
     pub(crate) fn object_count(&self) -> usize {
-        let kinds: Vec<Arc<KindWatch>> = self.watched.lock().kinds.values().cloned().collect();
-        kinds.iter().map(|kind| kind.len()).sum()
+        self.all().iter().map(|kind| kind.len()).sum()
     }
 
     /// The kinds that are watched now.
-    pub fn kinds(&self) -> Vec<Kind> {
+    #[cfg(test)]
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
         self.watched.lock().kinds.keys().cloned().collect()
     }
 
     /// Records that an owner is about to use a kind, before its walk has come to the end: a walk may take longer than an
     /// unused watch is kept, and would end with a kind that nobody watches.
     pub(crate) fn add_use(&self, owner_uid: &str, kind: &Kind) {
-        let mut watched = self.watched.lock();
-        let uses = watched.uses.get(owner_uid);
-        if !uses.is_some_and(|kinds| kinds.contains(kind)) {
-            watched
-                .uses
-                .entry(owner_uid.into())
-                .or_default()
-                .insert(kind.clone());
-        }
+        self.watched.lock().uses.add(owner_uid, kind);
     }
 
     /// Records which kinds an owner uses; an empty set when it is gone.
     pub(crate) fn set_uses(&self, owner_uid: &str, kinds: BTreeSet<Kind>) {
-        let mut watched = self.watched.lock();
-        if watched.uses.get(owner_uid) == Some(&kinds) {
-            return;
-        }
-        if kinds.is_empty() {
-            watched.uses.remove(owner_uid);
-        } else {
-            watched.uses.insert(owner_uid.into(), kinds);
-        }
+        self.watched.lock().uses.set(owner_uid, kinds);
     }
 
     /// Stops the watches of kinds that no owner has used for a while. Called every few seconds.
     pub fn sweep(&self, now: Instant) {
-        let mut watched = self.watched.lock();
-        let used: BTreeSet<Kind> = watched.uses.values().flatten().cloned().collect();
-        let unused: Vec<Kind> = watched
-            .kinds
-            .keys()
-            .filter(|kind| !used.contains(kind))
-            .cloned()
-            .collect();
-        watched.idle_since.retain(|kind, _| !used.contains(kind));
-        for kind in unused {
-            let since = *watched.idle_since.entry(kind.clone()).or_insert(now);
-            if now.duration_since(since) >= LINGER
-                && let Some(dropped) = watched.kinds.remove(&kind)
-            {
+        let Watched { kinds, uses } = &mut *self.watched.lock();
+        uses.look(kinds.keys(), now);
+        kinds.retain(|kind, watch| {
+            let stays = !uses.are_over(kind, now);
+            if !stays {
                 debug!(%kind, "no owner uses this kind any more, its watch stops");
-                watched.idle_since.remove(&kind);
-                dropped.cancel.cancel();
+                watch.cancel.cancel();
             }
-        }
+            stays
+        });
     }
 
     /// A kind's definition changed: what is known of it is read anew on next use.
     pub(crate) fn forget_group(&self, group: &str) {
         self.mapper.forget_group(group);
-        self.try_refused(|kind| kind.group() == group);
-        self.try_failing(|kind| kind.group() == group);
+        let concerns = |kind: &Kind| kind.group() == group;
+        self.try_again(|kind, watch| {
+            concerns(kind) && (watch.is_tried_again() || watch.is_failing())
+        });
     }
 
     /// Definitions may have changed unseen.
     pub(crate) fn forget_definitions(&self) {
         self.mapper.forget_all();
-        self.try_refused(|_| true);
-        self.try_failing(|_| true);
+        self.try_again(|_, watch| watch.is_tried_again() || watch.is_failing());
     }
 
     /// Rights changed: watches that were refused are tried again.
     pub(crate) fn rights_changed(&self) {
-        self.try_refused(|_| true);
+        self.try_again(|_, watch| watch.is_tried_again());
     }
 
     /// A refused watch goes on in its place, with what it has seen: one that started empty would not know what changed
-    /// meanwhile, and one that waited for its next use would not exist for the owners that are done.
-    fn try_refused(&self, concerns: impl Fn(&Kind) -> bool) {
+    /// meanwhile, and one that waited for its next use would not exist for the owners that are done. A kind that could not be
+    /// listed may be served another way now; nobody waits for it longer because of that.
+    fn try_again(&self, concerns: impl Fn(&Kind, &KindWatch) -> bool) {
         for (kind, watch) in &self.watched.lock().kinds {
-            if concerns(kind) && watch.is_tried_again() {
-                watch.again.notify_one();
-            }
-        }
-    }
-
-    /// A kind that could not be listed may be served another way now. Nobody waits for it longer because of that.
-    fn try_failing(&self, concerns: impl Fn(&Kind) -> bool) {
-        for (kind, watch) in &self.watched.lock().kinds {
-            if concerns(kind) && watch.is_failing() {
+            if concerns(kind, watch) {
                 watch.again.notify_one();
             }
         }
@@ -351,8 +319,15 @@ impl StampedWatches {
             Some(replaced) => replaced.readiness.borrow().of_a_successor(),
             None => Readiness::Starting(Instant::now()),
         };
-        let cancel = self.tasks.token().child_token();
-        let watch = KindWatch::started(served, projection, cancel, readiness, predecessor);
+        let watch = Arc::new(KindWatch {
+            served,
+            projection,
+            store: RwLock::default(),
+            readiness: signal::Sender::new(readiness),
+            cancel: self.tasks.token().child_token(),
+            again: Notify::new(),
+            predecessor: Mutex::new(predecessor),
+        });
         let follower = Follower {
             watch: watch.clone(),
             settings: self.settings.clone(),

@@ -17,12 +17,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use thiserror::Error;
 use tokio::sync::{Mutex as AsyncMutex, Semaphore};
 use tracing::warn;
 
 use crate::metrics::{Metrics, TokenLookup, TokenOutcome};
+use crate::object_key::ObjectKey;
 use issued::Issued;
 pub use request::{Refusal, RefusalKind};
 
@@ -44,6 +45,22 @@ pub struct Account {
     pub name: String,
     /// uid: an account that was deleted and made again is another one.
     pub uid: String,
+}
+
+impl Account {
+    /// The account with this uid at this place.
+    pub(crate) fn new(key: &ObjectKey, uid: &str) -> Self {
+        Self {
+            namespace: key.namespace.to_string(),
+            name: key.name.to_string(),
+            uid: uid.to_owned(),
+        }
+    }
+
+    /// Where it is.
+    pub fn key(&self) -> ObjectKey {
+        ObjectKey::new(&self.namespace, &self.name)
+    }
 }
 
 impl fmt::Display for Account {
@@ -86,18 +103,20 @@ pub enum TokenError {
 }
 
 impl TokenError {
+    fn refusal(&self) -> &Refusal {
+        match self {
+            Self::Fetch(refusal) | Self::Expired { refusal, .. } => refusal,
+        }
+    }
+
     /// What the API server had against it.
     pub fn kind(&self) -> RefusalKind {
-        match self {
-            Self::Fetch(refusal) | Self::Expired { refusal, .. } => refusal.kind,
-        }
+        self.refusal().kind
     }
 
     /// How long the API server asked to be left alone.
     pub(crate) fn retry_after(&self) -> Option<Duration> {
-        match self {
-            Self::Fetch(refusal) | Self::Expired { refusal, .. } => refusal.retry_after,
-        }
+        self.refusal().retry_after
     }
 }
 
@@ -159,7 +178,7 @@ impl TokenCache {
     pub async fn token(&self, account: &Account) -> Result<Token, TokenError> {
         let slot = self.slot(account);
         let now = (self.sources.clock)();
-        let held = locked(&slot.issued).clone();
+        let held = slot.issued.lock().clone();
         match held {
             Some(issued) if issued.is_fresh(now) => {
                 self.metrics.token_lookup(TokenLookup::Hit);
@@ -178,15 +197,15 @@ impl TokenCache {
 
     /// Drops the token of an account that is gone.
     pub fn invalidate(&self, account: &Account) {
-        locked(&self.accounts).slots.remove(account);
+        self.accounts.lock().slots.remove(account);
     }
 
     /// Drops this token: the API server no longer takes it. One that was fetched meanwhile stays: where many used the old
     /// one, each is told of it by its own refusal, and the first of them has fetched the next.
     pub fn refused(&self, account: &Account, token: &Token) {
-        let slot = locked(&self.accounts).slots.get(account).cloned();
+        let slot = self.accounts.lock().slots.get(account).cloned();
         if let Some(slot) = slot {
-            locked(&slot.issued).take_if(|issued| issued.token == *token);
+            slot.issued.lock().take_if(|issued| issued.token == *token);
         }
     }
 
@@ -206,7 +225,7 @@ impl TokenCache {
                 let token = old.token.clone();
                 let now = (self.sources.clock)();
                 // Refused meanwhile, it is of no use any more.
-                if let Some(issued) = &mut *locked(&slot.issued) {
+                if let Some(issued) = &mut *slot.issued.lock() {
                     *issued = old.postponed(now, REFRESH_PAUSE);
                 }
                 *flight = Some(refusal);
@@ -227,7 +246,9 @@ impl TokenCache {
             // One that was under way has ended: its outcome is ours. Without this, a hundred owners of an
             // account that cannot get a token would ask for it a hundred times, one after the other.
             let now = (self.sources.clock)();
-            if let Some(issued) = locked(&slot.issued)
+            if let Some(issued) = slot
+                .issued
+                .lock()
                 .clone()
                 .filter(|issued| issued.is_valid(now))
             {
@@ -259,13 +280,13 @@ impl TokenCache {
         self.metrics.token_request(TokenOutcome::Issued);
         let issued = Issued::new(reply, (self.sources.jitter)());
         let token = issued.token.clone();
-        *locked(&slot.issued) = Some(issued);
+        *slot.issued.lock() = Some(issued);
         drop(ended);
         Ok(token)
     }
 
     fn slot(&self, account: &Account) -> Arc<Slot> {
-        let mut accounts = locked(&self.accounts);
+        let mut accounts = self.accounts.lock();
         let now = (self.sources.clock)();
         if now >= accounts.next_sweep {
             accounts.next_sweep = now.saturating_add(SWEEP).unwrap_or(Timestamp::MAX);
@@ -281,7 +302,7 @@ impl TokenCache {
 
     /// Accounts whose tokens are held, or were asked for last.
     pub(crate) fn len(&self) -> usize {
-        locked(&self.accounts).slots.len()
+        self.accounts.lock().slots.len()
     }
 }
 
@@ -289,7 +310,9 @@ impl Slot {
     /// Whether nothing in it is of use: no valid token, and no request under way.
     fn is_spent(&self, now: Timestamp) -> bool {
         let idle = self.flight.try_lock().is_ok();
-        idle && locked(&self.issued)
+        idle && self
+            .issued
+            .lock()
             .as_ref()
             .is_none_or(|issued| !issued.is_valid(now))
     }
@@ -313,8 +336,4 @@ fn failure(account: &Account, refusal: Refusal, expired: bool) -> TokenError {
     } else {
         TokenError::Fetch(refusal)
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }

@@ -53,7 +53,7 @@ fn runnable(number: usize) -> ObjectKey {
 }
 
 fn watched(selections: &Selections) -> usize {
-    selections.lock().watches.len()
+    selections.known.lock().watches.len()
 }
 
 #[tokio::test]
@@ -76,12 +76,12 @@ async fn watches_are_bounded_and_a_place_is_given_on() {
     }
     assert_eq!(watched(&selections), MOST_WATCHES);
     let late = selection(MOST_WATCHES);
-    assert!(!selections.lock().watches.contains_key(&late));
+    assert!(!selections.known.lock().watches.contains_key(&late));
     selections.release(&runnable(0));
     selections.sweep(&|_| true);
     assert_eq!(watched(&selections), MOST_WATCHES - 1);
     let _ = selections.follow(&runnable(MOST_WATCHES), &late, &served(), 0);
-    assert!(selections.lock().watches.contains_key(&late));
+    assert!(selections.known.lock().watches.contains_key(&late));
 }
 
 #[tokio::test]
@@ -89,7 +89,9 @@ async fn a_watch_ends_with_its_last_user() {
     let selections = selections();
     let _ = selections.follow(&runnable(1), &selection(0), &served(), 0);
     let _ = selections.follow(&runnable(2), &selection(0), &served(), 0);
-    let cancel = selections.lock().watches[&selection(0)].cancel.clone();
+    let cancel = selections.known.lock().watches[&selection(0)]
+        .cancel
+        .clone();
     selections.sweep(&|key| *key != runnable(1));
     assert!(!cancel.is_cancelled());
     // It selects something else now.
@@ -133,7 +135,7 @@ async fn a_refused_watch_says_so_and_is_tried_again_when_rights_change() {
     let patience = std::time::Duration::from_mins(1);
     test_support::eventually("it is refused", patience, async || follow(0) == refused()).await;
     let (first, users) = {
-        let known = selections.lock();
+        let known = selections.known.lock();
         let watch = &known.watches[&selection(0)];
         (watch.cancel.clone(), watch.users.clone())
     };
@@ -142,9 +144,9 @@ async fn a_refused_watch_says_so_and_is_tried_again_when_rights_change() {
     assert_eq!(follow(1), refused(), "until the contrary is known");
     assert!(first.is_cancelled());
     assert_eq!(watched(&selections), 1);
-    let known = selections.lock();
+    let known = selections.known.lock();
     assert!(Arc::ptr_eq(&known.watches[&selection(0)].users, &users));
-    assert_eq!(locked(&users).len(), 2);
+    assert_eq!(users.lock().len(), 2);
 }
 
 #[tokio::test]
@@ -159,19 +161,19 @@ async fn a_namespace_with_many_selections_gives_way_to_one_with_few() {
         ..selection(number)
     };
     let youngest = selection(MOST_WATCHES - 1);
-    let gives_way = selections.lock().watches[&youngest].cancel.clone();
+    let gives_way = selections.known.lock().watches[&youngest].cancel.clone();
     let _ = selections.follow(&guest(0), &of_guests(0), &served(), 0);
     assert!(gives_way.is_cancelled());
     assert_eq!(watched(&selections), MOST_WATCHES);
     // The one that gave way does not take another's place in its turn, however often it looks.
     let said = selections.follow(&runnable(MOST_WATCHES - 1), &youngest, &served(), 0);
     assert_eq!(said, WatchAnswer::Nothing);
-    assert!(!selections.lock().watches.contains_key(&youngest));
+    assert!(!selections.known.lock().watches.contains_key(&youngest));
     for number in 1..MOST_WATCHES {
         let _ = selections.follow(&guest(number), &of_guests(number), &served(), 0);
     }
     let of = |namespace: &str| {
-        let known = selections.lock();
+        let known = selections.known.lock();
         let watches = known.watches.values();
         watches
             .filter(|watch| *watch.begun.namespace == *namespace)
@@ -207,5 +209,8 @@ async fn what_many_read_in_the_same_version_is_held_once() {
     ));
     drop(first);
     selections.sweep(&|_| true);
-    assert!(selections.lock().objects.is_empty(), "nobody holds them");
+    assert!(
+        selections.known.lock().objects.is_empty(),
+        "nobody holds them"
+    );
 }

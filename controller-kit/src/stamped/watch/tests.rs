@@ -1,12 +1,15 @@
 //! Which watches exist, and what they tell of an API server that answers as the test says.
 
+mod scripted;
+
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use jiff::Timestamp;
 
 use super::*;
 use crate::stamped::LISTING_PATIENCE;
-use crate::stamped::scripted::{
+use crate::stamped::uses::LINGER;
+use scripted::{
     Answer, failure, is_watch, listing, nothing, page, path, scripted, served, settings, text,
     watches_over,
 };

@@ -8,11 +8,11 @@ use jiff::Timestamp;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::{Projection, STALE_AFTER, StampedWatches, WatchSettings};
 use crate::cluster::Cluster;
 use crate::mapper::{Kind, Mapper, Served};
 use crate::metrics::Metrics;
 use crate::shutdown::Tasks;
+use crate::stamped::{Projection, STALE_AFTER, StampedWatches, WatchSettings};
 
 pub(super) type Answer = Response<Body>;
 
