@@ -13,6 +13,7 @@ use controller_kit::reflect::{Change, Entry, Reflector, selected_metadata, versi
 use controller_kit::scheduler::{Lane, Scheduler};
 use controller_kit::shutdown::Tasks;
 use controller_kit::stamped::ObjectKey;
+use controller_kit::submit::selector_of;
 use parking_lot::Mutex;
 use realizer::runnable::SelectError;
 use serde_json::Value;
@@ -237,16 +238,11 @@ impl Selections {
         begun: WatchOrigin,
         refused: Option<&Watch>,
     ) -> Watch {
-        let labels: Vec<String> = selection
-            .labels
-            .iter()
-            .map(|(key, value)| format!("{key}={value}"))
-            .collect();
         let events = selected_metadata(
             self.cluster.controller().clone(),
             served,
             selection.namespace.as_deref(),
-            &labels.join(","),
+            &selector_of(&selection.labels),
         );
         let matches = refused.map(|refused| Reflector::after(&refused.matches));
         let watch = Watch {

@@ -4,6 +4,7 @@
 mod tests;
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,46 +30,15 @@ const LIFETIME: Duration = Duration::from_mins(5);
 /// Why a kind's schema is not to be had.
 #[derive(Debug, Clone, Error)]
 pub enum SchemaError {
-    /// The API server publishes none for it.
-    #[error("the API server publishes no schema for {kind} in {api_version}")]
-    NotPublished {
-        /// apiVersion.
-        api_version: String,
-        /// Kind.
-        kind: String,
-    },
-    /// The API server refused the request.
-    #[error("fetch schema of {api_version}: {cause}")]
-    Fetch {
-        /// apiVersion.
-        api_version: String,
-        /// The error and what caused it.
-        cause: String,
-    },
+    /// The API server publishes none for it, refused the request, or sent what is no OpenAPI v3.
+    #[error("{0}")]
+    Missing(String),
     /// The API server could not carry out the request, or did not answer in time.
-    #[error("fetch schema of {api_version}: {cause}")]
-    Unavailable {
-        /// apiVersion.
-        api_version: String,
-        /// The error and what caused it.
-        cause: String,
-    },
+    #[error("{0}")]
+    Unavailable(String),
     /// There is more of it than what is read.
-    #[error("fetch schema of {api_version}: {cause}")]
-    TooLong {
-        /// apiVersion.
-        api_version: String,
-        /// Which answer, and how much is read.
-        cause: String,
-    },
-    /// The document is no OpenAPI v3.
-    #[error("read schema of {api_version}: {cause}")]
-    Unreadable {
-        /// apiVersion.
-        api_version: String,
-        /// Where it stops making sense.
-        cause: String,
-    },
+    #[error("{0}")]
+    TooLong(String),
 }
 
 type KindKey = (String, String);
@@ -115,21 +85,16 @@ impl SchemaCache {
         if let Some((_, error)) = failed.as_ref().filter(|(when, _)| *when >= asked) {
             return Err(error.clone());
         }
-        match fetch_schema(client, api_version, kind).await {
-            Ok(schema) => {
-                let schema = Arc::new(schema);
-                self.keep(key, Ok(schema.clone()));
-                Ok(schema)
+        let schema = fetch_schema(client, api_version, kind).await;
+        let schema = schema.map(Arc::new);
+        match &schema {
+            Ok(_) | Err(SchemaError::TooLong(_)) => self.keep(key, schema.clone()),
+            Err(error @ SchemaError::Unavailable(_)) => {
+                *failed = Some((Instant::now(), error.clone()));
             }
-            Err(error) => {
-                if matches!(error, SchemaError::Unavailable { .. }) {
-                    *failed = Some((Instant::now(), error.clone()));
-                } else if matches!(error, SchemaError::TooLong { .. }) {
-                    self.keep(key, Err(error.clone()));
-                }
-                Err(error)
-            }
+            Err(SchemaError::Missing(_)) => {}
         }
+        schema
     }
 
     fn flight(&self, api_version: &str) -> Arc<Flight> {
@@ -177,55 +142,37 @@ pub async fn fetch_schema(
 ) -> Result<KindSchema, SchemaError> {
     let document = fetch_document(client, api_version).await?;
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-    let schema = KindSchema::compile(&document, group, version, kind).map_err(|error| {
-        SchemaError::Unreadable {
-            api_version: api_version.into(),
-            cause: error.to_string(),
-        }
-    })?;
-    schema.ok_or_else(|| SchemaError::NotPublished {
-        api_version: api_version.into(),
-        kind: kind.into(),
-    })
+    let missing = match KindSchema::compile(&document, group, version, kind) {
+        Ok(Some(schema)) => return Ok(schema),
+        Ok(None) => format!("the API server publishes no schema for {kind} in {api_version}"),
+        Err(error) => format!("read schema of {api_version}: {error}"),
+    };
+    Err(SchemaError::Missing(missing))
 }
 
 async fn fetch_document(client: &kube::Client, api_version: &str) -> Result<Bytes, SchemaError> {
-    let api_version = || api_version.to_owned();
-    let unavailable = |cause: String| SchemaError::Unavailable {
-        api_version: api_version(),
-        cause,
-    };
-    let failed = |cause: String| SchemaError::Fetch {
-        api_version: api_version(),
-        cause,
-    };
-    let request = Request::get(path_of(&api_version()))
+    let because = |cause: &dyn Display| format!("fetch schema of {api_version}: {cause}");
+    let request = Request::get(path_of(api_version))
         .header(header::ACCEPT, "application/json")
         .body(Body::empty());
-    let request = request.map_err(|error| failed(error.to_string()))?;
+    let request = request.map_err(|error| SchemaError::Missing(because(&error)))?;
     let answer = fetch(client, request, LONGEST_DOCUMENT);
-    let error = match tokio::time::timeout(DEADLINE, answer).await {
-        Ok(Ok((_, document))) => return Ok(document),
-        Ok(Err(error)) => error,
-        Err(_) => {
-            return Err(unavailable(format!(
-                "no answer within {} s",
-                DEADLINE.as_secs()
-            )));
-        }
+    let Ok(answer) = tokio::time::timeout(DEADLINE, answer).await else {
+        let cause = format!("no answer within {} s", DEADLINE.as_secs());
+        return Err(SchemaError::Unavailable(because(&cause)));
     };
-    Err(match &error {
-        RequestError::TooLong { .. } => SchemaError::TooLong {
-            api_version: api_version(),
-            cause: error.to_string(),
-        },
+    let (_, document) = answer.map_err(|error| match &error {
+        RequestError::TooLong { .. } => SchemaError::TooLong(because(&error)),
         RequestError::Refused { code, status, .. }
             if code.is_client_error() && *code != StatusCode::TOO_MANY_REQUESTS =>
         {
-            failed(status.message.clone())
+            SchemaError::Missing(because(&status.message))
         }
-        RequestError::Refused { .. } | RequestError::Transport(_) => unavailable(error.to_string()),
-    })
+        RequestError::Refused { .. } | RequestError::Transport(_) => {
+            SchemaError::Unavailable(because(&error))
+        }
+    })?;
+    Ok(document)
 }
 
 fn path_of(api_version: &str) -> String {

@@ -23,7 +23,7 @@ use super::{OwnerKind, OwnerShell};
 use crate::args::ShardArgs;
 use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
 use crate::reflect::{Events, Watched, key_of};
-use crate::scheduler::{Next, OwnerKey};
+use crate::scheduler::Next;
 use crate::stamped::ObjectKey;
 
 /// An owner that was there is believed to be there for as long: what changes around it may have it asked for often.
@@ -202,16 +202,15 @@ impl OwnerShell {
     }
 
     /// When to look again for what an owner left behind that is not in memory; nothing when it is gone for certain.
-    pub(crate) async fn rests_with_another_shard(&self, key: &OwnerKey) -> Option<Next> {
+    pub(crate) async fn rests_with_another_shard(&self, key: &ObjectKey) -> Option<Next> {
         if self.shard.takes_all_of(&key.namespace) {
             return None;
         }
-        let owner = ObjectKey::new(&key.namespace, &key.name);
-        if let Some((_, until)) = self.other_shards.believed(&owner) {
+        if let Some((_, until)) = self.other_shards.believed(key) {
             // It may have come here and gone since.
             return Some(Next::After(until.saturating_duration_since(Instant::now())));
         }
-        match self.other_shards.ask(&owner).await {
+        match self.other_shards.ask(key).await {
             Ok(None) => None,
             Ok(Some(_)) => {
                 debug!("the owner is in another shard; what it stamped is left to it");

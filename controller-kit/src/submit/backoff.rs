@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Objects remembered before those at peace are forgotten.
@@ -35,6 +35,20 @@ impl Repeatable {
             object: hash_of(object),
             cause: hash_of(cause),
         }
+    }
+}
+
+/// Makes room for one more where there are so many: forgets what is of no use any more or, if that does not do, all.
+pub(super) fn make_room<V>(
+    known: &mut HashMap<u64, V>,
+    most: usize,
+    mut is_of_use: impl FnMut(&mut V) -> bool,
+) {
+    if known.len() >= most {
+        known.retain(|_, value| is_of_use(value));
+    }
+    if known.len() >= most {
+        known.clear();
     }
 }
 
@@ -79,7 +93,7 @@ impl<N: Clone> KeyedBackoff<N> {
 
     /// How long the write has to wait, and the note of the last one of this cause; the wait is zero when it is due.
     pub(super) fn last(&self, write: Repeatable, now: Instant) -> Option<(Duration, N)> {
-        let memory = self.lock();
+        let memory = self.memory.lock();
         let last = memory.by_object.get(&write.object)?;
         let since = now.duration_since(last.at);
         let wait = self.spacing(last.repetitions).saturating_sub(since);
@@ -88,7 +102,7 @@ impl<N: Clone> KeyedBackoff<N> {
 
     /// How long ago the last write of this cause was, and its note.
     pub(super) fn age(&self, write: Repeatable, now: Instant) -> Option<(Duration, N)> {
-        let memory = self.lock();
+        let memory = self.memory.lock();
         let last = memory.by_object.get(&write.object)?;
         (last.cause == write.cause).then(|| (now.duration_since(last.at), last.note.clone()))
     }
@@ -100,7 +114,7 @@ impl<N: Clone> KeyedBackoff<N> {
         now: Instant,
         note: impl FnOnce(u32) -> N,
     ) -> u32 {
-        let mut memory = self.lock();
+        let mut memory = self.memory.lock();
         memory.clean(now, self.spacing.calm);
         let known = memory.by_object.get(&write.object).filter(|last| {
             last.cause == write.cause && now.duration_since(last.at) < self.spacing.calm
@@ -128,11 +142,7 @@ impl<N: Clone> KeyedBackoff<N> {
 
     #[cfg(test)]
     pub(super) fn remembered(&self) -> usize {
-        self.lock().by_object.len()
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Memory<N>> {
-        self.memory.lock()
+        self.memory.lock().by_object.len()
     }
 }
 

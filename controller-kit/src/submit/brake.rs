@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use api_types::ResourceName;
 use jiff::Timestamp;
-use parking_lot::{Mutex, MutexGuard};
-use realizer::{Submission, SubmitFailure, SubmitFailureKind};
+use parking_lot::Mutex;
+use realizer::SubmitFailureKind;
 use tokio::time::Instant;
 
-use super::backoff::hash_of;
-use super::failure::Failure;
-use super::family::is_member;
-use super::{Applicant, Source, Submitter, now};
+use super::attempt::Attempt;
+use super::backoff::{hash_of, make_room};
+use super::failure::{Failure, failed};
+use super::now;
 
 /// So many may be created for a step within a [`MINUTE`].
 const MOST: usize = 60;
@@ -39,10 +39,10 @@ impl Brake {
         now: Instant,
     ) -> Option<Duration> {
         let step = step_of(owner, step);
-        if !self.lock().contains_key(&step) {
+        if !self.0.lock().contains_key(&step) {
             self.learn(step, before(), now);
         }
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         let created = known.get_mut(&step)?;
         forget_old(created, now);
         let oldest = *created.iter().rev().nth(MOST - 1)?;
@@ -51,8 +51,8 @@ impl Brake {
 
     /// One was created.
     pub(super) fn created(&self, owner: &str, step: &ResourceName, now: Instant) {
-        let mut known = self.lock();
-        make_room(&mut known, now);
+        let mut known = self.0.lock();
+        make_place(&mut known, now);
         let created = known.entry(step_of(owner, step)).or_default();
         created.push_back(now);
     }
@@ -66,14 +66,10 @@ impl Brake {
             .filter_map(|age| now.checked_sub(age))
             .collect();
         if !created.is_empty() {
-            let mut known = self.lock();
-            make_room(&mut known, now);
+            let mut known = self.0.lock();
+            make_place(&mut known, now);
             known.insert(step, created);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, VecDeque<Instant>>> {
-        self.0.lock()
     }
 }
 
@@ -81,16 +77,11 @@ fn step_of(owner: &str, step: &ResourceName) -> u64 {
     hash_of(&(owner, step.as_str()))
 }
 
-fn make_room(known: &mut HashMap<u64, VecDeque<Instant>>, now: Instant) {
-    if known.len() >= REMEMBERED {
-        known.retain(|_, created| {
-            forget_old(created, now);
-            !created.is_empty()
-        });
-    }
-    if known.len() >= REMEMBERED {
-        known.clear();
-    }
+fn make_place(known: &mut HashMap<u64, VecDeque<Instant>>, now: Instant) {
+    make_room(known, REMEMBERED, |created| {
+        forget_old(created, now);
+        !created.is_empty()
+    });
 }
 
 fn forget_old(created: &mut VecDeque<Instant>, now: Instant) {
@@ -102,46 +93,44 @@ fn forget_old(created: &mut VecDeque<Instant>, now: Instant) {
     }
 }
 
-impl Submitter {
+impl Attempt<'_> {
     /// Refuses to create one more object for a step for which too many were created.
-    pub(super) fn hold_back_creation(
-        &self,
-        applicant: &Applicant<'_>,
-        submission: &Submission,
-        source: &Source,
-    ) -> Result<(), Failure> {
-        let before = || ages(applicant, submission, source);
-        let step = &submission.resource;
-        let Some(wait) = self.brake.wait(applicant.uid, step, before, now()) else {
+    pub(super) fn hold_back_creation(self) -> Result<(), Failure> {
+        let step = &self.submission.resource;
+        let brake = &self.submitter.brake;
+        let Some(wait) = brake.wait(self.applicant.uid, step, || self.ages(), now()) else {
             return Ok(());
         };
         let message = format!(
             "{MOST} objects were created for [{step}] within a minute, so the next one waits; find out what makes its \
              rendering another one again and again"
         );
-        let kind = SubmitFailureKind::TooOften;
-        Err(Failure::Braked(SubmitFailure { kind, message }, wait))
+        let failure = failed(SubmitFailureKind::TooOften, message);
+        Err(Failure::Braked(failure, wait))
     }
-}
 
-/// The ages of the objects of a step, as far as they are there. Whoever makes some of his own has the step wait for a minute
-/// after a restart, and no longer.
-fn ages(applicant: &Applicant<'_>, submission: &Submission, source: &Source) -> Vec<Duration> {
-    let owner = applicant.key();
-    let objects = source.watch().owned_by(&owner, applicant.uid);
-    let of_step = objects.iter().filter(|object| {
-        object.belongs_to(applicant.kind, &owner, applicant.uid)
-            && is_member(&object.labels(), &submission.family)
-    });
-    let created = of_step.filter_map(|object| {
-        let content = object.content();
-        let created = content["metadata"]["creationTimestamp"].as_str()?;
-        created.parse::<Timestamp>().ok()
-    });
-    created
-        .filter_map(|created| Duration::try_from(applicant.now.duration_since(created)).ok())
-        .filter(|age| *age < MINUTE)
-        .collect()
+    /// One was created.
+    pub(super) fn count_creation(self) {
+        let brake = &self.submitter.brake;
+        brake.created(self.applicant.uid, &self.submission.resource, now());
+    }
+
+    /// The ages of the objects of the step, as far as they are there. Whoever makes some of his own has the step wait for a
+    /// minute after a restart, and no longer.
+    fn ages(self) -> Vec<Duration> {
+        let (applicant, owner) = (self.applicant, self.applicant.key());
+        let objects = self.source.watch().owned_by(&owner, applicant.uid);
+        let of_step = objects.iter().filter(|object| self.is_member(object));
+        let created = of_step.filter_map(|object| {
+            let content = object.content();
+            let created = content["metadata"]["creationTimestamp"].as_str()?;
+            created.parse::<Timestamp>().ok()
+        });
+        created
+            .filter_map(|created| Duration::try_from(applicant.now.duration_since(created)).ok())
+            .filter(|age| *age < MINUTE)
+            .collect()
+    }
 }
 
 #[cfg(test)]
@@ -190,7 +179,7 @@ mod tests {
         let brake = Brake::default();
         for owner in 0..10_000 {
             brake.created(&owner.to_string(), &"step".into(), Instant::now());
-            assert!(brake.lock().len() <= REMEMBERED);
+            assert!(brake.0.lock().len() <= REMEMBERED);
         }
     }
 }

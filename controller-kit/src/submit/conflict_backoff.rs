@@ -129,7 +129,7 @@ pub(super) fn fought_over(submission: &Submission, source: &Source) -> (EventRea
     let message = format!(
         "[{}] another writer keeps changing fields of {} [{}] that the template renders; stop it, or take the fields out of the template",
         submission.resource,
-        source.served().qualified(),
+        source.watch().served().qualified(),
         address(submission),
     );
     (EventReason::ObjectContested, message)

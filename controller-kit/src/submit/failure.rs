@@ -12,100 +12,11 @@ use submission::address;
 use thiserror::Error;
 use tokio::time::Instant;
 
-use crate::cluster::{RequestError, chain};
+use super::error::{Hurdle, SubmitError, Unavailable};
+use crate::cluster::RequestError;
 use crate::mapper::{Kind, MapError, Served};
 use crate::stamped::LISTING_PATIENCE;
 use crate::tokens::{RefusalKind, TokenError};
-
-/// Ends the whole reconcile, not just one step.
-#[derive(Debug, Error)]
-pub enum SubmitError {
-    /// The owner's service account gives no token.
-    #[error(transparent)]
-    Token(#[from] TokenError),
-    /// The owner has been changed, and this process has not seen that yet.
-    #[error("the owner has a newer generation than this process has seen")]
-    Behind,
-    /// The API server did not carry out what was asked.
-    #[error("{}", .0.failure.message)]
-    Unavailable(Box<Unavailable>),
-}
-
-/// What the API server did not carry out, and not because of what was asked for.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Unavailable {
-    /// For the engine, should it last.
-    pub failure: SubmitFailure,
-    /// How long the server asked to be left alone.
-    pub retry_after: Option<Duration>,
-    /// Since when it is so, where others found that out before.
-    pub since: Option<Instant>,
-    /// What was in the way.
-    pub hurdle: Hurdle,
-}
-
-/// What was in the way, as far as it makes a difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hurdle {
-    /// The API server answered so.
-    Answer(StatusCode),
-    /// There was no answer.
-    Silence,
-    /// No token was issued.
-    Token,
-    /// The objects of a kind cannot be listed.
-    Listing,
-    /// They are being listed, and nothing has failed: there are many.
-    LongListing,
-}
-
-impl Unavailable {
-    fn because(message: String, retry_after: Option<Duration>, hurdle: Hurdle) -> Self {
-        Self {
-            failure: SubmitFailure {
-                kind: SubmitFailureKind::Unavailable,
-                message,
-            },
-            retry_after,
-            since: None,
-            hurdle,
-        }
-    }
-
-    /// A request that failed.
-    pub(super) fn of(error: &RequestError, message: String) -> Self {
-        let hurdle = error.code().map_or(Hurdle::Silence, Hurdle::Answer);
-        Self::because(message, error.retry_after(), hurdle)
-    }
-}
-
-impl SubmitError {
-    /// What kept a kind from being looked up, if that was the machine.
-    pub fn of_lookup(error: &MapError) -> Option<Self> {
-        match error {
-            MapError::Discovery { error: cause, .. } if cause.passes_by_itself() => {
-                let unavailable = Unavailable::of(cause, error.to_string());
-                Some(Self::Unavailable(unavailable.into()))
-            }
-            MapError::Discovery { .. } | MapError::NotServed { .. } => None,
-        }
-    }
-
-    /// What the API server did not carry out, a token or a request; any other error is given back.
-    ///
-    /// # Errors
-    /// The error, if it is another one.
-    pub fn unavailable(self) -> Result<Box<Unavailable>, Self> {
-        match self {
-            Self::Unavailable(unavailable) => Ok(unavailable),
-            Self::Token(error) if error.kind() == RefusalKind::Infrastructure => {
-                let why = Unavailable::because(chain(&error), error.retry_after(), Hurdle::Token);
-                Ok(why.into())
-            }
-            other => Err(other),
-        }
-    }
-}
 
 /// Inside this module: ends the step or the reconcile.
 pub(super) enum Failure {
@@ -116,11 +27,20 @@ pub(super) enum Failure {
     Braked(SubmitFailure, Duration),
     /// As `Step`; the path itself may be gone, with the definition of the kind.
     Unserved(SubmitFailure),
-    Token(TokenError),
-    /// As [`SubmitError::Behind`].
-    Behind,
-    /// As [`SubmitError::Unavailable`].
-    Unavailable(Box<Unavailable>),
+    Reconcile(SubmitError),
+}
+
+impl Failure {
+    /// What the step says; an error if there is more to it than that.
+    pub(super) fn of_step(self) -> Result<SubmitFailure, SubmitError> {
+        match self {
+            Self::Step(step)
+            | Self::Refused(step, _)
+            | Self::Braked(step, _)
+            | Self::Unserved(step) => Ok(step),
+            Self::Reconcile(error) => Err(error),
+        }
+    }
 }
 
 /// What the API server refused an object for.
@@ -132,28 +52,13 @@ pub(super) enum For {
     Size,
 }
 
-impl From<TokenError> for Failure {
-    fn from(error: TokenError) -> Self {
-        Self::Token(error)
-    }
-}
-
 /// A request that an owner's token was needed for.
+#[derive(Debug, Error)]
 pub(super) enum OwnerRequestError {
-    Token(TokenError),
-    Request(RequestError),
-}
-
-impl From<TokenError> for OwnerRequestError {
-    fn from(error: TokenError) -> Self {
-        Self::Token(error)
-    }
-}
-
-impl From<RequestError> for OwnerRequestError {
-    fn from(error: RequestError) -> Self {
-        Self::Request(error)
-    }
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    #[error(transparent)]
+    Request(#[from] RequestError),
 }
 
 impl OwnerRequestError {
@@ -162,6 +67,20 @@ impl OwnerRequestError {
         match self {
             Self::Token(error) => error.kind() == RefusalKind::Infrastructure,
             Self::Request(error) => error.passes_by_itself(),
+        }
+    }
+
+    /// What the API server refused, and would again. Anything else ends the reconcile, in these words if it passes by itself.
+    pub(super) fn refusal(
+        self,
+        words: impl FnOnce(&RequestError) -> String,
+    ) -> Result<RequestError, SubmitError> {
+        match self {
+            Self::Token(error) => Err(error.into()),
+            Self::Request(error) if error.passes_by_itself() => {
+                Err(Unavailable::of(&error, words(&error)).into())
+            }
+            Self::Request(error) => Ok(error),
         }
     }
 }
@@ -179,24 +98,15 @@ pub(super) fn tried<T>(
 
 /// The step fails with `<operation>: <what the server said>`.
 pub(super) fn during(operation: &str, error: OwnerRequestError) -> Failure {
-    match error {
-        OwnerRequestError::Token(error) => Failure::Token(error),
-        OwnerRequestError::Request(error)
-            if error.passes_by_itself() && refused_for(&error).is_none() =>
-        {
-            let message = format!("{operation}: {error}");
-            Failure::Unavailable(Unavailable::of(&error, message).into())
-        }
-        OwnerRequestError::Request(error) => {
-            let failure = SubmitFailure {
-                kind: kind_of(&error),
-                message: format!("{operation}: {error}"),
-            };
-            match refused_for(&error) {
-                Some(why) => Failure::Refused(failure, why),
-                None => step(&error, failure),
-            }
-        }
+    let words = |error: &RequestError| format!("{operation}: {error}");
+    if let OwnerRequestError::Request(error) = &error
+        && let Some(why) = refused_for(error)
+    {
+        return Failure::Refused(failed(kind_of(error), words(error)), why);
+    }
+    match error.refusal(words) {
+        Ok(refusal) => step(&refusal, failed(kind_of(&refusal), words(&refusal))),
+        Err(error) => Failure::Reconcile(error),
     }
 }
 
@@ -223,14 +133,12 @@ pub(super) fn check_size(object: &Value, longest: usize) -> Result<(), Failure> 
     if size <= longest {
         return Ok(());
     }
-    Err(Failure::Step(SubmitFailure {
-        kind: SubmitFailureKind::TooLarge,
-        message: format!(
-            "the rendering has {} KiB, and {} KiB are allowed; make it smaller, or split it",
-            size.div_ceil(1024),
-            longest / 1024
-        ),
-    }))
+    let message = format!(
+        "the rendering has {} KiB, and {} KiB are allowed; make it smaller, or split it",
+        size.div_ceil(1024),
+        longest / 1024
+    );
+    Err(Failure::Step(failed(SubmitFailureKind::TooLarge, message)))
 }
 
 /// How many bytes it is as it is sent; it is not held in memory for that.
@@ -251,24 +159,22 @@ fn size_of(object: &Value) -> usize {
     count.0
 }
 
+/// Listing objects failed.
+pub(super) fn unlistable(error: &RequestError) -> String {
+    format!("unable to list from api server: {error}")
+}
+
 /// Listing the siblings of an immutable object failed.
 pub(super) fn listing(error: OwnerRequestError) -> Failure {
-    match error {
-        OwnerRequestError::Token(error) => Failure::Token(error),
-        OwnerRequestError::Request(error) if error.passes_by_itself() => {
-            let message = format!("unable to list from api server: {error}");
-            Failure::Unavailable(Unavailable::of(&error, message).into())
+    match error.refusal(unlistable) {
+        Ok(refusal) => {
+            let kind = match kind_of(&refusal) {
+                SubmitFailureKind::Rejected => SubmitFailureKind::List,
+                other => other,
+            };
+            step(&refusal, failed(kind, unlistable(&refusal)))
         }
-        OwnerRequestError::Request(error) => step(
-            &error,
-            SubmitFailure {
-                kind: match kind_of(&error) {
-                    SubmitFailureKind::Rejected => SubmitFailureKind::List,
-                    other => other,
-                },
-                message: format!("unable to list from api server: {error}"),
-            },
-        ),
+        Err(error) => Failure::Reconcile(error),
     }
 }
 
@@ -284,7 +190,7 @@ fn step(error: &RequestError, failure: SubmitFailure) -> Failure {
 ///
 /// RBAC, quota and admission all answer 403, and only their texts differ, which a webhook may write as it likes. So they are one
 /// kind: something outside must change.
-pub(super) fn kind_of(error: &RequestError) -> SubmitFailureKind {
+fn kind_of(error: &RequestError) -> SubmitFailureKind {
     if matches!(error, RequestError::TooLong { .. }) {
         SubmitFailureKind::AnswerTooLarge
     } else if error.is(StatusCode::FORBIDDEN) {
@@ -294,26 +200,27 @@ pub(super) fn kind_of(error: &RequestError) -> SubmitFailureKind {
     }
 }
 
-pub(super) fn rejected(message: impl Into<String>) -> Failure {
-    Failure::Step(SubmitFailure {
-        kind: SubmitFailureKind::Rejected,
-        message: message.into(),
-    })
+/// What the API server refused, in its own words.
+pub(super) fn refused(refusal: &RequestError) -> SubmitFailure {
+    failed(kind_of(refusal), refusal.to_string())
 }
 
-pub(super) fn contested(message: String) -> Failure {
-    Failure::Step(SubmitFailure {
-        kind: SubmitFailureKind::Contested,
-        message,
-    })
+pub(super) fn failed(kind: SubmitFailureKind, message: impl Into<String>) -> SubmitFailure {
+    let message = message.into();
+    SubmitFailure { kind, message }
+}
+
+pub(super) fn rejected(message: impl Into<String>) -> Failure {
+    Failure::Step(failed(SubmitFailureKind::Rejected, message))
+}
+
+pub(super) fn contested(message: impl Into<String>) -> Failure {
+    Failure::Step(failed(SubmitFailureKind::Contested, message))
 }
 
 /// What a write was bound to is not there any more.
 pub(super) fn stale(error: &RequestError) -> Failure {
-    Failure::Step(SubmitFailure {
-        kind: SubmitFailureKind::Stale,
-        message: format!("patch: {error}"),
-    })
+    Failure::Step(failed(SubmitFailureKind::Stale, format!("patch: {error}")))
 }
 
 pub(super) fn unmapped(submission: &Submission, error: &MapError) -> Failure {
@@ -323,20 +230,16 @@ pub(super) fn unmapped(submission: &Submission, error: &MapError) -> Failure {
         let address = address(submission);
         format!("failed to get unstructured [{address}] from api server: {error}")
     };
-    match error {
-        MapError::Discovery { error: cause, .. } if cause.passes_by_itself() => {
-            Failure::Unavailable(Unavailable::of(cause, message).into())
-        }
-        _ => rejected(message),
+    match Unavailable::of_lookup(error, message.clone()) {
+        Some(unavailable) => Failure::Reconcile(unavailable.into()),
+        None => rejected(message),
     }
 }
 
 /// The kind's watch does not come about; why, and since when.
 pub(super) fn not_listed(kind: &Kind, why: &str, since: Instant) -> Failure {
     let message = format!("the objects of {kind} cannot be listed: {why}");
-    let mut unavailable = Unavailable::because(message, None, Hurdle::Listing);
-    unavailable.since = Some(since);
-    Failure::Unavailable(unavailable.into())
+    unlisted(message, Hurdle::Listing, Some(since))
 }
 
 /// The kind was listed, and is not any more; why, and since when.
@@ -353,18 +256,20 @@ pub(super) fn not_listed_any_more(
          see what `kubectl get {resource} --all-namespaces` answers: mostly the conversion webhook or the APIService of \
          the kind has to be mended"
     );
-    let mut unavailable = Unavailable::because(message, None, Hurdle::Listing);
-    unavailable.since = Some(since);
-    Failure::Unavailable(unavailable.into())
+    unlisted(message, Hurdle::Listing, Some(since))
 }
 
 /// The kind is still being listed.
 pub(super) fn not_listed_yet(kind: &Kind) -> Failure {
-    let message = format!(
-        "the objects of {kind} were not listed within {} s; trying again",
-        LISTING_PATIENCE.as_secs()
-    );
-    Failure::Unavailable(Unavailable::because(message, None, Hurdle::LongListing).into())
+    let seconds = LISTING_PATIENCE.as_secs();
+    let message = format!("the objects of {kind} were not listed within {seconds} s; trying again");
+    unlisted(message, Hurdle::LongListing, None)
+}
+
+fn unlisted(message: String, hurdle: Hurdle, since: Option<Instant>) -> Failure {
+    let mut unavailable = Unavailable::because(message, None, hurdle);
+    unavailable.since = since;
+    Failure::Reconcile(unavailable.into())
 }
 
 #[cfg(test)]
@@ -381,7 +286,7 @@ mod tests {
         };
         let at = Timestamp::from_millisecond(1_700_000_000_900).unwrap();
         let failure = not_listed_any_more(&served, "webhook failed", Instant::now(), at);
-        let Failure::Unavailable(unavailable) = failure else {
+        let Failure::Reconcile(SubmitError::Unavailable(unavailable)) = failure else {
             panic!("something else fails");
         };
         let message = &unavailable.failure.message;

@@ -1,11 +1,14 @@
 //! The members of an immutable family, and what is known of each.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api_types::labels;
-use realizer::{KnownRun, Labels, Observed, Submission};
+use api_types::{LabelValue, labels};
+use realizer::{KnownRun, Observation, Observed, Submission, Write};
 
+use super::attempt::Attempt;
+use super::failure::{Failure, listing};
+use super::select::selector_of;
+use super::{Source, Submitted};
 use crate::mapper::Served;
 use crate::stamped::{KnownAs, Stamped};
 
@@ -85,19 +88,78 @@ fn known_as(object: &Stamped, told: &[KnownRun]) -> Option<KnownAs> {
     })
 }
 
-/// Whether an object has the labels of the family.
-pub(super) fn is_member(held: &BTreeMap<String, String>, family: &Labels) -> bool {
-    family.iter().all(|(key, value)| match held.get(*key) {
-        Some(present) => {
-            *value == **present || (*key == labels::CLUSTER_TEMPLATE_NAME && present.is_empty())
-        }
-        None => false,
-    })
-}
-
 fn created_at(member: &Stamped) -> String {
     member.content()["metadata"]["creationTimestamp"]
         .as_str()
         .unwrap_or_default()
         .to_owned()
+}
+
+impl Attempt<'_> {
+    /// The objects of the owner, from the watch or, where the kind cannot be watched, from the server.
+    pub(super) async fn find(self) -> Result<Vec<Arc<Stamped>>, Failure> {
+        let owner = self.applicant;
+        match self.source {
+            Source::Watch(watch) => Ok(watch.owned_by(&owner.key(), owner.uid)),
+            Source::Live(..) => {
+                // The template name is left out: the Go controller leaves it empty for options.
+                let family = self.submission.family.iter();
+                let family = family.filter(|(key, _)| **key != labels::CLUSTER_TEMPLATE_NAME);
+                let (client, selector) = (self.client(), selector_of(family));
+                let listed = client.list(owner.namespace.as_str(), &selector).await;
+                let listed = listed.map_err(listing)?;
+                Ok(listed.iter().map(|value| self.recall(value)).collect())
+            }
+        }
+    }
+
+    /// The members of the family: completely owned by this owner, all step labels equal; known ones in order of submission
+    /// after all others. Those that are gone are among them as long as what they came to may not have been read.
+    pub(super) fn members(self, found: Vec<Arc<Stamped>>) -> Vec<Member> {
+        let gone = match self.source {
+            Source::Watch(watch) => watch.departed(self.applicant.uid),
+            Source::Live(..) => Vec::new(),
+        };
+        let found = found.into_iter().map(|object| (object, false));
+        let all = found.chain(gone.into_iter().map(|object| (object, true)));
+        let mut members: Vec<Member> = all
+            .filter(|(object, _)| self.is_member(object))
+            .map(|(object, is_gone)| Member::of(object, &self.submission.told.runs, is_gone))
+            .collect();
+        members.sort_by_cached_key(|member| {
+            let position = member.known.as_ref().map(|known| known.sequence);
+            (position, member.claimed_age(), member.object.key.clone())
+        });
+        members
+    }
+
+    /// Whether an object is the owner's, and has the labels of the family.
+    pub(super) fn is_member(self, object: &Stamped) -> bool {
+        let owner = self.applicant;
+        if !object.belongs_to(owner.kind, &owner.key(), owner.uid) {
+            return false;
+        }
+        let held = object.labels();
+        let has = |key: &str, value: &LabelValue| {
+            held.get(key).is_some_and(|present| {
+                let is_option = key == labels::CLUSTER_TEMPLATE_NAME && present.is_empty();
+                *value == **present || is_option
+            })
+        };
+        let mut family = self.submission.family.iter();
+        family.all(|(key, value)| has(key, value))
+    }
+
+    /// The family, of which this member is the one that is submitted.
+    pub(super) fn family(self, submitted: Observed, members: &[Member], write: Write) -> Submitted {
+        let served = self.served();
+        let observed = members.iter().map(|member| member.observed(served));
+        let mut members: Vec<Observed> = observed.collect();
+        members.sort_by(|a, b| a.order_key().cmp(&b.order_key()));
+        self.submitted(Observation::Family {
+            submitted,
+            members,
+            write,
+        })
+    }
 }

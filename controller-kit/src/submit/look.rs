@@ -1,9 +1,11 @@
 //! What the cluster holds in the place of an object, without writing anything.
 
-use realizer::{Looked, Submission};
+use realizer::{Looked, Observed, Submission};
 
+use super::attempt::Attempt;
+use super::failure::{Failure, contested};
 use super::holder::{Holder, holder};
-use super::{Applicant, Listed, Source, SubmitError, Submitter, failure};
+use super::{Applicant, Listed, Source, SubmitError, Submitter};
 use crate::stamped::Projection;
 
 impl Submitter {
@@ -22,38 +24,37 @@ impl Submitter {
     ) -> Result<(Looked, Listed), SubmitError> {
         let looked = async {
             let source = self.source(submission, needed).await?;
-            if submission.lifecycle.is_immutable() {
-                let found = self.find(applicant, submission, &source).await?;
-                let listed = matches!(source, Source::Live(..)).then(|| found.clone());
-                let members = Self::members(applicant, submission, &source, found);
-                let members = self
-                    .recognised(applicant, submission, &source, members)
-                    .await?;
-                let observed = members
-                    .iter()
-                    .map(|member| member.observed(source.served()));
-                return Ok((observed.collect(), Listed(listed)));
-            }
-            let held = self.held(applicant, submission, &source).await?;
-            if let Some(held) = &held
-                && let Holder::Contested(message) = holder(applicant, submission, held)
-            {
-                return Err(failure::contested(message));
-            }
-            let observed = held.map(|held| self.verified(applicant, submission, &source, &held));
-            Ok((observed.into_iter().collect(), Listed::default()))
+            let attempt = Attempt {
+                submitter: self,
+                applicant,
+                submission,
+                source: &source,
+            };
+            attempt.look().await
         };
         match looked.await {
             Ok((observed, listed)) => Ok((Ok(observed), listed)),
-            Err(failure::Failure::Token(error)) => Err(SubmitError::Token(error)),
-            Err(failure::Failure::Behind) => Err(SubmitError::Behind),
-            Err(failure::Failure::Unavailable(why)) => Err(SubmitError::Unavailable(why)),
-            Err(
-                failure::Failure::Step(step)
-                | failure::Failure::Unserved(step)
-                | failure::Failure::Refused(step, _)
-                | failure::Failure::Braked(step, _),
-            ) => Ok((Err(step), Listed::default())),
+            Err(failure) => Ok((Err(failure.of_step()?), Listed::default())),
         }
+    }
+}
+
+impl Attempt<'_> {
+    async fn look(self) -> Result<(Vec<Observed>, Listed), Failure> {
+        if self.submission.lifecycle.is_immutable() {
+            let found = self.find().await?;
+            let listed = matches!(self.source, Source::Live(..)).then(|| found.clone());
+            let members = self.recognised(self.members(found)).await?;
+            let observed = members.iter().map(|member| member.observed(self.served()));
+            return Ok((observed.collect(), Listed(listed)));
+        }
+        let held = self.held().await?;
+        if let Some(held) = &held
+            && let Holder::Contested(message) = holder(self.applicant, self.submission, held)
+        {
+            return Err(contested(message));
+        }
+        let observed = held.map(|held| self.observed(&held));
+        Ok((observed.into_iter().collect(), Listed::default()))
     }
 }

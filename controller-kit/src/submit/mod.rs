@@ -14,6 +14,7 @@ mod attempt;
 mod backoff;
 mod brake;
 mod conflict_backoff;
+mod error;
 mod failure;
 mod family;
 mod holder;
@@ -25,6 +26,7 @@ mod remove;
 mod render_loop;
 mod requests;
 mod select;
+mod source;
 mod strangers;
 
 use std::sync::Arc;
@@ -38,23 +40,25 @@ use submission::OwnerFacts;
 use tokio::time::Instant;
 
 use crate::cluster::Cluster;
-use crate::mapper::{Kind, Mapper, Served};
+use crate::mapper::{Kind, Mapper};
 use crate::openapi::SchemaCache;
-use crate::stamped::{KindWatch, ObjectKey, Projection, Readiness, Stamped, StampedWatches};
+use crate::stamped::{ObjectKey, Projection, Stamped, StampedWatches};
 use crate::tokens::{Account, TokenCache};
 
 pub use conflict_backoff::ConflictBackoff;
-pub use failure::{Hurdle, SubmitError, Unavailable};
+pub use error::{Hurdle, SubmitError, Unavailable};
 pub use remove::Deletion;
+pub use select::selector_of;
+pub use source::{SLOW_READ, missing_to_watch};
 
+use attempt::Attempt;
 use brake::Brake;
-use refused::{Attempted, Beside, KnownRefusals, Refused};
+use failure::Failure;
+use refused::KnownRefusals;
 use render_loop::RenderLoopGuard;
 use requests::Requests;
+use source::Source;
 use strangers::Strangers;
-
-/// How often a watch may be replaced by a greater one while it is waited for.
-const REPLACEMENTS: u32 = 8;
 
 /// For whom an object is submitted.
 #[derive(Clone)]
@@ -100,17 +104,6 @@ impl Applicant<'_> {
             account: (&self.account.namespace, &self.account.name),
             stamped_for: self.stamped_for,
         }
-    }
-
-    /// Where the object of a submission is.
-    fn key_of(&self, submission: &Submission, served: &Served) -> ObjectKey {
-        let namespace = if served.namespaced {
-            self.namespace.as_str()
-        } else {
-            ""
-        };
-        let name = &submission.object["metadata"]["name"];
-        ObjectKey::new(namespace, name.as_str().unwrap_or_default())
     }
 }
 
@@ -161,31 +154,6 @@ pub struct Submitter {
     longest: usize,
 }
 
-/// A kind that cannot be watched is read at this interval.
-pub const SLOW_READ: Duration = Duration::from_secs(30);
-
-/// Where the present state of a kind is read from.
-enum Source {
-    /// The shared watch.
-    Watch(Arc<KindWatch>),
-    /// The API server, with the owner's token: the controller may not watch the kind (text says why).
-    Live(Arc<KindWatch>, String),
-}
-
-impl Source {
-    fn served(&self) -> &Arc<Served> {
-        match self {
-            Self::Watch(watch) | Self::Live(watch, _) => watch.served(),
-        }
-    }
-
-    fn watch(&self) -> &KindWatch {
-        match self {
-            Self::Watch(watch) | Self::Live(watch, _) => watch,
-        }
-    }
-}
-
 impl Submitter {
     /// A submitter over the given parts; no rendering with more than `longest` bytes is sent.
     pub fn new(
@@ -196,7 +164,12 @@ impl Submitter {
         schemas: SchemaCache,
         longest: usize,
     ) -> Self {
-        let requests = Requests::new(cluster, tokens, schemas, watches.field_manager());
+        let requests = Requests {
+            cluster,
+            tokens,
+            schemas,
+            field_manager: watches.field_manager(),
+        };
         Self {
             mapper,
             watches,
@@ -240,73 +213,33 @@ impl Submitter {
         needed: &Projection,
         listed: Listed,
     ) -> Result<Submitted, SubmitError> {
-        let outcome = match self.source(submission, needed).await {
-            Ok(source) => {
-                self.submit_from(&source, applicant, submission, listed)
-                    .await
-            }
-            Err(failure) => Err(failure),
-        };
-        match outcome {
-            Ok(submitted) => Ok(submitted),
-            Err(failure::Failure::Token(error)) => Err(SubmitError::Token(error)),
-            Err(failure::Failure::Behind) => Err(SubmitError::Behind),
-            Err(failure::Failure::Unavailable(why)) => Err(SubmitError::Unavailable(why)),
-            Err(failure::Failure::Step(step) | failure::Failure::Refused(step, _)) => {
-                Ok(Submitted::plain(Observation::Failed(step)))
-            }
-            Err(failure::Failure::Braked(step, wait)) => {
-                let mut submitted = Submitted::plain(Observation::Failed(step));
-                submitted.look_again(wait);
-                Ok(submitted)
-            }
-            Err(failure::Failure::Unserved(step)) => {
-                // Discovery shows a kind for a moment longer than the server serves it.
-                if let Some(kind) = Kind::of(&submission.object) {
-                    self.watches.forget_group(kind.group());
-                }
-                Ok(Submitted::plain(Observation::Failed(step)))
-            }
-        }
-    }
-
-    /// What the API server refused for what it is, is not sent again as it is.
-    async fn submit_from(
-        &self,
-        source: &Source,
-        applicant: &Applicant<'_>,
-        submission: &Submission,
-        listed: Listed,
-    ) -> Result<Submitted, failure::Failure> {
-        let attempt = Attempted::of(applicant, submission, source);
-        let beside = || self.beside(applicant);
-        let known = |attempt| self.refusals.known(attempt, beside, now());
-        if let Some(refused) = attempt.and_then(known) {
-            self.requests.avoided();
-            return Err(failure::Failure::Step(refused));
-        }
-        let outcome = if submission.lifecycle.is_immutable() {
-            self.submit_immutable(applicant, submission, source, listed)
-                .await
-        } else {
-            self.submit_mutable(applicant, submission, source).await
-        };
-        if let (Some(attempt), Err(failure::Failure::Refused(refused, why))) = (attempt, &outcome) {
-            let refused = Refused {
-                namespace: applicant.namespace.as_str(),
-                failure: refused,
-                why: *why,
-                beside: beside(),
+        let submitted = async {
+            let source = self.source(submission, needed).await?;
+            let attempt = Attempt {
+                submitter: self,
+                applicant,
+                submission,
+                source: &source,
             };
-            self.refusals.learn(attempt, refused, now());
+            attempt.submit(listed).await
+        };
+        let failure = match submitted.await {
+            Ok(submitted) => return Ok(submitted),
+            Err(failure) => failure,
+        };
+        if let (Failure::Unserved(_), Some(kind)) = (&failure, Kind::of(&submission.object)) {
+            // Discovery shows a kind for a moment longer than the server serves it.
+            self.watches.forget_group(kind.group());
         }
-        outcome
-    }
-
-    /// The objects of an owner, by their uids.
-    fn beside(&self, applicant: &Applicant<'_>) -> Beside {
-        let owned = self.watches.owned_by(&applicant.key(), applicant.uid);
-        Beside::of(owned.iter().map(|(_, object)| &*object.uid))
+        let again = match &failure {
+            Failure::Braked(_, wait) => Some(*wait),
+            _ => None,
+        };
+        let observation = Observation::Failed(failure.of_step()?);
+        Ok(Submitted {
+            again,
+            ..Submitted::plain(observation)
+        })
     }
 
     /// Has a kind watched from now on, and waits until its objects are known. One that cannot be watched is not known.
@@ -316,78 +249,6 @@ impl Submitter {
             watch.ready().await;
         }
     }
-
-    async fn source(
-        &self,
-        submission: &Submission,
-        needed: &Projection,
-    ) -> Result<Source, failure::Failure> {
-        let kind = Kind::of(&submission.object).ok_or_else(|| {
-            failure::rejected(
-                "the rendered object has no apiVersion or no kind; set both in the template",
-            )
-        })?;
-        let served = self
-            .mapper
-            .served(&kind)
-            .await
-            .map_err(|error| failure::unmapped(submission, &error))?;
-        let mut watch = self.watches.ensure(&served, needed);
-        for _ in 0..REPLACEMENTS {
-            match watch.ready().await {
-                Readiness::Synced => return Ok(Source::Watch(watch)),
-                Readiness::Unavailable(why) => return Ok(Source::Live(watch, why)),
-                // Another owner needed more paths meanwhile; the watch that has them is what to wait for.
-                Readiness::Starting(_) | Readiness::Failing { .. } | Readiness::Stale { .. }
-                    if watch.is_replaced() =>
-                {
-                    watch = self.watches.ensure(&served, needed);
-                }
-                Readiness::Starting(_) => return Err(failure::not_listed_yet(&kind)),
-                Readiness::Failing { why, since } => {
-                    return Err(failure::not_listed(&kind, &why, since));
-                }
-                Readiness::Stale { why, since, at } => {
-                    return Err(failure::not_listed_any_more(&served, &why, since, at));
-                }
-            }
-        }
-        Err(failure::not_listed_yet(&kind))
-    }
-
-    /// The object as it will be kept: projected like the watch projects it.
-    fn project(&self, source: &Source, value: &serde_json::Value) -> Stamped {
-        let watch = source.watch();
-        Stamped::from_value(
-            value,
-            &watch.served().kind,
-            watch.projection(),
-            self.watches.field_manager(),
-        )
-    }
-
-    /// Takes the reply to our own write into the cache.
-    fn keep(source: &Source, stamped: Stamped) -> Arc<Stamped> {
-        source.watch().overlay(stamped.clone());
-        Arc::new(stamped)
-    }
-
-    fn note_unwatched(source: &Source, submitted: &mut Submitted) {
-        if let Source::Live(watch, why) = source {
-            submitted.look_again(SLOW_READ);
-            submitted.unwatched = Some(missing_to_watch(watch.served(), why));
-        }
-    }
-}
-
-/// What is missing to watch a kind, which is read at [`SLOW_READ`] instead; `why` is what the API server said.
-pub fn missing_to_watch(served: &Served, why: &str) -> String {
-    let resource = served.qualified();
-    format!(
-        "[{resource}] is read every {} s only, because the controller cannot watch it: {why}; \
-         grant it the verbs list and watch on {resource}",
-        SLOW_READ.as_secs()
-    )
 }
 
 fn now() -> Instant {

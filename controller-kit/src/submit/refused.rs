@@ -4,13 +4,14 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
-use realizer::{Submission, SubmitFailure};
+use parking_lot::Mutex;
+use realizer::SubmitFailure;
 use tokio::time::Instant;
 
-use super::backoff::hash_of;
+use super::Source;
+use super::attempt::Attempt;
+use super::backoff::{hash_of, make_room};
 use super::failure::For;
-use super::{Applicant, Source};
 
 /// How long a refusal is believed though nothing changed that we hear of: another object may have gone that had the port or
 /// the host, and admission policies and webhooks refuse objects, too. After each further refusal twice as long,
@@ -31,16 +32,12 @@ pub(super) struct Attempted {
 
 impl Attempted {
     /// `None` where it is not known when the live object changes.
-    pub(super) fn of(
-        applicant: &Applicant<'_>,
-        submission: &Submission,
-        source: &Source,
-    ) -> Option<Self> {
-        let Source::Watch(watch) = source else {
+    pub(super) fn of(attempt: Attempt<'_>) -> Option<Self> {
+        let Source::Watch(watch) = attempt.source else {
             return None;
         };
-        let key = applicant.key_of(submission, watch.served());
-        let live = watch.get(&key);
+        let (applicant, submission) = (attempt.applicant, attempt.submission);
+        let live = watch.get(&attempt.key());
         let live = live.map(|live| (live.uid.clone(), live.resource_version));
         let state = (
             &submission.digest,
@@ -111,7 +108,7 @@ impl KnownRefusals {
         beside: impl FnOnce() -> Beside,
         now: Instant,
     ) -> Option<SubmitFailure> {
-        let known = self.lock();
+        let known = self.0.lock();
         let refusal = known.get(&attempt.step)?;
         let holds = refusal.state == attempt.state
             && refusal.is_believed(now)
@@ -121,13 +118,8 @@ impl KnownRefusals {
 
     /// The API server refused this attempt.
     pub(super) fn learn(&self, attempt: Attempted, refused: Refused<'_>, now: Instant) {
-        let mut known = self.lock();
-        if known.len() >= REMEMBERED {
-            known.retain(|_, refusal| refusal.is_believed(now));
-        }
-        if known.len() >= REMEMBERED {
-            known.clear();
-        }
+        let mut known = self.0.lock();
+        make_room(&mut known, REMEMBERED, |refusal| refusal.is_believed(now));
         let before = known.get(&attempt.step);
         let again = before.filter(|before| before.state == attempt.state);
         let believed = match refused.why {
@@ -151,7 +143,7 @@ impl KnownRefusals {
 
     /// Of this namespace, or of all, nothing is known any more.
     pub(super) fn forget(&self, namespace: Option<&str>) {
-        let mut known = self.lock();
+        let mut known = self.0.lock();
         match namespace {
             Some(namespace) => known.retain(|_, refusal| *refusal.namespace != *namespace),
             None => known.clear(),
@@ -161,12 +153,9 @@ impl KnownRefusals {
     /// An object of this owner was deleted: what was in its way may have been that.
     pub(super) fn forget_owner(&self, uid: &str) {
         let owner = hash_of(&uid);
-        self.lock()
+        self.0
+            .lock()
             .retain(|_, refusal| refusal.owner != owner || refusal.why == For::Size);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Refusal>> {
-        self.0.lock()
     }
 }
 
@@ -294,7 +283,7 @@ mod tests {
         let refusals = KnownRefusals::default();
         for step in 0..10_000 {
             learn(&refusals, attempt(step, 0), For::Content, Instant::now());
-            assert!(refusals.lock().len() <= REMEMBERED);
+            assert!(refusals.0.lock().len() <= REMEMBERED);
         }
     }
 }

@@ -1,11 +1,10 @@
 //! Deleting what is no longer wanted, with the owner's rights.
 
-use std::sync::Arc;
-
 use http::StatusCode;
 use realizer::{ObjectRef, Removal, SubmitFailure};
 
-use super::failure::{OwnerRequestError, SubmitError, Unavailable, kind_of};
+use super::error::SubmitError;
+use super::failure::{OwnerRequestError, refused};
 use super::requests::Deleted;
 use super::{Applicant, Submitter};
 use crate::cluster::chain;
@@ -34,19 +33,8 @@ impl Submitter {
         served: &Served,
         object: &Stamped,
     ) -> Result<(), String> {
-        let (name, uid) = (&object.key.name, &object.uid);
-        match self.requests.delete(account, served, "", name, uid).await {
-            Ok(Deleted::Gone) => {
-                self.watches.deleted(&served.kind, &object.key, uid);
-                Ok(())
-            }
-            Ok(Deleted::Going(body)) => {
-                self.watches.going(&served.kind, &body);
-                Ok(())
-            }
-            Err(OwnerRequestError::Token(error)) => Err(chain(&error)),
-            Err(OwnerRequestError::Request(error)) => Err(error.to_string()),
-        }
+        let deleted = self.delete(account, served, &object.key, &object.uid);
+        deleted.await.map_err(|error| chain(&error))
     }
 
     /// Deletes an object that belongs to the applicant, for whatever [`RemovalReason`](realizer::RemovalReason).
@@ -60,16 +48,24 @@ impl Submitter {
     ) -> Result<Result<Deletion, SubmitFailure>, SubmitError> {
         match self.try_remove(applicant, removal).await {
             Ok(deletion) => Ok(Ok(deletion)),
-            Err(OwnerRequestError::Token(error)) => Err(SubmitError::Token(error)),
-            Err(OwnerRequestError::Request(error)) if error.passes_by_itself() => {
-                let why = Unavailable::of(&error, error.to_string());
-                Err(SubmitError::Unavailable(why.into()))
-            }
-            Err(OwnerRequestError::Request(error)) => Ok(Err(SubmitFailure {
-                kind: kind_of(&error),
-                message: error.to_string(),
-            })),
+            Err(error) => Ok(Err(refused(&error.refusal(ToString::to_string)?))),
         }
+    }
+
+    /// Deletes exactly this object. The watch knows at once: otherwise a reconcile before it tells would delete the object,
+    /// and say so, again.
+    async fn delete(
+        &self,
+        account: &Account,
+        served: &Served,
+        key: &ObjectKey,
+        uid: &str,
+    ) -> Result<(), OwnerRequestError> {
+        match self.requests.of(account, served).delete(key, uid).await? {
+            Deleted::Gone => self.watches.deleted(&served.kind, key, uid),
+            Deleted::Going(body) => self.watches.going(&served.kind, &body),
+        }
+        Ok(())
     }
 
     async fn try_remove(
@@ -97,31 +93,21 @@ impl Submitter {
         reference: &ObjectRef,
         kind: &Kind,
     ) -> Result<Deletion, OwnerRequestError> {
+        let key = ObjectKey::new(&reference.namespace, &reference.name);
         let Some(served) = self.mapper.served_in_any_version(kind).await? else {
             // With its definition, all objects of a kind are gone. A watch that ended with it may not have seen them go.
             if let Some(uid) = &reference.uid {
-                let key = ObjectKey::new(&reference.namespace, &reference.name);
                 self.watches.deleted(kind, &key, uid);
             }
             return Ok(Deletion::Needless);
         };
-        let (account, namespace, name) =
-            (&applicant.account, &reference.namespace, &reference.name);
-        let Some(uid) = self.uid_of_ours(applicant, reference, &served).await? else {
+        let uid = self
+            .uid_of_ours(applicant, reference, &key, &served)
+            .await?;
+        let Some(uid) = uid else {
             return Ok(Deletion::Needless);
         };
-        let deleted = self
-            .requests
-            .delete(account, &served, namespace, name, &uid)
-            .await?;
-        // Otherwise a reconcile before the watch tells would delete it, and say so, again.
-        match deleted {
-            Deleted::Gone => {
-                let key = ObjectKey::new(namespace, name);
-                self.watches.deleted(&served.kind, &key, &uid);
-            }
-            Deleted::Going(body) => self.watches.going(&served.kind, &body),
-        }
+        self.delete(&applicant.account, &served, &key, &uid).await?;
         self.refusals.forget_owner(applicant.uid);
         Ok(Deletion::Accepted)
     }
@@ -132,9 +118,10 @@ impl Submitter {
         &self,
         applicant: &Applicant<'_>,
         reference: &ObjectRef,
-        served: &Arc<Served>,
+        key: &ObjectKey,
+        served: &Served,
     ) -> Result<Option<Box<str>>, OwnerRequestError> {
-        let namespace = reference.namespace.as_str();
+        let namespace = &*key.namespace;
         if !namespace.is_empty() && namespace != applicant.namespace.as_str() {
             return Ok(None);
         }
@@ -142,15 +129,12 @@ impl Submitter {
             let is_meant = reference.uid.as_ref().is_none_or(|uid| **uid == *found.uid);
             is_meant && found.belongs_to(applicant.kind, &applicant.key(), applicant.uid)
         };
-        let key = ObjectKey::new(namespace, &reference.name);
-        let held = self.watches.get(&served.kind, &key);
+        let held = self.watches.get(&served.kind, key);
         if let Some(held) = held.filter(|held| is_wanted(held)) {
             return Ok((!held.terminating).then(|| held.uid.clone()));
         }
-        let live = self
-            .requests
-            .get(&applicant.account, served, namespace, &reference.name)
-            .await?;
+        let client = self.requests.of(&applicant.account, served);
+        let live = client.get(key).await?;
         let manager = self.watches.field_manager();
         let live = live
             .map(|live| Stamped::from_value(&live, &served.kind, &Projection::default(), manager));

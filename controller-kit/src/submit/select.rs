@@ -1,13 +1,14 @@
 //! Objects that an owner selects by labels, read with its own rights.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use realizer::SubmitFailure;
 use serde_json::Value;
 
 use super::Submitter;
-use super::failure::{OwnerRequestError, SubmitError, Unavailable, kind_of};
-use super::immutable::selector_of;
+use super::error::SubmitError;
+use super::failure::{refused, unlistable};
 use crate::mapper::Served;
 use crate::tokens::Account;
 
@@ -25,9 +26,8 @@ impl Submitter {
         most: usize,
     ) -> Result<Result<Vec<Value>, SubmitFailure>, SubmitError> {
         let selector = selector_of(labels);
-        let requests = &self.requests;
-        let listed = requests.list_some(account, served, (namespace, &selector), most);
-        match listed.await {
+        let client = self.requests.of(account, served);
+        match client.list_some(namespace, &selector, most).await {
             Ok(mut objects) => {
                 // The items of a list do not say what they are.
                 for object in &mut objects {
@@ -36,16 +36,14 @@ impl Submitter {
                 }
                 Ok(Ok(objects))
             }
-            Err(OwnerRequestError::Token(error)) => Err(SubmitError::Token(error)),
-            Err(OwnerRequestError::Request(error)) if error.passes_by_itself() => {
-                let message = format!("unable to list from api server: {error}");
-                let why = Unavailable::of(&error, message);
-                Err(SubmitError::Unavailable(why.into()))
-            }
-            Err(OwnerRequestError::Request(error)) => Ok(Err(SubmitFailure {
-                kind: kind_of(&error),
-                message: error.to_string(),
-            })),
+            Err(error) => Ok(Err(refused(&error.refusal(unlistable)?))),
         }
     }
+}
+
+/// A label selector in the words of a request.
+pub fn selector_of(labels: impl IntoIterator<Item = (impl Display, impl Display)>) -> String {
+    let pairs = labels.into_iter();
+    let pairs: Vec<String> = pairs.map(|(key, value)| format!("{key}={value}")).collect();
+    pairs.join(",")
 }
