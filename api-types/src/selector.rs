@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::texts::text_enum;
 
-pub use compiled::{CompiledSelector, SelectorError};
+pub use compiled::{CompiledSelector, Requirement, SelectorError};
 
 /// Labels, label requirements and field requirements; all must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

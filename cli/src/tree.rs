@@ -4,8 +4,9 @@
 //!  owner object ─────┐
 //!                    ├─▶ Tree::read ─▶ Tree ─▶ render  ─▶ lines for people
 //!  blueprint object ─┘        │          └───▶ serde   ─▶ JSON for scripts
-//!  (if it may be read)        └─ cause.rs: what holds the owner back, as the engine says it in `status.summary`;
-//!                                advice.rs: what to do about it, by the engine's table, with the commands
+//!  (if it may be read)        ├─ realizer::explanation: what holds the owner and its steps back
+//!                             ├─ cause.rs: that as a sentence
+//!                             └─ advice.rs: what to do about it, by the engine's table, with the commands
 //! ```
 
 mod advice;
@@ -19,15 +20,15 @@ mod step;
 
 use api_types::status::StampedRef;
 use api_types::{
-    BlueprintRef, Condition, ConditionStatus, ConditionType, EnvironmentStatus, OwnerSummary,
-    ResourceStatus,
+    BlueprintRef, BlueprintSpec, Condition, ConditionStatus, ConditionType, EnvironmentStatus,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use below::{Below, Depth, Found, pods_of, referenced};
 pub use cause::{Headline, State};
-use realizer::Family;
+use realizer::explanation::Explanation;
+use realizer::{BlueprintError, Family};
 pub use render::{Colors, render};
 pub use step::{Input, Output, Step};
 
@@ -113,19 +114,20 @@ impl Tree {
     /// [`TreeError`] when an object is not of the kind that `family` says.
     pub fn read(
         family: Family,
-        owner: &Value,
+        object: &Value,
         blueprint: Option<&Value>,
     ) -> Result<Self, TreeError> {
-        let owner = OwnerView::read(family, owner).map_err(|source| TreeError::Owner {
+        let owner = OwnerView::read(family, object).map_err(|source| TreeError::Owner {
             kind: family.owner_kind(),
             source,
         })?;
         let known = blueprint
-            .map(|object| step::Declared::read(family, object))
+            .map(|object| declared(family, object))
             .transpose()?;
-        let steps = step::steps(owner.status.resources.clone(), known.as_ref());
-        let spec = known.map(|known| known.spec);
-        let headline = cause::headline(family, &owner, spec.as_ref(), &steps);
+        let (compiled, spec) = known.unzip();
+        let explanation = Explanation::of_status(family, &object["status"], compiled.as_ref());
+        let steps = step::steps(&explanation, spec.as_ref());
+        let headline = cause::headline(family, &owner, spec.as_ref(), &explanation, &steps);
         Ok(Self {
             kind: family.owner_kind(),
             blueprint: owner.blueprint(family, spec.is_some()),
@@ -206,10 +208,22 @@ struct SpecView {
 struct StatusView {
     observed_generation: Option<i64>,
     conditions: Vec<Condition>,
-    resources: Vec<ResourceStatus>,
     environments: Vec<EnvironmentStatus>,
     pending_removals: Vec<StampedRef>,
-    summary: Option<OwnerSummary>,
+}
+
+/// The blueprint as the engine reads it, and as it stands there.
+fn declared(
+    family: Family,
+    object: &Value,
+) -> Result<(realizer::Blueprint, BlueprintSpec), BlueprintError> {
+    let compiled = realizer::Blueprint::compile(family, object)?;
+    let spec = BlueprintSpec::deserialize(&object["spec"]);
+    let spec = spec.map_err(|source| BlueprintError::Shape {
+        name: compiled.name.clone(),
+        source,
+    })?;
+    Ok((compiled, spec))
 }
 
 impl OwnerView {

@@ -50,14 +50,14 @@ mod values;
 mod walk;
 
 pub use blueprint::graph::GraphWarning;
-pub use blueprint::select::{Selection, select_blueprint};
+pub use blueprint::select::{Selection, select_blueprint, weigh_blueprints};
 pub use blueprint::{Blueprint, BlueprintError};
 pub use exchange::*;
 pub use owner::family::Family;
 pub use owner::{Owner, OwnerError, lineage};
 pub use status::advice::Advice;
 pub use status::blueprint_status::blueprint_status;
-pub use status::progress::Urgency;
+pub use status::explanation;
 pub use status::unrealized::{Unrealized, report_unrealized};
 pub use template::{Template, TemplateError, TemplateSource, TemplateState};
 pub use values::status_key::StatusKey;

@@ -14,6 +14,8 @@
 mod delivery;
 #[path = "engine/environments.rs"]
 mod environments;
+#[path = "engine/explanation.rs"]
+mod explanation;
 #[path = "engine/failures.rs"]
 mod failures;
 #[path = "engine/golden.rs"]

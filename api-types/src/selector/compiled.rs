@@ -25,11 +25,15 @@ pub struct CompiledSelector {
     requirements: Vec<Requirement>,
 }
 
+/// One requirement on a label. What stands in `matchLabels` is `In` with one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Requirement {
-    key: String,
-    operator: FieldOperator,
-    values: Vec<String>,
+pub struct Requirement {
+    /// Key of the label.
+    pub key: String,
+    /// How the value is compared.
+    pub operator: FieldOperator,
+    /// Values, for `In` and `NotIn`.
+    pub values: Vec<String>,
 }
 
 /// A label selector Kubernetes does not accept. The text is Kubernetes' own.
@@ -94,9 +98,13 @@ impl CompiledSelector {
 
     /// Whether labels meet all requirements; without requirements all labels do.
     pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
-        self.requirements
-            .iter()
-            .all(|requirement| requirement.matches(labels))
+        self.unmet(labels).is_none()
+    }
+
+    /// The first requirement that labels do not meet.
+    pub fn unmet(&self, labels: &BTreeMap<String, String>) -> Option<&Requirement> {
+        let mut requirements = self.requirements.iter();
+        requirements.find(|requirement| !requirement.matches(labels))
     }
 }
 

@@ -28,7 +28,7 @@ pub(super) fn next(subject: &Subject<'_>, steps: &[Step], cause: &Cause<'_>) -> 
             format!("{}; {}", words(advice), subject.compare_selectors(advice))
         }
         Advice::CompareSelectors => subject.compare_selectors(advice),
-        Advice::ProvideTemplates => subject.provide_templates(steps, cause.message),
+        Advice::ProvideTemplates => subject.provide_templates(steps, &cause.told.message),
         Advice::ProvideAccount => subject.provide_account(),
         Advice::ChooseOption => told(subject.read_blueprint()),
         Advice::FindTemplate => format!(
@@ -41,7 +41,9 @@ pub(super) fn next(subject: &Subject<'_>, steps: &[Step], cause: &Cause<'_>) -> 
         Advice::CorrectTemplate if cause.waits_for_steps() => connect(subject, steps, cause),
         Advice::ConnectSteps | Advice::AwaitSteps => connect(subject, steps, cause),
         Advice::HeedRefusal => match cause.step {
-            Some(step) => rejection::advice(cause.message, subject.account(), &read_template(step)),
+            Some(step) => {
+                rejection::advice(&cause.told.message, subject.account(), &read_template(step))
+            }
             None => words(advice),
         },
         Advice::CorrectPath | Advice::ExamineObject => examine_step(subject, cause),
@@ -163,7 +165,7 @@ fn examine_step(subject: &Subject<'_>, cause: &Cause<'_>) -> String {
     let is = |reason: &Reason| health.is_some_and(|health| health.reason == reason.as_str());
     let is_healthy = health.is_some_and(|health| health.status == ConditionStatus::True);
     let correct = joined(Advice::CorrectPath, &read_template(step));
-    match cause.reason {
+    match cause.told.reason {
         _ if cause.advice() == Advice::CorrectPath => format!("{correct}; or {examine}"),
         Reason::MissingValueAtPath if is_healthy => format!("{correct}; or {examine}"),
         Reason::MissingValueAtPath if is(&Reason::OutputNotAvailable) => {

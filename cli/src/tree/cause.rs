@@ -1,11 +1,8 @@
 //! What holds an owner back: the one thing to look at first.
 
-use api_types::condition::cut;
-use api_types::status::MOST_SUMMARY_CHARS;
-use api_types::{
-    BlueprintSpec, Condition, ConditionStatus, ConditionType, OwnerSummary, Reason, SummaryState,
-};
-use realizer::{Advice, Family, Urgency};
+use api_types::{BlueprintSpec, ConditionStatus, ConditionType, Reason};
+use realizer::explanation::{self, ExplainedStep, Explanation, Hindrance};
+use realizer::{Advice, Family};
 use serde::Serialize;
 
 use super::advice::{self, Subject};
@@ -55,68 +52,38 @@ impl From<ConditionStatus> for State {
     }
 }
 
-impl From<SummaryState> for State {
-    fn from(state: SummaryState) -> Self {
-        match state {
-            SummaryState::Waiting => Self::Waiting,
-            SummaryState::Failing => Self::Failing,
-        }
-    }
-}
-
-/// What holds an owner back: what its status says in `summary`, or, where another controller wrote the status, what the
-/// conditions say.
+/// What holds an owner back, with the step as it is shown.
 pub(super) struct Cause<'s> {
-    state: State,
+    pub(super) told: &'s Hindrance,
     pub(super) step: Option<&'s Step>,
-    pub(super) reason: Reason,
-    /// The reason as it stands in the status.
-    word: &'s str,
-    /// Whole.
-    pub(super) message: &'s str,
     /// Whether it is the blueprint that is not ready.
     pub(super) is_of_blueprint: bool,
 }
 
 impl<'s> Cause<'s> {
-    /// What the controller says. The summary is cut and on one line; where a condition says the same, its message is whole.
-    fn told(summary: &'s OwnerSummary, owner: &'s OwnerView, steps: &'s [Step]) -> Option<Self> {
-        let named = |name: &String| steps.iter().find(|step| step.name == *name);
-        let step = match &summary.step {
-            // A step that the blueprint has no longer is told of by its conditions, if at all.
-            Some(name) => Some(named(name)?),
-            None => None,
-        };
-        let conditions = step.map_or(&owner.status.conditions, |step| &step.conditions);
-        let mut same = conditions.iter().filter(|it| it.reason == summary.reason);
-        let whole = same.find(|condition| {
-            let message = one_line(&condition.message);
-            // The summary adds what a condition may not say.
-            cut(message, MOST_SUMMARY_CHARS) == summary.message
-        });
-        Some(Self {
-            state: summary.state.into(),
-            step,
-            reason: Reason::read(&summary.reason),
-            word: &summary.reason,
-            message: whole.map_or(summary.message.as_str(), |it| it.message.as_str()),
-            is_of_blueprint: whole.is_some_and(is_of_blueprint),
-        })
+    fn of(told: &'s Hindrance, family: Family, owner: &OwnerView, steps: &'s [Step]) -> Self {
+        let step = told.step.as_ref();
+        let blueprint = owner.condition(family.blueprint_ready());
+        Self {
+            told,
+            step: step.and_then(|name| steps.iter().find(|step| step.name == *name)),
+            is_of_blueprint: blueprint.is_some_and(|blueprint| {
+                let same_reason = Reason::read(&blueprint.reason) == told.reason;
+                same_reason && blueprint.message == told.message
+            }),
+        }
     }
 
-    fn of(condition: &'s Condition, step: Option<&'s Step>) -> Self {
-        Self {
-            state: condition.status.into(),
-            step,
-            reason: Reason::read(&condition.reason),
-            word: &condition.reason,
-            message: &condition.message,
-            is_of_blueprint: is_of_blueprint(condition),
+    fn state(&self) -> State {
+        if self.told.is_stuck {
+            State::Failing
+        } else {
+            State::Waiting
         }
     }
 
     pub(super) fn advice(&self) -> Advice {
-        Advice::on(&self.reason, self.state == State::Failing)
+        self.told.advice()
     }
 
     pub(super) fn waits_for_steps(&self) -> bool {
@@ -124,31 +91,32 @@ impl<'s> Cause<'s> {
     }
 
     fn headline(&self, subject: &Subject<'_>, steps: &[Step]) -> Headline {
-        let verb = match (self.state, self.step) {
-            (State::Failing, None) => "is blocked".to_owned(),
-            (State::Failing, Some(step)) => format!("is blocked at step {}", step.name),
-            (State::Ready | State::Waiting, None) => "waits".to_owned(),
-            (State::Ready | State::Waiting, Some(step)) => format!("waits for step {}", step.name),
+        let verb = match (self.told.is_stuck, self.step) {
+            (true, None) => "is blocked".to_owned(),
+            (true, Some(step)) => format!("is blocked at step {}", step.name),
+            (false, None) => "waits".to_owned(),
+            (false, Some(step)) => format!("waits for step {}", step.name),
         };
         Headline {
-            state: self.state,
+            state: self.state(),
             text: format!("{subject} {verb}: {}", self.text()),
             next: Some(advice::next(subject, steps, self)),
             step: self.step.map(|step| step.name.clone()),
-            reason: Some(self.word.to_owned()),
-            message: Some(self.message.to_owned()),
+            reason: Some(self.told.reason.as_str().into_owned()),
+            message: Some(self.told.message.clone()),
         }
     }
 
     /// "Waiting to read value [...]" says little; what the object itself says is why it is not there.
     fn text(&self) -> String {
-        let said = said(self.message, self.word);
+        let said = said(&self.told.message, &self.told.reason.as_str());
         let health = self
             .step
             .and_then(|step| step.condition(ConditionType::Healthy));
         let own_words = health
             .filter(|health| {
-                self.reason == Reason::MissingValueAtPath && health.status != ConditionStatus::True
+                self.told.reason == Reason::MissingValueAtPath
+                    && health.status != ConditionStatus::True
             })
             .and_then(|health| health.message.lines().next())
             .filter(|line| !line.trim().is_empty());
@@ -159,18 +127,11 @@ impl<'s> Cause<'s> {
     }
 }
 
-fn is_of_blueprint(condition: &Condition) -> bool {
-    condition.is(ConditionType::SupplyChainReady) || condition.is(ConditionType::DeliveryReady)
-}
-
-fn one_line(message: &str) -> String {
-    message.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
 pub(super) fn headline(
     family: Family,
     owner: &OwnerView,
     blueprint: Option<&BlueprintSpec>,
+    explanation: &Explanation<'_>,
     steps: &[Step],
 ) -> Headline {
     let subject = Subject::new(family, owner, blueprint);
@@ -196,31 +157,22 @@ pub(super) fn headline(
     if owner.is_ready() {
         return plain(State::Ready, format!("{subject} is ready"), None);
     }
-    let summary = owner.status.summary.as_ref();
-    let told = summary.and_then(|summary| Cause::told(summary, owner, steps));
-    if let Some(cause) = told {
-        return cause.headline(&subject, steps);
-    }
-    if let Some(condition) = before_any_step(family, owner) {
-        return Cause::of(condition, None).headline(&subject, steps);
-    }
-    let cause = if let Some(step) = first_open(steps) {
-        let Some(condition) = deciding(step) else {
-            return not_tried(&subject, step);
-        };
-        Some(Cause::of(condition, Some(step)))
-    } else {
-        let ready = owner.condition(ConditionType::Ready);
-        ready.map(|ready| Cause::of(ready, None))
+    let Some(first) = &explanation.first else {
+        let text = format!("{subject} is not ready yet");
+        return plain(State::Waiting, text, Some(subject.check_controller()));
     };
-    match cause {
-        Some(cause) => cause.headline(&subject, steps),
-        None => plain(
-            State::Waiting,
-            format!("{subject} is not ready yet"),
-            Some(subject.check_controller()),
-        ),
+    let cause = Cause::of(first, family, owner, steps);
+    match cause.step {
+        Some(step) if is_pending(explanation, step) => not_tried(&subject, step),
+        _ => cause.headline(&subject, steps),
     }
+}
+
+fn is_pending(explanation: &Explanation<'_>, step: &Step) -> bool {
+    let mut explained = explanation.steps.iter();
+    let explained = explained.find(|explained| explained.entry.name == step.name);
+    let cause = explained.and_then(ExplainedStep::cause);
+    cause == Some(explanation::Cause::Pending)
 }
 
 fn not_tried(subject: &Subject<'_>, step: &Step) -> Headline {
@@ -232,52 +184,6 @@ fn not_tried(subject: &Subject<'_>, step: &Step) -> Headline {
         reason: None,
         message: None,
     }
-}
-
-/// The condition that says why no step was even tried; the step entries are then those of an earlier time.
-fn before_any_step(family: Family, owner: &OwnerView) -> Option<&Condition> {
-    let blueprint = owner.condition(family.blueprint_ready());
-    if let Some(condition) = blueprint.filter(|condition| condition.status != ConditionStatus::True)
-    {
-        return Some(condition);
-    }
-    let hindrances = [
-        Reason::ServiceAccountError,
-        Reason::ServiceAccountTokenError,
-        Reason::ResourceRealizerBuilderError,
-    ];
-    owner
-        .condition(ConditionType::ResourcesSubmitted)
-        .filter(|condition| {
-            hindrances
-                .iter()
-                .any(|reason| condition.reason == reason.as_str())
-        })
-}
-
-/// The step to look at first.
-fn first_open(steps: &[Step]) -> Option<&Step> {
-    let open = steps
-        .iter()
-        .filter(|step| step.status() != ConditionStatus::True);
-    open.min_by_key(|step| match step.status() {
-        _ if !step.waiting_for.is_empty() => Urgency::Awaits,
-        ConditionStatus::False => Urgency::Stuck,
-        ConditionStatus::True | ConditionStatus::Unknown => Urgency::GoesOn,
-    })
-}
-
-/// What decides about a step: the first condition that is False, else the first that is not True.
-fn deciding(step: &Step) -> Option<&Condition> {
-    let parts = || {
-        step.conditions
-            .iter()
-            .filter(|condition| !condition.is(ConditionType::Ready))
-    };
-    parts()
-        .find(|condition| condition.status == ConditionStatus::False)
-        .or_else(|| parts().find(|condition| condition.status == ConditionStatus::Unknown))
-        .or_else(|| step.condition(ConditionType::Ready))
 }
 
 pub(super) fn verb(status: ConditionStatus) -> &'static str {

@@ -13,7 +13,7 @@ const REDACTED: &str = "<redacted>";
 ///
 /// Our controllers write no Secret value into a status, the Go controller did. So a preview that came from a Secret is
 /// not shown, nor is that of any step that hands the same value through: it has the same digest.
-pub(super) fn shown(entries: &[ResourceStatus]) -> Vec<Vec<Output>> {
+pub(super) fn shown(entries: &[&ResourceStatus]) -> Vec<Vec<Output>> {
     let secret: BTreeSet<&str> = entries
         .iter()
         .filter(|entry| is_secret(entry))

@@ -1,18 +1,14 @@
 //! The steps: what the blueprint declares, joined with what the status says of it.
 
-use std::collections::BTreeSet;
-
 use api_types::status::StampedRef;
 use api_types::{
-    BlueprintResource, BlueprintSpec, Condition, ConditionStatus, ConditionType, ResourceStatus,
-    TemplateReference,
+    BlueprintResource, BlueprintSpec, Condition, ConditionStatus, ConditionType, TemplateReference,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use realizer::Family;
-use serde::{Deserialize as _, Serialize};
-use serde_json::Value;
+use realizer::explanation::{ExplainedStep, Explanation};
+use serde::Serialize;
 
-use super::{Below, TreeError, outputs};
+use super::{Below, outputs};
 
 /// One step of the blueprint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -102,113 +98,47 @@ impl Step {
     }
 }
 
-/// What the blueprint says about its steps.
-pub(super) struct Declared {
-    pub(super) spec: BlueprintSpec,
-    /// Names of the steps in the order of submission.
-    order: Vec<String>,
-}
-
-impl Declared {
-    pub(super) fn read(family: Family, object: &Value) -> Result<Self, TreeError> {
-        let compiled = realizer::Blueprint::compile(family, object)?;
-        let order = compiled
-            .submission_order()
-            .map(ToString::to_string)
-            .collect();
-        let spec = BlueprintSpec::deserialize(&object["spec"]).map_err(|source| {
-            realizer::BlueprintError::Shape {
-                name: compiled.name.clone(),
-                source,
-            }
-        })?;
-        Ok(Self { spec, order })
-    }
-
-    /// The steps in the order of submission.
-    fn steps(&self) -> impl Iterator<Item = &BlueprintResource> {
-        self.order
-            .iter()
-            .filter_map(|name| self.spec.resources.iter().find(|step| &step.name == name))
-    }
-}
-
-/// All steps in the order of submission; steps that the blueprint no longer has come last.
-pub(super) fn steps(entries: Vec<ResourceStatus>, declared: Option<&Declared>) -> Vec<Step> {
-    let mut reported = reported(entries);
-    let mut steps: Vec<Step> = declared
-        .into_iter()
-        .flat_map(Declared::steps)
-        .map(|declared| {
-            let found = reported.iter().position(|step| step.name == declared.name);
-            let step = found
-                .map(|found| reported.remove(found))
-                .unwrap_or_default();
-            as_declared(step, declared)
-        })
-        .collect();
-    steps.append(&mut reported);
-    note_missing_inputs(&mut steps);
-    steps
-}
-
-fn note_missing_inputs(steps: &mut [Step]) {
-    let gives: BTreeSet<String> = steps
-        .iter()
-        .filter(|step| !step.outputs.is_empty())
-        .map(|step| step.name.clone())
-        .collect();
-    for step in steps {
-        let missing = step
-            .inputs
-            .iter()
-            .filter(|input| input.from == step.name || !gives.contains(&input.from));
-        step.waiting_for = missing.map(|input| input.from.clone()).collect();
-        step.waiting_for.dedup();
-    }
-}
-
-fn reported(entries: Vec<ResourceStatus>) -> Vec<Step> {
-    let outputs = outputs::shown(&entries);
-    entries
-        .into_iter()
-        .zip(outputs)
-        .map(|(entry, outputs)| Step {
-            name: entry.name,
-            template: entry.template_ref.map(|template| {
-                format!(
-                    "{}/{}",
-                    template.kind.unwrap_or_default(),
-                    template.name.unwrap_or_default()
-                )
-            }),
-            object: entry.stamped_ref,
-            below: None,
-            inputs: entry
-                .inputs
-                .into_iter()
-                .map(|input| Input {
-                    name: None,
-                    slot: None,
-                    from: input.name,
-                })
-                .collect(),
-            waiting_for: Vec::new(),
-            outputs,
-            conditions: entry.conditions,
+/// All steps that are explained. The blueprint knows the local names of inputs, and the template of a step without an entry.
+pub(super) fn steps(explanation: &Explanation<'_>, blueprint: Option<&BlueprintSpec>) -> Vec<Step> {
+    let entries: Vec<_> = explanation.steps.iter().map(|step| &step.entry).collect();
+    let explained = explanation.steps.iter().zip(outputs::shown(&entries));
+    explained
+        .map(|(explained, outputs)| {
+            let mut declared = blueprint.into_iter().flat_map(|spec| &spec.resources);
+            let declared = declared.find(|step| step.name == explained.entry.name);
+            step(explained, declared, outputs)
         })
         .collect()
 }
 
-/// The blueprint knows the local names of inputs, and the template of a step that has no entry yet.
-fn as_declared(step: Step, declared: &BlueprintResource) -> Step {
+fn step(
+    ExplainedStep {
+        entry, waits_for, ..
+    }: &ExplainedStep<'_>,
+    declared: Option<&BlueprintResource>,
+    outputs: Vec<Output>,
+) -> Step {
+    let template = entry.template_ref.as_ref().map(|template| {
+        let (kind, name) = (template.kind.as_deref(), template.name.as_deref());
+        format!("{}/{}", kind.unwrap_or_default(), name.unwrap_or_default())
+    });
+    let told = || {
+        let from = entry.inputs.iter().map(|input| Input {
+            name: None,
+            slot: None,
+            from: input.name.clone(),
+        });
+        from.collect()
+    };
     Step {
-        name: declared.name.clone(),
-        template: step
-            .template
-            .or_else(|| Some(declared_template(&declared.template_ref))),
-        inputs: declared_inputs(declared),
-        ..step
+        name: entry.name.clone(),
+        template: template.or_else(|| declared.map(|it| declared_template(&it.template_ref))),
+        object: entry.stamped_ref.clone(),
+        below: None,
+        inputs: declared.map_or_else(told, declared_inputs),
+        waiting_for: waits_for.clone(),
+        outputs,
+        conditions: entry.conditions.clone(),
     }
 }
 

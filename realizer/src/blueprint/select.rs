@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::values::matching::{Best, MatchError};
+use crate::values::matching::{Best, Candidate, MatchError};
 use crate::{Blueprint, Owner};
 use api_types::names::ObjectName;
 
@@ -77,6 +77,36 @@ pub fn select_blueprint<'a>(
             Selection::Multiple(names)
         }
     }
+}
+
+/// What the selector of each blueprint says of an owner.
+///
+/// ```
+/// # use std::sync::Arc;
+/// # use realizer::{Blueprint, Family, Owner, weigh_blueprints};
+/// use realizer::explanation::Match;
+///
+/// # let chain = serde_json::json!({"metadata": {"name": "api"}, "spec": {"selector": {"type": "api"}, "resources": []}});
+/// # let chain = Arc::new(Blueprint::compile(Family::SupplyChain, &chain)?);
+/// # let owner = serde_json::json!({
+/// #     "metadata": {"namespace": "dev", "name": "app", "uid": "u", "labels": {"type": "web"}}});
+/// # let owner = Owner::parse(Family::SupplyChain, Arc::new(owner))?;
+/// let candidates = weigh_blueprints(&owner, [&chain]);
+/// let Ok(Match::No(unmet)) = &candidates[0].fit else { unreachable!() };
+/// assert_eq!(unmet.to_string(), "label [type] must be one of [api], but is [web]");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn weigh_blueprints<'a>(
+    owner: &'a Owner,
+    blueprints: impl IntoIterator<Item = &'a Arc<Blueprint>>,
+) -> Vec<Candidate<'a>> {
+    let blueprints = blueprints.into_iter();
+    blueprints
+        .map(|blueprint| Candidate {
+            name: blueprint.name.as_str(),
+            fit: blueprint.matcher.matches(owner),
+        })
+        .collect()
 }
 
 /// The inner text says "supply chain" for both families, as upstream does.

@@ -6,7 +6,7 @@ use api_types::names::ResourceName;
 use api_types::templates::UnknownTemplateKind;
 use api_types::{BlueprintParam, BlueprintResource, InputSlot, TemplateKind, TemplateReference};
 
-use crate::values::matching::Matcher;
+use crate::values::matching::{Candidate, Matched, Matcher};
 
 /// One resource (step).
 #[derive(Clone, Debug)]
@@ -88,6 +88,19 @@ impl BlueprintStep {
             .iter()
             .filter(|input| matches!(input.slot, InputSlot::Deployment | InputSlot::Source))
             .filter_map(|input| input.provider)
+    }
+
+    /// What each option says of an owner; nothing where the template is named.
+    pub(crate) fn weigh_options<'a>(&'a self, owner: &'a impl Matched) -> Vec<Candidate<'a>> {
+        let options: &[CompiledOption] = match &self.choice {
+            TemplateChoice::Named(_) => &[],
+            TemplateChoice::Options(options) => options,
+        };
+        let options = options.iter().map(|option| Candidate {
+            name: option.target.name(),
+            fit: option.matcher.matches(owner),
+        });
+        options.collect()
     }
 
     /// The templates it may use; pass-through options name none.

@@ -53,6 +53,14 @@ impl<'p> Conditions<'p> {
         }
     }
 
+    /// Goes on with a list that `Ready` has ended.
+    pub(crate) fn go_on(list: Vec<Condition>, previous: &'p [Condition], now: &'p Time) -> Self {
+        Self {
+            list,
+            ..Self::new(previous, now)
+        }
+    }
+
     pub(crate) fn add(
         &mut self,
         type_: ConditionType,

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::Advice;
 use crate::status::conditions::{self, Conditions};
+use crate::values::redaction::Taint;
 
 /// The most characters of `Ready`'s message that are said once more.
 const MOST_CHARS: usize = 1024;
@@ -28,13 +29,17 @@ pub enum Urgency {
 
 /// What holds an owner back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Hindrance {
+pub struct Hindrance {
     /// Whether nothing will change until somebody does something.
-    pub(crate) is_stuck: bool,
-    pub(crate) step: Option<String>,
-    pub(crate) object: Option<String>,
-    pub(crate) reason: Reason,
-    pub(crate) message: String,
+    pub is_stuck: bool,
+    /// Name of the step that holds the owner back, if it is one.
+    pub step: Option<String>,
+    /// The object of that step, as `<plural>[.<group>]/<name>`, if there is one.
+    pub object: Option<String>,
+    /// In one word.
+    pub reason: Reason,
+    /// As a text for people.
+    pub message: String,
 }
 
 impl Hindrance {
@@ -46,6 +51,20 @@ impl Hindrance {
             object: None,
             reason: Reason::read(&condition.reason),
             message: condition.message.clone(),
+        }
+    }
+
+    /// What somebody can do about it.
+    pub fn advice(&self) -> Advice {
+        Advice::on(&self.reason, self.is_stuck)
+    }
+
+    /// Without what came from Secrets.
+    pub(crate) fn scrubbed(self, taint: &Taint) -> Self {
+        Self {
+            object: self.object.map(|object| taint.scrub(object)),
+            message: taint.scrub(self.message),
+            ..self
         }
     }
 
@@ -62,7 +81,7 @@ impl Hindrance {
 
     /// What to do about it. An object that is not there cannot be looked at.
     fn next(&self) -> Option<String> {
-        let advice = Advice::on(&self.reason, self.is_stuck);
+        let advice = self.advice();
         let has_subject = self.object.is_some() || advice != Advice::ExamineObject;
         advice.words().filter(|_| has_subject).map(str::to_owned)
     }
@@ -95,7 +114,7 @@ pub(crate) fn unready(conditions: &[Condition]) -> Option<&Condition> {
         .filter(|ready| ready.status != ConditionStatus::True)
 }
 
-fn one_line(message: &str) -> String {
+pub(crate) fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

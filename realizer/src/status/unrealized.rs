@@ -1,6 +1,8 @@
 //! Owners that are not realized at all (docs/behaviour/realizing.md#reconcile,
 //! docs/behaviour/status.md#blueprint-condition).
 
+use std::sync::Arc;
+
 use api_types::{BlueprintRef, Condition, ConditionStatus, ConditionType, Reason};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -10,9 +12,10 @@ use crate::owner::lineage;
 use crate::owner::owner_status::OwnerStatus;
 use crate::status::conditions::{self, Conditions};
 use crate::status::events;
+use crate::status::explanation::Explanation;
 use crate::status::progress::{self, Hindrance};
 use crate::status::report::outcome;
-use crate::{Blueprint, Ended, ErrorKind, Outcome, Owner, OwnerEvent, Retry};
+use crate::{Blueprint, Ended, ErrorKind, Outcome, Owner, OwnerEvent, Retry, weigh_blueprints};
 use template_language::go_format;
 
 /// Why an owner is not realized at all. The resources in its status stay as they are, and so do its objects.
@@ -68,6 +71,41 @@ impl<'a> Unrealized<'a> {
             | Self::TooLarge(..)
             | Self::ServiceAccount(..)
             | Self::ServiceAccountToken(..) => true,
+        }
+    }
+
+    /// Why the owner is as it is. `blueprints` are those that there were to choose among, `now` is for transition times.
+    pub fn explain<'e>(
+        &self,
+        owner: &'e Owner,
+        blueprints: &'e [Arc<Blueprint>],
+        now: Timestamp,
+    ) -> Explanation<'e> {
+        Explanation {
+            candidates: weigh_blueprints(owner, blueprints),
+            ..self.explanation(owner, &Time(now))
+        }
+    }
+
+    fn explanation(&self, owner: &Owner, now: &Time) -> Explanation<'static> {
+        let mut conditions = Conditions::new(&owner.status.conditions, now);
+        if let Some((type_, status, reason, message)) = self.condition(owner) {
+            if type_ == ConditionType::ResourcesSubmitted {
+                let blueprint = owner.family.blueprint_ready();
+                conditions.add(blueprint, ConditionStatus::True, &Reason::Ready, "");
+            }
+            conditions.add(type_, status, &reason, message);
+        }
+        conditions.derive_ready();
+        let first = progress::unready(conditions.list()).map(|ready| Hindrance {
+            message: self.text().unwrap_or_else(|| ready.message.clone()),
+            ..Hindrance::of(ready, self.is_stuck())
+        });
+        Explanation {
+            blueprint: self.blueprint().map(|blueprint| blueprint.name.to_string()),
+            conditions: conditions.finish(),
+            first,
+            ..Explanation::default()
         }
     }
 
@@ -216,7 +254,10 @@ pub(crate) fn no_service_account((namespace, name): (&str, &str), cause: &str) -
 )]
 pub fn report_unrealized(owner: &Owner, why: Unrealized<'_>, now: Timestamp) -> Outcome {
     let now = Time(now);
-    let (conditions, hindrance) = unrealized_conditions(owner, &why, &now);
+    let Explanation {
+        conditions, first, ..
+    } = why.explanation(owner, &now);
+    let conditions = with_progress(conditions, first.as_ref(), owner, &now);
     let events = warning(owner, &why, &conditions).into_iter().collect();
     let status = OwnerStatus {
         observed_generation: Some(owner.generation),
@@ -228,7 +269,7 @@ pub fn report_unrealized(owner: &Owner, why: Unrealized<'_>, now: Timestamp) -> 
         },
         conditions,
         stamped_for: owner.stamped_for.clone(),
-        summary: hindrance.map(|hindrance| hindrance.summary(owner.status.summary.as_ref(), &now)),
+        summary: first.map(|first| first.summary(owner.status.summary.as_ref(), &now)),
         ..owner.status.clone()
     };
     let outcome = outcome(owner, &status, events, Vec::new(), why.retry());
@@ -238,39 +279,22 @@ pub fn report_unrealized(owner: &Owner, why: Unrealized<'_>, now: Timestamp) -> 
     }
 }
 
-fn unrealized_conditions(
+fn with_progress(
+    conditions: Vec<Condition>,
+    first: Option<&Hindrance>,
     owner: &Owner,
-    why: &Unrealized<'_>,
     now: &Time,
-) -> (Vec<Condition>, Option<Hindrance>) {
-    let mut conditions = Conditions::new(&owner.status.conditions, now);
-    if let Some((type_, status, reason, message)) = why.condition(owner) {
-        if type_ == ConditionType::ResourcesSubmitted {
-            conditions.add(
-                owner.family.blueprint_ready(),
-                ConditionStatus::True,
-                &Reason::Ready,
-                "",
-            );
-        }
-        conditions.add(type_, status, &reason, message);
-    }
-    conditions.derive_ready();
+) -> Vec<Condition> {
+    let before = &owner.status.conditions;
+    let mut conditions = Conditions::go_on(conditions, before, now);
     // What is pending stays pending: without a walk nothing is deleted.
-    if let Some(pending) =
-        conditions::of_type(&owner.status.conditions, ConditionType::DeletionPending)
-    {
+    if let Some(pending) = conditions::of_type(before, ConditionType::DeletionPending) {
         conditions.carry_over(pending.clone());
     }
-    let unready = progress::unready(conditions.list()).cloned();
-    let hindrance = unready.map(|ready| Hindrance {
-        message: why.text().unwrap_or_else(|| ready.message.clone()),
-        ..Hindrance::of(&ready, why.is_stuck())
-    });
-    if let Some(hindrance) = &hindrance {
-        hindrance.add(&mut conditions);
+    if let Some(first) = first {
+        first.add(&mut conditions);
     }
-    (conditions.finish(), hindrance)
+    conditions.finish()
 }
 
 /// A warning if `Ready` says something new. Missing labels and a blueprint that is not there or not ready yet are

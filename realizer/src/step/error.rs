@@ -13,18 +13,24 @@ pub(crate) use verdict::Verdict;
 
 /// Why a step is not realized. Display is the condition's message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum StepError {
+pub enum StepError {
+    /// The selector of an option cannot be evaluated.
     #[error(
         "get template name from resource: find matching template option: error matching against template option \
          [{option}] for resource [{resource}] in supply chain [{blueprint}]: {cause}"
     )]
     ResolveOption {
+        /// Name of the option.
         option: String,
+        /// The step.
         resource: ResourceName,
+        /// The blueprint.
         blueprint: ObjectName,
+        /// Why not.
         cause: String,
     },
 
+    /// Not exactly one option matches.
     #[error(
         "get template name from resource: find matching template option: expected exactly 1 option to match, found \
          [{}] matching options {}for resource [{resource}] in supply chain [{blueprint}]",
@@ -32,63 +38,97 @@ pub(crate) enum StepError {
         listed(matching)
     )]
     OptionsMatch {
+        /// Names of the options that match best.
         matching: Vec<String>,
+        /// The step.
         resource: ResourceName,
+        /// The blueprint.
         blueprint: ObjectName,
     },
 
+    /// The template cannot be used.
     #[error(
         "unable to get template [{template}] for resource [{resource}] in supply chain [{blueprint}]: {cause}"
     )]
     GetTemplate {
+        /// Name of the template.
         template: String,
+        /// The step.
         resource: ResourceName,
+        /// The blueprint.
         blueprint: ObjectName,
+        /// Why not.
         cause: String,
     },
 
+    /// There is no such template, though there was when the blueprint was looked at.
     #[error(
         "failed to get cluster template [{{Kind:{kind} Name:{template}}}]: resource does not match a known template"
     )]
-    TemplateVanished { kind: String, template: String },
+    TemplateVanished {
+        /// Kind of the template.
+        kind: String,
+        /// Name of the template.
+        template: String,
+    },
 
+    /// The template cannot be rendered.
     #[error(
         "unable to stamp object for resource [{resource}] for template [{template}] in supply chain [{blueprint}]: \
          {cause}"
     )]
     Stamp {
+        /// `<kind>/<name>` of the template.
         template: String,
+        /// The step.
         resource: ResourceName,
+        /// The blueprint.
         blueprint: ObjectName,
+        /// Why not.
         cause: String,
+        /// What makes it succeed.
         waits_for: WaitsFor,
     },
 
+    /// Declared inputs are not there.
     #[error("waiting for input(s) [{}] of resource [{resource}]: not available from resource(s) [{}]{}",
         inputs.join(", "), joined(providers, ", "), and(starved.as_deref()))]
     InputsMissing {
+        /// The step.
         resource: ResourceName,
+        /// Local names of the inputs.
         inputs: Vec<String>,
+        /// For each of them, the step that provides it.
         providers: Vec<ResourceName>,
         /// Why the blueprint will never provide them, if it will not.
         starved: Option<String>,
     },
 
+    /// The API server did not take the object.
     #[error(
         "unable to apply object [{object}] for resource [{resource}] in supply chain [{blueprint}]: {cause}"
     )]
     Apply {
+        /// In which way it failed.
         kind: SubmitFailureKind,
+        /// `<namespace>/<name>` of the object.
         object: String,
+        /// The step.
         resource: ResourceName,
+        /// The blueprint.
         blueprint: ObjectName,
+        /// What the API server says.
         cause: String,
     },
 
+    /// The objects that the step made before cannot be listed.
     #[error("unable to list objects in namespace [{namespace}] with labels [{labels}]: {cause}")]
     List {
+        /// Where they were looked for.
         namespace: String,
+        /// By which labels.
         labels: String,
+        /// What the API server says.
         cause: String,
     },
 
@@ -97,9 +137,13 @@ pub(crate) enum StepError {
         "unable to apply object [{object}] for resource [{resource}] in supply chain [{blueprint}]: {cause}"
     )]
     Contested {
+        /// `<namespace>/<name>` of the object.
         object: String,
+        /// The step.
         resource: ResourceName,
+        /// The blueprint.
         blueprint: ObjectName,
+        /// To whom.
         cause: String,
     },
 
@@ -109,38 +153,60 @@ pub(crate) enum StepError {
          writer keeps undoing it; stop that writer, or take the fields that it sets out of the template"
     )]
     Undone {
+        /// `<namespace>/<name>` of the object.
         object: String,
+        /// The step.
         resource: ResourceName,
+        /// The blueprint.
         blueprint: ObjectName,
     },
 
-    /// Outputs are not readable from a submitted object; `message` is chosen by its health.
+    /// Outputs are not readable from a submitted object.
     #[error("{message}")]
-    Retrieve { error: ReadError, message: String },
+    Retrieve {
+        /// Why not.
+        error: ReadError,
+        /// What the condition says; chosen by the health of the object.
+        message: String,
+    },
 
     /// A validation has not succeeded for what is deployed.
     #[error("{}", error.message(resource, revision, environment, cause))]
     Validation {
+        /// How far it is.
         error: ValidationError,
+        /// The step.
         resource: ResourceName,
+        /// What is validated.
         revision: String,
+        /// Names of the environments in which that is.
         environment: String,
+        /// What the object of the validation says.
         cause: String,
         /// Whether an event about the environment tells of it.
         has_environment_event: bool,
     },
 
+    /// The input that is to become the output is not there.
     #[error("unable to find passthrough [{input}] in []")]
-    PassThrough { input: String, declared: bool },
+    PassThrough {
+        /// Local name of the input.
+        input: String,
+        /// Whether the step declares it.
+        declared: bool,
+    },
 
     /// The walk ended before its end.
     #[error("resource [{resource}] was not reached")]
-    NotReached { resource: ResourceName },
+    NotReached {
+        /// The step.
+        resource: ResourceName,
+    },
 }
 
 /// What makes a rendering that failed succeed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum WaitsFor {
+pub enum WaitsFor {
     /// Somebody edits something.
     Edit,
     /// Declared inputs that are missing.
@@ -153,10 +219,12 @@ pub(crate) enum WaitsFor {
 
 /// Why a validation has not succeeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ValidationError {
+pub enum ValidationError {
     /// It begins with the next walk: first status has to say that the environment is kept for it.
     Begins,
+    /// It has not ended.
     Running,
+    /// It failed.
     Failed,
     /// Not ended in time; it may still succeed.
     TimedOut,

@@ -81,7 +81,7 @@ struct PathPair {
 
 /// Why a deployment is not done.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NotDone {
+pub enum NotDone {
     /// Not yet.
     #[error("{0}")]
     Condition(String),
@@ -94,6 +94,7 @@ pub(crate) enum NotDone {
     /// The object does not say which generation it speaks of.
     #[error("failed to evaluate status.observedGeneration: {problem}")]
     ObservedGeneration {
+        /// Why it cannot be read.
         problem: PathProblem,
         /// Whether it has a status all the same, so that it may never say. Until then its controller has not come to it.
         has_status: bool,
@@ -101,7 +102,9 @@ pub(crate) enum NotDone {
     /// A path cannot be evaluated.
     #[error("failed to evaluate json path '{path}': {cause}")]
     Path {
+        /// The path.
         path: String,
+        /// Why not; it may quote the object.
         cause: String,
         /// Whether only somebody who corrects the path can help.
         is_hopeless: bool,

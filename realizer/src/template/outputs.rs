@@ -32,13 +32,23 @@ pub(crate) enum OutputValues {
 
 /// Why outputs cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ReadError {
+pub enum ReadError {
     /// A path yields no value, or there is no object to read it from.
     #[error("failed to evaluate json path '{path}': {cause}")]
-    Path { path: String, cause: String },
+    Path {
+        /// The path.
+        path: String,
+        /// Why not; it may quote the object.
+        cause: String,
+    },
     /// As [`ReadError::Path`], and only somebody who corrects the path can help.
     #[error("failed to evaluate json path '{path}': {cause}")]
-    Hopeless { path: String, cause: String },
+    Hopeless {
+        /// The path.
+        path: String,
+        /// Why not; it may quote the object.
+        cause: String,
+    },
     /// The deployment is not done.
     #[error(transparent)]
     NotDone(#[from] NotDone),

@@ -1,5 +1,6 @@
 //! Merging parameters (docs/behaviour/context.md#params).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use api_types::params::ParamSetting;
@@ -8,7 +9,50 @@ use serde_json::Value;
 
 static NULL: Value = Value::Null;
 
-/// The values of all parameters by name.
+/// A parameter as a template gets it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param<'p> {
+    /// The value.
+    pub value: Cow<'p, Value>,
+    /// Who gave it.
+    pub origin: Origin,
+    /// Whether the owner cannot override it: what the owner gives under this name is disregarded.
+    pub is_fixed: bool,
+}
+
+/// Who gave the value of a parameter, lowest precedence first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// The template has it as a default.
+    Template,
+    /// The blueprint, for all its steps.
+    Blueprint,
+    /// The step of the blueprint.
+    Step,
+    /// The owner.
+    Owner,
+}
+
+impl<'p> Param<'p> {
+    fn new(value: &'p Value, origin: Origin, is_fixed: bool) -> Self {
+        Self {
+            value: Cow::Borrowed(value),
+            origin,
+            is_fixed,
+        }
+    }
+
+    /// With a value of its own.
+    pub(crate) fn into_owned(self) -> Param<'static> {
+        Param {
+            value: Cow::Owned(self.value.into_owned()),
+            origin: self.origin,
+            is_fixed: self.is_fixed,
+        }
+    }
+}
+
+/// All parameters by name.
 ///
 /// Lowest first: the template's defaults; the blueprint's; the step's, which replace the blueprint's of the same name
 /// with its protection; the owner's, unless the last of blueprint and step gave a `value` instead of a `default`.
@@ -18,20 +62,23 @@ pub(crate) fn merge<'p>(
     blueprint: &'p [BlueprintParam],
     step: &'p [BlueprintParam],
     owner: &'p [OwnerParam],
-) -> BTreeMap<&'p str, &'p Value> {
-    let mut merged: BTreeMap<&str, &Value> = template
-        .iter()
-        .map(|param| (param.name.as_str(), &param.default))
-        .collect();
-    let mut protected: BTreeMap<&str, bool> = BTreeMap::new();
-    for param in blueprint.iter().chain(step) {
-        let (value, fixed) = setting(param);
-        merged.insert(&param.name, value);
-        protected.insert(&param.name, fixed);
+) -> BTreeMap<&'p str, Param<'p>> {
+    let mut merged = BTreeMap::new();
+    for param in template {
+        let default = Param::new(&param.default, Origin::Template, false);
+        merged.insert(param.name.as_str(), default);
+    }
+    for (params, origin) in [(blueprint, Origin::Blueprint), (step, Origin::Step)] {
+        for param in params {
+            let (value, is_fixed) = setting(param);
+            merged.insert(&param.name, Param::new(value, origin, is_fixed));
+        }
     }
     for param in owner {
-        if !protected.get(param.name.as_str()).copied().unwrap_or(false) {
-            merged.insert(&param.name, &param.value);
+        let before = merged.get(param.name.as_str());
+        if before.is_none_or(|before| !before.is_fixed) {
+            let given = Param::new(&param.value, Origin::Owner, false);
+            merged.insert(&param.name, given);
         }
     }
     merged

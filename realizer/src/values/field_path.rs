@@ -16,7 +16,7 @@ pub(crate) struct FieldPath {
 
 /// Why a path yields no value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum PathProblem {
+pub enum PathProblem {
     /// Nothing is there.
     #[error("{0}")]
     Absent(String),

@@ -1,6 +1,8 @@
 //! Matching an owner against selectors, and fields against requirements
 //! (docs/behaviour/selection.md#specificity, docs/behaviour/selection.md#fields).
 
+mod unmet;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -9,6 +11,8 @@ use api_types::{FieldOperator, FieldRequirement, LabelRequirement, Selector};
 use serde_json::Value;
 
 use crate::values::field_path::{FieldPath, PathProblem};
+
+pub use unmet::Unmet;
 
 /// A selector, compiled once: labels and expressions checked, paths parsed.
 #[derive(Clone, Debug)]
@@ -30,29 +34,44 @@ struct LabelProblem {
 
 /// Why a selector could not be evaluated: a hard error for the whole choice, unlike "does not match".
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum MatchError {
+pub enum MatchError {
+    /// Kubernetes does not accept its labels or expressions.
     #[error("selector labels or matchExpressions are not valid: {0}")]
     Labels(SelectorError),
+    /// A field cannot be compared.
     #[error("failed to evaluate selector matchFields: {0}")]
     Fields(FieldError),
 }
 
 /// A field requirement that could not be evaluated.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unable to match field requirement with key [{key}] operator [{operator}] values [[{}]]: {cause}", values.join(" "))]
-pub(crate) struct FieldError {
-    key: String,
-    operator: String,
-    values: Vec<String>,
-    cause: String,
+#[error(
+    "unable to match field requirement with key [{}] operator [{}] values [[{}]]: {cause}",
+    requirement.key, requirement.operator, requirement.values.join(" ")
+)]
+pub struct FieldError {
+    /// The requirement.
+    pub requirement: FieldRequirement,
+    /// Why its path yields no value, or what is wrong with its operator.
+    pub cause: String,
 }
 
 /// What a selector says of an owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Match {
-    No,
-    /// With its score.
+pub enum Match<'m> {
+    /// It does not select the owner: of all requirements this is the first that is not met.
+    No(Unmet<'m>),
+    /// It selects the owner, with this score.
     Yes(usize),
+}
+
+/// One of several that an owner could get, and what its selector says of the owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate<'m> {
+    /// Its name.
+    pub name: &'m str,
+    /// How well it fits. Of those that match, the one with the highest score wins.
+    pub fit: Result<Match<'m>, MatchError>,
 }
 
 /// What selectors are matched against.
@@ -87,17 +106,18 @@ impl Matcher {
     }
 
     /// Labels first; fields only where labels match.
-    pub(crate) fn matches(&self, owner: &impl Matched) -> Result<Match, MatchError> {
+    pub(crate) fn matches<'m>(&'m self, owner: &'m impl Matched) -> Result<Match<'m>, MatchError> {
         let labels = self
             .labels
             .as_ref()
             .map_err(|problem| MatchError::Labels(problem.error.clone()))?;
-        if !labels.matches(owner.labels()) {
-            return Ok(Match::No);
+        if let Some(requirement) = labels.unmet(owner.labels()) {
+            let found = owner.labels().get(&requirement.key).map(String::as_str);
+            return Ok(Match::No(Unmet::Label { requirement, found }));
         }
         for field in &self.fields {
-            if !field.matches(owner).map_err(MatchError::Fields)? {
-                return Ok(Match::No);
+            if let Some(unmet) = field.unmet(owner).map_err(MatchError::Fields)? {
+                return Ok(Match::No(unmet));
             }
         }
         Ok(Match::Yes(self.specificity))
@@ -195,9 +215,13 @@ impl FieldMatcher {
         &self.path
     }
 
+    pub(crate) fn matches(&self, object: &impl Fields) -> Result<bool, FieldError> {
+        Ok(self.unmet(object)?.is_none())
+    }
+
     /// Compares typed: a number 5 or a `true` never equals the text "5" or "true"
     /// (docs/behaviour/selection.md#fields).
-    pub(crate) fn matches(&self, object: &impl Fields) -> Result<bool, FieldError> {
+    fn unmet<'m>(&'m self, object: &'m impl Fields) -> Result<Option<Unmet<'m>>, FieldError> {
         let found = match object.read(&self.path) {
             Ok(value) => Some(value),
             Err(PathProblem::Absent(_)) => None,
@@ -215,13 +239,18 @@ impl FieldMatcher {
                 .as_str()
                 .is_some_and(|text| self.requirement.values.iter().any(|listed| listed == text))
         };
-        Ok(match (operator, found.as_deref()) {
+        let is_met = match (operator, found.as_deref()) {
             (FieldOperator::In, found) => found.is_some_and(listed),
             // Unlike a label, a field that is not there is not "not in" a set.
             (FieldOperator::NotIn, found) => found.is_some_and(|value| !listed(value)),
             (FieldOperator::Exists, found) => found.is_some_and(|value| !value.is_null()),
             (FieldOperator::DoesNotExist, found) => found.is_none_or(Value::is_null),
-        })
+        };
+        Ok((!is_met).then_some(Unmet::Field {
+            requirement: &self.requirement,
+            operator,
+            found,
+        }))
     }
 
     fn broken(&self) -> Option<FieldError> {
@@ -238,9 +267,7 @@ impl FieldMatcher {
 
     fn error(&self, cause: String) -> FieldError {
         FieldError {
-            key: self.requirement.key.clone(),
-            operator: self.requirement.operator.clone(),
-            values: self.requirement.values.clone(),
+            requirement: self.requirement.clone(),
             cause,
         }
     }
@@ -275,14 +302,14 @@ pub(crate) struct Best {
 }
 
 impl Best {
-    pub(crate) fn consider(&mut self, index: usize, matched: &Match) {
+    pub(crate) fn consider(&mut self, index: usize, matched: &Match<'_>) {
         match *matched {
             Match::Yes(score) if score > self.score => {
                 self.score = score;
                 self.indexes = vec![index];
             }
             Match::Yes(score) if score == self.score && score > 0 => self.indexes.push(index),
-            Match::Yes(_) | Match::No => {}
+            Match::Yes(_) | Match::No(_) => {}
         }
     }
 }

@@ -1,19 +1,17 @@
 //! A finished walk: what is to be deleted, and then what to report.
 
-mod hindrance;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use api_types::condition::cut;
-use api_types::{BlueprintRef, Condition, ConditionStatus, ConditionType, Reason, StampedRef};
+use api_types::{BlueprintRef, Condition, StampedRef};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::owner::owner_status::{ENVIRONMENTS, OwnerStatus, object_ref, stamped_ref};
-use crate::status::conditions::{self, Conditions, Deciding};
+use crate::status::conditions::Conditions;
 use crate::status::entry::{Entry, EntryMaker};
 use crate::status::environments::EnvironmentReport;
-use crate::status::progress::{self, Hindrance};
+use crate::status::explanation::{ExplainedStep, Explanation};
 use crate::status::report::{self, Extras, Kept};
 use crate::step::end::StepResult;
 use crate::step::error::StepError;
@@ -50,10 +48,9 @@ pub struct Conclusion<'a> {
     owner: &'a Owner,
     blueprint: &'a Blueprint,
     now: Time,
-    /// In blueprint order.
-    entries: Vec<Entry>,
-    /// In blueprint order, of the steps that failed; with the index of the step.
-    errors: Vec<(usize, StepError)>,
+    explanation: Explanation<'a>,
+    /// Of the steps, in blueprint order, and then of environments.
+    events: Vec<OwnerEvent>,
     removals: Vec<Removal>,
     /// What is no longer wanted and stays for now.
     kept: Vec<Kept>,
@@ -70,7 +67,7 @@ impl<'a> Conclusion<'a> {
     pub(super) fn of(walk: Walk<'a>, known: &[KnownObject]) -> Self {
         let steps = 0..walk.blueprint.steps.len();
         let taints: Vec<Taint> = steps.map(|step| walk.steps.taint(step)).collect();
-        let environments = EnvironmentReport::of(&walk.steps, &walk.owner.status, &walk.now);
+        let mut environments = EnvironmentReport::of(&walk.steps, &walk.owner.status, &walk.now);
         let Walk {
             owner,
             blueprint,
@@ -88,7 +85,7 @@ impl<'a> Conclusion<'a> {
             key: &key,
             now: &now,
         };
-        let entries: Vec<Entry> = results
+        let mut entries: Vec<Entry> = results
             .iter()
             .enumerate()
             .map(|(step, result)| {
@@ -102,19 +99,41 @@ impl<'a> Conclusion<'a> {
         let current = current_steps(&entries, &results);
         let orphans = Orphans::new(blueprint, current, known, templates);
         let Found { removals, kept } = orphans.find(&owner.status);
+        let mut events: Vec<OwnerEvent> = Vec::new();
+        for entry in &mut entries {
+            events.append(&mut entry.events);
+        }
+        events.append(&mut environments.events);
+        let taint = taints.iter().fold(Taint::NONE, Taint::and);
+        let removals = with_superseded(&results, removals);
+        let made_run = results.iter().any(StepResult::made_run);
+        let conditions = Conditions::new(&owner.status.conditions, &now);
+        let steps = explained(entries, results);
         Self {
+            explanation: Explanation {
+                blueprint: Some(blueprint.name.to_string()),
+                ..Explanation::of_walk(steps, conditions, blueprint.family, &taint)
+            },
             owner,
             blueprint,
-            entries,
-            removals: with_superseded(&results, removals),
+            events,
+            removals,
             kept,
-            made_run: results.iter().any(StepResult::made_run),
-            errors: errors(results),
+            made_run,
             environments,
             shell: ShellFacts::default(),
-            taint: taints.iter().fold(Taint::NONE, Taint::and),
+            taint,
             now,
         }
+    }
+
+    /// Why the owner is as it is, as far as the walk knows.
+    pub fn explanation(&self) -> &Explanation<'a> {
+        &self.explanation
+    }
+
+    pub(super) fn into_explanation(self) -> Explanation<'a> {
+        self.explanation
     }
 
     /// What is to be deleted with the owner's rights, a uid being the precondition.
@@ -128,10 +147,10 @@ impl<'a> Conclusion<'a> {
     /// The outcome, given the deletions that failed (NotFound is no failure) and why.
     pub fn report(mut self, failed: &[FailedRemoval]) -> Outcome {
         let failed = &report::scrubbed(failed, &self.taint);
-        let (conditions, hindrance) = self.conditions(failed);
+        let conditions = self.conditions(failed);
         let unwatched = report::unwatched_event(&self.owner.status.conditions, &conditions);
-        let status = self.status(conditions, hindrance.as_ref(), failed);
-        let mut events = self.take_events();
+        let status = self.status(conditions, failed);
+        let mut events = std::mem::take(&mut self.events);
         events.extend(unwatched);
         events.extend(self.removal_events(failed));
         for event in &mut events {
@@ -156,14 +175,12 @@ impl<'a> Conclusion<'a> {
         }
     }
 
-    fn status(
-        &self,
-        conditions: Vec<Condition>,
-        hindrance: Option<&Hindrance>,
-        failed: &[FailedRemoval],
-    ) -> OwnerStatus {
-        let before = &self.owner.status;
-        let entries = self.entries.iter().map(|entry| entry.status.clone());
+    /// Takes the entries of the steps.
+    fn status(&mut self, conditions: Vec<Condition>, failed: &[FailedRemoval]) -> OwnerStatus {
+        let steps = self.explanation.steps.iter_mut();
+        let entries = steps.map(|step| std::mem::take(&mut step.entry)).collect();
+        let before = self.owner.status.summary.as_ref();
+        let first = self.explanation.first.as_ref();
         OwnerStatus {
             observed_generation: Some(self.owner.generation),
             conditions,
@@ -174,18 +191,9 @@ impl<'a> Conclusion<'a> {
             environments: self.environments.statuses.clone(),
             pending_removals: self.pending_removals(failed),
             stamped_for: self.owner.stamped_for.clone(),
-            summary: hindrance.map(|it| it.summary(before.summary.as_ref(), &self.now)),
-            resources: entries.collect(),
+            summary: first.map(|first| first.summary(before, &self.now)),
+            resources: entries,
         }
-    }
-
-    /// The events of the steps, and then those of environments.
-    fn take_events(&mut self) -> Vec<OwnerEvent> {
-        let entries = self.entries.iter_mut();
-        let events = entries.flat_map(|entry| std::mem::take(&mut entry.events));
-        let mut events: Vec<OwnerEvent> = events.collect();
-        events.append(&mut self.environments.events);
-        events
     }
 
     fn removal_events(&self, failed: &[FailedRemoval]) -> Vec<OwnerEvent> {
@@ -199,13 +207,13 @@ impl<'a> Conclusion<'a> {
     }
 
     fn retries(&self, failed: &[FailedRemoval]) -> BTreeSet<Retry> {
-        let errors = self.errors.iter().map(|(_, error)| error.verdict().retry);
+        let errors = self.explanation.errors().map(|error| error.verdict().retry);
         let deletions = failed.iter().map(|_| Retry::Backoff);
         errors.chain(deletions).collect()
     }
 
     fn error_kinds(&self, failed: &[FailedRemoval]) -> Vec<ErrorKind> {
-        let errors = self.errors.iter().map(|(_, error)| error.verdict().kind);
+        let errors = self.explanation.errors().map(|error| error.verdict().kind);
         let deletions = failed
             .iter()
             .map(|(_, why)| ErrorKind::of_deletion(why.kind));
@@ -226,25 +234,11 @@ impl<'a> Conclusion<'a> {
             .collect()
     }
 
-    fn conditions(&self, failed: &[FailedRemoval]) -> (Vec<Condition>, Option<Hindrance>) {
-        let mut conditions = Conditions::new(&self.owner.status.conditions, &self.now);
-        conditions.add(
-            self.blueprint.family.blueprint_ready(),
-            ConditionStatus::True,
-            &Reason::Ready,
-            "",
-        );
-        let (status, reason, message) = self.submitted();
-        conditions.add(ConditionType::ResourcesSubmitted, status, &reason, message);
-        let (status, message) = self.health();
-        conditions.add(
-            ConditionType::ResourcesHealthy,
-            status,
-            &Reason::HealthyConditionRule,
-            message,
-        );
-        conditions.derive_ready();
-        let contested = self.errors.iter().map(|(_, error)| error).filter(|error| {
+    fn conditions(&self, failed: &[FailedRemoval]) -> Vec<Condition> {
+        let explained = self.explanation.conditions.clone();
+        let before = &self.owner.status.conditions;
+        let mut conditions = Conditions::go_on(explained, before, &self.now);
+        let contested = self.explanation.errors().filter(|error| {
             matches!(
                 error,
                 StepError::Contested { .. } | StepError::Undone { .. }
@@ -257,45 +251,10 @@ impl<'a> Conclusion<'a> {
             unwatched: &self.shell.unwatched,
         };
         extras.add(&mut conditions);
-        let unready = progress::unready(conditions.list()).cloned();
-        let hindrance = unready.map(|ready| self.hindrance(&ready));
-        if let Some(hindrance) = &hindrance {
-            hindrance.add(&mut conditions);
+        if let Some(first) = &self.explanation.first {
+            first.add(&mut conditions);
         }
-        (conditions.finish(), hindrance)
-    }
-
-    /// Whether all steps were submitted: the first error counts.
-    fn submitted(&self) -> (ConditionStatus, Reason, String) {
-        match self.errors.first() {
-            Some((_, error)) => {
-                let verdict = error.verdict();
-                (verdict.status, verdict.reason, error.to_string())
-            }
-            None => (
-                ConditionStatus::True,
-                Reason::ResourceSubmissionComplete,
-                String::new(),
-            ),
-        }
-    }
-
-    /// The conditions `Healthy` of all steps that have one, taken together.
-    fn health(&self) -> (ConditionStatus, String) {
-        let healthy: Vec<&Condition> = self
-            .entries
-            .iter()
-            .filter_map(|entry| {
-                conditions::of_type(&entry.status.conditions, ConditionType::Healthy)
-            })
-            .collect();
-        if healthy.is_empty() {
-            return (ConditionStatus::Unknown, String::new());
-        }
-        match Deciding::among(healthy).condition() {
-            Some(condition) => (condition.status, condition.message.clone()),
-            None => (ConditionStatus::True, String::new()),
-        }
+        conditions.finish()
     }
 }
 
@@ -325,9 +284,13 @@ fn with_superseded(results: &[StepResult], orphans: Vec<Removal>) -> Vec<Removal
     removals
 }
 
-/// The errors with the index of the step.
-fn errors(results: Vec<StepResult>) -> Vec<(usize, StepError)> {
-    let ends = results.into_iter().enumerate();
-    ends.filter_map(|(step, result)| Some((step, result.end.into_error()?)))
-        .collect()
+/// The entries with why each step failed.
+fn explained<'a>(entries: Vec<Entry>, results: Vec<StepResult>) -> Vec<ExplainedStep<'a>> {
+    let steps = entries.into_iter().zip(results);
+    let steps = steps.map(|(entry, result)| ExplainedStep {
+        entry: entry.status,
+        error: result.end.into_error(),
+        ..ExplainedStep::default()
+    });
+    steps.collect()
 }

@@ -17,6 +17,7 @@ mod prepare;
 pub(crate) mod realization;
 mod validation;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -24,6 +25,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::step::end::{StepEnd, StepResult};
 use crate::step::state::Steps;
 use crate::template::context::ResolvedInputs;
+use crate::template::params::Param;
 use crate::template::runs;
 use crate::template::stamp;
 use crate::walk::observe::Observing;
@@ -86,6 +88,20 @@ impl Walk<'_> {
             previous: status.resource(&spec.name),
             told: runs::told_of(status, self.blueprint, &spec.name, &at.template),
         }
+    }
+
+    /// The steps whose outputs a step misses, and the parameters that its template has.
+    fn given(&self, step: usize) -> (Vec<String>, BTreeMap<String, Param<'static>>) {
+        let preparing = self.preparing_with(step, self.steps.inputs(step));
+        let missing = preparing.inputs.missing.iter();
+        let mut waits_for: Vec<String> = missing.map(|input| input.resource.to_string()).collect();
+        waits_for.dedup();
+        let result = self.steps.result(step);
+        let template = result.and_then(|result| result.template.as_ref());
+        let params = template.map(|template| preparing.params(template));
+        let params = params.into_iter().flatten();
+        let params = params.map(|(name, param)| (name.to_owned(), param.into_owned()));
+        (waits_for, params.collect())
     }
 
     /// The end of a step whose place could not be looked at.

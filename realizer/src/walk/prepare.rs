@@ -1,5 +1,6 @@
 //! From a step to what is submitted for it: template, parameters, rendering, decoration.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api_types::InputSlot;
@@ -10,8 +11,9 @@ use crate::step::error::{StepError, WaitsFor};
 use crate::template::body::Drawn;
 use crate::template::context::{Context, ResolvedInputs};
 use crate::template::outputs::Output;
+use crate::template::params::{self, Param};
 use crate::template::stamp::WantedLabels;
-use crate::template::{params, runs, stamp};
+use crate::template::{runs, stamp};
 use crate::values::{canonical, matching, redaction};
 use crate::{
     Blueprint, ObjectRef, Owner, Position, Precondition, RenderFailure, Rendered, StatusKey,
@@ -153,13 +155,19 @@ impl Preparing<'_> {
     }
 
     fn context(&self, template: &Template, labels: &WantedLabels) -> Context<'_> {
-        let params = params::merge(
+        let params = self.params(template);
+        let params = params.iter();
+        let params = params.map(|(name, param)| (*name, &*param.value)).collect();
+        Context::new(self.owner.views(), self.step, &params, &self.inputs, labels)
+    }
+
+    pub(crate) fn params<'p>(&'p self, template: &'p Template) -> BTreeMap<&'p str, Param<'p>> {
+        params::merge(
             &template.params,
             &self.blueprint.params,
             &self.step.params,
             &self.owner.params,
-        );
-        Context::new(self.owner.views(), self.step, &params, &self.inputs, labels)
+        )
     }
 
     /// Makes a rendering an object to submit.

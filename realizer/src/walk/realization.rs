@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
+use crate::status::explanation::Explanation;
 use crate::step::end::{StepEnd, StepResult};
 use crate::step::state::Steps;
 use crate::template::stamp::WantedLabels;
@@ -15,7 +16,7 @@ use crate::walk::prepare::{HeldStep, StartOutcome};
 use crate::walk::{At, Walk};
 use crate::{
     Ask, AskFeed, Blueprint, KnownObject, Looked, Observation, Owner, Rendered, StatusKey,
-    Submission, SubmitFailureKind, Template, TemplateSource, YttCall,
+    Submission, SubmitFailureKind, Template, TemplateSource, YttCall, weigh_blueprints,
 };
 
 /// One walk over the steps of a blueprint for one owner.
@@ -132,6 +133,65 @@ impl<'a> Realization<'a> {
     /// Steps that were not reached keep what they have.
     pub fn conclude(self, known: &[KnownObject]) -> Conclusion<'a> {
         Conclusion::of(self.walk, known)
+    }
+
+    /// Ends the walk and tells why the owner is as it is. `blueprints` are those among which its own was chosen.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use realizer::*;
+    /// # use serde_json::json;
+    /// use realizer::explanation::{Cause, Match, Origin, StepError};
+    /// use realizer::offline::{Cluster, drive};
+    ///
+    /// # struct Templates(Arc<Template>);
+    /// # impl TemplateSource for Templates {
+    /// #     fn template(&self, _: api_types::TemplateKind, _: &str) -> TemplateState { TemplateState::Found(Arc::clone(&self.0)) }
+    /// # }
+    /// # let templates = Templates(Arc::new(Template::compile(&json!({
+    /// #     "apiVersion": "carto.run/v1alpha1", "kind": "ClusterImageTemplate", "metadata": {"name": "image"},
+    /// #     "spec": {"imagePath": ".status.image", "params": [{"name": "builder", "default": "small"}],
+    /// #         "template": {"apiVersion": "kpack.io/v1alpha2", "kind": "Image",
+    /// #             "metadata": {"name": "$(workload.metadata.name)$"}, "spec": {"builder": "$(params.builder)$"}}},
+    /// # })).unwrap()));
+    /// # let chain = |name: &str, selector: serde_json::Value| {
+    /// #     let object = json!({"metadata": {"name": name}, "spec": {"selector": selector,
+    /// #         "params": [{"name": "builder", "value": "large"}], "resources": [
+    /// #         {"name": "build", "templateRef": {"kind": "ClusterImageTemplate", "name": "image"}}]}});
+    /// #     Arc::new(Blueprint::compile(Family::SupplyChain, &object).unwrap())
+    /// # };
+    /// # let owner = Owner::parse(Family::SupplyChain, Arc::new(json!({
+    /// #     "metadata": {"namespace": "dev", "name": "app", "uid": "u", "labels": {"type": "web"}}}))).unwrap();
+    /// # let now = jiff::Timestamp::UNIX_EPOCH;
+    /// let blueprints = [chain("web", json!({"type": "web"})), chain("api", json!({"type": "api"}))];
+    /// let Selection::One(blueprint) = select_blueprint(&owner, &blueprints) else { unreachable!() };
+    /// let mut realization = Realization::new(&owner, blueprint, &templates, now, StatusKey::NONE);
+    /// drive(&mut realization, &mut Cluster::default());
+    /// let explanation = realization.explain(&blueprints);
+    ///
+    /// let Ok(Match::No(unmet)) = &explanation.candidates[1].fit else { unreachable!() };
+    /// assert_eq!(unmet.to_string(), "label [type] must be one of [api], but is [web]");
+    /// let build = &explanation.steps[0];
+    /// assert!(matches!(build.cause(), Some(Cause::Error(StepError::Retrieve { .. }))));
+    /// assert_eq!(build.params["builder"].origin, Origin::Blueprint);
+    /// let first = explanation.first.unwrap();
+    /// assert!(first.message.starts_with("waiting to read value [.status.image]"));
+    /// ```
+    pub fn explain(self, blueprints: &'a [Arc<Blueprint>]) -> Explanation<'a> {
+        let Walk {
+            owner, blueprint, ..
+        } = self.walk;
+        let steps = 0..blueprint.steps.len();
+        let given: Vec<_> = steps.map(|step| self.walk.given(step)).collect();
+        let mut explanation = self.conclude(&[]).into_explanation();
+        explanation.candidates = weigh_blueprints(owner, blueprints);
+        let steps = explanation.steps.iter_mut().zip(&blueprint.steps);
+        for ((step, spec), (waits_for, params)) in steps.zip(given) {
+            step.waits_for = waits_for;
+            step.options = spec.weigh_options(owner);
+            step.params = params;
+        }
+        explanation
     }
 
     /// Takes a step as far as that goes without the shell.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use api_types::TemplateKind;
 use jiff::{Span, Timestamp};
+use realizer::explanation::{Explanation, Hindrance};
 use realizer::offline::{self, Answers, drive};
 use realizer::{
     Answer, Blueprint, FailedRemoval, Family, Looked, ObjectRef, Observation, Observed, Outcome,
@@ -185,6 +186,7 @@ impl Scenario {
         self.cluster.held.now = self.now;
         drive(&mut realization, &mut self.cluster);
         let conclusion = realization.conclude(&self.cluster.held.known());
+        let explained = conclusion.explanation().first.clone();
         let failed: Vec<FailedRemoval> = conclusion
             .removals()
             .iter()
@@ -192,7 +194,24 @@ impl Scenario {
                 Some((removal.clone(), self.cluster.delete(&removal.object).err()?))
             })
             .collect();
-        conclusion.report(&failed)
+        let outcome = conclusion.report(&failed);
+        let family = self.family;
+        let told = Explanation::of_status(family, &outcome.status, Some(blueprint));
+        let place = |first: Hindrance| (first.is_stuck, first.step, first.object, first.reason);
+        assert_eq!(told.first.map(place), explained.map(place), "read back");
+        outcome
+    }
+
+    /// What a walk would tell.
+    pub(crate) fn explain(&self, read: impl FnOnce(&Explanation<'_>)) {
+        let (owner, blueprints) = (self.parsed_owner(), self.compiled_blueprints());
+        let Selection::One(blueprint) = select_blueprint(&owner, &blueprints) else {
+            panic!("no blueprint selects it");
+        };
+        let (now, key) = (self.now, self.key.clone());
+        let mut walk = Realization::new(&owner, blueprint, &self.templates, now, key);
+        drive(&mut walk, &mut self.cluster.held.clone());
+        read(&walk.explain(&blueprints));
     }
 
     /// As [`Scenario::arrive`], with the outcome read from the owner.

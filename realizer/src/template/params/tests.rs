@@ -5,6 +5,13 @@ use super::*;
 /// One letter per level; `S.value` and `S.default` as in the truth table of
 /// docs/behaviour/context.md#params.
 fn merged(levels: &[&str]) -> Option<Value> {
+    of_levels(levels, |params| {
+        let param = params.get("p")?;
+        Some(param.value.clone().into_owned())
+    })
+}
+
+fn of_levels<T>(levels: &[&str], read: impl Fn(&BTreeMap<&str, Param<'_>>) -> T) -> T {
     let (mut template, mut chain, mut step, mut owner) = (vec![], vec![], vec![], vec![]);
     let param = |level: &str, text: &str| {
         let value = Some(json!(text));
@@ -33,9 +40,11 @@ fn merged(levels: &[&str]) -> Option<Value> {
             }),
         }
     }
-    merge(&template, &chain, &step, &owner)
-        .get("p")
-        .map(|value| (*value).clone())
+    read(&merge(&template, &chain, &step, &owner))
+}
+
+fn value(params: &BTreeMap<&str, Param<'_>>) -> Value {
+    params["p"].value.clone().into_owned()
 }
 
 #[test]
@@ -77,7 +86,28 @@ fn an_owner_param_that_is_an_object_passes_through_whole() {
         name: "p".to_owned(),
         value: object.clone(),
     }];
-    assert_eq!(merge(&template, &chain, &[], &owner)["p"], &object);
+    assert_eq!(value(&merge(&template, &chain, &[], &owner)), object);
+}
+
+/// Letters as in the truth table, and whether the owner could override it.
+#[test]
+fn a_param_says_who_gave_it() {
+    let cases: [(&[&str], Origin, bool); 6] = [
+        (&["T"], Origin::Template, false),
+        (&["T", "S.default"], Origin::Blueprint, false),
+        (&["T", "S.value", "W"], Origin::Blueprint, true),
+        (&["T", "S.value", "R.default"], Origin::Step, false),
+        (&["T", "S.default", "R.value", "W"], Origin::Step, true),
+        (&["T", "S.default", "R.default", "W"], Origin::Owner, false),
+    ];
+    for (levels, origin, is_fixed) in cases {
+        let param = of_levels(levels, |params| params["p"].clone().into_owned());
+        assert_eq!(
+            (param.origin, param.is_fixed),
+            (origin, is_fixed),
+            "{levels:?}"
+        );
+    }
 }
 
 #[test]
@@ -98,9 +128,9 @@ fn later_duplicates_win_with_their_protection() {
         value: json!("W"),
     }];
     let fixed_last = [param(None, Some(json!(1))), param(Some(json!(2)), None)];
-    assert_eq!(merge(&[], &fixed_last, &[], &owner)["p"], &json!(2));
+    assert_eq!(value(&merge(&[], &fixed_last, &[], &owner)), json!(2));
     let fixed_first = [param(Some(json!(2)), None), param(None, Some(json!(1)))];
-    assert_eq!(merge(&[], &fixed_first, &[], &owner)["p"], &json!("W"));
+    assert_eq!(value(&merge(&[], &fixed_first, &[], &owner)), json!("W"));
     let twice = [
         owner[0].clone(),
         OwnerParam {
@@ -108,7 +138,7 @@ fn later_duplicates_win_with_their_protection() {
             value: json!("W2"),
         },
     ];
-    assert_eq!(merge(&[], &[], &[], &twice)["p"], &json!("W2"));
+    assert_eq!(value(&merge(&[], &[], &[], &twice)), json!("W2"));
 }
 
 #[test]
@@ -122,12 +152,12 @@ fn null_is_a_value() {
         name: "p".to_owned(),
         value: json!("W"),
     }];
-    assert_eq!(merge(&[], &fixed, &[], &owner)["p"], &Value::Null);
+    assert_eq!(value(&merge(&[], &fixed, &[], &owner)), Value::Null);
     let neither = [BlueprintParam {
         name: "p".to_owned(),
         value: None,
         default: None,
     }];
-    assert_eq!(merge(&[], &neither, &[], &[])["p"], &Value::Null);
-    assert_eq!(merge(&[], &neither, &[], &owner)["p"], &json!("W"));
+    assert_eq!(value(&merge(&[], &neither, &[], &[])), Value::Null);
+    assert_eq!(value(&merge(&[], &neither, &[], &owner)), json!("W"));
 }

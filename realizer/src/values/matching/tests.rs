@@ -118,15 +118,6 @@ fn score_is_the_number_of_requirements() {
             "{matchFields: [{key: spec.image, operator: In, values: [i]}]}",
             Match::Yes(1),
         ),
-        ("{matchLabels: {type: api}}", Match::No),
-        (
-            "{matchLabels: {type: web}, matchFields: [{key: spec.image, operator: DoesNotExist}]}",
-            Match::No,
-        ),
-        (
-            "{matchExpressions: [{key: type, operator: NotIn, values: [web]}]}",
-            Match::No,
-        ),
     ];
     for (yaml, expected) in cases {
         assert_eq!(matcher(yaml).matches(&web), Ok(expected), "{yaml}");
@@ -134,13 +125,58 @@ fn score_is_the_number_of_requirements() {
 }
 
 #[test]
+fn a_selector_that_does_not_match_names_the_first_requirement_that_is_not_met() {
+    let web = thing(
+        &[("type", "web"), ("team", "a")],
+        json!({"spec": {"image": "i", "count": 5}}),
+    );
+    let cases = [
+        (
+            "{matchLabels: {type: api}}",
+            "label [type] must be one of [api], but is [web]",
+        ),
+        (
+            "{matchLabels: {team: a, unit: u}, matchFields: [{key: spec.absent, operator: Exists}]}",
+            "label [unit] must be one of [u], but is not there",
+        ),
+        (
+            "{matchExpressions: [{key: type, operator: NotIn, values: [web, api]}]}",
+            "label [type] must be none of [web, api], but is [web]",
+        ),
+        (
+            "{matchExpressions: [{key: type, operator: DoesNotExist}]}",
+            "label [type] must not be there, but is [web]",
+        ),
+        (
+            "{matchLabels: {type: web}, matchFields: [{key: spec.image, operator: DoesNotExist}]}",
+            "field [spec.image] must not be there, but is [i]",
+        ),
+        (
+            "{matchFields: [{key: spec.image, operator: Exists}, {key: spec.count, operator: In, values: ['5']}]}",
+            "field [spec.count] must be one of [5], but is [5], which is no text",
+        ),
+        (
+            "{matchFields: [{key: spec.absent, operator: NotIn, values: [x]}]}",
+            "field [spec.absent] must be none of [x], but is not there",
+        ),
+    ];
+    for (yaml, expected) in cases {
+        let matcher = matcher(yaml);
+        let Ok(Match::No(unmet)) = matcher.matches(&web) else {
+            panic!("{yaml} matches");
+        };
+        assert_eq!(unmet.to_string(), expected, "{yaml}");
+    }
+}
+
+#[test]
 fn fields_are_not_evaluated_where_labels_do_not_match() {
     let broken =
         matcher("{matchLabels: {type: api}, matchFields: [{key: 'spec[', operator: Exists}]}");
-    assert_eq!(
+    assert!(matches!(
         broken.matches(&thing(&[("type", "web")], json!({}))),
-        Ok(Match::No)
-    );
+        Ok(Match::No(Unmet::Label { .. }))
+    ));
     assert!(
         broken
             .matches(&thing(&[("type", "api")], json!({})))
