@@ -121,8 +121,9 @@ fn secret(dice: &mut Dice) -> String {
         45..=48 => 16 + dice.below(60),
         _ => 130 + dice.below(200),
     };
+    let length = usize::try_from(length).unwrap();
     let mut text = String::new();
-    while (text.chars().count() as u64) < length {
+    while text.chars().count() < length {
         let part = match dice.below(12) {
             0..=6 => dice.pick(&LETTERS),
             7 | 8 => dice.pick(&QUOTED),
