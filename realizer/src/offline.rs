@@ -197,7 +197,7 @@ impl Cluster {
 
     /// One object per rendering: the one that is to be there, or a new one.
     fn submit_member(&mut self, submission: &Submission) -> Observation {
-        let sequence = submission.told.position.sequence;
+        let sequence = submission.recorded.position.sequence;
         let there = self.family(&submission.family).into_iter().find(|member| {
             let is_rendered = member.digest.as_ref() == Some(&submission.digest);
             is_rendered && member.sequence == sequence && !member.terminating

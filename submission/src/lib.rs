@@ -16,7 +16,7 @@
 //!
 //! ```
 //! # use std::collections::BTreeMap;
-//! use realizer::{Lifecycle, Precondition, Submission, Told};
+//! use realizer::{Lifecycle, Precondition, Submission, Recorded};
 //! use serde_json::json;
 //! use submission::openapi::{KindSchema, conform};
 //! use submission::{Kind, Manifest, OwnerFacts, applicable};
@@ -36,7 +36,7 @@
 //! #   family: BTreeMap::default(),
 //! #   reads: Vec::new().into(),
 //! #   precondition: Precondition::None,
-//! #   told: Told::default(),
+//! #   recorded: Recorded::default(),
 //! #   adopt: false,
 //!     // and so on
 //! };

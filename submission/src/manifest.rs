@@ -166,7 +166,7 @@ fn annotate(object: &mut Value, annotations: impl IntoIterator<Item = (&'static 
 
 #[cfg(test)]
 mod tests {
-    use realizer::{Labels, Lifecycle, Told};
+    use realizer::{Labels, Lifecycle, Recorded};
 
     use super::*;
 
@@ -181,7 +181,7 @@ mod tests {
             family: Labels::default(),
             reads: Vec::new().into(),
             precondition: Precondition::None,
-            told: Told::default(),
+            recorded: Recorded::default(),
             adopt: false,
         }
     }

@@ -43,7 +43,7 @@ impl Member {
     /// Whether it is, or was before it was deleted, the object that is to be there.
     pub(super) fn was_submitted(&self, submission: &Submission) -> bool {
         self.known.as_ref().is_some_and(|known| {
-            known.sequence == submission.told.position.sequence
+            known.sequence == submission.recorded.position.sequence
                 && known.digest.as_deref() == Some(&submission.digest)
         })
     }
@@ -124,7 +124,7 @@ impl Attempt<'_> {
         let all = found.chain(gone.into_iter().map(|object| (object, true)));
         let mut members: Vec<Member> = all
             .filter(|(object, _)| self.is_member(object))
-            .map(|(object, is_gone)| Member::of(object, &self.submission.told.runs, is_gone))
+            .map(|(object, is_gone)| Member::of(object, &self.submission.recorded.runs, is_gone))
             .collect();
         members.sort_by_cached_key(|member| {
             let position = member.known.as_ref().map(|known| known.sequence);

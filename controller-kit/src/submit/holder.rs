@@ -73,7 +73,7 @@ fn of_the_owner(applicant: &Applicant<'_>, submission: &Submission, held: &Stamp
 }
 
 fn without_owner(applicant: &Applicant<'_>, submission: &Submission, held: &Stamped) -> Holder {
-    let applied = submission.told.applied.as_ref();
+    let applied = submission.recorded.applied.as_ref();
     let was_applied = applied.is_some_and(|applied| *applied.uid == *held.uid);
     if was_applied || is_labelled(submission, held) {
         return Holder::Ours;

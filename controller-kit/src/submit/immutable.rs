@@ -42,7 +42,7 @@ impl Attempt<'_> {
             self.create().await?
         };
         members.retain(|member| member.object.key != made.key);
-        let made = Member::of(made, &self.submission.told.runs, false);
+        let made = Member::of(made, &self.submission.recorded.runs, false);
         let current = made.observed(self.served());
         members.push(made);
         let mut outcome = self.family(current, &members, write);
@@ -61,7 +61,7 @@ impl Attempt<'_> {
             let current = current.observed(served);
             return Ok(Some(self.family(current, members, Write::Unchanged)));
         }
-        if submission.told.position.is_there {
+        if submission.recorded.position.is_there {
             // It went between the look and now. What it came to is to be read first.
             let was_current = |member: &&Member| member.was_submitted(submission);
             let last = members.iter().find(was_current);
@@ -86,7 +86,7 @@ impl Attempt<'_> {
         let Some(known) = self.adopt_unknown(&members, false).await? else {
             return Ok(members);
         };
-        let told = &self.submission.told.runs;
+        let told = &self.submission.recorded.runs;
         let replaced = members.into_iter().map(|member| {
             if member.object.key == known.key {
                 Member::of(known.clone(), told, false)
@@ -106,7 +106,7 @@ impl Attempt<'_> {
         may_write: bool,
     ) -> Result<Option<Arc<Stamped>>, Failure> {
         let nothing_known = members.iter().all(|member| member.known.is_none())
-            && self.submission.told.runs.is_empty();
+            && self.submission.recorded.runs.is_empty();
         let newest = members.iter().rev().find(|member| member.is_live());
         let Some(newest) = newest.filter(|newest| match &newest.known {
             None => nothing_known,
@@ -128,7 +128,7 @@ impl Attempt<'_> {
             return Ok(None);
         }
         let position = newest.known.as_ref().map(|known| known.sequence);
-        let told = self.submission.told.position.sequence;
+        let told = self.submission.recorded.position.sequence;
         let position = position.unwrap_or_else(|| told.max(1));
         if claimed.is_some() {
             return Ok(Some(self.known(&live, position)));
@@ -140,7 +140,7 @@ impl Attempt<'_> {
     }
 
     async fn create(self) -> Result<(Arc<Stamped>, Write), Failure> {
-        let first = self.submission.told.position.sequence;
+        let first = self.submission.recorded.position.sequence;
         for sequence in first..first.saturating_add(NAMES) {
             let object = self.manifest().created(sequence);
             let object = object.map_err(|error| failure::rejected(format!("create: {error}")))?;

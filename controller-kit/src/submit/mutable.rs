@@ -181,7 +181,7 @@ impl Attempt<'_> {
 
     /// What status says of the object.
     fn told_state(&self, held: &Stamped) -> Option<&String> {
-        let applied = self.submission.told.applied.as_ref();
+        let applied = self.submission.recorded.applied.as_ref();
         applied
             .filter(|applied| *applied.uid == *held.uid)
             .and_then(|applied| applied.state.as_ref())

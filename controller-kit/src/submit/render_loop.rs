@@ -124,7 +124,7 @@ mod tests {
             family: labels,
             reads: Vec::new().into(),
             precondition: realizer::Precondition::None,
-            told: realizer::Told::default(),
+            recorded: realizer::Recorded::default(),
             adopt: false,
         }
     }

@@ -4,7 +4,7 @@ use api_types::condition::whole_seconds;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use super::{Incoming, Known, Present, Record, said};
+use super::{Incoming, Known, Present, Record, annotation_of};
 use crate::{Observed, Precondition};
 
 /// The object that is the environment now.
@@ -62,7 +62,7 @@ pub(crate) fn decide<'o>(
     let Some(observed) = live.map(|live| live.observed) else {
         return arriving.unless_announced(None);
     };
-    let said = said(&observed.object);
+    let said = annotation_of(&observed.object);
     match known.present(said, &arriving.now) {
         Present::Unheard(digest) => Decision::Disregard(digest),
         Present::Revision(record) => arriving.unless_kept(observed, record),

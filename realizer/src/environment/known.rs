@@ -194,7 +194,7 @@ fn unproven(arrival: Arrival, said: &str, since: &Time) -> Record {
         arrival,
         text: said.to_owned(),
         since: since.clone(),
-        told: None,
+        in_status: None,
         proven: false,
     }
 }
@@ -205,7 +205,7 @@ fn stand_in(told: &DeployedRevision) -> Record {
         arrival: as_told(told),
         text: String::new(),
         since: told.since.clone(),
-        told: told.record.clone(),
+        in_status: told.record.clone(),
         proven: false,
         taint: Taint::NONE,
     }

@@ -63,7 +63,7 @@ pub(crate) struct Record {
     /// Since when it is in the environment, by status. Time limits count from here.
     pub(crate) since: Time,
     /// Its text as status has it; none when status has nothing to compare with.
-    pub(crate) told: Option<String>,
+    pub(crate) in_status: Option<String>,
     /// Whether this is what we wrote. Otherwise it is not handed on, and no validation of it begins.
     pub(crate) proven: bool,
     /// What of it came from Secrets. Kept, because to search for it takes preparation.
@@ -78,7 +78,7 @@ pub(crate) fn annotation_path() -> Vec<String> {
 }
 
 /// What an object says of itself; nothing if it was written before there were validations, or by the Go controller.
-pub(crate) fn said(object: &Value) -> Option<&str> {
+pub(crate) fn annotation_of(object: &Value) -> Option<&str> {
     object["metadata"]["annotations"][labels::ENVIRONMENT].as_str()
 }
 
@@ -109,7 +109,7 @@ impl Record {
     /// One that we write, or have verified.
     fn proven(arrival: Arrival, text: String, since: Time) -> Self {
         Self {
-            told: Some(text.clone()),
+            in_status: Some(text.clone()),
             taint: arrival.taint(),
             arrival,
             text,

@@ -49,7 +49,7 @@ fn told(record: &Record) -> DeployedRevision {
         url: record.url(),
         arrival: record.arrival.number,
         since: record.since.clone(),
-        record: record.told.clone(),
+        record: record.in_status.clone(),
         unproven: false,
     }
 }
@@ -439,7 +439,10 @@ fn a_revision_that_was_sealed_with_another_key_keeps_the_environment_and_is_not_
         panic!("nothing is there");
     };
     assert_eq!(record.output(), None);
-    assert_eq!(record.told, b.told, "with the former key it is known again");
+    assert_eq!(
+        record.in_status, b.in_status,
+        "with the former key it is known again"
+    );
 }
 
 /// It was deployed before anybody knew that it is secret, or by a former version.

@@ -35,7 +35,7 @@ pub struct Submission {
     /// What must be there for a mutable object to be written.
     pub precondition: Precondition,
     /// What the owner's status says of the object.
-    pub told: Told,
+    pub recorded: Recorded,
     /// Whether an object that somebody else made may be taken over.
     pub adopt: bool,
 }
@@ -43,7 +43,7 @@ pub struct Submission {
 /// What the owner's status says of the object, or of the family, that a submission is for. Nobody but the controllers
 /// writes that status, so this decides where the object itself, which more people may edit, says something else.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Told {
+pub struct Recorded {
     /// The mutable object as it was when it was last applied.
     pub applied: Option<AppliedObject>,
     /// The objects of the family that are known, in no particular order.

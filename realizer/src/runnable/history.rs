@@ -64,7 +64,7 @@ fn record(walk: &Run<'_>, run: &Observed) -> RunRecord {
         name: name(run),
         uid: uid(run).map(str::to_owned),
         sequence: Some(run.sequence),
-        digest: walk.told_digest(run),
+        digest: walk.shown_digest(run),
         started: started(run),
         finished: is_over.then(|| finished(walk.runnable, walk.template, run, walk.now)),
         result: match health.status {

@@ -16,7 +16,7 @@ use crate::template::context::Context;
 use crate::template::stamp::WantedLabels;
 use crate::values::redaction::{self, Taint};
 use crate::{
-    Ask, AskFeed, Looked, Observation, Observed, Rendered, StatusKey, Submission, Told, Write,
+    Ask, AskFeed, Looked, Observation, Observed, Recorded, Rendered, StatusKey, Submission, Write,
 };
 
 /// The object that a Runnable selects: none without a selector.
@@ -45,7 +45,7 @@ pub type Selected = Result<Option<Arc<Value>>, SelectError>;
 ///         Ask::Submit(submission) => {
 ///             assert_eq!(submission.object["spec"]["revision"], "abc");
 ///             let submitted = Observed {
-///                 sequence: submission.told.position.sequence,
+///                 sequence: submission.recorded.position.sequence,
 ///                 digest: Some(submission.digest),
 ///                 ..Observed::of(submission.object)
 ///             };
@@ -194,9 +194,9 @@ impl<'a> Run<'a> {
             Plan::Submit { number, position } => {
                 return State::Asked(Ask::Submit(Submission {
                     digest: attempts.digest(number).to_owned(),
-                    told: Told {
+                    recorded: Recorded {
                         position,
-                        ..submission.told
+                        ..submission.recorded
                     },
                     // Another attempt at the same is not caused by a status of ours.
                     basis: submission.basis.map(|basis| format!("{basis} {number}")),

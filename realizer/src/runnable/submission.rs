@@ -11,7 +11,8 @@ use super::{Run, RunTemplate, Runnable, attempt, history};
 use crate::template::stamp::{WantedLabels, check_submittable, decorate, display_name};
 use crate::values::{canonical, redaction};
 use crate::{
-    Lifecycle, Observed, Precondition, Rendered, Submission, SubmitFailure, SubmitFailureKind, Told,
+    Lifecycle, Observed, Precondition, Recorded, Rendered, Submission, SubmitFailure,
+    SubmitFailureKind,
 };
 
 /// What stands for the name of a step, which a Runnable does not have.
@@ -46,9 +47,9 @@ impl Run<'_> {
             family: labels,
             reads: self.template.reads(),
             precondition: Precondition::None,
-            told: Told {
+            recorded: Recorded {
                 runs: history::known(&self.runnable.status.runs),
-                ..Told::default()
+                ..Recorded::default()
             },
             adopt: false,
         })
@@ -87,7 +88,7 @@ impl Run<'_> {
     }
 
     /// The digest of a run as status tells it; without a key, that of a run with values of a Secret in it is not told.
-    pub(super) fn told_digest(&self, run: &Observed) -> Option<String> {
+    pub(super) fn shown_digest(&self, run: &Observed) -> Option<String> {
         let is_secret = || !self.taint.is_none() || redaction::is_secret(&run.object);
         let digest = run.digest.clone()?;
         let is_tellable = attempt::is_marked(&digest) || !(is_secret() || self.was_secret(run));

@@ -237,7 +237,7 @@ impl EntryMaker<'_> {
             );
         }
         status.conditions = conditions.finish();
-        let told_elsewhere = error.is_some_and(StepError::is_told_elsewhere);
+        let told_elsewhere = error.is_some_and(StepError::has_other_event);
         let events = verdict
             .filter(|_| !told_elsewhere)
             .and_then(|verdict| self.warning(&verdict, &status))

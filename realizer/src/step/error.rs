@@ -279,7 +279,7 @@ fn listed(names: &[String]) -> String {
 
 impl StepError {
     /// Whether another event tells of it, about the environment or by the shell, so that no further one needs to.
-    pub(crate) fn is_told_elsewhere(&self) -> bool {
+    pub(crate) fn has_other_event(&self) -> bool {
         matches!(
             self,
             Self::Undone { .. }

@@ -40,7 +40,7 @@ pub(crate) struct Runs<'r> {
     /// What the cluster holds.
     pub(crate) found: &'r [Observed],
     /// What status remembers.
-    pub(crate) told: &'r [StampedRun],
+    pub(crate) recorded: &'r [StampedRun],
     /// What the deployment input holds.
     pub(crate) deployment: Option<&'r Output>,
     /// What of the inputs came from Secrets.
@@ -49,7 +49,7 @@ pub(crate) struct Runs<'r> {
 
 /// The objects of a step that status knows, as long as the step makes its objects from the same template under the same
 /// blueprint: another one has a family of its own.
-pub(crate) fn told_of<'s>(
+pub(crate) fn recorded_of<'s>(
     status: &'s OwnerStatus,
     blueprint: &Blueprint,
     step: &ResourceName,
@@ -170,7 +170,7 @@ impl Runs<'_> {
         let found = self.found.iter().filter(|found| found.is_known);
         let found: Vec<Run> = found.map(|found| self.found(found)).collect();
         let gone = self
-            .told
+            .recorded
             .iter()
             .filter(|told| !found.iter().any(|run| run.record.uid == told.uid))
             .map(|told| Run {
@@ -187,7 +187,7 @@ impl Runs<'_> {
     fn found(&self, found: &Observed) -> Run {
         let text = |pointer| found.object.pointer(pointer).and_then(Value::as_str);
         let uid = text("/metadata/uid").unwrap_or_default();
-        let told = self.told.iter().find(|told| told.uid == uid);
+        let told = self.recorded.iter().find(|told| told.uid == uid);
         let output = Output::read(
             self.template,
             Some(&found.object),

@@ -27,7 +27,7 @@ impl AfterLook for FamilyLook {
     ) -> Ruling {
         match walk.observing(at).runs(&found).decide(&place.digest) {
             Due::Submit(position) => {
-                place.told.position = position;
+                place.recorded.position = position;
                 Ruling::Pass(place, Reading::Outputs)
             }
             Due::Ended(run) => {

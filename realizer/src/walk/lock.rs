@@ -15,7 +15,7 @@ use api_types::labels;
 use self::content::{about_to_arrive, keep};
 use crate::environment::state::EnvironmentState;
 use crate::environment::{
-    self, Decision, Incoming, Live, Present, Record, annotate, annotation_path, said,
+    self, Decision, Incoming, Live, Present, Record, annotate, annotation_of, annotation_path,
 };
 use crate::step::end::{StepEnd, StepResult};
 use crate::template::runs::Due;
@@ -120,15 +120,14 @@ impl Search {
         let mut found = found.iter().filter(|member| !member.is_gone);
         if known.is_in_use() {
             let is_told = place.lifecycle == Lifecycle::Mutable;
-            return found.find(|member| is_told || known.recognises(said(&member.object)));
+            return found.find(|member| is_told || known.recognises(annotation_of(&member.object)));
         }
-        let newest =
-            found.filter_map(
-                |member| match known.present(said(&member.object), &walk.now) {
-                    Present::Revision(record) => Some((record.arrival.number, member)),
-                    Present::Nothing | Present::Either | Present::Unheard(_) => None,
-                },
-            );
+        let newest = found.filter_map(|member| {
+            match known.present(annotation_of(&member.object), &walk.now) {
+                Present::Revision(record) => Some((record.arrival.number, member)),
+                Present::Nothing | Present::Either | Present::Unheard(_) => None,
+            }
+        });
         let newest = newest.max_by_key(|(arrival, _)| *arrival);
         newest.map(|(_, member)| member)
     }
@@ -196,7 +195,7 @@ impl Search {
         annotate(&mut submission, labels::ENVIRONMENT, &record.text);
         submission.digest = canonical::digest(&submission.object);
         submission.precondition = precondition;
-        submission.told.position = next_object(walk, at, found, &submission.digest);
+        submission.recorded.position = next_object(walk, at, found, &submission.digest);
         Ruling::Pass(submission, Reading::Arrival(Box::new(record)))
     }
 

@@ -86,7 +86,7 @@ impl Walk<'_> {
             taint: self.steps.taint(at.step),
             key: &self.key,
             previous: status.resource(&spec.name),
-            told: runs::told_of(status, self.blueprint, &spec.name, &at.template),
+            recorded: runs::recorded_of(status, self.blueprint, &spec.name, &at.template),
         }
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct Observing<'r> {
     /// The entry of the step in the present status.
     pub(crate) previous: Option<&'r ResourceStatus>,
     /// The objects of the step that it knows.
-    pub(crate) told: &'r [StampedRun],
+    pub(crate) recorded: &'r [StampedRun],
 }
 
 impl Observing<'_> {
@@ -172,7 +172,7 @@ impl Observing<'_> {
         Runs {
             template: self.template,
             found,
-            told: self.told,
+            recorded: self.recorded,
             deployment: self.inputs.deployment(),
             taint: &self.taint,
         }
@@ -213,7 +213,7 @@ impl Observing<'_> {
         // What was applied last is another rendering than the one that waits: the entry goes on knowing it.
         let memory = Memory {
             applied: self.previous.and_then(|entry| entry.applied.clone()),
-            runs: self.told.to_vec(),
+            runs: self.recorded.to_vec(),
             is_gone: false,
         };
         self.submitted(observed, Write::Unchanged, output, Vec::new(), memory)

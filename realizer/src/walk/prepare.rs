@@ -16,8 +16,8 @@ use crate::template::stamp::WantedLabels;
 use crate::template::{runs, stamp};
 use crate::values::{canonical, matching, redaction};
 use crate::{
-    Blueprint, ObjectRef, Owner, Position, Precondition, RenderFailure, Rendered, StatusKey,
-    Submission, SubmitFailureKind, Template, TemplateSource, TemplateState, Told, YttCall,
+    Blueprint, ObjectRef, Owner, Position, Precondition, Recorded, RenderFailure, Rendered,
+    StatusKey, Submission, SubmitFailureKind, Template, TemplateSource, TemplateState, YttCall,
 };
 
 /// One step about to be submitted.
@@ -212,17 +212,17 @@ impl Preparing<'_> {
             family,
             reads: template.reads(),
             precondition: Precondition::None,
-            told: self.told(template),
+            recorded: self.recorded(template),
             adopt: template.adopt,
         })
     }
 
-    fn told(&self, template: &Template) -> Told {
+    fn recorded(&self, template: &Template) -> Recorded {
         let status = &self.owner.status;
         let entry = status.resource(&self.step.name);
-        Told {
+        Recorded {
             applied: entry.and_then(|entry| entry.applied.clone()),
-            runs: runs::known(runs::told_of(
+            runs: runs::known(runs::recorded_of(
                 status,
                 self.blueprint,
                 &self.step.name,

@@ -55,7 +55,7 @@ fn begin(walk: &mut Walk<'_>, at: &At, mut submission: Submission, found: &[Obse
     }
     match due {
         Due::Submit(position) => {
-            submission.told.position = position;
+            submission.recorded.position = position;
             Ruling::Pass(submission, Reading::Verdict)
         }
         Due::Ended(run) => {
@@ -129,7 +129,7 @@ impl Walk<'_> {
             let state = known.unwrap_or(ValidationState::NotBegun { first_told: false });
             return Some((self.preparing_with(step, inputs).held(), state));
         }
-        if !self.is_told_deployed(step) || known.is_none() && self.is_told_ended(step) {
+        if !self.is_deployed_by_status(step) || known.is_none() && self.has_ended_by_status(step) {
             let error = self.not_validated(step, ValidationError::Begins, "");
             return Some((error, ValidationState::NotBegun { first_told: true }));
         }
@@ -155,7 +155,7 @@ impl Walk<'_> {
     ) -> Option<ValidationState> {
         if let Due::Ended(run) = due {
             return Some(match run.result {
-                RunResult::Failed => ValidationState::Failed(self.told_cause(at.step)),
+                RunResult::Failed => ValidationState::Failed(self.recorded_cause(at.step)),
                 RunResult::Succeeded | RunResult::Running | RunResult::Removed => {
                     ValidationState::Succeeded
                 }
@@ -179,7 +179,7 @@ impl Walk<'_> {
     }
 
     /// What status says of a validation, for each arrival that it is about.
-    fn told_of(&self, step: usize) -> impl Iterator<Item = &ValidationStatus> {
+    fn recorded_verdicts(&self, step: usize) -> impl Iterator<Item = &ValidationStatus> {
         let name = &self.blueprint.steps[step].name;
         self.arrivals(step).flat_map(move |(record, status)| {
             let told = status.into_iter().flat_map(|status| &status.validations);
@@ -190,22 +190,24 @@ impl Walk<'_> {
     }
 
     /// Why status says that a validation failed.
-    fn told_cause(&self, step: usize) -> String {
-        let mut causes = self.told_of(step).filter_map(|told| told.message.clone());
+    fn recorded_cause(&self, step: usize) -> String {
+        let mut causes = self
+            .recorded_verdicts(step)
+            .filter_map(|told| told.message.clone());
         causes.next().unwrap_or_default()
     }
 
     /// Whether status says of all that is validated that it is deployed. Before that it may be replaced at any time: by the
     /// next process, which cannot tell from the object alone what reached it.
-    fn is_told_deployed(&self, step: usize) -> bool {
+    fn is_deployed_by_status(&self, step: usize) -> bool {
         self.arrivals(step)
             .all(|(record, status)| status.is_some_and(|status| record.is_settled(status)))
     }
 
     /// Whether status says that this validation need not be waited for. To begin it now would let the next process, which
     /// knows no more than status, change the environment under it. One that timed out is not waited for anyhow.
-    fn is_told_ended(&self, step: usize) -> bool {
-        self.told_of(step)
+    fn has_ended_by_status(&self, step: usize) -> bool {
+        self.recorded_verdicts(step)
             .any(|told| told.verdict.releases() && told.verdict != ValidationVerdict::TimedOut)
     }
 

@@ -280,8 +280,8 @@ pub(super) fn deployed(record: &Record) -> DeployedRevision {
         url: record.url(),
         arrival: record.arrival.number,
         since: record.since.clone(),
-        record: record.told.clone(),
-        unproven: record.told.is_none(),
+        record: record.in_status.clone(),
+        unproven: record.in_status.is_none(),
     }
 }
 

@@ -3,7 +3,7 @@
 use api_types::condition::whole_seconds;
 
 use crate::environment::state::EnvironmentState;
-use crate::environment::{Known, Present, Record, said};
+use crate::environment::{Known, Present, Record, annotation_of};
 use crate::step::end::StepEnd;
 use crate::step::error::StepError;
 use crate::template::goodness::NotDone;
@@ -37,7 +37,7 @@ impl Walk<'_> {
 
 /// An environment that nothing is put into now: what it hands on is what is in it.
 pub(in crate::walk) fn stays(walk: &mut Walk<'_>, at: &At, observed: &Observed) -> Option<Output> {
-    let said = said(&observed.object);
+    let said = annotation_of(&observed.object);
     let present = walk.known(at.step).present(said, &whole_seconds(&walk.now));
     match present {
         Present::Nothing | Present::Either => None,
@@ -71,8 +71,8 @@ pub(super) fn keep(
     }
     let disregarded = walk
         .known(at.step)
-        .unless_deployed(said(&observed.object))
-        .filter(|_| record.told.is_some());
+        .unless_deployed(annotation_of(&observed.object))
+        .filter(|_| record.in_status.is_some());
     let state = EnvironmentState {
         failed: end.has_failed(),
         disregarded,
@@ -99,7 +99,7 @@ pub(in crate::walk) fn arrived(
         return walk.observing(at).observe(submission, observation);
     };
     let known = walk.known(at.step);
-    let said = said(&observed.object);
+    let said = annotation_of(&observed.object);
     let was_there = known.status.is_some_and(|status| record.is_settled(status));
     let disregarded = known
         .unless_deployed(said)

@@ -7,7 +7,7 @@ use crate::owner::owner_status::object_ref;
 use crate::template::stamp;
 use crate::values::canonical;
 use crate::walk::{At, Walk};
-use crate::{Labels, Lifecycle, ObjectRef, Precondition, Submission, Told};
+use crate::{Labels, Lifecycle, ObjectRef, Precondition, Recorded, Submission};
 
 impl Walk<'_> {
     /// A template may render another name, or another kind, for each revision; the environment is then where the step
@@ -71,7 +71,7 @@ impl Walk<'_> {
             family: Labels::new(),
             reads: reads.into(),
             precondition: Precondition::None,
-            told: Told::default(),
+            recorded: Recorded::default(),
             adopt: false,
         })
     }

@@ -39,7 +39,7 @@ fn submission(object: Value) -> Submission {
         family: [("a", "b".parse().unwrap()), ("c", "d".parse().unwrap())].into(),
         reads: Vec::new().into(),
         precondition: crate::Precondition::None,
-        told: crate::Told::default(),
+        recorded: crate::Recorded::default(),
         adopt: false,
     }
 }
@@ -55,7 +55,7 @@ fn observe(template: &Template, observation: Observation) -> StepEnd {
         taint: Taint::NONE,
         key: &StatusKey::NONE,
         previous: None,
-        told: &[],
+        recorded: &[],
     };
     observing.observe(
         &submission(json!({"metadata": {"namespace": "ns", "name": "x"}})),
