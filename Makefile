@@ -9,7 +9,7 @@ CONTROL_PLANE := hack/control-plane/build.sh
 ASSETS = $(shell $(CONTROL_PLANE) --path)
 WITH_ASSETS = CARTO_ASSETS="$(ASSETS)" KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(ASSETS)}"
 # What `make generate` writes: the CRDs, and what these tests compare with.
-GENERATED := deploy/crds '*/golden/*' docs/behaviour
+GENERATED := deploy/crds deploy/conventions '*/golden/*' docs/behaviour
 GOLDEN_TESTS := --test engine --test runnable --test tree --test reference
 
 ##@ Everyday
@@ -54,8 +54,9 @@ doc: ## Build the API documentation; a broken link is an error
 
 .PHONY: generate
 generate: ## Write the CRDs, the golden files and the tables of docs/behaviour anew
-	cargo build -q --workspace --example generate-crds
+	cargo build -q --workspace --example generate-crds --example generate-convention-crds
 	"$${CARGO_TARGET_DIR:-target}/debug/examples/generate-crds" deploy/crds
+	"$${CARGO_TARGET_DIR:-target}/debug/examples/generate-convention-crds" deploy/conventions/crds
 	UPDATE_GOLDEN=1 cargo test -q --workspace $(GOLDEN_TESTS)
 
 .PHONY: verify

@@ -9,12 +9,13 @@ use std::path::Path;
 use std::process::Command;
 
 /// Our crates that do no I/O.
-const PURE: [&str; 5] = [
+const PURE: [&str; 6] = [
     "template-language",
     "api-types",
     "realizer",
     "submission",
     "convention-protocol",
+    "conventions",
 ];
 
 /// Crates that mean a network, a runtime or a cluster.

@@ -1,0 +1,231 @@
+//! The CustomResourceDefinitions.
+//!
+//! What Kubernetes itself defines is generated from its own definitions ([`kubernetes`]); what is ours is written here.
+//! The Go controller's schemas are a part of them. What it only refuses at admission is an enum here, and what it only
+//! fills in at admission a default, so that both hold while the webhook is down.
+
+mod facets;
+mod kubernetes;
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
+    CustomResourceDefinition, CustomResourceValidation, JSONSchemaProps,
+};
+use kube_core::CustomResourceExt;
+use serde_json::{Value, json};
+
+use crate::convention::{ClusterPodConvention, Priority, SelectorTarget};
+use crate::intent::{DEFAULT_SERVICE_ACCOUNT, PodIntent};
+
+/// By this label tools know kinds that have a PodSpec at `spec.template.spec`.
+const PODSPECABLE: (&str, &str) = ("duck.knative.dev/podspecable", "true");
+/// What all objects of conventions carry.
+const COMPONENT: (&str, &str) = ("app.kubernetes.io/component", "conventions");
+
+/// Both CustomResourceDefinitions.
+///
+/// ```
+/// let names: Vec<String> = conventions::crds().into_iter().filter_map(|crd| crd.metadata.name).collect();
+/// assert_eq!(names, ["podintents.conventions.carto.run", "clusterpodconventions.conventions.carto.run"]);
+/// ```
+pub fn crds() -> Vec<CustomResourceDefinition> {
+    let mut intent = crd::<PodIntent>(intent());
+    let labels = intent.metadata.labels.get_or_insert_default();
+    labels.insert(PODSPECABLE.0.to_owned(), PODSPECABLE.1.to_owned());
+    vec![intent, crd::<ClusterPodConvention>(convention())]
+}
+
+/// The derived definition (names, scope, columns, subresource) with the schema.
+fn crd<K: CustomResourceExt>(schema: Value) -> CustomResourceDefinition {
+    let mut crd = K::crd();
+    let schema = CustomResourceValidation {
+        open_api_v3_schema: Some(props(schema)),
+    };
+    for version in &mut crd.spec.versions {
+        version.schema = Some(schema.clone());
+        version.selectable_fields = None;
+        version.subresources = version
+            .subresources
+            .take()
+            .filter(|sub| sub.status.is_some());
+    }
+    let names = &mut crd.spec.names;
+    names.short_names = None;
+    names.categories = Some(vec!["conventions".to_owned()]);
+    names.list_kind = Some(format!("{}List", names.kind));
+    let labels = crd.metadata.labels.get_or_insert_default();
+    labels.insert(COMPONENT.0.to_owned(), COMPONENT.1.to_owned());
+    crd
+}
+
+/// All schemas are made in this module, from no input, and a test makes each.
+fn props(schema: Value) -> JSONSchemaProps {
+    serde_json::from_value(schema).expect("a schema that we wrote is one")
+}
+
+fn intent() -> Value {
+    json!({
+        "type": "object",
+        "description": "A pod template that conventions are applied to; status.template is what they made of it.",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": text("Version of the schema of this object."),
+            "kind": text("Kind of this object."),
+            "metadata": {"type": "object"},
+            "spec": {
+                "type": "object",
+                "description": "The template, and with which credentials its images are read.",
+                "required": ["template"],
+                "properties": {
+                    "imagePullSecrets": {
+                        "type": "array",
+                        "description": "Secrets of this namespace with credentials for the images, asked before those of the service account.",
+                        "items": kubernetes::local_object_reference(),
+                    },
+                    "serviceAccountName": {
+                        "type": "string",
+                        "description": "ServiceAccount of this namespace whose pull secrets are used.",
+                        "default": DEFAULT_SERVICE_ACCOUNT,
+                    },
+                    "template": template("The template that conventions are applied to."),
+                },
+            },
+            "status": {
+                "type": "object",
+                "description": "What became of it.",
+                "properties": {
+                    "conditions": conditions(),
+                    "observedGeneration": {
+                        "type": "integer",
+                        "format": "int64",
+                        "description": "Generation of the object that the conditions are about. The template is up to date if it is the object's, and Ready is True.",
+                    },
+                    "template": template("The decorated template. After a failure it is the last good one."),
+                },
+            },
+        },
+    })
+}
+
+/// A PodTemplateSpec, of whose metadata five keys are kept.
+fn template(description: &str) -> Value {
+    let texts = |description: &str| json!({"type": "object", "description": description, "additionalProperties": {"type": "string"}});
+    json!({
+        "type": "object",
+        "description": description,
+        "properties": {
+            "metadata": {
+                "type": "object",
+                "description": "Metadata of the pods; other keys are not kept.",
+                "properties": {
+                    "annotations": texts("Annotations of the pods."),
+                    "generateName": text("What the name is made of."),
+                    "labels": texts("Labels of the pods; conventions may be selected by them."),
+                    "name": text("Name."),
+                    "namespace": text("Namespace."),
+                },
+            },
+            "spec": kubernetes::pod_spec(),
+        },
+    })
+}
+
+fn conditions() -> Value {
+    use api_types::ConditionStatus::{False, True, Unknown};
+    let statuses = [True, False, Unknown].map(api_types::ConditionStatus::as_str);
+    json!({
+        "type": "array",
+        "description": "What is known, sorted by type; Ready sums up.",
+        "items": {
+            "type": "object",
+            "description": "What is known about one aspect.",
+            "required": ["lastTransitionTime", "message", "reason", "status", "type"],
+            "properties": {
+                "lastTransitionTime": {"type": "string", "format": "date-time", "description": "When the condition last changed."},
+                "message": {"type": "string", "maxLength": 32768, "description": "The reason in words for people; may be empty."},
+                "observedGeneration": {"type": "integer", "format": "int64", "minimum": 0, "description": "Generation of the object that the condition is about."},
+                "reason": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 1024,
+                    "pattern": "^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$",
+                    "description": "The reason as one word for programs.",
+                },
+                "status": {"type": "string", "enum": statuses, "description": "Whether it holds."},
+                "type": {
+                    "type": "string",
+                    "maxLength": 316,
+                    "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])$",
+                    "description": "The aspect that the condition is about.",
+                },
+            },
+        },
+    })
+}
+
+fn convention() -> Value {
+    json!({
+        "type": "object",
+        "description": "A webhook that decorates pod templates.",
+        "required": ["spec"],
+        "properties": {
+            "apiVersion": text("Version of the schema of this object."),
+            "kind": text("Kind of this object."),
+            "metadata": {"type": "object"},
+            "spec": {
+                "type": "object",
+                "description": "Which templates, when among other conventions, and who is asked.",
+                "properties": {
+                    "priority": one_of(
+                        "When among other conventions; those of one priority in the order of their names.",
+                        &Priority::ALL.map(Priority::as_str),
+                        Priority::default().as_str(),
+                    ),
+                    "selectorTarget": one_of(
+                        "Whose labels the selectors are matched with.",
+                        &SelectorTarget::ALL.map(SelectorTarget::as_str),
+                        SelectorTarget::default().as_str(),
+                    ),
+                    "selectors": {
+                        "type": "array",
+                        "description": "One of them must match; without any, everything does.",
+                        "items": kubernetes::label_selector(),
+                    },
+                    "webhook": webhook(),
+                },
+            },
+        },
+    })
+}
+
+fn webhook() -> Value {
+    let mut client_config = kubernetes::webhook_client_config();
+    client_config["description"] = "Where the webhook is: exactly one of url and service.".into();
+    client_config["properties"]["service"]["properties"]["port"]["default"] = 443.into();
+    json!({
+        "type": "object",
+        "description": "The webhook that is asked.",
+        "required": ["clientConfig"],
+        "properties": {
+            "certificate": {
+                "type": "object",
+                "description": "A Certificate of cert-manager whose authority is trusted; it goes before caBundle.",
+                "required": ["name", "namespace"],
+                "properties": {
+                    "name": text("Name of the Certificate."),
+                    "namespace": text("Namespace of the Certificate."),
+                },
+            },
+            "clientConfig": client_config,
+        },
+    })
+}
+
+fn text(description: &str) -> Value {
+    json!({"type": "string", "description": description})
+}
+
+/// One of these texts; an empty one, which clients in Go write for none, is the default too.
+fn one_of(description: &str, texts: &[&str], default: &str) -> Value {
+    let texts: Vec<&str> = [""].into_iter().chain(texts.iter().copied()).collect();
+    json!({"type": "string", "description": description, "enum": texts, "default": default})
+}
