@@ -1,13 +1,30 @@
-//! The kinds of `conventions.carto.run/v1alpha1`.
+//! The kinds of `conventions.carto.run/v1alpha1`, and all that is decided about them.
 //!
 //! A [`PodIntent`] holds a pod template. Each [`ClusterPodConvention`] that selects it is asked, one after the other, what it
-//! would have the template be, and the result stands in the status of the PodIntent.
+//! would have the template be, and the result stands in the status of the PodIntent. Nothing here does any I/O: what images
+//! and webhooks say is handed in.
 //!
-//! What users wrote is kept, unknown fields and the wording of quantities among it.
+//! ```text
+//!  ClusterPodConventions ──▶ select ──▶ chain ──▶ outcome ──▶ status of the PodIntent
+//!  PodIntent ───────────────┘   ▲         ▲ └── receipts, quantity, schema::shape: what an answer may be
+//!                               └─ answer: what a webhook said
+//! ```
+//!
+//! - What users wrote is kept: unknown fields, the wording of quantities.
+//! - What comes out is determined by what goes in: orders, messages and times do not depend on the order of lists.
+//! - An answer that could not be stored is found here, with its field; the API server is not asked in vain.
+//! - Texts of condition types and reasons are in [`condition`] only.
 
+pub mod answer;
+pub mod chain;
+pub mod condition;
 mod convention;
 mod intent;
+pub mod outcome;
+pub mod quantity;
+pub mod receipts;
 mod schema;
+pub mod select;
 
 pub use convention::{
     CertificateReference, ClusterPodConvention, ClusterPodConventionSpec, ConventionWebhook,
@@ -15,6 +32,7 @@ pub use convention::{
 };
 pub use intent::{DEFAULT_SERVICE_ACCOUNT, PodIntent, PodIntentSpec, PodIntentStatus};
 pub use schema::crds;
+pub use schema::shape::Fault;
 
 /// The API group of both kinds.
 pub const GROUP: &str = "conventions.carto.run";

@@ -5,7 +5,8 @@
 //! fills in at admission a default, so that both hold while the webhook is down.
 
 mod facets;
-mod kubernetes;
+pub(crate) mod kubernetes;
+pub(crate) mod shape;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
     CustomResourceDefinition, CustomResourceValidation, JSONSchemaProps,

@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+use convention_protocol::PodTemplate;
+use conventions::answer::Answer;
+use conventions::chain::Chain;
 use http::{Request, header};
 use kube::Client;
 use kube::client::Body;
@@ -154,4 +157,99 @@ async fn defaults_are_filled_in_and_other_metadata_is_dropped() {
             "{wrong}"
         );
     }
+}
+
+/// Whether an answer with this PodSpec is taken over; or what is wrong with it.
+fn recorded(pod: &Value) -> Result<(), String> {
+    let template: PodTemplate = serde_json::from_value(json!({"spec": pod})).unwrap();
+    let answer = Answer {
+        template: Some(template),
+        applied: Vec::new(),
+    };
+    let mut chain = Chain::start(PodTemplate::default());
+    chain.record("c", answer).map_err(|fault| fault.to_string())
+}
+
+#[tokio::test]
+async fn what_a_chain_takes_over_is_what_the_api_server_stores() {
+    let client = client().await;
+    let with = |field: Value| {
+        let mut container = json!({"name": "a"});
+        container
+            .as_object_mut()
+            .unwrap()
+            .extend(field.as_object().unwrap().clone());
+        json!({"containers": [container]})
+    };
+    let (mut stored, mut refused) = (0, 0);
+    for pod in [
+        json!({"containers": []}),
+        json!({"containers": [], "x": null}),
+        json!({"volumes": []}),
+        json!({"containers": {}}),
+        json!({"containers": [null]}),
+        json!({"containers": ["a"]}),
+        json!({"containers": [{}]}),
+        json!({"containers": [{"name": null}]}),
+        json!({"containers": [{"name": "a"}, {"name": "a"}]}),
+        json!({"containers": [{"name": "a"}, {"name": "b"}]}),
+        json!({"containers": [], "volumes": [{"name": "a"}, {"name": "a"}]}),
+        json!({"containers": [], "tolerations": [{"key": "a"}, {"key": "a"}]}),
+        json!({"containers": [], "imagePullSecrets": [{}, {"name": ""}]}),
+        json!({"containers": [], "hostAliases": [{"ip": "1"}, {"ip": "1"}]}),
+        json!({"containers": [], "nodeSelector": {"a": 1}}),
+        json!({"containers": [], "nodeSelector": {"a": null}}),
+        json!({"containers": [], "terminationGracePeriodSeconds": 30}),
+        json!({"containers": [], "terminationGracePeriodSeconds": "30"}),
+        json!({"containers": [], "terminationGracePeriodSeconds": 1.5}),
+        json!({"containers": [], "hostNetwork": "true"}),
+        with(json!({"env": [{"name": "A"}, {"name": "A"}]})),
+        with(json!({"env": [{"name": "A", "value": 1}]})),
+        with(json!({"env": null})),
+        with(json!({"args": [null]})),
+        with(json!({"args": ["a", "a"]})),
+        with(json!({"ports": [{"containerPort": 80}, {"containerPort": 80, "protocol": "UDP"}]})),
+        with(json!({"ports": [{"containerPort": 80}, {"containerPort": 80, "protocol": "TCP"}]})),
+        with(
+            json!({"ports": [{"containerPort": 80, "protocol": null}, {"containerPort": 80, "protocol": "TCP"}]}),
+        ),
+        with(json!({"ports": [{"containerPort": "80"}]})),
+        with(
+            json!({"volumeMounts": [{"name": "a", "mountPath": "/x"}, {"name": "b", "mountPath": "/x"}]}),
+        ),
+        with(json!({"livenessProbe": {"httpGet": {"port": true}}})),
+        with(json!({"livenessProbe": {"httpGet": {"port": 80}}})),
+        with(json!({"livenessProbe": {"httpGet": {"port": "http"}}})),
+        with(json!({"livenessProbe": {"httpGet": {}}})),
+        with(json!({"resources": {"limits": {"cpu": 1}}})),
+        with(json!({"resources": {"limits": {"cpu": 0.5}}})),
+        with(json!({"resources": {"limits": {"cpu": "0.5"}}})),
+        with(json!({"resources": {"limits": {"cpu": ".5e3"}}})),
+        with(json!({"resources": {"limits": {"cpu": "half"}}})),
+        with(json!({"resources": {"limits": {"cpu": ""}}})),
+        with(json!({"resources": {"limits": {"cpu": "1K"}}})),
+        with(json!({"resources": {"limits": {"cpu": null}}})),
+        with(json!({"resources": {"claims": [{"name": "a"}, {"name": "a"}]}})),
+        with(json!({"newer": {"a": [null]}})),
+        with(
+            json!({"restartPolicyRules": [{"action": "x", "exitCodes": {"operator": "In", "values": [1, 1]}}]}),
+        ),
+        with(
+            json!({"restartPolicyRules": [{"action": "x", "exitCodes": {"operator": "In", "values": [1, 2]}}]}),
+        ),
+    ] {
+        let there = created(
+            &client,
+            INTENTS,
+            &intent(&json!({"template": {"spec": pod}})),
+        )
+        .await;
+        let here = recorded(&pod);
+        assert_eq!(here.is_ok(), there.is_ok(), "{pod}: {here:?} {there:?}");
+        match here {
+            Ok(()) => stored += 1,
+            Err(_) => refused += 1,
+        }
+    }
+    assert!(stored > 10 && refused > 20, "{stored} {refused}");
 }

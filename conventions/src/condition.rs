@@ -1,0 +1,229 @@
+//! The conditions of a PodIntent: the only place where their types and reasons exist as text.
+
+use api_types::condition::{MAX_MESSAGE_CHARS, cut, whole_seconds};
+use api_types::{Condition, ConditionStatus, ConditionType};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+/// The condition that [`ConditionType::Ready`] follows.
+pub const CONVENTIONS_APPLIED: &str = "ConventionsApplied";
+
+/// Why a condition of a PodIntent has its status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IntentReason {
+    /// Nothing is known yet.
+    Initializing,
+    /// All conventions were applied.
+    Applied,
+    /// The certificate authority of a convention is not known.
+    CaBundleResolutionFailed,
+    /// There are no credentials for the images.
+    ImageResolutionFailed,
+    /// Which conventions are to be applied is not known.
+    LabelSelector,
+    /// An image could not be read or a webhook failed; of Ready also that all is well.
+    ConventionsApplied,
+    /// The template cannot be stored: mostly since a convention answered with one that is none.
+    TemplateNotStorable,
+}
+
+impl IntentReason {
+    /// Every reason.
+    pub const ALL: [Self; 7] = [
+        Self::Initializing,
+        Self::Applied,
+        Self::CaBundleResolutionFailed,
+        Self::ImageResolutionFailed,
+        Self::LabelSelector,
+        Self::ConventionsApplied,
+        Self::TemplateNotStorable,
+    ];
+
+    /// The text of `reason`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Initializing => "Initializing",
+            Self::Applied => "Applied",
+            Self::CaBundleResolutionFailed => "CABundleResolutionFailed",
+            Self::ImageResolutionFailed => "ImageResolutionFailed",
+            Self::LabelSelector => "LabelSelector",
+            Self::ConventionsApplied => CONVENTIONS_APPLIED,
+            Self::TemplateNotStorable => "TemplateNotStorable",
+        }
+    }
+}
+
+/// What is to be said of a PodIntent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    status: ConditionStatus,
+    reason: IntentReason,
+    message: String,
+}
+
+impl Verdict {
+    /// Nothing is known yet.
+    pub const INITIALIZING: Self = Self {
+        status: ConditionStatus::Unknown,
+        reason: IntentReason::Initializing,
+        message: String::new(),
+    };
+    /// All conventions were applied.
+    pub const APPLIED: Self = Self {
+        status: ConditionStatus::True,
+        reason: IntentReason::Applied,
+        message: String::new(),
+    };
+
+    /// Something failed. A message longer than conditions may have is cut.
+    pub fn failed(reason: IntentReason, message: String) -> Self {
+        Self {
+            status: ConditionStatus::False,
+            reason,
+            message: cut(message, MAX_MESSAGE_CHARS),
+        }
+    }
+
+    /// Why.
+    pub fn reason(&self) -> IntentReason {
+        self.reason
+    }
+
+    /// Why, for people.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The conditions, sorted by type. One that says what it said before keeps its time.
+    ///
+    /// ```
+    /// use conventions::condition::Verdict;
+    /// use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+    ///
+    /// let (now, later) = (Time(Timestamp::from_second(10)?), Time(Timestamp::from_second(20)?));
+    /// let before = Verdict::APPLIED.conditions(&[], &now);
+    /// let said: Vec<_> = before.iter().map(|it| (it.type_.as_str(), it.status.as_str(), it.reason.as_str())).collect();
+    /// assert_eq!(said, [("ConventionsApplied", "True", "Applied"), ("Ready", "True", "ConventionsApplied")]);
+    /// assert_eq!(Verdict::APPLIED.conditions(&before, &later), before);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn conditions(&self, before: &[Condition], now: &Time) -> Vec<Condition> {
+        let ready = match self.status {
+            ConditionStatus::True => IntentReason::ConventionsApplied,
+            ConditionStatus::False | ConditionStatus::Unknown => self.reason,
+        };
+        let of = |type_: &str, reason: IntentReason| {
+            let condition = Condition {
+                type_: type_.to_owned(),
+                status: self.status,
+                reason: reason.as_str().to_owned(),
+                message: self.message.clone(),
+                last_transition_time: whole_seconds(now),
+                observed_generation: None,
+            };
+            let same = before.iter().find(|it| it.says_the_same_as(&condition));
+            same.cloned().unwrap_or(condition)
+        };
+        vec![
+            of(CONVENTIONS_APPLIED, self.reason),
+            of(ConditionType::Ready.as_str(), ready),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use k8s_openapi::jiff::Timestamp;
+
+    use super::*;
+
+    fn at(second: i64) -> Time {
+        Time(Timestamp::from_second(second).unwrap())
+    }
+
+    fn said(verdict: &Verdict) -> Vec<(String, &'static str, String, String)> {
+        let conditions = verdict.conditions(&[], &at(0));
+        let said = conditions.into_iter();
+        said.map(|it| (it.type_, it.status.as_str(), it.reason, it.message))
+            .collect()
+    }
+
+    #[test]
+    fn ready_follows_what_was_applied() {
+        let owned = |type_: &str, status, reason: &str, message: &str| {
+            (
+                type_.to_owned(),
+                status,
+                reason.to_owned(),
+                message.to_owned(),
+            )
+        };
+        for (verdict, status, reason, of_ready, message) in [
+            (
+                Verdict::INITIALIZING,
+                "Unknown",
+                "Initializing",
+                "Initializing",
+                "",
+            ),
+            (
+                Verdict::APPLIED,
+                "True",
+                "Applied",
+                "ConventionsApplied",
+                "",
+            ),
+            (
+                Verdict::failed(IntentReason::LabelSelector, "why".to_owned()),
+                "False",
+                "LabelSelector",
+                "LabelSelector",
+                "why",
+            ),
+        ] {
+            assert_eq!(
+                said(&verdict),
+                [
+                    owned("ConventionsApplied", status, reason, message),
+                    owned("Ready", status, of_ready, message),
+                ]
+            );
+        }
+    }
+
+    #[test]
+    fn time_moves_only_with_what_is_said() {
+        let failed =
+            |message: &str| Verdict::failed(IntentReason::ConventionsApplied, message.to_owned());
+        let before = failed("one").conditions(&[], &at(1));
+        assert_eq!(failed("one").conditions(&before, &at(2)), before);
+        let after = failed("two").conditions(&before, &at(2));
+        assert!(after.iter().all(|it| it.last_transition_time == at(2)));
+        let mut forged = before;
+        forged.reverse();
+        let again = failed("one").conditions(&forged, &at(3));
+        assert_eq!(again[0].type_, CONVENTIONS_APPLIED);
+        assert!(again.iter().all(|it| it.last_transition_time == at(1)));
+    }
+
+    #[test]
+    fn a_message_is_no_longer_than_the_schema_allows() {
+        let long = "é".repeat(MAX_MESSAGE_CHARS + 5);
+        let verdict = Verdict::failed(IntentReason::ConventionsApplied, long);
+        for condition in verdict.conditions(&[], &at(0)) {
+            assert_eq!(condition.message.chars().count(), MAX_MESSAGE_CHARS);
+        }
+    }
+
+    #[test]
+    fn every_reason_has_its_own_text_that_the_schema_accepts() {
+        let texts: BTreeSet<_> = IntentReason::ALL.map(IntentReason::as_str).into();
+        assert_eq!(texts.len(), IntentReason::ALL.len());
+        assert!(
+            texts
+                .iter()
+                .all(|text| api_types::condition::is_valid_reason(text))
+        );
+    }
+}
