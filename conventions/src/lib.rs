@@ -7,10 +7,11 @@
 //! ```text
 //!  ClusterPodConventions ──▶ select ──▶ chain ──▶ outcome ──▶ status of the PodIntent
 //!  PodIntent ───────────────┘   ▲         ▲ └── receipts, quantity, schema::shape: what an answer may be
+//!  pull secrets ──▶ credentials │  image ─┘
 //!                               └─ answer: what a webhook said
 //! ```
 //!
-//! - What users wrote is kept: unknown fields, the wording of quantities.
+//! - What users wrote is kept: unknown fields, the wording of quantities, the tags of images.
 //! - What comes out is determined by what goes in: orders, messages and times do not depend on the order of lists.
 //! - An answer that could not be stored is found here, with its field; the API server is not asked in vain.
 //! - Texts of condition types and reasons are in [`condition`] only.
@@ -19,6 +20,8 @@ pub mod answer;
 pub mod chain;
 pub mod condition;
 mod convention;
+pub mod credentials;
+pub mod image;
 mod intent;
 pub mod outcome;
 pub mod quantity;
