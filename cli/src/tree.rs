@@ -21,6 +21,7 @@ mod step;
 use api_types::status::StampedRef;
 use api_types::{
     BlueprintRef, BlueprintSpec, Condition, ConditionStatus, ConditionType, EnvironmentStatus,
+    OwnerSummary, ResourceStatus,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -229,6 +230,13 @@ fn declared(
 impl OwnerView {
     fn read(family: Family, object: &Value) -> Result<Self, serde_json::Error> {
         let mut view = Self::deserialize(object)?;
+        // The engine passes over what it cannot read of a status; whoever looks for a cause must know of it.
+        if let Some(entries) = object["status"].get("resources") {
+            Vec::<ResourceStatus>::deserialize(entries)?;
+        }
+        if let Some(summary) = object["status"].get("summary") {
+            Option::<OwnerSummary>::deserialize(summary)?;
+        }
         if let Some(chosen) = object["status"].get(family.status_ref_field()) {
             view.chosen = BlueprintRef::deserialize(chosen)?;
         }

@@ -175,6 +175,8 @@ fn an_object_of_another_shape_is_an_error_and_no_panic() {
         serde_json::json!({}),
         serde_json::json!({"metadata": {"name": 1}}),
         serde_json::json!([]),
+        serde_json::json!({"metadata": {"name": "app"}, "status": {"resources": [{"name": 5}]}}),
+        serde_json::json!({"metadata": {"name": "app"}, "status": {"summary": {"state": "Odd"}}}),
     ] {
         assert!(
             Tree::read(Family::SupplyChain, &owner, None).is_err(),

@@ -139,7 +139,12 @@ pub fn main<F: Args>(
         .enable_all()
         .build();
     let ended = match runtime {
-        Ok(runtime) => runtime.block_on(run(program, &args, start)),
+        Ok(runtime) => {
+            let ended = runtime.block_on(run(program, &args, start));
+            // A look-up of a name may hang in a thread of its own, which dropping the runtime would wait for.
+            runtime.shutdown_background();
+            ended
+        }
         Err(error) => Err(error.into()),
     };
     match ended {

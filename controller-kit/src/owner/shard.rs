@@ -114,9 +114,9 @@ pub struct OtherShards {
     kind: OwnerKind,
     /// Those that are there: the uid, and until when that is believed.
     alive: Cache<ObjectKey, (Box<str>, Instant)>,
-    /// Those that are gone, with the uid, which does not come back. Whoever forges a reference may name anything: so a uid
-    /// alone says nothing.
-    gone: Cache<(ObjectKey, Box<str>), ()>,
+    /// Those that are gone, with the uid, and until when that is believed: a restored etcd brings them back. Whoever forges a
+    /// reference may name anything: so a uid alone says nothing.
+    gone: Cache<(ObjectKey, Box<str>), Instant>,
 }
 
 impl OtherShards {
@@ -132,7 +132,11 @@ impl OtherShards {
     /// Whether this owner is there, as far as that was asked.
     fn known(&self, owner: &ObjectKey, uid: &str) -> Option<bool> {
         let asked: (ObjectKey, Box<str>) = (owner.clone(), uid.into());
-        if self.gone.get(&asked).is_some() {
+        if self
+            .gone
+            .get(&asked)
+            .is_some_and(|until| Instant::now() < until)
+        {
             return Some(false);
         }
         let (alive, _) = self.believed(owner)?;
@@ -153,22 +157,48 @@ impl OtherShards {
             // It comes from a reference, in which anything may stand. No owner has it, and no request must.
             return Ok(None);
         }
-        // A list by name: the right to watch owners is enough for it, and unlike a cached read it knows of the latest.
-        let path = format!(
+        let uid = self.list(owner, None).await?;
+        if let Some(uid) = &uid {
+            let until = Instant::now() + BELIEVED;
+            self.alive.insert(owner.clone(), (uid.clone(), until));
+        }
+        Ok(uid)
+    }
+
+    /// The uid of the owner of this name, if it has these labels.
+    ///
+    /// It is a list by name: the right to watch owners is enough for it, and unlike a cached read it knows of the latest.
+    async fn list(
+        &self,
+        owner: &ObjectKey,
+        labels: Option<&str>,
+    ) -> Result<Option<Box<str>>, RequestError> {
+        let mut path = format!(
             "/apis/{}/namespaces/{}/{}?fieldSelector=metadata.name%3D{}",
             api_types::API_VERSION,
             encode(&owner.namespace),
             self.kind.plural,
-            encode(&owner.name)
+            encode(&owner.name),
         );
+        if let Some(labels) = labels {
+            path.push_str("&labelSelector=");
+            path.push_str(&encode(labels));
+        }
         let answer = self.cluster.send(Identity::Controller, Call::get(path));
         let listed = answer.await?.body;
         let uid = listed["items"][0]["metadata"]["uid"].as_str();
-        if let Some(uid) = uid {
-            let until = Instant::now() + BELIEVED;
-            self.alive.insert(owner.clone(), (uid.into(), until));
-        }
         Ok(uid.map(Into::into))
+    }
+
+    /// Whether this owner has these labels for certain.
+    async fn has_labels(&self, owner: &ObjectKey, uid: &str, labels: &str) -> bool {
+        match self.list(owner, Some(labels)).await {
+            Ok(found) => found.as_deref() == Some(uid),
+            Err(error) => {
+                debug!(%error, "cannot tell whether the owner is still in this shard; nothing is deleted");
+                false
+            }
+        }
     }
 
     /// Whether this owner is gone for certain.
@@ -176,7 +206,8 @@ impl OtherShards {
         match self.ask(owner).await {
             Ok(found) if found.as_deref() == Some(uid) => false,
             Ok(_) => {
-                self.gone.insert((owner.clone(), uid.into()), ());
+                let until = Instant::now() + BELIEVED;
+                self.gone.insert((owner.clone(), uid.into()), until);
                 true
             }
             Err(error) => {
@@ -199,6 +230,17 @@ impl OwnerShell {
             return Some(false);
         }
         self.other_shards.known(&owner, uid)
+    }
+
+    /// Whether an owner that is in memory here has not gone to another shard meanwhile.
+    ///
+    /// Where labels select the owners, our watch of them may be behind that of the objects: an owner that was given to another
+    /// shard, and to another blueprint, seems to be ours, and what the other shard has stamped for it seems to be left over.
+    pub(crate) async fn is_still_ours(&self, owner: &ObjectKey, uid: &str) -> bool {
+        match &self.shard.labels {
+            Some(labels) => self.other_shards.has_labels(owner, uid, labels).await,
+            None => true,
+        }
     }
 
     /// When to look again for what an owner left behind that is not in memory; nothing when it is gone for certain.
@@ -287,8 +329,10 @@ mod tests {
         fn answer(&self, request: &Request<Body>) -> Response<Body> {
             let uri = request.uri().to_string();
             let owners = self.owners.lock();
+            // All owners have the label `shard: a`.
+            let asked = uri.strip_suffix("&labelSelector=shard%3Da").unwrap_or(&uri);
             let found = owners.iter().filter(|(name, _)| {
-                uri == format!(
+                asked == format!(
                     "/apis/carto.run/v1alpha1/namespaces/dev/workloads?fieldSelector=metadata.name%3D{name}"
                 )
             });
@@ -348,6 +392,41 @@ mod tests {
         assert_eq!(others.known(&owner, "1"), Some(true));
         tokio::time::advance(BELIEVED).await;
         assert_eq!(others.known(&owner, "1"), None);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn that_an_owner_is_gone_is_believed_for_a_while_only() {
+        let server = Arc::new(Server::default());
+        let others = others(&server);
+        let owner = ObjectKey::new("dev", "app");
+        assert!(others.is_gone(&owner, "1").await);
+        assert_eq!(others.known(&owner, "1"), Some(false));
+        // etcd was restored.
+        *server.owners.lock() = vec![("app", "1")];
+        tokio::time::advance(BELIEVED).await;
+        assert_eq!(others.known(&owner, "1"), None);
+    }
+
+    #[tokio::test]
+    async fn an_owner_is_ours_as_long_as_it_has_the_labels_for_certain() {
+        let server = Arc::new(Server::default());
+        let others = others(&server);
+        let owner = ObjectKey::new("dev", "app");
+        *server.owners.lock() = vec![("app", "1")];
+        assert!(others.has_labels(&owner, "1", "shard=a").await);
+        assert!(
+            !others.has_labels(&owner, "1", "shard=b").await,
+            "it went to another shard"
+        );
+        assert!(
+            !others.has_labels(&owner, "0", "shard=a").await,
+            "it is another one"
+        );
+        *server.fails.lock() = true;
+        assert!(
+            !others.has_labels(&owner, "1", "shard=a").await,
+            "nobody knows"
+        );
     }
 
     /// Whoever may write an object may write any owner reference.

@@ -319,9 +319,13 @@ impl<'w> Walk<'w> {
     /// Deletes; says what was not deleted.
     ///
     /// # Errors
-    /// When the owner's service account gives no token.
+    /// When the owner's service account gives no token, or the owner may be in another shard by now.
     pub async fn remove(&mut self, removals: &[Removal]) -> Result<Removed, SubmitError> {
         let mut removed = Removed::default();
+        let (owner, uid) = (self.applicant.key(), self.applicant.uid);
+        if !removals.is_empty() && !self.shell.is_still_ours(&owner, uid).await {
+            return Err(SubmitError::Behind);
+        }
         for removal in removals {
             match self.remove_one(removal).await? {
                 Ok(Deletion::Accepted) => {}

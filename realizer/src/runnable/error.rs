@@ -132,12 +132,14 @@ impl RunError {
         match self.verdict().kind {
             ErrorKind::UserMustFix => !matches!(self, Self::Selector(SelectError::None)),
             ErrorKind::NotYet => false,
+            // The operator has to give the controller the right to ask for tokens.
             ErrorKind::Infrastructure => matches!(
                 self,
-                Self::Apply {
-                    kind: SubmitFailureKind::Rejected,
-                    ..
-                }
+                Self::NotRun(NotRun::ServiceAccountToken(_))
+                    | Self::Apply {
+                        kind: SubmitFailureKind::Rejected,
+                        ..
+                    }
             ),
         }
     }

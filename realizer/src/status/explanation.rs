@@ -148,8 +148,8 @@ impl Cause<'_> {
         }
     }
 
-    /// As a text for people.
-    pub fn message(self) -> String {
+    /// As a text for people. What it quotes of an object may have come from a Secret: whoever shows it scrubs it first.
+    pub(crate) fn message(self) -> String {
         match self {
             Self::Error(error) => match error.unreadable() {
                 Some(cause) => format!("{error}: {cause}"),

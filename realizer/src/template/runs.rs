@@ -143,7 +143,8 @@ impl Runs<'_> {
             run.is_found || (has_ended && is_newest)
         };
         let records = runs.into_iter().filter(needed).map(|run| {
-            let keeps_outputs = succeeded == Some(run.sequence) && !tainted;
+            let is_newest = succeeded == Some(run.sequence);
+            let keeps_outputs = is_newest && !tainted && !self.is_validation();
             let outputs = if keeps_outputs {
                 run.record.outputs
             } else {

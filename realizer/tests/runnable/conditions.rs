@@ -191,6 +191,7 @@ fn tools_that_wait_see_whether_a_runnable_goes_on_by_itself() {
     let runnable = Runnable::parse(Arc::new(stage.runnable.clone())).unwrap();
     for (why, expected) in [
         (NotRun::ServiceAccount("no".to_owned()), "Stalled"),
+        (NotRun::ServiceAccountToken("no".to_owned()), "Stalled"),
         (NotRun::TemplateMissing, "Reconciling"),
     ] {
         let outcome = report_not_run(&runnable, why, stage.now);
