@@ -103,7 +103,7 @@ mod tests {
         let scattered = pairs(&[[1.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.5, 1.0]]);
         assert_eq!(ratio(&scattered), None);
         assert_eq!(told(&scattered), "1.50 × floor (± 56 %), which is no ratio");
-        // Twelve that scatter as far are known better: 1.85 ± 1.8 × 0.43 / √12 / 1.5.
+        // Twelve that scatter as far are known better: their deviation is 0.426, so it is 1.8 × 0.426 / √12 of 1.5.
         let many = [[1.0, 1.0, 1.0], [1.0, 2.0, 1.0], [1.0, 1.5, 1.0]].repeat(4);
         assert!((uncertainty(&pairs(&many)).unwrap() - 0.148).abs() < 0.001);
         assert!(ratio(&pairs(&many)).is_some());

@@ -19,14 +19,14 @@ const SPACING: Spacing = Spacing {
     // Two seconds after a writer stops, the object must equal the rendering again.
     longest: Duration::from_millis(1600),
     // Controllers that undo us may look only now and then: an autoscaler every 15 s. A writer that comes less than once a
-    // minute is answered each time, but that is no fight: it may be a person who edits by hand.
+    // minute is answered each time, but that is no conflict: it may be a person who edits by hand.
     calm: Duration::from_mins(1),
 };
 
-/// A fight is over when the object stayed as applied for this long,
+/// A conflict is over when the object stayed as applied for this long,
 const SETTLED: Duration = Duration::from_secs(10);
-/// and for this many times as long as it stayed before it was undone last: between two blows of a slow fight all is not well.
-const PATIENCE: u32 = 2;
+/// and for this many times as long as it stayed before it was undone last: between two writes of somebody slow all is not well.
+const TIMES_AS_LONG: u32 = 2;
 /// but never longer than this. Somebody who waits for Ready before each of his changes would wait twice as long each time.
 const LONGEST_SETTLED: Duration = Duration::from_secs(30);
 
@@ -51,7 +51,7 @@ pub(crate) struct HeldBack {
     pub(crate) applied: Arc<Stamped>,
 }
 
-/// So many answers in a row to another writer are a fight, of which the owner is told; fewer may be edits by hand.
+/// So many answers in a row to another writer are a conflict, of which the owner is told; fewer may be edits by hand.
 const CONFLICT: u32 = 3;
 
 /// The latest writes, to space those that repeat the same rendering.
@@ -72,10 +72,10 @@ struct Overwrite {
 }
 
 impl Overwrite {
-    /// How long the object has to stay as it is until the fight is over, if this is one.
+    /// How long the object has to stay as it is until the conflict is over, if this is one.
     fn peace(&self) -> Option<Duration> {
-        let is_fight = self.is_answer && self.answers >= CONFLICT;
-        is_fight.then(|| SETTLED.max(LONGEST_SETTLED.min(self.stayed * PATIENCE)))
+        let is_conflict = self.is_answer && self.answers >= CONFLICT;
+        is_conflict.then(|| SETTLED.max(LONGEST_SETTLED.min(self.stayed * TIMES_AS_LONG)))
     }
 }
 
@@ -93,7 +93,7 @@ impl ConflictBackoff {
         Some(HeldBack { wait, applied })
     }
 
-    /// How long a fight over the rendering is not over yet: the object has to stay as it was written last for a while.
+    /// How long a conflict over the rendering is not over yet: the object has to stay as it was written last for a while.
     pub(crate) fn is_on(&self, rendering: Rendering, now: Instant) -> Option<Duration> {
         let (age, blow) = self.0.age(rendering.0, now)?;
         let left = blow.peace()?.saturating_sub(age);
@@ -158,24 +158,24 @@ mod tests {
         )
     }
 
-    fn wait(fights: &ConflictBackoff, digest: &str, now: Instant) -> Option<Duration> {
-        fights
+    fn wait(conflicts: &ConflictBackoff, digest: &str, now: Instant) -> Option<Duration> {
+        conflicts
             .held_back(rendering(digest), now)
             .map(|held_back| held_back.wait)
     }
 
     #[test]
     fn the_first_answer_is_immediate_and_later_ones_are_spaced_out() {
-        let fights = ConflictBackoff::default();
+        let conflicts = ConflictBackoff::default();
         let mut now = Instant::now();
         let mut waits = Vec::new();
         for _ in 0..9 {
-            if let Some(wait) = wait(&fights, "d", now) {
+            if let Some(wait) = wait(&conflicts, "d", now) {
                 waits.push(wait);
                 now += wait;
             }
-            assert_eq!(wait(&fights, "d", now), None);
-            fights.written(rendering("d"), &applied(), true, now);
+            assert_eq!(wait(&conflicts, "d", now), None);
+            conflicts.written(rendering("d"), &applied(), true, now);
         }
         assert!(waits.windows(2).all(|pair| pair[0] <= pair[1]), "{waits:?}");
         assert_eq!(waits.last(), Some(&SPACING.longest));
@@ -184,116 +184,122 @@ mod tests {
 
     #[test]
     fn a_new_rendering_is_never_held_back() {
-        let fights = ConflictBackoff::default();
+        let conflicts = ConflictBackoff::default();
         let now = Instant::now();
         for _ in 0..5 {
-            fights.written(rendering("d"), &applied(), true, now);
+            conflicts.written(rendering("d"), &applied(), true, now);
         }
-        assert!(wait(&fights, "d", now).is_some());
-        assert_eq!(wait(&fights, "other", now), None);
+        assert!(wait(&conflicts, "d", now).is_some());
+        assert_eq!(wait(&conflicts, "other", now), None);
     }
 
     #[test]
     fn after_a_calm_time_the_count_starts_again() {
-        let fights = ConflictBackoff::default();
+        let conflicts = ConflictBackoff::default();
         let now = Instant::now();
-        assert_eq!(fights.written(rendering("d"), &applied(), true, now), 0);
-        assert_eq!(fights.written(rendering("d"), &applied(), true, now), 1);
+        assert_eq!(conflicts.written(rendering("d"), &applied(), true, now), 0);
+        assert_eq!(conflicts.written(rendering("d"), &applied(), true, now), 1);
         assert_eq!(
-            fights.written(rendering("d"), &applied(), true, now + SPACING.calm),
+            conflicts.written(rendering("d"), &applied(), true, now + SPACING.calm),
             0
         );
     }
 
     #[test]
     fn a_fight_is_on_from_the_third_answer_until_the_object_was_left_alone_for_a_while() {
-        let fights = ConflictBackoff::default();
+        let conflicts = ConflictBackoff::default();
         let now = Instant::now();
-        let write = |changed| fights.written(rendering("d"), &applied(), changed, now);
+        let write = |changed| conflicts.written(rendering("d"), &applied(), changed, now);
         for answers in 0..CONFLICT {
             assert_eq!(write(true), answers);
-            assert_eq!(fights.is_on(rendering("d"), now), None);
+            assert_eq!(conflicts.is_on(rendering("d"), now), None);
         }
         write(true);
         let second = Duration::from_secs(1);
         assert_eq!(
-            fights.is_on(rendering("d"), now + second),
+            conflicts.is_on(rendering("d"), now + second),
             SETTLED.checked_sub(second)
         );
-        assert_eq!(fights.is_on(rendering("other"), now), None);
-        assert_eq!(fights.is_on(rendering("d"), now + SETTLED), None);
+        assert_eq!(conflicts.is_on(rendering("other"), now), None);
+        assert_eq!(conflicts.is_on(rendering("d"), now + SETTLED), None);
     }
 
     /// As an autoscaler does it that looks every quarter of a minute.
     #[test]
     fn a_slow_fight_is_on_all_the_time_between_two_blows() {
         let every = Duration::from_secs(15);
-        let fights = ConflictBackoff::default();
+        let conflicts = ConflictBackoff::default();
         let mut now = Instant::now();
-        let write = |now| fights.written(rendering("d"), &applied(), true, now);
+        let write = |now| conflicts.written(rendering("d"), &applied(), true, now);
         write(now);
         for _ in 0..CONFLICT {
-            assert_eq!(fights.is_on(rendering("d"), now), None);
+            assert_eq!(conflicts.is_on(rendering("d"), now), None);
             now += every;
             write(now);
         }
         for _ in 0..5 {
-            assert!(fights.is_on(rendering("d"), now + every).is_some());
+            assert!(conflicts.is_on(rendering("d"), now + every).is_some());
             now += every;
-            assert!(wait(&fights, "d", now).is_none(), "it is answered at once");
+            assert!(
+                wait(&conflicts, "d", now).is_none(),
+                "it is answered at once"
+            );
             write(now);
         }
         // It ends when the other writer has left out two of his turns.
-        assert_eq!(fights.is_on(rendering("d"), now), Some(every * PATIENCE));
+        assert_eq!(
+            conflicts.is_on(rendering("d"), now),
+            Some(every * TIMES_AS_LONG)
+        );
     }
 
     #[test]
     fn nobody_waits_for_peace_ever_longer_and_rare_edits_are_no_fight() {
-        let fights = ConflictBackoff::default();
+        let conflicts = ConflictBackoff::default();
         let mut now = Instant::now();
-        let write = |now| fights.written(rendering("d"), &applied(), true, now);
+        let write = |now| conflicts.written(rendering("d"), &applied(), true, now);
         for _ in 0..10 {
             write(now);
-            let peace = fights.is_on(rendering("d"), now).unwrap_or_default();
+            let peace = conflicts.is_on(rendering("d"), now).unwrap_or_default();
             assert!(peace <= LONGEST_SETTLED, "{peace:?}");
             now += peace + Duration::from_secs(1);
         }
         for _ in 0..10 {
             now += SPACING.calm;
             write(now);
-            assert_eq!(fights.is_on(rendering("d"), now), None);
+            assert_eq!(conflicts.is_on(rendering("d"), now), None);
         }
     }
 
     /// After a restart an object with a value of a Secret is applied though it is as rendered.
     #[test]
     fn writes_that_change_nothing_are_no_fight() {
-        let fights = ConflictBackoff::default();
+        let conflicts = ConflictBackoff::default();
         let now = Instant::now();
-        let write = |changed| fights.written(rendering("d"), &applied(), changed, now);
+        let write = |changed| conflicts.written(rendering("d"), &applied(), changed, now);
         for _ in 0..5 {
             write(false);
         }
-        assert_eq!(fights.is_on(rendering("d"), now), None);
+        assert_eq!(conflicts.is_on(rendering("d"), now), None);
         // Nor do they count among those that are.
         write(true);
-        assert_eq!(fights.is_on(rendering("d"), now), None);
+        assert_eq!(conflicts.is_on(rendering("d"), now), None);
         for _ in 1..CONFLICT {
             write(true);
         }
-        assert!(fights.is_on(rendering("d"), now).is_some());
+        assert!(conflicts.is_on(rendering("d"), now).is_some());
     }
 
     #[test]
     fn objects_at_peace_are_forgotten() {
-        let fights = ConflictBackoff::default();
+        let conflicts = ConflictBackoff::default();
         let now = Instant::now();
         for number in 0..super::super::backoff::REMEMBERED {
             let key = ObjectKey::new("n", &number.to_string());
             let rendering = Rendering::of(&Kind::new("v1", "ConfigMap"), &key, "d");
-            fights.written(rendering, &applied(), true, now);
+            conflicts.written(rendering, &applied(), true, now);
         }
-        fights.written(rendering("d"), &applied(), true, now + SPACING.calm);
-        assert_eq!(fights.0.remembered(), 1);
+        conflicts.written(rendering("d"), &applied(), true, now + SPACING.calm);
+        assert_eq!(conflicts.0.remembered(), 1);
     }
 }

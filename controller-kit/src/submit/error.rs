@@ -18,7 +18,7 @@ pub enum SubmitError {
     /// The owner's service account gives no token.
     #[error(transparent)]
     Token(#[from] TokenError),
-    /// The owner has been changed, and this process has not seen that yet.
+    /// The owner has been changed, or given to another shard, and this process has not seen that yet.
     #[error("the owner has a newer generation than this process has seen")]
     Behind,
     /// The API server did not carry out what was asked.

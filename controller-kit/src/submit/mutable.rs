@@ -115,9 +115,9 @@ impl Attempt<'_> {
         ))
     }
 
-    /// The object is as it is rendered; during a fight only for now.
+    /// The object is as it is rendered; during a conflict only for now.
     fn as_rendered(self, held: &Stamped) -> Submitted {
-        match self.submitter.fights.is_on(self.rendering(), now()) {
+        match self.submitter.conflicts.is_on(self.rendering(), now()) {
             Some(left) => {
                 let mut submitted = self.report(held, Write::Undone(Answer::None));
                 submitted.look_again(left);
@@ -131,7 +131,7 @@ impl Attempt<'_> {
     fn waiting(self, held: Option<&Arc<Stamped>>) -> Option<Submitted> {
         let submitter = self.submitter;
         let (present, wait) =
-            if let Some(back) = submitter.fights.held_back(self.rendering(), now()) {
+            if let Some(back) = submitter.conflicts.held_back(self.rendering(), now()) {
                 (held.cloned().unwrap_or(back.applied), back.wait)
             } else {
                 let (owner, render_loops) = (self.applicant.uid, &submitter.render_loops);
@@ -139,7 +139,7 @@ impl Attempt<'_> {
                 let present = held.cloned().or_else(|| self.renamed());
                 (present?, wait)
             };
-        let write = match submitter.fights.is_on(self.rendering(), now()) {
+        let write = match submitter.conflicts.is_on(self.rendering(), now()) {
             Some(_) => Write::Undone(Answer::None),
             None => Write::Deferred,
         };

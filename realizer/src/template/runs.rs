@@ -210,9 +210,7 @@ impl Runs<'_> {
                 digest: found.digest.clone(),
                 sequence: found.sequence,
                 result,
-                outputs: output
-                    .filter(|_| !self.is_validation())
-                    .map_or_else(BTreeMap::new, |output| kept(&output)),
+                outputs: output.map_or_else(BTreeMap::new, |output| kept(&output)),
             }),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::golden;
 use crate::scenario::Scenario;
-use crate::validation::{check, deployment, push, run, sequence};
+use crate::validation::{push, second_revision_is_validated};
 use crate::worked_examples::{IMMUTABLE, finish_run, set_tag};
 
 /// The first build succeeded and is deployed, the second one failed.
@@ -22,18 +22,7 @@ fn a_workload_tells_of_its_builds_and_of_what_is_deployed() {
 /// One revision is promoted, the next one is being validated, and a third one waits for the environment.
 #[test]
 fn a_deliverable_tells_of_its_environment_and_of_what_waits_for_it() {
-    let mut scenario = sequence();
-    scenario.advance_with_arrival();
-    deployment(&mut scenario, "Ready");
-    scenario.advance();
-    run(&mut scenario, "run-1", "True");
-    scenario.advance();
-    check(&mut scenario);
-    scenario.advance();
-    push(&mut scenario, "B");
-    scenario.advance_with_arrival();
-    deployment(&mut scenario, "Ready");
-    scenario.advance();
+    let mut scenario = second_revision_is_validated();
     push(&mut scenario, "C");
     scenario.advance();
     golden::check("deliverable.yaml", &scenario.owner);

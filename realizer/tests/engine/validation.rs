@@ -99,6 +99,23 @@ pub(crate) fn sequence() -> Scenario {
     Scenario::new(&format!("{TEMPLATES}{SEQUENCE}"))
 }
 
+/// One revision is promoted, and the next one is deployed and being validated.
+pub(crate) fn second_revision_is_validated() -> Scenario {
+    let mut scenario = sequence();
+    scenario.advance_with_arrival();
+    deployment(&mut scenario, "Ready");
+    scenario.advance();
+    run(&mut scenario, "run-1", "True");
+    scenario.advance();
+    check(&mut scenario);
+    scenario.advance();
+    push(&mut scenario, "B");
+    scenario.advance_with_arrival();
+    deployment(&mut scenario, "Ready");
+    scenario.advance();
+    scenario
+}
+
 pub(crate) fn push(scenario: &mut Scenario, revision: &str) {
     scenario.owner["spec"]["source"]["git"]["ref"]["branch"] = json!(revision);
 }
@@ -232,18 +249,7 @@ fn a_revision_is_promoted_once_all_validations_in_sequence_succeeded() {
 
 #[test]
 fn a_run_is_not_said_to_have_given_another_revision_than_it_validated() {
-    let mut scenario = sequence();
-    scenario.advance_with_arrival();
-    deployment(&mut scenario, "Ready");
-    scenario.advance();
-    run(&mut scenario, "run-1", "True");
-    scenario.advance();
-    check(&mut scenario);
-    scenario.advance();
-    push(&mut scenario, "B");
-    scenario.advance_with_arrival();
-    deployment(&mut scenario, "Ready");
-    scenario.advance();
+    let scenario = second_revision_is_validated();
     let runs = &scenario.entry("tester")["runs"];
     assert_eq!([&runs[0]["name"], &runs[1]["name"]], ["run-2", "run-1"]);
     assert_eq!(runs[1].get("outputs"), None, "{runs}");

@@ -29,14 +29,14 @@ impl Attempt<'_> {
         let changes_nothing = held.is_some_and(|held| {
             held.uid == stamped.uid && held.resource_version == stamped.resource_version
         });
-        let (fights, rendering) = (&self.submitter.fights, self.rendering());
-        let answers = fights.written(rendering, &stamped, !changes_nothing, now());
-        let fight = fights.is_on(rendering, now());
+        let (conflicts, rendering) = (&self.submitter.conflicts, self.rendering());
+        let answers = conflicts.written(rendering, &stamped, !changes_nothing, now());
+        let conflict = conflicts.is_on(rendering, now());
         let is_created = applied.answer.code == StatusCode::CREATED;
         if is_created {
             self.count_creation();
         }
-        let write = match (is_created, fight) {
+        let write = match (is_created, conflict) {
             (true, Some(_)) => Write::Undone(Answer::Created),
             (true, None) => Write::Created,
             (false, _) if changes_nothing => Write::Unchanged,
@@ -51,7 +51,7 @@ impl Attempt<'_> {
         let mut submitted = self.report(&self.keep(stamped), write);
         submitted.told.extend(render_loops);
         submitted.told.extend(self.left_out(&applied.conformed));
-        if let Some(left) = fight {
+        if let Some(left) = conflict {
             let told = fought_over(self.submission, self.source);
             submitted.told.push(told);
             submitted.look_again(left);
