@@ -71,6 +71,11 @@ crane() {
   complete crane github.com/google/go-containerregistry/cmd/crane
 }
 
+docker_registry() {
+  wrap docker-registry github.com/distribution/distribution/v3 v3.1.2 github.com/distribution/distribution/v3/cmd/registry
+  complete docker-registry github.com/distribution/distribution/v3/cmd/registry
+}
+
 source_controller() {
   wrap source-controller github.com/fluxcd/source-controller v1.7.0 github.com/fluxcd/source-controller
   replace source-controller \
@@ -88,7 +93,7 @@ kustomize_controller() {
   complete kustomize-controller github.com/fluxcd/kustomize-controller
 }
 
-for part in "${@:-etcd kubernetes ytt crane source_controller kustomize_controller}"; do
+for part in "${@:-etcd kubernetes ytt crane docker_registry source_controller kustomize_controller}"; do
   for name in $part; do
     echo "control-plane: pinning $name"
     "$name"

@@ -5,6 +5,7 @@
 //!    │          ▲  ▲
 //!    │          │  └─ FluxSourceController ──► GitServer (git http-backend), OciRegistry (crane); FluxKustomizeController
 //!    │          └──── shared_control_plane(): one for a whole test binary; LossyProxy, which loses its replies; BlackHole
+//!    ├──► DockerRegistry (docker-registry) ◄── TestImage
 //!    └──► eventually("what is awaited", limit, probe)
 //! ```
 //!
@@ -17,6 +18,7 @@ pub mod audit;
 mod black_hole;
 pub mod control_plane;
 mod dice;
+mod docker_registry;
 pub mod eventually;
 pub mod flux;
 mod generated;
@@ -34,6 +36,7 @@ mod scrape;
 mod scratch;
 mod shared;
 pub mod stage;
+mod test_image;
 pub mod worked_example;
 mod wrong_clock;
 
@@ -44,6 +47,7 @@ pub use control_plane::{
     CONTROLLERS_NAMESPACE, ControlPlane, ControlPlaneBuilder, service_account,
 };
 pub use dice::Dice;
+pub use docker_registry::{DockerRegistry, DockerRegistryBuilder, RegistryRequest};
 pub use eventually::{Observation, eventually};
 pub use flux::{FluxKustomizeController, FluxSourceController};
 pub use generated::{hold_generated, table_row};
@@ -60,4 +64,5 @@ pub use scrape::{http_get, sum_of};
 pub use scratch::Scratch;
 pub use shared::shared_control_plane;
 pub use stage::Stage;
+pub use test_image::{PushedImage, PushedIndex, TestImage};
 pub use wrong_clock::WrongClock;
