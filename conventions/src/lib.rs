@@ -8,7 +8,8 @@
 //!  ClusterPodConventions ──▶ select ──▶ chain ──▶ outcome ──▶ status of the PodIntent
 //!  PodIntent ───────────────┘   ▲         ▲ └── receipts, quantity, schema::shape: what an answer may be
 //!  pull secrets ──▶ credentials │  image ─┘
-//!                               └─ answer: what a webhook said
+//!                               ├─ answer: what a webhook said
+//!                               └─ authority: whom it is trusted for
 //! ```
 //!
 //! - What users wrote is kept: unknown fields, the wording of quantities, the tags of images.
@@ -17,6 +18,7 @@
 //! - Texts of condition types and reasons are in [`condition`] only.
 
 pub mod answer;
+pub mod authority;
 pub mod chain;
 pub mod condition;
 mod convention;
