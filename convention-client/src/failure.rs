@@ -1,0 +1,94 @@
+//! What went wrong with a connection, found in the error that its client has.
+
+use std::error::Error;
+use std::io;
+
+use rustls::CertificateError;
+
+use crate::body::StoredError;
+use crate::error::CallError;
+use crate::target::Target;
+use crate::trust::Trust;
+
+/// What an error of the client means. It is the innermost that tells.
+pub(crate) fn of_client(url: &str, target: &Target, error: &(dyn Error + 'static)) -> CallError {
+    let chain = || std::iter::successors(Some(error), |error| inner(*error));
+    if let Some(stored) = chain().find_map(|error| error.downcast_ref::<StoredError>()) {
+        return CallError::request(url, &stored.to_string());
+    }
+    if let Some(tls) = chain().find_map(|error| error.downcast_ref::<rustls::Error>()) {
+        return of_tls(url, target, tls);
+    }
+    // The outermost says no more than that something failed.
+    let causes: Vec<String> = chain().skip(1).map(ToString::to_string).collect();
+    if causes.is_empty() {
+        return CallError::connection(url, &error.to_string());
+    }
+    CallError::connection(url, &causes.join(": "))
+}
+
+/// What an error is about. One of the system hides what it was made of.
+fn inner<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
+    let hidden = error
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref)
+        .map(|error| -> &(dyn Error + 'static) { error });
+    hidden.or_else(|| error.source())
+}
+
+fn of_tls(url: &str, target: &Target, error: &rustls::Error) -> CallError {
+    use CertificateError::{BadSignature, NotValidForName, NotValidForNameContext, UnknownIssuer};
+    match error {
+        // By one of the same name and another key, as after a rotation.
+        rustls::Error::InvalidCertificate(UnknownIssuer | BadSignature) => {
+            CallError::untrusted(url, unknown_issuer(target.trust()))
+        }
+        rustls::Error::InvalidCertificate(NotValidForName) => {
+            CallError::untrusted(url, "its certificate is for another name")
+        }
+        rustls::Error::InvalidCertificate(NotValidForNameContext {
+            expected,
+            presented,
+        }) => {
+            let names = if presented.is_empty() {
+                "no name at all".to_owned()
+            } else {
+                presented.join(", ")
+            };
+            let wanted = expected.to_str();
+            let cause = format!("its certificate is for {names}, not for {wanted}");
+            CallError::untrusted(url, &cause)
+        }
+        rustls::Error::InvalidCertificate(problem) => {
+            CallError::untrusted(url, &format!("its certificate is not valid: {problem}"))
+        }
+        rustls::Error::InvalidMessage(_) => {
+            CallError::untrusted(url, "it does not speak TLS, or none that is known here")
+        }
+        other => CallError::untrusted(url, &format!("no agreement on TLS: {other}")),
+    }
+}
+
+fn unknown_issuer(trust: &Trust) -> &'static str {
+    match trust {
+        Trust::System => {
+            "its certificate was signed by an authority that the system does not know: give the \
+             authority's certificate in clientConfig.caBundle, or name a Certificate of cert-manager"
+        }
+        Trust::Own(_) => {
+            "its certificate was signed by another authority than the one that the convention \
+             gives: correct clientConfig.caBundle or the reference to the Certificate of \
+             cert-manager, or have the server read its new certificate"
+        }
+    }
+}
+
+/// What it means that an answer broke off.
+pub(crate) fn of_answer(url: &str, target: &Target, error: &hyper::Error) -> CallError {
+    match of_client(url, target, error) {
+        CallError::Connection { url, cause } => {
+            CallError::connection(&url, &format!("its answer broke off: {cause}"))
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,127 @@
+//! Connections that are kept, by whom they lead to and why that one is trusted.
+
+use std::sync::Arc;
+
+use hyper_rustls::HttpsConnector;
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use quick_cache::sync::Cache;
+use rustls::client::VerifierBuilderError;
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
+use tokio::sync::Semaphore;
+
+use crate::body::RequestStream;
+use crate::dial::Dial;
+use crate::settings::Settings;
+use crate::target::Target;
+use crate::trust::{OwnAuthorities, Trust};
+
+pub(crate) type HttpClient = Client<HttpsConnector<Dial>, RequestStream>;
+
+/// The connections to one target.
+pub(crate) struct Pool {
+    pub(crate) client: HttpClient,
+    /// One for each call that may be under way.
+    pub(crate) calls: Semaphore,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Identity {
+    scheme: String,
+    host: String,
+    port: Option<u16>,
+    is_service: bool,
+    trust: Option<[u8; 32]>,
+}
+
+/// Why there can be no connections to a target.
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum PoolError {
+    /// Nothing is trusted: images without certificates have none.
+    #[error(
+        "no certificate authority is known: give one in clientConfig.caBundle, or name a \
+         Certificate of cert-manager; the system of this process has none"
+    )]
+    NoAuthorities,
+    /// The authorities cannot be used.
+    #[error("the certificate authority cannot be used: {0}")]
+    Authorities(VerifierBuilderError),
+}
+
+/// All connections. Of those that were not used for longest the pool goes when there are too many.
+pub(crate) struct Pools {
+    by_identity: Cache<Identity, Arc<Pool>>,
+    tls: ConfigBuilder<ClientConfig, WantsVerifier>,
+    system: Arc<RootCertStore>,
+    settings: Settings,
+}
+
+impl Pools {
+    pub(crate) fn new(settings: Settings) -> Result<Self, rustls::Error> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let tls = ClientConfig::builder_with_provider(provider);
+        let mut system = RootCertStore::empty();
+        system.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        Ok(Self {
+            by_identity: Cache::new(settings.most_targets.max(1)),
+            tls: tls.with_safe_default_protocol_versions()?,
+            system: Arc::new(system),
+            settings,
+        })
+    }
+
+    /// The connections to this target. They are made when they are needed.
+    pub(crate) fn of(&self, target: &Target) -> Result<Arc<Pool>, PoolError> {
+        let url = target.url();
+        let identity = Identity {
+            scheme: url.scheme().to_owned(),
+            host: url.host_str().unwrap_or_default().to_owned(),
+            port: url.port_or_known_default(),
+            is_service: target.is_service(),
+            trust: target.trust().digest(),
+        };
+        let made = || self.made(target).map(Arc::new);
+        self.by_identity.get_or_insert_with(&identity, made)
+    }
+
+    fn made(&self, target: &Target) -> Result<Pool, PoolError> {
+        let proxies = self.settings.proxies.matcher();
+        let dial = Dial::new(proxies.filter(|_| !target.is_service()));
+        let connector = HttpsConnector::from((dial, self.tls(target)?));
+        let most = self.settings.most_calls_to_one_target.max(1);
+        let client = Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(self.settings.idle)
+            .pool_max_idle_per_host(most)
+            .build(connector);
+        Ok(Pool {
+            client,
+            calls: Semaphore::new(most),
+        })
+    }
+
+    fn tls(&self, target: &Target) -> Result<ClientConfig, PoolError> {
+        let tls = self.tls.clone();
+        let tls = match target.trust() {
+            Trust::System if self.system.is_empty() && target.url().scheme() == "https" => {
+                return Err(PoolError::NoAuthorities);
+            }
+            Trust::System => tls.with_root_certificates(Arc::clone(&self.system)),
+            Trust::Own(authorities) => {
+                let provider = Arc::clone(tls.crypto_provider());
+                let verifier = OwnAuthorities::new(authorities, provider);
+                let verifier = verifier.map_err(PoolError::Authorities)?;
+                tls.dangerous()
+                    .with_custom_certificate_verifier(Arc::new(verifier))
+            }
+        };
+        let mut tls = tls.with_no_client_auth();
+        // Only this: over HTTP/2 all calls would go to one of the servers behind a service.
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(tls)
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+}

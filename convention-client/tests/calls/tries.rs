@@ -1,0 +1,160 @@
+//! When a webhook is asked once more.
+
+use std::time::Duration;
+
+use convention_client::{CallErrorKind, DEFAULT_BUDGET};
+use tokio::time::Instant;
+
+use crate::server::{
+    Reply, Server, body, call, clients, failed, failed_within, refusing_port, shown, target,
+};
+
+#[tokio::test]
+async fn a_webhook_that_says_when_is_asked_again_then() {
+    for status in ["429 x", "500 x", "503 x"] {
+        let server = Server::plain(move |before, _| match before {
+            0 => Reply::status(status, "retry-after: 1\n", "busy"),
+            _ => Reply::good(),
+        })
+        .await;
+        let began = Instant::now();
+        call(&server.http()).await.unwrap();
+        assert!(began.elapsed() >= Duration::from_secs(1));
+        assert_eq!(server.requests().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn one_that_does_not_say_when_is_not_asked_again() {
+    for (status, headers) in [
+        ("429 x", ""),
+        ("503 x", ""),
+        ("503 x", "retry-after: soon\n"),
+        ("400 x", "retry-after: 0\n"),
+    ] {
+        let server = Server::plain(move |_, _| Reply::status(status, headers, "busy")).await;
+        let (_, text) = failed(&server.http()).await;
+        assert!(text.ends_with(": busy"), "{text}");
+        assert_eq!(server.requests().len(), 1, "{status} {headers}");
+    }
+}
+
+#[tokio::test]
+async fn who_asks_for_more_time_than_there_is_gets_no_second_call() {
+    let server = Server::plain(|_, _| Reply::status("503 x", "retry-after: 31\n", "")).await;
+    let error = clients()
+        .call(&server.http(), DEFAULT_BUDGET, &body())
+        .await
+        .unwrap_err();
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(31)));
+    assert_eq!(shown(&error).0, CallErrorKind::Connection);
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn who_always_asks_to_be_asked_again_is_not_asked_for_ever() {
+    let server = Server::plain(|_, _| Reply::status("429 x", "retry-after: 0\n", "no")).await;
+    let (_, text) = failed(&server.http()).await;
+    assert!(text.ends_with("it answered with status 429: no"), "{text}");
+    assert_eq!(server.requests().len(), 10);
+}
+
+#[tokio::test]
+async fn a_connection_that_is_cut_is_made_again() {
+    let server = Server::plain(|before, _| match before {
+        0 | 1 => Reply::Reset,
+        _ => Reply::good(),
+    })
+    .await;
+    call(&server.http()).await.unwrap();
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3);
+    assert!(
+        requests
+            .iter()
+            .all(|request| request.body == requests[0].body)
+    );
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_the_server_closed_meanwhile_is_no_failure() {
+    // It says that it keeps the connection, and closes it.
+    let server =
+        Server::plain(|_, _| Reply::Close(crate::server::answer("200 x", "", b"{}"))).await;
+    let clients = clients();
+    for _ in 0..20 {
+        clients
+            .call(&server.http(), DEFAULT_BUDGET, &body())
+            .await
+            .unwrap();
+    }
+    assert_eq!(server.connections(), 20);
+}
+
+#[tokio::test]
+async fn nobody_there_is_told_after_some_tries() {
+    let port = refusing_port().await;
+    let (kind, text) = failed(&target(&format!("http://127.0.0.1:{port}/"), None)).await;
+    assert_eq!(kind, CallErrorKind::Connection);
+    assert!(text.contains("Connection refused"), "{text}");
+    assert!(
+        text.starts_with(&format!("calling http://127.0.0.1:{port}/: ")),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_host_that_nobody_knows_is_told() {
+    let (kind, text) = failed(&target("https://hooks.invalid/", None)).await;
+    assert_eq!(kind, CallErrorKind::Connection);
+    assert!(
+        text.starts_with("calling https://hooks.invalid:443/: dns error"),
+        "{text}"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_is_up_in_a_moment_is_reached() {
+    let port = refusing_port().await;
+    let (target, clients, body) = (
+        target(&format!("http://127.0.0.1:{port}/"), None),
+        clients(),
+        body(),
+    );
+    let later = async {
+        // After the first try; which one reaches it makes no difference.
+        tokio::task::yield_now().await;
+        tokio::net::TcpListener::bind(("127.0.0.1", port))
+            .await
+            .unwrap()
+    };
+    let serve = async {
+        use tokio::io::AsyncWriteExt as _;
+        let listener = later.await;
+        let (mut stream, _) = listener.accept().await.unwrap();
+        crate::server::received(&mut stream).await.unwrap();
+        let good = crate::server::answer("200 x", "", crate::server::GOOD.as_bytes());
+        stream.write_all(&good).await.unwrap();
+    };
+    let (answer, ()) = tokio::join!(clients.call(&target, DEFAULT_BUDGET, &body), serve);
+    assert!(answer.is_ok(), "{answer:?}");
+}
+
+#[tokio::test]
+async fn what_failed_before_is_told_when_time_is_over() {
+    let server = Server::plain(|before, _| match before {
+        0 => Reply::status("503 x", "retry-after: 0\n", "too busy"),
+        _ => Reply::Hang(Vec::new()),
+    })
+    .await;
+    let (kind, text) = failed_within(&server.http(), Duration::from_secs(2)).await;
+    assert_eq!(kind, CallErrorKind::Connection);
+    assert!(
+        text.contains("there was no answer within 2s; the try before: "),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("it answered with status 503: too busy"),
+        "{text}"
+    );
+}
