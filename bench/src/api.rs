@@ -3,12 +3,12 @@
 
 use anyhow::Context as _;
 use http::{HeaderValue, Method, Request, header};
-use serde::Deserialize;
 use serde_json::Value;
 use test_support::ControlPlane;
+use tokio::task::JoinSet;
 
 use crate::layout::Key;
-use crate::workers;
+use crate::seen::Seen;
 
 /// Our field manager.
 const MANAGER: &str = "bench";
@@ -16,26 +16,36 @@ const JSON: &str = "application/json";
 const APPLY: &str = "application/apply-patch+yaml";
 const MERGE: &str = "application/merge-patch+json";
 
-/// A kind of object, as part of a path.
+/// A kind of object, and the paths of its objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Kind {
-    root: &'static str,
+    /// `apiVersion` of its objects.
+    pub(crate) api: &'static str,
     plural: &'static str,
 }
 
 impl Kind {
-    const fn new(root: &'static str, plural: &'static str) -> Self {
-        Self { root, plural }
+    pub(crate) const fn new(api: &'static str, plural: &'static str) -> Self {
+        Self { api, plural }
+    }
+
+    fn root(self) -> String {
+        let core = if self.api.contains('/') {
+            "apis"
+        } else {
+            "api"
+        };
+        format!("/{core}/{}", self.api)
     }
 
     /// The path of all objects of the kind.
     pub(crate) fn everywhere(self) -> String {
-        format!("{}/{}", self.root, self.plural)
+        format!("{}/{}", self.root(), self.plural)
     }
 
     /// The path of a namespace's objects.
     pub(crate) fn within(self, namespace: &str) -> String {
-        format!("{}/namespaces/{namespace}/{}", self.root, self.plural)
+        format!("{}/namespaces/{namespace}/{}", self.root(), self.plural)
     }
 
     /// The path of an object without a namespace.
@@ -54,28 +64,21 @@ impl Kind {
     }
 }
 
-const CARTO: &str = "/apis/carto.run/v1alpha1";
-pub(crate) const WORKLOADS: Kind = Kind::new(CARTO, "workloads");
-pub(crate) const DELIVERABLES: Kind = Kind::new(CARTO, "deliverables");
-pub(crate) const RUNNABLES: Kind = Kind::new(CARTO, "runnables");
-/// Runnables that no controller serves.
-pub(crate) const TWINS: Kind = Kind::new("/apis/twin.carto.run/v1alpha1", "runnables");
-pub(crate) const SUPPLY_CHAINS: Kind = Kind::new(CARTO, "clustersupplychains");
-pub(crate) const DELIVERIES: Kind = Kind::new(CARTO, "clusterdeliveries");
-pub(crate) const RUN_TEMPLATES: Kind = Kind::new(CARTO, "clusterruntemplates");
+/// `apiVersion` of all of ours.
+pub(crate) const CARTO: &str = "carto.run/v1alpha1";
 pub(crate) const TEMPLATES: Kind = Kind::new(CARTO, "clustersourcetemplates");
 /// The stamped kind.
-pub(crate) const STEPS: Kind = Kind::new("/apis/bench.carto.run/v1", "steps");
-pub(crate) const NAMESPACES: Kind = Kind::new("/api/v1", "namespaces");
-pub(crate) const CONFIG_MAPS: Kind = Kind::new("/api/v1", "configmaps");
-pub(crate) const ACCOUNTS: Kind = Kind::new("/api/v1", "serviceaccounts");
-pub(crate) const ROLE_BINDINGS: Kind =
-    Kind::new("/apis/rbac.authorization.k8s.io/v1", "rolebindings");
+pub(crate) const STEPS: Kind = Kind::new("bench.carto.run/v1", "steps");
+pub(crate) const NAMESPACES: Kind = Kind::new("v1", "namespaces");
+pub(crate) const CONFIG_MAPS: Kind = Kind::new("v1", "configmaps");
+pub(crate) const ACCOUNTS: Kind = Kind::new("v1", "serviceaccounts");
+pub(crate) const ROLE_BINDINGS: Kind = Kind::new("rbac.authorization.k8s.io/v1", "rolebindings");
 
 /// A connection pool under one `User-Agent`.
 #[derive(Clone)]
 pub(crate) struct Api {
-    client: kube::Client,
+    /// What is underneath, for watches.
+    pub(crate) client: kube::Client,
 }
 
 impl Api {
@@ -88,40 +91,36 @@ impl Api {
         Ok(Self { client })
     }
 
-    /// The client underneath, for watches.
-    pub(crate) fn client(&self) -> &kube::Client {
-        &self.client
-    }
-
-    /// Works on all items, so many at a time.
+    /// Works on all items, so many at a time, each in a task of its own. Ends at the first error.
     pub(crate) async fn each<T, W>(
         &self,
         concurrency: usize,
         items: Vec<T>,
-        work: impl Fn(Self, T) -> W + Clone + Send + 'static,
+        work: impl Fn(Self, T) -> W,
     ) -> anyhow::Result<()>
     where
-        T: Send + 'static,
-        W: Future<Output = anyhow::Result<()>> + Send,
+        W: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
-        let client = self.clone();
-        let work = move |item| work(client.clone(), item);
-        workers::each(concurrency, items, work).await
+        let mut running = JoinSet::new();
+        for item in items {
+            if running.len() >= concurrency
+                && let Some(ended) = running.join_next().await
+            {
+                ended??;
+            }
+            running.spawn(work(self.clone(), item));
+        }
+        while let Some(ended) = running.join_next().await {
+            ended??;
+        }
+        Ok(())
     }
 
     /// Creates an object and returns its uid.
     pub(crate) async fn create(&self, collection: &str, object: &Value) -> anyhow::Result<String> {
-        #[derive(Deserialize)]
-        struct Created {
-            metadata: Metadata,
-        }
-        #[derive(Deserialize)]
-        struct Metadata {
-            uid: String,
-        }
         let path = format!("{collection}?fieldManager={MANAGER}");
         let text = self.send(Method::POST, &path, JSON, object.to_string());
-        let created: Created = serde_json::from_str(&text.await?).context("a created object")?;
+        let created: Seen = serde_json::from_str(&text.await?).context("a created object")?;
         Ok(created.metadata.uid)
     }
 
@@ -176,10 +175,9 @@ mod tests {
     #[test]
     fn paths_are_those_of_the_api_server() {
         let key = Key::new("team-0", "app-1");
-        let path = "/apis/carto.run/v1alpha1/namespaces/team-0/workloads/app-1";
-        assert_eq!(WORKLOADS.at(&key), path);
-        assert_eq!(WORKLOADS.status_at(&key), format!("{path}/status"));
-        assert_eq!(STEPS.everywhere(), "/apis/bench.carto.run/v1/steps");
+        let path = "/apis/bench.carto.run/v1/namespaces/team-0/steps/app-1";
+        assert_eq!(STEPS.at(&key), path);
+        assert_eq!(STEPS.status_at(&key), format!("{path}/status"));
         assert_eq!(NAMESPACES.named("x"), "/api/v1/namespaces/x");
     }
 }

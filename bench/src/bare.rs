@@ -3,9 +3,10 @@
 use api_types::runnable::MOST_RUNS;
 use serde_json::{Value, json};
 
+use crate::api::{STEPS, TEMPLATES};
 use crate::family::Family;
 use crate::layout::Key;
-use crate::objects::{CARTO_API, CHAIN, STEP_API, STEPS_NAME, TWIN_GROUP, template_name, url};
+use crate::objects::{CHAIN, STEPS_NAME, TWIN_GROUP, template_name, url};
 
 /// Some time: the API server only checks its form.
 const MOMENT: &str = "2026-01-01T00:00:00Z";
@@ -44,7 +45,7 @@ fn child(
     revision: &str,
 ) -> Value {
     json!({
-        "apiVersion": STEP_API,
+        "apiVersion": STEPS.api,
         "kind": "Step",
         "metadata": {
             "name": key.name,
@@ -52,7 +53,7 @@ fn child(
             "labels": labels,
             "annotations": {"carto.run/rendered-digest": digest()},
             "ownerReferences": [{
-                "apiVersion": family.owner_api,
+                "apiVersion": family.owners.api,
                 "kind": family.kind,
                 "name": owner.name,
                 "uid": uid,
@@ -95,7 +96,7 @@ fn step_entry(owner: &Key, step: u8, done: bool) -> Value {
     });
     if done {
         entry["stampedRef"] = stamped_ref(&owner.step(step));
-        entry["templateRef"] = json!({"apiVersion": CARTO_API, "kind": "ClusterSourceTemplate", "name": template_name(step)});
+        entry["templateRef"] = json!({"apiVersion": TEMPLATES.api, "kind": "ClusterSourceTemplate", "name": template_name(step)});
         entry["outputs"] = json!([output("url", &url(owner)), output("revision", "v1")]);
     }
     if step > 1 {
@@ -151,7 +152,7 @@ pub(crate) fn runnable_status(family: &Family, owner: &Key, round: usize) -> Val
 
 fn stamped_ref(key: &Key) -> Value {
     json!({
-        "apiVersion": STEP_API,
+        "apiVersion": STEPS.api,
         "kind": "Step",
         "namespace": key.namespace,
         "name": key.name,

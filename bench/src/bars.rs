@@ -7,41 +7,49 @@ use crate::pairs::{self, Pair};
 use crate::phases::chains::Run;
 use crate::phases::fairness::Fairness;
 use crate::phases::runs::Reruns;
-use crate::phases::steady::{Deletion, Restart, Steady};
+use crate::phases::steady::{Restart, Steady};
 use crate::table::Table;
 
-/// Cold, against the floor.
-const COLD: f64 = 1.5;
-/// The goal beyond the bar.
-const COLD_GOAL: f64 = 1.2;
+/// Cold and rounds of runs, against the floor.
+const COLD: Limit = Limit::with_goal(1.5, 1.2);
 /// Requests per owner beyond its steps.
 const REQUESTS_BEYOND_STEPS: f64 = 4.0;
 /// A source change or a single run, against the same by a bare client.
-const CHANGE: f64 = 2.0;
+const CHANGE: Limit = Limit::of(2.0);
 /// Resident memory, in MiB.
-const MEMORY: f64 = 60.0;
-/// The goal beyond the bar.
-const MEMORY_GOAL: f64 = 40.0;
+const MEMORY: Limit = Limit::with_goal(60.0, 40.0);
 /// The same with the crowd settled.
-const CROWD_MEMORY: f64 = 150.0;
-/// The goal beyond the bar.
-const CROWD_MEMORY_GOAL: f64 = 100.0;
+const CROWD_MEMORY: Limit = Limit::with_goal(150.0, 100.0);
 /// CPU time per owner or reconcile with the most owners, against that with the fewest: "independent of the number", and
 /// what the clock's resolution and noise may add.
-const GROWTH: f64 = 1.25;
-
+const GROWTH: Limit = Limit::of(1.25);
 /// Time to Ready of one owner while thousands settle in another namespace, against that of an idle controller.
 const FAIRNESS: f64 = 2.0;
 /// The same against that of the bare client, where the API server alone makes even that one wait for longer.
-const BESIDE_BARE_CLIENT: f64 = 1.25;
-
+const BESIDE_BARE_CLIENT: Limit = Limit::of(1.25);
 /// Requests per run. Create, status and the deletion of the run that goes are three; a run that takes longer has another
 /// status when it starts, and what cannot be helped now and then may come twice.
 const REQUESTS_PER_RUN: f64 = 6.0;
-/// Runs beyond those that are kept, per Runnable: the one under way, and one that is on its way out.
+/// Runs beyond those that are kept, per Runnable: the one under way, and one that is on its way out; the goal is one of them.
 const RUNS_BEYOND_KEPT: usize = 2;
-/// The goal beyond the bar.
-const RUNS_BEYOND_KEPT_GOAL: usize = 1;
+
+/// What a figure may be at most, and what we wish for beyond that.
+#[derive(Clone, Copy)]
+struct Limit {
+    bar: f64,
+    goal: Option<f64>,
+}
+
+impl Limit {
+    const fn of(bar: f64) -> Self {
+        Self { bar, goal: None }
+    }
+
+    const fn with_goal(bar: f64, goal: f64) -> Self {
+        let goal = Some(goal);
+        Self { bar, goal }
+    }
+}
 
 /// One figure and what it may be at most.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -60,27 +68,21 @@ pub(crate) struct Bar {
 }
 
 impl Bar {
-    fn new(what: String, measured: f64, limit: f64) -> Self {
+    /// A figure that depends on the machine.
+    fn timed(what: impl Into<String>, measured: f64, limit: Limit) -> Self {
         Self {
-            what,
+            what: what.into(),
             measured,
-            limit,
-            goal: None,
+            limit: limit.bar,
+            goal: limit.goal,
             is_count: false,
         }
     }
 
-    fn counted(self) -> Self {
+    fn counted(what: &str, measured: f64, limit: f64) -> Self {
         Self {
             is_count: true,
-            ..self
-        }
-    }
-
-    fn with_goal(self, goal: f64) -> Self {
-        Self {
-            goal: Some(goal),
-            ..self
+            ..Self::timed(what, measured, Limit::of(limit))
         }
     }
 
@@ -116,77 +118,82 @@ fn of_fairness(fairness: &Fairness) -> [Bar; 2] {
     let what = format!("one Workload beside {crowd} of {others}, p99 to Ready");
     let wait = if ratios.machine <= FAIRNESS {
         let what = format!("{what}, against idle");
-        Bar::new(what, ratios.controller, FAIRNESS)
+        Bar::timed(what, ratios.controller, Limit::of(FAIRNESS))
     } else {
         // Nobody can wait less than the API server lets a client wait that does nothing else.
         let what = format!(
             "{what}, loaded against idle, against the bare client's ({:.1}, above {FAIRNESS} itself)",
             ratios.machine
         );
-        Bar::new(what, ratios.quotient(), BESIDE_BARE_CLIENT)
+        Bar::timed(what, ratios.quotient(), BESIDE_BARE_CLIENT)
     };
     let memory = format!("{crowd} Workloads of {others}, settled: peak memory, MiB");
-    let memory = Bar::new(memory, fairness.settled.peak_rss_mib, CROWD_MEMORY);
-    [wait, memory.with_goal(CROWD_MEMORY_GOAL)]
+    let peak = fairness.settled.peak_rss_mib;
+    [wait, Bar::timed(memory, peak, CROWD_MEMORY)]
 }
 
-fn of_run(run: &Run) -> Vec<Bar> {
-    let of = format!("{} {}s", run.owners, run.kind);
-    let bar = |what: &str, figure: f64, bar: f64| Bar::new(format!("{of}: {what}"), figure, bar);
-    let per_owner = number(run.cold.requests.sum()) / count(run.cold.owners);
-    let mut bars = vec![
-        bar("cold, ratio to the floor", ratio(&run.cold.pairs), COLD).with_goal(COLD_GOAL),
-        bar(
-            "cold, requests per owner (events aside)",
-            per_owner,
-            f64::from(run.steps) + REQUESTS_BEYOND_STEPS,
-        )
-        .counted(),
-    ];
-    bars.extend(of_rest(&of, &run.steady, &run.restart));
+/// The bars for owners of chains.
+fn of_run(run: &Run) -> impl Iterator<Item = Bar> + use<> {
+    let requests = number(run.cold.work.requests.sum()) / count(run.cold.owners);
+    let may_be = f64::from(run.steps) + REQUESTS_BEYOND_STEPS;
     let change = run.source_change.single.ratio();
-    bars.push(bar(
+    let mut bars = vec![
+        Bar::timed("cold, ratio to the floor", ratio(&run.cold.pairs), COLD),
+        Bar::counted("cold, requests per owner (events aside)", requests, may_be),
+    ];
+    bars.extend(of_rest(&run.steady, &run.restart));
+    bars.push(Bar::timed(
         "source change, p50, ratio to the floor",
         change,
         CHANGE,
     ));
-    bars.push(memory(&of, run.cold.usage, &run.restart, &run.deletion));
-    bars
+    bars.push(memory([
+        run.cold.work.usage,
+        run.restart.killed,
+        run.deletion.usage,
+    ]));
+    of(run.owners, run.kind, bars)
 }
 
 /// The bars for Runnables.
-fn of_reruns(reruns: &Reruns) -> Vec<Bar> {
-    let of = format!("{} Runnables", reruns.runnables);
-    let bar = |what: &str, figure: f64, bar: f64| Bar::new(format!("{of}: {what}"), figure, bar);
+fn of_reruns(reruns: &Reruns) -> impl Iterator<Item = Bar> + use<> {
     let runs = &reruns.runs;
+    let per_run = number(runs.work.requests.sum()) / count(reruns.all_runs());
     let per_runnable = |objects: usize| count(objects) / count(reruns.runnables);
-    let per_run = number(runs.requests.sum()) / count(reruns.all_runs());
-    let may_be = |beyond: usize| count(reruns.kept + beyond);
     let (most, left) = (
         per_runnable(runs.rounds.most),
         per_runnable(runs.rounds.left),
     );
-    let rounds = ratio(&reruns.pairs);
+    let kept = count(reruns.kept);
+    let at_a_time = Limit::with_goal(count(reruns.kept + RUNS_BEYOND_KEPT), kept + 1.0);
     let single = reruns.single.map_or(f64::NAN, |single| single.ratio());
     let mut bars = vec![
-        bar("all rounds, ratio to the floor", rounds, COLD).with_goal(COLD_GOAL),
-        bar("requests per run (events aside)", per_run, REQUESTS_PER_RUN).counted(),
-        bar(
-            "runs at a time, per Runnable",
-            most,
-            may_be(RUNS_BEYOND_KEPT),
-        )
-        .with_goal(may_be(RUNS_BEYOND_KEPT_GOAL)),
-        bar("runs in the end, per Runnable", left, may_be(0)).counted(),
-        bar(
+        Bar::timed("all rounds, ratio to the floor", ratio(&reruns.pairs), COLD),
+        Bar::counted("requests per run (events aside)", per_run, REQUESTS_PER_RUN),
+        Bar::timed("runs at a time, per Runnable", most, at_a_time),
+        Bar::counted("runs in the end, per Runnable", left, kept),
+        Bar::timed(
             "one run again, p50, ratio to the bare client",
             single,
             CHANGE,
         ),
     ];
-    bars.extend(of_rest(&of, &reruns.steady, &reruns.restart));
-    bars.push(memory(&of, runs.usage, &reruns.restart, &reruns.deletion));
-    bars
+    bars.extend(of_rest(&reruns.steady, &reruns.restart));
+    bars.push(memory([
+        runs.work.usage,
+        reruns.restart.killed,
+        reruns.deletion.usage,
+    ]));
+    of(reruns.runnables, "Runnable", bars)
+}
+
+/// Names the owners of whom these bars speak.
+fn of(owners: usize, kind: &str, bars: Vec<Bar>) -> impl Iterator<Item = Bar> + use<> {
+    let of = format!("{owners} {kind}s");
+    bars.into_iter().map(move |bar| Bar {
+        what: format!("{of}: {}", bar.what),
+        ..bar
+    })
 }
 
 /// Not a number, when it is not known well enough.
@@ -195,24 +202,22 @@ fn ratio(pairs: &[Pair]) -> f64 {
 }
 
 /// Of each process at its end: a peak that is read earlier tells nothing of the phases that follow.
-fn memory(of: &str, first: Usage, restart: &Restart, deletion: &Deletion) -> Bar {
-    let peaks = [first, restart.killed, deletion.usage].map(|usage| usage.peak_rss_mib);
+fn memory(processes: [Usage; 3]) -> Bar {
+    let peaks = processes.map(|usage| usage.peak_rss_mib);
     let most = peaks.into_iter().fold(0.0, f64::max);
-    Bar::new(format!("{of}: peak memory, MiB"), most, MEMORY).with_goal(MEMORY_GOAL)
+    Bar::timed("peak memory, MiB", most, MEMORY)
 }
 
 /// What asks nothing of the API server.
-fn of_rest(of: &str, steady: &Steady, restart: &Restart) -> [Bar; 4] {
+fn of_rest(steady: &Steady, restart: &Restart) -> [Bar; 4] {
+    let (steady, restart) = (&steady.requests, &restart.requests);
+    let none = |what, requests| Bar::counted(what, number(requests), 0.0);
     [
-        ("steady, writes", steady.requests.writes),
-        ("steady, reads", steady.requests.reads()),
-        ("restart, writes", restart.requests.writes),
-        (
-            "restart, reads but LIST, WATCH and discovery",
-            restart.requests.gets,
-        ),
+        none("steady, writes", steady.writes),
+        none("steady, reads", steady.reads()),
+        none("restart, writes", restart.writes),
+        none("restart, reads but LIST, WATCH and discovery", restart.gets),
     ]
-    .map(|(what, requests)| Bar::new(format!("{of}: {what}"), number(requests), 0.0).counted())
 }
 
 /// CPU times of runs that are minutes apart, each divided by the machine's pace of its own phase.
@@ -223,9 +228,9 @@ fn growth(runs: &[Run]) -> Vec<Bar> {
     if most.owners == fewest.owners {
         return Vec::new();
     }
-    let bar = |of: &str, cost: &dyn Fn(&Run) -> f64| {
+    let bar = |of: String, cost: &dyn Fn(&Run) -> f64| {
         let what = format!("{of}, N={} against N={}", most.owners, fewest.owners);
-        Bar::new(what, cost(most) / cost(fewest), GROWTH)
+        Bar::timed(what, cost(most) / cost(fewest), GROWTH)
     };
     let kind = most.kind;
     let cold = |run: &Run| {
@@ -237,9 +242,9 @@ fn growth(runs: &[Run]) -> Vec<Bar> {
         steady.cpu_seconds / number(steady.reconciles) / steady.pace_ms
     };
     vec![
-        bar(&format!("cold, CPU per {kind} at equal pace"), &cold),
+        bar(format!("cold, CPU per {kind} at equal pace"), &cold),
         bar(
-            &format!("steady, CPU per reconcile of a {kind} at equal pace"),
+            format!("steady, CPU per reconcile of a {kind} at equal pace"),
             &steady,
         ),
     ]
@@ -266,9 +271,8 @@ pub(crate) fn number(count: u64) -> f64 {
     count as f64
 }
 
-#[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
 pub(crate) fn count(objects: usize) -> f64 {
-    objects as f64
+    number(objects as u64)
 }
 
 #[cfg(test)]

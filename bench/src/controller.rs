@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use test_support::{CONTROLLERS_NAMESPACE, Process, free_port, http_get, sum_of};
@@ -16,7 +16,6 @@ use crate::world::World;
 const QUEUE: &str = "queue=\"owners\"";
 /// How long it may take until it serves metrics.
 const START_LIMIT: Duration = Duration::from_mins(1);
-const LOOK: Duration = Duration::from_millis(10);
 
 /// The running controller.
 #[derive(Debug)]
@@ -53,56 +52,53 @@ impl Controller {
 
     /// Owners reconciled since it started.
     pub(crate) async fn reconciles(&self) -> anyhow::Result<u64> {
-        let text = self.metrics().await?;
-        let kind = format!("kind=\"{}\"", self.kind);
-        // Before the first one there is no such metric.
-        let sum = sum_of(&text, "carto_reconcile_total", &[&kind]).unwrap_or(0.0);
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "a counter of whole reconciles"
-        )]
-        Ok(sum as u64)
+        reconciles(self.kind, self.port).await
     }
 
     /// Waits until it has reconciled so many owners since it started.
-    pub(crate) async fn reconciled(&self, count: u64, limit: Duration) -> anyhow::Result<()> {
-        let deadline = Instant::now() + limit;
-        loop {
-            let seen = self.reconciles().await?;
-            if seen >= count {
-                return Ok(());
-            }
-            ensure!(
-                Instant::now() < deadline,
-                "{seen} of {count} reconciles within {limit:?}"
-            );
-            tokio::time::sleep(LOOK).await;
-        }
+    pub(crate) async fn reconciled(&mut self, count: u64, limit: Duration) -> anyhow::Result<()> {
+        let (kind, port) = (self.kind, self.port);
+        let enough = async || {
+            let seen = reconciles(kind, port).await?;
+            ensure!(seen >= count, "{seen} of {count} reconciles");
+            Ok(())
+        };
+        self.process.ready(limit, enough).await
     }
 
     /// What its queue of owners holds, by metric and lane.
     pub(crate) async fn queue(&self) -> anyhow::Result<BTreeMap<String, f64>> {
-        let text = self.metrics().await?;
+        let text = metrics(self.port).await?;
+        let value = |metric, labels: &[&str]| sum_of(&text, metric, labels).unwrap_or(f64::NAN);
         let mut queue = BTreeMap::new();
         for metric in ["carto_queue_depth", "carto_queue_oldest_seconds"] {
             for lane in ["progress", "fresh", "retry"] {
-                let of_lane = format!("lane=\"{lane}\"");
-                let value = sum_of(&text, metric, &[QUEUE, &of_lane]);
-                queue.insert(format!("{metric} {lane}"), value.unwrap_or(f64::NAN));
+                let of_lane = value(metric, &[QUEUE, &format!("lane=\"{lane}\"")]);
+                queue.insert(format!("{metric} {lane}"), of_lane);
             }
         }
         for metric in ["carto_queue_delayed", "carto_queue_running"] {
-            let value = sum_of(&text, metric, &[QUEUE]);
-            queue.insert(metric.to_owned(), value.unwrap_or(f64::NAN));
+            queue.insert(metric.to_owned(), value(metric, &[QUEUE]));
         }
         Ok(queue)
     }
+}
 
-    async fn metrics(&self) -> anyhow::Result<String> {
-        let text = http_get(self.port, "/metrics").await;
-        text.context("the controller's metrics")
-    }
+async fn reconciles(kind: &str, port: u16) -> anyhow::Result<u64> {
+    let kind = format!("kind=\"{kind}\"");
+    // Before the first one there is no such metric.
+    let sum = sum_of(&metrics(port).await?, "carto_reconcile_total", &[&kind]).unwrap_or(0.0);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a counter of whole reconciles"
+    )]
+    Ok(sum as u64)
+}
+
+async fn metrics(port: u16) -> anyhow::Result<String> {
+    let text = http_get(port, "/metrics").await;
+    text.context("the controller's metrics")
 }
 
 /// The binary to measure: the given one, else the one beside this program, of the same profile, which cargo brings up to

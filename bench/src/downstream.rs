@@ -122,26 +122,25 @@ mod tests {
     use crate::seen::tests::step;
 
     #[test]
-    fn each_generation_is_answered_once() {
+    fn each_generation_is_answered_once_and_what_is_gone_forgotten() {
         let mut pending = Pending::default();
-        let mut due = |step: Seen| pending.due(&Change::Changed(step)).len();
-        assert_eq!(due(step("a", 1, 0)), 1);
+        let mut due = |change: Change<Seen>| pending.due(&change).len();
+        assert_eq!(
+            due(Change::Listed(vec![step("a", 1, 0), step("b", 1, 1)])),
+            1
+        );
         // A change of metadata before our status was seen.
-        assert_eq!(due(step("a", 1, 0)), 0);
-        assert_eq!(due(step("a", 1, 1)), 0);
-        assert_eq!(due(step("a", 2, 1)), 1);
+        assert_eq!(due(Change::Changed(step("a", 1, 0))), 0);
+        assert_eq!(due(Change::Changed(step("a", 1, 1))), 0);
+        assert_eq!(due(Change::Changed(step("a", 2, 1))), 1);
         let mut anew = step("a", 2, 0);
         "v".clone_into(&mut anew.metadata.uid);
-        assert_eq!(due(anew), 1, "an object made anew under the same name");
-    }
-
-    #[test]
-    fn a_list_is_looked_through_and_what_is_gone_forgotten() {
-        let mut pending = Pending::default();
-        let listed = Change::Listed(vec![step("a", 1, 0), step("b", 1, 1)]);
-        assert_eq!(pending.due(&listed).len(), 1);
-        let gone = Change::Deleted(step("a", 1, 0));
-        assert_eq!(pending.due(&gone).len(), 0);
+        assert_eq!(
+            due(Change::Changed(anew.clone())),
+            1,
+            "made anew under the same name"
+        );
+        assert_eq!(due(Change::Deleted(anew)), 0);
         assert!(pending.answered.is_empty());
     }
 

@@ -2,10 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::api::{
-    DELIVERABLES, DELIVERIES, Kind, RUN_TEMPLATES, RUNNABLES, SUPPLY_CHAINS, TWINS, WORKLOADS,
-};
-use crate::objects::{CARTO_API, TWIN_API};
+use crate::api::{CARTO, Kind};
 
 /// A family and its controller's binary.
 pub(crate) type Measured = (&'static Family, PathBuf);
@@ -19,7 +16,6 @@ pub(crate) struct Family {
     pub(crate) binary: &'static str,
     /// Kind of the owners; also the label `kind` in the controller's metrics.
     pub(crate) kind: &'static str,
-    pub(crate) owner_api: &'static str,
     pub(crate) owners: Kind,
     /// What templates and labels call an owner.
     pub(crate) word: &'static str,
@@ -38,11 +34,10 @@ pub(crate) static SUPPLY_CHAIN: Family = Family {
     name: "supply-chain",
     binary: "supplychain-controller",
     kind: "Workload",
-    owner_api: CARTO_API,
-    owners: WORKLOADS,
+    owners: Kind::new(CARTO, "workloads"),
     word: "workload",
     blueprint_kind: "ClusterSupplyChain",
-    blueprints: SUPPLY_CHAINS,
+    blueprints: Kind::new(CARTO, "clustersupplychains"),
     blueprint_label: "carto.run/supply-chain-name",
     blueprint_ref: "supplyChainRef",
     blueprint_condition: "SupplyChainReady",
@@ -53,11 +48,10 @@ pub(crate) static DELIVERY: Family = Family {
     name: "delivery",
     binary: "delivery-controller",
     kind: "Deliverable",
-    owner_api: CARTO_API,
-    owners: DELIVERABLES,
+    owners: Kind::new(CARTO, "deliverables"),
     word: "deliverable",
     blueprint_kind: "ClusterDelivery",
-    blueprints: DELIVERIES,
+    blueprints: Kind::new(CARTO, "clusterdeliveries"),
     blueprint_label: "carto.run/delivery-name",
     blueprint_ref: "deliveryRef",
     blueprint_condition: "DeliveryReady",
@@ -68,11 +62,10 @@ pub(crate) static RUNNABLE: Family = Family {
     name: "runnable",
     binary: "runnable-controller",
     kind: "Runnable",
-    owner_api: CARTO_API,
-    owners: RUNNABLES,
+    owners: Kind::new(CARTO, "runnables"),
     word: "runnable",
     blueprint_kind: "ClusterRunTemplate",
-    blueprints: RUN_TEMPLATES,
+    blueprints: Kind::new(CARTO, "clusterruntemplates"),
     blueprint_label: "carto.run/run-template-name",
     blueprint_ref: "runTemplateRef",
     blueprint_condition: "RunTemplateReady",
@@ -81,8 +74,7 @@ pub(crate) static RUNNABLE: Family = Family {
 /// The same in a group of their own, of which no controller knows.
 pub(crate) static TWIN: Family = Family {
     name: "twin",
-    owner_api: TWIN_API,
-    owners: TWINS,
+    owners: Kind::new("twin.carto.run/v1alpha1", "runnables"),
     ..RUNNABLE
 };
 
@@ -107,7 +99,7 @@ impl Family {
 
     /// Whether its owners are run, and have no chain.
     pub(crate) fn is_run(&self) -> bool {
-        self.blueprints == RUN_TEMPLATES
+        self.kind == RUNNABLE.kind
     }
 
     /// Whether it is this one.

@@ -26,7 +26,7 @@ const ROUNDS: usize = 3;
 pub(crate) async fn best_concurrency(
     world: &World,
     count: usize,
-    write: impl AsyncFn(usize, usize) -> anyhow::Result<Duration>,
+    write: impl AsyncFn(&World, usize, usize) -> anyhow::Result<Duration>,
 ) -> anyhow::Result<usize> {
     if let Some(asked) = world.args.concurrency {
         return Ok(asked);
@@ -35,7 +35,7 @@ pub(crate) async fn best_concurrency(
     let mut fastest = BTreeMap::new();
     for round in 0..ROUNDS {
         for concurrency in CANDIDATES {
-            let taken = write(sample, concurrency).await?;
+            let taken = write(world, sample, concurrency).await?;
             world.clear(FLOOR, sample).await?;
             if round > 0 {
                 let best = fastest.entry(concurrency).or_insert(taken);

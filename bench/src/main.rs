@@ -33,7 +33,6 @@ mod report;
 mod seen;
 mod table;
 mod tally;
-mod workers;
 mod world;
 
 use std::process::ExitCode;

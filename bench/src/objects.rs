@@ -7,15 +7,10 @@ use crate::api::{ACCOUNTS, Kind, ROLE_BINDINGS, TEMPLATES};
 use crate::family::Family;
 use crate::layout::Key;
 
-/// `apiVersion` of the stamped kind.
-pub(crate) const STEP_API: &str = "bench.carto.run/v1";
 /// Name of its definition.
 pub(crate) const STEPS_NAME: &str = "steps.bench.carto.run";
 /// Group of the Runnables that no controller serves.
 pub(crate) const TWIN_GROUP: &str = "twin.carto.run";
-/// Their `apiVersion`.
-pub(crate) const TWIN_API: &str = "twin.carto.run/v1alpha1";
-pub(crate) const CARTO_API: &str = "carto.run/v1alpha1";
 /// Name of the blueprint.
 pub(crate) const CHAIN: &str = "linear";
 /// The revision that the owner of a chain names first.
@@ -89,7 +84,7 @@ fn chain(family: &Family, steps: u8) -> Value {
         resource
     };
     json!({
-        "apiVersion": CARTO_API,
+        "apiVersion": family.blueprints.api,
         "kind": family.blueprint_kind,
         "metadata": {"name": CHAIN},
         "spec": {"selector": {SELECTOR: CHAIN}, "resources": (1..=steps).map(resource).collect::<Vec<_>>()},
@@ -99,7 +94,7 @@ fn chain(family: &Family, steps: u8) -> Value {
 /// What a developer or operator writes.
 pub(crate) fn owner(family: &Family, owner: &Key, revision: &str) -> Value {
     let mut object = json!({
-        "apiVersion": family.owner_api,
+        "apiVersion": family.owners.api,
         "kind": family.kind,
         "metadata": {"name": owner.name, "namespace": owner.namespace},
         "spec": {"serviceAccountName": ACCOUNT},

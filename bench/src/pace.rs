@@ -8,14 +8,20 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use crate::bare::chain_status;
 use crate::bars::number;
+use crate::family::SUPPLY_CHAIN;
+use crate::layout::Key;
+use crate::objects::{FIRST_REVISION, owner};
 
 /// Between two pieces: the work takes a fiftieth of one core.
 const BETWEEN: Duration = Duration::from_millis(100);
 /// Objects of a piece.
-const OBJECTS: usize = 150;
+const OBJECTS: usize = 100;
+/// Steps of the owner that each is.
+const STEPS: u8 = 5;
 const NANOS_PER_MILLI: f64 = 1e6;
 
 /// Works in a thread of its own until it is dropped.
@@ -82,26 +88,14 @@ fn thread_nanos() -> u64 {
 /// What servers and controllers do all day: objects are read and written.
 fn piece() -> usize {
     static OBJECT: OnceLock<String> = OnceLock::new();
-    let text = OBJECT.get_or_init(|| object().to_string());
+    let text = OBJECT.get_or_init(|| {
+        let key = Key::new("team", "app");
+        let mut object = owner(&SUPPLY_CHAIN, &key, FIRST_REVISION);
+        object["status"] = chain_status(&SUPPLY_CHAIN, &key, STEPS, STEPS)["status"].take();
+        object.to_string()
+    });
     let read = |_| serde_json::from_str::<Value>(text).map_or(0, |read| read.to_string().len());
     (0..OBJECTS).map(read).sum()
-}
-
-/// Of the size and shape of an owner with a status.
-fn object() -> Value {
-    let condition = |number: u8| {
-        json!({"type": format!("Condition{number}"), "status": "True", "reason": "Ready", "message": "",
-            "lastTransitionTime": "2026-01-01T00:00:00Z"})
-    };
-    let conditions: Vec<Value> = (0..4).map(condition).collect();
-    let step = |number: u8| {
-        json!({"name": format!("step-{number}"), "conditions": conditions,
-            "stampedRef": {"apiVersion": "bench.carto.run/v1", "kind": "Step", "name": format!("step-{number}")},
-            "outputs": [{"name": "url", "preview": "https://example.com/app\n", "digest": "sha256:0"}]})
-    };
-    json!({"apiVersion": "carto.run/v1alpha1", "kind": "Workload", "metadata": {"name": "app", "namespace": "team"},
-        "spec": {"source": {"git": {"url": "https://example.com/app", "ref": {"branch": "main"}}}},
-        "status": {"conditions": conditions, "resources": (0..5).map(step).collect::<Vec<_>>()}})
 }
 
 #[cfg(test)]

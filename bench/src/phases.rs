@@ -8,10 +8,18 @@ pub(crate) mod runs;
 pub(crate) mod steady;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
+use serde::Serialize;
+use test_support::Usage;
+
+use crate::args::Args;
 use crate::controller::Controller;
-use crate::layout::{Key, TEAM, owners};
-use crate::tally::{Agent, Requests};
+use crate::cpu::CpuSeconds;
+use crate::family::Measured;
+use crate::floor::best_concurrency;
+use crate::layout::{FLOOR, Key, TEAM, namespaces_of, owners};
+use crate::tally::{Agent, ByAgent, Requests, Tally};
 use crate::world::World;
 
 /// The world with the controller in it.
@@ -27,7 +35,42 @@ pub(crate) struct Stage<'a> {
     pub(crate) concurrency: usize,
 }
 
+/// What the controller did in all blocks or rounds.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Work {
+    /// Owners reconciled, by the controller's own count.
+    pub(crate) reconciles: u64,
+    /// Requests of the controller, until it came to rest.
+    pub(crate) requests: Requests,
+    /// Requests of everybody meanwhile.
+    pub(crate) by_agent: ByAgent,
+    /// What the controller used since it started, at rest.
+    pub(crate) usage: Usage,
+    /// What the requests are counted from.
+    #[serde(skip)]
+    pub(crate) sent: Tally,
+}
+
 impl<'a> Stage<'a> {
+    /// Measures in a world of its own, with so many owners of the controller, and of the bare client. `write` is what the bare
+    /// client is tried with: it takes a number of owners and the requests in flight.
+    pub(crate) async fn within<T>(
+        args: &Args,
+        measured: &Measured,
+        (name, owners, bare_owners): (String, usize, usize),
+        write: impl AsyncFn(&World, usize, usize) -> anyhow::Result<Duration>,
+        measure: impl AsyncFnOnce(&mut Stage<'_>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        World::within(args, measured, name, async |world| {
+            world.furnish(FLOOR, namespaces_of(bare_owners)).await?;
+            let concurrency = best_concurrency(world, owners, write).await?;
+            world.furnish(TEAM, namespaces_of(owners)).await?;
+            Stage::with_controller(world, owners, concurrency, measure).await
+        })
+        .await
+    }
+
     /// Writes the blueprint, installs and starts the controller, and measures with it. When that fails, the text has what one
     /// would look at first.
     pub(crate) async fn with_controller<T>(
@@ -63,8 +106,31 @@ impl<'a> Stage<'a> {
 
     /// The controller's requests since [`World::forget_requests`], once it has come to rest.
     pub(crate) async fn requests(&mut self) -> anyhow::Result<Requests> {
-        let requests = self.world.requests_until_rest().await?;
+        let requests = self.world.requests_until_rest(Requests::sum).await?;
         Ok(requests.of(Agent::Controller))
+    }
+
+    /// Gives the controller something to do, and waits until it has sent the last of the requests that are `counted`; `done` gets
+    /// what it did, and `used` the CPU time until `task` ends.
+    async fn work<T>(
+        &mut self,
+        counted: fn(&Requests) -> u64,
+        (done, used): (&mut Work, &mut CpuSeconds),
+        task: impl AsyncFnOnce(&Self) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        self.world.let_control_plane_rest().await?;
+        self.world.forget_requests()?;
+        let pid = Some(self.controller.process.pid());
+        let before = self.controller.reconciles().await?;
+        let task = self.world.measure_cpu(pid, used, async || task(self).await);
+        let result = task.await?;
+        let sent = self.world.requests_until_rest(counted).await?;
+        done.sent.merge(sent);
+        done.requests = done.sent.of(Agent::Controller);
+        done.by_agent = done.sent.by_agent();
+        done.reconciles += self.controller.reconciles().await? - before;
+        done.usage = self.controller.process.usage()?;
+        Ok(result)
     }
 
     fn explain(&self, error: anyhow::Error) -> anyhow::Error {

@@ -1,7 +1,6 @@
 //! Figures as text, one paragraph a phase.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
 
 use crate::bars::{count, number};
 use crate::cpu::CpuSeconds;
@@ -50,17 +49,17 @@ pub(crate) fn cold(cold: &Cold) -> String {
     );
     let events = format!(
         "events: {:.2} per owner, until {:.1} s after the last Ready",
-        per_owner(cold.requests.events),
+        per_owner(cold.work.requests.events),
         cold.events_seconds,
     );
     format!(
         "{times}; {:.2} requests per owner; controller {:.2} s CPU for {} reconciles, {:.1} MiB peak\n    {events}\n{}{}{}",
-        per_owner(cold.requests.sum()),
+        per_owner(cold.work.requests.sum()),
         cpu.copied().unwrap_or(f64::NAN),
-        cold.reconciles,
-        cold.usage.peak_rss_mib,
-        requests(&cold.requests),
-        agents_table(&cold.by_agent),
+        cold.work.reconciles,
+        cold.work.usage.peak_rss_mib,
+        requests(&cold.work.requests),
+        agents_table(&cold.work.by_agent),
         cpu_table(&cold.floor_cpu_seconds, &cold.cpu_seconds),
     )
 }
@@ -73,11 +72,11 @@ pub(crate) fn runs(reruns: &Reruns) -> String {
         "{}; {}; {:.2} requests per run and {:.2} events; {:.1} MiB peak\n{}{}{}",
         rounds(&runs.rounds),
         pairs::told(&reruns.pairs),
-        per_run(runs.requests.sum()),
-        per_run(runs.requests.events),
-        runs.usage.peak_rss_mib,
-        requests(&runs.requests),
-        agents_table(&runs.by_agent),
+        per_run(runs.work.requests.sum()),
+        per_run(runs.work.requests.events),
+        runs.work.usage.peak_rss_mib,
+        requests(&runs.work.requests),
+        agents_table(&runs.work.by_agent),
         cpu_table(&reruns.floor.cpu_seconds, &runs.rounds.cpu_seconds),
     )
 }
@@ -207,17 +206,12 @@ pub(crate) fn fairness(fairness: &Fairness) -> String {
     let queue: Vec<String> = queue
         .map(|(series, value)| format!("{series} {value:.1}"))
         .collect();
-    let mut table = Table::new(["    CPUs in use", "idle", "loaded"]);
-    let share = |singles: &Singles, name: &str| {
-        let spent = singles.cpu_seconds.get(name);
-        spent.map_or(String::new(), |spent| {
-            format!("{:.2}", spent / singles.seconds)
-        })
-    };
-    for name in fairness.loaded.cpu_seconds.keys() {
-        let [idle, loaded] = [&fairness.idle, &fairness.loaded].map(|of| share(of, name));
-        table.row([format!("    {name}"), idle, loaded]);
-    }
+    let shares = [&fairness.idle, &fairness.loaded].map(|singles| {
+        let shares = singles.cpu_seconds.iter();
+        let share = |(name, spent): (&String, &f64)| (name.clone(), spent / singles.seconds);
+        shares.map(share).collect::<CpuSeconds>()
+    });
+    let table = by_process(["    CPUs in use", "idle", "loaded"], shares.each_ref());
     format!(
         "{} of {} others not Ready at the end; {:.1} MiB peak when they were\n    queue at the end: {}\n{}",
         fairness.unsettled,
@@ -232,11 +226,9 @@ pub(crate) fn fairness(fairness: &Fairness) -> String {
 fn requests(requests: &Requests) -> String {
     let mut sorts: Vec<(&String, &u64)> = requests.by_sort.iter().collect();
     sorts.sort_by(|one, other| other.1.cmp(one.1).then(one.0.cmp(other.0)));
-    let mut text = String::new();
-    for (sort, count) in sorts {
-        writeln!(text, "    {count:>7}  {sort}").expect("writing to a String cannot fail");
-    }
-    text
+    let lines = sorts.iter();
+    let lines = lines.map(|(sort, count)| format!("    {count:>7}  {sort}\n"));
+    lines.collect::<Vec<_>>().concat()
 }
 
 /// How many requests of each verb came with each `User-Agent`, events and the lease among them.
@@ -249,34 +241,39 @@ fn agents_table(by_agent: &ByAgent) -> String {
         "bench-observer",
         "others",
     ]);
-    let mut row = |name: &str, count: &dyn Fn(&BTreeMap<String, u64>) -> u64| {
-        let of = |agent| by_agent.get(&agent).map_or(0, count).to_string();
-        let [ours, client, downstream, observer, others] = Agent::ALL.map(of);
-        let name = format!("    {name}");
-        table.row([name, ours, client, downstream, observer, others]);
-    };
     let verbs: BTreeSet<_> = by_agent.values().flat_map(BTreeMap::keys).collect();
-    for verb in verbs {
-        row(verb, &|verbs| verbs.get(verb).copied().unwrap_or(0));
+    for verb in verbs.into_iter().map(Some).chain([None]) {
+        let sent = |verbs: &BTreeMap<String, u64>| match verb {
+            Some(verb) => verbs.get(verb).copied().unwrap_or(0),
+            None => verbs.values().sum(),
+        };
+        let of = |agent| by_agent.get(&agent).map_or(0, sent).to_string();
+        let [ours, client, downstream, observer, others] = Agent::ALL.map(of);
+        let name = format!("    {}", verb.map_or("all", String::as_str));
+        table.row([name, ours, client, downstream, observer, others]);
     }
-    row("all", &|verbs| verbs.values().sum());
     table.render()
 }
 
 fn cpu_table(floor: &CpuSeconds, cold: &CpuSeconds) -> String {
-    let mut table = Table::new(["    CPU seconds", "floor", "cold"]);
-    let names: BTreeSet<_> = floor.keys().chain(cold.keys()).collect();
-    for name in names {
-        let spent = [floor, cold].map(|side| side.get(name));
-        let [floor, cold] =
-            spent.map(|spent| spent.map_or(String::new(), |spent| format!("{spent:.2}")));
-        table.row([format!("    {name}"), floor, cold]);
-    }
+    let mut table = by_process(["    CPU seconds", "floor", "cold"], [floor, cold]);
     // The share of time that other work on the machine takes does not show here.
     let [floor, cold] = [floor, cold].map(|side| side.values().sum::<f64>());
     let all = format!("    all ({:.2} × floor)", cold / floor);
     table.row([all, format!("{floor:.2}"), format!("{cold:.2}")]);
     table.render()
+}
+
+/// What each process has on either side.
+fn by_process(heading: [&str; 3], sides: [&CpuSeconds; 2]) -> Table<3> {
+    let mut table = Table::new(heading);
+    let names: BTreeSet<_> = sides.iter().flat_map(|side| side.keys()).collect();
+    for name in names {
+        let figure = |side: &CpuSeconds| side.get(name).map(|figure| format!("{figure:.2}"));
+        let [one, other] = sides.map(|side| figure(side).unwrap_or_default());
+        table.row([format!("    {name}"), one, other]);
+    }
+    table
 }
 
 #[cfg(test)]

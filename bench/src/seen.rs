@@ -15,7 +15,6 @@ pub(crate) struct Seen {
     pub(crate) status: Status,
 }
 
-/// Metadata.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Metadata {
@@ -48,7 +47,6 @@ pub(crate) struct Status {
     pub(crate) outputs: Outputs,
 }
 
-/// What a run gave.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Outputs {
@@ -56,7 +54,6 @@ pub(crate) struct Outputs {
     pub(crate) revision: String,
 }
 
-/// A condition.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Condition {
@@ -113,23 +110,19 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_workload_is_ready_only_for_the_generation_its_status_speaks_of() {
-        let workload = |observed: i64, status: &str| {
+    fn a_status_counts_only_for_the_generation_it_speaks_of() {
+        let workload = |observed: i64, ready: &str| {
             read(json!({
-                "metadata": {"name": "a", "namespace": "n", "generation": 2, "managedFields": [{"manager": "x"}]},
+                "metadata": {"name": "a", "generation": 2, "managedFields": [{"manager": "x"}]},
                 "spec": {"source": {"git": {}}},
                 "status": {"observedGeneration": observed, "conditions": [
-                    {"type": "SupplyChainReady", "status": "True"}, {"type": "Ready", "status": status},
+                    {"type": "SupplyChainReady", "status": "True"}, {"type": "Ready", "status": ready},
                 ]},
             }))
         };
         assert!(workload(2, "True").is_ready());
         assert!(!workload(1, "True").is_ready());
         assert!(!workload(2, "Unknown").is_ready());
-    }
-
-    #[test]
-    fn a_new_step_is_not_settled() {
         let new = read(json!({"metadata": {"name": "a", "generation": 1}, "status": {}}));
         assert!(!new.is_settled() && step("a", 1, 1).is_settled());
     }

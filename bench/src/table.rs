@@ -1,59 +1,42 @@
 //! Text tables for a terminal.
 
-use std::fmt::Write as _;
-
 /// Rows of cells under a heading; the first column is flush left, the others right.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Table {
-    rows: Vec<Vec<String>>,
+pub(crate) struct Table<const N: usize> {
+    rows: Vec<[String; N]>,
 }
 
-impl Table {
+impl<const N: usize> Table<N> {
     /// A table with its heading.
-    pub(crate) fn new<const N: usize>(heading: [&str; N]) -> Self {
-        Self {
-            rows: vec![heading.map(str::to_owned).to_vec()],
-        }
+    pub(crate) fn new(heading: [&str; N]) -> Self {
+        let rows = vec![heading.map(str::to_owned)];
+        Self { rows }
     }
 
     /// Adds a row.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.rows.push(cells.into());
+    pub(crate) fn row(&mut self, cells: [String; N]) {
+        self.rows.push(cells);
     }
 
     /// The table as text; each line ends with a line break.
     pub(crate) fn render(&self) -> String {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |column: usize| {
-            let cells = self.rows.iter().filter_map(|row| row.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
-        let mut text = String::new();
-        for (number, row) in self.rows.iter().enumerate() {
-            text.push_str(line(row, &widths).trim_end());
-            text.push('\n');
-            if number == 0 {
-                let rule: Vec<String> = widths.iter().map(|&width| "-".repeat(width)).collect();
-                text.push_str(&rule.join("  "));
-                text.push('\n');
-            }
-        }
-        text
+        let widths: [usize; N] = std::array::from_fn(|column| {
+            let cells = self.rows.iter().map(|row| row[column].chars().count());
+            cells.max().unwrap_or(0)
+        });
+        let mut rows = self.rows.clone();
+        rows.insert(1, widths.map(|width| "-".repeat(width)));
+        rows.iter().map(|row| line(row, &widths)).collect()
     }
 }
 
 fn line(row: &[String], widths: &[usize]) -> String {
-    let mut text = String::new();
-    for (column, (cell, &width)) in row.iter().zip(widths).enumerate() {
-        let written = if column == 0 {
-            write!(text, "{cell:<width$}")
-        } else {
-            write!(text, "  {cell:>width$}")
-        };
-        written.expect("writing to a String cannot fail");
-    }
-    text
+    let cells = row.iter().zip(widths).enumerate();
+    let cells = cells.map(|(column, (cell, &width))| match column {
+        0 => format!("{cell:<width$}"),
+        _ => format!("{cell:>width$}"),
+    });
+    let cells: Vec<String> = cells.collect();
+    format!("{}\n", cells.join("  ").trim_end())
 }
 
 #[cfg(test)]

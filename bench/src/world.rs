@@ -10,8 +10,8 @@ use anyhow::{Context as _, ensure};
 use serde_json::Value;
 use test_support::stage::condition;
 use test_support::{
-    AuditLog, CONTROLLERS_NAMESPACE, ControlPlane, Scratch, Usage, documents, eventually, observe,
-    service_account,
+    AuditLog, CONTROLLERS_NAMESPACE, Change, ControlPlane, Scratch, Usage, documents, eventually,
+    observe, service_account,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
@@ -19,11 +19,12 @@ use tokio::task::JoinSet;
 use crate::api::{Api, Kind, STEPS};
 use crate::args::Args;
 use crate::census::Census;
-use crate::cpu::CpuSeconds;
+use crate::cpu::{CpuSeconds, add_spent};
 use crate::downstream::{Pending, answer};
 use crate::family::{Family, Measured, RUNNABLE};
 use crate::objects::{CHAIN, STEPS_NAME, blueprint, run_status, step_status, twin_of};
 use crate::pace::Pace;
+use crate::seen::Seen;
 use crate::tally::{Agent, CLIENT_AGENT, DOWNSTREAM_AGENT, OBSERVER_AGENT, Requests, Tally};
 
 /// How long anything may take before the bench gives up.
@@ -101,8 +102,8 @@ impl World {
             .await?;
         let mut tasks = JoinSet::new();
         let steps = watch_steps(family, &plane, &mut tasks)?;
-        let owners = watch(family.owners, &plane, &mut tasks)?;
-        let bare_owners = watch(family.bare().owners, &plane, &mut tasks)?;
+        let owners = watch(family.owners, &plane, &mut tasks, |_| ())?;
+        let bare_owners = watch(family.bare().owners, &plane, &mut tasks, |_| ())?;
         Ok(Self {
             _tasks: tasks,
             steps,
@@ -165,21 +166,15 @@ impl World {
         self.audit.drain().map(drop)
     }
 
-    /// Waits until the controller has come to rest, its events aside, and returns all requests of all senders since
-    /// [`World::forget_requests`].
-    pub(crate) async fn requests_until_rest(&mut self) -> anyhow::Result<Tally> {
-        let rest = self.watch_for_rest(Agent::Controller, LIMIT, Requests::sum);
+    /// Waits until the controller has come to rest, as far as its requests are `counted`, and returns all requests of all senders
+    /// since [`World::forget_requests`]. Events go out at a slow pace, and go on long after all is done.
+    pub(crate) async fn requests_until_rest(
+        &mut self,
+        counted: fn(&Requests) -> u64,
+    ) -> anyhow::Result<Tally> {
+        let rest = self.watch_for_rest(Agent::Controller, LIMIT, counted);
         let (requests, rests) = rest.await?;
         ensure!(rests, "the controller does not come to rest");
-        Ok(requests)
-    }
-
-    /// Waits until the controller's events have ended, too: they go out at a slow pace, and go on long after all is done.
-    pub(crate) async fn requests_until_events_end(&mut self) -> anyhow::Result<Tally> {
-        let all = |sent: &Requests| sent.sum() + sent.events;
-        let rest = self.watch_for_rest(Agent::Controller, LIMIT, all);
-        let (requests, rests) = rest.await?;
-        ensure!(rests, "the events do not end");
         Ok(requests)
     }
 
@@ -194,14 +189,14 @@ impl World {
         &mut self,
         agent: Agent,
         limit: Duration,
-        counts: fn(&Requests) -> u64,
+        counted: fn(&Requests) -> u64,
     ) -> anyhow::Result<(Tally, bool)> {
         let deadline = Instant::now() + limit;
         let mut requests = Tally::default();
         let mut last = Instant::now();
         while last.elapsed() < QUIET {
             let new = Tally::of_records(&self.audit.drain()?);
-            if counts(&new.of(agent)) > 0 {
+            if counted(&new.of(agent)) > 0 {
                 last = Instant::now();
             }
             requests.merge(new);
@@ -213,8 +208,21 @@ impl World {
         Ok((requests, true))
     }
 
-    /// CPU time so far of each part of the control plane, of the bench, and of the controller if it runs.
-    pub(crate) fn cpu_seconds(&self, controller: Option<u32>) -> anyhow::Result<CpuSeconds> {
+    /// Does something; `used` gets the CPU time meanwhile of each part of the control plane, of the bench, and of the controller
+    /// if it runs.
+    pub(crate) async fn measure_cpu<T>(
+        &self,
+        controller: Option<u32>,
+        used: &mut CpuSeconds,
+        work: impl AsyncFnOnce() -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let before = self.cpu_seconds(controller)?;
+        let result = work().await?;
+        add_spent(used, &before, self.cpu_seconds(controller)?);
+        Ok(result)
+    }
+
+    fn cpu_seconds(&self, controller: Option<u32>) -> anyhow::Result<CpuSeconds> {
         let mut processes = self.plane.processes();
         processes.push(("bench".to_owned(), std::process::id()));
         processes.extend(controller.map(|pid| ("controller".to_owned(), pid)));
@@ -236,6 +244,7 @@ fn definitions() -> anyhow::Result<Vec<Value>> {
     Ok(definitions)
 }
 
+/// Watches the stamped objects, and has their statuses written.
 fn watch_steps(
     family: &'static Family,
     plane: &ControlPlane,
@@ -249,32 +258,30 @@ fn watch_steps(
     };
     let downstream = Api::connect(plane, DOWNSTREAM_AGENT)?;
     tasks.spawn(answer(downstream, status, to_answer));
-    let (observer, steps) = (Api::connect(plane, OBSERVER_AGENT)?, census());
-    let census = steps.clone();
+    let mut pending = Pending::default();
+    watch(STEPS, plane, tasks, move |change| {
+        for step in pending.due(change) {
+            // The other end is there as long as this task.
+            let _ = due.send(step);
+        }
+    })
+}
+
+/// Watches a kind; each change is told before it is counted.
+fn watch(
+    kind: Kind,
+    plane: &ControlPlane,
+    tasks: &mut JoinSet<()>,
+    mut told: impl FnMut(&Change<Seen>) + Send + 'static,
+) -> anyhow::Result<Arc<Census>> {
+    let census = Arc::new(Census::new(LIMIT));
+    let (observer, seen) = (Api::connect(plane, OBSERVER_AGENT)?, census.clone());
     tasks.spawn(async move {
-        let mut pending = Pending::default();
         let told = |change| {
-            for step in pending.due(&change) {
-                // The other end is there as long as this task.
-                let _ = due.send(step);
-            }
-            census.record(change);
+            told(&change);
+            seen.record(change);
         };
-        observe(observer.client(), &STEPS.everywhere(), told).await;
+        observe(&observer.client, &kind.everywhere(), told).await;
     });
-    Ok(steps)
-}
-
-fn watch(kind: Kind, plane: &ControlPlane, tasks: &mut JoinSet<()>) -> anyhow::Result<Arc<Census>> {
-    let (observer, seen) = (Api::connect(plane, OBSERVER_AGENT)?, census());
-    let census = seen.clone();
-    tasks.spawn(async move {
-        let path = kind.everywhere();
-        observe(observer.client(), &path, |change| census.record(change)).await;
-    });
-    Ok(seen)
-}
-
-fn census() -> Arc<Census> {
-    Arc::new(Census::new(LIMIT))
+    Ok(census)
 }

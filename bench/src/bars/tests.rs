@@ -1,5 +1,6 @@
 use super::*;
 use crate::latency::Latency;
+use crate::phases::Work;
 use crate::phases::change::{Single, SourceChange};
 use crate::phases::cold::Cold;
 use crate::phases::fairness::Singles;
@@ -8,18 +9,14 @@ use crate::tally::Requests;
 
 /// A controller between floors of ten seconds.
 fn pair(controller: f64) -> Pair {
-    Pair {
-        floor: [10.0, 10.0],
-        controller,
-    }
+    let floor = [10.0, 10.0];
+    Pair { floor, controller }
 }
 
 /// Medians, against those of the bare client.
 fn single(ours: f64, bare: f64) -> Single {
-    Single {
-        latency: Latency::with(ours, ours),
-        bare: Latency::with(bare, bare),
-    }
+    let [latency, bare] = [ours, bare].map(|p50| Latency::with(p50, p50));
+    Single { latency, bare }
 }
 
 fn peak(peak_rss_mib: f64) -> Usage {
@@ -29,18 +26,22 @@ fn peak(peak_rss_mib: f64) -> Usage {
     }
 }
 
-fn writes(writes: u64) -> Requests {
-    Requests {
-        writes,
-        events: writes,
-        ..Requests::default()
+/// So many writes, and events, which do not count.
+fn work(writes: u64) -> Work {
+    Work {
+        requests: Requests {
+            writes,
+            events: writes,
+            ..Requests::default()
+        },
+        usage: peak(59.0),
+        ..Work::default()
     }
 }
 
 fn good_steady() -> Steady {
     Steady {
         reconciles: 10_000,
-        touches: 10_000,
         requests: Requests {
             leases: 4,
             watches: 1,
@@ -48,6 +49,7 @@ fn good_steady() -> Steady {
         },
         cpu_seconds: 1.0,
         pace_ms: 2.0,
+        ..Steady::default()
     }
 }
 
@@ -65,19 +67,18 @@ fn good_restart() -> Restart {
 }
 
 /// A run that clears every bar by a little.
-fn good_run(owners: usize) -> Run {
-    let cpu_seconds = count(owners) / 100.0;
+fn good_run(owners: u32) -> Run {
+    let cpu_seconds = f64::from(owners) / 100.0;
     Run {
         kind: "Workload",
-        owners,
+        owners: owners as usize,
         steps: 5,
         cold: Cold {
-            owners,
+            owners: owners as usize,
             pairs: vec![pair(14.9); 2],
-            requests: writes(u64::try_from(owners).unwrap() * 9),
+            work: work(u64::from(owners) * 9),
             cpu_seconds: [("controller".to_owned(), cpu_seconds)].into(),
             pace_ms: 2.0,
-            usage: peak(59.0),
             ..Cold::default()
         },
         steady: good_steady(),
@@ -92,22 +93,18 @@ fn good_run(owners: usize) -> Run {
 
 /// Runs that clear every bar by a little.
 fn good_reruns() -> Reruns {
-    let rounds = |seconds, most| Rounds {
-        each: vec![seconds / 2.0; 2],
-        most,
-        left: 100,
-        ..Rounds::default()
-    };
     Reruns {
         runnables: 100,
         again: 1,
         kept: 1,
         pairs: vec![pair(14.9); 2],
-        floor: rounds(10.0, 100),
         runs: Runs {
-            rounds: rounds(14.9, 300),
-            requests: writes(1200),
-            ..Runs::default()
+            rounds: Rounds {
+                most: 300,
+                left: 100,
+                ..Rounds::default()
+            },
+            work: work(1200),
         },
         single: Some(single(39.0, 20.0)),
         steady: good_steady(),
@@ -116,128 +113,125 @@ fn good_reruns() -> Reruns {
     }
 }
 
-fn missed(bars: Vec<Bar>) -> Vec<String> {
-    let missed = bars.into_iter().filter(|bar| !bar.is_cleared());
-    missed.map(|bar| bar.what).collect()
+/// What a change makes a good measurement miss.
+type Case<T> = (&'static str, fn(&mut T));
+
+/// Each bar is there because of a case that misses it, and it alone.
+fn hold<T>(good: impl Fn() -> T, bars: impl Fn(&T) -> Vec<Bar>, cases: &[Case<T>]) {
+    let name = |bar: &Bar| bar.what.split_once(": ").unwrap().1.to_owned();
+    let all = bars(&good());
+    assert!(all.iter().all(Bar::is_cleared), "{all:?}");
+    let in_a_case = |bar: &Bar| cases.iter().any(|(what, _)| *what == name(bar));
+    assert!(all.iter().all(in_a_case), "{all:?}");
+    for (what, change) in cases {
+        let mut measured = good();
+        change(&mut measured);
+        let bars = bars(&measured);
+        let missed = bars.iter().filter(|bar| !bar.is_cleared()).map(name);
+        assert_eq!(missed.collect::<Vec<_>>(), [*what]);
+    }
 }
 
 #[test]
 fn each_bar_is_missed_by_the_figure_it_is_for() {
-    type Change = fn(&mut Run);
-    let missed = |change: Change| {
-        let mut run = good_run(300);
-        change(&mut run);
-        missed(bars(&[run], None, &[]))
-    };
-    assert_eq!(missed(|_| ()), Vec::<String>::new());
-    assert_eq!(of_run(&good_run(300)).len(), 8);
-    let cases: [(&str, Change); 10] = [
-        ("cold, ratio to the floor", |run| {
-            run.cold.pairs = vec![pair(15.1); 2];
-        }),
+    let cold = "cold, ratio to the floor";
+    let requests = "cold, requests per owner (events aside)";
+    let restart_reads = "restart, reads but LIST, WATCH and discovery";
+    let change = "source change, p50, ratio to the floor";
+    let memory = "peak memory, MiB";
+    let cases: [Case<Run>; 10] = [
+        (cold, |run| run.cold.pairs = vec![pair(15.1); 2]),
         // They scatter: there is no ratio.
-        ("cold, ratio to the floor", |run| {
-            run.cold.pairs[0].floor[1] = 12.0;
-        }),
-        ("cold, requests per owner (events aside)", |run| {
-            run.cold.requests.gets = 1;
-        }),
+        (cold, |run| run.cold.pairs[0].floor[1] = 12.0),
+        (requests, |run| run.cold.work.requests.gets = 1),
         ("steady, writes", |run| run.steady.requests.writes = 1),
         ("steady, reads", |run| run.steady.requests.lists = 1),
         ("restart, writes", |run| run.restart.requests.writes = 1),
-        ("restart, reads but LIST, WATCH and discovery", |run| {
-            run.restart.requests.gets = 1;
-        }),
-        ("source change, p50, ratio to the floor", |run| {
-            run.source_change.single = single(81.0, 40.0);
-        }),
+        (restart_reads, |run| run.restart.requests.gets = 1),
+        (change, |run| run.source_change.single = single(81.0, 40.0)),
         // What grew in the steady phase or with changes, and what grew after the restart.
-        ("peak memory, MiB", |run| run.restart.killed = peak(61.0)),
-        ("peak memory, MiB", |run| run.deletion.usage = peak(61.0)),
+        (memory, |run| run.restart.killed = peak(61.0)),
+        (memory, |run| run.deletion.usage = peak(61.0)),
     ];
-    for (what, change) in cases {
-        assert_eq!(missed(change), [format!("300 Workloads: {what}")]);
-    }
+    let bars = |run: &Run| bars(std::slice::from_ref(run), None, &[]);
+    hold(|| good_run(300), bars, &cases);
 }
 
 #[test]
 fn each_bar_of_runnables_is_missed_by_the_figure_it_is_for() {
-    type Change = fn(&mut Reruns);
-    let missed = |change: Change| {
-        let mut reruns = good_reruns();
-        change(&mut reruns);
-        missed(bars(&[], Some(&reruns), &[]))
-    };
-    assert_eq!(missed(|_| ()), Vec::<String>::new());
-    let cases: [(&str, Change); 9] = [
-        ("all rounds, ratio to the floor", |reruns| {
-            reruns.pairs = vec![pair(15.1); 2];
-        }),
-        ("all rounds, ratio to the floor", |reruns| {
-            reruns.pairs.pop();
-        }),
-        ("requests per run (events aside)", |reruns| {
-            reruns.runs.requests.gets = 1;
-        }),
-        ("runs at a time, per Runnable", |reruns| {
-            reruns.runs.rounds.most = 301;
-        }),
-        ("runs in the end, per Runnable", |reruns| {
-            reruns.runs.rounds.left = 101;
-        }),
-        ("one run again, p50, ratio to the bare client", |reruns| {
-            reruns.single = Some(single(41.0, 20.0));
-        }),
-        ("one run again, p50, ratio to the bare client", |reruns| {
-            reruns.single = None;
-        }),
-        ("restart, writes", |reruns| {
-            reruns.restart.requests.writes = 1;
-        }),
-        ("peak memory, MiB", |reruns| {
-            reruns.deletion.usage = peak(61.0);
-        }),
+    let rounds = "all rounds, ratio to the floor";
+    let requests = "requests per run (events aside)";
+    let most = "runs at a time, per Runnable";
+    let left = "runs in the end, per Runnable";
+    let again = "one run again, p50, ratio to the bare client";
+    let restart_reads = "restart, reads but LIST, WATCH and discovery";
+    let cases: [Case<Reruns>; 12] = [
+        (rounds, |all| all.pairs = vec![pair(15.1); 2]),
+        // One is too few.
+        (rounds, |all| all.pairs.truncate(1)),
+        (requests, |all| all.runs.work.requests.gets = 1),
+        (most, |all| all.runs.rounds.most = 301),
+        (left, |all| all.runs.rounds.left = 101),
+        (again, |all| all.single = Some(single(41.0, 20.0))),
+        (again, |all| all.single = None),
+        ("steady, writes", |all| all.steady.requests.writes = 1),
+        ("steady, reads", |all| all.steady.requests.gets = 1),
+        ("restart, writes", |all| all.restart.requests.writes = 1),
+        (restart_reads, |all| all.restart.requests.gets = 1),
+        ("peak memory, MiB", |all| all.deletion.usage = peak(61.0)),
     ];
-    for (what, change) in cases {
-        assert_eq!(missed(change), [format!("100 Runnables: {what}")]);
-    }
+    hold(good_reruns, |all| bars(&[], Some(all), &[]), &cases);
+}
+
+#[test]
+fn what_is_counted_is_told_from_what_is_timed() {
+    let all = bars(&[good_run(300)], Some(&good_reruns()), &[]);
+    let timed = all.iter().filter(|bar| !bar.is_count);
+    let timed: Vec<&str> = timed.map(|bar| &*bar.what).collect();
+    let expected = [
+        "300 Workloads: cold, ratio to the floor",
+        "300 Workloads: source change, p50, ratio to the floor",
+        "300 Workloads: peak memory, MiB",
+        "100 Runnables: all rounds, ratio to the floor",
+        "100 Runnables: runs at a time, per Runnable",
+        "100 Runnables: one run again, p50, ratio to the bare client",
+        "100 Runnables: peak memory, MiB",
+    ];
+    assert_eq!((timed, all.len()), (expected.to_vec(), 18));
 }
 
 /// Of a run with this change, against one with fewer owners.
-fn growth_of(change: impl Fn(&mut Run)) -> Vec<Bar> {
+fn growth_of(change: impl Fn(&mut Run)) -> Vec<String> {
     let mut large = good_run(1000);
     change(&mut large);
-    growth(&[good_run(300), large])
+    let bars = growth(&[good_run(300), large]).into_iter();
+    bars.map(|bar| format!("{}: {:.3}, {}", bar.what, bar.measured, bar.verdict()))
+        .collect()
 }
 
 #[test]
-fn growth_compares_the_largest_run_with_the_smallest() {
-    let bars = growth_of(|large| {
+fn growth_compares_the_largest_run_with_the_smallest_at_the_pace_of_each() {
+    let of = |cold: &str, steady: &str| {
+        let against = "at equal pace, N=1000 against N=300";
+        [
+            format!("cold, CPU per Workload {against}: {cold}"),
+            format!("steady, CPU per reconcile of a Workload {against}: {steady}"),
+        ]
+    };
+    let grown = growth_of(|large| {
         large.cold.cpu_seconds.insert("controller".to_owned(), 13.0);
         large.steady.reconciles = 7_500;
     });
-    let measured: Vec<String> = bars
-        .iter()
-        .map(|bar| format!("{}: {:.3}", bar.what, bar.measured))
-        .collect();
-    let expected = [
-        "cold, CPU per Workload at equal pace, N=1000 against N=300: 1.300",
-        "steady, CPU per reconcile of a Workload at equal pace, N=1000 against N=300: 1.333",
-    ];
-    assert_eq!(measured, expected);
-    assert!(bars.iter().all(|bar| !bar.is_cleared()));
-    assert!(growth(&[good_run(300)]).is_empty());
-}
-
-#[test]
-fn a_machine_that_got_slower_is_no_growth() {
-    let bars = growth_of(|large| {
+    assert_eq!(grown, of("1.300, MISS", "1.333, MISS"));
+    // The machine got slower.
+    let slower = growth_of(|large| {
         large.cold.cpu_seconds.insert("controller".to_owned(), 16.0);
         large.cold.pace_ms *= 1.6;
         large.steady.cpu_seconds *= 1.6;
         large.steady.pace_ms *= 1.6;
     });
-    assert!(bars.iter().all(|bar| (bar.measured - 1.0).abs() < 1e-9));
+    assert_eq!(slower, of("1.000, pass", "1.000, pass"));
+    assert!(growth(&[good_run(300)]).is_empty());
 }
 
 /// The p99 of the controller's and the bare client's when loaded, against 100; and the memory of the crowd.
@@ -256,50 +250,25 @@ fn fairness(ready: f64, bare: f64, peak_rss_mib: f64) -> [Bar; 2] {
 }
 
 #[test]
-fn an_owner_beside_a_crowd_has_a_bar_of_its_own() {
-    let cleared =
-        |ready, peak_rss_mib| fairness(ready, 100.0, peak_rss_mib).map(|bar| bar.is_cleared());
-    assert_eq!(cleared(200.0, 150.0), [true, true]);
-    assert_eq!(cleared(201.0, 150.0), [false, true]);
-    assert_eq!(cleared(200.0, 151.0), [true, false]);
-}
-
-#[test]
-fn where_the_api_server_is_the_limit_the_bare_client_is_the_measure() {
-    let wait = |ready| {
-        let [wait, _] = fairness(ready, 400.0, 0.0);
-        wait
-    };
-    assert!(wait(500.0).is_cleared() && !wait(501.0).is_cleared());
-    assert!(wait(500.0).what.contains("the bare client's (4.0"));
-}
-
-#[test]
-fn what_is_counted_is_told_from_what_is_timed() {
-    let all = bars(&[good_run(300)], Some(&good_reruns()), &[]);
-    let counted = all.iter().filter(|bar| bar.is_count);
-    let counted: Vec<&str> = counted
-        .map(|bar| bar.what.split_once(": ").unwrap().1)
-        .collect();
-    let at_rest = [
-        "steady, writes",
-        "steady, reads",
-        "restart, writes",
-        "restart, reads but LIST, WATCH and discovery",
-    ];
-    let of_owners = ["cold, requests per owner (events aside)"];
-    let of_runs = [
-        "requests per run (events aside)",
-        "runs in the end, per Runnable",
-    ];
-    let expected: [&[&str]; 4] = [&of_owners, &at_rest, &of_runs, &at_rest];
-    assert_eq!(counted, expected.concat());
+fn an_owner_beside_a_crowd_is_held_against_the_bare_client_where_the_api_server_is_the_limit() {
+    let cleared = |ready, bare, memory| fairness(ready, bare, memory).map(|bar| bar.is_cleared());
+    assert_eq!(cleared(200.0, 100.0, 150.0), [true, true]);
+    assert_eq!(cleared(201.0, 100.0, 150.0), [false, true]);
+    assert_eq!(cleared(200.0, 100.0, 151.0), [true, false]);
+    assert_eq!(cleared(500.0, 400.0, 0.0), [true, true]);
+    assert_eq!(cleared(501.0, 400.0, 0.0), [false, true]);
+    let [wait, _] = fairness(500.0, 400.0, 0.0);
+    assert!(
+        wait.what.contains("the bare client's (4.0"),
+        "{}",
+        wait.what
+    );
 }
 
 #[test]
 fn the_table_tells_a_goal_from_a_bar_and_what_is_no_number() {
-    let cold = |measured| Bar::new("cold".into(), measured, COLD).with_goal(COLD_GOAL);
-    let writes = Bar::new("writes".into(), 3.0, 0.0);
+    let cold = |measured| Bar::timed("cold", measured, COLD);
+    let writes = Bar::counted("writes", 3.0, 0.0);
     let expected = "\
 what    measured    bar   goal         verdict
 ------  --------  -----  -----  --------------
@@ -308,9 +277,7 @@ cold        1.40  ≤ 1.5  ≤ 1.2            pass
 cold         NaN  ≤ 1.5  ≤ 1.2            VOID
 writes      3.00    ≤ 0                   MISS
 ";
-    assert_eq!(
-        render(&[cold(1.1), cold(1.4), cold(f64::NAN), writes]),
-        expected
-    );
+    let all = [cold(1.1), cold(1.4), cold(f64::NAN), writes];
+    assert_eq!(render(&all), expected);
     assert!(!cold(f64::NAN).is_cleared());
 }

@@ -89,7 +89,7 @@ pub(crate) async fn walk(
     owner: &Key,
     uid: &str,
     revision: &str,
-    wanted: impl Fn(&Seen, bool) -> bool + Copy + Send + 'static,
+    wanted: impl Fn(&Seen, bool) -> bool + Copy + Send + Sync + 'static,
 ) -> anyhow::Result<Instant> {
     let (family, steps) = (world.family.bare(), world.args.steps);
     let mut seen = Instant::now();

@@ -18,19 +18,14 @@ pub(crate) async fn round(
     concurrency: usize,
 ) -> anyhow::Result<Duration> {
     let with_uid = |key: Key| {
-        let uid = match number {
-            0 => None,
-            _ => Some(world.bare_owners.get(&key)?.metadata.uid),
-        };
+        let there = (number > 0).then(|| world.bare_owners.get(&key));
+        let uid = there.transpose()?.map(|there| there.metadata.uid);
         anyhow::Ok((key, uid))
     };
     let items = owners(FLOOR, count).into_iter().map(with_uid);
     let items = items.collect::<anyhow::Result<Vec<_>>>()?;
     let write = move |client: Api, (key, uid): (Key, Option<String>)| async move {
-        match uid {
-            None => first(&client, &key).await,
-            Some(uid) => again(&client, &key, &uid, number).await,
-        }
+        write_one(&client, &key, uid, number).await
     };
     let start = Instant::now();
     world.client.each(concurrency, items, write).await?;
@@ -43,27 +38,31 @@ pub(crate) async fn round(
     Ok(start.elapsed())
 }
 
-/// The writes of the first round, in the order a controller would send them.
-async fn first(client: &Api, key: &Key) -> anyhow::Result<()> {
-    let collection = TWIN.owners.within(&key.namespace);
-    let object = owner(&TWIN, key, &round_revision(0));
-    let uid = client.create(&collection, &object).await?;
-    start_and_report(client, key, &uid, 0).await
-}
-
-/// Those of each other round: what the developer changes, and the deletion of the run that retention no longer keeps.
-async fn again(client: &Api, key: &Key, uid: &str, round: usize) -> anyhow::Result<()> {
-    let input = new_revision(&TWIN, &round_revision(round));
-    client.merge(&TWIN.owners.at(key), &input).await?;
-    start_and_report(client, key, uid, round).await?;
-    client.delete(&STEPS.at(&key.run(round - 1))).await
-}
-
-async fn start_and_report(client: &Api, key: &Key, uid: &str, round: usize) -> anyhow::Result<()> {
-    start_run(client, key, uid, round).await?;
-    let status = begun_status(&TWIN, key, round);
-    client.merge(&TWIN.owners.status_at(key), &status).await?;
-    report(client, key, round).await
+/// The writes of a round, in the order a controller would send them. In the first, the Runnable is new; in each other one come
+/// what the developer changes, and the deletion of the run that retention no longer keeps.
+async fn write_one(
+    client: &Api,
+    key: &Key,
+    uid: Option<String>,
+    round: usize,
+) -> anyhow::Result<()> {
+    let (kind, revision) = (TWIN.owners, round_revision(round));
+    let uid = if let Some(uid) = uid {
+        let input = new_revision(&TWIN, &revision);
+        client.merge(&kind.at(key), &input).await?;
+        uid
+    } else {
+        let object = owner(&TWIN, key, &revision);
+        client.create(&kind.within(&key.namespace), &object).await?
+    };
+    start_run(client, key, &uid, round).await?;
+    let begun = begun_status(&TWIN, key, round);
+    client.merge(&kind.status_at(key), &begun).await?;
+    report(client, key, round).await?;
+    match round.checked_sub(1) {
+        Some(before) => client.delete(&STEPS.at(&key.run(before))).await,
+        None => Ok(()),
+    }
 }
 
 async fn start_run(client: &Api, key: &Key, uid: &str, round: usize) -> anyhow::Result<()> {
@@ -97,7 +96,7 @@ pub(crate) async fn change_run(
 }
 
 /// Whether a Runnable is Ready with what the run of a round gave.
-pub(crate) fn has_outputs_of(round: usize) -> impl Fn(&Seen) -> bool + Send + 'static {
+pub(crate) fn has_outputs_of(round: usize) -> impl Fn(&Seen) -> bool + Send + Sync + 'static {
     let wanted = round_revision(round);
     move |owner| owner.is_ready() && owner.status.outputs.revision == wanted
 }

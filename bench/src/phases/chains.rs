@@ -4,13 +4,12 @@ use serde::Serialize;
 
 use crate::args::Args;
 use crate::family::Measured;
-use crate::floor::{By, best_concurrency, write_chains};
-use crate::layout::{FLOOR, TEAM, namespaces_of};
+use crate::floor::{By, write_chains};
 use crate::phases::Stage;
 use crate::phases::change::{self, SourceChange, TemplateEdit};
 use crate::phases::cold::{self, Cold, block_size};
 use crate::phases::steady::{self, Deletion, Restart, Steady};
-use crate::report::{self, say, tell};
+use crate::report::say;
 use crate::world::World;
 
 /// Everything measured for one family and number of owners.
@@ -44,40 +43,25 @@ pub(crate) async fn measure(args: &Args, measured: &Measured, count: usize) -> a
     let (kind, steps) = (measured.0.kind, args.steps);
     say(&format!("\nN = {count} {kind}s × {steps} steps"));
     let name = format!("{}-{count}", measured.0.name);
-    World::within(args, measured, name, async |world| {
-        world
-            .furnish(FLOOR, namespaces_of(block_size(count)))
-            .await?;
-        let now = &*world;
-        let concurrency = best_concurrency(now, count, async |owners, in_flight| {
-            write_chains(now, owners, in_flight, By::Apply).await
-        });
-        let concurrency = concurrency.await?;
-        world.furnish(TEAM, namespaces_of(count)).await?;
-        Stage::with_controller(world, count, concurrency, async |stage| phases(stage).await).await
-    })
-    .await
+    let write = async |world: &World, owners, in_flight| {
+        write_chains(world, owners, in_flight, By::Apply).await
+    };
+    let world = (name, count, block_size(count));
+    Stage::within(args, measured, world, write, phases).await
 }
 
+/// One after the other, as they stand here.
 async fn phases(stage: &mut Stage<'_>) -> anyhow::Result<Run> {
-    let mut run = Run {
+    Ok(Run {
         kind: stage.world.family.kind,
         owners: stage.count,
         steps: stage.world.args.steps,
         concurrency: stage.concurrency,
-        ..Run::default()
-    };
-    run.cold = cold::measure(stage).await?;
-    tell("cold", &report::cold(&run.cold));
-    run.steady = steady::measure(stage).await?;
-    tell("steady", &report::steady(&run.steady));
-    run.source_change = change::sources(stage).await?;
-    tell("source change", &report::source_change(&run.source_change));
-    run.template_edit = change::template(stage).await?;
-    tell("template edit", &report::template_edit(&run.template_edit));
-    run.restart = steady::restart(stage).await?;
-    tell("restart", &report::restart(&run.restart));
-    run.deletion = steady::deletion(stage).await?;
-    tell("deletion", &report::deletion(&run.deletion));
-    Ok(run)
+        cold: cold::measure(stage).await?,
+        steady: steady::measure(stage).await?,
+        source_change: change::sources(stage).await?,
+        template_edit: change::template(stage).await?,
+        restart: steady::restart(stage).await?,
+        deletion: steady::deletion(stage).await?,
+    })
 }

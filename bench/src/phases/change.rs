@@ -13,6 +13,7 @@ use crate::layout::{FLOOR, Key, owners, spread, step_of};
 use crate::objects::{new_revision, template_name};
 use crate::phases::Stage;
 use crate::phases::cold::block_size;
+use crate::report::{self, tell};
 use crate::seen::Seen;
 use crate::tally::Requests;
 
@@ -95,7 +96,9 @@ pub(crate) async fn sources(stage: &mut Stage<'_>) -> anyhow::Result<SourceChang
     let single = single.await?.context("no changes were asked for")?;
     let requests = stage.requests().await?;
     stage.world.clear(FLOOR, block).await?;
-    Ok(SourceChange { single, requests })
+    let change = SourceChange { single, requests };
+    tell("source change", &report::source_change(&change));
+    Ok(change)
 }
 
 async fn source(stage: &Stage<'_>, owner: &Key, revision: String) -> anyhow::Result<Duration> {
@@ -126,8 +129,10 @@ pub(crate) async fn template(stage: &mut Stage<'_>) -> anyhow::Result<TemplateEd
         move |key: &Key, step: &Seen| step_of(&key.name) == Some(last) && step.spec.note == NOTE;
     let what = "each owner's object carries the edit";
     world.steps.reach(what, stage.count, carries_it).await?;
-    Ok(TemplateEdit {
+    let edit = TemplateEdit {
         seconds: start.elapsed().as_secs_f64(),
         requests: stage.requests().await?,
-    })
+    };
+    tell("template edit", &report::template_edit(&edit));
+    Ok(edit)
 }

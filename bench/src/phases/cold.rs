@@ -6,16 +6,16 @@ use std::collections::HashSet;
 use std::time::Instant;
 
 use serde::Serialize;
-use test_support::Usage;
 
-use crate::cpu::{CpuSeconds, add, spent};
+use crate::cpu::CpuSeconds;
 use crate::floor::{By, write_chains};
 use crate::layout::{FLOOR, Key, OWNERS_PER_ACCOUNT};
 use crate::objects::FIRST_REVISION;
 use crate::pairs::{MOST, Pair, are_enough};
-use crate::phases::Stage;
-use crate::report::tell;
-use crate::tally::{Agent, ByAgent, Requests, Tally};
+use crate::phases::{Stage, Work};
+use crate::report::{self, tell};
+use crate::seen::Seen;
+use crate::tally::Requests;
 
 /// Owners of a block, and into how many blocks all are divided at the most.
 const BLOCK: usize = 100;
@@ -31,75 +31,23 @@ pub(crate) struct Cold {
     pub(crate) pairs: Vec<Pair>,
     /// The same for a bare client that creates in place of applying.
     pub(crate) created: Vec<Pair>,
-    /// Owners reconciled, by the controller's own count.
-    pub(crate) reconciles: u64,
-    /// Requests of the controller for all blocks, until its events had ended.
-    pub(crate) requests: Requests,
+    /// For all blocks, until its events had ended.
+    #[serde(flatten)]
+    pub(crate) work: Work,
     /// How long after the last Ready of a block its events went on, at the most, in seconds.
     pub(crate) events_seconds: f64,
-    /// Requests of everybody meanwhile.
-    pub(crate) by_agent: ByAgent,
     /// CPU seconds by process, from the first create to the last Ready of each block.
     pub(crate) cpu_seconds: CpuSeconds,
     /// Those of the bare client's blocks.
     pub(crate) floor_cpu_seconds: CpuSeconds,
     /// The machine's pace meanwhile, in milliseconds.
     pub(crate) pace_ms: f64,
-    /// What the controller used since it started, at rest.
-    pub(crate) usage: Usage,
 }
 
 impl Cold {
     /// Of all blocks.
     pub(crate) fn seconds(&self) -> f64 {
         self.pairs.iter().map(|pair| pair.controller).sum()
-    }
-
-    fn of(blocks: &[Block], usage: Usage) -> Self {
-        let (mut cold, mut sent, mut paced) = (Self::default(), Tally::default(), 0.0);
-        for block in blocks {
-            cold.owners += block.owners;
-            cold.pairs.push(block.pair());
-            cold.created.push(Pair {
-                floor: [block.posted; 2],
-                controller: block.seconds,
-            });
-            cold.reconciles += block.reconciles;
-            cold.events_seconds = cold.events_seconds.max(block.events_seconds);
-            add(&mut cold.cpu_seconds, &block.cpu_seconds);
-            sent.merge(block.sent.clone());
-            paced += block.pace_ms * block.seconds;
-        }
-        cold.requests = sent.of(Agent::Controller);
-        cold.by_agent = sent.by_agent();
-        cold.pace_ms = paced / cold.seconds();
-        cold.usage = usage;
-        cold
-    }
-}
-
-/// What one block of the controller took, and those of the bare client beside it.
-#[derive(Default)]
-struct Block {
-    owners: usize,
-    seconds: f64,
-    /// By apply, right before and right after.
-    floor: [f64; 2],
-    /// By create, right before.
-    posted: f64,
-    reconciles: u64,
-    sent: Tally,
-    events_seconds: f64,
-    cpu_seconds: CpuSeconds,
-    pace_ms: f64,
-}
-
-impl Block {
-    fn pair(&self) -> Pair {
-        Pair {
-            floor: self.floor,
-            controller: self.seconds,
-        }
     }
 }
 
@@ -108,15 +56,13 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
     stage.world.blueprint_ready().await;
     let owners = stage.owners();
     let size = block_size(owners.len());
-    stage.world.requests_until_events_end().await?;
-    let chunks: Vec<&[Key]> = owners.chunks(size).collect();
-    let mut blocks: Vec<Block> = Vec::new();
-    let mut floor_cpu_seconds = CpuSeconds::new();
+    stage.world.requests_until_rest(Requests::all).await?;
+    let blocks: Vec<&[Key]> = owners.chunks(size).collect();
+    let (mut cold, mut paced) = (Cold::default(), 0.0);
     let mut before = bare(stage, size, By::Apply, &mut CpuSeconds::new()).await?;
-    for (turn, owners) in chunks.iter().cycle().enumerate() {
-        if turn >= chunks.len() {
-            let pairs: Vec<Pair> = blocks.iter().map(Block::pair).collect();
-            if are_enough(&stage.world.args, &pairs, MOST) {
+    for (turn, owners) in blocks.iter().cycle().enumerate() {
+        if turn >= blocks.len() {
+            if are_enough(&stage.world.args, &cold.pairs, MOST) {
                 break;
             }
             stage.world.remove(owners).await?;
@@ -126,29 +72,31 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
             before = bare(stage, owners.len(), By::Apply, &mut CpuSeconds::new()).await?;
         }
         let posted = bare(stage, owners.len(), By::Create, &mut CpuSeconds::new()).await?;
-        let mut block = by_controller(stage, owners).await?;
-        let after = bare(stage, owners.len(), By::Apply, &mut floor_cpu_seconds).await?;
-        block.floor = [before, after];
-        block.posted = posted;
+        let (seconds, pace_ms) = by_controller(stage, owners, &mut cold).await?;
+        let used = &mut cold.floor_cpu_seconds;
+        let after = bare(stage, owners.len(), By::Apply, used).await?;
+        let between = |floor| Pair {
+            floor,
+            controller: seconds,
+        };
+        cold.pairs.push(between([before, after]));
+        cold.created.push(between([posted; 2]));
+        paced += pace_ms * seconds;
         tell(
             "block",
             &format!(
-                "{:.2} s between floors of {before:.2} and {after:.2} s, {posted:.2} s by POST; pace {:.2} ms",
-                block.seconds, block.pace_ms
+                "{seconds:.2} s between floors of {before:.2} and {after:.2} s, {posted:.2} s by POST; pace {pace_ms:.2} ms",
             ),
         );
-        blocks.push(block);
         before = if owners.len() < size {
             bare(stage, size, By::Apply, &mut CpuSeconds::new()).await?
         } else {
             after
         };
     }
-    let usage = stage.controller.process.usage()?;
-    Ok(Cold {
-        floor_cpu_seconds,
-        ..Cold::of(&blocks, usage)
-    })
+    cold.pace_ms = paced / cold.seconds();
+    tell("cold", &report::cold(&cold));
+    Ok(cold)
 }
 
 /// As many owners in each, if there are enough, in namespaces that no two share.
@@ -164,46 +112,38 @@ async fn bare(
     by: By,
     used: &mut CpuSeconds,
 ) -> anyhow::Result<f64> {
-    let world = &mut *stage.world;
+    let (world, in_flight) = (&mut *stage.world, stage.concurrency);
     world.clear(FLOOR, block_size(stage.count)).await?;
     world.let_control_plane_rest().await?;
-    let before = world.cpu_seconds(None)?;
-    let taken = write_chains(world, owners, stage.concurrency, by).await?;
-    add(used, &spent(&before, world.cpu_seconds(None)?));
+    let written = async || write_chains(world, owners, in_flight, by).await;
+    let taken = world.measure_cpu(None, used, written).await?;
     Ok(taken.as_secs_f64())
 }
 
-async fn by_controller(stage: &mut Stage<'_>, owners: &[Key]) -> anyhow::Result<Block> {
-    let world = &mut *stage.world;
-    world.let_control_plane_rest().await?;
-    world.forget_requests()?;
-    let pid = Some(stage.controller.process.pid());
-    let reconciled = stage.controller.reconciles().await?;
-    let (before, pace) = (world.cpu_seconds(pid)?, world.pace.read());
-    let start = Instant::now();
-    let created = world.create_owners(stage.concurrency, owners.to_vec(), FIRST_REVISION);
-    created.await?;
+/// Seconds of a block of the controller, and the machine's pace meanwhile.
+async fn by_controller(
+    stage: &mut Stage<'_>,
+    owners: &[Key],
+    cold: &mut Cold,
+) -> anyhow::Result<(f64, f64)> {
     let wanted: HashSet<Key> = owners.iter().cloned().collect();
-    let ready = world
-        .owners
-        .reach("all owners are Ready", owners.len(), move |key, owner| {
-            wanted.contains(key) && owner.is_ready()
-        });
-    ready.await?;
-    let seconds = start.elapsed().as_secs_f64();
-    let cpu_seconds = spent(&before, world.cpu_seconds(pid)?);
-    let pace_ms = world.pace.since(pace);
-    let sent = world.requests_until_events_end().await?;
-    Ok(Block {
-        owners: owners.len(),
-        seconds,
-        reconciles: stage.controller.reconciles().await? - reconciled,
-        sent,
-        events_seconds: start.elapsed().as_secs_f64() - seconds,
-        cpu_seconds,
-        pace_ms,
-        ..Block::default()
-    })
+    let is_ready = move |key: &Key, owner: &Seen| wanted.contains(key) && owner.is_ready();
+    let task = async |stage: &Stage<'_>| {
+        let (world, in_flight) = (&*stage.world, stage.concurrency);
+        let (start, pace) = (Instant::now(), world.pace.read());
+        let created = world.create_owners(in_flight, owners.to_vec(), FIRST_REVISION);
+        created.await?;
+        let ready = world
+            .owners
+            .reach("all owners are Ready", owners.len(), is_ready);
+        ready.await?;
+        Ok((start.elapsed(), world.pace.since(pace), Instant::now()))
+    };
+    let into = (&mut cold.work, &mut cold.cpu_seconds);
+    let (taken, pace_ms, ready) = stage.work(Requests::all, into, task).await?;
+    cold.events_seconds = cold.events_seconds.max(ready.elapsed().as_secs_f64());
+    cold.owners += owners.len();
+    Ok((taken.as_secs_f64(), pace_ms))
 }
 
 #[cfg(test)]

@@ -3,25 +3,25 @@
 //! The rounds come in parts, each between two parts by the bare client, because the machine's pace changes within a minute. After
 //! them comes what every owner goes through.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use test_support::Usage;
 
 use crate::args::Args;
 use crate::bare::round_revision;
-use crate::cpu::{CpuSeconds, add, spent};
+use crate::cpu::{CpuSeconds, add_spent};
 use crate::family::{Measured, RUNNABLE};
-use crate::floor::{self, best_concurrency, has_outputs_of};
-use crate::layout::{FLOOR, Key, TEAM, namespaces_of, owners};
+use crate::floor::{self, has_outputs_of};
+use crate::layout::{FLOOR, Key, owners};
 use crate::objects::{KEPT, new_revision};
 use crate::pairs::{Pair, are_enough};
-use crate::phases::Stage;
+
 use crate::phases::change::{Single, in_turn};
 use crate::phases::steady::{self, Deletion, Restart, Steady};
+use crate::phases::{Stage, Work};
 use crate::report::{self, say, tell};
 use crate::seen::Seen;
-use crate::tally::{Agent, ByAgent, Requests, Tally};
+use crate::tally::Requests;
 use crate::world::World;
 
 /// Rounds of a part. Nothing rests between them, so what is late shows in the next; what is late after a part does not, and so
@@ -85,12 +85,12 @@ impl Rounds {
         self.each.iter().sum()
     }
 
-    fn add(&mut self, part: &Self) {
-        self.each.extend(&part.each);
+    fn add(&mut self, part: Self) {
+        self.each.extend(part.each);
         self.concurrency = part.concurrency;
         self.most = self.most.max(part.most);
         self.left = part.left;
-        add(&mut self.cpu_seconds, &part.cpu_seconds);
+        add_spent(&mut self.cpu_seconds, &CpuSeconds::new(), part.cpu_seconds);
     }
 }
 
@@ -100,14 +100,9 @@ impl Rounds {
 pub(crate) struct Runs {
     /// Until all Runnables are Ready with the outputs of the round.
     pub(crate) rounds: Rounds,
-    /// Runnables reconciled, by the controller's own count.
-    pub(crate) reconciles: u64,
-    /// Requests of the controller for all rounds, until it came to rest.
-    pub(crate) requests: Requests,
-    /// Requests of everybody meanwhile.
-    pub(crate) by_agent: ByAgent,
-    /// What the controller used since it started, at rest.
-    pub(crate) usage: Usage,
+    /// For all rounds.
+    #[serde(flatten)]
+    pub(crate) work: Work,
 }
 
 /// Measures it on a control plane of its own.
@@ -116,40 +111,26 @@ pub(crate) async fn measure(args: &Args, measured: &Measured) -> anyhow::Result<
     say(&format!(
         "\nN = {count} Runnables, each run again and again"
     ));
-    let name = RUNNABLE.name.to_owned();
-    World::within(args, measured, name, async |world| phases(world).await).await
+    let write = async |world: &World, owners, in_flight| {
+        let first = floor::round(world, owners, 0, in_flight).await?;
+        Ok(first + floor::round(world, owners, 1, in_flight).await?)
+    };
+    let world = (RUNNABLE.name.to_owned(), count, count);
+    Stage::within(args, measured, world, write, phases).await
 }
 
-async fn phases(world: &mut World) -> anyhow::Result<Reruns> {
-    let count = world.args.runnables;
-    world.furnish(FLOOR, namespaces_of(count)).await?;
-    let now = &*world;
-    let concurrency = best_concurrency(now, count, async |owners, in_flight| {
-        let first = floor::round(now, owners, 0, in_flight).await?;
-        Ok(first + floor::round(now, owners, 1, in_flight).await?)
-    });
-    let concurrency = concurrency.await?;
-    world.furnish(TEAM, namespaces_of(count)).await?;
-    Stage::with_controller(world, count, concurrency, async |stage| {
-        with_controller(stage).await
-    })
-    .await
-}
-
-async fn with_controller(stage: &mut Stage<'_>) -> anyhow::Result<Reruns> {
-    let mut reruns = between_floors(stage).await?;
+/// One after the other, as they stand here.
+async fn phases(stage: &mut Stage<'_>) -> anyhow::Result<Reruns> {
+    let reruns = between_floors(stage).await?;
     stage.world.clear(FLOOR, stage.count).await?;
     tell("runs", &report::runs(&reruns));
-    reruns.single = single(stage, reruns.again + 1).await?;
-    stage.world.requests_until_rest().await?;
-    tell("single", &report::single(reruns.single.as_ref()));
-    reruns.steady = steady::measure(stage).await?;
-    tell("steady", &report::steady(&reruns.steady));
-    reruns.restart = steady::restart(stage).await?;
-    tell("restart", &report::restart(&reruns.restart));
-    reruns.deletion = steady::deletion(stage).await?;
-    tell("deletion", &report::deletion(&reruns.deletion));
-    Ok(reruns)
+    Ok(Reruns {
+        single: single(stage, reruns.again + 1).await?,
+        steady: steady::measure(stage).await?,
+        restart: steady::restart(stage).await?,
+        deletion: steady::deletion(stage).await?,
+        ..reruns
+    })
 }
 
 /// As many parts as were asked for, and more until their ratio is known well enough.
@@ -160,45 +141,39 @@ async fn between_floors(stage: &mut Stage<'_>) -> anyhow::Result<Reruns> {
         kept: KEPT,
         ..Reruns::default()
     };
-    let mut sent = Tally::default();
     let mut before = bare(stage, 0).await?;
     while reruns.runs.rounds.each.len() < least
         || !are_enough(&stage.world.args, &reruns.pairs, MOST_PARTS)
     {
         let from = reruns.runs.rounds.each.len();
-        let (part, requests) = by_controller(stage, from, &mut reruns.runs.reconciles).await?;
-        sent.merge(requests);
+        let part = by_controller(stage, from, &mut reruns.runs.work).await?;
         let after = bare(stage, from + PART).await?;
         reruns.pairs.push(Pair {
             floor: [before.seconds(), after.seconds()],
             controller: part.seconds(),
         });
         tell("part", &report::rounds(&part));
-        reruns.runs.rounds.add(&part);
-        reruns.floor.add(&after);
-        before = after;
+        reruns.runs.rounds.add(part);
+        before = after.clone();
+        reruns.floor.add(after);
     }
     reruns.again = reruns.runs.rounds.each.len() - 1;
-    reruns.runs.requests = sent.of(Agent::Controller);
-    reruns.runs.by_agent = sent.by_agent();
-    reruns.runs.usage = stage.controller.process.usage()?;
     Ok(reruns)
 }
 
 /// A part of the bare client's rounds. Its objects stay, as those of the controller do.
 async fn bare(stage: &mut Stage<'_>, from: usize) -> anyhow::Result<Rounds> {
-    let (world, count) = (&mut *stage.world, stage.count);
-    world.let_control_plane_rest().await?;
-    let before = world.cpu_seconds(None)?;
-    let mut each = Vec::new();
-    for number in from..from + PART {
-        let taken = floor::round(world, count, number, stage.concurrency).await?;
-        each.push(taken.as_secs_f64());
-    }
+    stage.world.let_control_plane_rest().await?;
+    let (world, count, concurrency) = (&*stage.world, stage.count, stage.concurrency);
+    let mut cpu_seconds = CpuSeconds::new();
+    let each = world.measure_cpu(None, &mut cpu_seconds, async || {
+        let round = async |number| floor::round(world, count, number, concurrency).await;
+        part(from, round).await
+    });
     let rounds = Rounds {
-        each,
-        concurrency: stage.concurrency,
-        cpu_seconds: spent(&before, world.cpu_seconds(None)?),
+        each: each.await?,
+        concurrency,
+        cpu_seconds,
         ..Rounds::default()
     };
     tell("floor", &report::seconds(&rounds));
@@ -209,38 +184,41 @@ async fn bare(stage: &mut Stage<'_>, from: usize) -> anyhow::Result<Rounds> {
 async fn by_controller(
     stage: &mut Stage<'_>,
     from: usize,
-    reconciles: &mut u64,
-) -> anyhow::Result<(Rounds, Tally)> {
-    stage.world.let_control_plane_rest().await?;
-    stage.world.forget_requests()?;
-    stage.world.steps.forget_most();
+    done: &mut Work,
+) -> anyhow::Result<Rounds> {
+    let mut cpu_seconds = CpuSeconds::new();
+    let rounds = async |stage: &Stage<'_>| {
+        stage.world.steps.forget_most();
+        part(from, async |number| round(stage, number).await).await
+    };
+    let into = (done, &mut cpu_seconds);
+    let each = stage.work(Requests::sum, into, rounds).await?;
     // At rest the bare client has kept one run of each of its Runnables.
-    let of_others = KEPT * stage.count;
-    let pid = Some(stage.controller.process.pid());
-    let reconciled = stage.controller.reconciles().await?;
-    let before = stage.world.cpu_seconds(pid)?;
-    let mut each = Vec::new();
-    for number in from..from + PART {
-        let start = Instant::now();
-        round(stage, number).await?;
-        each.push(start.elapsed().as_secs_f64());
-    }
-    let cpu_seconds = spent(&before, stage.world.cpu_seconds(pid)?);
-    let requests = stage.world.requests_until_rest().await?;
-    *reconciles += stage.controller.reconciles().await? - reconciled;
-    let part = Rounds {
+    let (of_others, steps) = (KEPT * stage.count, &stage.world.steps);
+    Ok(Rounds {
         each,
         concurrency: stage.concurrency,
-        most: stage.world.steps.most() - of_others,
-        left: stage.world.steps.count().total - of_others,
+        most: steps.most() - of_others,
+        left: steps.total() - of_others,
         cpu_seconds,
-    };
-    Ok((part, requests))
+    })
 }
 
-async fn round(stage: &Stage<'_>, number: usize) -> anyhow::Result<()> {
+/// Seconds of each round of a part.
+async fn part(
+    from: usize,
+    round: impl AsyncFn(usize) -> anyhow::Result<Duration>,
+) -> anyhow::Result<Vec<f64>> {
+    let mut each = Vec::new();
+    for number in from..from + PART {
+        each.push(round(number).await?.as_secs_f64());
+    }
+    Ok(each)
+}
+
+async fn round(stage: &Stage<'_>, number: usize) -> anyhow::Result<Duration> {
     let (world, all, in_flight) = (&*stage.world, stage.owners(), stage.concurrency);
-    let revision = round_revision(number);
+    let (revision, start) = (round_revision(number), Instant::now());
     if number == 0 {
         world.create_owners(in_flight, all, &revision).await?;
     } else {
@@ -250,15 +228,13 @@ async fn round(stage: &Stage<'_>, number: usize) -> anyhow::Result<()> {
     let is_ready = has_outputs_of(number);
     let what = "all Runnables are Ready with the outputs of the round";
     let is_ready = move |_: &Key, owner: &Seen| is_ready(owner);
-    world.owners.reach(what, stage.count, is_ready).await
+    world.owners.reach(what, stage.count, is_ready).await?;
+    Ok(start.elapsed())
 }
 
 /// Single runs of Runnables, each at the most once, which is their round `round`. The bare client's go afterwards.
 async fn single(stage: &mut Stage<'_>, round: usize) -> anyhow::Result<Option<Single>> {
     let count = stage.world.args.source_changes.min(stage.count);
-    if count == 0 {
-        return Ok(None);
-    }
     // They have been through the same rounds.
     for before in 0..round {
         floor::round(stage.world, count, before, stage.concurrency).await?;
@@ -280,5 +256,7 @@ async fn single(stage: &mut Stage<'_>, round: usize) -> anyhow::Result<Option<Si
     );
     let single = single.await?;
     stage.world.clear(FLOOR, count).await?;
+    tell("single", &report::single(single.as_ref()));
+    stage.world.requests_until_rest(Requests::sum).await?;
     Ok(single)
 }

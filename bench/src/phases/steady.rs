@@ -10,6 +10,7 @@ use test_support::Usage;
 
 use crate::layout::{TEAM, namespaces, namespaces_of};
 use crate::phases::Stage;
+use crate::report::{self, tell};
 use crate::tally::Requests;
 use crate::world::LIMIT;
 
@@ -81,30 +82,34 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Steady> {
         rounds += 1;
     }
     let requests = stage.requests().await?;
-    Ok(Steady {
+    let steady = Steady {
         reconciles: stage.controller.reconciles().await? - before,
         touches: rounds * owners,
         requests,
         cpu_seconds: stage.controller.process.usage()?.cpu_seconds - used,
         pace_ms: stage.world.pace.since(pace),
-    })
+    };
+    tell("steady", &report::steady(&steady));
+    Ok(steady)
 }
 
 /// Kills the controller with SIGKILL and starts it again.
 pub(crate) async fn restart(stage: &mut Stage<'_>) -> anyhow::Result<Restart> {
     let killed = stage.controller.process.usage()?;
     stage.controller.process.kill();
-    stage.world.requests_until_rest().await?;
+    stage.world.requests_until_rest(Requests::sum).await?;
     let start = Instant::now();
     stage.start_again().await?;
     let owners = u64::try_from(stage.count)?;
     stage.controller.reconciled(owners, LIMIT).await?;
-    Ok(Restart {
+    let restart = Restart {
         killed,
         seconds: start.elapsed().as_secs_f64(),
         requests: stage.requests().await?,
         usage: stage.controller.process.usage()?,
-    })
+    };
+    tell("restart", &report::restart(&restart));
+    Ok(restart)
 }
 
 /// Deletes all owners.
@@ -118,9 +123,11 @@ pub(crate) async fn deletion(stage: &mut Stage<'_>) -> anyhow::Result<Deletion> 
     let steps = &stage.world.steps;
     let gone = steps.emptied("all stamped objects are gone", |_| true);
     gone.await?;
-    Ok(Deletion {
+    let deletion = Deletion {
         seconds: start.elapsed().as_secs_f64(),
         requests: stage.requests().await?,
         usage: stage.controller.process.usage()?,
-    })
+    };
+    tell("deletion", &report::deletion(&deletion));
+    Ok(deletion)
 }

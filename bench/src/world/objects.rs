@@ -10,6 +10,7 @@ use test_support::eventually;
 
 use super::{LIMIT, World};
 use crate::api::{Api, CONFIG_MAPS, Kind, NAMESPACES, STEPS};
+use crate::census::Census;
 use crate::layout::{Key, namespaces, namespaces_of};
 use crate::objects::{account, new_revision, owner};
 use crate::seen::Seen;
@@ -104,10 +105,7 @@ impl World {
             deleted.await?;
         }
         let in_these = move |key: &Key| key.is_of(prefix);
-        let gone = self.steps.emptied("all stamped objects are gone", in_these);
-        gone.await?;
-        let gone = self.bare_owners.emptied("all owners are gone", in_these);
-        gone.await
+        are_gone(&self.bare_owners, &self.steps, in_these).await
     }
 
     /// Removes these owners of the controller, who share their namespaces with no others, and waits until garbage collection
@@ -119,11 +117,7 @@ impl World {
         let deleted = self.delete_all(SETUP_IN_FLIGHT, self.family.owners, all);
         deleted.await?;
         let in_these = move |key: &Key| namespaces.contains(&key.namespace);
-        let gone = self
-            .owners
-            .emptied("these owners are gone", in_these.clone());
-        gone.await?;
-        self.steps.emptied("their objects are gone", in_these).await
+        are_gone(&self.owners, &self.steps, in_these).await
     }
 
     /// Deletes all objects of a kind, a namespace at a time.
@@ -138,6 +132,15 @@ impl World {
         };
         self.client.each(concurrency, namespaces, delete).await
     }
+}
+
+async fn are_gone(
+    owners: &Census,
+    steps: &Census,
+    these: impl Fn(&Key) -> bool + Clone + Send + Sync + 'static,
+) -> anyhow::Result<()> {
+    owners.emptied("the owners are gone", these.clone()).await?;
+    steps.emptied("their stamped objects are gone", these).await
 }
 
 async fn furnish(client: Api, namespace: String) -> anyhow::Result<()> {
