@@ -142,7 +142,7 @@ impl Call<'_> {
         let url = self.target.to_string();
         let pool = self.clients.pools.of(self.target);
         let pool = pool.map_err(|error| CallError::untrusted(&url, &error.to_string()))?;
-        let end = Instant::now() + self.budget;
+        let began = Instant::now();
         let settings = self.clients.pools.settings();
         for tries in 1.. {
             progress.stage = Stage::Queued;
@@ -154,7 +154,7 @@ impl Call<'_> {
             };
             // Not while it is waited.
             drop(under_way);
-            let left = end.saturating_duration_since(Instant::now());
+            let left = self.budget.saturating_sub(began.elapsed());
             let Some(wait) = retry::wait(&error, tries, left, &*settings.jitter) else {
                 return Err(error);
             };
@@ -172,6 +172,9 @@ impl Call<'_> {
     ) -> Result<Answer, CallError> {
         let most = self.clients.pools.settings().most_answer_bytes;
         let mut url = self.target.url().clone();
+        let seconds = self.budget.as_secs().max(1);
+        // So do the clients of the API server. Servers need not read it.
+        url.set_query(Some(&format!("timeout={seconds}s")));
         for followed in 0.. {
             let response = self.sent(client, &url, progress).await?;
             progress.stage = Stage::Answered;
@@ -203,10 +206,9 @@ impl Call<'_> {
     }
 
     fn request(&self, url: &Url) -> Result<Request<RequestStream>, http::Error> {
-        let seconds = self.budget.as_secs().max(1);
         Request::builder()
             .method(Method::POST)
-            .uri(format!("{url}?timeout={seconds}s"))
+            .uri(url.as_str())
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, "application/json, */*")
             .header(USER_AGENT, self.clients.user_agent.clone())

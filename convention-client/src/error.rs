@@ -73,7 +73,7 @@ pub enum CallError {
 }
 
 /// For whom a failed call is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallErrorKind {
     /// Whoever wrote the convention or runs its webhook must correct it. Another call fails as well.
     Webhook,

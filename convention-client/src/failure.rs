@@ -2,13 +2,18 @@
 
 use std::error::Error;
 use std::io;
+use std::time::{Duration, SystemTime};
 
 use rustls::CertificateError;
+use rustls::pki_types::UnixTime;
 
 use crate::body::StoredError;
 use crate::error::CallError;
 use crate::target::Target;
 use crate::trust::Trust;
+
+/// Until the year 9999.
+const CALENDAR: Duration = Duration::from_hours(70_389_528);
 
 /// What an error of the client means. It is the innermost that tells.
 pub(crate) fn of_client(url: &str, target: &Target, error: &(dyn Error + 'static)) -> CallError {
@@ -18,6 +23,10 @@ pub(crate) fn of_client(url: &str, target: &Target, error: &(dyn Error + 'static
     }
     if let Some(tls) = chain().find_map(|error| error.downcast_ref::<rustls::Error>()) {
         return of_tls(url, target, tls);
+    }
+    let http = chain().find_map(|error| error.downcast_ref::<hyper::Error>());
+    if let Some(http) = http.filter(|error| error.is_parse()) {
+        return CallError::answer(url, &format!("it does not answer as HTTP/1.1 asks: {http}"));
     }
     // The outermost says no more than that something failed.
     let causes: Vec<String> = chain().skip(1).map(ToString::to_string).collect();
@@ -59,6 +68,10 @@ fn of_tls(url: &str, target: &Target, error: &rustls::Error) -> CallError {
             let cause = format!("its certificate is for {names}, not for {wanted}");
             CallError::untrusted(url, &cause)
         }
+        rustls::Error::InvalidCertificate(problem) if when(problem).is_some() => {
+            let when = when(problem).unwrap_or_default();
+            CallError::untrusted(url, &format!("its certificate {when}"))
+        }
         rustls::Error::InvalidCertificate(problem) => {
             CallError::untrusted(url, &format!("its certificate is not valid: {problem}"))
         }
@@ -66,6 +79,28 @@ fn of_tls(url: &str, target: &Target, error: &rustls::Error) -> CallError {
             CallError::untrusted(url, "it does not speak TLS, or none that is known here")
         }
         other => CallError::untrusted(url, &format!("no agreement on TLS: {other}")),
+    }
+}
+
+/// Since or until when a certificate is not valid. That it is said in the same words at all times keeps
+/// a condition from changing with each call.
+fn when(problem: &CertificateError) -> Option<String> {
+    let date = |time: &UnixTime| {
+        let time = SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(time.as_secs()));
+        // Later than any calendar has it.
+        let time = time.filter(|time| *time < SystemTime::UNIX_EPOCH + CALENDAR);
+        time.map_or_else(|| "ever".to_owned(), httpdate::fmt_http_date)
+    };
+    match problem {
+        CertificateError::Expired => Some("has expired".to_owned()),
+        CertificateError::ExpiredContext { not_after, .. } => {
+            Some(format!("expired on {}", date(not_after)))
+        }
+        CertificateError::NotValidYet => Some("is not valid yet".to_owned()),
+        CertificateError::NotValidYetContext { not_before, .. } => {
+            Some(format!("is not valid before {}", date(not_before)))
+        }
+        _ => None,
     }
 }
 

@@ -88,9 +88,10 @@ mod tests {
     fn a_place_may_be_named_in_any_way() {
         for (location, url) in [
             ("https://other:8443/x", "https://other:8443/x"),
-            ("https://user:word@other/x?y#z", "https://other/x"),
+            ("https://user:word@other/x?y#z", "https://other/x?y"),
             ("//other/x", "https://other/x"),
             ("/x", "https://a:1/x"),
+            ("?y", "https://a:1/b/c?y"),
             ("x", "https://a:1/b/x"),
             ("../../x", "https://a:1/x"),
         ] {

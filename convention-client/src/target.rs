@@ -1,6 +1,7 @@
 //! Who is called, and which authorities are trusted there.
 
 use k8s_openapi::api::admissionregistration::v1::{ServiceReference, WebhookClientConfig};
+use rustls::pki_types::ServerName;
 use url::Url;
 
 use crate::text::told;
@@ -128,6 +129,9 @@ fn of_service(service: &ServiceReference) -> Result<Url, TargetError> {
     let host = format!("{}.{}.svc", service.name, service.namespace);
     let url = format!("https://{host}:{port}/");
     let mut url = Url::parse(&url).map_err(|error| wrong(told(&error.to_string())))?;
+    if !has_name(&url) {
+        return Err(wrong(format!("no certificate can be for {host:?}")));
+    }
     let path = service.path.as_deref().unwrap_or_default();
     // The path is no part of a URL yet: what looks as an escape in it is none.
     url.set_path(&cleaned(&path.replace('%', "%25")));
@@ -149,21 +153,30 @@ fn of_url(text: &str) -> Result<Url, TargetError> {
         ));
     }
     bare(&mut url);
+    url.set_query(None);
     let path = cleaned(url.path());
     url.set_path(&path);
     if url.as_str().parse::<http::Uri>().is_err() {
         return Err(wrong(shown(&url), "it has characters that no request has"));
     }
+    if url.scheme() == "https" && !has_name(&url) {
+        return Err(wrong(shown(&url), "no certificate can be for its host"));
+    }
     Ok(url)
 }
 
-/// Takes away what is not sent.
+/// Takes away what no request has.
 pub(crate) fn bare(url: &mut Url) {
     // Both fail for URLs without a host only, which those of http always have.
     let _ = url.set_username("");
     let _ = url.set_password(None);
-    url.set_query(None);
     url.set_fragment(None);
+}
+
+/// Whether a certificate can have the host as its name.
+fn has_name(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    ServerName::try_from(host.trim_matches(['[', ']'])).is_ok()
 }
 
 /// A path below the root, without empty segments and without an end in a slash, as Go cleans it.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use bolero::check;
 use convention_protocol::APPLIED_CONVENTIONS;
 use conventions::answer;
+use conventions::authority::{self, CertificateRequest};
 use conventions::chain::Chain;
 use conventions::credentials::{Keyring, SecretKind};
 use conventions::image::{Digest, Reference};
@@ -116,5 +117,35 @@ fn no_answer_makes_a_chain_panic_or_forges_a_receipt() {
         let annotations = chain.finish().unwrap().metadata.annotations;
         let lines: Vec<&str> = annotations[APPLIED_CONVENTIONS].lines().collect();
         assert!(matches!(lines[..], [line] if line.starts_with("evil/")), "{lines:?}");
+    });
+}
+
+#[test]
+fn no_certificate_request_harms_another() {
+    const GOOD: &str = "-----BEGIN CERTIFICATE-----\nZ29vZA==\n-----END CERTIFICATE-----";
+    check!().with_test_time(TIME).for_each(|bytes| {
+        let certificate = conventions::CertificateReference {
+            namespace: "team".to_owned(),
+            name: "web".to_owned(),
+        };
+        let request = |name: &str, ca: &[u8]| CertificateRequest {
+            name: name.to_owned(),
+            certificate: "web".to_owned(),
+            created: None,
+            ca: ca.to_vec(),
+            ready: true,
+        };
+        let cut = &GOOD.as_bytes()[..GOOD.len() - bytes.len().min(GOOD.len())];
+        let broken = [cut, bytes, GOOD.as_bytes(), bytes].concat();
+        let requests = [
+            request("a", GOOD.as_bytes()),
+            request("b", bytes),
+            request("c", &broken),
+        ];
+        let bundle = authority::bundle("c", &certificate, &requests, Some(bytes)).unwrap();
+        let trusted = authority::certificates(&bundle);
+        assert!(trusted.iter().any(|it| it == b"good"), "{trusted:?}");
+        let again = authority::bundle("c", &certificate, &[], Some(&bundle)).unwrap();
+        assert_eq!(again, bundle);
     });
 }

@@ -1,10 +1,15 @@
 use std::io::Write as _;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 
 use convention_protocol::{Bom, ImageConfig, PodTemplate};
 use http_body_util::BodyExt as _;
-use hyper::body::Body as _;
+use hyper::body::{Body as _, Frame, SizeHint};
+use hyper_util::rt::TokioIo;
 use proptest::prelude::*;
 use serde_json::json;
+use tokio::io::AsyncReadExt as _;
 
 use super::*;
 
@@ -163,4 +168,67 @@ fn bills_of_materials_of_other_images_are_not_sent() {
     let context = context(vec![image("a", Vec::new())]);
     let body = RequestBody::new(&context, &stored).unwrap();
     assert_eq!(sent(&body).unwrap(), serde_json::to_vec(&context).unwrap());
+}
+
+/// Counts what is asked of a body.
+struct Counted {
+    stream: RequestStream,
+    asked: Arc<AtomicUsize>,
+}
+
+impl hyper::body::Body for Counted {
+    type Data = Bytes;
+    type Error = StoredError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, StoredError>>> {
+        let polled = Pin::new(&mut self.stream).poll_frame(context);
+        if let Poll::Ready(Some(Ok(frame))) = &polled {
+            let length = frame.data_ref().map_or(0, Bytes::len);
+            self.asked.fetch_add(length, Ordering::SeqCst);
+        }
+        polled
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.stream.size_hint()
+    }
+}
+
+#[tokio::test]
+async fn no_more_is_read_than_the_webhook_takes() {
+    let bom = Bom {
+        name: "large".to_owned(),
+        raw: vec![7; 20 << 20],
+    };
+    let stored = BTreeMap::from([("a".to_owned(), vec![stored(&bom)])]);
+    let body = RequestBody::new(&context(vec![image("a", Vec::new())]), &stored).unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Counted {
+        stream: body.stream(),
+        asked: Arc::clone(&asked),
+    };
+    let (client, mut server) = tokio::io::duplex(1 << 10);
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(client))
+        .await
+        .unwrap();
+    let request = http::Request::post("/")
+        .header("host", "a")
+        .body(counted)
+        .unwrap();
+    let slow_server = async {
+        let (mut taken, mut bytes) = (0, vec![0; 64 << 10]);
+        while taken < usize::try_from(body.length()).unwrap() {
+            taken += server.read(&mut bytes).await.unwrap();
+            let ahead = asked.load(Ordering::SeqCst).saturating_sub(taken);
+            assert!(ahead < 1 << 20, "{ahead} bytes are held at {taken}");
+        }
+    };
+    tokio::select! {
+        () = slow_server => {}
+        ended = connection => assert!(ended.is_ok(), "{ended:?}"),
+        ended = sender.send_request(request) => assert!(ended.is_ok(), "{:?}", ended.err()),
+    }
 }

@@ -97,6 +97,7 @@ fn what_cannot_be_called_is_told_without_credentials() {
         "https://user:word@a:99999/",
         "https://user:word@[a/",
         "https://user:word@a b/",
+        "https://user:word@-a-/",
     ] {
         let error = called(&url(text)).unwrap_err();
         assert!(error.starts_with("the URL "), "{text}: {error}");
@@ -108,6 +109,8 @@ fn what_cannot_be_called_is_told_without_credentials() {
         ("a@b", None),
         ("a:1", None),
         ("A\n", None),
+        ("-", None),
+        ("a..b", None),
         ("hooks", Some(-1)),
         ("hooks", Some(65536)),
     ] {

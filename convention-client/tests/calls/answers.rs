@@ -1,10 +1,15 @@
 //! What is an answer, and what is told of the others.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use convention_client::{CallErrorKind, Clients, DEFAULT_BUDGET, Settings};
+use futures::future::join_all;
 
-use crate::server::{GOOD, Reply, Server, answer, body, call, clients, failed, failed_within};
+use crate::server::{
+    GOOD, Reply, Server, answer, body, call, clients, failed, failed_within, shown,
+};
 
 const SOON: Duration = Duration::from_millis(300);
 
@@ -61,8 +66,18 @@ async fn garbage_is_told_to_whoever_runs_the_webhook() {
         assert_eq!(kind, CallErrorKind::Webhook, "{body}");
         assert!(text.starts_with(cause), "{body}: {text}");
     }
-    let (kind, text) = told(|| Reply::Close(b"SSH-2.0-x\r\n\r\n".to_vec())).await;
-    assert_eq!(kind, CallErrorKind::Connection, "{text}");
+    for bytes in [
+        "SSH-2.0-x\r\n\r\n",
+        "HTTP/1.1 abc\r\n\r\n",
+        "HTTP/1.1 200 x\r\n\u{1}: \r\n\r\n",
+    ] {
+        let (kind, text) = told(move || Reply::Close(bytes.into())).await;
+        assert_eq!(kind, CallErrorKind::Webhook, "{bytes:?}");
+        assert!(
+            text.starts_with("it does not answer as HTTP/1.1 asks"),
+            "{bytes:?}: {text}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -187,9 +202,13 @@ async fn an_answer_without_end_is_cut() {
     let (kind, text) = told(move || Reply::Endless(head.clone(), chunk.clone())).await;
     assert_eq!(kind, CallErrorKind::Webhook);
     assert_eq!(text, "the answer has more than 8388608 bytes");
-    let (kind, text) =
-        told(|| Reply::Endless(b"HTTP/1.1 200 x\r\n".to_vec(), b"a: b\r\n".to_vec())).await;
-    assert_eq!(kind, CallErrorKind::Connection, "{text}");
+    let head = b"HTTP/1.1 200 x\r\n".to_vec();
+    let (kind, text) = told(move || Reply::Endless(head.clone(), b"a: b\r\n".to_vec())).await;
+    assert_eq!(kind, CallErrorKind::Webhook);
+    assert!(
+        text.starts_with("it does not answer as HTTP/1.1 asks"),
+        "{text}"
+    );
 }
 
 #[tokio::test]
@@ -239,4 +258,55 @@ async fn an_answer_that_breaks_off_is_asked_for_again() {
     let (kind, text) = told(move || Reply::Close(cut.to_vec())).await;
     assert_eq!(kind, CallErrorKind::Connection);
     assert!(text.starts_with("its answer broke off: "), "{text}");
+}
+
+/// Pieces of answers, put together in any order.
+const PIECES: [&[u8]; 16] = [
+    b"HTTP/1.1 200 OK\r\n",
+    b"HTTP/1.1 503 \x1b[31m\r\n",
+    b"HTTP/1.1 400 \xff\r\n",
+    b"HTTP/1.1 307 x\r\n",
+    b"location: \xe2\x80\xaehttps://\x07/\r\n",
+    b"content-type: text/plain\r\n",
+    b"content-length: 9\r\n",
+    b"content-length: -1\r\n",
+    b"content-encoding: \xff\r\n",
+    b"transfer-encoding: chunked\r\n",
+    b"retry-after: 0\r\n",
+    b"\r\n",
+    b"\r\n{\"message\": \"a\\u0000\\u202e\"}",
+    b"ffffffffffffffffff\r\n",
+    b"\x00\x1b]0;x\x07\xc2\x85",
+    b"{\"kind\": \"\\u0007\"}",
+];
+
+#[tokio::test]
+async fn whatever_a_server_sends_the_call_ends_with_a_text_that_is_fit_for_a_condition() {
+    let mut random = fastrand::Rng::with_seed(7);
+    let settings = Settings {
+        jitter: Arc::new(|| 0.0),
+        ..Settings::default()
+    };
+    let clients = Clients::new(settings).unwrap();
+    let (body, mut calls) = (body(), Vec::new());
+    for _ in 0..300 {
+        let pieces = (0..random.usize(1..7)).map(|_| random.choice(PIECES).unwrap_or_default());
+        let mut bytes: Vec<u8> = pieces.flatten().copied().collect();
+        if random.bool() {
+            let at = random.usize(..bytes.len());
+            bytes[at] = random.u8(..);
+        }
+        let (clients, body) = (&clients, &body);
+        calls.push(async move {
+            let server = Server::plain(move |_, _| Reply::Close(bytes.clone())).await;
+            let budget = Duration::from_secs(20);
+            clients.call(&server.http(), budget, body).await
+        });
+    }
+    let ended = join_all(calls).await;
+    let texts: BTreeSet<_> = ended
+        .iter()
+        .filter_map(|it| Some(shown(it.as_ref().err()?)))
+        .collect();
+    assert!(texts.len() > 10, "{texts:?}");
 }

@@ -34,8 +34,10 @@ async fn fifty_calls_at_a_time_reuse_their_connections() {
         assert!(join_all(calls).await.iter().all(Result::is_ok));
     }
     assert_eq!(server.requests().len(), 500);
-    // A call takes whichever comes first, a new connection or one that another call gives back.
-    assert!(server.connections() <= 100, "{}", server.connections());
+    // Without reuse there were 500. A call takes whichever comes first: a new connection, or one that
+    // another call gives back.
+    let connections = server.connections();
+    assert!((1..250).contains(&connections), "{connections}");
 }
 
 #[tokio::test]
@@ -48,7 +50,8 @@ async fn no_more_calls_than_may_be_are_under_way_to_one_target() {
     let (clients, target, body) = (Clients::new(settings).unwrap(), server.http(), body());
     let calls = (0..50).map(|_| clients.call(&target, DEFAULT_BUDGET, &body));
     assert!(join_all(calls).await.iter().all(Result::is_ok));
-    assert!(server.connections() <= 6, "{}", server.connections());
+    assert_eq!(server.requests().len(), 50);
+    assert_eq!(server.at_once(), 3);
 }
 
 #[tokio::test]

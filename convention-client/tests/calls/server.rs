@@ -15,7 +15,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair}
 use rustls::ServerConfig;
 use rustls::pki_types::PrivateKeyDer;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
@@ -73,6 +73,8 @@ type Script = dyn Fn(usize, &Received) -> Reply + Send + Sync;
 #[derive(Default)]
 pub(crate) struct Seen {
     connections: AtomicUsize,
+    /// Requests that were not answered yet, and how many there were at most.
+    at_once: (AtomicUsize, AtomicUsize),
     requests: Mutex<Vec<Received>>,
 }
 
@@ -130,6 +132,11 @@ impl Server {
         self.seen.connections.load(Ordering::SeqCst)
     }
 
+    /// How many requests there were at a time.
+    pub(crate) fn at_once(&self) -> usize {
+        self.seen.at_once.1.load(Ordering::SeqCst)
+    }
+
     pub(crate) fn requests(&self) -> Vec<Received> {
         self.seen.requests.lock().unwrap().clone()
     }
@@ -159,6 +166,13 @@ async fn serve(
             requests.push(request.clone());
             requests.len() - 1
         };
+        let at_once = seen.at_once.0.fetch_add(1, Ordering::SeqCst) + 1;
+        seen.at_once.1.fetch_max(at_once, Ordering::SeqCst);
+        // What others have sent meanwhile is received as well.
+        for _ in 0..10 {
+            tokio::task::yield_now().await;
+        }
+        seen.at_once.0.fetch_sub(1, Ordering::SeqCst);
         // A client that has enough goes, which is no fault of this server.
         let goes_on = match script(before, &request) {
             Reply::Send(bytes) => stream.write_all(&bytes).await.is_ok(),
@@ -301,10 +315,11 @@ pub(crate) fn server_config(
         .unwrap()
 }
 
-/// A port at which nobody listens any more.
-pub(crate) async fn refusing_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    listener.local_addr().unwrap().port()
+/// A port that is taken, and at which nobody listens yet.
+pub(crate) fn refusing() -> (u16, TcpSocket) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    (socket.local_addr().unwrap().port(), socket)
 }
 
 /// A server that takes connections and says nothing.

@@ -1,12 +1,16 @@
 //! When a webhook is asked once more.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use convention_client::{CallErrorKind, DEFAULT_BUDGET};
+use convention_client::{CallErrorKind, Clients, DEFAULT_BUDGET, Settings};
+use tokio::io::AsyncWriteExt as _;
 use tokio::time::Instant;
 
 use crate::server::{
-    Reply, Server, body, call, clients, failed, failed_within, refusing_port, shown, target,
+    GOOD, Reply, Server, answer, body, call, clients, failed, failed_within, received, refusing,
+    shown, target,
 };
 
 #[tokio::test]
@@ -53,8 +57,14 @@ async fn who_asks_for_more_time_than_there_is_gets_no_second_call() {
 
 #[tokio::test]
 async fn who_always_asks_to_be_asked_again_is_not_asked_for_ever() {
+    let settings = Settings {
+        jitter: Arc::new(|| 0.0),
+        ..Settings::default()
+    };
+    let clients = Clients::new(settings).unwrap();
     let server = Server::plain(|_, _| Reply::status("429 x", "retry-after: 0\n", "no")).await;
-    let (_, text) = failed(&server.http()).await;
+    let error = clients.call(&server.http(), DEFAULT_BUDGET, &body()).await;
+    let (_, text) = shown(&error.unwrap_err());
     assert!(text.ends_with("it answered with status 429: no"), "{text}");
     assert_eq!(server.requests().len(), 10);
 }
@@ -79,8 +89,7 @@ async fn a_connection_that_is_cut_is_made_again() {
 #[tokio::test]
 async fn a_kept_connection_that_the_server_closed_meanwhile_is_no_failure() {
     // It says that it keeps the connection, and closes it.
-    let server =
-        Server::plain(|_, _| Reply::Close(crate::server::answer("200 x", "", b"{}"))).await;
+    let server = Server::plain(|_, _| Reply::Close(answer("200 x", "", b"{}"))).await;
     let clients = clients();
     for _ in 0..20 {
         clients
@@ -93,48 +102,63 @@ async fn a_kept_connection_that_the_server_closed_meanwhile_is_no_failure() {
 
 #[tokio::test]
 async fn nobody_there_is_told_after_some_tries() {
-    let port = refusing_port().await;
-    let (kind, text) = failed(&target(&format!("http://127.0.0.1:{port}/"), None)).await;
+    let (port, _held) = refusing();
+    let tries = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&tries);
+    let settings = Settings {
+        jitter: Arc::new(move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            0.0
+        }),
+        ..Settings::default()
+    };
+    let target = target(&format!("http://127.0.0.1:{port}/"), None);
+    let clients = Clients::new(settings).unwrap();
+    let error = clients.call(&target, DEFAULT_BUDGET, &body()).await;
+    let (kind, text) = shown(&error.unwrap_err());
     assert_eq!(kind, CallErrorKind::Connection);
     assert!(text.contains("Connection refused"), "{text}");
     assert!(
         text.starts_with(&format!("calling http://127.0.0.1:{port}/: ")),
         "{text}"
     );
+    assert_eq!(tries.load(Ordering::SeqCst), 5);
 }
 
 #[tokio::test]
 async fn a_host_that_nobody_knows_is_told() {
-    let (kind, text) = failed(&target("https://hooks.invalid/", None)).await;
+    // No server of names has to be asked about it.
+    let host = "a".repeat(64);
+    let (kind, text) = failed(&target(&format!("http://{host}/"), None)).await;
     assert_eq!(kind, CallErrorKind::Connection);
-    assert!(
-        text.starts_with("calling https://hooks.invalid:443/: dns error"),
-        "{text}"
-    );
+    let expected = format!("calling http://{host}:80/: dns error");
+    assert!(text.starts_with(&expected), "{text}");
 }
 
 #[tokio::test]
 async fn a_server_that_is_up_in_a_moment_is_reached() {
-    let port = refusing_port().await;
-    let (target, clients, body) = (
-        target(&format!("http://127.0.0.1:{port}/"), None),
-        clients(),
-        body(),
-    );
-    let later = async {
-        // After the first try; which one reaches it makes no difference.
-        tokio::task::yield_now().await;
-        tokio::net::TcpListener::bind(("127.0.0.1", port))
-            .await
-            .unwrap()
+    let (port, socket) = refusing();
+    let socket = Mutex::new(Some(socket));
+    let (up, mut listening) = tokio::sync::mpsc::channel(1);
+    let settings = Settings {
+        // It is asked for when the first try has failed.
+        jitter: Arc::new(move || {
+            if let Some(socket) = socket.lock().unwrap().take() {
+                up.try_send(socket.listen(1).unwrap()).unwrap();
+            }
+            0.0
+        }),
+        ..Settings::default()
     };
+    let clients = Clients::new(settings).unwrap();
+    let (target, body) = (target(&format!("http://127.0.0.1:{port}/"), None), body());
     let serve = async {
-        use tokio::io::AsyncWriteExt as _;
-        let listener = later.await;
-        let (mut stream, _) = listener.accept().await.unwrap();
-        crate::server::received(&mut stream).await.unwrap();
-        let good = crate::server::answer("200 x", "", crate::server::GOOD.as_bytes());
-        stream.write_all(&good).await.unwrap();
+        let (mut stream, _) = listening.recv().await.unwrap().accept().await.unwrap();
+        received(&mut stream).await.unwrap();
+        stream
+            .write_all(&answer("200 x", "", GOOD.as_bytes()))
+            .await
+            .unwrap();
     };
     let (answer, ()) = tokio::join!(clients.call(&target, DEFAULT_BUDGET, &body), serve);
     assert!(answer.is_ok(), "{answer:?}");
