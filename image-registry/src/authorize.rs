@@ -1,0 +1,244 @@
+//! Being let in: name and password, or a token that somebody gives for them.
+
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use conventions::credentials::Credential;
+use quick_cache::sync::Cache;
+use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::{Client, StatusCode, Url};
+use serde::Deserialize;
+use tokio::time::Instant;
+
+use crate::challenge::Challenge;
+use crate::clients::is_loopback;
+use crate::endpoints::Endpoint;
+use crate::who::{Fingerprint, Who};
+
+/// Tokens that are remembered.
+const TOKENS: usize = 1024;
+/// How long a token is good that does not say it.
+const USUAL_LIFE: Duration = Duration::from_mins(1);
+/// The longest that a token is kept, whatever it says.
+const LONGEST_LIFE: Duration = Duration::from_hours(1);
+/// As whom we ask where tokens are given for tokens.
+const CLIENT: &str = "carto";
+
+/// What a token is for.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct TokenKey {
+    pub(crate) host: String,
+    pub(crate) repository: String,
+    pub(crate) who: Fingerprint,
+}
+
+/// What is sent along, and until when.
+#[derive(Clone)]
+struct Token {
+    header: HeaderValue,
+    until: Instant,
+}
+
+/// Tokens until they expire.
+pub(crate) struct Tokens {
+    cache: Cache<TokenKey, Token>,
+}
+
+impl Tokens {
+    pub(crate) fn new() -> Self {
+        Self {
+            cache: Cache::new(TOKENS),
+        }
+    }
+
+    pub(crate) fn get(&self, key: &TokenKey) -> Option<HeaderValue> {
+        let token = self.cache.get(key)?;
+        (token.until > Instant::now()).then_some(token.header)
+    }
+
+    pub(crate) fn keep(&self, key: TokenKey, header: HeaderValue, life: Duration) {
+        let until = Instant::now() + life;
+        self.cache.insert(key, Token { header, until });
+    }
+
+    /// Forgets what was not good any more.
+    pub(crate) fn forget(&self, key: &TokenKey, header: &HeaderValue) {
+        self.cache.remove_if(key, |token| token.header == *header);
+    }
+}
+
+/// How a token is asked for.
+pub(crate) struct TokenRequest {
+    pub(crate) url: Url,
+    how: How,
+}
+
+enum How {
+    Ask(Option<HeaderValue>),
+    Refresh(Vec<(&'static str, String)>),
+}
+
+/// Why there is none.
+#[derive(Debug)]
+pub(crate) enum NoToken {
+    /// There is nothing that could be sent along.
+    Denied,
+    /// The registry asks for something that is not done.
+    Unsafe(String),
+}
+
+/// Name and password, as a header.
+pub(crate) fn basic(who: &Who) -> Option<HeaderValue> {
+    let Who::Known(Credential {
+        username, password, ..
+    }) = who
+    else {
+        return None;
+    };
+    sensitive(&format!(
+        "Basic {}",
+        STANDARD.encode(format!("{username}:{password}"))
+    ))
+}
+
+fn sensitive(text: &str) -> Option<HeaderValue> {
+    let mut header = HeaderValue::from_str(text).ok()?;
+    header.set_sensitive(true);
+    Some(header)
+}
+
+impl TokenRequest {
+    /// What has to be asked for the token that a registry wants.
+    ///
+    /// # Errors
+    ///
+    /// If the place to ask is one to which no password is sent.
+    pub(crate) fn new(
+        endpoint: &Endpoint,
+        repository: &str,
+        challenge: &Challenge,
+        who: &Who,
+    ) -> Result<Self, NoToken> {
+        let Challenge::Bearer {
+            realm,
+            service,
+            scope,
+        } = challenge
+        else {
+            return Err(NoToken::Denied);
+        };
+        let mut url: Url = realm.parse().map_err(|_| {
+            NoToken::Unsafe("it asks for a token from something that is no address".to_owned())
+        })?;
+        is_safe(endpoint, &url)?;
+        let scope = scope_of(endpoint, repository, scope.as_deref());
+        if let Who::Known(credential) = who
+            && let Some(token) = credential
+                .identity_token
+                .as_deref()
+                .filter(|it| !it.is_empty())
+        {
+            let mut form = vec![
+                ("grant_type", "refresh_token".to_owned()),
+                ("client_id", CLIENT.to_owned()),
+                ("scope", scope),
+                ("refresh_token", token.to_owned()),
+            ];
+            form.extend(service.clone().map(|service| ("service", service)));
+            let how = How::Refresh(form);
+            return Ok(Self { url, how });
+        }
+        if let Some(service) = service {
+            url.query_pairs_mut().append_pair("service", service);
+        }
+        url.query_pairs_mut().append_pair("scope", &scope);
+        let how = How::Ask(basic(who));
+        Ok(Self { url, how })
+    }
+
+    /// The request.
+    pub(crate) fn build(&self, client: &Client) -> reqwest::RequestBuilder {
+        match &self.how {
+            How::Ask(None) => client.get(self.url.clone()),
+            How::Ask(Some(header)) => client
+                .get(self.url.clone())
+                .header(reqwest::header::AUTHORIZATION, header.clone()),
+            How::Refresh(form) => client.post(self.url.clone()).form(form),
+        }
+    }
+}
+
+/// A password is sent over TLS only. Somebody of the network does not have us ask this host.
+fn is_safe(endpoint: &Endpoint, realm: &Url) -> Result<(), NoToken> {
+    let own = is_loopback(realm);
+    let safe = match realm.scheme() {
+        "https" => !own || endpoint.loopback,
+        "http" => own && endpoint.loopback,
+        _ => false,
+    };
+    let userinfo = !realm.username().is_empty() || realm.password().is_some();
+    if !safe || userinfo || realm.host_str().is_none() {
+        let place = realm.host_str().unwrap_or_default();
+        let fault = format!(
+            "it asks for a token from {:?}, which is not safe",
+            clip(place)
+        );
+        return Err(NoToken::Unsafe(fault));
+    }
+    Ok(())
+}
+
+pub(crate) fn clip(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+/// What the token is for: reading this repository. A mirror may have it under another name.
+fn scope_of(endpoint: &Endpoint, repository: &str, asked: Option<&str>) -> String {
+    let asked = asked.filter(|scope| {
+        let name = scope.strip_prefix("repository:");
+        let name = name.and_then(|rest| rest.strip_suffix(":pull"));
+        name.is_some_and(|name| name.ends_with(repository) && !name.contains([' ', ':']))
+    });
+    match asked {
+        Some(asked) if endpoint.mirror => asked.to_owned(),
+        _ => format!("repository:{repository}:pull"),
+    }
+}
+
+#[derive(Deserialize)]
+struct TokenAnswer {
+    #[serde(default)]
+    token: Option<String>,
+    #[serde(default)]
+    access_token: Option<String>,
+    #[serde(default)]
+    expires_in: Option<f64>,
+}
+
+/// The header that an answer gives, and for how long. Nothing if it is no answer.
+pub(crate) fn token_in(body: &[u8]) -> Option<(HeaderValue, Duration)> {
+    let answer: TokenAnswer = serde_json::from_slice(body).ok()?;
+    let given = [answer.token, answer.access_token];
+    let token = given
+        .into_iter()
+        .flatten()
+        .find(|token| !token.is_empty())?;
+    let life = answer
+        .expires_in
+        .and_then(|it| Duration::try_from_secs_f64(it).ok());
+    // So that it is still good when it arrives.
+    let life = life.unwrap_or(USUAL_LIFE).min(LONGEST_LIFE).mul_f64(0.9);
+    Some((sensitive(&format!("Bearer {token}"))?, life))
+}
+
+/// How long an answer asks to wait.
+pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    text.parse().map(Duration::from_secs).ok()
+}
+
+/// Whether an answer says that somebody else may be let in.
+pub(crate) fn is_denial(status: StatusCode) -> bool {
+    matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+}

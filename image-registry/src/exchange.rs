@@ -1,0 +1,398 @@
+//! One request and its answer: within the limits of the registry, let in, and led on to where the content is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{Method, Response, StatusCode, Url};
+
+use crate::authorize::{
+    NoToken, TokenKey, TokenRequest, Tokens, basic, is_denial, retry_after, token_in,
+};
+use crate::challenge::Challenge;
+use crate::clients::{Clients, is_loopback};
+use crate::endpoints::{Endpoint, host_of};
+use crate::error::Cause;
+use crate::fault::{has_bad_certificate, text_of};
+use crate::limits::{Limits, Place};
+use crate::observe::{Observe, Outcome};
+use crate::settings::{Settings, SettingsError};
+use crate::tries::Trouble;
+use crate::who::Who;
+
+/// How often an answer may lead on.
+const REDIRECTIONS: usize = 5;
+/// The most bytes of an answer that is an error.
+const ERROR_BYTES: u64 = 16 << 10;
+/// The most bytes of an answer with a token.
+const TOKEN_BYTES: u64 = 256 << 10;
+/// How long a name and password are sent along without being asked for them.
+const BASIC_LIFE: Duration = Duration::from_mins(10);
+
+/// Something in a repository.
+pub(crate) struct Ask<'a> {
+    pub(crate) repository: &'a str,
+    /// As `manifests/latest`.
+    pub(crate) rest: &'a str,
+    pub(crate) method: Method,
+    pub(crate) accept: &'static str,
+}
+
+/// What is there, not yet read.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    response: Response,
+    pub(crate) host: String,
+    pub(crate) what: String,
+    /// Among the requests to the registry, until all is read.
+    _place: Place,
+}
+
+/// Asks.
+pub(crate) struct Exchange {
+    pub(crate) clients: Arc<Clients>,
+    pub(crate) observe: Arc<dyn Observe>,
+    limits: Limits,
+    tokens: Tokens,
+}
+
+impl Ask<'_> {
+    /// What it is, for people.
+    pub(crate) fn what(&self) -> String {
+        format!("{}/{}", self.repository, self.rest)
+    }
+}
+
+impl Exchange {
+    /// # Errors
+    ///
+    /// If there is a file of authorities that is broken.
+    pub(crate) fn new(
+        settings: &Arc<Settings>,
+        observe: Arc<dyn Observe>,
+    ) -> Result<Self, SettingsError> {
+        Ok(Self {
+            clients: Arc::new(Clients::new(settings)?),
+            observe,
+            limits: Limits::new(settings),
+            tokens: Tokens::new(),
+        })
+    }
+
+    /// Asks once; twice if there has to be a token first.
+    ///
+    /// # Errors
+    ///
+    /// If there is no answer, or one that is no content.
+    pub(crate) async fn ask(
+        &self,
+        endpoint: &Endpoint,
+        ask: &Ask<'_>,
+        who: &Who,
+    ) -> Result<Answer, Trouble> {
+        let key = TokenKey {
+            host: endpoint.host.clone(),
+            repository: ask.repository.to_owned(),
+            who: who.fingerprint(),
+        };
+        let known = self.tokens.get(&key);
+        let answer = self.send(endpoint, ask, known.as_ref()).await?;
+        if answer.response.status() != StatusCode::UNAUTHORIZED {
+            return self.judge(answer).await;
+        }
+        if let Some(stale) = &known {
+            self.tokens.forget(&key, stale);
+        }
+        let Some(challenge) = Challenge::from_headers(answer.response.headers()) else {
+            return self.judge(answer).await;
+        };
+        let (header, life) = match &challenge {
+            Challenge::Basic => match basic(who) {
+                Some(header) => (header, BASIC_LIFE),
+                None => return self.judge(answer).await,
+            },
+            Challenge::Bearer { .. } => {
+                // The place is given back first: who gives tokens may be the registry itself.
+                drop(answer);
+                self.token(endpoint, ask, &challenge, who).await?
+            }
+        };
+        let answer = self.send(endpoint, ask, Some(&header)).await?;
+        if !is_denial(answer.response.status()) {
+            self.tokens.keep(key, header, life);
+        }
+        self.judge(answer).await
+    }
+
+    async fn token(
+        &self,
+        endpoint: &Endpoint,
+        ask: &Ask<'_>,
+        challenge: &Challenge,
+        who: &Who,
+    ) -> Result<(HeaderValue, Duration), Trouble> {
+        let lie = |fault: String| {
+            Trouble::Final(Cause::Lie {
+                host: endpoint.host.clone(),
+                what: ask.what(),
+                fault,
+            })
+        };
+        let request = match TokenRequest::new(endpoint, ask.repository, challenge, who) {
+            Ok(request) => request,
+            Err(NoToken::Unsafe(fault)) => return Err(lie(fault)),
+            Err(NoToken::Denied) => return Err(Trouble::Final(denied(&endpoint.host, ask))),
+        };
+        let host = host_of(&request.url);
+        let place = self.limits.enter(&host).await;
+        let client = if endpoint.is_origin_of(&request.url) {
+            endpoint.client.clone()
+        } else {
+            self.clients.current().for_url(&request.url)
+        };
+        let what = format!("a token for {}", ask.repository);
+        let sent = request.build(&client).send().await;
+        let response = sent.map_err(|error| self.unreachable(&host, &what, error))?;
+        if is_denial(response.status()) || response.status() == StatusCode::BAD_REQUEST {
+            self.observe.request(&host, Outcome::Denied);
+            return Err(Trouble::Final(denied(&host, ask)));
+        }
+        let answer = Answer {
+            response,
+            host,
+            what,
+            _place: place,
+        };
+        let (_, body) = self.judge(answer).await?.bytes(TOKEN_BYTES, "").await?;
+        token_in(&body).ok_or_else(|| lie("there is no token in the answer for one".to_owned()))
+    }
+
+    /// Sends a request and follows where it is led.
+    async fn send(
+        &self,
+        endpoint: &Endpoint,
+        ask: &Ask<'_>,
+        authorization: Option<&HeaderValue>,
+    ) -> Result<Answer, Trouble> {
+        let what = ask.what();
+        let place = self.limits.enter(&endpoint.host).await;
+        let no_address = || Cause::Image {
+            what: what.clone(),
+            fault: "is no address".to_owned(),
+        };
+        let mut url = endpoint.url(ask.repository, ask.rest);
+        for _ in 0..=REDIRECTIONS {
+            let to = url.take().ok_or_else(|| Trouble::Final(no_address()))?;
+            let own = endpoint.is_origin_of(&to);
+            let client = if own {
+                endpoint.client.clone()
+            } else {
+                self.clients.current().for_url(&to)
+            };
+            let host = if own {
+                endpoint.host.clone()
+            } else {
+                host_of(&to)
+            };
+            let mut request = client
+                .request(ask.method.clone(), to.clone())
+                .header(ACCEPT, ask.accept);
+            // Whoever a registry leads to is not to know what it was told.
+            if let Some(header) = authorization.filter(|_| own) {
+                request = request.header(AUTHORIZATION, header.clone());
+            }
+            let sent = request.send().await;
+            let response = sent.map_err(|error| self.unreachable(&host, &what, error))?;
+            if !is_redirection(response.status()) {
+                return Ok(Answer {
+                    response,
+                    host,
+                    what,
+                    _place: place,
+                });
+            }
+            self.observe.request(&host, Outcome::Answered);
+            url = Some(led_to(endpoint, &to, &response, &what).map_err(Trouble::Final)?);
+        }
+        self.observe.request(&endpoint.host, Outcome::Failed);
+        Err(Trouble::Final(Cause::Lie {
+            host: endpoint.host.clone(),
+            what,
+            fault: "it leads on without end".to_owned(),
+        }))
+    }
+
+    /// What an answer means: content, or why there is none.
+    async fn judge(&self, answer: Answer) -> Result<Answer, Trouble> {
+        let status = answer.response.status();
+        let outcome = match status {
+            StatusCode::OK => Outcome::Answered,
+            StatusCode::TOO_MANY_REQUESTS => Outcome::Throttled,
+            StatusCode::NOT_FOUND => Outcome::Unknown,
+            status if is_denial(status) => Outcome::Denied,
+            _ => Outcome::Refused,
+        };
+        self.observe.request(&answer.host, outcome);
+        if outcome == Outcome::Answered {
+            return Ok(answer);
+        }
+        let asked = retry_after(answer.response.headers());
+        let (host, what) = (answer.host.clone(), answer.what.clone());
+        if outcome == Outcome::Throttled || (status.is_server_error() && asked.is_some()) {
+            self.limits.pause(&host, asked.unwrap_or_default());
+            let (status, retry_after) = (status.as_u16(), asked);
+            let cause = Cause::Throttled {
+                host,
+                what,
+                status,
+                retry_after,
+            };
+            return Err(Trouble::Passing(cause, asked));
+        }
+        if status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT {
+            let status = status.as_u16();
+            return Err(Trouble::Passing(
+                Cause::Trouble { host, what, status },
+                None,
+            ));
+        }
+        let code = answer.code().await;
+        Err(Trouble::Final(match outcome {
+            Outcome::Denied => Cause::Denied {
+                host,
+                what,
+                tried: format!("{}{code}", status.as_u16()),
+            },
+            Outcome::Unknown => Cause::Unknown { host, what, code },
+            _ => Cause::Refused {
+                host,
+                what,
+                status: status.as_u16(),
+                code,
+            },
+        }))
+    }
+
+    fn unreachable(&self, host: &str, what: &str, error: reqwest::Error) -> Trouble {
+        self.observe.request(host, Outcome::Failed);
+        let hopeless = has_bad_certificate(&error);
+        let cause = Cause::Unreachable {
+            host: host.to_owned(),
+            what: what.to_owned(),
+            fault: text_of(error),
+        };
+        if hopeless {
+            Trouble::Final(cause)
+        } else {
+            Trouble::Passing(cause, None)
+        }
+    }
+}
+
+fn denied(host: &str, ask: &Ask<'_>) -> Cause {
+    Cause::Denied {
+        host: host.to_owned(),
+        what: ask.what(),
+        tried: "no token".to_owned(),
+    }
+}
+
+fn is_redirection(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
+}
+
+/// Where an answer leads: to a host of the network over TLS, or from this host to itself.
+fn led_to(endpoint: &Endpoint, from: &Url, response: &Response, what: &str) -> Result<Url, Cause> {
+    let location = response
+        .headers()
+        .get(LOCATION)
+        .and_then(|it| it.to_str().ok());
+    let to = location.and_then(|location| from.join(location).ok());
+    let safe = to.filter(|to| {
+        let own = is_loopback(to);
+        let bare = to.username().is_empty() && to.password().is_none() && to.host_str().is_some();
+        let scheme = match to.scheme() {
+            "https" => !own || endpoint.loopback,
+            "http" => own && endpoint.loopback,
+            _ => false,
+        };
+        bare && scheme
+    });
+    safe.ok_or_else(|| Cause::Lie {
+        host: endpoint.host.clone(),
+        what: what.to_owned(),
+        fault: "it leads to a place that is not safe".to_owned(),
+    })
+}
+
+impl Answer {
+    /// A part of the content; nothing at its end.
+    ///
+    /// # Errors
+    ///
+    /// If the answer breaks off.
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Trouble> {
+        let chunk = self.response.chunk().await;
+        chunk.map_err(|error| {
+            let cause = Cause::Unreachable {
+                host: self.host.clone(),
+                what: self.what.clone(),
+                fault: text_of(error),
+            };
+            Trouble::Passing(cause, None)
+        })
+    }
+
+    /// All of the content, if it is not too much.
+    ///
+    /// # Errors
+    ///
+    /// If the answer breaks off, or is too long.
+    pub(crate) async fn bytes(
+        mut self,
+        limit: u64,
+        flag: &'static str,
+    ) -> Result<(HeaderMap, Bytes), Trouble> {
+        let too_large = |what: &str| {
+            Trouble::Final(Cause::TooLarge {
+                what: what.to_owned(),
+                limit,
+                flag,
+            })
+        };
+        if self
+            .response
+            .content_length()
+            .is_some_and(|length| length > limit)
+        {
+            return Err(too_large(&self.what));
+        }
+        let mut body = BytesMut::new();
+        while let Some(chunk) = self.chunk().await? {
+            if body.len() as u64 + chunk.len() as u64 > limit {
+                return Err(too_large(&self.what));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok((std::mem::take(self.response.headers_mut()), body.freeze()))
+    }
+
+    /// What the registry calls the error, in brackets. Its own words are not told: they may repeat what it was sent.
+    async fn code(self) -> String {
+        let Ok((_, body)) = self.bytes(ERROR_BYTES, "").await else {
+            return String::new();
+        };
+        let body: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
+        let code = body
+            .as_ref()
+            .and_then(|body| body.pointer("/errors/0/code")?.as_str());
+        let plain = |code: &&str| {
+            let fits = |c: u8| c.is_ascii_uppercase() || c == b'_';
+            code.len() <= 40 && !code.is_empty() && code.bytes().all(fits)
+        };
+        code.filter(plain)
+            .map(|code| format!(" ({code})"))
+            .unwrap_or_default()
+    }
+}

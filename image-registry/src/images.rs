@@ -1,0 +1,399 @@
+//! From the name of an image to what is known about it.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use conventions::credentials::Keyring;
+use conventions::image::{Digest, Reference};
+use quick_cache::sync::Cache;
+use reqwest::Method;
+use reqwest::header::{HeaderMap, HeaderName};
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use tokio::time::Instant;
+
+use crate::contents::{ContentKey, Contents, Flights};
+use crate::endpoints::Endpoints;
+use crate::error::{Cause, ImageError};
+use crate::exchange::{Answer, Ask, Exchange};
+use crate::manifest::{self, Image, Manifest};
+use crate::observe::{CacheKind, Observe};
+use crate::pass::Pass;
+use crate::plan::{Plan, Read};
+use crate::settings::{PinnedDigest, Settings, SettingsError};
+use crate::tries::Trouble;
+use crate::who::Fingerprint;
+
+/// The most bytes of a manifest or an index.
+const MANIFEST_BYTES: u64 = 4 << 20;
+/// The most bytes of a configuration.
+const CONFIG_BYTES: u64 = 8 << 20;
+/// Who was let in where is remembered for so many.
+const ADMITTED: usize = 4096;
+const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
+const ANYTHING: &str = "*/*";
+
+/// What is known about images. One for a process; it is shared.
+pub struct Images {
+    settings: Arc<Settings>,
+    exchange: Exchange,
+    endpoints: Endpoints,
+    contents: Contents,
+    flights: Flights<(ContentKey, Vec<Fingerprint>)>,
+    admitted: Cache<(Arc<str>, Fingerprint), Instant>,
+}
+
+/// What is known about an image.
+#[derive(Clone, Debug)]
+pub struct ResolvedImage {
+    /// The reference with its digest; the tag is kept.
+    pub reference: String,
+    /// The digest in it.
+    pub digest: Digest,
+    /// The digest of the configuration.
+    pub config_digest: Digest,
+    /// The configuration, as it was stored.
+    pub config: Value,
+    /// Bills of materials, in the order in which they are stored.
+    pub boms: Vec<StoredBom>,
+}
+
+/// A bill of materials on disk. It can be read as long as it is held, whatever becomes of the cache.
+#[derive(Clone, Debug)]
+pub struct StoredBom {
+    /// Where it comes from, and its name there.
+    pub name: String,
+    /// The file that has it.
+    pub file: Arc<File>,
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// Its bytes.
+    pub length: u64,
+}
+
+impl StoredBom {
+    /// All of its bytes. They may be many: [`Settings::sbom_file_bytes`].
+    ///
+    /// # Errors
+    ///
+    /// If the disk cannot be read.
+    pub fn read(&self) -> std::io::Result<Vec<u8>> {
+        let length = usize::try_from(self.length).map_err(std::io::Error::other)?;
+        let mut bytes = vec![0; length];
+        self.file.read_exact_at(&mut bytes, self.offset)?;
+        Ok(bytes)
+    }
+}
+
+/// One image while it is looked at.
+struct Look {
+    reference: Reference,
+    /// Registry and repository.
+    repository: Arc<str>,
+    plan: Plan,
+}
+
+impl Images {
+    /// # Errors
+    ///
+    /// If the settings name a folder or file that cannot be used.
+    pub fn new(settings: Settings, observe: Arc<dyn Observe>) -> Result<Self, SettingsError> {
+        let settings = Arc::new(settings);
+        let exchange = Exchange::new(&settings, observe)?;
+        Ok(Self {
+            endpoints: Endpoints::new(exchange.clients.clone()),
+            contents: Contents::new(settings.memory_bytes),
+            flights: Flights::new(),
+            admitted: Cache::new(ADMITTED),
+            exchange,
+            settings,
+        })
+    }
+
+    /// What is known about an image, for those who have these credentials.
+    ///
+    /// Dropping the future is safe at any time.
+    ///
+    /// # Errors
+    ///
+    /// Those of the user: no such image, no access, an image that is broken. Those of the installation: the registry does
+    /// not answer, or has too much to do. [`ImageError::kind`] tells them apart.
+    pub async fn resolve(
+        &self,
+        image: &str,
+        keyring: &Keyring,
+        pass: &Pass,
+    ) -> Result<ResolvedImage, ImageError> {
+        let limit = self.settings.budget;
+        let look = Box::pin(self.look(image, keyring, pass));
+        let late = || ImageError::Digest {
+            image: image.to_owned(),
+            cause: Cause::Late { limit },
+        };
+        let ended = tokio::time::timeout(limit, look).await;
+        ended.unwrap_or_else(|_| Err(late()))
+    }
+
+    async fn look(
+        &self,
+        image: &str,
+        keyring: &Keyring,
+        pass: &Pass,
+    ) -> Result<ResolvedImage, ImageError> {
+        let unresolved = |cause| ImageError::Digest {
+            image: image.to_owned(),
+            cause,
+        };
+        let unread = |cause| ImageError::Content {
+            image: image.to_owned(),
+            cause,
+        };
+        let mut look = self.begin(image, keyring).await.map_err(unresolved)?;
+        let named = self.digest(&mut look, pass).await.map_err(unresolved)?;
+        let (own, image) = self.image(&mut look, &named).await.map_err(unresolved)?;
+        let config_digest = image.config.digest("the manifest").map_err(unread)?;
+        let config = self
+            .config(&mut look, &image, &config_digest)
+            .await
+            .map_err(unread)?;
+        let given = look.reference.digest().is_some();
+        let digest = match self.settings.pinned_digest {
+            PinnedDigest::Child if !given => own,
+            PinnedDigest::Index | PinnedDigest::Child => named,
+        };
+        Ok(ResolvedImage {
+            reference: look.reference.at(&digest).to_string(),
+            digest,
+            config_digest,
+            config,
+            boms: Vec::new(),
+        })
+    }
+
+    async fn begin(&self, image: &str, keyring: &Keyring) -> Result<Look, Cause> {
+        let reference: Reference = image.parse()?;
+        let parts = reference.repository().split('/');
+        if parts.clone().any(|part| matches!(part, "" | "." | "..")) {
+            return Err(Cause::Image {
+                what: format!("repository {}", reference.repository()),
+                fault: "has a part that is no name".to_owned(),
+            });
+        }
+        let endpoints = self.endpoints.of(&reference).await?;
+        Ok(Look {
+            repository: format!("{}/{}", reference.registry(), reference.repository()).into(),
+            plan: Plan::new(endpoints, &reference, &[keyring]),
+            reference,
+        })
+    }
+
+    /// The digest that the reference has or that its tag means.
+    async fn digest(&self, look: &mut Look, pass: &Pass) -> Result<Digest, Cause> {
+        if let Some(digest) = look.reference.digest() {
+            return Ok(digest.clone());
+        }
+        let (name, who) = (look.reference.to_string(), look.plan.fingerprints());
+        if let Some(digest) = pass.digest(&name, &who) {
+            return Ok(digest);
+        }
+        // Who was let in before goes first.
+        self.is_admitted(look);
+        let rest = format!("manifests/{}", look.reference.tag().unwrap_or_default());
+        let manifest = self
+            .fetch(look, &rest, manifest::ACCEPT, None, MANIFEST_BYTES)
+            .await?;
+        let digest = digest_of(&manifest)?;
+        self.contents.keep(look.key(&digest), manifest);
+        pass.remember(&name, &who, &digest);
+        Ok(digest)
+    }
+
+    /// The image that a digest means, and its own digest: they differ for an index.
+    async fn image(&self, look: &mut Look, digest: &Digest) -> Result<(Digest, Image), Cause> {
+        let manifest = self.manifest(look, digest).await?;
+        let children = match manifest {
+            Manifest::Image(image) => return Ok((digest.clone(), image)),
+            Manifest::Index(children) => children,
+        };
+        let platform = &self.settings.platform;
+        let child = manifest::child_for(&children, platform).ok_or_else(|| Cause::Platform {
+            digest: digest.clone(),
+            platform: platform.clone(),
+        })?;
+        let child = child.part.digest("the index")?;
+        match self.manifest(look, &child).await? {
+            Manifest::Image(image) => Ok((child, image)),
+            Manifest::Index(_) => Err(Cause::Image {
+                what: format!("index {digest}"),
+                fault: "has another index in it".to_owned(),
+            }),
+        }
+    }
+
+    async fn manifest(&self, look: &mut Look, digest: &Digest) -> Result<Manifest, Cause> {
+        let rest = format!("manifests/{digest}");
+        let bytes = self
+            .content(look, &rest, manifest::ACCEPT, digest, MANIFEST_BYTES)
+            .await?;
+        manifest::parse(&bytes, &look.what(&rest))
+    }
+
+    async fn config(
+        &self,
+        look: &mut Look,
+        image: &Image,
+        digest: &Digest,
+    ) -> Result<Value, Cause> {
+        let rest = format!("blobs/{digest}");
+        let what = look.what(&rest);
+        if u64::try_from(image.config.size).is_ok_and(|size| size > CONFIG_BYTES) {
+            return Err(Cause::TooLarge {
+                what,
+                limit: CONFIG_BYTES,
+                flag: "",
+            });
+        }
+        let bytes = self
+            .content(look, &rest, ANYTHING, digest, CONFIG_BYTES)
+            .await?;
+        let config: Option<Value> = serde_json::from_slice(&bytes).ok();
+        config.filter(Value::is_object).ok_or_else(|| Cause::Image {
+            what,
+            fault: "is not the configuration of an image".to_owned(),
+        })
+    }
+
+    /// Something with a digest, from memory if the registry has let somebody in who is among those who ask.
+    async fn content(
+        &self,
+        look: &mut Look,
+        rest: &str,
+        accept: &'static str,
+        digest: &Digest,
+        limit: u64,
+    ) -> Result<Bytes, Cause> {
+        let key = look.key(digest);
+        let flight = (key.clone(), look.plan.fingerprints());
+        let found = |look: &mut Look| {
+            self.is_admitted(look)
+                .then(|| self.contents.get(&key))
+                .flatten()
+        };
+        let mut bytes = found(look);
+        let _alone = if bytes.is_none() {
+            let alone = self.flights.enter(flight).await;
+            bytes = found(look);
+            Some(alone)
+        } else {
+            None
+        };
+        self.exchange
+            .observe
+            .looked_up(CacheKind::Contents, bytes.is_some());
+        if let Some(bytes) = bytes {
+            return Ok(bytes);
+        }
+        let bytes = self.fetch(look, rest, accept, Some(digest), limit).await?;
+        self.contents.keep(key, bytes.clone());
+        Ok(bytes)
+    }
+
+    /// Whether the registry has lately let one of those in who ask. From then on that one goes first.
+    fn is_admitted(&self, look: &mut Look) -> bool {
+        let (age, repository) = (self.settings.access_age, look.repository.clone());
+        let works = |who| {
+            let since = self.admitted.get(&(repository.clone(), who));
+            since.is_some_and(|since| since.elapsed() < age)
+        };
+        if let Some(proven) = look.plan.proven()
+            && works(proven)
+        {
+            return true;
+        }
+        look.plan.prefer(works)
+    }
+
+    async fn fetch(
+        &self,
+        look: &mut Look,
+        rest: &str,
+        accept: &'static str,
+        digest: Option<&Digest>,
+        limit: u64,
+    ) -> Result<Bytes, Cause> {
+        let ask = Ask {
+            repository: look.reference.repository(),
+            rest,
+            method: Method::GET,
+            accept,
+        };
+        let reader = Whole { digest, limit };
+        let bytes = look
+            .plan
+            .ask(&self.exchange, &self.settings, &ask, &reader)
+            .await?;
+        if let Some(who) = look.plan.proven() {
+            self.admitted
+                .insert((look.repository.clone(), who), Instant::now());
+        }
+        Ok(bytes)
+    }
+}
+
+impl Look {
+    fn key(&self, digest: &Digest) -> ContentKey {
+        ContentKey {
+            repository: self.repository.clone(),
+            digest: digest.clone(),
+        }
+    }
+
+    fn what(&self, rest: &str) -> String {
+        format!("{}/{rest}", self.repository)
+    }
+}
+
+/// Reads all, and looks whether it is what was asked for.
+struct Whole<'a> {
+    digest: Option<&'a Digest>,
+    limit: u64,
+}
+
+impl Read for Whole<'_> {
+    type Output = Bytes;
+
+    async fn read(&self, answer: Answer) -> Result<Bytes, Trouble> {
+        let (host, what) = (answer.host.clone(), answer.what.clone());
+        let (headers, bytes) = answer.bytes(self.limit, "").await?;
+        let own = digest_of(&bytes).map_err(Trouble::Final)?;
+        let claimed = self.digest.cloned().or_else(|| claimed(&headers));
+        if claimed.is_none_or(|claimed| claimed == own) {
+            return Ok(bytes);
+        }
+        let fault = format!("its digest is {own}");
+        Err(Trouble::Passing(Cause::Lie { host, what, fault }, None))
+    }
+}
+
+/// What the registry says that the digest is.
+fn claimed(headers: &HeaderMap) -> Option<Digest> {
+    headers.get(CONTENT_DIGEST)?.to_str().ok()?.parse().ok()
+}
+
+/// The digest of bytes.
+fn digest_of(bytes: &[u8]) -> Result<Digest, Cause> {
+    digest_from(Sha256::digest(bytes).as_slice())
+}
+
+/// The digest that a hash is.
+fn digest_from(hash: &[u8]) -> Result<Digest, Cause> {
+    use std::fmt::Write as _;
+
+    let mut text = String::from("sha256:");
+    for byte in hash {
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(text.parse()?)
+}
