@@ -123,7 +123,7 @@ impl Cluster {
     }
 
     /// The time of day as the API server has it, as far as it has answered.
-    pub(crate) fn clock(&self) -> Clock {
+    pub fn clock(&self) -> Clock {
         let time = self.time.clone();
         Arc::new(move || time.now())
     }

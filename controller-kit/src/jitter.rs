@@ -4,7 +4,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 /// A number in 0.0..1.0, good enough to spread waits and for nothing else.
-pub(crate) fn random() -> f64 {
+pub fn random() -> f64 {
     let bits = RandomState::new().hash_one(0_u8);
     let fraction = u32::try_from(bits >> 32).unwrap_or(0);
     f64::from(fraction) / (f64::from(u32::MAX) + 1.0)

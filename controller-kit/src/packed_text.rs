@@ -11,22 +11,22 @@ const DICTIONARY: &[u8] = br#""message":"","observedGeneration":,"stampedRef":{"
 
 /// A JSON value, packed.
 #[derive(Clone, PartialEq, Eq)]
-pub(crate) struct PackedText(Box<[u8]>);
+pub struct PackedText(Box<[u8]>);
 
 impl PackedText {
     /// Packs a value.
-    pub(crate) fn of(value: &Value) -> Self {
+    pub fn of(value: &Value) -> Self {
         Self::of_text(&value.to_string())
     }
 
     /// Packs a value that is there as text.
-    pub(crate) fn of_text(text: &str) -> Self {
+    pub fn of_text(text: &str) -> Self {
         let packed = lz4_flex::block::compress_prepend_size_with_dict(text.as_bytes(), DICTIONARY);
         Self(packed.into())
     }
 
     /// The value.
-    pub(crate) fn value(&self) -> Value {
+    pub fn value(&self) -> Value {
         // Only what `of` made is here.
         let text = lz4_flex::block::decompress_size_prepended_with_dict(&self.0, DICTIONARY);
         text.ok()

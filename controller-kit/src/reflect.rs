@@ -6,6 +6,7 @@
 
 mod backoff;
 mod health;
+mod optional;
 mod overlaid;
 mod watched;
 
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 use crate::stamped::ObjectKey;
 
 pub(crate) use health::{Refused, WatchHealth, answer};
+pub(crate) use optional::follow_if_installed;
 pub(crate) use overlaid::{Overlaid, Source, Unlisted};
 pub use watched::{Events, Watched, selected_metadata};
 pub(crate) use watched::{named_metadata, watched};
@@ -99,7 +101,7 @@ impl<E: Entry> Reflector<E> {
     }
 
     /// Shows every entry, in no particular order, without keeping any. Nothing else is written meanwhile.
-    pub(crate) fn for_each(&self, mut show: impl FnMut(&E)) {
+    pub fn for_each(&self, mut show: impl FnMut(&E)) {
         for (_, entry) in self.kept.read().iter() {
             show(entry);
         }
@@ -122,7 +124,7 @@ impl<E: Entry> Reflector<E> {
     }
 
     /// Takes the reply to our own write, unless the watch has passed it.
-    pub(crate) fn overlay(&self, object: Value) {
+    pub fn overlay(&self, object: Value) {
         self.put(&key_of(&object), object, Source::Reply);
     }
 
@@ -222,6 +224,13 @@ impl<E: Entry> Reflector<E> {
             before: before.as_ref(),
             after: None,
         });
+    }
+
+    /// Nothing is there any more.
+    pub(crate) fn clear(&self, changed: &impl Fn(Change<'_, E>)) {
+        for (key, _) in self.all() {
+            self.drop_key(&key, changed);
+        }
     }
 
     fn end_listing(&self, changed: &impl Fn(Change<'_, E>)) {

@@ -171,7 +171,7 @@ impl Watched {
     }
 
     /// Path of an object's URL.
-    fn path(&self, namespace: Option<&str>, name: &str) -> String {
+    pub fn path(&self, namespace: Option<&str>, name: &str) -> String {
         let root = if self.group.is_empty() { "api" } else { "apis" };
         let namespace = namespace.map(encode);
         let namespace = namespace.map_or_else(String::new, |name| format!("namespaces/{name}/"));

@@ -46,8 +46,27 @@ pub struct Cast {
     pub binary: &'static str,
     /// How its requests are told apart; the start of its user agent.
     pub user_agent: &'static str,
-    /// The kind it reconciles, of `carto.run/v1alpha1`.
+    /// The group and version of the kind that it reconciles.
+    pub api_version: &'static str,
+    /// The kind it reconciles.
     pub owner_kind: &'static str,
+}
+
+impl Cast {
+    /// Whether it stamps objects for owners; it needs ytt then.
+    fn stamps(&self) -> bool {
+        self.api_version.starts_with("carto.run/")
+    }
+
+    /// Where the definitions of its kinds are.
+    fn crds(&self) -> PathBuf {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        root.join(if self.stamps() {
+            "../deploy/crds"
+        } else {
+            "../deploy/conventions/crds"
+        })
+    }
 }
 
 /// One test's API server and controller.
@@ -73,11 +92,7 @@ impl Stage {
 
     /// Everything but the controller, on this control plane.
     pub async fn on(cast: Cast, plane: ControlPlane) -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        plane
-            .install_crds(root.join("../deploy/crds"))
-            .await
-            .unwrap();
+        plane.install_crds(cast.crds()).await.unwrap();
         let stage = Self {
             client: plane.client().unwrap(),
             namespace: plane.create_namespace("dev").await.unwrap(),
@@ -179,7 +194,7 @@ impl Stage {
 
     /// The owner with this name.
     pub async fn owner(&self, name: &str) -> Value {
-        self.get("carto.run/v1alpha1", self.cast.owner_kind, name)
+        self.get(self.cast.api_version, self.cast.owner_kind, name)
             .await
             .unwrap()
     }
@@ -253,13 +268,13 @@ impl Stage {
 
     /// The same for an owner.
     pub async fn edit_owner(&self, name: &str, patch: Value) {
-        self.edit("carto.run/v1alpha1", self.cast.owner_kind, name, patch)
+        self.edit(self.cast.api_version, self.cast.owner_kind, name, patch)
             .await;
     }
 
     /// Writes the status of an owner, as only controllers may.
     pub async fn set_owner_status(&self, name: &str, status: Value) {
-        let api = self.api("carto.run/v1alpha1", self.cast.owner_kind);
+        let api = self.api(self.cast.api_version, self.cast.owner_kind);
         // Lists are replaced as a whole.
         let patch = Patch::Merge(json!({"status": status}));
         api.patch_status(name, &PatchParams::default(), &patch)

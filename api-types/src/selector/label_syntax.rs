@@ -46,14 +46,25 @@ fn prefix_errors(prefix: &str) -> Vec<String> {
     if prefix.is_empty() {
         return vec!["prefix part must be non-empty".to_owned()];
     }
+    let errors = subdomain_errors(prefix).into_iter();
+    errors.map(|error| format!("prefix part {error}")).collect()
+}
+
+/// What is wrong with a text as a subdomain of DNS; empty when nothing is.
+///
+/// ```
+/// use api_types::selector::subdomain_errors;
+///
+/// assert!(subdomain_errors("a.b-c").is_empty());
+/// assert_eq!(subdomain_errors("A").len(), 1);
+/// ```
+pub fn subdomain_errors(text: &str) -> Vec<String> {
     let mut errors = Vec::new();
-    if prefix.len() > MAX_PREFIX {
-        errors.push(format!(
-            "prefix part must be no more than {MAX_PREFIX} characters"
-        ));
+    if text.len() > MAX_PREFIX {
+        errors.push(format!("must be no more than {MAX_PREFIX} characters"));
     }
-    if !is_subdomain(prefix) {
-        errors.push(format!("prefix part {SUBDOMAIN_RULE}"));
+    if !is_subdomain(text) {
+        errors.push(SUBDOMAIN_RULE.to_owned());
     }
     errors
 }

@@ -55,7 +55,7 @@ impl RequestError {
 
     /// Whether the machine is in the way, and nothing that was asked for has to be mended: the server is asked too much or
     /// cannot, or there was no answer.
-    pub(crate) fn passes_by_itself(&self) -> bool {
+    pub fn passes_by_itself(&self) -> bool {
         match self {
             Self::Refused { code, status, .. } => {
                 const PASSING: [StatusCode; 4] = [
@@ -74,7 +74,7 @@ impl RequestError {
     }
 
     /// How long the server asked to be left alone, which is never longer than [`MOST_REST`].
-    pub(crate) fn retry_after(&self) -> Option<Duration> {
+    pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused { retry_after, .. } => *retry_after,
             Self::Transport(_) | Self::TooLong { .. } => None,
@@ -97,7 +97,7 @@ impl RequestError {
 
     /// Whether the server knows the kind but no object of that name. A 404 that names no object means that nothing is served
     /// at the path: a version was withdrawn, or the server is just starting.
-    pub(crate) fn is_missing_object(&self) -> bool {
+    pub fn is_missing_object(&self) -> bool {
         match self {
             Self::Refused { code, status, .. } => {
                 let details = status.details.as_ref();

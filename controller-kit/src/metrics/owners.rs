@@ -64,8 +64,9 @@ impl Metrics {
         reasons.with_label_values(&labels).inc();
     }
 
-    /// How many owners there are, by what their conditions Ready say: status and [`Reason::label`].
-    pub(crate) fn owners(
+    /// How many owners there are, by what their conditions Ready say: status and a reason of which there are not many, such
+    /// as [`Reason::label`].
+    pub fn owners(
         &self,
         kind: &'static str,
         counted: &BTreeMap<(&'static str, &'static str), usize>,

@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use crate::mapper::Kind;
 use crate::stamped::ObjectKey;
+use crate::waiting::Waiting;
 
 /// Rights take a moment to reach the authorizer's cache after the event.
 pub(super) const RIGHTS_SETTLE: Duration = Duration::from_millis(200);
@@ -37,25 +38,19 @@ pub enum Dependency {
 /// Who waits for what.
 #[derive(Debug, Default)]
 pub struct DependencyIndex {
-    waiting: Mutex<Waiting>,
+    dependent: Mutex<Dependent>,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
-    owners: HashMap<Dependency, BTreeSet<ObjectKey>>,
-    /// The other way round, so that replacing what one owner waits for does not visit what all others do.
-    awaited: HashMap<ObjectKey, Vec<Dependency>>,
+struct Dependent {
+    waiting: Waiting<Dependency>,
     /// Changes of rights so far, whoever waited for them.
     rights_changes: u64,
     /// When rights changed that these owners waited for; those of late.
     woken: HashMap<ObjectKey, Instant>,
 }
 
-impl Waiting {
-    fn insert(&mut self, owner: &ObjectKey, what: Dependency) {
-        self.owners.entry(what).or_default().insert(owner.clone());
-    }
-
+impl Dependent {
     /// Rights changed that these owners waited for.
     fn rights_woke(&mut self, owners: &BTreeSet<ObjectKey>) {
         self.rights_changes += 1;
@@ -65,62 +60,25 @@ impl Waiting {
         let woken = owners.iter().map(|owner| (owner.clone(), now));
         self.woken.extend(woken);
     }
-
-    fn take(&mut self, what: &Dependency) -> BTreeSet<ObjectKey> {
-        let owners = self.owners.remove(what).unwrap_or_default();
-        for owner in &owners {
-            if let Some(awaited) = self.awaited.get_mut(owner) {
-                awaited.retain(|other| other != what);
-                if awaited.is_empty() {
-                    self.awaited.remove(owner);
-                }
-            }
-        }
-        owners
-    }
-
-    fn forget(&mut self, owner: &ObjectKey) {
-        for what in self.awaited.remove(owner).unwrap_or_default() {
-            if let Some(owners) = self.owners.get_mut(&what) {
-                owners.remove(owner);
-                if owners.is_empty() {
-                    self.owners.remove(&what);
-                }
-            }
-        }
-    }
 }
 
 impl DependencyIndex {
     /// Replaces what an owner waits for.
     pub fn set(&self, owner: &ObjectKey, awaited: &[Dependency]) {
-        let mut waiting = self.waiting.lock();
-        waiting.forget(owner);
-        for what in awaited {
-            waiting.insert(owner, what.clone());
-        }
-        if !awaited.is_empty() {
-            waiting.awaited.insert(owner.clone(), awaited.to_vec());
-        }
+        self.dependent.lock().waiting.set(owner, awaited);
     }
 
     /// One more thing an owner waits for, besides what it said last.
     pub fn add(&self, owner: &ObjectKey, what: Dependency) {
-        let mut waiting = self.waiting.lock();
-        let awaited = waiting.awaited.entry(owner.clone()).or_default();
-        if awaited.contains(&what) {
-            return;
-        }
-        awaited.push(what.clone());
-        waiting.insert(owner, what);
+        self.dependent.lock().waiting.add(owner, what);
     }
 
     /// The owners that wait for this, which wait no longer.
     pub fn take(&self, what: &Dependency) -> BTreeSet<ObjectKey> {
-        let mut waiting = self.waiting.lock();
-        let owners = waiting.take(what);
+        let mut dependent = self.dependent.lock();
+        let owners = dependent.waiting.take(what);
         if matches!(what, Dependency::Rights(_)) {
-            waiting.rights_woke(&owners);
+            dependent.rights_woke(&owners);
         }
         owners
     }
@@ -128,26 +86,26 @@ impl DependencyIndex {
     /// Whether an owner waits for this object.
     pub(crate) fn awaits(&self, kind: &Kind, key: &ObjectKey) -> bool {
         let what = Dependency::Object(kind.clone(), key.clone());
-        self.waiting.lock().owners.contains_key(&what)
+        self.dependent.lock().waiting.is_awaited(&what)
     }
 
     /// When to try again what is still forbidden to an owner that a change of rights has woken: the change may not have
     /// reached the authorizer yet. Three times for each change, ever later; after that it did not help.
     pub fn rights_may_be_late(&self, owner: &ObjectKey) -> Option<Duration> {
-        let since = self.waiting.lock().woken.get(owner)?.elapsed();
+        let since = self.dependent.lock().woken.get(owner)?.elapsed();
         (since < RIGHTS_LATE).then(|| (since * 3).max(RIGHTS_SETTLE))
     }
 
     /// How often rights have changed. An owner that was refused before a change and says after it that it waits has
     /// missed it; by this number it knows.
     pub fn rights_changes(&self) -> u64 {
-        self.waiting.lock().rights_changes
+        self.dependent.lock().rights_changes
     }
 
     /// The owners that wait for any right, which wait no longer.
     pub(crate) fn take_all_rights(&self) -> BTreeSet<ObjectKey> {
         let owners = self.take_all(|what| matches!(what, Dependency::Rights(_)));
-        self.waiting.lock().rights_woke(&owners);
+        self.dependent.lock().rights_woke(&owners);
         owners
     }
 
@@ -157,13 +115,9 @@ impl DependencyIndex {
     }
 
     fn take_all(&self, concerns: impl Fn(&Dependency) -> bool) -> BTreeSet<ObjectKey> {
-        let mut waiting = self.waiting.lock();
-        let concerned: Vec<Dependency> = waiting
-            .owners
-            .keys()
-            .filter(|what| concerns(what))
-            .cloned()
-            .collect();
+        let waiting = &mut self.dependent.lock().waiting;
+        let concerned = waiting.all().filter(|what| concerns(what));
+        let concerned: Vec<Dependency> = concerned.cloned().collect();
         concerned
             .iter()
             .flat_map(|what| waiting.take(what))
@@ -173,8 +127,7 @@ impl DependencyIndex {
     /// Whether nobody waits.
     #[cfg(test)]
     fn is_empty(&self) -> bool {
-        let waiting = self.waiting.lock();
-        waiting.owners.is_empty() && waiting.awaited.is_empty()
+        self.dependent.lock().waiting.is_empty()
     }
 }
 

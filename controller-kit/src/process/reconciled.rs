@@ -20,9 +20,14 @@ pub struct Reconciled {
 }
 
 impl Reconciled {
-    /// In this word.
-    pub(crate) fn new(next: Next, outcome: &'static str) -> Self {
+    /// In this word: one of a few that are written in the source.
+    pub fn new(next: Next, outcome: &'static str) -> Self {
         Self { next, outcome }
+    }
+
+    /// The word for how it ended.
+    pub fn outcome(self) -> &'static str {
+        self.outcome
     }
 
     /// The owner is gone, on its way out, or cannot be read.

@@ -6,10 +6,10 @@ use futures::future::{BoxFuture, join_all};
 use tokio::sync::watch as signal;
 use tokio_util::sync::CancellationToken;
 
-use super::Reconciled;
+use super::{Process, Reconciled};
 use crate::metrics::Metrics;
 use crate::object_key::ObjectKey;
-use crate::reflect::{Change, Entry, Events, Reflector};
+use crate::reflect::{Change, Entry, Events, Reflector, Watched, follow_if_installed};
 use crate::scheduler::{Scheduler, Terms};
 use crate::shutdown::Tasks;
 use crate::webhook::Admission;
@@ -39,6 +39,23 @@ impl Work {
         self.synced.0.push(store.synced_signal());
         let following = store.clone().follow(events, tasks.token().clone(), changed);
         tasks.spawn(name, following);
+    }
+
+    /// The same for a kind that may not be installed. As long as it is not, nothing waits for it, and nothing is asked.
+    pub fn follow_if_installed<E: Entry>(
+        &mut self,
+        process: &Process,
+        name: &'static str,
+        store: &Arc<Reflector<E>>,
+        watched: Watched,
+        changed: impl Fn(Change<'_, E>) + Send + Sync + 'static,
+    ) {
+        let known = signal::Sender::new(false);
+        self.synced.0.push(known.subscribe());
+        let client = process.cluster.controller().clone();
+        let cancel = process.tasks.token().clone();
+        let following = follow_if_installed(store.clone(), watched, client, cancel, known, changed);
+        process.tasks.spawn(name, following);
     }
 
     /// Reconciles nothing before this has happened, either.

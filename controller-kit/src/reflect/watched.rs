@@ -80,7 +80,7 @@ impl Watched {
     }
 
     /// What tells of rights and definitions is among these kinds, so nobody tells them.
-    fn events<const METADATA_ONLY: bool>(
+    pub(super) fn events<const METADATA_ONLY: bool>(
         &self,
         client: kube::Client,
         namespace: Option<&str>,

@@ -8,6 +8,7 @@ use test_support::{Stage, eventually};
 const CAST: Cast = Cast {
     binary: env!("CARGO_BIN_EXE_delivery-controller"),
     user_agent: "carto-delivery",
+    api_version: "carto.run/v1alpha1",
     owner_kind: "Deliverable",
 };
 

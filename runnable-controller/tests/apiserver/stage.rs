@@ -8,6 +8,7 @@ use test_support::{Stage, all_objects, eventually};
 pub(crate) const CAST: Cast = Cast {
     binary: env!("CARGO_BIN_EXE_runnable-controller"),
     user_agent: "carto-runnable",
+    api_version: "carto.run/v1alpha1",
     owner_kind: "Runnable",
 };
 

@@ -10,6 +10,7 @@ pub(crate) use test_support::stage::{NOTHING, PATIENCE, condition, condition_typ
 const CAST: Cast = Cast {
     binary: env!("CARGO_BIN_EXE_supplychain-controller"),
     user_agent: "carto-supplychain",
+    api_version: "carto.run/v1alpha1",
     owner_kind: "Workload",
 };
 

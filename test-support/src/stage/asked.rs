@@ -85,8 +85,9 @@ fn resource(event: &AuditEvent) -> Option<&str> {
 
 /// Whether it is the list of all objects of a kind of ours, which only the controller itself sends.
 fn begins_watch(event: &AuditEvent) -> bool {
-    let is_ours =
-        |object: &AuditObject| object.api_group == "carto.run" && object.namespace.is_empty();
+    let is_ours = |object: &AuditObject| {
+        object.api_group.ends_with("carto.run") && object.namespace.is_empty()
+    };
     event.verb == "list" && event.object_ref.as_ref().is_some_and(is_ours)
 }
 

@@ -145,7 +145,7 @@ pub struct Reports(Followed<Said>);
 impl Reports {
     /// From now on.
     pub async fn of_owners(stage: &Stage) -> Self {
-        let owners = stage.api("carto.run/v1alpha1", stage.cast.owner_kind);
+        let owners = stage.api(stage.cast.api_version, stage.cast.owner_kind);
         Self(Followed::from_now(owners).await)
     }
 

@@ -37,7 +37,6 @@ impl Stage {
 
     fn spawn(&mut self, particulars: &Particulars<'_>, metrics_port: u16) -> Process {
         self.starts += 1;
-        let ytt = assets().unwrap().binary("ytt").unwrap();
         let kubeconfig = particulars.kubeconfig;
         let kubeconfig = kubeconfig.unwrap_or_else(|| self.plane.kubeconfig_path());
         let mut starting = match particulars.script {
@@ -49,9 +48,12 @@ impl Stage {
         for (name, value) in &particulars.environment {
             starting = starting.env(name, value);
         }
+        if self.cast.stamps() {
+            let ytt = assets().unwrap().binary("ytt").unwrap();
+            starting = starting.arg(format!("--ytt={}", ytt.display()));
+        }
         starting
             .env("KUBECONFIG", kubeconfig)
-            .arg(format!("--ytt={}", ytt.display()))
             .arg("--health-port=0")
             .arg(format!("--metrics-port={metrics_port}"))
             .arg("--log-level=debug")

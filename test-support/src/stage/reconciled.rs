@@ -86,7 +86,7 @@ impl Stage {
         let touch = self.touches.fetch_add(1, Ordering::Relaxed);
         let patch = json!({"metadata": {"annotations": {"touch": touch.to_string()}}});
         let touched = self
-            .edited("carto.run/v1alpha1", self.cast.owner_kind, owner, patch)
+            .edited(self.cast.api_version, self.cast.owner_kind, owner, patch)
             .await;
         let version = number(&touched["metadata"]["resourceVersion"]).unwrap();
         eventually(

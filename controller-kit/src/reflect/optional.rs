@@ -1,0 +1,140 @@
+//! A kind that may not be installed: it is watched while its definition is there, and nothing is asked otherwise.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use futures::{FutureExt as _, StreamExt as _};
+use kube::runtime::watcher::{self, Event};
+use serde_json::Value;
+use tokio::sync::watch as signal;
+use tokio_util::sync::CancellationToken;
+
+use super::{Change, Entry, Reflector, WatchHealth, Watched};
+
+/// Follows `watched` for ever, as long as it is installed. `known` turns true when it is not, or has been listed.
+pub(crate) async fn follow_if_installed<E: Entry>(
+    store: Arc<Reflector<E>>,
+    watched: Watched,
+    client: kube::Client,
+    cancel: CancellationToken,
+    known: signal::Sender<bool>,
+    changed: impl Fn(Change<'_, E>) + Send + Sync,
+) {
+    let mut definitions = watched.definition(client.clone());
+    let mut health = WatchHealth::default();
+    let mut listed = false;
+    let mut following: Option<Following<'_>> = None;
+    loop {
+        let is_awaited = following.is_some() && !*known.borrow();
+        let synced = listed_once(&store, is_awaited);
+        let event = tokio::select! {
+            () = cancel.cancelled() => return,
+            () = synced => {
+                known.send_replace(true);
+                continue;
+            }
+            () = go_on(following.as_mut()) => {
+                following = None;
+                continue;
+            }
+            event = definitions.next() => event,
+        };
+        let installed = match event {
+            None => return,
+            Some(Ok(event)) => installed(&event, &mut listed),
+            Some(Err(error)) => {
+                health.log(&error);
+                // Whether it is there is not known; what waits for it must not wait for ever.
+                following.is_none().then_some(false)
+            }
+        };
+        match installed {
+            Some(true) if following.is_none() => {
+                let events = watched.objects(client.clone());
+                let stop = cancel.child_token();
+                let follow = store.clone().follow(events, stop.clone(), &changed);
+                following = Some((follow.boxed(), stop.drop_guard()));
+            }
+            Some(false) => {
+                following = None;
+                store.clear(&changed);
+                known.send_replace(true);
+            }
+            Some(true) | None => {}
+        }
+    }
+}
+
+type Following<'f> = (BoxFuture<'f, ()>, tokio_util::sync::DropGuard);
+
+/// Never ends where nobody waits for it.
+async fn listed_once<E: Entry>(store: &Reflector<E>, is_awaited: bool) {
+    if !is_awaited {
+        std::future::pending::<()>().await;
+    }
+    // The sender lives as long as the store.
+    let _ = store.synced_signal().wait_for(|synced| *synced).await;
+}
+
+async fn go_on(following: Option<&mut Following<'_>>) {
+    match following {
+        Some((follow, _)) => follow.await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Whether the definition is there after this event, as far as it says so. A listing without it says so at its end.
+fn installed(event: &Event<Value>, listed: &mut bool) -> Option<bool> {
+    match event {
+        Event::Init => {
+            *listed = false;
+            None
+        }
+        Event::InitApply(_) => {
+            *listed = true;
+            Some(true)
+        }
+        Event::InitDone => (!*listed).then_some(false),
+        Event::Apply(_) => Some(true),
+        Event::Delete(_) => Some(false),
+    }
+}
+
+impl Watched {
+    /// Metadata of the definition of this kind.
+    fn definition(&self, client: kube::Client) -> super::Events {
+        const DEFINITIONS: Watched = Watched {
+            group: "apiextensions.k8s.io",
+            version: "v1",
+            kind: "CustomResourceDefinition",
+            plural: "customresourcedefinitions",
+        };
+        let name = format!("{}.{}", self.plural, self.group);
+        let named = watcher::Config::default().fields(&format!("metadata.name={name}"));
+        DEFINITIONS.events::<true>(client, None, named)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_kind_is_installed_when_a_listing_or_a_change_shows_its_definition() {
+        let definition = || json!({"metadata": {"name": "things.g"}});
+        let mut listed = false;
+        let mut sees = |event: Event<Value>| installed(&event, &mut listed);
+        assert_eq!(sees(Event::Init), None);
+        assert_eq!(sees(Event::InitDone), Some(false));
+        assert_eq!(sees(Event::Apply(definition())), Some(true));
+        assert_eq!(sees(Event::Delete(definition())), Some(false));
+        assert_eq!(sees(Event::Init), None);
+        assert_eq!(sees(Event::InitApply(definition())), Some(true));
+        assert_eq!(sees(Event::InitDone), None);
+        // It went while nothing was heard.
+        assert_eq!(sees(Event::Init), None);
+        assert_eq!(sees(Event::InitDone), Some(false));
+    }
+}
