@@ -6,6 +6,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 /// The condition that [`ConditionType::Ready`] follows.
 pub const CONVENTIONS_APPLIED: &str = "ConventionsApplied";
+/// A condition that is there only while some convention makes another template of the same inputs again and again.
+pub const CONVENTIONS_SETTLED: &str = "ConventionsSettled";
 
 /// Why a condition of a PodIntent has its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,11 +26,13 @@ pub enum IntentReason {
     ConventionsApplied,
     /// The template cannot be stored: mostly since a convention answered with one that is none.
     TemplateNotStorable,
+    /// A convention makes another template of the same inputs each time.
+    OutputUnstable,
 }
 
 impl IntentReason {
     /// Every reason.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Initializing,
         Self::Applied,
         Self::CaBundleResolutionFailed,
@@ -36,6 +40,7 @@ impl IntentReason {
         Self::LabelSelector,
         Self::ConventionsApplied,
         Self::TemplateNotStorable,
+        Self::OutputUnstable,
     ];
 
     /// The text of `reason`.
@@ -48,6 +53,7 @@ impl IntentReason {
             Self::LabelSelector => "LabelSelector",
             Self::ConventionsApplied => CONVENTIONS_APPLIED,
             Self::TemplateNotStorable => "TemplateNotStorable",
+            Self::OutputUnstable => "OutputUnstable",
         }
     }
 }
@@ -112,22 +118,69 @@ impl Verdict {
             ConditionStatus::False | ConditionStatus::Unknown => self.reason,
         };
         let of = |type_: &str, reason: IntentReason| {
-            let condition = Condition {
-                type_: type_.to_owned(),
-                status: self.status,
-                reason: reason.as_str().to_owned(),
-                message: self.message.clone(),
-                last_transition_time: whole_seconds(now),
-                observed_generation: None,
-            };
-            let same = before.iter().find(|it| it.says_the_same_as(&condition));
-            same.cloned().unwrap_or(condition)
+            let message = self.message.clone();
+            condition(type_, (self.status, reason, message), before, now)
         };
         vec![
             of(CONVENTIONS_APPLIED, self.reason),
             of(ConditionType::Ready.as_str(), ready),
         ]
     }
+
+    /// The reason that a condition Ready has, as one of a few words.
+    pub fn label(reason: &str) -> &'static str {
+        let known = IntentReason::ALL.into_iter().map(IntentReason::as_str);
+        known
+            .into_iter()
+            .find(|it| *it == reason)
+            .unwrap_or("other")
+    }
+}
+
+/// A condition that says so, since when it has.
+fn condition(
+    type_: &str,
+    (status, reason, message): (ConditionStatus, IntentReason, String),
+    before: &[Condition],
+    now: &Time,
+) -> Condition {
+    let condition = Condition {
+        type_: type_.to_owned(),
+        status,
+        reason: reason.as_str().to_owned(),
+        message: cut(message, MAX_MESSAGE_CHARS),
+        last_transition_time: whole_seconds(now),
+        observed_generation: None,
+    };
+    let same = before.iter().find(|it| it.says_the_same_as(&condition));
+    same.cloned().unwrap_or(condition)
+}
+
+/// What is said of conventions that never settle; nothing if all do.
+///
+/// ```
+/// use conventions::condition::unsettled;
+/// use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+///
+/// let now = Time(Timestamp::UNIX_EPOCH);
+/// assert!(unsettled(&[], &[], &now).is_none());
+/// let condition = unsettled(&["random"], &[], &now).unwrap();
+/// assert_eq!(condition.message, "these conventions make another template each time, of the same inputs: random");
+/// ```
+pub fn unsettled(names: &[&str], before: &[Condition], now: &Time) -> Option<Condition> {
+    if names.is_empty() {
+        return None;
+    }
+    let message = format!(
+        "these conventions make another template each time, of the same inputs: {}",
+        names.join(", ")
+    );
+    let said = (
+        ConditionStatus::False,
+        IntentReason::OutputUnstable,
+        message,
+    );
+    Some(condition(CONVENTIONS_SETTLED, said, before, now))
 }
 
 #[cfg(test)]

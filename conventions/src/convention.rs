@@ -1,5 +1,7 @@
 //! ClusterPodConvention: which webhook is asked about which PodIntents.
 
+use std::time::Duration;
+
 use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
 use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
@@ -50,6 +52,69 @@ pub struct ConventionWebhook {
     /// A Certificate of cert-manager whose authority is trusted instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub certificate: Option<CertificateReference>,
+    /// Seconds that one call may take, tries included; see [`Self::budget`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<i32>,
+    /// What follows when it fails; see [`FailurePolicy::from_text`].
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub failure_policy: String,
+}
+
+/// The longest time that a call may take, and what it takes when nothing is said.
+pub const MOST_TIMEOUT_SECONDS: i32 = 30;
+
+impl ConventionWebhook {
+    /// How long one call may take.
+    ///
+    /// ```
+    /// use conventions::ConventionWebhook;
+    ///
+    /// let mut webhook = ConventionWebhook::default();
+    /// assert_eq!(webhook.budget().as_secs(), 30);
+    /// webhook.timeout_seconds = Some(5);
+    /// assert_eq!(webhook.budget().as_secs(), 5);
+    /// ```
+    pub fn budget(&self) -> Duration {
+        let seconds = self.timeout_seconds.unwrap_or(MOST_TIMEOUT_SECONDS);
+        let seconds = seconds.clamp(1, MOST_TIMEOUT_SECONDS);
+        Duration::from_secs(u64::from(seconds.unsigned_abs()))
+    }
+}
+
+/// What follows when a webhook fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FailurePolicy {
+    /// The whole chain fails.
+    #[default]
+    Fail,
+    /// The template goes on as if the convention did not match.
+    Ignore,
+}
+
+impl FailurePolicy {
+    /// Every policy.
+    pub const ALL: [Self; 2] = [Self::Fail, Self::Ignore];
+
+    /// The text of `failurePolicy`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fail => "Fail",
+            Self::Ignore => "Ignore",
+        }
+    }
+
+    /// What a text stands for; what nobody knows is a failure.
+    ///
+    /// ```
+    /// use conventions::FailurePolicy;
+    ///
+    /// assert_eq!(FailurePolicy::from_text("Ignore"), FailurePolicy::Ignore);
+    /// assert_eq!(FailurePolicy::from_text("ignore"), FailurePolicy::Fail);
+    /// ```
+    pub fn from_text(text: &str) -> Self {
+        let known = Self::ALL.into_iter().find(|it| it.as_str() == text);
+        known.unwrap_or_default()
+    }
 }
 
 /// A Certificate of cert-manager.

@@ -59,6 +59,71 @@ pub struct PodIntentStatus {
     /// The decorated template. After a failure it is still the last good one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template: Option<PodTemplate>,
+    /// What the template was made from and by whom, as a digest. As long as it stays the same, no webhook is asked again.
+    /// Absent after a failure.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub inputs_digest: String,
+    /// The conventions that were considered last: those that match in the order of application, then the others by name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conventions: Vec<ConsideredConvention>,
+    /// The images that were resolved for the template, by the text that each had before.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ResolvedImage>,
+}
+
+/// A convention, and what became of it in the last pass.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ConsideredConvention {
+    /// Name of the ClusterPodConvention.
+    pub name: String,
+    /// Whether it is for this PodIntent.
+    pub matched: bool,
+    /// Which of its selectors matched first, counted from 0; absent if it has none, or none matches.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub selector: Option<i64>,
+    /// How long its webhook took to answer. A pass that differs in nothing else is not written down.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub duration_millis: Option<i64>,
+    /// What it says that it did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub receipts: Vec<String>,
+    /// Why it was not applied, if it should have been.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub error: String,
+    /// A digest of the template that it made.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub output_digest: String,
+    /// How many passes in a row it made another template of the same inputs.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub changes: i64,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands out references"
+)]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+/// An image, and what its text stood for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ResolvedImage {
+    /// The text that a container had.
+    pub image: String,
+    /// The text that it has now.
+    pub reference: String,
+    /// Digest of the manifest or index.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub digest: String,
+    /// Digest of the image's configuration.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub config_digest: String,
+    /// Names of its bills of materials.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub boms: Vec<String>,
 }
 
 impl PodIntentSpec {

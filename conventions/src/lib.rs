@@ -17,13 +17,16 @@
 //! - An answer that could not be stored is found here, with its field; the API server is not asked in vain.
 //! - Texts of condition types and reasons are in [`condition`] only.
 
+pub mod admission;
 pub mod answer;
 pub mod authority;
 pub mod chain;
 pub mod condition;
+pub mod considered;
 mod convention;
 pub mod credentials;
 pub mod image;
+pub mod inputs;
 mod intent;
 pub mod outcome;
 pub mod quantity;
@@ -33,9 +36,12 @@ pub mod select;
 
 pub use convention::{
     CertificateReference, ClusterPodConvention, ClusterPodConventionSpec, ConventionWebhook,
-    Priority, SelectorTarget,
+    FailurePolicy, MOST_TIMEOUT_SECONDS, Priority, SelectorTarget,
 };
-pub use intent::{DEFAULT_SERVICE_ACCOUNT, PodIntent, PodIntentSpec, PodIntentStatus};
+pub use intent::{
+    ConsideredConvention, DEFAULT_SERVICE_ACCOUNT, PodIntent, PodIntentSpec, PodIntentStatus,
+    ResolvedImage,
+};
 pub use schema::crds;
 pub use schema::shape::Fault;
 
@@ -46,3 +52,6 @@ pub const VERSION: &str = "v1alpha1";
 /// Annotation on a ClusterPodConvention: `<namespace>/<name>` of a Certificate of cert-manager whose authority is trusted,
 /// for those that do not say it in `spec.webhook.certificate`.
 pub const INJECT_CA_FROM: &str = "conventions.carto.run/inject-ca-from";
+/// Annotation on a ClusterPodConvention with any text. When it changes, as when the program behind the webhook is another
+/// one, all PodIntents that it matches are decorated again.
+pub const REVISION: &str = "conventions.carto.run/revision";

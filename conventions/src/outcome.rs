@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use convention_protocol::PodTemplate;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-use crate::condition::{IntentReason, Verdict};
-use crate::intent::PodIntentStatus;
+use crate::condition::{self, IntentReason, Verdict};
+use crate::considered::{self, bounded, bounded_images};
+use crate::intent::{ConsideredConvention, PodIntentStatus, ResolvedImage};
 use crate::schema::shape::Fault;
 use crate::select::SelectionError;
 
@@ -83,18 +84,45 @@ impl Failure {
     }
 }
 
+/// What a pass over a PodIntent came to.
+#[derive(Clone, Debug)]
+pub struct Pass {
+    /// The template, or why there is none.
+    pub outcome: Result<PodTemplate, Failure>,
+    /// [`crate::inputs::Inputs::digest`] of what it was made from.
+    pub inputs_digest: String,
+    /// The conventions that were considered.
+    pub conventions: Vec<ConsideredConvention>,
+    /// The images that were resolved.
+    pub images: Vec<ResolvedImage>,
+}
+
+impl Pass {
+    /// One that ended before any convention was asked.
+    pub fn failed(failure: Failure) -> Self {
+        Self {
+            outcome: Err(failure),
+            inputs_digest: String::new(),
+            conventions: Vec::new(),
+            images: Vec::new(),
+        }
+    }
+}
+
 /// The status after a pass over this generation. After a failure the template is still the last good one.
 ///
 /// ```
 /// use conventions::PodIntentStatus;
-/// use conventions::outcome::{Failure, status_after};
+/// use conventions::outcome::{Failure, Pass, status_after};
 /// use convention_protocol::PodTemplate;
 /// use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
 ///
 /// let now = Time(Timestamp::UNIX_EPOCH);
-/// let good = status_after(&PodIntentStatus::default(), 1, Ok(PodTemplate::default()), &now);
 /// let failure = Failure::Webhook { convention: "add-env".to_owned(), cause: "connection refused".to_owned() };
-/// let bad = status_after(&good, 2, Err(&failure), &now);
+/// let failed = Pass::failed(failure);
+/// let made = Pass { outcome: Ok(PodTemplate::default()), inputs_digest: "sha256:1".to_owned(), ..failed.clone() };
+/// let good = status_after(&PodIntentStatus::default(), 1, made, &now);
+/// let bad = status_after(&good, 2, failed, &now);
 /// assert_eq!(bad.template, good.template);
 /// assert_eq!(bad.observed_generation, Some(2));
 /// assert_eq!(bad.conditions[1].message, "failed to apply convention with name add-env: connection refused");
@@ -102,18 +130,51 @@ impl Failure {
 pub fn status_after(
     before: &PodIntentStatus,
     generation: i64,
-    outcome: Result<PodTemplate, &Failure>,
+    pass: Pass,
     now: &Time,
 ) -> PodIntentStatus {
-    let (verdict, template) = match outcome {
-        Ok(template) => (Verdict::APPLIED, Some(template)),
-        Err(failure) => (failure.verdict(), before.template.clone()),
+    let conventions = bounded(pass.conventions);
+    let (verdict, template, inputs_digest, images) = match pass.outcome {
+        Ok(template) => {
+            let images = bounded_images(pass.images);
+            (Verdict::APPLIED, Some(template), pass.inputs_digest, images)
+        }
+        Err(failure) => {
+            let (template, images) = (before.template.clone(), before.images.clone());
+            (failure.verdict(), template, String::new(), images)
+        }
     };
+    let mut conditions = verdict.conditions(&before.conditions, now);
+    let names: Vec<&str> = considered::unsettled(&conventions).collect();
+    conditions.extend(condition::unsettled(&names, &before.conditions, now));
+    conditions.sort_by(|left, right| left.type_.cmp(&right.type_));
     PodIntentStatus {
         observed_generation: Some(generation),
-        conditions: verdict.conditions(&before.conditions, now),
+        conditions,
         template,
+        inputs_digest,
+        conventions,
+        images,
     }
+}
+
+/// Whether a status is worth no write, as another one says all of it already.
+pub fn say_the_same(left: &PodIntentStatus, right: &PodIntentStatus) -> bool {
+    let rest = |status: &PodIntentStatus| PodIntentStatus {
+        conventions: Vec::new(),
+        ..status.clone()
+    };
+    considered::say_the_same(&left.conventions, &right.conventions) && rest(left) == rest(right)
+}
+
+/// Whether the last pass was good and was made from these inputs, so that another one would make the same.
+pub fn stands(status: &PodIntentStatus, inputs_digest: &str) -> bool {
+    let applied = |it: &api_types::Condition| {
+        it.type_ == condition::CONVENTIONS_APPLIED && it.status == api_types::ConditionStatus::True
+    };
+    status.inputs_digest == inputs_digest
+        && status.template.is_some()
+        && status.conditions.iter().any(applied)
 }
 
 #[cfg(test)]
@@ -209,15 +270,23 @@ mod tests {
         let template = |name: &str| -> PodTemplate {
             serde_json::from_value(json!({"spec": {"containers": [{"name": name}]}})).unwrap()
         };
-        let failure = Failure::CaBundle {
-            cause: "why".to_owned(),
+        let failed = || {
+            let cause = "why".to_owned();
+            Pass::failed(Failure::CaBundle { cause })
+        };
+        let made = |name: &str| Pass {
+            outcome: Ok(template(name)),
+            inputs_digest: name.to_owned(),
+            ..failed()
         };
         let none = PodIntentStatus::default();
-        let never = status_after(&none, 1, Err(&failure), &at(1));
+        let never = status_after(&none, 1, failed(), &at(1));
         assert_eq!((never.template, never.observed_generation), (None, Some(1)));
 
-        let good = status_after(&none, 1, Ok(template("a")), &at(1));
-        let bad = status_after(&good, 2, Err(&failure), &at(2));
+        let good = status_after(&none, 1, made("a"), &at(1));
+        assert!(stands(&good, "a") && !stands(&good, "b"));
+        let bad = status_after(&good, 2, failed(), &at(2));
+        assert!(!stands(&bad, "a") && !stands(&bad, ""));
         assert_eq!(bad.template, Some(template("a")));
         assert_eq!(bad.observed_generation, Some(2));
         assert!(
@@ -225,9 +294,48 @@ mod tests {
                 .iter()
                 .all(|it| it.status == ConditionStatus::False)
         );
-        assert_eq!(status_after(&bad, 2, Err(&failure), &at(3)), bad);
-        let better = status_after(&bad, 2, Ok(template("b")), &at(4));
+        assert_eq!(status_after(&bad, 2, failed(), &at(3)), bad);
+        let better = status_after(&bad, 2, made("b"), &at(4));
         assert_eq!(better.template, Some(template("b")));
-        assert_eq!(status_after(&better, 2, Ok(template("b")), &at(5)), better);
+        assert_eq!(status_after(&better, 2, made("b"), &at(5)), better);
+    }
+
+    #[test]
+    fn who_never_settles_is_named_as_long_as_that_lasts() {
+        let at = |second| Time(Timestamp::from_second(second).unwrap());
+        let made = |changes, millis| Pass {
+            outcome: Ok(PodTemplate::default()),
+            inputs_digest: "a".to_owned(),
+            conventions: vec![ConsideredConvention {
+                name: "random".to_owned(),
+                matched: true,
+                changes,
+                duration_millis: Some(millis),
+                ..ConsideredConvention::default()
+            }],
+            images: Vec::new(),
+        };
+        let none = PodIntentStatus::default();
+        let types = |status: &PodIntentStatus| -> Vec<String> {
+            status
+                .conditions
+                .iter()
+                .map(|it| it.type_.clone())
+                .collect()
+        };
+        let settled = status_after(&none, 1, made(2, 1), &at(1));
+        assert_eq!(types(&settled), ["ConventionsApplied", "Ready"]);
+        let unsettled = status_after(&settled, 1, made(3, 1), &at(2));
+        let all = ["ConventionsApplied", "ConventionsSettled", "Ready"];
+        assert_eq!(types(&unsettled), all);
+        assert!(unsettled.conditions[1].message.ends_with(": random"));
+        assert_eq!(
+            types(&status_after(&unsettled, 1, made(0, 1), &at(3))).len(),
+            2
+        );
+        // How long it took is no news.
+        let slower = status_after(&settled, 1, made(2, 9), &at(9));
+        assert!(say_the_same(&settled, &slower) && settled != slower);
+        assert!(!say_the_same(&settled, &unsettled));
     }
 }

@@ -14,7 +14,9 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
 use kube_core::CustomResourceExt;
 use serde_json::{Value, json};
 
-use crate::convention::{ClusterPodConvention, Priority, SelectorTarget};
+use crate::convention::{
+    ClusterPodConvention, FailurePolicy, MOST_TIMEOUT_SECONDS, Priority, SelectorTarget,
+};
 use crate::intent::{DEFAULT_SERVICE_ACCOUNT, PodIntent};
 
 /// By this label tools know kinds that have a PodSpec at `spec.template.spec`.
@@ -101,10 +103,59 @@ fn intent() -> Value {
                         "description": "Generation of the object that the conditions are about. The template is up to date if it is the object's, and Ready is True.",
                     },
                     "template": template("The decorated template. After a failure it is the last good one."),
+                    "inputsDigest": text("A digest of what the template was made from and by whom; as long as it is the same, no webhook is asked again."),
+                    "conventions": considered(),
+                    "images": images(),
                 },
             },
         },
     })
+}
+
+fn considered() -> Value {
+    let whole = |description: &str| json!({"type": "integer", "format": "int64", "description": description});
+    json!({
+        "type": "array",
+        "description": "The conventions that were considered last: those that match in the order of application, then the others.",
+        "items": {
+            "type": "object",
+            "description": "A convention, and what became of it.",
+            "required": ["name", "matched"],
+            "properties": {
+                "changes": whole("How many passes in a row it made another template of the same inputs."),
+                "durationMillis": whole("How long its webhook took to answer."),
+                "error": text("Why it was not applied, if it should have been."),
+                "matched": {"type": "boolean", "description": "Whether it is for this PodIntent."},
+                "name": text("Name of the ClusterPodConvention."),
+                "outputDigest": text("A digest of the template that it made."),
+                "receipts": list_of_texts("What it says that it did."),
+                "selector": whole("Which of its selectors matched first, counted from 0; absent if it has none."),
+            },
+        },
+    })
+}
+
+fn images() -> Value {
+    json!({
+        "type": "array",
+        "description": "The images that were resolved for the template.",
+        "items": {
+            "type": "object",
+            "description": "An image, and what its text stood for.",
+            "required": ["image", "reference"],
+            "properties": {
+                "boms": list_of_texts("Names of its bills of materials."),
+                "configDigest": text("Digest of the image's configuration."),
+                "digest": text("Digest of the manifest or index."),
+                "image": text("The text that a container had."),
+                "reference": text("The text that it has now."),
+            },
+        },
+    })
+}
+
+fn list_of_texts(description: &str) -> Value {
+    json!({"type": "array", "description": description, "items": {"type": "string"}})
 }
 
 /// A PodTemplateSpec, of whose metadata five keys are kept.
@@ -217,6 +268,19 @@ fn webhook() -> Value {
                 },
             },
             "clientConfig": client_config,
+            "failurePolicy": one_of(
+                "What follows when the webhook fails: nothing is applied (Fail), or the template goes on without it (Ignore).",
+                &FailurePolicy::ALL.map(FailurePolicy::as_str),
+                FailurePolicy::default().as_str(),
+            ),
+            "timeoutSeconds": {
+                "type": "integer",
+                "format": "int32",
+                "description": "Seconds that one call may take, tries included.",
+                "minimum": 1,
+                "maximum": MOST_TIMEOUT_SECONDS,
+                "default": MOST_TIMEOUT_SECONDS,
+            },
         },
     })
 }
