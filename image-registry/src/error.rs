@@ -121,10 +121,12 @@ pub enum Cause {
         platform: Platform,
     },
     /// It is more than we take.
-    #[error("{what} is larger than {limit} bytes{flag}")]
+    #[error("{what} has {}{limit} bytes that are taken{flag}", excess(*size))]
     TooLarge {
         /// Which part of the image.
         what: String,
+        /// What it has, if that is known.
+        size: Option<u64>,
         /// What is taken.
         limit: u64,
         /// The flag that takes more, if there is one.
@@ -181,6 +183,13 @@ pub enum Cause {
     /// A file of the installation cannot be used.
     #[error("{0}")]
     Installation(String),
+}
+
+fn excess(size: Option<u64>) -> String {
+    match size {
+        Some(size) => format!("{size} bytes, more than the "),
+        None => "more than the ".to_owned(),
+    }
 }
 
 impl Cause {

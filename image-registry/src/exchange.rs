@@ -357,6 +357,7 @@ impl Answer {
         let too_large = |what: &str| {
             Trouble::Final(Cause::TooLarge {
                 what: what.to_owned(),
+                size: None,
                 limit,
                 flag,
             })

@@ -1,7 +1,5 @@
 //! From the name of an image to what is known about it.
 
-use std::fs::File;
-use std::os::unix::fs::FileExt as _;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -11,17 +9,19 @@ use quick_cache::sync::Cache;
 use reqwest::Method;
 use reqwest::header::{HeaderMap, HeaderName};
 use serde_json::Value;
-use sha2::{Digest as _, Sha256};
 use tokio::time::Instant;
 
 use crate::contents::{ContentKey, Contents, Flights};
 use crate::endpoints::Endpoints;
 use crate::error::{Cause, ImageError};
 use crate::exchange::{Answer, Ask, Exchange};
+use crate::hash::digest_of;
+use crate::layers::Layers;
 use crate::manifest::{self, Image, Manifest};
 use crate::observe::{CacheKind, Observe};
 use crate::pass::Pass;
 use crate::plan::{Plan, Read};
+use crate::resolved::ResolvedImage;
 use crate::settings::{PinnedDigest, Settings, SettingsError};
 use crate::tries::Trouble;
 use crate::who::Fingerprint;
@@ -33,66 +33,25 @@ const CONFIG_BYTES: u64 = 8 << 20;
 /// Who was let in where is remembered for so many.
 const ADMITTED: usize = 4096;
 const CONTENT_DIGEST: HeaderName = HeaderName::from_static("docker-content-digest");
-const ANYTHING: &str = "*/*";
+pub(crate) const ANYTHING: &str = "*/*";
 
 /// What is known about images. One for a process; it is shared.
 pub struct Images {
-    settings: Arc<Settings>,
-    exchange: Exchange,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) exchange: Exchange,
     endpoints: Endpoints,
     contents: Contents,
-    flights: Flights<(ContentKey, Vec<Fingerprint>)>,
+    pub(crate) layers: Arc<Layers>,
+    pub(crate) flights: Flights<(ContentKey, Vec<Fingerprint>)>,
     admitted: Cache<(Arc<str>, Fingerprint), Instant>,
 }
 
-/// What is known about an image.
-#[derive(Clone, Debug)]
-pub struct ResolvedImage {
-    /// The reference with its digest; the tag is kept.
-    pub reference: String,
-    /// The digest in it.
-    pub digest: Digest,
-    /// The digest of the configuration.
-    pub config_digest: Digest,
-    /// The configuration, as it was stored.
-    pub config: Value,
-    /// Bills of materials, in the order in which they are stored.
-    pub boms: Vec<StoredBom>,
-}
-
-/// A bill of materials on disk. It can be read as long as it is held, whatever becomes of the cache.
-#[derive(Clone, Debug)]
-pub struct StoredBom {
-    /// Where it comes from, and its name there.
-    pub name: String,
-    /// The file that has it.
-    pub file: Arc<File>,
-    /// Where it begins in the file.
-    pub offset: u64,
-    /// Its bytes.
-    pub length: u64,
-}
-
-impl StoredBom {
-    /// All of its bytes. They may be many: [`Settings::sbom_file_bytes`].
-    ///
-    /// # Errors
-    ///
-    /// If the disk cannot be read.
-    pub fn read(&self) -> std::io::Result<Vec<u8>> {
-        let length = usize::try_from(self.length).map_err(std::io::Error::other)?;
-        let mut bytes = vec![0; length];
-        self.file.read_exact_at(&mut bytes, self.offset)?;
-        Ok(bytes)
-    }
-}
-
 /// One image while it is looked at.
-struct Look {
-    reference: Reference,
+pub(crate) struct Look {
+    pub(crate) reference: Reference,
     /// Registry and repository.
     repository: Arc<str>,
-    plan: Plan,
+    pub(crate) plan: Plan,
 }
 
 impl Images {
@@ -102,7 +61,13 @@ impl Images {
     pub fn new(settings: Settings, observe: Arc<dyn Observe>) -> Result<Self, SettingsError> {
         let settings = Arc::new(settings);
         let exchange = Exchange::new(&settings, observe)?;
+        let layers = Layers::open(&settings.cache_folder, settings.disk_bytes);
+        let layers = layers.map_err(|source| SettingsError::Folder {
+            folder: settings.cache_folder.clone(),
+            source,
+        })?;
         Ok(Self {
+            layers: Arc::new(layers),
             endpoints: Endpoints::new(exchange.clients.clone()),
             contents: Contents::new(settings.memory_bytes),
             flights: Flights::new(),
@@ -158,6 +123,10 @@ impl Images {
             .config(&mut look, &image, &config_digest)
             .await
             .map_err(unread)?;
+        let boms = self
+            .boms(&mut look, &image, &config)
+            .await
+            .map_err(unread)?;
         let given = look.reference.digest().is_some();
         let digest = match self.settings.pinned_digest {
             PinnedDigest::Child if !given => own,
@@ -168,7 +137,7 @@ impl Images {
             digest,
             config_digest,
             config,
-            boms: Vec::new(),
+            boms,
         })
     }
 
@@ -204,7 +173,7 @@ impl Images {
         let manifest = self
             .fetch(look, &rest, manifest::ACCEPT, None, MANIFEST_BYTES)
             .await?;
-        let digest = digest_of(&manifest)?;
+        let digest = digest_of(&manifest);
         self.contents.keep(look.key(&digest), manifest);
         pass.remember(&name, &who, &digest);
         Ok(digest)
@@ -251,6 +220,7 @@ impl Images {
         if u64::try_from(image.config.size).is_ok_and(|size| size > CONFIG_BYTES) {
             return Err(Cause::TooLarge {
                 what,
+                size: u64::try_from(image.config.size).ok(),
                 limit: CONFIG_BYTES,
                 flag: "",
             });
@@ -301,7 +271,7 @@ impl Images {
     }
 
     /// Whether the registry has lately let one of those in who ask. From then on that one goes first.
-    fn is_admitted(&self, look: &mut Look) -> bool {
+    pub(crate) fn is_admitted(&self, look: &mut Look) -> bool {
         let (age, repository) = (self.settings.access_age, look.repository.clone());
         let works = |who| {
             let since = self.admitted.get(&(repository.clone(), who));
@@ -323,34 +293,44 @@ impl Images {
         digest: Option<&Digest>,
         limit: u64,
     ) -> Result<Bytes, Cause> {
+        self.ask(look, rest, accept, &Whole { digest, limit }).await
+    }
+
+    /// Asks the registry, and remembers whom it let in.
+    pub(crate) async fn ask<R: Read>(
+        &self,
+        look: &mut Look,
+        rest: &str,
+        accept: &'static str,
+        reader: &R,
+    ) -> Result<R::Output, Cause> {
         let ask = Ask {
             repository: look.reference.repository(),
             rest,
             method: Method::GET,
             accept,
         };
-        let reader = Whole { digest, limit };
-        let bytes = look
+        let output = look
             .plan
-            .ask(&self.exchange, &self.settings, &ask, &reader)
+            .ask(&self.exchange, &self.settings, &ask, reader)
             .await?;
         if let Some(who) = look.plan.proven() {
             self.admitted
                 .insert((look.repository.clone(), who), Instant::now());
         }
-        Ok(bytes)
+        Ok(output)
     }
 }
 
 impl Look {
-    fn key(&self, digest: &Digest) -> ContentKey {
+    pub(crate) fn key(&self, digest: &Digest) -> ContentKey {
         ContentKey {
             repository: self.repository.clone(),
             digest: digest.clone(),
         }
     }
 
-    fn what(&self, rest: &str) -> String {
+    pub(crate) fn what(&self, rest: &str) -> String {
         format!("{}/{rest}", self.repository)
     }
 }
@@ -367,7 +347,7 @@ impl Read for Whole<'_> {
     async fn read(&self, answer: Answer) -> Result<Bytes, Trouble> {
         let (host, what) = (answer.host.clone(), answer.what.clone());
         let (headers, bytes) = answer.bytes(self.limit, "").await?;
-        let own = digest_of(&bytes).map_err(Trouble::Final)?;
+        let own = digest_of(&bytes);
         let claimed = self.digest.cloned().or_else(|| claimed(&headers));
         if claimed.is_none_or(|claimed| claimed == own) {
             return Ok(bytes);
@@ -380,20 +360,4 @@ impl Read for Whole<'_> {
 /// What the registry says that the digest is.
 fn claimed(headers: &HeaderMap) -> Option<Digest> {
     headers.get(CONTENT_DIGEST)?.to_str().ok()?.parse().ok()
-}
-
-/// The digest of bytes.
-fn digest_of(bytes: &[u8]) -> Result<Digest, Cause> {
-    digest_from(Sha256::digest(bytes).as_slice())
-}
-
-/// The digest that a hash is.
-fn digest_from(hash: &[u8]) -> Result<Digest, Cause> {
-    use std::fmt::Write as _;
-
-    let mut text = String::from("sha256:");
-    for byte in hash {
-        let _ = write!(text, "{byte:02x}");
-    }
-    Ok(text.parse()?)
 }

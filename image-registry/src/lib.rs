@@ -15,7 +15,9 @@
 //!   for those whom the registry let in ([`Settings::access_age`]).
 //! - An error never holds a credential, and says whether the user or the installation is at fault.
 
+mod archive;
 mod authorize;
+mod boms;
 mod challenge;
 mod clients;
 mod contents;
@@ -23,18 +25,24 @@ mod endpoints;
 mod error;
 mod exchange;
 mod fault;
+mod hash;
 mod images;
+mod layers;
 mod limits;
 mod manifest;
 mod observe;
 mod pass;
 mod plan;
+mod resolved;
 mod settings;
+mod stored;
 mod tries;
+mod unpack;
 mod who;
 
 pub use error::{Cause, FaultKind, ImageError};
-pub use images::{Images, ResolvedImage, StoredBom};
+pub use images::Images;
 pub use observe::{CacheKind, Observe, Outcome, Unobserved};
 pub use pass::Pass;
+pub use resolved::{ResolvedImage, StoredBom};
 pub use settings::{PinnedDigest, Platform, Settings, SettingsError};

@@ -27,6 +27,7 @@ pub(crate) enum Manifest {
 #[derive(Debug)]
 pub(crate) struct Image {
     pub(crate) config: Part,
+    pub(crate) layers: Vec<Part>,
 }
 
 /// Something that is stored under its digest.
@@ -60,6 +61,7 @@ struct ChildPlatform {
 struct Document {
     schema_version: i64,
     config: Option<Part>,
+    layers: Option<Vec<Part>>,
     manifests: Option<Vec<Child>>,
 }
 
@@ -96,7 +98,10 @@ pub(crate) fn parse(bytes: &[u8], what: &str) -> Result<Manifest, Cause> {
         _ => return Err(fault("is a manifest of a version that is not known")),
     }
     match (document.config, document.manifests) {
-        (Some(config), None) => Ok(Manifest::Image(Image { config })),
+        (Some(config), None) => Ok(Manifest::Image(Image {
+            config,
+            layers: document.layers.unwrap_or_default(),
+        })),
         (None, Some(manifests)) => Ok(Manifest::Index(manifests)),
         _ => Err(fault("is neither a manifest nor an index")),
     }

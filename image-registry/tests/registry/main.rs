@@ -4,4 +4,5 @@
 
 mod access;
 mod answers;
+mod boms;
 mod fake;
