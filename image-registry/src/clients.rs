@@ -3,7 +3,7 @@
 //! Ways through proxies are those of the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`); loopback goes through none.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -24,11 +24,14 @@ pub(crate) struct Clients {
     settings: Arc<Settings>,
     system: Vec<CertificateDer<'static>>,
     made: Mutex<Made>,
+    /// That believes any certificate.
+    believing: Mutex<Option<Client>>,
 }
 
 struct Made {
     /// Of the file that the authorities were read from, good or not.
     stamp: Option<Stamp>,
+    authorities: Vec<CertificateDer<'static>>,
     pair: Pair,
 }
 
@@ -78,7 +81,12 @@ impl Clients {
         Ok(Self {
             settings: settings.clone(),
             system,
-            made: Mutex::new(Made { stamp, pair }),
+            made: Mutex::new(Made {
+                stamp,
+                authorities,
+                pair,
+            }),
+            believing: Mutex::default(),
         })
     }
 
@@ -98,11 +106,52 @@ impl Clients {
         } else {
             Ok(Vec::new())
         };
-        match read.and_then(|read| pair(&self.settings, &self.system, &read)) {
-            Ok(pair) => made.pair = pair,
+        match read.and_then(|read| Ok((pair(&self.settings, &self.system, &read)?, read))) {
+            Ok((pair, authorities)) => {
+                made.authorities = authorities;
+                made.pair = pair;
+            }
             Err(error) => tracing::warn!("{error}; the authorities from before are trusted"),
         }
         made.pair.clone()
+    }
+
+    /// What the file of authorities looks like that is trusted.
+    pub(crate) fn stamp(&self) -> Option<Stamp> {
+        self.current();
+        self.made.lock().stamp.clone()
+    }
+
+    /// Clients that trust these files as well.
+    ///
+    /// # Errors
+    ///
+    /// If one of them is missing or broken.
+    pub(crate) fn trusting(&self, files: &[PathBuf]) -> Result<Pair, SettingsError> {
+        self.current();
+        let mut all = self.made.lock().authorities.clone();
+        for file in files {
+            all.extend(authorities(file)?);
+        }
+        pair(&self.settings, &self.system, &all)
+    }
+
+    /// A client that believes any certificate. For loopback only; the caller sees to that.
+    ///
+    /// # Errors
+    ///
+    /// If the client cannot be made.
+    pub(crate) fn trusting_all(&self) -> Result<Client, SettingsError> {
+        let mut believing = self.believing.lock();
+        if let Some(client) = &*believing {
+            return Ok(client.clone());
+        }
+        let mut tls = tls(RootCertStore::empty())?;
+        tls.dangerous()
+            .set_certificate_verifier(Arc::new(believe::Everything::new()));
+        let client = build(builder(&self.settings).no_proxy(), tls)?;
+        *believing = Some(client.clone());
+        Ok(client)
     }
 }
 
@@ -196,6 +245,58 @@ pub(crate) fn is_loopback_host(host: &str) -> bool {
     }
     let name = bare.to_ascii_lowercase();
     name == "localhost" || name.ends_with(".localhost")
+}
+
+/// Belief in any certificate.
+mod believe {
+    use rustls::DigitallySignedStruct;
+    use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+    use rustls::crypto::{WebPkiSupportedAlgorithms, ring};
+    use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+
+    #[derive(Debug)]
+    pub(super) struct Everything(WebPkiSupportedAlgorithms);
+
+    impl Everything {
+        pub(super) fn new() -> Self {
+            Self(ring::default_provider().signature_verification_algorithms)
+        }
+    }
+
+    impl ServerCertVerifier for Everything {
+        fn verify_server_cert(
+            &self,
+            _: &CertificateDer<'_>,
+            _: &[CertificateDer<'_>],
+            _: &ServerName<'_>,
+            _: &[u8],
+            _: UnixTime,
+        ) -> Result<ServerCertVerified, rustls::Error> {
+            Ok(ServerCertVerified::assertion())
+        }
+
+        fn verify_tls12_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            Ok(HandshakeSignatureValid::assertion())
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            _: &[u8],
+            _: &CertificateDer<'_>,
+            _: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, rustls::Error> {
+            Ok(HandshakeSignatureValid::assertion())
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<rustls::SignatureScheme> {
+            self.0.supported_schemes()
+        }
+    }
 }
 
 #[cfg(test)]

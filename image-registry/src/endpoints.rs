@@ -1,20 +1,27 @@
 //! Where the contents of a registry are asked for.
 
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use conventions::image::Reference;
+use parking_lot::Mutex;
 use quick_cache::sync::Cache;
 use reqwest::{Client, Url};
 
-use crate::clients::{Clients, is_loopback};
+use crate::clients::{Clients, Stamp, is_loopback, read_bounded};
 use crate::error::Cause;
 use crate::fault::{has_bad_certificate, text_of};
+use crate::hosts::{Host, Hosts, folders};
 
 /// Hosts of loopback whose scheme is remembered.
-const HOSTS: usize = 64;
+const LOOPBACKS: usize = 64;
 /// The time to find out the scheme of loopback.
 const PROBE: Duration = Duration::from_secs(5);
+/// The most bytes of a file with mirrors.
+const HOSTS_BYTES: u64 = 1 << 20;
+const HOSTS_FILE: &str = "hosts.toml";
 
 /// A registry's address, or that of a mirror.
 #[derive(Clone, Debug)]
@@ -28,6 +35,8 @@ pub(crate) struct Endpoint {
     pub(crate) loopback: bool,
     /// Whether it stands in for another one.
     pub(crate) mirror: bool,
+    /// Whether it knows what a tag means.
+    pub(crate) resolves: bool,
     /// The registry it stands in for, which it is told.
     namespace: Option<String>,
 }
@@ -60,14 +69,30 @@ pub(crate) fn host_of(url: &Url) -> String {
 /// Finds endpoints.
 pub(crate) struct Endpoints {
     clients: Arc<Clients>,
+    folder: Option<PathBuf>,
     schemes: Cache<String, &'static str>,
+    /// By file, what was read from it. Files are the operator's, so that they are few.
+    files: Mutex<HashMap<PathBuf, Known>>,
+    /// By the files that are trusted: clients that trust them, and what the files looked like.
+    trusting: Mutex<HashMap<Vec<PathBuf>, Trusting>>,
+}
+
+/// What the files looked like, and the client that trusts them.
+type Trusting = (Vec<Option<Stamp>>, Client);
+
+struct Known {
+    stamp: Stamp,
+    hosts: Option<Arc<Hosts>>,
 }
 
 impl Endpoints {
-    pub(crate) fn new(clients: Arc<Clients>) -> Self {
+    pub(crate) fn new(clients: Arc<Clients>, folder: Option<PathBuf>) -> Self {
         Self {
             clients,
-            schemes: Cache::new(HOSTS),
+            folder,
+            schemes: Cache::new(LOOPBACKS),
+            files: Mutex::default(),
+            trusting: Mutex::default(),
         }
     }
 
@@ -77,7 +102,113 @@ impl Endpoints {
     ///
     /// If the registry is this host and does not answer, or if the installation's files are broken.
     pub(crate) async fn of(&self, reference: &Reference) -> Result<Vec<Endpoint>, Cause> {
-        Ok(vec![self.origin(reference.registry()).await?])
+        let registry = reference.registry();
+        let Some(hosts) = self.hosts(registry)? else {
+            return Ok(vec![self.origin(registry).await?]);
+        };
+        let mut endpoints = Vec::new();
+        for mirror in &hosts.mirrors {
+            endpoints.push(self.named(mirror, registry)?);
+        }
+        endpoints.push(match &hosts.server {
+            Some(server) => self.named(server, registry)?,
+            None => self.origin(registry).await?,
+        });
+        Ok(endpoints)
+    }
+
+    /// What is written about a registry. A file that was good and is broken counts as it was.
+    fn hosts(&self, registry: &str) -> Result<Option<Arc<Hosts>>, Cause> {
+        let Some(root) = &self.folder else {
+            return Ok(None);
+        };
+        for folder in folders(root, registry) {
+            let file = folder.join(HOSTS_FILE);
+            if let Some(stamp) = Stamp::of(&file) {
+                return self.read(&file, &folder, stamp).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn read(&self, file: &Path, folder: &Path, stamp: Stamp) -> Result<Arc<Hosts>, Cause> {
+        let mut files = self.files.lock();
+        let before = files.get(file);
+        if let Some(known) = before
+            && known.stamp == stamp
+            && let Some(hosts) = &known.hosts
+        {
+            return Ok(hosts.clone());
+        }
+        let told = before.is_some_and(|known| known.stamp == stamp);
+        let good = before.and_then(|known| known.hosts.clone());
+        let bytes = read_bounded(file, HOSTS_BYTES).map_err(|error| error.to_string());
+        let text = bytes.and_then(|it| String::from_utf8(it).map_err(|error| error.to_string()));
+        let read = text
+            .and_then(|text| Hosts::parse(&text, folder))
+            .map(Arc::new);
+        let fault = read
+            .as_ref()
+            .err()
+            .map(|fault| format!("{}: {fault}", file.display()));
+        let hosts = read.ok().or(good);
+        files.insert(
+            file.to_owned(),
+            Known {
+                stamp,
+                hosts: hosts.clone(),
+            },
+        );
+        match (hosts, fault) {
+            (Some(hosts), fault) => {
+                if let Some(fault) = fault.filter(|_| !told) {
+                    tracing::warn!("{fault}; what it said before counts");
+                }
+                Ok(hosts)
+            }
+            (None, fault) => Err(Cause::Installation(fault.unwrap_or_default())),
+        }
+    }
+
+    /// One that a file names.
+    fn named(&self, host: &Host, registry: &str) -> Result<Endpoint, Cause> {
+        let name = host_of(&host.base);
+        let mirror = name != registry;
+        Ok(Endpoint {
+            client: self.client(host)?,
+            loopback: is_loopback(&host.base),
+            mirror,
+            resolves: host.resolves,
+            namespace: mirror.then(|| registry.to_owned()),
+            host: name,
+            base: host.base.clone(),
+        })
+    }
+
+    fn client(&self, host: &Host) -> Result<Client, Cause> {
+        let told = |error: crate::SettingsError| Cause::Installation(error.to_string());
+        if host.skip_verify {
+            return self.clients.trusting_all().map_err(told);
+        }
+        if host.authorities.is_empty() {
+            return Ok(self.clients.current().for_url(&host.base));
+        }
+        let mut stamps: Vec<Option<Stamp>> =
+            host.authorities.iter().map(|it| Stamp::of(it)).collect();
+        stamps.push(self.clients.stamp());
+        let mut trusting = self.trusting.lock();
+        if let Some((before, client)) = trusting.get(&host.authorities)
+            && *before == stamps
+        {
+            return Ok(client.clone());
+        }
+        let client = self
+            .clients
+            .trusting(&host.authorities)
+            .map_err(told)?
+            .for_url(&host.base);
+        trusting.insert(host.authorities.clone(), (stamps, client.clone()));
+        Ok(client)
     }
 
     async fn origin(&self, registry: &str) -> Result<Endpoint, Cause> {
@@ -94,6 +225,7 @@ impl Endpoints {
             base,
             loopback,
             mirror: false,
+            resolves: true,
             namespace: None,
         })
     }

@@ -68,7 +68,7 @@ impl Images {
         })?;
         Ok(Self {
             layers: Arc::new(layers),
-            endpoints: Endpoints::new(exchange.clients.clone()),
+            endpoints: Endpoints::new(exchange.clients.clone(), settings.hosts_folder.clone()),
             contents: Contents::new(settings.memory_bytes),
             flights: Flights::new(),
             admitted: Cache::new(ADMITTED),
@@ -309,6 +309,7 @@ impl Images {
             rest,
             method: Method::GET,
             accept,
+            by_tag: rest.starts_with("manifests/") && !rest.contains(':'),
         };
         let output = look
             .plan

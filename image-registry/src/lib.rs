@@ -26,6 +26,7 @@ mod error;
 mod exchange;
 mod fault;
 mod hash;
+mod hosts;
 mod images;
 mod layers;
 mod limits;

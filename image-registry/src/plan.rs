@@ -115,12 +115,22 @@ impl Plan {
                 continue;
             }
             let endpoint = &self.endpoints[way.endpoint];
-            let tries = if way.endpoint == last {
+            if ask.by_tag && !endpoint.resolves && way.endpoint != last {
+                continue;
+            }
+            let at_last = way.endpoint == last;
+            let tries = if at_last {
                 Tries::of(settings)
             } else {
                 Tries::once()
             };
-            match attempt(exchange, endpoint, &way.who, ask, tries, reader).await {
+            let attempt = attempt(exchange, endpoint, &way.who, ask, tries, reader);
+            let result = if at_last {
+                attempt.await
+            } else {
+                in_time(attempt, settings).await
+            };
+            match result {
                 Ok(output) => {
                     self.proven = Some(index);
                     return Ok(output);
@@ -142,6 +152,16 @@ impl Plan {
         }
         Err(faults.into_cause(&self.endpoints[last].host, ask))
     }
+}
+
+/// A mirror that hangs leaves time for the others.
+async fn in_time<T>(
+    attempt: impl Future<Output = Result<T, Cause>>,
+    settings: &Settings,
+) -> Result<T, Cause> {
+    let limit = settings.budget / 3;
+    let ended = tokio::time::timeout(limit, attempt).await;
+    ended.unwrap_or(Err(Cause::Late { limit }))
 }
 
 async fn attempt<R: Read>(

@@ -6,3 +6,4 @@ mod access;
 mod answers;
 mod boms;
 mod fake;
+mod hosts;
