@@ -1,0 +1,268 @@
+//! Which request goes where, and what it may take.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderValue, Method, Request, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use http_body_util::BodyExt as _;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tracing::{error, info, warn};
+
+use super::limits::Limits;
+use super::metrics::Metrics;
+use super::record::Recorder;
+use crate::answer::{self, Answer, Outcome};
+use crate::convention::{AnyConvention, Convention};
+
+pub(super) const HEALTH: &str = "/healthz";
+pub(super) const METRICS: &str = "/metrics";
+
+/// Bodies up to this size take none of the room for all of them: they are answered also while somebody fills it.
+const SMALL: usize = 64 * 1024;
+/// Reading more than this is done where it holds up nobody else.
+const LONG: usize = 256 * 1024;
+/// Room is counted in these, so that the number of them fits everywhere.
+const UNIT: usize = 1024;
+
+/// Routes for a convention in a server of one's own: `POST /`, to be nested where it is to be. The server has to care for TLS,
+/// connections and its end; the default [`Limits`] of bodies and time hold.
+///
+/// ```
+/// use convention_webhook_sdk::{Applied, ConventionError, Images, Template, router};
+///
+/// async fn label(template: &mut Template, _: &Images) -> Result<Applied, ConventionError> {
+///     template.set_label("a", "b");
+///     Ok(Applied::from("label"))
+/// }
+///
+/// let routes = axum::Router::new().nest("/label", router(label));
+/// # let _: axum::Router = routes;
+/// ```
+pub fn router(convention: impl Convention) -> Router {
+    let shared = Desk::shared(Limits::default(), Arc::new(Metrics::new()), None);
+    let desk = Arc::new(Desk::new("/".to_owned(), Arc::new(convention), shared));
+    let answer = move |request| async move { desk.answer(request).await };
+    Router::new().route("/", axum::routing::any(answer))
+}
+
+/// What the desks of a server share.
+#[derive(Clone)]
+pub(super) struct Shared {
+    limits: Limits,
+    metrics: Arc<Metrics>,
+    recorder: Option<Arc<Recorder>>,
+    room: Arc<Semaphore>,
+}
+
+/// Where one convention is asked.
+pub(super) struct Desk {
+    path: String,
+    convention: Arc<dyn AnyConvention>,
+    shared: Shared,
+}
+
+/// The desks of a server.
+pub(super) struct Routes(Arc<BTreeMap<String, Arc<Desk>>>);
+
+impl Routes {
+    pub(super) fn of(desks: BTreeMap<String, Arc<Desk>>) -> Self {
+        Self(Arc::new(desks))
+    }
+
+    /// Paths of conventions are compared as they are: they may hold what a router takes for a pattern.
+    pub(super) fn router(self, metrics: &Arc<Metrics>) -> Router {
+        let metrics = metrics.clone();
+        let told = async move || {
+            let kind = HeaderValue::from_static("text/plain; version=0.0.4");
+            ([(header::CONTENT_TYPE, kind)], metrics.text())
+        };
+        let answer = move |request: Request<Body>| async move {
+            match self.0.get(request.uri().path()) {
+                Some(desk) => desk.answer(request).await,
+                None => (StatusCode::NOT_FOUND, "no convention here\n").into_response(),
+            }
+        };
+        Router::new()
+            .route(HEALTH, get(async || "ok\n"))
+            .route(METRICS, get(told))
+            .fallback(answer)
+    }
+}
+
+/// Why a body is not read.
+type Refusal = (StatusCode, &'static str);
+
+/// A body, and the room that it takes until it is dropped.
+struct Received {
+    bytes: Vec<u8>,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+impl Desk {
+    pub(super) fn new(path: String, convention: Arc<dyn AnyConvention>, shared: Shared) -> Self {
+        Self {
+            path,
+            convention,
+            shared,
+        }
+    }
+
+    pub(super) fn shared(
+        limits: Limits,
+        metrics: Arc<Metrics>,
+        recorder: Option<Arc<Recorder>>,
+    ) -> Shared {
+        // At least one request has room, however small the room is said to be.
+        let all = limits.all_bodies_bytes.max(limits.body_bytes) / UNIT + 1;
+        Shared {
+            limits,
+            metrics,
+            recorder,
+            room: Arc::new(Semaphore::new(all.min(Semaphore::MAX_PERMITS))),
+        }
+    }
+
+    async fn answer(&self, request: Request<Body>) -> Response {
+        let started = Instant::now();
+        if request.method() != Method::POST {
+            let allow = [(header::ALLOW, "POST")];
+            return (StatusCode::METHOD_NOT_ALLOWED, allow, "POST only\n").into_response();
+        }
+        let reading = tokio::time::timeout(self.shared.limits.body, self.receive(request));
+        let received = match reading.await {
+            Ok(Ok(received)) => received,
+            Ok(Err((status, text))) => return self.refuse(status, text, started.elapsed()),
+            Err(_) => {
+                let text = "the body did not arrive in time, or there was no room for it";
+                return self.refuse(StatusCode::SERVICE_UNAVAILABLE, text, started.elapsed());
+            }
+        };
+        let (name, answer, received) = self.apply(received).await;
+        self.tell(&name, &answer, started.elapsed());
+        self.record(received, &answer).await;
+        let status = StatusCode::from_u16(answer.status);
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let kind = [(header::CONTENT_TYPE, answer.content_type)];
+        (status, kind, answer.body).into_response()
+    }
+
+    /// Reads a body of which no byte more is taken than it may have.
+    async fn receive(&self, request: Request<Body>) -> Result<Received, Refusal> {
+        const TOO_LARGE: Refusal = (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
+        let limit = self.shared.limits.body_bytes;
+        let length = request.headers().get(header::CONTENT_LENGTH);
+        let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+        let claimed = match length.map(usize::try_from) {
+            Some(Ok(length)) if length <= limit => length,
+            Some(_) => return Err(TOO_LARGE),
+            None => limit,
+        };
+        let room = self.room_for(claimed).await;
+        let mut bytes = Vec::new();
+        let mut body = request.into_body();
+        while let Some(frame) = body.frame().await {
+            let broken = (StatusCode::BAD_REQUEST, "the body did not arrive whole");
+            let Ok(part) = frame.map_err(|_| broken)?.into_data() else {
+                continue;
+            };
+            if bytes.len() + part.len() > limit {
+                return Err(TOO_LARGE);
+            }
+            bytes.extend_from_slice(&part);
+        }
+        Ok(Received { bytes, _room: room })
+    }
+
+    async fn room_for(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        if bytes <= SMALL {
+            return None;
+        }
+        let units = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX);
+        // Nobody closes it.
+        let room = self.shared.room.clone().acquire_many_owned(units);
+        room.await.ok()
+    }
+
+    /// The name of the call, and its answer.
+    async fn apply(&self, received: Received) -> (String, Answer, Received) {
+        let (request, received) = if received.bytes.len() > LONG {
+            let read = move || (answer::read(&received.bytes), received);
+            let Ok(read) = tokio::task::spawn_blocking(read).await else {
+                // The runtime ends; nobody waits for this answer.
+                let nothing = Received {
+                    bytes: Vec::new(),
+                    _room: None,
+                };
+                return (String::new(), self.timed_out(), nothing);
+            };
+            read
+        } else {
+            (answer::read(&received.bytes), received)
+        };
+        let request = match request {
+            Ok(request) => request,
+            Err(refused) => return (String::new(), refused, received),
+        };
+        let name = request.metadata.name.clone();
+        let applying = answer::apply(&*self.convention, request);
+        let applied = tokio::time::timeout(self.shared.limits.convention, applying).await;
+        let answer = applied.unwrap_or_else(|_| self.timed_out());
+        (name, answer, received)
+    }
+
+    fn timed_out(&self) -> Answer {
+        Answer::timed_out(self.shared.limits.convention)
+    }
+
+    fn refuse(&self, status: StatusCode, text: &str, took: Duration) -> Response {
+        info!(path = self.path, status = status.as_u16(), text, "refused");
+        self.shared.metrics.answered(&self.path, "refused", took);
+        let mut response = (status, format!("{text}\n")).into_response();
+        let headers = response.headers_mut();
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+        }
+        // What is left of the body would be taken for the next request.
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        response
+    }
+
+    fn tell(&self, name: &str, answer: &Answer, took: Duration) {
+        let outcome = answer.outcome.word();
+        self.shared.metrics.answered(&self.path, outcome, took);
+        let (path, seconds) = (&self.path, took.as_secs_f64());
+        match &answer.outcome {
+            Outcome::Applied(applied) => {
+                info!(path, name, seconds, applied = applied.join(","), "applied");
+            }
+            Outcome::BadRequest(why) => info!(path, why, "not a request"),
+            Outcome::Failed(why) => warn!(path, name, seconds, why, "not applied"),
+            Outcome::Panicked(panic) => error!(path, name, panic, "the convention panicked"),
+            Outcome::TimedOut => error!(path, name, seconds, "the convention took too long"),
+        }
+    }
+
+    /// What cannot be recorded is served all the same.
+    async fn record(&self, received: Received, answer: &Answer) {
+        let Some(recorder) = self.shared.recorder.clone() else {
+            return;
+        };
+        if matches!(answer.outcome, Outcome::BadRequest(_)) {
+            return;
+        }
+        let (path, status, body) = (self.path.clone(), answer.status, answer.body.clone());
+        let write = move || recorder.write(&path, &received.bytes, status, &body);
+        let error = match tokio::task::spawn_blocking(write).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        self.shared.metrics.not_recorded();
+        warn!(path = self.path, error, "exchange not recorded");
+    }
+}

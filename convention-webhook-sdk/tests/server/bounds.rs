@@ -1,0 +1,158 @@
+//! What a client may take.
+
+use std::time::Duration;
+
+use axum::body::Bytes;
+use convention_webhook_sdk::Limits;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::scene::{PATIENCE, REQUEST, Scene, handshake, limits, trusting};
+
+/// What an answer to these bytes is; nothing if the server ends the connection.
+async fn answer_to(scene: &Scene, parts: &[&[u8]]) -> String {
+    let connector = trusting([&scene.identity.certificate], &[&rustls::version::TLS13]);
+    let mut stream = handshake(scene.address, &connector).await.unwrap();
+    for part in parts {
+        stream.write_all(part).await.unwrap();
+    }
+    stream.flush().await.unwrap();
+    let mut text = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let read = tokio::time::timeout(PATIENCE, stream.read(&mut buffer));
+        match read.await.expect("an answer or the end") {
+            Ok(0) | Err(_) => break,
+            Ok(read) => text.extend_from_slice(&buffer[..read]),
+        }
+        if text.windows(4).any(|end| end == b"\r\n\r\n") {
+            break;
+        }
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
+
+fn head(length: usize) -> String {
+    format!("POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n\r\n")
+}
+
+#[tokio::test]
+async fn a_request_of_64_mebibytes_is_answered_and_one_byte_more_is_refused() {
+    const LIMIT: usize = 64 << 20;
+    let scene = Scene::with_limits(limits()).await;
+    let mut body = REQUEST.as_bytes().to_vec();
+    body.resize(LIMIT, b' ');
+    assert_eq!(scene.post("/", body).await.0, 200);
+    let answer = answer_to(&scene, &[head(LIMIT + 1).as_bytes()]).await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_say_its_length_is_refused_as_soon_as_it_is_too_long() {
+    let scene = Scene::with_limits(Limits {
+        body_bytes: 1000,
+        ..limits()
+    })
+    .await;
+    let head = b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let chunk = format!("3e9\r\n{}\r\n", " ".repeat(1001));
+    let answer = answer_to(&scene, &[head, chunk.as_bytes()]).await;
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+}
+
+#[tokio::test]
+async fn lengths_that_are_none_are_refused() {
+    let scene = Scene::with_limits(limits()).await;
+    for length in ["18446744073709551616", "-1", "99999999999999999999999"] {
+        let head = format!("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n");
+        let answer = answer_to(&scene, &[head.as_bytes()]).await;
+        assert!(answer.starts_with("HTTP/1.1 4"), "{length}: {answer}");
+    }
+    assert_eq!(scene.post("/", REQUEST).await.0, 200);
+}
+
+#[tokio::test]
+async fn who_says_nothing_or_never_ends_the_head_is_left() {
+    let scene = Scene::with_limits(Limits {
+        opening: Duration::from_millis(100),
+        ..limits()
+    })
+    .await;
+    let mut silent = TcpStream::connect(scene.address).await.unwrap();
+    let read = tokio::time::timeout(PATIENCE, silent.read_u8()).await;
+    assert!(read.expect("the end").is_err());
+    let slow: &[u8] = b"POST / HTTP/1.1\r\nHost: loc";
+    assert_eq!(answer_to(&scene, &[slow]).await, "");
+}
+
+#[tokio::test]
+async fn who_never_ends_the_head_of_a_later_request_is_left_too() {
+    let scene = Scene::with_limits(Limits {
+        idle: Duration::from_millis(100),
+        ..limits()
+    })
+    .await;
+    let first = format!("{}{REQUEST}", head(REQUEST.len()));
+    let connector = trusting([&scene.identity.certificate], &[&rustls::version::TLS13]);
+    let mut stream = handshake(scene.address, &connector).await.unwrap();
+    stream.write_all(first.as_bytes()).await.unwrap();
+    stream.write_all(b"POST / HTTP/1.1\r\n").await.unwrap();
+    let mut text = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut text)).await;
+    let _ = read.expect("the end");
+    let text = String::from_utf8_lossy(&text);
+    assert!(text.starts_with("HTTP/1.1 200"), "{text}");
+    assert!(!text.contains("HTTP/1.1 5"), "{text}");
+}
+
+#[tokio::test]
+async fn a_body_that_never_ends_is_given_up() {
+    let scene = Scene::with_limits(Limits {
+        body: Duration::from_millis(100),
+        ..limits()
+    })
+    .await;
+    let answer = answer_to(&scene, &[head(100).as_bytes(), b"{"]).await;
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    assert!(answer.contains("retry-after: 1"), "{answer}");
+}
+
+#[tokio::test]
+async fn who_fills_the_room_for_bodies_does_not_hold_up_small_ones() {
+    let scene = Scene::with_limits(Limits {
+        body_bytes: 1 << 20,
+        all_bodies_bytes: 1 << 20,
+        ..limits()
+    })
+    .await;
+    let connector = trusting([&scene.identity.certificate], &[&rustls::version::TLS13]);
+    let mut hogs = Vec::new();
+    for _ in 0..5 {
+        let mut hog = handshake(scene.address, &connector).await.unwrap();
+        hog.write_all(head(1 << 20).as_bytes()).await.unwrap();
+        hog.flush().await.unwrap();
+        hogs.push(hog);
+    }
+    for _ in 0..5 {
+        assert_eq!(scene.post("/", REQUEST).await.0, 200);
+    }
+}
+
+#[tokio::test]
+async fn clients_that_only_keep_places_lose_them_to_those_with_requests() {
+    let scene = Scene::with_limits(Limits {
+        connections: 4,
+        ..limits()
+    })
+    .await;
+    let mut idle = Vec::new();
+    for _ in 0..50 {
+        idle.push(TcpStream::connect(scene.address).await.unwrap());
+    }
+    let mut clients = Vec::new();
+    for _ in 0..6 {
+        let mut client = scene.client().await;
+        assert_eq!(client.post("/", Bytes::from(REQUEST)).await.unwrap().0, 200);
+        clients.push(client);
+    }
+}
