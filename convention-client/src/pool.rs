@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use quick_cache::sync::Cache;
@@ -11,12 +10,15 @@ use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 use tokio::sync::Semaphore;
 
 use crate::body::RequestStream;
-use crate::dial::Dial;
+use crate::dial::{Connector, Dial};
 use crate::settings::Settings;
 use crate::target::Target;
 use crate::trust::{OwnAuthorities, Trust};
 
-pub(crate) type HttpClient = Client<HttpsConnector<Dial>, RequestStream>;
+pub(crate) type HttpClient = Client<Connector, RequestStream>;
+
+/// How many bytes a connection holds each way, however large what goes over it is.
+const MOST_BUFFERED: usize = 128 << 10;
 
 /// The connections to one target.
 pub(crate) struct Pool {
@@ -86,13 +88,17 @@ impl Pools {
 
     fn made(&self, target: &Target) -> Result<Pool, PoolError> {
         let proxies = self.settings.proxies.matcher();
-        let dial = Dial::new(proxies.filter(|_| !target.is_service()));
-        let connector = HttpsConnector::from((dial, self.tls(target)?));
+        let dial = Dial::new(
+            proxies.filter(|_| !target.is_service()),
+            self.settings.connect,
+        );
+        let connector = Connector::new(dial, self.tls(target)?, self.settings.connect);
         let most = self.settings.most_calls_to_one_target.max(1);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(self.settings.idle)
             .pool_max_idle_per_host(most)
+            .http1_max_buf_size(MOST_BUFFERED)
             .build(connector);
         Ok(Pool {
             client,
@@ -123,5 +129,28 @@ impl Pools {
 
     pub(crate) fn settings(&self) -> &Settings {
         &self.settings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
+
+    use super::*;
+
+    #[test]
+    fn a_system_without_authorities_is_told_with_what_to_do() {
+        let mut pools = Pools::new(Settings::default()).unwrap();
+        pools.system = Arc::new(RootCertStore::empty());
+        let of = |url: &str| {
+            let config = WebhookClientConfig {
+                url: Some(url.to_owned()),
+                ..Default::default()
+            };
+            pools.of(&Target::of(&config, None).unwrap()).err()
+        };
+        let text = of("https://a").map(|error| error.to_string());
+        assert!(text.is_some_and(|text| text.contains("caBundle")));
+        assert!(of("http://a").is_none());
     }
 }

@@ -18,6 +18,9 @@ pub struct Settings {
     pub most_calls_to_one_target: usize,
     /// To how many hosts and ports connections are kept.
     pub most_targets: usize,
+    /// How long one try to connect takes, TLS included. It is shorter than the budget, so that another
+    /// one may reach another server behind the same service.
+    pub connect: Duration,
     /// How long a connection is kept that nobody uses.
     pub idle: Duration,
     /// Where connections go through.
@@ -33,6 +36,7 @@ impl Default for Settings {
             most_answer_bytes: 8 << 20,
             most_calls_to_one_target: 64,
             most_targets: 256,
+            connect: Duration::from_secs(10),
             idle: Duration::from_mins(1),
             proxies: Proxies::default(),
             jitter: Arc::new(fastrand::f64),
@@ -47,6 +51,7 @@ impl fmt::Debug for Settings {
             .field("most_answer_bytes", &self.most_answer_bytes)
             .field("most_calls_to_one_target", &self.most_calls_to_one_target)
             .field("most_targets", &self.most_targets)
+            .field("connect", &self.connect)
             .field("idle", &self.idle)
             .finish_non_exhaustive()
     }

@@ -65,9 +65,9 @@ async fn a_server_that_takes_connections_and_says_nothing_ends_with_the_budget()
             &format!("{scheme}://127.0.0.1:{port}/"),
             Some(&Authority::new().pem()),
         );
-        let (kind, text) = failed_within(&target, Duration::from_millis(300)).await;
+        let (kind, text) = failed_within(&target, Duration::from_secs(2)).await;
         assert_eq!(kind, CallErrorKind::Connection);
-        assert!(text.ends_with(&format!("{cause} within 300ms")), "{text}");
+        assert!(text.ends_with(&format!("{cause} within 2s")), "{text}");
     }
 }
 
@@ -90,7 +90,7 @@ async fn a_webhook_that_hangs_holds_up_no_other() {
             .call(&server.http(), DEFAULT_BUDGET, &body)
             .await
             .unwrap();
-        let soon = Duration::from_millis(300);
+        let soon = Duration::from_secs(2);
         shown(&clients.call(&hanging, soon, &body).await.unwrap_err())
     };
     let others = tokio::select! {
@@ -101,7 +101,7 @@ async fn a_webhook_that_hangs_holds_up_no_other() {
     let (kind, text) = others.expect("those that hang go on");
     assert_eq!(kind, CallErrorKind::Connection);
     assert!(
-        text.ends_with("other calls to it did not end within 300ms"),
+        text.ends_with("other calls to it did not end within 2s"),
         "{text}"
     );
 }
@@ -125,7 +125,7 @@ async fn a_call_that_is_given_up_holds_nothing() {
                 .is_err()
         );
     }
-    let budget = Duration::from_millis(300);
+    let budget = Duration::from_secs(2);
     let error = clients.call(&target, budget, &body()).await.unwrap_err();
     let (_, text) = shown(&error);
     assert!(

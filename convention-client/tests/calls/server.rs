@@ -90,6 +90,15 @@ impl Server {
         tls: Option<ServerConfig>,
         script: impl Fn(usize, &Received) -> Reply + Send + Sync + 'static,
     ) -> Self {
+        Self::start_after(0, tls, script).await
+    }
+
+    /// The same, but to so many connections nothing is ever said.
+    pub(crate) async fn start_after(
+        silent: usize,
+        tls: Option<ServerConfig>,
+        script: impl Fn(usize, &Received) -> Reply + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let seen = Arc::new(Seen::default());
@@ -97,10 +106,14 @@ impl Server {
         let (script, of_all): (Arc<Script>, _) = (Arc::new(script), Arc::clone(&seen));
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
-            let mut connections = JoinSet::new();
+            let (mut connections, mut held) = (JoinSet::new(), Vec::new());
             loop {
                 let (tcp, _) = listener.accept().await.unwrap();
                 let number = of_all.connections.fetch_add(1, Ordering::SeqCst);
+                if number < silent {
+                    held.push(tcp);
+                    continue;
+                }
                 let (script, seen, tls) = (Arc::clone(&script), Arc::clone(&of_all), tls.clone());
                 connections.spawn(async move {
                     match tls {
@@ -244,7 +257,11 @@ pub(crate) fn clients() -> Clients {
 }
 
 pub(crate) async fn call(target: &Target) -> Result<Answer, CallError> {
-    clients().call(target, DEFAULT_BUDGET, &body()).await
+    let target = target.clone();
+    // In a task of its own, as controllers do it.
+    let mut task = JoinSet::new();
+    task.spawn(async move { clients().call(&target, DEFAULT_BUDGET, &body()).await });
+    task.join_next().await.unwrap().unwrap()
 }
 
 /// The kind and the text of the error that a call ends with. Its text is fit for a condition.

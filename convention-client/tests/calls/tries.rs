@@ -9,8 +9,8 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::time::Instant;
 
 use crate::server::{
-    GOOD, Reply, Server, answer, body, call, clients, failed, failed_within, received, refusing,
-    shown, target,
+    Authority, GOOD, Reply, Server, answer, body, call, clients, failed, failed_within, received,
+    refusing, shown, target,
 };
 
 #[tokio::test]
@@ -181,4 +181,29 @@ async fn what_failed_before_is_told_when_time_is_over() {
         text.ends_with("it answered with status 503: too busy"),
         "{text}"
     );
+}
+
+#[tokio::test]
+async fn a_server_that_takes_a_connection_and_says_nothing_does_not_take_all_the_time() {
+    let authority = Authority::new();
+    let tls = Some(authority.server(&["localhost"]));
+    let server = Server::start_after(2, tls, |_, _| Reply::good()).await;
+    let settings = Settings {
+        connect: Duration::from_secs(1),
+        ..Settings::default()
+    };
+    let clients = Clients::new(settings).unwrap();
+    let target = server.https(&authority.pem());
+    clients
+        .call(&target, DEFAULT_BUDGET, &body())
+        .await
+        .unwrap();
+    assert!(server.connections() >= 3);
+
+    let server = Server::start_after(9, None, |_, _| Reply::good()).await;
+    let target = server.https(&authority.pem());
+    let error = clients.call(&target, DEFAULT_BUDGET, &body()).await;
+    let (kind, text) = shown(&error.unwrap_err());
+    assert_eq!(kind, CallErrorKind::Connection);
+    assert!(text.ends_with("no connection within 1s"), "{text}");
 }

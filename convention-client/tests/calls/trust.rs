@@ -110,6 +110,11 @@ async fn a_server_that_is_its_own_authority_is_trusted_if_the_bundle_has_it() {
     let (_, text) = failed(&server.https(&Authority::new().pem())).await;
     assert!(text.contains("certificate"), "{text}");
 
+    // One that does not call itself an authority is none for others, and trusted all the same.
+    let (pem, own) = own_authority("localhost", |params| params.is_ca = IsCa::NoCa);
+    let server = Server::start(Some(own.server()), |_, _| Reply::good()).await;
+    call(&server.https(&pem)).await.unwrap();
+
     let (pem, own) = own_authority("other", |_| {});
     let server = Server::start(Some(own.server()), |_, _| Reply::good()).await;
     let (_, text) = failed(&server.https(&pem)).await;
