@@ -89,6 +89,7 @@ taste() {
 each_alone() {
   local crate
   for crate in template-language api-types realizer submission convention-protocol conventions convention-client image-registry convention-webhook-sdk controller-kit cli supplychain-controller delivery-controller runnable-controller; do
+  for crate in template-language api-types realizer submission convention-protocol conventions convention-client image-registry conventions-controller controller-kit cli supplychain-controller delivery-controller runnable-controller; do
     cargo check --quiet --lib --bins --package "$crate"
   done
 }

@@ -28,6 +28,7 @@ use parking_lot::Mutex;
 use prometheus::{Encoder as _, Registry, TextEncoder};
 
 pub(crate) use asked::Asked;
+pub use bounded::Bounded;
 pub use build::Build;
 pub use events::EventOutcome;
 use events::Events;

@@ -65,9 +65,13 @@ pub fn template_digest(template: &PodTemplate) -> String {
 
 fn digest_of(value: &impl Serialize) -> String {
     // Only texts, numbers and lists: it cannot fail.
-    let json = serde_json::to_vec(value).unwrap_or_default();
+    digest_of_bytes(&serde_json::to_vec(value).unwrap_or_default())
+}
+
+/// The digest of bytes.
+pub fn digest_of_bytes(bytes: &[u8]) -> String {
     let mut text = "sha256:".to_owned();
-    for byte in Sha256::digest(json) {
+    for byte in Sha256::digest(bytes) {
         // Writing to a text cannot fail.
         let _ = write!(text, "{byte:02x}");
     }

@@ -25,6 +25,7 @@ pub mod condition;
 pub mod considered;
 mod convention;
 pub mod credentials;
+pub mod diff;
 pub mod image;
 pub mod inputs;
 mod intent;

@@ -9,21 +9,22 @@ pub(super) const OTHER: &str = "other";
 /// The first so many values of a label; all further ones are counted together.
 ///
 /// Whatever sends many kinds of requests must not take the monitoring down.
-pub(super) struct Bounded {
+pub struct Bounded {
     most: usize,
     known: RwLock<HashSet<Box<str>>>,
 }
 
 impl Bounded {
-    pub(super) fn new(most: usize) -> Self {
+    /// So many.
+    pub fn new(most: usize) -> Self {
         Self {
             most,
             known: RwLock::default(),
         }
     }
 
-    /// The value itself, or [`OTHER`].
-    pub(super) fn label<'v>(&self, value: &'v str) -> &'v str {
+    /// The value itself, or `other`.
+    pub fn label<'v>(&self, value: &'v str) -> &'v str {
         {
             let known = self.known.read();
             if known.contains(value) {

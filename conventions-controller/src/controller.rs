@@ -1,0 +1,243 @@
+//! What the controller is made of, and whom each event wakes.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use api_types::ConditionStatus;
+use controller_kit::cluster::Cluster;
+use controller_kit::events::{EventRecorder, InvolvedObject};
+use controller_kit::reflect::{Change, Reflector, Watched};
+use controller_kit::scheduler::{Lane, Scheduler};
+use controller_kit::stamped::ObjectKey;
+use controller_kit::status::StatusWriter;
+use controller_kit::waiting::WaitIndex;
+use convention_client::Clients;
+use image_registry::Images;
+use jiff::Timestamp;
+use parking_lot::Mutex;
+
+use crate::authority::{OfSecrets, RequestEntry};
+use crate::entries::{
+    AccountEntry, ConventionEntry, IntentEntry, ReadConvention, SecretEntry, StoredConvention,
+};
+use crate::metrics::ConventionMetrics;
+use crate::resync::Resync;
+use crate::rollout::Rollout;
+
+/// The kind that is reconciled.
+pub(crate) const INTENTS: Watched = conventions_kind("PodIntent", "podintents");
+/// The kind that says by what.
+pub(crate) const CONVENTIONS: Watched =
+    conventions_kind("ClusterPodConvention", "clusterpodconventions");
+
+const fn conventions_kind(kind: &'static str, plural: &'static str) -> Watched {
+    Watched {
+        group: conventions::GROUP,
+        version: conventions::VERSION,
+        kind,
+        plural,
+    }
+}
+
+/// What a PodIntent depends on, beside conventions, which are found by its labels.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum Dependency {
+    /// A ServiceAccount: that it comes, or has other pull secrets.
+    Account(ObjectKey),
+    /// A Secret: that it comes, changes or goes.
+    Secret(ObjectKey),
+    /// A Certificate of cert-manager: that it is known who signed it, or another one did.
+    Certificate(ObjectKey),
+}
+
+/// What is watched.
+#[derive(Default)]
+pub(crate) struct Stores {
+    pub(crate) intents: Arc<Reflector<IntentEntry>>,
+    pub(crate) conventions: Arc<Reflector<StoredConvention>>,
+    pub(crate) accounts: Arc<Reflector<AccountEntry>>,
+    pub(crate) secrets: Arc<Reflector<SecretEntry>>,
+    pub(crate) requests: Arc<Reflector<RequestEntry>>,
+}
+
+/// What the operator chose about images.
+pub(crate) struct Options {
+    /// Whether images are resolved once more at the end.
+    pub(crate) resolve_at_end: bool,
+    /// What of the flags decides what a template becomes.
+    pub(crate) resolution: String,
+}
+
+/// Reconciles PodIntents.
+pub(crate) struct IntentController {
+    pub(crate) stores: Stores,
+    pub(crate) cluster: Cluster,
+    pub(crate) scheduler: Arc<Scheduler>,
+    pub(crate) dependencies: WaitIndex<Dependency>,
+    pub(crate) statuses: StatusWriter,
+    pub(crate) events: EventRecorder,
+    pub(crate) clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
+    pub(crate) resync: Resync,
+    pub(crate) rollout: Rollout,
+    pub(crate) images: Images,
+    pub(crate) clients: Clients,
+    pub(crate) metrics: Arc<ConventionMetrics>,
+    pub(crate) authorities: OfSecrets,
+    pub(crate) options: Options,
+    /// What the statuses say that were written last: their events are not news.
+    pub(crate) written: Mutex<HashMap<ObjectKey, u64>>,
+}
+
+impl IntentController {
+    /// A PodIntent appeared, changed or went. That its status says what was just written is no news.
+    pub(crate) fn intent_changed(&self, change: &Change<'_, IntentEntry>) {
+        let key = change.key;
+        let Some(after) = change.after else {
+            self.scheduler.forget(key);
+            return self.forget(key);
+        };
+        if change.before.is_some_and(|before| before.uid != after.uid) {
+            self.forget(key);
+        }
+        let is_news = change.before.is_none_or(|before| {
+            let is_ours = || self.written.lock().get(key) == Some(&after.said);
+            before.uid != after.uid
+                || before.content != after.content
+                || (before.said != after.said && !is_ours())
+        });
+        if is_news {
+            self.scheduler.wake(key.clone(), Lane::Fresh, None);
+        }
+    }
+
+    /// A ClusterPodConvention appeared, changed or went: wakes those that it is for, before or after.
+    pub(crate) fn convention_changed(&self, change: &Change<'_, StoredConvention>) {
+        let read = |stored: Option<&Arc<StoredConvention>>| match stored {
+            Some(stored) => stored.0.clone().ok(),
+            None => None,
+        };
+        let (before, after) = (read(change.before), read(change.after));
+        if let (Some(before), Some(after)) = (&before, &after)
+            && is_same(before, after)
+        {
+            return;
+        }
+        let versions: Vec<Arc<ConventionEntry>> = before.into_iter().chain(after).collect();
+        self.wake_concerned(|intent| {
+            let labels = intent.selectable();
+            versions.iter().any(|version| version.concerns(labels))
+        });
+    }
+
+    /// Wakes those PodIntents that something is for, at the pace that the operator chose.
+    pub(crate) fn wake_concerned(&self, concerns: impl Fn(&IntentEntry) -> bool) {
+        let all = self.stores.intents.all().into_iter();
+        let concerned = all.filter(|(_, intent)| concerns(intent));
+        self.wake_in_turn(concerned.map(|(key, _)| key).collect());
+    }
+
+    fn wake_in_turn(&self, concerned: Vec<ObjectKey>) {
+        for (key, delay) in self.rollout.turns(concerned) {
+            self.scheduler.wake(key, Lane::Fresh, Some(delay));
+        }
+    }
+
+    /// A ServiceAccount appeared, changed or went.
+    pub(crate) fn account_changed(&self, change: &Change<'_, AccountEntry>) {
+        let secrets =
+            |entry: Option<&Arc<AccountEntry>>| entry.map(|entry| entry.pull_secrets.clone());
+        if secrets(change.before) != secrets(change.after) {
+            self.wake_dependent(&Dependency::Account(change.key.clone()));
+        }
+    }
+
+    /// A Secret appeared, changed or went.
+    pub(crate) fn secret_changed(&self, change: &Change<'_, SecretEntry>) {
+        let version = |entry: Option<&Arc<SecretEntry>>| entry.map(|entry| entry.version);
+        if version(change.before) == version(change.after) {
+            return;
+        }
+        self.wake_dependent(&Dependency::Secret(change.key.clone()));
+        let both = change.before.into_iter().chain(change.after);
+        let named = both.filter_map(|entry| entry.certificate.as_deref());
+        for certificate in named.collect::<BTreeSet<_>>() {
+            self.certificate_changed(&change.key.namespace, certificate);
+        }
+    }
+
+    /// A CertificateRequest appeared, changed or went.
+    pub(crate) fn request_changed(&self, change: &Change<'_, RequestEntry>) {
+        let request = |entry: Option<&Arc<RequestEntry>>| entry.map(|entry| entry.0.clone());
+        let (before, after) = (request(change.before), request(change.after));
+        if before == after {
+            return;
+        }
+        let both = before.into_iter().chain(after);
+        for certificate in both.map(|it| it.certificate).collect::<BTreeSet<_>>() {
+            self.certificate_changed(&change.key.namespace, &certificate);
+        }
+    }
+
+    /// Another authority is a change of all conventions that trust it.
+    fn certificate_changed(&self, namespace: &str, name: &str) {
+        let certificate = Dependency::Certificate(ObjectKey::new(namespace, name));
+        let concerned = self.dependencies.waiting_for(&certificate);
+        self.wake_in_turn(concerned.into_iter().collect());
+    }
+
+    fn wake_dependent(&self, on: &Dependency) {
+        for intent in self.dependencies.waiting_for(on) {
+            self.scheduler.wake(intent, Lane::Fresh, None);
+        }
+    }
+
+    /// Drops what is remembered of a PodIntent that is gone.
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        self.dependencies.set(key, &[]);
+        self.resync.forget(key);
+        self.written.lock().remove(key);
+    }
+
+    /// The conventions that there are, by name.
+    pub(crate) fn conventions(&self) -> Vec<Arc<ConventionEntry>> {
+        let all = self.stores.conventions.all().into_iter();
+        let readable = |stored: ReadConvention| stored.ok();
+        let mut all: Vec<_> = all.filter_map(|(_, it)| readable(it.0.clone())).collect();
+        all.sort_by(|left, right| left.name.cmp(&right.name));
+        all
+    }
+
+    /// A PodIntent as events name it.
+    pub(crate) fn involved(key: &ObjectKey, uid: &str) -> InvolvedObject {
+        InvolvedObject::of(INTENTS, &key.namespace, &key.name, uid)
+    }
+
+    /// How many PodIntents there are, by what their conditions Ready say.
+    pub(crate) fn count(&self) -> BTreeMap<(&'static str, &'static str), usize> {
+        let mut counted = BTreeMap::new();
+        self.stores.intents.for_each(|intent| {
+            let (ready, reason) = intent.ready;
+            *counted.entry((ready.as_str(), reason)).or_default() += 1;
+        });
+        counted
+    }
+}
+
+/// Whether a PodIntent gets the same from both.
+fn is_same(before: &ConventionEntry, after: &ConventionEntry) -> bool {
+    let annotations = |entry: &ConventionEntry| {
+        let annotations = entry.convention.metadata.annotations.as_ref();
+        annotations.and_then(|it| it.get(conventions::INJECT_CA_FROM).cloned())
+    };
+    before.uid == after.uid
+        && before.generation == after.generation
+        && before.revision == after.revision
+        && annotations(before) == annotations(after)
+}
+
+/// Ready of a status as it was stored.
+pub(crate) fn ready_in(status: &conventions::PodIntentStatus) -> ConditionStatus {
+    let ready = |it: &&api_types::Condition| it.is(api_types::ConditionType::Ready);
+    let ready = status.conditions.iter().find(ready);
+    ready.map_or(ConditionStatus::Unknown, |it| it.status)
+}

@@ -1,0 +1,186 @@
+//! Applies pod conventions to PodIntents.
+//!
+//! ```text
+//! watches: PodIntents, ClusterPodConventions, ServiceAccounts, Secrets (metadata) ─▶ controller.rs: who is woken
+//!                                                                                        │
+//!          plan.rs (what is to be done; digest of all inputs) ◀── reconcile.rs ◀─────────┘
+//!          realize.rs (images, webhooks) ─▶ conventions::chain ─▶ report.rs (status, events)
+//! ```
+//!
+//! A separate deployable: it speaks with the other controllers only through objects and their status on the API server.
+//! All decisions are in the crate `conventions`, without I/O; what it shares with other controllers is in `controller-kit`.
+
+mod args;
+mod authority;
+mod controller;
+mod entries;
+mod fault;
+mod images;
+mod log;
+mod metrics;
+mod plan;
+mod realize;
+mod reconcile;
+mod report;
+mod resync;
+mod rollout;
+mod secrets;
+
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use controller_kit::args::ConcurrencyFlag;
+use controller_kit::events::{EventRecorder, EventSettings};
+use controller_kit::process::{Process, Program, Queue, Work};
+use controller_kit::reflect::Watched;
+use controller_kit::status::StatusWriter;
+use controller_kit::waiting::WaitIndex;
+use convention_client::Clients;
+use image_registry::Images;
+use parking_lot::Mutex;
+
+pub use args::{ConventionArgs, ImageArgs};
+use authority::OfSecrets;
+use controller::{CONVENTIONS, INTENTS, IntentController, Options, Stores};
+use metrics::ConventionMetrics;
+use resync::Resync;
+use rollout::Rollout;
+
+/// This controller.
+pub const PROGRAM: Program = Program {
+    name: "conventions-controller",
+    about: "Applies pod conventions to PodIntents
+
+Asks the webhook of each ClusterPodConvention that selects a PodIntent what it would have the pod template be, and puts the \
+result into the PodIntent's status.",
+    version: env!("CARGO_PKG_VERSION"),
+    user_agent: concat!("carto-conventions/", env!("CARGO_PKG_VERSION")),
+    field_manager: "carto-conventions",
+    concurrency: ConcurrencyFlag::new("max-concurrent-podintents", "PodIntents"),
+};
+
+const ACCOUNTS: Watched = Watched {
+    group: "",
+    version: "v1",
+    kind: "ServiceAccount",
+    plural: "serviceaccounts",
+};
+
+/// Those of cert-manager, which need not be installed.
+const CERTIFICATE_REQUESTS: Watched = Watched {
+    group: "cert-manager.io",
+    version: "v1",
+    kind: "CertificateRequest",
+    plural: "certificaterequests",
+};
+
+/// Starts its watches.
+///
+/// # Errors
+/// When the flags do not fit together; the operator must correct them.
+#[expect(clippy::unused_async, reason = "the process awaits whatever starts it")]
+pub async fn start(process: &Process, args: &ConventionArgs) -> anyhow::Result<Work> {
+    let controller = Arc::new(controller(process, args)?);
+    let mut work = Work::default();
+    follow(&controller, process, &mut work);
+    let counted = Arc::downgrade(&controller);
+    process.metrics.before_gather(move |metrics| {
+        if let Some(controller) = counted.upgrade() {
+            metrics.owners(INTENTS.kind, &controller.count());
+        }
+    });
+    let queued = controller.clone();
+    work.reconciles(Queue::new(
+        &controller.scheduler,
+        INTENTS.kind,
+        move |key| {
+            let controller = queued.clone();
+            async move { controller.reconcile(&key).await }
+        },
+    ));
+    Ok(work)
+}
+
+fn controller(process: &Process, args: &ConventionArgs) -> anyhow::Result<IntentController> {
+    let (cluster, clock) = (&process.cluster, process.cluster.clock());
+    let events = EventRecorder::start(
+        cluster.controller(),
+        &EventSettings::default(),
+        clock.clone(),
+        process.metrics.clone(),
+        &process.tasks,
+    );
+    let metrics = Arc::new(ConventionMetrics::new(&process.metrics.build()));
+    let images = Images::new(args.images.settings(), metrics.clone())
+        .context("images cannot be read as the flags say")?;
+    let clients = Clients::new(args.client(process.program.user_agent))
+        .context("webhooks cannot be called")?;
+    let resolution = args.images.resolution();
+    let resolve_at_end = args.resolve_images_at_end;
+    Ok(IntentController {
+        stores: Stores::default(),
+        cluster: cluster.clone(),
+        scheduler: process.queue("podintents", process.concurrency),
+        dependencies: WaitIndex::default(),
+        images,
+        clients,
+        metrics,
+        authorities: OfSecrets::default(),
+        options: Options {
+            resolve_at_end,
+            resolution: format!("{resolution} {resolve_at_end}"),
+        },
+        statuses: StatusWriter::new(cluster, INTENTS, process.program.field_manager),
+        events,
+        clock,
+        resync: Resync::new(args.resync(), controller_kit::jitter::random),
+        rollout: Rollout::new(args.convention_rollout_per_second),
+        written: Mutex::default(),
+    })
+}
+
+/// Follows all that PodIntents depend on.
+fn follow(controller: &Arc<IntentController>, process: &Process, work: &mut Work) {
+    let client = || process.cluster.controller().clone();
+    let (tasks, stores) = (&process.tasks, &controller.stores);
+    let told = controller.clone();
+    work.follow(
+        tasks,
+        "convention-watch",
+        &stores.conventions,
+        CONVENTIONS.objects(client()),
+        move |change| told.convention_changed(&change),
+    );
+    let told = controller.clone();
+    work.follow(
+        tasks,
+        "account-watch",
+        &stores.accounts,
+        ACCOUNTS.objects(client()),
+        move |change| told.account_changed(&change),
+    );
+    let told = controller.clone();
+    work.follow(
+        tasks,
+        "secret-watch",
+        &stores.secrets,
+        secrets::SECRETS.metadata(client()),
+        move |change| told.secret_changed(&change),
+    );
+    let told = controller.clone();
+    work.follow_if_installed(
+        process,
+        "certificate-watch",
+        &stores.requests,
+        CERTIFICATE_REQUESTS,
+        move |change| told.request_changed(&change),
+    );
+    let told = controller.clone();
+    work.follow(
+        tasks,
+        "intent-watch",
+        &stores.intents,
+        INTENTS.objects(client()),
+        move |change| told.intent_changed(&change),
+    );
+}

@@ -1,0 +1,149 @@
+//! What is to be done for a PodIntent, decided from what is watched; nothing is asked.
+
+use std::sync::Arc;
+
+use controller_kit::stamped::ObjectKey;
+use conventions::authority::AuthorityError;
+use conventions::considered::others;
+use conventions::inputs::{Called, Inputs, digest_of_bytes};
+use conventions::outcome::Failure;
+use conventions::select::{Selectable, select};
+use conventions::{ConsideredConvention, FailurePolicy, PodIntent};
+
+use crate::authority::Authority;
+use crate::controller::{Dependency, IntentController};
+use crate::entries::ConventionEntry;
+use crate::fault::Fault;
+
+/// What is to be done.
+pub(crate) struct Plan {
+    /// The conventions that match, in their order.
+    pub(crate) calls: Vec<PlannedCall>,
+    /// Those that do not.
+    pub(crate) others: Vec<ConsideredConvention>,
+    /// The pull secrets in the order in which they are asked, with their versions.
+    pub(crate) secrets: Vec<(String, Option<u64>)>,
+    /// A digest of all that decides what comes of it.
+    pub(crate) inputs_digest: String,
+}
+
+/// A convention that matches.
+pub(crate) struct PlannedCall {
+    pub(crate) entry: Arc<ConventionEntry>,
+    pub(crate) considered: ConsideredConvention,
+    /// Whom it trusts. It is not known only where failures are ignored.
+    pub(crate) authority: Result<Authority, AuthorityError>,
+}
+
+impl IntentController {
+    /// What is to be done for this PodIntent.
+    ///
+    /// It says what it depends on before that is looked at: what changes in between wakes it again.
+    pub(crate) async fn plan(
+        &self,
+        key: &ObjectKey,
+        intent: &PodIntent,
+    ) -> Result<Result<Plan, Failure>, Fault> {
+        let secrets = match self.pull_secrets(key, intent) {
+            Ok(secrets) => secrets,
+            Err(failure) => return Ok(Err(failure)),
+        };
+        let entries = self.conventions();
+        let empty = conventions::select::Labels::new();
+        let labels = Selectable {
+            intent: intent.metadata.labels.as_ref().unwrap_or(&empty),
+            template: &intent.spec.template.metadata.labels,
+        };
+        let selections = || entries.iter().map(|entry| &entry.selection);
+        let selected = match select(selections(), labels) {
+            Ok(selected) => selected,
+            Err(error) => return Ok(Err(error.into())),
+        };
+        let mut calls = Vec::new();
+        for selection in selected {
+            let name = selection.name();
+            let entry = entries.iter().find(|entry| *entry.name == *name);
+            let (Some(entry), Some(by)) = (entry, selection.matched_by(labels)) else {
+                continue;
+            };
+            let authority = self.authority(key, entry).await?;
+            let is_fatal = entry.failure_policy() == FailurePolicy::Fail;
+            match authority {
+                Err(error) if is_fatal => {
+                    let cause = error.to_string();
+                    return Ok(Err(Failure::CaBundle { cause }));
+                }
+                authority => calls.push(PlannedCall {
+                    entry: entry.clone(),
+                    considered: ConsideredConvention::matching(selection, by),
+                    authority,
+                }),
+            }
+        }
+        let called: Vec<Called> = calls.iter().map(PlannedCall::called).collect();
+        let inputs = Inputs {
+            template: &intent.spec.template,
+            credentials: &secrets,
+            conventions: &called,
+            resolution: &self.options.resolution,
+        };
+        Ok(Ok(Plan {
+            inputs_digest: inputs.digest(),
+            others: others(selections(), labels),
+            calls,
+            secrets,
+        }))
+    }
+
+    /// The Secrets that are asked for credentials: those of the PodIntent, then those of its service account.
+    fn pull_secrets(
+        &self,
+        key: &ObjectKey,
+        intent: &PodIntent,
+    ) -> Result<Vec<(String, Option<u64>)>, Failure> {
+        let account_name = intent.spec.service_account();
+        let account = ObjectKey::new(&key.namespace, account_name);
+        let own = intent.spec.image_pull_secrets.iter();
+        let mut names: Vec<String> = own.map(|secret| secret.name.clone()).collect();
+        let mut awaited = vec![Dependency::Account(account.clone())];
+        self.dependencies.set(key, &awaited);
+        let account = self.stores.accounts.get(&account);
+        let of_account = account.iter().flat_map(|account| &account.pull_secrets);
+        names.extend(of_account.map(ToString::to_string));
+        let mut asked: Vec<String> = Vec::new();
+        for name in names {
+            if !name.is_empty() && !asked.contains(&name) {
+                asked.push(name);
+            }
+        }
+        let secret = |name: &String| ObjectKey::new(&key.namespace, name);
+        awaited.extend(asked.iter().map(|name| Dependency::Secret(secret(name))));
+        self.dependencies.set(key, &awaited);
+        if account.is_none() {
+            return Err(Failure::Credentials {
+                cause: format!("serviceaccounts \"{account_name}\" not found"),
+            });
+        }
+        let versions = asked.into_iter().map(|name| {
+            let entry = self.stores.secrets.get(&secret(&name));
+            (name, entry.map(|entry| entry.version))
+        });
+        Ok(versions.collect())
+    }
+}
+
+impl PlannedCall {
+    fn called(&self) -> Called {
+        Called {
+            name: self.entry.name.to_string(),
+            uid: self.entry.uid.to_string(),
+            generation: self.entry.generation,
+            revision: self.entry.revision.to_string(),
+            authority: match &self.authority {
+                Ok(None) => String::new(),
+                Ok(Some(pem)) => digest_of_bytes(pem),
+                Err(error) => error.to_string(),
+            },
+        }
+    }
+}

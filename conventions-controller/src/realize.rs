@@ -1,0 +1,181 @@
+//! A template on its way through the conventions that match.
+
+use controller_kit::stamped::ObjectKey;
+use convention_client::{RequestBody, Target};
+use conventions::chain::Chain;
+use conventions::credentials::Keyring;
+use conventions::inputs::template_digest;
+use conventions::outcome::{Failure, Pass};
+use conventions::{
+    ConsideredConvention, ConventionWebhook, FailurePolicy, PodIntent, PodIntentStatus,
+};
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+use crate::controller::IntentController;
+use crate::fault::Fault;
+use crate::images::KnownImages;
+use crate::log;
+use crate::plan::{Plan, PlannedCall};
+
+/// One pass over a PodIntent.
+struct Run<'r> {
+    key: &'r ObjectKey,
+    plan: &'r Plan,
+    chain: Chain,
+    images: KnownImages,
+    /// Read when the first image is resolved.
+    keyring: Option<Keyring>,
+}
+
+impl IntentController {
+    /// Asks each convention in its order.
+    pub(crate) async fn realize(
+        &self,
+        key: &ObjectKey,
+        intent: &PodIntent,
+        before: &PodIntentStatus,
+        plan: Plan,
+    ) -> Result<Pass, Fault> {
+        let mut run = Run {
+            key,
+            plan: &plan,
+            chain: Chain::start(intent.spec.template.clone()),
+            images: KnownImages::default(),
+            keyring: None,
+        };
+        let mut considered = Vec::with_capacity(plan.calls.len() + plan.others.len());
+        let (mut failure, mut is_whole) = (None, true);
+        for call in &plan.calls {
+            let mut told = call.considered.clone();
+            if failure.is_none() {
+                let span = tracing::debug_span!("convention", convention = &*call.entry.name);
+                let applied = self.apply(&mut run, call, &mut told).instrument(span);
+                if let Err(failed) = applied.await? {
+                    told.error = failed.to_string();
+                    if is_ignored(call, &failed) {
+                        is_whole = false;
+                    } else {
+                        failure = Some(failed);
+                    }
+                }
+            }
+            considered.push(told);
+        }
+        if failure.is_none() && self.options.resolve_at_end {
+            failure = self.resolve_images(&mut run).await?.err();
+        }
+        let images = run.images.status();
+        let same_inputs = plan.inputs_digest == before.inputs_digest && images == before.images;
+        count_changes(&mut considered, before, same_inputs);
+        considered.extend(plan.others.iter().cloned());
+        let outcome = match failure {
+            Some(failure) => Err(failure),
+            None => run.chain.finish().map_err(Failure::TooLarge),
+        };
+        // What is not whole is made again: it must not count as done.
+        let digest = is_whole.then(|| plan.inputs_digest.clone());
+        Ok(Pass {
+            outcome,
+            inputs_digest: digest.unwrap_or_default(),
+            conventions: considered,
+            images,
+        })
+    }
+
+    /// Asks one convention.
+    async fn apply(
+        &self,
+        run: &mut Run<'_>,
+        call: &PlannedCall,
+        told: &mut ConsideredConvention,
+    ) -> Result<Result<(), Failure>, Fault> {
+        if let Err(failure) = self.resolve_images(run).await? {
+            return Ok(Err(failure));
+        }
+        let name = &*call.entry.name;
+        let started = Instant::now();
+        let answered = self.call(run, call).await;
+        let took = started.elapsed();
+        told.duration_millis = i64::try_from(took.as_millis()).ok();
+        self.metrics.called(name, took, answered.is_ok());
+        let answer = match answered {
+            Ok(answer) => answer,
+            Err(cause) => {
+                let convention = name.to_owned();
+                return Ok(Err(Failure::Webhook { convention, cause }));
+            }
+        };
+        let before = run.chain.template().clone();
+        let receipts = answer.applied.clone();
+        if let Err(fault) = run.chain.record(name, answer) {
+            let convention = name.to_owned();
+            return Ok(Err(Failure::NotStorable { convention, fault }));
+        }
+        log::applied(name, &before, run.chain.template());
+        told.receipts = receipts;
+        told.output_digest = template_digest(run.chain.template());
+        Ok(Ok(()))
+    }
+
+    async fn resolve_images(&self, run: &mut Run<'_>) -> Result<Result<(), Failure>, Fault> {
+        if run.chain.template().images().is_empty() {
+            return Ok(Ok(()));
+        }
+        if run.keyring.is_none() {
+            match self.keyring(&run.key.namespace, &run.plan.secrets).await? {
+                Ok(keyring) => run.keyring = Some(keyring),
+                Err(failure) => return Ok(Err(failure)),
+            }
+        }
+        let keyring = run.keyring.get_or_insert_default();
+        let resolving = run.images.resolve(&mut run.chain, &self.images, keyring);
+        Ok(resolving.await)
+    }
+
+    /// The answer of a webhook, or why there is none.
+    async fn call(
+        &self,
+        run: &Run<'_>,
+        call: &PlannedCall,
+    ) -> Result<conventions::answer::Answer, String> {
+        let authority = call.authority.as_ref().map_err(ToString::to_string)?;
+        let webhook = webhook_of(call);
+        let target = Target::of(&webhook.client_config, authority.as_deref())
+            .map_err(|error| error.to_string())?;
+        let (configs, boms) = run.images.told(&run.chain);
+        let context = run.chain.request(&run.key.name, &call.entry.name, configs);
+        let body = RequestBody::new(&context, &boms).map_err(|error| error.to_string())?;
+        let answered = self.clients.call(&target, webhook.budget(), &body).await;
+        answered.map_err(|error| error.to_string())
+    }
+}
+
+fn webhook_of(call: &PlannedCall) -> ConventionWebhook {
+    let webhook = call.entry.convention.spec.webhook.clone();
+    webhook.unwrap_or_default()
+}
+
+/// Whether the template goes on without a convention that failed in this way.
+fn is_ignored(call: &PlannedCall, failure: &Failure) -> bool {
+    let is_its_own = matches!(
+        failure,
+        Failure::Webhook { .. } | Failure::NotStorable { .. }
+    );
+    is_its_own && call.entry.failure_policy() == FailurePolicy::Ignore
+}
+
+/// Counts who made another template of what it was given before. Only the first one in the chain can be told: those behind it
+/// were given something else.
+fn count_changes(
+    considered: &mut [ConsideredConvention],
+    before: &PodIntentStatus,
+    same_inputs: bool,
+) {
+    let mut same_inputs = same_inputs;
+    for told in considered {
+        let earlier = before.conventions.iter().find(|it| it.name == told.name);
+        told.count_changes(earlier, same_inputs);
+        same_inputs = same_inputs && told.changes == 0;
+    }
+}

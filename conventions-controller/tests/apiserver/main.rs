@@ -1,0 +1,9 @@
+//! The controller's binary on a real API server, with webhooks in the test's own process.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod stage;
+
+mod intents;
+mod webhook;
+mod webhooks;

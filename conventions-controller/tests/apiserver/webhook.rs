@@ -1,0 +1,148 @@
+//! A webhook in the test's own process, which counts what it is asked.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::post;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+/// What it does with a request.
+#[derive(Clone)]
+pub(crate) enum Does {
+    /// Adds a variable to each container, and says so.
+    AddsEnv(&'static str, &'static str),
+    /// Adds a label to the template that nobody has seen before.
+    Random,
+    /// Answers with this status and body.
+    Answers(u16, String),
+    /// Says nothing.
+    Hangs,
+}
+
+/// It stops when it is dropped.
+pub(crate) struct Webhook {
+    pub(crate) url: String,
+    shared: Arc<Shared>,
+    serving: JoinHandle<()>,
+}
+
+struct Shared {
+    does: watch::Sender<Does>,
+    asked: parking_lot::Mutex<Vec<Value>>,
+}
+
+impl Webhook {
+    pub(crate) async fn start(does: Does) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        let shared = Arc::new(Shared {
+            does: watch::Sender::new(does),
+            asked: parking_lot::Mutex::default(),
+        });
+        let router = Router::new()
+            .route("/hook", post(answer))
+            .layer(axum::extract::DefaultBodyLimit::disable())
+            .with_state(shared.clone());
+        #[expect(clippy::disallowed_methods, reason = "the test itself joins it")]
+        let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self {
+            url,
+            shared,
+            serving,
+        }
+    }
+
+    /// What it does from now on, also with what is hanging.
+    pub(crate) fn does(&self, does: Does) {
+        self.shared.does.send_replace(does);
+    }
+
+    /// The names of the requests so far.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        let asked = self.shared.asked.lock();
+        let names = asked
+            .iter()
+            .map(|it| it["metadata"]["name"].as_str().unwrap().to_owned());
+        names.collect()
+    }
+
+    /// The last request.
+    pub(crate) fn last(&self) -> Value {
+        self.shared.asked.lock().last().cloned().unwrap()
+    }
+
+    /// A ClusterPodConvention that calls it, with more in its spec and in its webhook.
+    pub(crate) fn convention(&self, name: &str, spec: Value, webhook: Value) -> String {
+        let mut convention = json!({
+            "apiVersion": "conventions.carto.run/v1alpha1", "kind": "ClusterPodConvention",
+            "metadata": {"name": name},
+            "spec": {"webhook": {"clientConfig": {"url": self.url}}},
+        });
+        let mut add = |place: &str, more: Value| {
+            let fields = convention.pointer_mut(place).unwrap().as_object_mut();
+            fields.unwrap().extend(more.as_object().unwrap().clone());
+        };
+        add("/spec", spec);
+        add("/spec/webhook", webhook);
+        convention.to_string()
+    }
+}
+
+impl Drop for Webhook {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn answer(State(shared): State<Arc<Shared>>, body: axum::body::Bytes) -> Response {
+    let context: Value = serde_json::from_slice(&body).unwrap();
+    shared.asked.lock().push(context.clone());
+    let mut does = shared.does.subscribe();
+    let does = does
+        .wait_for(|does| !matches!(does, Does::Hangs))
+        .await
+        .unwrap()
+        .clone();
+    match does {
+        Does::AddsEnv(name, value) => axum::Json(with_env(&context, name, value)).into_response(),
+        Does::Random => axum::Json(with_random(&context)).into_response(),
+        Does::Answers(status, body) => {
+            (StatusCode::from_u16(status).unwrap(), body).into_response()
+        }
+        Does::Hangs => unreachable!("it was waited for"),
+    }
+}
+
+fn with_env(context: &Value, name: &str, value: &str) -> Value {
+    let mut template = context["spec"]["template"].clone();
+    for container in template["spec"]["containers"].as_array_mut().unwrap() {
+        let env = container.as_object_mut().unwrap().entry("env");
+        let env = env.or_insert_with(|| json!([])).as_array_mut().unwrap();
+        env.push(json!({"name": name, "value": value}));
+    }
+    answered(&template, &format!("add-{name}"))
+}
+
+fn with_random(context: &Value) -> Value {
+    let mut template = context["spec"]["template"].clone();
+    let labels = template["metadata"]
+        .as_object_mut()
+        .unwrap()
+        .entry("labels");
+    let seen = Duration::from_nanos(context["metadata"]["seen"].as_u64().unwrap_or(0));
+    let number = std::collections::hash_map::RandomState::new();
+    let number = std::hash::BuildHasher::hash_one(&number, seen);
+    labels.or_insert_with(|| json!({}))["random"] = format!("r{number}").into();
+    answered(&template, "random")
+}
+
+fn answered(template: &Value, receipt: &str) -> Value {
+    json!({"status": {"template": template, "appliedConventions": [receipt]}})
+}
