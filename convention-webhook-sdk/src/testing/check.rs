@@ -6,7 +6,7 @@ use std::pin::Pin;
 use serde_json::Value;
 
 use super::Given;
-use super::difference::{difference, leaves};
+use super::difference::{difference, is_filled, leaves};
 use crate::convention::{AnyConvention, Convention};
 use crate::template::Template;
 
@@ -151,15 +151,10 @@ impl<'c> Check<'c> {
     fn lost(&self, before: &Value, after: &Value) -> String {
         let (before, after) = (leaves(before), leaves(after));
         let may = |path: &String| self.may_change.iter().any(|may| path.starts_with(may));
-        // An empty list or object that was filled is no loss.
-        let filled = |path: &str, value: &Value| {
-            (value.is_object() || value.is_array())
-                && after.keys().any(|other| other.starts_with(path))
-        };
         let mut lines = String::new();
         for (path, value) in &before {
             let now = after.get(path);
-            if now == Some(value) || may(path) || filled(path, value) {
+            if now == Some(value) || may(path) || is_filled(path, value, &after) {
                 continue;
             }
             let now = now.map_or_else(|| "gone".to_owned(), ToString::to_string);

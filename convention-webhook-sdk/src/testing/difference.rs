@@ -32,13 +32,23 @@ pub fn difference(before: &Value, after: &Value) -> String {
         if old == new {
             continue;
         }
-        for (sign, value) in [('-', old), ('+', new)] {
-            if let Some(value) = value {
+        for (sign, value, others) in [('-', old, &after), ('+', new, &before)] {
+            // An empty object that was filled did not go.
+            if let Some(value) = value.filter(|value| !is_filled(path, value, others)) {
                 lines = format!("{lines}{sign} {path}: {value}\n");
             }
         }
     }
     lines
+}
+
+/// Whether a value is empty here and holds something there.
+pub(super) fn is_filled(path: &str, value: &Value, there: &BTreeMap<String, &Value>) -> bool {
+    let below = |other: &&str| {
+        let rest = other.strip_prefix(path).unwrap_or_default();
+        rest.starts_with(['.', '['])
+    };
+    (value.is_object() || value.is_array()) && there.keys().map(String::as_str).any(|it| below(&it))
 }
 
 /// Each value that holds no other, by where it stands. `null` is what is not there.
