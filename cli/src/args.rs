@@ -41,6 +41,32 @@ pub enum Command {
         after_help = "Examples:\n  carto tree web-app\n  carto tree -n dev --watch workload/web-app\n  carto tree deliverable/web-app --output json\n  carto tree runnable/unit-tests\n  carto tree web-app --until-ready --timeout 5m"
     )]
     Tree(TreeArgs),
+    /// Conventions for pods
+    #[command(subcommand)]
+    Convention(ConventionCommand),
+}
+
+/// What to do about conventions.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ConventionCommand {
+    /// Write a crate with a convention to begin with: its server, test, Dockerfile and manifests
+    #[command(
+        after_help = "Example:\n  carto convention new time-zone && cd time-zone && cargo test"
+    )]
+    New(NewArgs),
+}
+
+/// Which convention to write, and where.
+#[derive(Debug, Clone, clap::Args)]
+pub struct NewArgs {
+    /// Name of the crate, of its image and of the objects: lower case letters, digits and dashes
+    pub name: String,
+    /// Folder to write it in, as a folder of its name
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    pub directory: PathBuf,
+    /// Folder of convention-webhook-sdk [default: the published version]
+    #[arg(long, value_name = "FOLDER")]
+    pub sdk: Option<PathBuf>,
 }
 
 /// What to show, and for how long.

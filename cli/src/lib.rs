@@ -1,18 +1,20 @@
-//! `carto`: look at supply chains from the command line.
+//! `carto`: look at supply chains from the command line, and begin conventions for pods.
 //!
 //! [`tree`] is pure: objects in, lines or JSON out. Around it lies a thin shell: [`args`] (the command line),
 //! [`cluster`] (reading and watching), [`descend`] (what is below the objects), [`trouble`] (what to do when something is missing), [`show`] (printing).
+//! [`scaffold`] writes a convention to begin with.
 
 pub mod args;
 pub mod cluster;
 pub mod descend;
 pub mod follow;
+pub mod scaffold;
 pub mod show;
 pub mod target;
 pub mod tree;
 pub mod trouble;
 
-use args::{Args, Command};
+use args::{Args, Command, ConventionCommand};
 
 /// Runs one command to its end. Returns whether what was waited for came about.
 ///
@@ -22,5 +24,10 @@ use args::{Args, Command};
 pub async fn run(args: Args) -> anyhow::Result<bool> {
     match args.command {
         Command::Tree(tree) => show::tree(&args.connection, &tree).await,
+        Command::Convention(ConventionCommand::New(new)) => {
+            let folder = scaffold::scaffold(&new.name, &new.directory, new.sdk.as_deref())?;
+            scaffold::show(&folder)?;
+            Ok(true)
+        }
     }
 }
