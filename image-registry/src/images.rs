@@ -19,8 +19,10 @@ use crate::hash::digest_of;
 use crate::layers::Layers;
 use crate::manifest::{self, Image, Manifest};
 use crate::observe::{CacheKind, Observe};
+use crate::own_credentials::OwnCredentials;
 use crate::pass::Pass;
 use crate::plan::{Plan, Read};
+use crate::plugins::Plugins;
 use crate::resolved::ResolvedImage;
 use crate::settings::{PinnedDigest, Settings, SettingsError};
 use crate::tries::Trouble;
@@ -40,6 +42,8 @@ pub struct Images {
     pub(crate) settings: Arc<Settings>,
     pub(crate) exchange: Exchange,
     endpoints: Endpoints,
+    own: OwnCredentials,
+    plugins: Option<Arc<Plugins>>,
     contents: Contents,
     pub(crate) layers: Arc<Layers>,
     pub(crate) flights: Flights<(ContentKey, Vec<Fingerprint>)>,
@@ -66,7 +70,13 @@ impl Images {
             folder: settings.cache_folder.clone(),
             source,
         })?;
+        let plugins = settings.plugins.as_ref();
+        let plugins = plugins
+            .map(|(config, folder)| Plugins::new(config, folder))
+            .transpose()?;
         Ok(Self {
+            own: OwnCredentials::new(settings.docker_config.clone()),
+            plugins: plugins.map(Arc::new),
             layers: Arc::new(layers),
             endpoints: Endpoints::new(exchange.clients.clone(), settings.hosts_folder.clone()),
             contents: Contents::new(settings.memory_bytes),
@@ -151,9 +161,15 @@ impl Images {
             });
         }
         let endpoints = self.endpoints.of(&reference).await?;
+        let own = self.own.current();
         Ok(Look {
             repository: format!("{}/{}", reference.registry(), reference.repository()).into(),
-            plan: Plan::new(endpoints, &reference, &[keyring]),
+            plan: Plan::new(
+                endpoints,
+                &reference,
+                &[keyring, &own],
+                self.plugins.clone(),
+            ),
             reference,
         })
     }
@@ -163,7 +179,7 @@ impl Images {
         if let Some(digest) = look.reference.digest() {
             return Ok(digest.clone());
         }
-        let (name, who) = (look.reference.to_string(), look.plan.fingerprints());
+        let (name, who) = (look.reference.to_string(), look.plan.identity());
         if let Some(digest) = pass.digest(&name, &who) {
             return Ok(digest);
         }
@@ -245,7 +261,7 @@ impl Images {
         limit: u64,
     ) -> Result<Bytes, Cause> {
         let key = look.key(digest);
-        let flight = (key.clone(), look.plan.fingerprints());
+        let flight = (key.clone(), look.plan.identity());
         let found = |look: &mut Look| {
             self.is_admitted(look)
                 .then(|| self.contents.get(&key))

@@ -1,11 +1,16 @@
 //! Where and as whom something is asked for, in which order.
 
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+
 use conventions::credentials::Keyring;
 use conventions::image::Reference;
 
 use crate::endpoints::Endpoint;
 use crate::error::{Cause, FaultKind};
 use crate::exchange::{Answer, Ask, Exchange};
+use crate::plugins::Plugins;
 use crate::settings::Settings;
 use crate::tries::{Tries, Trouble};
 use crate::who::{Fingerprint, Who};
@@ -16,11 +21,24 @@ pub(crate) struct Plan {
     ways: Vec<Way>,
     /// That has worked.
     proven: Option<usize>,
+    /// Tells apart those who ask, whatever programs know for them.
+    identity: Vec<Fingerprint>,
+    plugins: Option<(Arc<Plugins>, String)>,
 }
 
 struct Way {
     endpoint: usize,
-    who: Who,
+    who: Candidate,
+}
+
+/// As whom to go a way.
+#[derive(Clone)]
+enum Candidate {
+    Is(Who),
+    /// Whoever programs know, which are run when it comes to that.
+    AskPlugins,
+    /// They were asked.
+    Asked,
 }
 
 /// Reads an answer. It may be called several times: an answer may break off.
@@ -49,32 +67,58 @@ pub(crate) fn candidates(name: &str, keyrings: &[&Keyring]) -> Vec<Who> {
 }
 
 impl Plan {
+    /// The ways of those who have these credentials.
     pub(crate) fn new(
         endpoints: Vec<Endpoint>,
         reference: &Reference,
         keyrings: &[&Keyring],
+        plugins: Option<Arc<Plugins>>,
     ) -> Self {
-        let mut ways = Vec::new();
-        for (endpoint, at) in endpoints.iter().enumerate() {
-            // A mirror is another host: it is not told the credentials of the registry.
-            let name = if at.mirror {
-                format!("{}/{}", at.host, reference.repository())
-            } else {
-                reference.credentials_name()
-            };
-            let candidates = candidates(&name, keyrings);
-            ways.extend(candidates.into_iter().map(|who| Way { endpoint, who }));
-        }
-        Self {
-            endpoints,
-            ways,
+        let name = reference.credentials_name();
+        let identity = candidates(&name, keyrings)
+            .iter()
+            .map(Who::fingerprint)
+            .collect();
+        let mut plan = Self {
+            ways: Vec::new(),
             proven: None,
+            identity,
+            plugins: plugins.map(|plugins| (plugins, name.clone())),
+            endpoints,
+        };
+        for endpoint in 0..plan.endpoints.len() {
+            // A mirror is another host: it is not told the credentials of the registry.
+            let at = &plan.endpoints[endpoint];
+            let mirror = at
+                .mirror
+                .then(|| format!("{}/{}", at.host, reference.repository()));
+            let known = candidates(mirror.as_ref().unwrap_or(&name), keyrings);
+            let mut known: Vec<Candidate> = known.into_iter().map(Candidate::Is).collect();
+            // Nobody is last.
+            let nobody = known.pop();
+            if mirror.is_none() {
+                known.extend(plan.of_plugins());
+            }
+            let all = known.into_iter().chain(nobody);
+            plan.ways.extend(all.map(|who| Way { endpoint, who }));
+        }
+        plan
+    }
+
+    /// Whoever programs know, as far as that is remembered.
+    fn of_plugins(&self) -> Vec<Candidate> {
+        let Some((plugins, name)) = &self.plugins else {
+            return Vec::new();
+        };
+        match plugins.remembered(name) {
+            Some(keyrings) => known_to(&keyrings, name),
+            None => vec![Candidate::AskPlugins],
         }
     }
 
-    /// Those who may be let in.
-    pub(crate) fn fingerprints(&self) -> Vec<Fingerprint> {
-        self.ways.iter().map(|way| way.who.fingerprint()).collect()
+    /// Those who ask.
+    pub(crate) fn identity(&self) -> Vec<Fingerprint> {
+        self.identity.clone()
     }
 
     /// Begins with the first way that is known to work.
@@ -82,14 +126,14 @@ impl Plan {
         let way = self
             .ways
             .iter()
-            .position(|way| works(way.who.fingerprint()));
+            .position(|way| way.fingerprint().is_some_and(&works));
         self.proven = way.or(self.proven);
         way.is_some()
     }
 
     /// Who was let in.
     pub(crate) fn proven(&self) -> Option<Fingerprint> {
-        self.proven.map(|way| self.ways[way].who.fingerprint())
+        self.ways[self.proven?].fingerprint()
     }
 
     /// Asks one after the other until somebody is let in and what is read is good.
@@ -108,23 +152,31 @@ impl Plan {
         let last = self.endpoints.len() - 1;
         let first = self.proven;
         let others = (0..self.ways.len()).filter(|way| Some(*way) != first);
+        let mut order: VecDeque<usize> = first.into_iter().chain(others).collect();
         let mut broken = None;
-        for index in first.into_iter().chain(others) {
+        while let Some(index) = order.pop_front() {
             let way = &self.ways[index];
-            if broken == Some(way.endpoint) {
-                continue;
-            }
             let endpoint = &self.endpoints[way.endpoint];
-            if ask.by_tag && !endpoint.resolves && way.endpoint != last {
+            let at_last = way.endpoint == last;
+            if broken == Some(way.endpoint) || (ask.by_tag && !endpoint.resolves && !at_last) {
                 continue;
             }
-            let at_last = way.endpoint == last;
+            let who = match &way.who {
+                Candidate::Is(who) => who,
+                Candidate::Asked => continue,
+                Candidate::AskPlugins => {
+                    for index in self.ask_plugins(index, &mut faults).await.rev() {
+                        order.push_front(index);
+                    }
+                    continue;
+                }
+            };
             let tries = if at_last {
                 Tries::of(settings)
             } else {
                 Tries::once()
             };
-            let attempt = attempt(exchange, endpoint, &way.who, ask, tries, reader);
+            let attempt = attempt(exchange, endpoint, who, ask, tries, reader);
             let result = if at_last {
                 attempt.await
             } else {
@@ -135,12 +187,12 @@ impl Plan {
                     self.proven = Some(index);
                     return Ok(output);
                 }
-                Err(cause) if way.endpoint == last => {
+                Err(cause) if at_last => {
                     let next = matches!(cause, Cause::Denied { .. } | Cause::Unknown { .. });
                     if !next {
                         return Err(cause);
                     }
-                    faults.add(cause, &way.who);
+                    faults.add(cause, who);
                 }
                 Err(cause) => {
                     if cause.kind() == FaultKind::Infrastructure {
@@ -152,6 +204,36 @@ impl Plan {
         }
         Err(faults.into_cause(&self.endpoints[last].host, ask))
     }
+
+    /// Has programs say whom they know. Gives the ways of those.
+    async fn ask_plugins(&mut self, index: usize, faults: &mut Faults) -> Range<usize> {
+        let (start, endpoint) = (self.ways.len(), self.ways[index].endpoint);
+        if let Some((plugins, name)) = &self.plugins {
+            let given = plugins.ask(name).await;
+            faults.plugins.extend(given.faults);
+            let known = known_to(&given.keyrings, name).into_iter();
+            self.ways.extend(known.map(|who| Way { endpoint, who }));
+        }
+        self.ways[index].who = Candidate::Asked;
+        start..self.ways.len()
+    }
+}
+
+impl Way {
+    fn fingerprint(&self) -> Option<Fingerprint> {
+        match &self.who {
+            Candidate::Is(who) => Some(who.fingerprint()),
+            Candidate::AskPlugins | Candidate::Asked => None,
+        }
+    }
+}
+
+/// Those whom programs know. Nobody is among them elsewhere.
+fn known_to(keyrings: &[Arc<Keyring>], name: &str) -> Vec<Candidate> {
+    let keyrings: Vec<&Keyring> = keyrings.iter().map(AsRef::as_ref).collect();
+    let mut known = candidates(name, &keyrings);
+    known.pop();
+    known.into_iter().map(Candidate::Is).collect()
 }
 
 /// A mirror that hangs leaves time for the others.
@@ -191,6 +273,8 @@ struct Faults {
     /// What was said to credentials, and to nobody.
     known: Vec<String>,
     nobody: Option<String>,
+    /// Programs that might have known somebody.
+    plugins: Vec<String>,
 }
 
 impl Faults {
@@ -203,6 +287,10 @@ impl Faults {
     }
 
     fn into_cause(self, host: &str, ask: &Ask<'_>) -> Cause {
+        // Whom they know might have been let in: that is nobody's fault but theirs.
+        if let Some(fault) = self.plugins.into_iter().next() {
+            return Cause::Installation(fault);
+        }
         if let Some(cause) = self.unknown {
             return cause;
         }

@@ -64,7 +64,7 @@ impl Images {
         wanted: Unpack,
     ) -> Result<Arc<File>, Cause> {
         let key = look.key(digest);
-        let flight = (key.clone(), look.plan.fingerprints());
+        let flight = (key.clone(), look.plan.identity());
         let _alone = self.flights.enter(flight).await;
         let mut found = None;
         if self.is_admitted(look) {

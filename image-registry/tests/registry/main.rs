@@ -7,3 +7,4 @@ mod answers;
 mod boms;
 mod fake;
 mod hosts;
+mod installation;
