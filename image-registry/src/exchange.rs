@@ -37,6 +37,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) rest: &'a str,
     pub(crate) method: Method,
     pub(crate) accept: &'static str,
+    /// Whether it may well not be there.
+    pub(crate) optional: bool,
     /// Whether what a tag means is asked.
     pub(crate) by_tag: bool,
 }

@@ -11,6 +11,7 @@ use reqwest::header::{HeaderMap, HeaderName};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::attached::Found;
 use crate::contents::{ContentKey, Contents, Flights};
 use crate::endpoints::Endpoints;
 use crate::error::{Cause, ImageError};
@@ -29,7 +30,7 @@ use crate::tries::Trouble;
 use crate::who::Fingerprint;
 
 /// The most bytes of a manifest or an index.
-const MANIFEST_BYTES: u64 = 4 << 20;
+pub(crate) const MANIFEST_BYTES: u64 = 4 << 20;
 /// The most bytes of a configuration.
 const CONFIG_BYTES: u64 = 8 << 20;
 /// Who was let in where is remembered for so many.
@@ -48,6 +49,8 @@ pub struct Images {
     pub(crate) layers: Arc<Layers>,
     pub(crate) flights: Flights<(ContentKey, Vec<Fingerprint>)>,
     admitted: Cache<(Arc<str>, Fingerprint), Instant>,
+    /// What there is beside images, by repository and place.
+    pub(crate) beside: Cache<(Arc<str>, String), Found>,
 }
 
 /// One image while it is looked at.
@@ -82,6 +85,7 @@ impl Images {
             contents: Contents::new(settings.memory_bytes),
             flights: Flights::new(),
             admitted: Cache::new(ADMITTED),
+            beside: Cache::new(ADMITTED),
             exchange,
             settings,
         })
@@ -133,10 +137,13 @@ impl Images {
             .config(&mut look, &image, &config_digest)
             .await
             .map_err(unread)?;
-        let boms = self
+        let mut boms = self
             .boms(&mut look, &image, &config)
             .await
             .map_err(unread)?;
+        let both = [&named, &own];
+        let digests = if named == own { &both[..1] } else { &both[..] };
+        boms.extend(self.attached(&mut look, digests).await.map_err(unread)?);
         let given = look.reference.digest().is_some();
         let digest = match self.settings.pinned_digest {
             PinnedDigest::Child if !given => own,
@@ -217,7 +224,11 @@ impl Images {
         }
     }
 
-    async fn manifest(&self, look: &mut Look, digest: &Digest) -> Result<Manifest, Cause> {
+    pub(crate) async fn manifest(
+        &self,
+        look: &mut Look,
+        digest: &Digest,
+    ) -> Result<Manifest, Cause> {
         let rest = format!("manifests/{digest}");
         let bytes = self
             .content(look, &rest, manifest::ACCEPT, digest, MANIFEST_BYTES)
@@ -312,7 +323,12 @@ impl Images {
         self.ask(look, rest, accept, &Whole { digest, limit }).await
     }
 
-    /// Asks the registry, and remembers whom it let in.
+    /// Keeps a content that was read.
+    pub(crate) fn keep(&self, look: &Look, digest: &Digest, bytes: Bytes) {
+        self.contents.keep(look.key(digest), bytes);
+    }
+
+    /// Asks for what must be there.
     pub(crate) async fn ask<R: Read>(
         &self,
         look: &mut Look,
@@ -320,11 +336,24 @@ impl Images {
         accept: &'static str,
         reader: &R,
     ) -> Result<R::Output, Cause> {
+        self.ask_for(look, rest, accept, false, reader).await
+    }
+
+    /// Asks the registry, and remembers whom it let in.
+    pub(crate) async fn ask_for<R: Read>(
+        &self,
+        look: &mut Look,
+        rest: &str,
+        accept: &'static str,
+        optional: bool,
+        reader: &R,
+    ) -> Result<R::Output, Cause> {
         let ask = Ask {
             repository: look.reference.repository(),
             rest,
             method: Method::GET,
             accept,
+            optional,
             by_tag: rest.starts_with("manifests/") && !rest.contains(':'),
         };
         let output = look
@@ -340,6 +369,11 @@ impl Images {
 }
 
 impl Look {
+    /// Registry and repository.
+    pub(crate) fn repository(&self) -> Arc<str> {
+        self.repository.clone()
+    }
+
     pub(crate) fn key(&self, digest: &Digest) -> ContentKey {
         ContentKey {
             repository: self.repository.clone(),
@@ -353,9 +387,9 @@ impl Look {
 }
 
 /// Reads all, and looks whether it is what was asked for.
-struct Whole<'a> {
-    digest: Option<&'a Digest>,
-    limit: u64,
+pub(crate) struct Whole<'a> {
+    pub(crate) digest: Option<&'a Digest>,
+    pub(crate) limit: u64,
 }
 
 impl Read for Whole<'_> {

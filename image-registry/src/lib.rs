@@ -16,6 +16,7 @@
 //! - An error never holds a credential, and says whether the user or the installation is at fault.
 
 mod archive;
+mod attached;
 mod authorize;
 mod boms;
 mod challenge;

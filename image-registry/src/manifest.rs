@@ -28,6 +28,8 @@ pub(crate) enum Manifest {
 pub(crate) struct Image {
     pub(crate) config: Part,
     pub(crate) layers: Vec<Part>,
+    /// What it is about, if it is something beside an image.
+    pub(crate) subject: Option<Part>,
 }
 
 /// Something that is stored under its digest.
@@ -37,6 +39,8 @@ pub(crate) struct Part {
     digest: String,
     #[serde(default)]
     pub(crate) size: i64,
+    #[serde(default)]
+    pub(crate) artifact_type: Option<String>,
 }
 
 /// An entry of an index.
@@ -62,6 +66,7 @@ struct Document {
     schema_version: i64,
     config: Option<Part>,
     layers: Option<Vec<Part>>,
+    subject: Option<Part>,
     manifests: Option<Vec<Child>>,
 }
 
@@ -101,6 +106,7 @@ pub(crate) fn parse(bytes: &[u8], what: &str) -> Result<Manifest, Cause> {
         (Some(config), None) => Ok(Manifest::Image(Image {
             config,
             layers: document.layers.unwrap_or_default(),
+            subject: document.subject,
         })),
         (None, Some(manifests)) => Ok(Manifest::Index(manifests)),
         _ => Err(fault("is neither a manifest nor an index")),

@@ -16,9 +16,9 @@ use crate::resolved::StoredBom;
 use crate::unpack::Unpack;
 
 /// The flag of [`crate::Settings::sbom_layer_bytes`].
-const LAYER_FLAG: &str = " (--sbom-layer-bytes)";
+const LAYER_FLAG: &str = " (--max-sbom-layer-size)";
 /// The flag of [`crate::Settings::sbom_file_bytes`].
-const FILE_FLAG: &str = " (--sbom-file-bytes)";
+pub(crate) const FILE_FLAG: &str = " (--max-sbom-size)";
 
 impl Images {
     /// The bills of materials that buildpacks put into the image.

@@ -216,7 +216,7 @@ async fn what_is_larger_than_it_may_be_is_told_with_its_flag() {
     assert_eq!(
         told.to_string(),
         format!(
-            "\"large\" in layer {unpacked} of bills of materials has 1001 bytes, more than the 1000 bytes that are taken (--sbom-file-bytes)"
+            "\"large\" in layer {unpacked} of bills of materials has 1001 bytes, more than the 1000 bytes that are taken (--max-sbom-size)"
         )
     );
     assert_eq!(told.kind(), FaultKind::User);
@@ -226,7 +226,9 @@ async fn what_is_larger_than_it_may_be_is_told_with_its_flag() {
             .unwrap_err()
             .to_string();
         assert!(
-            told.ends_with("has more than the 1048576 bytes that are taken (--sbom-layer-bytes)"),
+            told.ends_with(
+                "has more than the 1048576 bytes that are taken (--max-sbom-layer-size)"
+            ),
             "{told}"
         );
     }

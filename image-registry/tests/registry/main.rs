@@ -4,6 +4,7 @@
 
 mod access;
 mod answers;
+mod attached;
 mod boms;
 mod fake;
 mod hosts;
