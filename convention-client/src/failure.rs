@@ -58,16 +58,7 @@ fn of_tls(url: &str, target: &Target, error: &rustls::Error) -> CallError {
         rustls::Error::InvalidCertificate(NotValidForNameContext {
             expected,
             presented,
-        }) => {
-            let names = if presented.is_empty() {
-                "no name at all".to_owned()
-            } else {
-                presented.join(", ")
-            };
-            let wanted = expected.to_str();
-            let cause = format!("its certificate is for {names}, not for {wanted}");
-            CallError::untrusted(url, &cause)
-        }
+        }) => CallError::untrusted(url, &other_name(&expected.to_str(), presented)),
         rustls::Error::InvalidCertificate(problem) if when(problem).is_some() => {
             let when = when(problem).unwrap_or_default();
             CallError::untrusted(url, &format!("its certificate {when}"))
@@ -80,6 +71,27 @@ fn of_tls(url: &str, target: &Target, error: &rustls::Error) -> CallError {
         }
         other => CallError::untrusted(url, &format!("no agreement on TLS: {other}")),
     }
+}
+
+fn other_name(expected: &str, presented: &[String]) -> String {
+    if presented.is_empty() {
+        return format!(
+            "its certificate has no subject alternative name, and is to have {expected}; \
+             a common name does not count"
+        );
+    }
+    let names: Vec<&str> = presented.iter().map(|name| bare_name(name)).collect();
+    format!(
+        "its certificate is for {}, not for {expected}",
+        names.join(", ")
+    )
+}
+
+/// A name out of what it is called by the library, as in `DnsName("a")`.
+fn bare_name(presented: &str) -> &str {
+    let inner = presented.split_once('(').map(|(_, inner)| inner);
+    let inner = inner.and_then(|inner| inner.strip_suffix(')'));
+    inner.map_or(presented, |inner| inner.trim_matches('"'))
 }
 
 /// Since or until when a certificate is not valid. That it is said in the same words at all times keeps

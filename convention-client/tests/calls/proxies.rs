@@ -1,13 +1,15 @@
 //! Ways through a proxy.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use convention_client::{CallErrorKind, Clients, DEFAULT_BUDGET, Proxies, Settings};
+use convention_client::{CallErrorKind, Clients, DEFAULT_BUDGET, Proxies, Settings, Target};
+use k8s_openapi::api::admissionregistration::v1::{ServiceReference, WebhookClientConfig};
 use tokio::io::{AsyncWriteExt as _, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use crate::server::{Authority, Reply, Server, body, header, received, shown};
+use crate::server::{Authority, Reply, Server, body, header, received, shown, target};
 
 /// A proxy that leads everybody to one port, and keeps what it was asked.
 struct Proxy {
@@ -82,6 +84,49 @@ async fn a_url_is_called_through_a_tunnel() {
 }
 
 #[tokio::test]
+async fn the_name_that_is_called_counts_behind_a_proxy_too() {
+    let authority = Authority::new();
+    let tls = Some(authority.server(&["hooks.team.svc"]));
+    let server = Server::start(tls, |_, _| Reply::good()).await;
+    let proxy = Proxy::to(server.port, OPEN).await;
+    let clients = proxy.clients("");
+    let call = |url| {
+        let target = target(url, Some(&authority.pem()));
+        let (clients, body) = (&clients, body());
+        async move { clients.call(&target, DEFAULT_BUDGET, &body).await }
+    };
+    call("https://hooks.team.svc/").await.unwrap();
+    let (kind, text) = shown(&call("https://hooks.other.svc/").await.unwrap_err());
+    assert_eq!(kind, CallErrorKind::Webhook);
+    assert!(
+        text.contains("for hooks.team.svc, not for hooks.other.svc"),
+        "{text}"
+    );
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_service_of_the_cluster_is_never_called_through_a_proxy() {
+    let proxy = Proxy::to(1, OPEN).await;
+    let service = ServiceReference {
+        name: "hooks".to_owned(),
+        namespace: "team".to_owned(),
+        path: None,
+        port: None,
+    };
+    let config = WebhookClientConfig {
+        service: Some(service),
+        ..Default::default()
+    };
+    let target = Target::of(&config, Some(Authority::new().pem().as_bytes())).unwrap();
+    // There is no such host, and whether that is known soon makes no difference.
+    let budget = Duration::from_secs(2);
+    let error = proxy.clients("").call(&target, budget, &body()).await;
+    assert_eq!(error.unwrap_err().kind(), CallErrorKind::Connection);
+    assert_eq!(proxy.asked(), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn who_is_excepted_is_called_directly() {
     let authority = Authority::new();
     let server = Server::start(Some(authority.server(&["localhost"])), |_, _| Reply::good()).await;
@@ -103,7 +148,7 @@ async fn who_is_excepted_is_called_directly() {
 async fn a_proxy_that_refuses_is_told_without_its_password() {
     let authority = Authority::new();
     let proxy = Proxy::to(1, "HTTP/1.1 403 x\r\n\r\n").await;
-    let target = crate::server::target("https://hooks.invalid/", Some(&authority.pem()));
+    let target = target("https://hooks.invalid/", Some(&authority.pem()));
     let error = proxy
         .clients("")
         .call(&target, DEFAULT_BUDGET, &body())

@@ -43,15 +43,26 @@ async fn another_authority_is_not_trusted_and_it_is_said_what_to_do() {
 #[tokio::test]
 async fn a_certificate_for_another_name_is_refused() {
     let authority = Authority::new();
-    let tls = authority.server(&["hooks.team.svc", "other"]);
-    let server = Server::start(Some(tls), |_, _| Reply::good()).await;
-    let (kind, text) = failed(&server.https(&authority.pem())).await;
-    assert_eq!(kind, CallErrorKind::Webhook);
-    assert!(
-        text.contains("hooks.team.svc") && text.contains("not for localhost"),
-        "{text}"
-    );
-    assert_eq!(server.requests().len(), 0);
+    let no_name =
+        "has no subject alternative name, and is to have localhost; a common name does not count";
+    for (names, cause) in [
+        (
+            &["hooks.team.svc", "127.0.0.1"][..],
+            "is for hooks.team.svc, 127.0.0.1, not for localhost",
+        ),
+        (&["*.localhost"], "is for *.localhost, not for localhost"),
+        (&[], no_name),
+    ] {
+        let tls = Some(authority.server(names));
+        let server = Server::start(tls, |_, _| Reply::good()).await;
+        let (kind, text) = failed(&server.https(&authority.pem())).await;
+        assert_eq!(kind, CallErrorKind::Webhook);
+        assert!(
+            text.ends_with(&format!("its certificate {cause}")),
+            "{text}"
+        );
+        assert_eq!(server.requests().len(), 0);
+    }
 }
 
 #[tokio::test]
