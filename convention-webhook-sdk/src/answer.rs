@@ -13,6 +13,13 @@ use crate::convention::{AnyConvention, Convention};
 use crate::error::ConventionError;
 use crate::images::Images;
 use crate::template::Template;
+use crate::weight::Weight;
+
+/// What a request may hold besides long texts: a template is at most 1.5 MiB, or no API server would store it. More would
+/// take many times as much in memory.
+const MOST_JSON: usize = 8 << 20;
+/// The longest text that is told of what a stranger sent.
+const MOST_TOLD: usize = 1000;
 
 /// An answer, to be sent by whatever server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +87,10 @@ pub async fn answer(convention: &impl Convention, body: &[u8]) -> Answer {
 
 /// A request, or why it is none.
 pub(crate) fn read(body: &[u8]) -> Result<PodConventionContext, Answer> {
+    if body.len() > MOST_JSON && Weight::of(body).bytes > MOST_JSON {
+        let why = format!("it has more than {MOST_JSON} bytes besides bills of materials");
+        return Err(Answer::bad_request(&why));
+    }
     let request: PodConventionContext = match serde_json::from_slice(body) {
         Ok(request) => request,
         Err(error) => return Err(Answer::bad_request(&error.to_string())),
@@ -88,15 +99,15 @@ pub(crate) fn read(body: &[u8]) -> Result<PodConventionContext, Answer> {
     if !is(&request.api_version, API_VERSION) || !is(&request.kind, KIND) {
         return Err(Answer::bad_request(&format!(
             "it is a {:?} {:?}, not a {API_VERSION:?} {KIND:?}",
-            shortened(&request.api_version),
-            shortened(&request.kind)
+            shortened(&request.api_version, 100),
+            shortened(&request.kind, 100)
         )));
     }
     Ok(request)
 }
 
-fn shortened(text: &str) -> String {
-    text.chars().take(100).collect()
+pub(crate) fn shortened(text: &str, characters: usize) -> String {
+    text.chars().take(characters).collect()
 }
 
 /// Applies the convention to a request. A panic is an answer, too.
@@ -153,12 +164,14 @@ impl Answer {
     }
 
     fn bad_request(why: &str) -> Self {
+        // The reader of JSON repeats what it did not expect.
+        let why = shortened(why, MOST_TOLD);
         let text = format!("the body is no PodConventionContext: {why}\n");
         Self {
             status: 400,
             content_type: "text/plain; charset=utf-8",
             body: text.into_bytes(),
-            outcome: Outcome::BadRequest(why.to_owned()),
+            outcome: Outcome::BadRequest(why),
         }
     }
 

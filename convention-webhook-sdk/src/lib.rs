@@ -11,6 +11,7 @@ mod server;
 mod template;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod weight;
 
 pub use answer::{Answer, Outcome, answer};
 pub use change::{Applied, Change};

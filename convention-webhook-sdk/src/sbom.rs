@@ -11,6 +11,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
+use crate::answer::shortened;
+use crate::weight::Weight;
+
 pub use purl::{Purl, PurlError};
 pub use version::read_version;
 
@@ -24,6 +27,9 @@ pub enum SbomFormat {
     /// Syft's own: has `artifacts`.
     Syft,
 }
+
+/// Objects of a bill of materials that is read. Whoever builds an image writes it, and each takes a hundred bytes in memory.
+const MOST_NODES: usize = 500_000;
 
 /// What a bill of materials lists.
 #[derive(Clone, Debug, PartialEq)]
@@ -172,8 +178,14 @@ impl Sbom {
         let name = || bom.name.clone();
         let invalid = |error: serde_json::Error| SbomError::Invalid {
             name: name(),
-            cause: error.to_string(),
+            cause: shortened(&error.to_string(), 200),
         };
+        if bom.raw.len() > MOST_NODES && Weight::of(&bom.raw).nodes > MOST_NODES {
+            return Err(SbomError::Invalid {
+                name: name(),
+                cause: format!("it has more than {MOST_NODES} objects"),
+            });
+        }
         let marks: Marks = serde_json::from_slice(&bom.raw).map_err(invalid)?;
         let unknown = || SbomError::Unknown { name: name() };
         let format = marks.format().ok_or_else(unknown)?;

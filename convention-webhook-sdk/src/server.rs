@@ -1,5 +1,6 @@
 //! The HTTPS server.
 
+mod body;
 mod connections;
 mod error;
 mod idle;

@@ -94,6 +94,20 @@ fn a_bill_of_materials_that_is_nested_without_end_is_refused() {
 }
 
 #[test]
+fn a_bill_of_materials_that_is_small_and_would_be_large_in_memory_is_refused() {
+    let components = vec!["{}"; MOST_NODES].join(",");
+    let bom = Bom {
+        name: "bomb".to_owned(),
+        raw: format!("{{\"bomFormat\":\"CycloneDX\",\"components\":[{components}]}}").into_bytes(),
+    };
+    let error = Sbom::read(&bom).unwrap_err().to_string();
+    assert!(
+        error.ends_with("it has more than 500000 objects"),
+        "{error}"
+    );
+}
+
+#[test]
 fn what_several_documents_list_counts_once() {
     let one = Dependency {
         name: "a".to_owned(),

@@ -21,6 +21,7 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
+use super::body::Held;
 use super::idle::{Place, Places};
 use super::limits::Limits;
 use super::metrics::Metrics;
@@ -104,6 +105,7 @@ impl Connection {
         tokio::select! {
             () = self.talk(stream, peer, &mut closed) => {}
             () = place.needed() => debug!(%peer, "a place is needed, and this client was idle"),
+            () = place.overdue() => debug!(%peer, "the answer was not taken in time"),
         }
     }
 
@@ -123,7 +125,12 @@ impl Connection {
         let router = TowerToHyperService::new(self.router);
         let service = service_fn(|request| {
             asked.store(true, Ordering::Relaxed);
-            respond(router.clone(), self.place.clone(), request)
+            respond(
+                router.clone(),
+                self.place.clone(),
+                self.limits.body,
+                request,
+            )
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -156,12 +163,15 @@ async fn is_closed(closed: &mut watch::Receiver<bool>) {
     let _ = closed.wait_for(|closed| *closed).await;
 }
 
-/// As long as a request is under way, the place is not for somebody else.
+/// As long as a request is under way, and its answer is, the place is not for somebody else.
 async fn respond(
     router: TowerToHyperService<Router>,
     place: Arc<Place>,
+    limit: Duration,
     request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
-    let _working = place.works();
-    router.call(request.map(Body::new)).await
+    let working = place.works();
+    let answer = router.call(request.map(Body::new)).await?;
+    let guards = (working, place.sends(limit));
+    Ok(answer.map(|body| Body::new(Held::new(body, guards))))
 }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::Instant;
 
 /// How often it is looked whether somebody has become idle, while all places are taken.
 const LOOK: Duration = Duration::from_millis(100);
@@ -26,7 +27,10 @@ struct Idle {
 pub(super) struct Place {
     places: Arc<Places>,
     leave: Arc<Notify>,
+    /// None while a request is under way.
     ticket: Mutex<Option<u64>>,
+    /// Until when the answer that is being sent must have been taken.
+    sending: watch::Sender<Option<Instant>>,
     _permit: Option<OwnedSemaphorePermit>,
 }
 
@@ -59,6 +63,7 @@ impl Places {
             places: self.clone(),
             leave: Arc::new(Notify::new()),
             ticket: Mutex::new(None),
+            sending: watch::Sender::new(None),
             _permit: permit,
         };
         place.rests();
@@ -73,7 +78,44 @@ impl Places {
 impl Place {
     /// Ends when the place is needed for somebody else.
     pub(super) async fn needed(&self) {
-        self.leave.notified().await;
+        loop {
+            self.leave.notified().await;
+            // A request may have come at the last moment; then somebody else is asked.
+            if self.ticket().is_some() {
+                return;
+            }
+        }
+    }
+
+    /// Ends when an answer was not taken in time.
+    pub(super) async fn overdue(&self) {
+        let mut sending = self.sending.subscribe();
+        loop {
+            let until = *sending.borrow_and_update();
+            let late = async {
+                match until {
+                    Some(until) => tokio::time::sleep_until(until).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = late => return,
+                // The sender lives as long as the place.
+                _ = sending.changed() => {}
+            }
+        }
+    }
+
+    /// An answer is being sent, until the guard is dropped.
+    pub(super) fn sends(self: &Arc<Self>, limit: Duration) -> impl Drop + Send + use<> {
+        struct Sending(Arc<Place>);
+        impl Drop for Sending {
+            fn drop(&mut self) {
+                self.0.sending.send_replace(None);
+            }
+        }
+        self.sending.send_replace(Some(Instant::now() + limit));
+        Sending(self.clone())
     }
 
     /// A request has begun; it is over when the guard is dropped.

@@ -22,7 +22,7 @@ pub struct Limits {
     pub opening: Duration,
     /// Between two requests of a connection, the head of the next included. 90 s.
     pub idle: Duration,
-    /// For the body of a request. 15 s.
+    /// For the body of a request, and for a client to take the answer. 15 s.
     pub body: Duration,
     /// For the convention; then the answer is 504. 25 s.
     pub convention: Duration,

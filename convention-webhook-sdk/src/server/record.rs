@@ -18,7 +18,13 @@ const MOST: usize = 1000;
 /// Writes exchanges to a directory.
 pub(super) struct Recorder {
     directory: PathBuf,
-    written: AtomicUsize,
+    next: AtomicUsize,
+}
+
+/// The number in the name of a file.
+fn number_of(name: &str) -> Option<usize> {
+    let number = name.strip_prefix("exchange-")?.strip_suffix(".json")?;
+    number.parse().ok().filter(|number| *number < MOST)
 }
 
 /// What a file has. `testing::replay` reads it.
@@ -40,11 +46,16 @@ impl Recorder {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700);
         builder.create(directory).map_err(wrong)?;
-        let there = fs::read_dir(directory).map_err(wrong)?.count();
+        let mut next = 0;
+        for entry in fs::read_dir(directory).map_err(wrong)? {
+            let name = entry.map_err(wrong)?.file_name();
+            let number = name.to_str().and_then(number_of);
+            next = next.max(number.map_or(0, |number| number + 1));
+        }
         warn!(directory = %directory.display(), "exchanges are recorded; the files hold what templates hold");
         Ok(Self {
             directory: directory.to_owned(),
-            written: AtomicUsize::new(there),
+            next: AtomicUsize::new(next),
         })
     }
 
@@ -56,12 +67,13 @@ impl Recorder {
         status: u16,
         answer: &[u8],
     ) -> io::Result<()> {
-        let number = self.written.fetch_add(1, Ordering::Relaxed);
-        if number >= MOST {
-            // Back, so that it never overflows.
-            self.written.fetch_sub(1, Ordering::Relaxed);
+        let step = |number| (number < MOST).then_some(number + 1);
+        let next = self
+            .next
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
+        let Ok(number) = next else {
             return Ok(());
-        }
+        };
         let exchange = Exchange {
             path,
             status,
@@ -72,7 +84,7 @@ impl Recorder {
         serde_json::to_writer_pretty(io::BufWriter::new(&mut file), &exchange)?;
         file.flush()?;
         let name = format!("exchange-{number:04}.json");
-        file.persist(self.directory.join(name))?;
+        file.persist_noclobber(self.directory.join(name))?;
         Ok(())
     }
 }

@@ -13,6 +13,7 @@ use http_body_util::BodyExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::{error, info, warn};
 
+use super::body::{Held, Parts};
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::record::Recorder;
@@ -26,6 +27,8 @@ pub(super) const METRICS: &str = "/metrics";
 const SMALL: usize = 64 * 1024;
 /// Reading more than this is done where it holds up nobody else.
 const LONG: usize = 256 * 1024;
+/// Names of calls are longer only if somebody makes them up.
+const LONGEST_NAME: usize = 512;
 /// Room is counted in these, so that the number of them fits everywhere.
 const UNIT: usize = 1024;
 
@@ -100,7 +103,7 @@ type Refusal = (StatusCode, &'static str);
 /// A body, and the room that it takes until it is dropped.
 struct Received {
     bytes: Vec<u8>,
-    _room: Option<OwnedSemaphorePermit>,
+    room: Option<OwnedSemaphorePermit>,
 }
 
 impl Desk {
@@ -144,11 +147,13 @@ impl Desk {
         };
         let (name, answer, received) = self.apply(received).await;
         self.tell(&name, &answer, started.elapsed());
-        self.record(received, &answer).await;
+        let room = self.record(received, &answer).await;
         let status = StatusCode::from_u16(answer.status);
         let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let kind = [(header::CONTENT_TYPE, answer.content_type)];
-        (status, kind, answer.body).into_response()
+        // An answer may be as long as its request, so the room is needed until it is sent.
+        let body = Body::new(Held::new(Parts::of(answer.body), room));
+        (status, kind, body).into_response()
     }
 
     /// Reads a body of which no byte more is taken than it may have.
@@ -175,7 +180,7 @@ impl Desk {
             }
             bytes.extend_from_slice(&part);
         }
-        Ok(Received { bytes, _room: room })
+        Ok(Received { bytes, room })
     }
 
     async fn room_for(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
@@ -196,7 +201,7 @@ impl Desk {
                 // The runtime ends; nobody waits for this answer.
                 let nothing = Received {
                     bytes: Vec::new(),
-                    _room: None,
+                    room: None,
                 };
                 return (String::new(), self.timed_out(), nothing);
             };
@@ -208,7 +213,7 @@ impl Desk {
             Ok(request) => request,
             Err(refused) => return (String::new(), refused, received),
         };
-        let name = request.metadata.name.clone();
+        let name = answer::shortened(&request.metadata.name, LONGEST_NAME);
         let applying = answer::apply(&*self.convention, request);
         let applied = tokio::time::timeout(self.shared.limits.convention, applying).await;
         let answer = applied.unwrap_or_else(|_| self.timed_out());
@@ -247,22 +252,24 @@ impl Desk {
         }
     }
 
-    /// What cannot be recorded is served all the same.
-    async fn record(&self, received: Received, answer: &Answer) {
+    /// Hands the room of the request on. What cannot be recorded is served all the same.
+    async fn record(&self, received: Received, answer: &Answer) -> Option<OwnedSemaphorePermit> {
+        let Received { bytes, room } = received;
         let Some(recorder) = self.shared.recorder.clone() else {
-            return;
+            return room;
         };
         if matches!(answer.outcome, Outcome::BadRequest(_)) {
-            return;
+            return room;
         }
         let (path, status, body) = (self.path.clone(), answer.status, answer.body.clone());
-        let write = move || recorder.write(&path, &received.bytes, status, &body);
+        let write = move || recorder.write(&path, &bytes, status, &body);
         let error = match tokio::task::spawn_blocking(write).await {
-            Ok(Ok(())) => return,
+            Ok(Ok(())) => return room,
             Ok(Err(error)) => error.to_string(),
             Err(error) => error.to_string(),
         };
         self.shared.metrics.not_recorded();
         warn!(path = self.path, error, "exchange not recorded");
+        room
     }
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::body::Bytes;
 use convention_webhook_sdk::Limits;
+use test_support::eventually;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -136,6 +137,58 @@ async fn who_fills_the_room_for_bodies_does_not_hold_up_small_ones() {
     for _ in 0..5 {
         assert_eq!(scene.post("/", REQUEST).await.0, 200);
     }
+}
+
+/// A request whose answer is as long.
+fn long_request(length: usize) -> String {
+    let text = "x".repeat(length);
+    format!(r#"{{"spec": {{"template": {{"spec": {{"a": "{text}", "containers": []}}}}}}}}"#)
+}
+
+#[tokio::test]
+async fn who_does_not_take_the_answer_is_left_and_its_room_is_free_again() {
+    let scene = Scene::with_limits(Limits {
+        body_bytes: 8 << 20,
+        all_bodies_bytes: 8 << 20,
+        body: Duration::from_secs(2),
+        ..limits()
+    })
+    .await;
+    // More than what the sockets of both sides hold.
+    let body = long_request(7 << 20);
+    let connector = trusting([&scene.identity.certificate], &[&rustls::version::TLS13]);
+    let mut deaf = handshake(scene.address, &connector).await.unwrap();
+    deaf.write_all(head(body.len()).as_bytes()).await.unwrap();
+    deaf.write_all(body.as_bytes()).await.unwrap();
+    deaf.flush().await.unwrap();
+    eventually("there is room for another", PATIENCE, async || {
+        scene.post("/", body.clone()).await.0 == 200
+    })
+    .await;
+    eventually("the connection is closed", PATIENCE, async || {
+        let mut client = scene.client().await;
+        let (_, text) = client.ask("GET", "/metrics", Bytes::new()).await.unwrap();
+        text.contains("carto_convention_connections 1\n")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_body_that_is_small_and_would_be_large_in_memory_is_refused() {
+    let scene = Scene::with_limits(limits()).await;
+    let zeros = vec!["0"; 5 << 20].join(",");
+    let body = format!(r#"{{"spec": {{"template": {{"spec": {{"a": [{zeros}]}}}}}}}}"#);
+    let (status, text) = scene.post("/", body).await;
+    assert_eq!(status, 400);
+    assert!(
+        text.contains("more than 8388608 bytes besides bills of materials"),
+        "{text}"
+    );
+    let (status, text) = scene
+        .post("/", format!(r#"{{"spec": "{}"}}"#, "x".repeat(1 << 20)))
+        .await;
+    assert_eq!(status, 400);
+    assert!(text.len() < 2000);
 }
 
 #[tokio::test]

@@ -4,9 +4,12 @@
 //! | what | given to | left alone |
 //! |---|---|---|
 //! | `seccompProfile: RuntimeDefault` | the pod | where somebody chose another |
-//! | `allowPrivilegeEscalation: false`, `capabilities.drop: [ALL]` | every container | where somebody chose otherwise, and privileged containers |
-//! | `runAsNonRoot: true` | containers that are known not to run as root | root, names of users, images that nobody looked up |
+//! | `allowPrivilegeEscalation: false` | every container | where somebody chose otherwise, and privileged containers |
+//! | `runAsNonRoot: true`, `capabilities.drop: [ALL]` | containers that are known not to run as root | root, names of users, images that nobody looked up |
 //! | `readOnlyRootFilesystem: true`, with an empty `/tmp` | containers whose image has a user other than root and keeps no data | the others |
+//!
+//! Root without capabilities is less than its image was made for: it may not even give up being root. Pods for Windows have
+//! none of this, and are left alone.
 //!
 //! A receipt is the name of what was done, `…/<container>` for a container, or `skipped/<what>/<container>: <why>`.
 
@@ -33,6 +36,13 @@ pub async fn security_baseline(
     images: &Images,
 ) -> Result<Applied, ConventionError> {
     let mut applied = Applied::nothing();
+    if template
+        .get(&["os", "name"])
+        .is_some_and(|os| os == "windows")
+    {
+        applied.add(skipped("all", "pod", "it is for Windows"));
+        return Ok(applied);
+    }
     let seccomp = template.default_at(&["securityContext", "seccompProfile"], seccomp())?;
     told(&mut applied, "seccomp", "pod", seccomp);
     let pod = Pod::of(template);
@@ -47,7 +57,7 @@ pub async fn security_baseline(
             ));
             continue;
         }
-        capabilities(&mut applied, &mut container)?;
+        privileges(&mut applied, &mut container, &pod, image)?;
         non_root(&mut applied, &mut container, &pod, image)?;
         needs_tmp |= read_only_root(&mut applied, &mut container, &pod, image)?;
     }
@@ -81,16 +91,37 @@ fn is_privileged(container: Container<'_>) -> bool {
     container.get(&["securityContext", "privileged"]) == Some(&json!(true))
 }
 
-fn capabilities(
+/// The API server refuses a container that may not gain privileges and has the capability to do all.
+fn has_sys_admin(container: Container<'_>) -> bool {
+    let added = container.get(&["securityContext", "capabilities", "add"]);
+    let added = added.and_then(Value::as_array).into_iter().flatten();
+    added
+        .filter_map(Value::as_str)
+        .any(|name| name.trim_start_matches("CAP_") == "SYS_ADMIN")
+}
+
+fn privileges(
     applied: &mut Applied,
     container: &mut ContainerMut<'_>,
+    pod: &Pod,
+    image: Option<&Image>,
 ) -> Result<(), TemplateError> {
+    const ESCALATION: &str = "no-privilege-escalation";
+    const CAPABILITIES: &str = "drop-all-capabilities";
     let name = container.view().name().to_owned();
-    let escalation = container.default_security("allowPrivilegeEscalation", false)?;
-    told(applied, "no-privilege-escalation", &name, escalation);
+    if has_sys_admin(container.view()) {
+        applied.add(skipped(ESCALATION, &name, "it wants SYS_ADMIN"));
+    } else {
+        let escalation = container.default_security("allowPrivilegeEscalation", false)?;
+        told(applied, ESCALATION, &name, escalation);
+    }
+    if let Some(why) = why_root(container.view(), pod, image) {
+        applied.add(skipped(CAPABILITIES, &name, &why));
+        return Ok(());
+    }
     let keys = ["securityContext", "capabilities", "drop"];
     let dropped = container.default_at(&keys, json!(["ALL"]))?;
-    told(applied, "drop-all-capabilities", &name, dropped);
+    told(applied, CAPABILITIES, &name, dropped);
     Ok(())
 }
 

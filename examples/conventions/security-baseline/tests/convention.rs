@@ -46,6 +46,7 @@ async fn what_would_keep_a_container_from_starting_is_left_alone_with_a_reason()
         let pod = given(WEB).image("web", config);
         let done = pod.run(&security_baseline).await;
         let names = [
+            format!("skipped/drop-all-capabilities/web: {why}"),
             format!("skipped/run-as-non-root/web: {why}"),
             format!("skipped/read-only-root/web: {why}"),
         ];
@@ -121,11 +122,37 @@ async fn what_the_template_says_stays_and_is_told() {
         "skipped/read-only-root/web: the template says otherwise",
         "skipped/all/agent: it is privileged on purpose",
         "no-privilege-escalation/root",
-        "drop-all-capabilities/root",
+        "skipped/drop-all-capabilities/root: the template wants root",
         "skipped/run-as-non-root/root: the template wants root",
         "skipped/read-only-root/root: the template wants root",
     ]);
     check(&security_baseline).on(&pod).await;
+}
+
+#[tokio::test]
+async fn what_the_api_server_would_refuse_is_not_given() {
+    let pod = given(
+        "
+        spec:
+          containers:
+          - name: web
+            image: web
+            securityContext: {capabilities: {add: [CAP_SYS_ADMIN]}}
+        ",
+    )
+    .image("web", "{config: {User: '1000'}}");
+    let done = pod.run(&security_baseline).await;
+    assert!(!done.difference().contains("allowPrivilegeEscalation"));
+    let name = "skipped/no-privilege-escalation/web: it wants SYS_ADMIN";
+    assert!(
+        done.applied().contains(&name.to_owned()),
+        "{:?}",
+        done.applied()
+    );
+    let windows = given("spec: {os: {name: windows}, containers: [{name: web}]}");
+    let done = windows.run(&security_baseline).await;
+    done.expect("")
+        .expect_applied(["skipped/all/pod: it is for Windows"]);
 }
 
 #[tokio::test]
@@ -141,7 +168,7 @@ async fn what_the_pod_says_of_its_user_holds_for_its_containers() {
     assert!(
         of("{runAsUser: 1000}")
             .await
-            .contains(" run-as-non-root/web read-only-root/web")
+            .contains(" drop-all-capabilities/web run-as-non-root/web read-only-root/web")
     );
     let told = of("{runAsNonRoot: false}").await;
     assert!(
