@@ -10,6 +10,7 @@
 //! A separate deployable: it speaks with the other controllers only through objects and their status on the API server.
 //! All decisions are in the crate `conventions`, without I/O; what it shares with other controllers is in `controller-kit`.
 
+mod admission;
 mod args;
 mod authority;
 mod controller;
@@ -89,6 +90,7 @@ pub async fn start(process: &Process, args: &ConventionArgs) -> anyhow::Result<W
             metrics.owners(INTENTS.kind, &controller.count());
         }
     });
+    work.admits(admission::admission(args));
     let queued = controller.clone();
     work.reconciles(Queue::new(
         &controller.scheduler,

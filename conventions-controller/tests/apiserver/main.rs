@@ -4,6 +4,11 @@
 
 mod stage;
 
+mod admission;
+mod authorities;
+mod flood;
+mod forged;
+mod images;
 mod intents;
 mod webhook;
 mod webhooks;

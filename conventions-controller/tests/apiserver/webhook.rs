@@ -1,5 +1,6 @@
 //! A webhook in the test's own process, which counts what it is asked.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,10 +9,15 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
+use axum::serve::Listener;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::pki_types::PrivatePkcs8KeyDer;
 use serde_json::{Value, json};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 /// What it does with a request.
 #[derive(Clone)]
@@ -42,6 +48,26 @@ impl Webhook {
     pub(crate) async fn start(does: Does) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        Self::serve(listener, url, does)
+    }
+
+    /// Over TLS, with a certificate of an authority of its own, in PEM.
+    pub(crate) async fn start_tls(does: Does) -> (Self, String) {
+        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!(
+            "https://localhost:{}/hook",
+            tcp.local_addr().unwrap().port()
+        );
+        let (acceptor, authority) = acceptor();
+        let listener = TlsListener { tcp, acceptor };
+        (Self::serve(listener, url, does), authority)
+    }
+
+    fn serve<L>(listener: L, url: String, does: Does) -> Self
+    where
+        L: Listener,
+        L::Addr: std::fmt::Debug,
+    {
         let shared = Arc::new(Shared {
             does: watch::Sender::new(does),
             asked: parking_lot::Mutex::default(),
@@ -50,7 +76,7 @@ impl Webhook {
             .route("/hook", post(answer))
             .layer(axum::extract::DefaultBodyLimit::disable())
             .with_state(shared.clone());
-        #[expect(clippy::disallowed_methods, reason = "the test itself joins it")]
+        #[expect(clippy::disallowed_methods, reason = "it is aborted with the webhook")]
         let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self {
             url,
@@ -99,6 +125,53 @@ impl Drop for Webhook {
     fn drop(&mut self) {
         self.serving.abort();
     }
+}
+
+/// Accepts connections over TLS.
+struct TlsListener {
+    tcp: TcpListener,
+    acceptor: TlsAcceptor,
+}
+
+impl Listener for TlsListener {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, SocketAddr) {
+        loop {
+            let (stream, peer) = self.tcp.accept().await.unwrap();
+            // Who does not trust it goes again.
+            if let Ok(stream) = self.acceptor.accept(stream).await {
+                return (stream, peer);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+}
+
+/// With a certificate for `localhost`, and the authority that signed it.
+fn acceptor() -> (TlsAcceptor, String) {
+    let mut of_authority = CertificateParams::default();
+    of_authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(of_authority, KeyPair::generate().unwrap());
+    let authority = authority.unwrap();
+    let key = KeyPair::generate().unwrap();
+    let of_server = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    let certificate = of_server.signed_by(&key, &authority).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![certificate.der().clone()],
+            PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
+        )
+        .unwrap();
+    (TlsAcceptor::from(Arc::new(config)), authority.pem())
 }
 
 async fn answer(State(shared): State<Arc<Shared>>, body: axum::body::Bytes) -> Response {

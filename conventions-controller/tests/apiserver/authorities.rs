@@ -1,0 +1,121 @@
+//! Webhooks over TLS whose authority cert-manager tells of: it may not be installed, be late, or have signed anew.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::stage::{Intents, applied, fails, intent, set, start};
+use crate::webhook::{Does, Webhook};
+
+const DEFINITION: &str = "
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: certificaterequests.cert-manager.io}
+spec:
+  group: cert-manager.io
+  scope: Namespaced
+  names: {kind: CertificateRequest, plural: certificaterequests, singular: certificaterequest, listKind: CertificateRequestList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+
+fn request(name: &str, authority: &str) -> Value {
+    json!({
+        "apiVersion": "cert-manager.io/v1", "kind": "CertificateRequest",
+        "metadata": {"name": name, "annotations": {"cert-manager.io/certificate-name": "hook"}},
+        "status": {"ca": STANDARD.encode(authority), "conditions": [{"type": "Ready", "status": "True"}]},
+    })
+}
+
+/// For those with the label `app: tls`.
+fn convention(webhook: &Webhook, namespace: &str) -> String {
+    let of_tls = json!({"selectors": [{"matchLabels": {"app": "tls"}}]});
+    let certificate = json!({"certificate": {"namespace": namespace, "name": "hook"}});
+    webhook.convention("over-tls", of_tls, certificate)
+}
+
+async fn until_it_has(stage: &Intents, name: &str, value: &str) {
+    let has = |intent: &Value| {
+        let env = &intent["status"]["template"]["spec"]["containers"][0]["env"];
+        env[0]["value"] == value
+    };
+    stage.until(name, &format!("it has {value}"), has).await;
+}
+
+#[tokio::test]
+async fn an_authority_that_is_late_harms_only_those_it_is_for_and_nobody_has_to_touch_them() {
+    let mut stage = set().await;
+    let (first, authority) = Webhook::start_tls(Does::AddsEnv("A", "first")).await;
+    let namespace = stage.namespace.clone();
+    stage.apply(&convention(&first, &namespace)).await;
+    start(&mut stage, &[]);
+    stage.apply(&intent("app", "tls")).await;
+    stage.apply(&intent("other", "other")).await;
+    applied(&stage, "other").await;
+    let message = format!(
+        r#"failed to authenticate: unable to find valid "CertificateRequests" for certificate "{namespace}/hook" configured in convention "over-tls""#
+    );
+    fails(&stage, "app", "CABundleResolutionFailed", &message).await;
+
+    // cert-manager is installed, and signs.
+    stage.apply(DEFINITION).await;
+    stage
+        .apply(&request("hook-1", &authority).to_string())
+        .await;
+    applied(&stage, "app").await;
+    until_it_has(&stage, "app", "first").await;
+    assert_eq!(first.asked(), ["app-over-tls"]);
+
+    // Another authority signs another certificate.
+    let (second, other_authority) = Webhook::start_tls(Does::AddsEnv("A", "second")).await;
+    stage.apply(&convention(&second, &namespace)).await;
+    stage
+        .apply(&request("hook-2", &other_authority).to_string())
+        .await;
+    until_it_has(&stage, "app", "second").await;
+    applied(&stage, "app").await;
+    stage.idle().await;
+    let asked = second.asked().len();
+
+    // The requests are cleaned up: their Secret says who signed.
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+        "metadata": {"name": "hook-tls", "annotations": {"cert-manager.io/certificate-name": "hook"}},
+        "data": {"ca.crt": STANDARD.encode(&other_authority)},
+    });
+    stage.apply(&secret.to_string()).await;
+    for name in ["hook-1", "hook-2"] {
+        stage
+            .delete("cert-manager.io/v1", "CertificateRequest", name)
+            .await;
+    }
+    stage.apply(&intent("later", "tls")).await;
+    until_it_has(&stage, "later", "second").await;
+    stage.idle().await;
+    applied(&stage, "app").await;
+    assert!(second.asked().len() > asked);
+}
+
+#[tokio::test]
+async fn who_shows_a_certificate_of_somebody_else_is_not_spoken_to() {
+    let mut stage = set().await;
+    stage.apply(DEFINITION).await;
+    let (webhook, _) = Webhook::start_tls(Does::AddsEnv("A", "b")).await;
+    let (_other, authority) = Webhook::start_tls(Does::Hangs).await;
+    let namespace = stage.namespace.clone();
+    stage.apply(&convention(&webhook, &namespace)).await;
+    stage
+        .apply(&request("hook-1", &authority).to_string())
+        .await;
+    start(&mut stage, &[]);
+    stage.apply(&intent("app", "tls")).await;
+    let failed = stage.ready("app", "False", "ConventionsApplied").await;
+    let told = failed["status"]["conventions"][0]["error"]
+        .as_str()
+        .unwrap();
+    assert!(told.contains("certificate"), "{told}");
+    assert!(webhook.asked().is_empty());
+}

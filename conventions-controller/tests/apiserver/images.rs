@@ -1,0 +1,141 @@
+//! Images: digests, what webhooks are told of them, and whose credentials are used.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use test_support::stage::{NOTHING, condition};
+use test_support::{DockerRegistry, TestImage};
+
+use crate::stage::{applied, restart, set, start};
+use crate::webhook::{Does, Webhook};
+
+fn intent(image: &str, secrets: &Value) -> String {
+    json!({
+        "apiVersion": "conventions.carto.run/v1alpha1", "kind": "PodIntent", "metadata": {"name": "app"},
+        "spec": {"serviceAccountName": "sa", "imagePullSecrets": secrets, "template": {
+            "spec": {"containers": [{"name": "web", "image": image}, {"name": "none"}]}}},
+    })
+    .to_string()
+}
+
+fn image(status: &Value) -> &Value {
+    &status["template"]["spec"]["containers"][0]["image"]
+}
+
+#[tokio::test]
+async fn an_image_gets_its_digest_and_webhooks_are_told_of_it() {
+    let registry = DockerRegistry::start().await.unwrap();
+    let pushed = TestImage::new().config(json!({"User": "me", "Env": ["A=b"]}));
+    let pushed = registry.push("team/app", "1.0", &pushed).await.unwrap();
+    let mut stage = set().await;
+    let first = Webhook::start(Does::AddsEnv("A", "b")).await;
+    let second = Webhook::start(Does::AddsEnv("C", "d")).await;
+    stage
+        .apply(&first.convention("a", json!({}), json!({})))
+        .await;
+    stage
+        .apply(&second.convention("b", json!({}), json!({})))
+        .await;
+    start(&mut stage, &[]);
+    let name = format!("{}/team/app:1.0", registry.host());
+    stage.apply(&intent(&name, &json!([]))).await;
+    let intent = applied(&stage, "app").await;
+    let resolved = json!(format!("{name}@{}", pushed.digest));
+    assert_eq!(image(&intent["status"]), &resolved);
+    for webhook in [&first, &second] {
+        let told = &webhook.last()["spec"]["imageConfig"];
+        assert_eq!(told.as_array().unwrap().len(), 1, "{told}");
+        assert_eq!(told[0]["image"], resolved);
+        assert_eq!(told[0]["config"]["config"]["User"], "me");
+    }
+    assert_eq!(
+        intent["status"]["images"],
+        json!([{
+            "image": name, "reference": resolved, "digest": pushed.digest, "configDigest": pushed.config,
+        }])
+    );
+
+    // Nothing is asked for again, by nobody.
+    stage.idle().await;
+    let requests = registry.requests().unwrap().len();
+    assert_eq!(stage.traffic_of_reconciles("app", 2).await, NOTHING);
+    restart(&mut stage, &[]);
+    stage.reconcile("app").await;
+    assert_eq!(registry.requests().unwrap().len(), requests);
+    assert_eq!(first.asked().len(), 1);
+}
+
+#[tokio::test]
+async fn credentials_come_from_pull_secrets_which_their_tenant_need_not_be_able_to_read() {
+    let registry = DockerRegistry::builder()
+        .with_password()
+        .start()
+        .await
+        .unwrap();
+    let pushed = registry
+        .push("team/app", "1.0", &TestImage::new())
+        .await
+        .unwrap();
+    let mut stage = set().await;
+    let webhook = Webhook::start(Does::AddsEnv("A", "b")).await;
+    stage
+        .apply(&webhook.convention("a", json!({}), json!({})))
+        .await;
+    start(&mut stage, &[]);
+    let name = format!("{}/team/app:1.0", registry.host());
+    stage
+        .apply(&intent(&name, &json!([{"name": "late"}])))
+        .await;
+    let failed = stage.ready("app", "False", "ConventionsApplied").await;
+    let message = condition(&failed["status"], "Ready")["message"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        message.starts_with(&format!(
+            r#"failed to fetch metadata for Images: image: "{name}" error: "#
+        )),
+        "{message}"
+    );
+    // The Secret comes, and nobody touches the PodIntent.
+    let auth = STANDARD.encode(format!(
+        "{}:{}",
+        DockerRegistry::USER,
+        DockerRegistry::PASSWORD
+    ));
+    let config = json!({"auths": {registry.host(): {"auth": auth}}}).to_string();
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "late"},
+        "type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": STANDARD.encode(config)},
+    });
+    stage.apply(&secret.to_string()).await;
+    let intent = applied(&stage, "app").await;
+    assert_eq!(
+        image(&intent["status"]),
+        &json!(format!("{name}@{}", pushed.digest))
+    );
+    let everything = format!("{intent} {} {:?}", stage.log(), stage.events().await);
+    for secret in [DockerRegistry::PASSWORD, &auth] {
+        assert!(!everything.contains(secret), "a credential was told");
+    }
+}
+
+#[tokio::test]
+async fn without_a_convention_an_image_is_left_alone_unless_the_operator_wants_it() {
+    let registry = DockerRegistry::start().await.unwrap();
+    let pushed = registry
+        .push("team/app", "1.0", &TestImage::new())
+        .await
+        .unwrap();
+    let mut stage = set().await;
+    start(&mut stage, &[]);
+    let name = format!("{}/team/app:1.0", registry.host());
+    stage.apply(&intent(&name, &json!([]))).await;
+    let intent = applied(&stage, "app").await;
+    assert_eq!(image(&intent["status"]), &json!(name));
+    assert!(registry.requests().unwrap().is_empty());
+    restart(&mut stage, &["--resolve-images-at-end"]);
+    let resolved = json!(format!("{name}@{}", pushed.digest));
+    let has = |intent: &Value| image(&intent["status"]) == &resolved;
+    stage.until("app", "its image has a digest", has).await;
+}
