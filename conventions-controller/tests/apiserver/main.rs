@@ -10,5 +10,6 @@ mod flood;
 mod forged;
 mod images;
 mod intents;
+mod rights;
 mod webhook;
 mod webhooks;
