@@ -172,11 +172,16 @@ impl Watched {
 
     /// Path of an object's URL.
     pub fn path(&self, namespace: Option<&str>, name: &str) -> String {
+        format!("{}/{}", self.collection(namespace), encode(name))
+    }
+
+    /// Path of the URL of all objects, or those of a namespace.
+    pub fn collection(&self, namespace: Option<&str>) -> String {
         let root = if self.group.is_empty() { "api" } else { "apis" };
         let namespace = namespace.map(encode);
         let namespace = namespace.map_or_else(String::new, |name| format!("namespaces/{name}/"));
         let (version, plural) = (self.api_version(), self.plural);
-        format!("/{root}/{version}/{namespace}{plural}/{}", encode(name))
+        format!("/{root}/{version}/{namespace}{plural}")
     }
 }
 

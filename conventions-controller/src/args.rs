@@ -58,6 +58,11 @@ pub struct ConventionArgs {
     #[arg(long, env = "CARTO_RESOLVE_IMAGES_AT_END")]
     pub resolve_images_at_end: bool,
 
+    /// Keep numbers of PodIntents in the ConfigMap controller-manager-metrics-data of our own namespace, as the Go controller
+    /// does
+    #[arg(long, env = "CARTO_METRICS_CONFIGMAP")]
+    pub metrics_configmap: bool,
+
     /// How images are read.
     #[command(flatten)]
     pub images: ImageArgs,

@@ -15,12 +15,14 @@ use convention_client::Clients;
 use image_registry::Images;
 use jiff::Timestamp;
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::authority::{OfSecrets, RequestEntry};
 use crate::entries::{
     AccountEntry, ConventionEntry, IntentEntry, ReadConvention, SecretEntry, StoredConvention,
 };
 use crate::metrics::ConventionMetrics;
+use crate::patience::Patience;
 use crate::resync::Resync;
 use crate::rollout::Rollout;
 
@@ -83,6 +85,9 @@ pub(crate) struct IntentController {
     pub(crate) clients: Clients,
     pub(crate) metrics: Arc<ConventionMetrics>,
     pub(crate) authorities: OfSecrets,
+    pub(crate) patience: Patience,
+    /// Told of each change that the counts may have changed with.
+    pub(crate) counts_changed: Arc<Notify>,
     pub(crate) options: Options,
     /// What the statuses say that were written last: their events are not news.
     pub(crate) written: Mutex<HashMap<ObjectKey, u64>>,
@@ -92,6 +97,7 @@ impl IntentController {
     /// A PodIntent appeared, changed or went. That its status says what was just written is no news.
     pub(crate) fn intent_changed(&self, change: &Change<'_, IntentEntry>) {
         let key = change.key;
+        self.counts_changed.notify_one();
         let Some(after) = change.after else {
             self.scheduler.forget(key);
             return self.forget(key);
@@ -117,11 +123,14 @@ impl IntentController {
             None => None,
         };
         let (before, after) = (read(change.before), read(change.after));
+        self.counts_changed.notify_one();
         if let (Some(before), Some(after)) = (&before, &after)
             && is_same(before, after)
         {
             return;
         }
+        // It may have been corrected.
+        self.wake_in_turn(self.patience.forget(&change.key.name).into_iter().collect());
         let versions: Vec<Arc<ConventionEntry>> = before.into_iter().chain(after).collect();
         self.wake_concerned(|intent| {
             let labels = intent.selectable();
@@ -136,7 +145,7 @@ impl IntentController {
         self.wake_in_turn(concerned.map(|(key, _)| key).collect());
     }
 
-    fn wake_in_turn(&self, concerned: Vec<ObjectKey>) {
+    pub(crate) fn wake_in_turn(&self, concerned: Vec<ObjectKey>) {
         for (key, delay) in self.rollout.turns(concerned) {
             self.scheduler.wake(key, Lane::Fresh, Some(delay));
         }
@@ -195,6 +204,7 @@ impl IntentController {
     pub(crate) fn forget(&self, key: &ObjectKey) {
         self.dependencies.set(key, &[]);
         self.resync.forget(key);
+        self.patience.forget_intent(key);
         self.written.lock().remove(key);
     }
 

@@ -21,6 +21,8 @@ pub(crate) struct IntentEntry {
     pub(crate) content: u64,
     /// Of what its status says, the template aside.
     pub(crate) said: u64,
+    /// Its controller owner, as `<Kind>` or `<Kind>.<group>`.
+    pub(crate) owner: Option<Box<str>>,
     /// What its condition Ready says: status, and a reason of which there are not many.
     pub(crate) ready: (ConditionStatus, &'static str),
     body: PackedText,
@@ -37,6 +39,7 @@ impl Entry for IntentEntry {
             template_labels: texts(&object["spec"]["template"]["metadata"]["labels"]),
             content: content(&object),
             said: said(&object["status"]),
+            owner: owner(&object["metadata"]).map(Box::from),
             ready: ready(&object["status"]),
             body: PackedText::of(&object),
         }
@@ -81,6 +84,16 @@ fn content(object: &Value) -> u64 {
         }
     }
     hasher.finish()
+}
+
+fn owner(metadata: &Value) -> Option<String> {
+    let references = metadata["ownerReferences"].as_array()?;
+    let owner = references.iter().find(|it| it["controller"] == true)?;
+    let kind = text(&owner["kind"]);
+    Some(match text(&owner["apiVersion"]).split_once('/') {
+        Some((group, _)) => format!("{kind}.{group}"),
+        None => kind.to_owned(),
+    })
 }
 
 fn ready(status: &Value) -> (ConditionStatus, &'static str) {

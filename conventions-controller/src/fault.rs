@@ -4,6 +4,9 @@ use controller_kit::cluster::{Answer, RequestError};
 use controller_kit::stamped::ObjectKey;
 use serde_json::Value;
 
+/// Only this says that somebody has to mend something.
+const FORBIDDEN: u16 = 403;
+
 /// A request that the API server did not carry out.
 #[derive(Debug, thiserror::Error)]
 #[error("failed to read Secret [{secret}]")]
@@ -30,10 +33,41 @@ pub(crate) fn asked(answer: Result<Answer, RequestError>, key: &ObjectKey) -> Re
     match answer {
         Ok(answer) => Ok(Asked::Answered(answer.body)),
         Err(error) if error.is_missing_object() => Ok(Asked::Missing),
-        Err(error) if error.passes_by_itself() => Err(Fault {
+        Err(error) if error.code().is_some_and(|code| code.as_u16() == FORBIDDEN) => {
+            Ok(Asked::Refused(error))
+        }
+        // Also a 404 of the path and a 401: the server is just starting, or a token is just replaced.
+        Err(error) => Err(Fault {
             secret: key.clone(),
             error,
         }),
-        Err(error) => Ok(Asked::Refused(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_machine_prevented_is_told_from_what_somebody_has_to_mend() {
+        let key = ObjectKey::new("dev", "pull");
+        let of = |error: RequestError| asked(Err(error), &key);
+        let refused = |code: u16, name: &str| {
+            let status = serde_json::json!({"status": "Failure", "message": "no", "reason": "", "code": code,
+                "details": {"name": name}});
+            RequestError::Refused {
+                code: code.try_into().unwrap(),
+                status: Box::new(serde_json::from_value(status).unwrap()),
+                retry_after: None,
+            }
+        };
+        for code in [401, 429, 500, 502, 503, 504] {
+            assert!(of(refused(code, "pull")).is_err(), "{code}");
+        }
+        assert!(of(RequestError::Transport("reset".to_owned())).is_err());
+        assert!(matches!(of(refused(404, "pull")), Ok(Asked::Missing)));
+        assert!(matches!(of(refused(403, "pull")), Ok(Asked::Refused(_))));
+        // Nothing is served at the path: the server is just starting.
+        assert!(of(refused(404, "")).is_err());
     }
 }

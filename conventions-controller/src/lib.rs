@@ -19,6 +19,7 @@ mod fault;
 mod images;
 mod log;
 mod metrics;
+mod patience;
 mod plan;
 mod realize;
 mod reconcile;
@@ -26,6 +27,7 @@ mod report;
 mod resync;
 mod rollout;
 mod secrets;
+mod tally;
 
 use std::sync::Arc;
 
@@ -44,8 +46,10 @@ pub use args::{ConventionArgs, ImageArgs};
 use authority::OfSecrets;
 use controller::{CONVENTIONS, INTENTS, IntentController, Options, Stores};
 use metrics::ConventionMetrics;
+use patience::Patience;
 use resync::Resync;
 use rollout::Rollout;
+use tally::{CONFIG_MAPS, Tally};
 
 /// This controller.
 pub const PROGRAM: Program = Program {
@@ -79,7 +83,6 @@ const CERTIFICATE_REQUESTS: Watched = Watched {
 ///
 /// # Errors
 /// When the flags do not fit together; the operator must correct them.
-#[expect(clippy::unused_async, reason = "the process awaits whatever starts it")]
 pub async fn start(process: &Process, args: &ConventionArgs) -> anyhow::Result<Work> {
     let controller = Arc::new(controller(process, args)?);
     let mut work = Work::default();
@@ -91,6 +94,10 @@ pub async fn start(process: &Process, args: &ConventionArgs) -> anyhow::Result<W
         }
     });
     work.admits(admission::admission(args));
+    if args.metrics_configmap {
+        let namespace = process.own_namespace().await;
+        keep_counts(&controller, process, &namespace, &mut work);
+    }
     let queued = controller.clone();
     work.reconciles(Queue::new(
         &controller.scheduler,
@@ -128,6 +135,8 @@ fn controller(process: &Process, args: &ConventionArgs) -> anyhow::Result<Intent
         clients,
         metrics,
         authorities: OfSecrets::default(),
+        patience: Patience::default(),
+        counts_changed: Arc::default(),
         options: Options {
             resolve_at_end,
             resolution: format!("{resolution} {resolve_at_end}"),
@@ -139,6 +148,29 @@ fn controller(process: &Process, args: &ConventionArgs) -> anyhow::Result<Intent
         rollout: Rollout::new(args.convention_rollout_per_second),
         written: Mutex::default(),
     })
+}
+
+/// Keeps the ConfigMap of counts.
+fn keep_counts(
+    controller: &Arc<IntentController>,
+    process: &Process,
+    namespace: &str,
+    work: &mut Work,
+) {
+    let changed = &controller.counts_changed;
+    let manager = process.program.field_manager;
+    let tally = Tally::new(&process.cluster, namespace, manager, changed);
+    let client = process.cluster.controller().clone();
+    let told = changed.clone();
+    work.follow(
+        &process.tasks,
+        "tally-watch",
+        &tally.stored,
+        CONFIG_MAPS.named(client, namespace, &tally.key.name),
+        move |_| told.notify_one(),
+    );
+    let counted = controller.clone();
+    work.does_beside(async move { tally.keep(&counted.stores).await });
 }
 
 /// Follows all that PodIntents depend on.

@@ -1,7 +1,10 @@
 //! A template on its way through the conventions that match.
 
+use std::time::Duration;
+
 use controller_kit::stamped::ObjectKey;
-use convention_client::{RequestBody, Target};
+use convention_client::{CallError, RequestBody, Target};
+use conventions::answer::Answer;
 use conventions::chain::Chain;
 use conventions::credentials::Keyring;
 use conventions::inputs::template_digest;
@@ -94,12 +97,7 @@ impl IntentController {
             return Ok(Err(failure));
         }
         let name = &*call.entry.name;
-        let started = Instant::now();
-        let answered = self.call(run, call).await;
-        let took = started.elapsed();
-        told.duration_millis = i64::try_from(took.as_millis()).ok();
-        self.metrics.called(name, took, answered.is_ok());
-        let answer = match answered {
+        let answer = match self.ask(run, call, told).await {
             Ok(answer) => answer,
             Err(cause) => {
                 let convention = name.to_owned();
@@ -133,27 +131,57 @@ impl IntentController {
         Ok(resolving.await)
     }
 
-    /// The answer of a webhook, or why there is none.
-    async fn call(
+    /// The answer of a webhook, or why there is none. It is measured, and one that does not answer is spared.
+    async fn ask(
         &self,
         run: &Run<'_>,
         call: &PlannedCall,
-    ) -> Result<conventions::answer::Answer, String> {
-        let authority = call.authority.as_ref().map_err(ToString::to_string)?;
-        let webhook = webhook_of(call);
-        let target = Target::of(&webhook.client_config, authority.as_deref())
-            .map_err(|error| error.to_string())?;
-        let (configs, boms) = run.images.told(&run.chain);
-        let context = run.chain.request(&run.key.name, &call.entry.name, configs);
-        let body = RequestBody::new(&context, &boms).map_err(|error| error.to_string())?;
-        let answered = self.clients.call(&target, webhook.budget(), &body).await;
-        answered.map_err(|error| error.to_string())
+        told: &mut ConsideredConvention,
+    ) -> Result<Answer, String> {
+        let (target, body) = prepared(run, call)?;
+        let name = &*call.entry.name;
+        let turn = self.patience.enter(name, run.key)?;
+        let started = Instant::now();
+        let answered = self.clients.call(&target, call.budget(), &body).await;
+        let took = started.elapsed();
+        told.duration_millis = i64::try_from(took.as_millis()).ok();
+        self.metrics.called(name, took, answered.is_ok());
+        match answered {
+            Err(error @ CallError::TimedOut { .. }) => {
+                let cause = error.to_string();
+                turn.timed_out(&cause);
+                Err(cause)
+            }
+            answered => {
+                self.wake_in_turn(turn.answered().into_iter().collect());
+                answered.map_err(|error| error.to_string())
+            }
+        }
     }
 }
 
-fn webhook_of(call: &PlannedCall) -> ConventionWebhook {
-    let webhook = call.entry.convention.spec.webhook.clone();
-    webhook.unwrap_or_default()
+/// Who is called, and with what.
+fn prepared(run: &Run<'_>, call: &PlannedCall) -> Result<(Target, RequestBody), String> {
+    let authority = call.authority.as_ref().map_err(ToString::to_string)?;
+    let webhook = call.entry.convention.spec.webhook.as_ref();
+    let config = webhook
+        .map(|it| it.client_config.clone())
+        .unwrap_or_default();
+    let target = Target::of(&config, authority.as_deref()).map_err(|error| error.to_string())?;
+    let (configs, boms) = run.images.told(&run.chain);
+    let name = &run.key.name;
+    let context = run.chain.request(name, &call.entry.name, configs);
+    let body = RequestBody::new(&context, &boms).map_err(|error| error.to_string())?;
+    Ok((target, body))
+}
+
+impl PlannedCall {
+    /// How long the call may take.
+    fn budget(&self) -> Duration {
+        let webhook = self.entry.convention.spec.webhook.as_ref();
+        let usual = || ConventionWebhook::default().budget();
+        webhook.map_or_else(usual, ConventionWebhook::budget)
+    }
 }
 
 /// Whether the template goes on without a convention that failed in this way.

@@ -34,6 +34,7 @@ pub mod quantity;
 pub mod receipts;
 mod schema;
 pub mod select;
+pub mod tally;
 
 pub use convention::{
     CertificateReference, ClusterPodConvention, ClusterPodConventionSpec, ConventionWebhook,

@@ -55,7 +55,7 @@ impl<'a> Call<'a> {
     }
 
     /// The operations of a JSON patch (RFC 6902), all or none.
-    pub(crate) fn json_patch(path: &str, field_manager: &str, operations: &'a Value) -> Self {
+    pub fn json_patch(path: &str, field_manager: &str, operations: &'a Value) -> Self {
         let uri = managed(path, field_manager);
         Self::with(
             Method::PATCH,

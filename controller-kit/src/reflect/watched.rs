@@ -74,6 +74,12 @@ impl Watched {
         self.events::<false>(client, namespace, config)
     }
 
+    /// One object, which need not be there.
+    pub fn named(&self, client: kube::Client, namespace: &str, name: &str) -> Events {
+        let named = page().fields(&format!("metadata.name={name}"));
+        self.events::<false>(client, Some(namespace), named)
+    }
+
     /// Metadata only.
     pub fn metadata(&self, client: kube::Client) -> Events {
         self.events::<true>(client, None, page())

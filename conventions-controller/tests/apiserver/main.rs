@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod stage;
+mod tally;
 
 mod admission;
 mod authorities;
