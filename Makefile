@@ -88,7 +88,7 @@ clean-cache: ## Remove all cached control planes and parts of nodes
 ##@ Measurements and cross-checks
 
 .PHONY: bench
-bench: control-plane ## Measure all three controllers against the bars of the design; fails when one is missed (ARGS=--help)
+bench: control-plane ## Measure all controllers against the bars of the design; fails when one is missed (ARGS=--help)
 	$(WITH_ASSETS) cargo run --release -p bench -- $(ARGS)
 
 # Few owners, and the binaries that the tests use: what is counted is the same on any machine and in any profile.
@@ -96,7 +96,7 @@ bench: control-plane ## Measure all three controllers against the bars of the de
 bench-smoke: control-plane ## Count the controllers' requests for a few owners; no time is judged (a minute or two)
 	cargo build --workspace --bins
 	$(WITH_ASSETS) "$${CARGO_TARGET_DIR:-target}/debug/bench" --counts-only --owners 30 --deliverables 20 --runnables 20 \
-	  --reruns 2 --reconciles 300 --source-changes 3 --crowd 0 --concurrency 8
+	  --reruns 2 --reconciles 300 --source-changes 3 --crowd 0 --concurrency 8 --intents 20 --images 5 --bom-images 2
 
 .PHONY: test-oracle
 test-oracle: ## Compare our JSONPath and YAML with the Go libraries users know (SEED=n for other cases)

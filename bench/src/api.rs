@@ -145,6 +145,12 @@ impl Api {
         sent.await.map(drop)
     }
 
+    /// Posts to somebody who answers with JSON.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
+        let text = self.send(Method::POST, path, JSON, body.to_string());
+        serde_json::from_str(&text.await?).with_context(|| path.to_owned())
+    }
+
     /// Reads an object or a collection.
     pub(crate) async fn read(&self, path: &str) -> anyhow::Result<Value> {
         let text = self.send(Method::GET, path, JSON, String::new()).await?;

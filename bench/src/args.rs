@@ -14,11 +14,11 @@ use crate::family::Family;
 #[derive(Debug, Clone, Parser)]
 #[command(name = "bench")]
 pub(crate) struct Args {
-    /// Which controllers are measured: supply-chain (and fairness), delivery, runnable.
+    /// Which controllers are measured: supply-chain (and fairness), delivery, runnable, conventions.
     #[arg(
         long = "family",
         value_delimiter = ',',
-        default_value = "supply-chain,delivery,runnable",
+        default_value = "supply-chain,delivery,runnable,conventions",
         value_parser = Family::named,
     )]
     pub(crate) families: Vec<&'static Family>,
@@ -34,6 +34,18 @@ pub(crate) struct Args {
     /// How often each Runnable is run again, at the least.
     #[arg(long, default_value_t = 8)]
     pub(crate) reruns: usize,
+    /// Number of PodIntents.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) intents: usize,
+    /// Conventions that are for each PodIntent.
+    #[arg(long, default_value_t = 5)]
+    pub(crate) conventions: usize,
+    /// Different images of the PodIntents.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) images: u16,
+    /// Images with bills of materials of 20 MB that are read afterwards; 0 leaves this phase out.
+    #[arg(long, default_value_t = 200)]
+    pub(crate) bom_images: usize,
     /// Steps of the supply chain and of the delivery.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=50))]
     pub(crate) steps: u8,
@@ -107,7 +119,7 @@ mod tests {
         Args::command().debug_assert();
         let args = parsed("").unwrap();
         let kinds: Vec<&str> = args.families.iter().map(|family| family.kind).collect();
-        assert_eq!(kinds, ["Workload", "Deliverable", "Runnable"]);
+        assert_eq!(kinds, ["Workload", "Deliverable", "Runnable", "PodIntent"]);
         assert_eq!(args.owners, [300, 1000]);
         let crowds: Vec<usize> = args.crowd_namespaces.iter().map(|it| it.get()).collect();
         assert_eq!(crowds, [1, 500]);
@@ -125,7 +137,7 @@ mod tests {
     fn a_crowd_in_no_namespace_and_a_family_that_nobody_knows_are_refused() {
         assert!(parsed("--crowd-namespaces 0").is_err());
         let unknown = parsed("--family pod").unwrap_err().to_string();
-        let known = "one of: supply-chain, delivery, runnable";
+        let known = "one of: supply-chain, delivery, runnable, conventions";
         assert!(unknown.contains(known), "{unknown}");
     }
 }

@@ -160,7 +160,7 @@ fn stamped_ref(key: &Key) -> Value {
     })
 }
 
-fn conditions(types: &[&str], status: &str) -> Vec<Value> {
+pub(crate) fn conditions(types: &[&str], status: &str) -> Vec<Value> {
     let condition = |of_type: &&str| {
         json!({
             "type": of_type,
@@ -182,7 +182,7 @@ fn output(name: &str, preview: &str) -> Value {
     })
 }
 
-fn digest() -> String {
+pub(crate) fn digest() -> String {
     format!("sha256:{}", "0".repeat(64))
 }
 

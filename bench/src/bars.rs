@@ -3,9 +3,11 @@
 use serde::Serialize;
 use test_support::Usage;
 
+use crate::Figures;
 use crate::pairs::{self, Pair};
 use crate::phases::chains::Run;
 use crate::phases::fairness::Fairness;
+use crate::phases::intents::Intents;
 use crate::phases::runs::Reruns;
 use crate::phases::steady::{Restart, Steady};
 use crate::table::Table;
@@ -32,6 +34,15 @@ const BESIDE_BARE_CLIENT: Limit = Limit::of(1.25);
 const REQUESTS_PER_RUN: f64 = 6.0;
 /// Runs beyond those that are kept, per Runnable: the one under way, and one that is on its way out; the goal is one of them.
 const RUNS_BEYOND_KEPT: usize = 2;
+
+/// PodIntents, against a bare client that calls the same webhooks.
+const INTENTS: Limit = Limit::of(1.5);
+/// One status, and another where something came in between.
+const REQUESTS_PER_INTENT: f64 = 2.0;
+/// Manifest and config.
+const REQUESTS_PER_IMAGE: f64 = 2.0;
+/// Resident memory with large bills of materials, in MiB.
+const BOM_MEMORY: Limit = Limit::of(150.0);
 
 /// What a figure may be at most, and what we wish for beyond that.
 #[derive(Clone, Copy)]
@@ -102,13 +113,14 @@ impl Bar {
 }
 
 /// All bars; the runs are ordered by kind and number of owners.
-pub(crate) fn bars(runs: &[Run], reruns: Option<&Reruns>, fairness: &[Fairness]) -> Vec<Bar> {
-    let mut bars: Vec<Bar> = runs.iter().flat_map(of_run).collect();
-    for of_kind in runs.chunk_by(|one, next| one.kind == next.kind) {
+pub(crate) fn bars(figures: &Figures) -> Vec<Bar> {
+    let mut bars: Vec<Bar> = figures.runs.iter().flat_map(of_run).collect();
+    for of_kind in figures.runs.chunk_by(|one, next| one.kind == next.kind) {
         bars.extend(growth(of_kind));
     }
-    bars.extend(reruns.into_iter().flat_map(of_reruns));
-    bars.extend(fairness.iter().flat_map(of_fairness));
+    bars.extend(figures.reruns.iter().flat_map(of_reruns));
+    bars.extend(figures.intents.iter().flat_map(of_intents));
+    bars.extend(figures.fairness.iter().flat_map(of_fairness));
     bars
 }
 
@@ -185,6 +197,44 @@ fn of_reruns(reruns: &Reruns) -> impl Iterator<Item = Bar> + use<> {
         reruns.deletion.usage,
     ]));
     of(reruns.runnables, "Runnable", bars)
+}
+
+/// The bars for PodIntents.
+fn of_intents(intents: &Intents) -> impl Iterator<Item = Bar> + use<> {
+    let per_intent = |figure: u64| number(figure) / count(intents.made);
+    let requests = per_intent(intents.work.requests.sum());
+    let calls = per_intent(intents.calls);
+    let registry = number(intents.registry_requests) / count(intents.images);
+    let asked = number(intents.asked_at_rest);
+    let conventions = count(intents.conventions);
+    let mut bars = vec![
+        Bar::timed("cold, ratio to the floor", ratio(&intents.pairs), INTENTS),
+        Bar::counted(
+            "cold, requests per PodIntent (events aside)",
+            requests,
+            REQUESTS_PER_INTENT,
+        ),
+        Bar::counted("cold, calls of webhooks per PodIntent", calls, conventions),
+        Bar::counted(
+            "requests to the registry per image",
+            registry,
+            REQUESTS_PER_IMAGE,
+        ),
+    ];
+    bars.extend(of_rest(&intents.steady, &intents.restart));
+    bars.push(Bar::counted(
+        "steady and restart, calls and requests to the registry",
+        asked,
+        0.0,
+    ));
+    bars.extend(intents.boms.map(|boms| {
+        let what = format!(
+            "peak memory with {} bills of materials of 20 MB, MiB",
+            boms.images
+        );
+        Bar::timed(what, boms.usage.peak_rss_mib, BOM_MEMORY)
+    }));
+    of(intents.owners, "PodIntent", bars)
 }
 
 /// Names the owners of whom these bars speak.

@@ -71,7 +71,28 @@ pub(crate) static RUNNABLE: Family = Family {
     blueprint_condition: "RunTemplateReady",
 };
 
-/// The same in a group of their own, of which no controller knows.
+/// PodIntents and their ClusterPodConventions, which have no status and leave nothing in that of a PodIntent but their names.
+pub(crate) static CONVENTIONS: Family = Family {
+    name: "conventions",
+    binary: "conventions-controller",
+    kind: "PodIntent",
+    owners: Kind::new("conventions.carto.run/v1alpha1", "podintents"),
+    word: "podintent",
+    blueprint_kind: "ClusterPodConvention",
+    blueprints: Kind::new("conventions.carto.run/v1alpha1", "clusterpodconventions"),
+    blueprint_label: "",
+    blueprint_ref: "",
+    blueprint_condition: "",
+};
+
+/// PodIntents of which no controller knows.
+pub(crate) static TWIN_INTENT: Family = Family {
+    name: "twin-intent",
+    owners: Kind::new("twin.carto.run/v1alpha1", "podintents"),
+    ..CONVENTIONS
+};
+
+/// Runnables of which no controller knows.
 pub(crate) static TWIN: Family = Family {
     name: "twin",
     owners: Kind::new("twin.carto.run/v1alpha1", "runnables"),
@@ -81,7 +102,7 @@ pub(crate) static TWIN: Family = Family {
 impl Family {
     /// The one of this name; else the text says which there are.
     pub(crate) fn named(name: &str) -> Result<&'static Self, String> {
-        let all = [&SUPPLY_CHAIN, &DELIVERY, &RUNNABLE];
+        let all = [&SUPPLY_CHAIN, &DELIVERY, &RUNNABLE, &CONVENTIONS];
         let names = all.map(|family| family.name).join(", ");
         let found = all.into_iter().find(|family| family.name == name);
         found.ok_or_else(|| format!("one of: {names}"))
@@ -93,6 +114,7 @@ impl Family {
         match self.name {
             "supply-chain" => &DELIVERY,
             "delivery" => &SUPPLY_CHAIN,
+            "conventions" => &TWIN_INTENT,
             _ => &TWIN,
         }
     }

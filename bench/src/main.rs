@@ -4,6 +4,7 @@
 //! ```text
 //!  phases/chains.rs    Workloads and Deliverables: cold, steady, single changes, a template edit, restart, deletion
 //!  phases/runs.rs      Runnables: rounds of runs, single runs, and the rest likewise
+//!  phases/intents.rs   PodIntents: calls of webhooks, images, and the rest likewise
 //!  phases/fairness.rs  one Workload beside a crowd
 //!    │  ├──► world.rs ──► control plane (test-support), watches (census.rs), downstream.rs
 //!    │  ├──► controller.rs, the child process under test
@@ -23,6 +24,7 @@ mod cpu;
 mod downstream;
 mod family;
 mod floor;
+mod images;
 mod latency;
 mod layout;
 mod objects;
@@ -33,6 +35,7 @@ mod report;
 mod seen;
 mod table;
 mod tally;
+mod webhook;
 mod world;
 
 use std::process::ExitCode;
@@ -43,9 +46,10 @@ use serde::Serialize;
 
 use crate::args::Args;
 use crate::bars::{Bar, bars};
-use crate::family::{DELIVERY, Family, Measured, SUPPLY_CHAIN};
+use crate::family::{CONVENTIONS, DELIVERY, Family, Measured, SUPPLY_CHAIN};
 use crate::phases::chains::{self, Run};
 use crate::phases::fairness::{self, Fairness};
+use crate::phases::intents::{self, Intents};
 use crate::phases::runs::{self, Reruns};
 use crate::report::{say, tell};
 
@@ -58,6 +62,8 @@ struct Figures {
     fairness: Vec<Fairness>,
     /// Runnables.
     reruns: Option<Reruns>,
+    /// PodIntents.
+    intents: Option<Intents>,
     bars: Vec<Bar>,
 }
 
@@ -79,6 +85,11 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Bar>> {
         let family = measured.0;
         if family.is_run() {
             figures.reruns = Some(runs::measure(args, &measured).await?);
+            figures.write(args)?;
+            continue;
+        }
+        if family.is(&CONVENTIONS) {
+            figures.intents = Some(intents::measure(args, &measured).await?);
             figures.write(args)?;
             continue;
         }
@@ -132,7 +143,7 @@ fn counts(args: &Args, family: &Family) -> Vec<usize> {
 impl Figures {
     /// With the bars for what there is so far.
     fn write(&mut self, args: &Args) -> anyhow::Result<()> {
-        self.bars = bars(&self.runs, self.reruns.as_ref(), &self.fairness);
+        self.bars = bars(self);
         let Some(file) = &args.json else {
             return Ok(());
         };

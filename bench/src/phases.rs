@@ -4,6 +4,7 @@ pub(crate) mod chains;
 pub(crate) mod change;
 pub(crate) mod cold;
 pub(crate) mod fairness;
+pub(crate) mod intents;
 pub(crate) mod runs;
 pub(crate) mod steady;
 

@@ -9,6 +9,7 @@ use crate::pairs;
 use crate::phases::change::{Single, SourceChange, TemplateEdit};
 use crate::phases::cold::Cold;
 use crate::phases::fairness::{Fairness, Ratios, Singles};
+use crate::phases::intents::Intents;
 use crate::phases::runs::{Reruns, Rounds};
 use crate::phases::steady::{Deletion, Restart, Steady};
 use crate::table::Table;
@@ -78,6 +79,23 @@ pub(crate) fn runs(reruns: &Reruns) -> String {
         requests(&runs.work.requests),
         agents_table(&runs.work.by_agent),
         cpu_table(&reruns.floor.cpu_seconds, &runs.rounds.cpu_seconds),
+    )
+}
+
+/// PodIntents, against the floor.
+pub(crate) fn intents(intents: &Intents) -> String {
+    let per_intent = |figure| number(figure) / count(intents.made);
+    format!(
+        "{}; {:.2} requests and {:.2} calls of webhooks per PodIntent; {} requests to the registry for {} images; {:.1} MiB peak\n{}{}{}",
+        pairs::told(&intents.pairs),
+        per_intent(intents.work.requests.sum()),
+        per_intent(intents.calls),
+        intents.registry_requests,
+        intents.images,
+        intents.work.usage.peak_rss_mib,
+        requests(&intents.work.requests),
+        agents_table(&intents.work.by_agent),
+        cpu_table(&intents.floor_cpu_seconds, &intents.cpu_seconds),
     )
 }
 

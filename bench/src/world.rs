@@ -21,7 +21,7 @@ use crate::args::Args;
 use crate::census::Census;
 use crate::cpu::{CpuSeconds, add_spent};
 use crate::downstream::{Pending, answer};
-use crate::family::{Family, Measured, RUNNABLE};
+use crate::family::{CONVENTIONS, Family, Measured, RUNNABLE};
 use crate::objects::{CHAIN, STEPS_NAME, blueprint, run_status, step_status, twin_of};
 use crate::pace::Pace;
 use crate::seen::Seen;
@@ -90,7 +90,7 @@ impl World {
         let data = home.path().join("plane");
         // Garbage collection learns of kinds when it starts, and then only every 30 s; so they are there before it.
         let plane = ControlPlane::builder().data_dir(&data).start().await?;
-        plane.define(definitions()?).await?;
+        plane.define(definitions(family)?).await?;
         plane.apply_yaml(RIGHTS).await?;
         drop(plane);
         let plane = ControlPlane::builder()
@@ -153,11 +153,15 @@ impl World {
     /// Makes the controller's service account with the rights that are shipped, and the right to watch what is stamped here;
     /// a kubeconfig with a token of it. An administrator would be exempt from the API server's priorities.
     pub(crate) async fn install(&self) -> anyhow::Result<PathBuf> {
-        self.plane.install_controllers().await?;
         let (system, name) = (CONTROLLERS_NAMESPACE, self.family.binary);
-        let right = format!("watch {STEPS_NAME}");
-        let user = service_account(system, name);
-        self.plane.until_it_may(&user, &right).await;
+        if self.family.is(&CONVENTIONS) {
+            self.plane.install_conventions().await?;
+        } else {
+            self.plane.install_controllers().await?;
+            let right = format!("watch {STEPS_NAME}");
+            let user = service_account(system, name);
+            self.plane.until_it_may(&user, &right).await;
+        }
         self.plane.kubeconfig_of_service_account(system, name).await
     }
 
@@ -231,12 +235,18 @@ impl World {
     }
 }
 
-/// Our kinds, that of the bare client's Runnables, and the stamped kind.
-fn definitions() -> anyhow::Result<Vec<Value>> {
+/// The kinds that the controller knows, that of the bare client's owners, and the stamped kind.
+fn definitions(family: &Family) -> anyhow::Result<Vec<Value>> {
     let mut definitions = documents(KINDS)?;
-    for definition in api_types::crds() {
+    let known = if family.is(&CONVENTIONS) {
+        conventions::crds()
+    } else {
+        api_types::crds()
+    };
+    for definition in known {
         let definition = serde_json::to_value(definition)?;
-        if definition["spec"]["names"]["kind"] == RUNNABLE.kind {
+        let kind = &definition["spec"]["names"]["kind"];
+        if kind == RUNNABLE.kind || kind == CONVENTIONS.kind {
             definitions.push(twin_of(definition.clone()));
         }
         definitions.push(definition);

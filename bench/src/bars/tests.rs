@@ -4,6 +4,7 @@ use crate::phases::Work;
 use crate::phases::change::{Single, SourceChange};
 use crate::phases::cold::Cold;
 use crate::phases::fairness::Singles;
+use crate::phases::intents::Boms;
 use crate::phases::runs::{Rounds, Runs};
 use crate::tally::Requests;
 
@@ -113,6 +114,28 @@ fn good_reruns() -> Reruns {
     }
 }
 
+/// PodIntents that clear every bar by a little.
+fn good_intents() -> Intents {
+    Intents {
+        owners: 100,
+        conventions: 5,
+        images: 10,
+        registry_requests: 20,
+        made: 100,
+        pairs: vec![pair(14.9); 2],
+        calls: 500,
+        work: work(200),
+        steady: good_steady(),
+        restart: good_restart(),
+        boms: Some(Boms {
+            images: 2,
+            usage: peak(149.0),
+            ..Boms::default()
+        }),
+        ..Intents::default()
+    }
+}
+
 /// What a change makes a good measurement miss.
 type Case<T> = (&'static str, fn(&mut T));
 
@@ -153,8 +176,7 @@ fn each_bar_is_missed_by_the_figure_it_is_for() {
         (memory, |run| run.restart.killed = peak(61.0)),
         (memory, |run| run.deletion.usage = peak(61.0)),
     ];
-    let bars = |run: &Run| bars(std::slice::from_ref(run), None, &[]);
-    hold(|| good_run(300), bars, &cases);
+    hold(|| good_run(300), |run| of_run(run).collect(), &cases);
 }
 
 #[test]
@@ -180,12 +202,42 @@ fn each_bar_of_runnables_is_missed_by_the_figure_it_is_for() {
         (restart_reads, |all| all.restart.requests.gets = 1),
         ("peak memory, MiB", |all| all.deletion.usage = peak(61.0)),
     ];
-    hold(good_reruns, |all| bars(&[], Some(all), &[]), &cases);
+    hold(good_reruns, |all| of_reruns(all).collect(), &cases);
+}
+
+#[test]
+fn each_bar_of_pod_intents_is_missed_by_the_figure_it_is_for() {
+    let requests = "cold, requests per PodIntent (events aside)";
+    let calls = "cold, calls of webhooks per PodIntent";
+    let registry = "requests to the registry per image";
+    let restart_reads = "restart, reads but LIST, WATCH and discovery";
+    let at_rest = "steady and restart, calls and requests to the registry";
+    let memory = "peak memory with 2 bills of materials of 20 MB, MiB";
+    let cases: [Case<Intents>; 10] = [
+        ("cold, ratio to the floor", |all| {
+            all.pairs = vec![pair(15.1); 2];
+        }),
+        (requests, |all| all.work.requests.gets = 1),
+        (calls, |all| all.calls = 501),
+        (registry, |all| all.registry_requests = 21),
+        ("steady, writes", |all| all.steady.requests.writes = 1),
+        ("steady, reads", |all| all.steady.requests.gets = 1),
+        ("restart, writes", |all| all.restart.requests.writes = 1),
+        (restart_reads, |all| all.restart.requests.gets = 1),
+        (at_rest, |all| all.asked_at_rest = 1),
+        (memory, |all| all.boms.as_mut().unwrap().usage = peak(151.0)),
+    ];
+    hold(good_intents, |all| of_intents(all).collect(), &cases);
 }
 
 #[test]
 fn what_is_counted_is_told_from_what_is_timed() {
-    let all = bars(&[good_run(300)], Some(&good_reruns()), &[]);
+    let all = bars(&Figures {
+        runs: vec![good_run(300)],
+        reruns: Some(good_reruns()),
+        intents: Some(good_intents()),
+        ..Figures::default()
+    });
     let timed = all.iter().filter(|bar| !bar.is_count);
     let timed: Vec<&str> = timed.map(|bar| &*bar.what).collect();
     let expected = [
@@ -196,8 +248,10 @@ fn what_is_counted_is_told_from_what_is_timed() {
         "100 Runnables: runs at a time, per Runnable",
         "100 Runnables: one run again, p50, ratio to the bare client",
         "100 Runnables: peak memory, MiB",
+        "100 PodIntents: cold, ratio to the floor",
+        "100 PodIntents: peak memory with 2 bills of materials of 20 MB, MiB",
     ];
-    assert_eq!((timed, all.len()), (expected.to_vec(), 18));
+    assert_eq!((timed, all.len()), (expected.to_vec(), 28));
 }
 
 /// Of a run with this change, against one with fewer owners.

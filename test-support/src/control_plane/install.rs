@@ -10,13 +10,20 @@ use crate::manifests::{as_yaml, documents};
 /// Where the controllers live, each with a service account of its name.
 pub const CONTROLLERS_NAMESPACE: &str = "carto-system";
 
+/// What is applied to a cluster to install them, below the root of the repository.
+pub const MANIFESTS: [&str; 2] = ["deploy/install.yaml", "deploy/conventions/install.yaml"];
 const CONTROLLERS: [&str; 3] = [
     "supplychain-controller",
     "delivery-controller",
     "runnable-controller",
 ];
 /// Only makes sense inside a cluster: here a controller runs beside it, and the API server reaches no Service.
-const INSIDE: [&str; 3] = ["Deployment", "Service", "ValidatingWebhookConfiguration"];
+const INSIDE: [&str; 4] = [
+    "Deployment",
+    "Service",
+    "MutatingWebhookConfiguration",
+    "ValidatingWebhookConfiguration",
+];
 
 impl ControlPlane {
     /// What `kubectl apply -f deploy/install.yaml` does, but for what only makes sense inside a cluster. Then it waits until
@@ -26,32 +33,53 @@ impl ControlPlane {
     ///
     /// When the API server refuses.
     pub async fn install_controllers(&self) -> anyhow::Result<()> {
-        let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/install.yaml");
+        let [stamping, _] = MANIFESTS;
+        self.install(stamping).await?;
+        for controller in CONTROLLERS {
+            self.rights_are_in_force(controller).await;
+            // The kinds to watch are summed up by the controller manager.
+            if self.has_controller_manager() {
+                let user = service_account(CONTROLLERS_NAMESPACE, controller);
+                self.until_it_may(&user, "watch configmaps").await;
+            }
+        }
+        Ok(())
+    }
+
+    /// The same for `deploy/conventions/install.yaml`.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses.
+    pub async fn install_conventions(&self) -> anyhow::Result<()> {
+        let [_, conventions] = MANIFESTS;
+        self.install(conventions).await?;
+        self.rights_are_in_force("conventions-controller").await;
+        Ok(())
+    }
+
+    async fn install(&self, manifest: &str) -> anyhow::Result<()> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let manifest = root.join(manifest);
         let text = std::fs::read_to_string(&manifest);
         let text = text.with_context(|| manifest.display().to_string())?;
         let mut documents = documents(&text)?;
         documents.retain(|document| !INSIDE.iter().any(|kind| document["kind"] == *kind));
         let applied = self.apply_yaml(&as_yaml(&documents)).await;
-        applied.with_context(|| manifest.display().to_string())?;
-        self.rights_are_in_force().await;
-        Ok(())
+        applied
+            .with_context(|| manifest.display().to_string())
+            .map(drop)
     }
 
     /// A right is in force later than the API server answers who granted it, and a controller that asks earlier is refused
     /// once.
-    async fn rights_are_in_force(&self) {
-        for controller in CONTROLLERS {
-            let user = service_account(CONTROLLERS_NAMESPACE, controller);
-            let lease = format!(
-                "update leases.coordination.k8s.io in {CONTROLLERS_NAMESPACE} named {controller}"
-            );
-            for right in ["watch serviceaccounts", &lease] {
-                self.until_it_may(&user, right).await;
-            }
-            // The kinds to watch are summed up by the controller manager.
-            if self.has_controller_manager() {
-                self.until_it_may(&user, "watch configmaps").await;
-            }
+    async fn rights_are_in_force(&self, controller: &str) {
+        let user = service_account(CONTROLLERS_NAMESPACE, controller);
+        let lease = format!(
+            "update leases.coordination.k8s.io in {CONTROLLERS_NAMESPACE} named {controller}"
+        );
+        for right in ["watch serviceaccounts", &lease] {
+            self.until_it_may(&user, right).await;
         }
     }
 }

@@ -1,0 +1,307 @@
+//! PodIntents: conventions are applied to many at once, and then nothing is to happen; and to images with large bills of
+//! materials.
+//!
+//! The webhook and the registry are the same for the controller and for the bare client, which only calls the former: all
+//! images are known to the controller before it is measured.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::ensure;
+use serde::Serialize;
+use test_support::{DockerRegistry, Scratch, Usage};
+
+use crate::api::Api;
+use crate::args::Args;
+use crate::cpu::CpuSeconds;
+use crate::family::{CONVENTIONS, Measured};
+use crate::floor::{Bare, write_intents};
+use crate::images::{BOM_BYTES, Image, push, push_with_bom};
+use crate::layout::{CROWD, FLOOR, GUEST, Key, namespaces_of, owners};
+use crate::objects::intents::{BOMS, MEASURED, convention, convention_name, intent};
+use crate::pairs::{MOST, Pair, are_enough};
+use crate::phases::cold::block_size;
+use crate::phases::steady::{self, Restart, Steady};
+use crate::phases::{Stage, Work};
+use crate::report::{self, say, tell};
+use crate::seen::Seen;
+use crate::tally::Requests;
+use crate::webhook::Webhook;
+use crate::world::World;
+
+/// What was measured of PodIntents.
+#[derive(Debug, Clone, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Intents {
+    /// Number of PodIntents.
+    pub(crate) owners: usize,
+    /// Conventions that are for each of them.
+    pub(crate) conventions: usize,
+    /// Different images.
+    pub(crate) images: usize,
+    /// Requests to the registry from the first sight of the images until the last PodIntent was Ready.
+    pub(crate) registry_requests: u64,
+    /// PodIntents of all blocks; one that was made twice counts twice.
+    pub(crate) made: usize,
+    /// Seconds of each block, from the first create to the last Ready, between two of the bare client.
+    pub(crate) pairs: Vec<Pair>,
+    /// Calls of webhooks for all blocks.
+    pub(crate) calls: u64,
+    /// For all blocks.
+    #[serde(flatten)]
+    pub(crate) work: Work,
+    /// CPU seconds by process, from the first create to the last Ready of each block.
+    pub(crate) cpu_seconds: CpuSeconds,
+    /// Those of the bare client's blocks.
+    pub(crate) floor_cpu_seconds: CpuSeconds,
+    /// Reconciles that change nothing.
+    pub(crate) steady: Steady,
+    /// Killed and started again.
+    pub(crate) restart: Restart,
+    /// Calls of webhooks, and requests to the registry, in both.
+    pub(crate) asked_at_rest: u64,
+    /// Images with large bills of materials.
+    pub(crate) boms: Option<Boms>,
+}
+
+/// Images with large bills of materials.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(crate) struct Boms {
+    pub(crate) images: usize,
+    /// Until conventions were applied to a PodIntent for each.
+    pub(crate) seconds: f64,
+    /// What the controller used since its restart.
+    pub(crate) usage: Usage,
+}
+
+/// Whom the controller asks beside the API server.
+struct Outside {
+    registry: DockerRegistry,
+    webhook: Webhook,
+    images: Arc<Vec<Image>>,
+}
+
+impl Outside {
+    /// Requests to the registry about an image so far. Once it is also asked how it wants to be asked.
+    fn registry_requests(&self) -> anyhow::Result<u64> {
+        let requests = self.registry.requests()?.into_iter();
+        let of_images = requests.filter(|request| request.path != "/v2/");
+        Ok(u64::try_from(of_images.count())?)
+    }
+
+    /// Those, and calls of webhooks.
+    fn asked(&self) -> anyhow::Result<u64> {
+        Ok(self.webhook.calls() + self.registry_requests()?)
+    }
+}
+
+/// Measures it on a control plane of its own.
+pub(crate) async fn measure(args: &Args, measured: &Measured) -> anyhow::Result<Intents> {
+    let (count, conventions) = (args.intents, args.conventions);
+    say(&format!(
+        "\nN = {count} PodIntents × {conventions} conventions"
+    ));
+    let cache = Scratch::new("carto-images-")?;
+    let mut args = args.clone();
+    let folder = cache.path().display();
+    args.more.push(format!("--image-cache={folder}"));
+    let registry = DockerRegistry::start().await?;
+    let outside = Outside {
+        images: Arc::new(push(&registry, args.images.into()).await?),
+        webhook: Webhook::start().await?,
+        registry,
+    };
+    let bare = Bare {
+        webhook: outside.webhook.connect()?,
+        images: outside.images.clone(),
+    };
+    let write = async |world: &World, owners, in_flight| {
+        write_intents(world, &bare, owners, in_flight).await
+    };
+    let world = (CONVENTIONS.name.to_owned(), count, block_size(count));
+    let phases = async |stage: &mut Stage<'_>| phases(stage, &outside, &bare).await;
+    Stage::within(&args, measured, world, write, phases).await
+}
+
+/// One after the other, as they stand here.
+async fn phases(stage: &mut Stage<'_>, outside: &Outside, bare: &Bare) -> anyhow::Result<Intents> {
+    let mut intents = Intents {
+        owners: stage.count,
+        conventions: stage.world.args.conventions,
+        images: outside.images.len(),
+        ..Intents::default()
+    };
+    for name in (0..intents.conventions).map(convention_name) {
+        write_convention(stage, outside, &name, MEASURED).await?;
+    }
+    let tagged = outside.images.iter().map(|image| image.tagged.clone());
+    apply_to_each(stage, GUEST, tagged.collect(), MEASURED).await?;
+    stage.requests().await?;
+    cold(stage, outside, bare, &mut intents).await?;
+    intents.registry_requests = outside.registry_requests()?;
+    tell("intents", &report::intents(&intents));
+    let before = outside.asked()?;
+    intents.steady = steady::measure(stage).await?;
+    intents.restart = steady::restart(stage).await?;
+    intents.asked_at_rest = outside.asked()? - before;
+    let asked = format!(
+        "{} calls and requests to the registry",
+        intents.asked_at_rest
+    );
+    tell("at rest", &asked);
+    intents.boms = boms(stage, outside).await?;
+    Ok(intents)
+}
+
+async fn write_convention(
+    stage: &Stage<'_>,
+    outside: &Outside,
+    name: &str,
+    set: &str,
+) -> anyhow::Result<()> {
+    let convention = convention(name, set, &outside.webhook);
+    let path = CONVENTIONS.blueprints.everywhere();
+    stage
+        .world
+        .client
+        .create(&path, &convention)
+        .await
+        .map(drop)
+}
+
+/// Makes a PodIntent for each image, in namespaces of their own, and waits until all are Ready.
+async fn apply_to_each(
+    stage: &Stage<'_>,
+    prefix: &'static str,
+    images: Vec<String>,
+    set: &'static str,
+) -> anyhow::Result<()> {
+    let (world, count) = (&*stage.world, images.len());
+    world.furnish(prefix, namespaces_of(count)).await?;
+    let items = owners(prefix, count).into_iter().zip(images).collect();
+    create(world, stage.concurrency, items, set).await?;
+    let is_ready = move |key: &Key, owner: &Seen| key.is_of(prefix) && owner.is_ready();
+    let what = "conventions are applied to each image";
+    world.owners.reach(what, count, is_ready).await
+}
+
+/// Creates PodIntents, each with its image.
+async fn create(
+    world: &World,
+    concurrency: usize,
+    items: Vec<(Key, String)>,
+    set: &'static str,
+) -> anyhow::Result<()> {
+    let create = move |client: Api, (key, image): (Key, String)| async move {
+        let object = intent(&CONVENTIONS, &key, &image, set);
+        let collection = CONVENTIONS.owners.within(&key.namespace);
+        client.create(&collection, &object).await.map(drop)
+    };
+    world.client.each(concurrency, items, create).await
+}
+
+/// In blocks, each between two of the bare client, because the machine's pace changes within a minute.
+async fn cold(
+    stage: &mut Stage<'_>,
+    outside: &Outside,
+    bare: &Bare,
+    intents: &mut Intents,
+) -> anyhow::Result<()> {
+    let all = stage.owners();
+    let blocks: Vec<&[Key]> = all.chunks(block_size(all.len())).collect();
+    for (turn, owners) in blocks.iter().cycle().enumerate() {
+        if turn >= blocks.len() {
+            if are_enough(&stage.world.args, &intents.pairs, MOST) {
+                break;
+            }
+            stage.world.remove(owners).await?;
+        }
+        let before = by_bare_client(stage, bare, owners.len(), &mut CpuSeconds::new()).await?;
+        let controller = by_controller(stage, outside, owners, intents).await?;
+        let used = &mut intents.floor_cpu_seconds;
+        let after = by_bare_client(stage, bare, owners.len(), used).await?;
+        let floor = [before, after];
+        tell(
+            "block",
+            &format!("{controller:.2} s between floors of {before:.2} and {after:.2} s"),
+        );
+        intents.pairs.push(Pair { floor, controller });
+    }
+    stage.world.clear(FLOOR, block_size(all.len())).await
+}
+
+/// Seconds of a block of the bare client, in place of the one before; `used` gets its CPU time.
+async fn by_bare_client(
+    stage: &mut Stage<'_>,
+    bare: &Bare,
+    count: usize,
+    used: &mut CpuSeconds,
+) -> anyhow::Result<f64> {
+    let (world, in_flight) = (&mut *stage.world, stage.concurrency);
+    world.clear(FLOOR, block_size(stage.count)).await?;
+    world.let_control_plane_rest().await?;
+    let written = async || write_intents(world, bare, count, in_flight).await;
+    let taken = world.measure_cpu(None, used, written).await?;
+    Ok(taken.as_secs_f64())
+}
+
+/// Seconds of a block of the controller.
+async fn by_controller(
+    stage: &mut Stage<'_>,
+    outside: &Outside,
+    owners: &[Key],
+    intents: &mut Intents,
+) -> anyhow::Result<f64> {
+    let images = outside.images.iter().cycle();
+    let items = owners.iter().cloned().zip(images);
+    let items = items
+        .map(|(key, image)| (key, image.pinned.clone()))
+        .collect();
+    let wanted: HashSet<Key> = owners.iter().cloned().collect();
+    let is_ready = move |key: &Key, owner: &Seen| wanted.contains(key) && owner.is_ready();
+    let calls = outside.webhook.calls();
+    let task = async |stage: &Stage<'_>| {
+        let (world, start) = (&*stage.world, Instant::now());
+        create(world, stage.concurrency, items, MEASURED).await?;
+        let what = "all PodIntents are Ready";
+        world.owners.reach(what, owners.len(), is_ready).await?;
+        Ok(start.elapsed())
+    };
+    let into = (&mut intents.work, &mut intents.cpu_seconds);
+    let taken = stage.work(Requests::sum, into, task).await?;
+    intents.calls += outside.webhook.calls() - calls;
+    intents.made += owners.len();
+    Ok(taken.as_secs_f64())
+}
+
+/// One PodIntent for each image with a large bill of materials; nothing if none are asked for.
+async fn boms(stage: &mut Stage<'_>, outside: &Outside) -> anyhow::Result<Option<Boms>> {
+    let count = stage.world.args.bom_images;
+    if count == 0 {
+        return Ok(None);
+    }
+    let mut images = Vec::new();
+    for number in 0..count {
+        images.push(push_with_bom(&outside.registry, number).await?.tagged);
+    }
+    write_convention(stage, outside, BOMS, BOMS).await?;
+    let (start, before) = (Instant::now(), outside.webhook.bytes());
+    apply_to_each(stage, CROWD, images, BOMS).await?;
+    let seconds = start.elapsed().as_secs_f64();
+    let (told, all) = (outside.webhook.bytes() - before, count * BOM_BYTES);
+    ensure!(
+        told > u64::try_from(all)?,
+        "the webhook was told {told} bytes of {all}"
+    );
+    stage.requests().await?;
+    let usage = stage.controller.process.usage()?;
+    let peak = usage.peak_rss_mib;
+    let text = format!("{seconds:.1} s for {count} images of 20 MB, {peak:.1} MiB peak");
+    tell("boms", &text);
+    Ok(Some(Boms {
+        images: count,
+        seconds,
+        usage,
+    }))
+}
