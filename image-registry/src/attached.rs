@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use crate::error::Cause;
 use crate::images::{Images, Look, MANIFEST_BYTES, Whole};
-use crate::manifest::{self, Child, Manifest, Part};
+use crate::manifest::{self, Manifest, Part};
 use crate::resolved::StoredBom;
 use crate::stored::FILE_FLAG;
 use crate::unpack::Unpack;
@@ -170,10 +170,9 @@ fn as_tag(digest: &Digest) -> String {
 }
 
 /// Those that say that they are bills of materials.
-fn bills_among(children: &[Child], what: &str) -> Result<Vec<Digest>, Cause> {
-    let is_bill = |child: &&Child| {
+fn bills_among(children: &[Part], what: &str) -> Result<Vec<Digest>, Cause> {
+    let is_bill = |child: &&Part| {
         let kind = child
-            .part
             .artifact_type
             .as_deref()
             .unwrap_or_default()
@@ -183,5 +182,5 @@ fn bills_among(children: &[Child], what: &str) -> Result<Vec<Digest>, Cause> {
             .any(|format| kind.contains(format))
     };
     let bills = children.iter().filter(is_bill).take(MOST);
-    bills.map(|child| child.part.digest(what)).collect()
+    bills.map(|child| child.digest(what)).collect()
 }

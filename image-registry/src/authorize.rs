@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use crate::challenge::Challenge;
 use crate::clients::is_loopback;
 use crate::endpoints::Endpoint;
+use crate::fault::clip;
 use crate::who::{Fingerprint, Who};
 
 /// Tokens that are remembered.
@@ -132,7 +133,7 @@ impl TokenRequest {
             NoToken::Unsafe("it asks for a token from something that is no address".to_owned())
         })?;
         is_safe(endpoint, &url)?;
-        let scope = scope_of(endpoint, repository, scope.as_deref());
+        let scope = scope_of(repository, scope.as_deref());
         if let Who::Known(credential) = who
             && let Some(token) = credential
                 .identity_token
@@ -189,20 +190,19 @@ fn is_safe(endpoint: &Endpoint, realm: &Url) -> Result<(), NoToken> {
     Ok(())
 }
 
-pub(crate) fn clip(text: &str) -> String {
-    text.chars().take(100).collect()
-}
-
-/// What the token is for: reading this repository. A mirror may have it under another name.
-fn scope_of(endpoint: &Endpoint, repository: &str, asked: Option<&str>) -> String {
-    let asked = asked.filter(|scope| {
+/// What the token is for: reading this repository. Behind another address it may have a longer name.
+fn scope_of(repository: &str, asked: Option<&str>) -> String {
+    let fits = |scope: &&str| {
         let name = scope.strip_prefix("repository:");
         let name = name.and_then(|rest| rest.strip_suffix(":pull"));
-        name.is_some_and(|name| name.ends_with(repository) && !name.contains([' ', ':']))
-    });
-    match asked {
-        Some(asked) if endpoint.mirror => asked.to_owned(),
-        _ => format!("repository:{repository}:pull"),
+        let before = name.and_then(|name| name.strip_suffix(repository));
+        before.is_some_and(|before| {
+            !before.contains([' ', ':']) && (before.is_empty() || before.ends_with('/'))
+        })
+    };
+    match asked.filter(fits) {
+        Some(asked) => asked.to_owned(),
+        None => format!("repository:{repository}:pull"),
     }
 }
 
@@ -241,4 +241,55 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 /// Whether an answer says that somebody else may be let in.
 pub(crate) fn is_denial(status: StatusCode) -> bool {
     matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_for_reading_the_repository_and_nothing_else() {
+        for (asked, expected) in [
+            ("repository:team/app:pull", "repository:team/app:pull"),
+            (
+                "repository:proxy/team/app:pull",
+                "repository:proxy/team/app:pull",
+            ),
+            ("repository:team/app:pull,push", "repository:team/app:pull"),
+            ("repository:other/app:pull", "repository:team/app:pull"),
+            ("repository:xteam/app:pull", "repository:team/app:pull"),
+            (
+                "repository:a:pull repository:team/app:pull",
+                "repository:team/app:pull",
+            ),
+            ("registry:catalog:*", "repository:team/app:pull"),
+        ] {
+            assert_eq!(scope_of("team/app", Some(asked)), expected, "{asked}");
+        }
+    }
+
+    #[test]
+    fn tokens_live_as_long_as_they_say_and_no_longer_than_an_hour() {
+        let life = |body: &str| token_in(body.as_bytes()).map(|(_, life)| life.as_secs());
+        assert_eq!(life(r#"{"token": "t"}"#), Some(54));
+        assert_eq!(
+            life(r#"{"access_token": "t", "expires_in": 300}"#),
+            Some(270)
+        );
+        for odd in ["1e300", "86400", "99999999999999999999"] {
+            let body = format!(r#"{{"token": "t", "expires_in": {odd}}}"#);
+            assert!(life(&body).is_some_and(|life| life <= 3600), "{odd}");
+        }
+        assert_eq!(life(r#"{"token": "t", "expires_in": -1}"#), Some(54));
+        for none in [
+            "",
+            "{}",
+            "[]",
+            r#"{"token": ""}"#,
+            r#"{"token": 5}"#,
+            r#"{"token": "a\nb"}"#,
+        ] {
+            assert_eq!(life(none), None, "{none}");
+        }
+    }
 }

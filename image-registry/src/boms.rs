@@ -4,6 +4,8 @@ use conventions::image::Digest;
 use serde_json::Value;
 
 use crate::error::Cause;
+use crate::fault::clip;
+use crate::values::value_in;
 
 /// What a name begins with that comes from a layer of a buildpack.
 pub(crate) const BUILDPACK: &str = "cnb-app:";
@@ -46,7 +48,7 @@ fn named(config: &Value) -> Result<Option<String>, Cause> {
     let Some(text) = label(LONG) else {
         return Ok(None);
     };
-    let metadata: Value = serde_json::from_str(text).map_err(|_| Cause::Image {
+    let metadata = value_in(text.as_bytes()).ok_or_else(|| Cause::Image {
         what: format!("label {LONG}"),
         fault: "is no JSON".to_owned(),
     })?;
@@ -67,10 +69,6 @@ fn field<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
             .map(|(_, value)| value)
     };
     fields.get(name).or_else(other)
-}
-
-fn clip(text: &str) -> String {
-    text.chars().filter(|c| !c.is_control()).take(100).collect()
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use reqwest::{Client, Url};
 
 use crate::clients::{Clients, Stamp, is_loopback, read_bounded};
 use crate::error::Cause;
-use crate::fault::{has_bad_certificate, text_of};
+use crate::fault::{clip, has_bad_certificate, text_of};
 use crate::hosts::{Host, Hosts, folders};
 
 /// Hosts of loopback whose scheme is remembered.
@@ -59,10 +59,11 @@ impl Endpoint {
 
 /// Host and port of an address; the port only where it is not the usual one.
 pub(crate) fn host_of(url: &Url) -> String {
-    let host = url.host_str().unwrap_or_default();
+    // Registries lead to places, and choose their names.
+    let host = clip(url.host_str().unwrap_or_default());
     match url.port() {
         Some(port) => format!("{host}:{port}"),
-        None => host.to_owned(),
+        None => host,
     }
 }
 
@@ -108,10 +109,10 @@ impl Endpoints {
         };
         let mut endpoints = Vec::new();
         for mirror in &hosts.mirrors {
-            endpoints.push(self.named(mirror, registry)?);
+            endpoints.push(self.named(mirror, registry, true)?);
         }
         endpoints.push(match &hosts.server {
-            Some(server) => self.named(server, registry)?,
+            Some(server) => self.named(server, registry, false)?,
             None => self.origin(registry).await?,
         });
         Ok(endpoints)
@@ -170,10 +171,10 @@ impl Endpoints {
         }
     }
 
-    /// One that a file names.
-    fn named(&self, host: &Host, registry: &str) -> Result<Endpoint, Cause> {
+    /// One that a file names. What is called the server is the registry itself, wherever it is.
+    fn named(&self, host: &Host, registry: &str, other: bool) -> Result<Endpoint, Cause> {
         let name = host_of(&host.base);
-        let mirror = name != registry;
+        let mirror = other && name != registry;
         Ok(Endpoint {
             client: self.client(host)?,
             loopback: is_loopback(&host.base),
@@ -260,7 +261,15 @@ impl Endpoints {
 fn address(scheme: &str, registry: &str) -> Result<Url, Cause> {
     let url = Url::parse(&format!("{scheme}://{registry}/v2/")).ok();
     // What is read as another host than it is written would be asked with the credentials of the written one.
-    let url = url.filter(|url| url.host_str().is_some() && url.path() == "/v2/");
+    let host = match registry.rsplit_once(':') {
+        Some((host, port)) if !port.ends_with(']') => host,
+        _ => registry,
+    };
+    let same = |url: &Url| {
+        let read = url.host_str().unwrap_or_default();
+        read.eq_ignore_ascii_case(host) || host.starts_with('[')
+    };
+    let url = url.filter(|url| same(url) && url.path() == "/v2/");
     url.ok_or_else(|| Cause::Image {
         what: format!("registry {registry}"),
         fault: "is no address".to_owned(),

@@ -133,7 +133,7 @@ pub enum Cause {
         flag: &'static str,
     },
     /// The registry asks to be left alone.
-    #[error("registry {host} answers {status} when asked for {what}: too many requests")]
+    #[error("registry {host} answers {status} when asked for {what}, and asks to wait")]
     Throttled {
         /// The registry.
         host: String,

@@ -261,6 +261,10 @@ impl Exchange {
                 None,
             ));
         }
+        if status.is_success() {
+            let fault = format!("its answer has status {}", status.as_u16());
+            return Err(Trouble::Final(Cause::Lie { host, what, fault }));
+        }
         let code = answer.code().await;
         Err(Trouble::Final(match outcome {
             Outcome::Denied => Cause::Denied {

@@ -14,6 +14,11 @@ pub(crate) fn text_of(error: reqwest::Error) -> String {
     text.chars().take(500).collect()
 }
 
+/// What is shown of a text that others chose.
+pub(crate) fn clip(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(100).collect()
+}
+
 /// Whether the other side could not show who it is. It will not be able to in a moment either.
 pub(crate) fn has_bad_certificate(error: &(dyn Error + 'static)) -> bool {
     let mut current = Some(error);

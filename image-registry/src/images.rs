@@ -27,6 +27,7 @@ use crate::plugins::Plugins;
 use crate::resolved::ResolvedImage;
 use crate::settings::{PinnedDigest, Settings, SettingsError};
 use crate::tries::Trouble;
+use crate::values::value_in;
 use crate::who::Fingerprint;
 
 /// The most bytes of a manifest or an index.
@@ -214,7 +215,7 @@ impl Images {
             digest: digest.clone(),
             platform: platform.clone(),
         })?;
-        let child = child.part.digest("the index")?;
+        let child = child.digest("the index")?;
         match self.manifest(look, &child).await? {
             Manifest::Image(image) => Ok((child, image)),
             Manifest::Index(_) => Err(Cause::Image {
@@ -255,7 +256,7 @@ impl Images {
         let bytes = self
             .content(look, &rest, ANYTHING, digest, CONFIG_BYTES)
             .await?;
-        let config: Option<Value> = serde_json::from_slice(&bytes).ok();
+        let config = value_in(&bytes);
         config.filter(Value::is_object).ok_or_else(|| Cause::Image {
             what,
             fault: "is not the configuration of an image".to_owned(),

@@ -43,6 +43,7 @@ mod settings;
 mod stored;
 mod tries;
 mod unpack;
+mod values;
 mod who;
 
 pub use error::{Cause, FaultKind, ImageError};

@@ -1,9 +1,11 @@
 //! Manifests and indexes.
 
+use std::fmt;
 use std::str::FromStr;
 
 use conventions::image::Digest;
-use serde::Deserialize;
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::error::Cause;
 use crate::settings::Platform;
@@ -20,7 +22,7 @@ pub(crate) enum Manifest {
     /// An image.
     Image(Image),
     /// Several, for different platforms.
-    Index(Vec<Child>),
+    Index(Vec<Part>),
 }
 
 /// Of what an image consists.
@@ -29,7 +31,7 @@ pub(crate) struct Image {
     pub(crate) config: Part,
     pub(crate) layers: Vec<Part>,
     /// What it is about, if it is something beside an image.
-    pub(crate) subject: Option<Part>,
+    pub(crate) subject: Option<Box<Part>>,
 }
 
 /// Something that is stored under its digest.
@@ -41,17 +43,11 @@ pub(crate) struct Part {
     pub(crate) size: i64,
     #[serde(default)]
     pub(crate) artifact_type: Option<String>,
-}
-
-/// An entry of an index.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Child {
-    #[serde(flatten)]
-    pub(crate) part: Part,
+    /// Of an entry of an index.
     platform: Option<ChildPlatform>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 struct ChildPlatform {
     #[serde(default)]
     os: String,
@@ -65,9 +61,44 @@ struct ChildPlatform {
 struct Document {
     schema_version: i64,
     config: Option<Part>,
+    #[serde(default, deserialize_with = "few")]
     layers: Option<Vec<Part>>,
-    subject: Option<Part>,
-    manifests: Option<Vec<Child>>,
+    subject: Option<Box<Part>>,
+    #[serde(default, deserialize_with = "few")]
+    manifests: Option<Vec<Part>>,
+}
+
+/// The most parts that are read: a part takes far more memory than its text.
+const PARTS: usize = 4096;
+
+/// Parts, if they are not too many.
+fn few<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Part>>, D::Error> {
+    struct Few;
+
+    impl<'de> Visitor<'de> for Few {
+        type Value = Option<Vec<Part>>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "at most {PARTS} parts")
+        }
+
+        fn visit_unit<E>(self) -> Result<Self::Value, E> {
+            Ok(None)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+            let mut parts = Vec::new();
+            while let Some(part) = seq.next_element()? {
+                if parts.len() == PARTS {
+                    return Err(A::Error::invalid_length(PARTS + 1, &self));
+                }
+                parts.push(part);
+            }
+            Ok(Some(parts))
+        }
+    }
+
+    deserializer.deserialize_any(Few)
 }
 
 impl Part {
@@ -114,7 +145,7 @@ pub(crate) fn parse(bytes: &[u8], what: &str) -> Result<Manifest, Cause> {
 }
 
 /// The first entry for a platform. One that names no platform is for the usual one.
-pub(crate) fn child_for<'c>(children: &'c [Child], platform: &Platform) -> Option<&'c Child> {
+pub(crate) fn child_for<'c>(children: &'c [Part], platform: &Platform) -> Option<&'c Part> {
     let usual = Platform::default();
     children.iter().find(|child| match &child.platform {
         None => usual.os == platform.os && usual.architecture == platform.architecture,
@@ -157,12 +188,7 @@ mod tests {
         };
         let chosen = |platform: &str| {
             let child = child_for(&children, &platform.parse().unwrap());
-            child.map(|child| {
-                child
-                    .part
-                    .digest("it")
-                    .map(|it| it.as_str()[7..8].to_owned())
-            })
+            child.map(|child| child.digest("it").map(|it| it.as_str()[7..8].to_owned()))
         };
         assert_eq!(chosen("linux/amd64"), Some(Ok("3".to_owned())));
         assert_eq!(chosen("linux/arm"), Some(Ok("1".to_owned())));
@@ -208,6 +234,16 @@ mod tests {
             text(&json!({"schemaVersion": 3, "manifests": []})),
             "it is a manifest of a version that is not known"
         );
+    }
+
+    #[test]
+    fn a_flood_of_parts_is_no_manifest() {
+        let part = json!({"digest": digest('1')});
+        let index = |number| json!({"schemaVersion": 2, "manifests": vec![part.clone(); number]});
+        assert!(read(&index(PARTS)).is_ok());
+        assert!(read(&index(PARTS + 1)).is_err());
+        let null = json!({"schemaVersion": 2, "config": part, "layers": null, "manifests": null});
+        assert!(matches!(read(&null), Ok(Manifest::Image(_))));
     }
 
     proptest! {

@@ -22,7 +22,9 @@ use crate::settings::SettingsError;
 /// The most bytes of an answer.
 const ANSWER_BYTES: u64 = 256 << 10;
 /// The time for an answer.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_secs(15);
+/// The time after a fault in which a program is not asked again: images that need it not are not to wait for it.
+const PAUSE: Duration = Duration::from_secs(15);
 /// Programs that run at the same time.
 const AT_ONCE: usize = 4;
 /// Answers that are remembered.
@@ -33,6 +35,8 @@ pub(crate) struct Plugins {
     providers: Vec<Provider>,
     folder: PathBuf,
     answers: Cache<(usize, String), Remembered>,
+    /// What went wrong a moment ago, by registry.
+    faults: Cache<(usize, String), (Instant, String)>,
     flights: Flights<(usize, String)>,
     running: Arc<Semaphore>,
 }
@@ -64,6 +68,7 @@ impl Plugins {
             providers,
             folder: folder.to_owned(),
             answers: Cache::new(ANSWERS),
+            faults: Cache::new(ANSWERS),
             flights: Flights::new(),
             running: Arc::new(Semaphore::new(AT_ONCE)),
         })
@@ -83,17 +88,23 @@ impl Plugins {
         let mut given = Given::default();
         for (index, provider) in self.asked(image) {
             // One at a time for a registry: most answers are for all of it.
-            let registry = registry_of(image).to_owned();
-            let _alone = self.flights.enter((index, registry)).await;
+            let key = (index, registry_of(image).to_owned());
+            let _alone = self.flights.enter(key.clone()).await;
             if let Some(keyring) = self.recall(index, image) {
                 given.keyrings.push(keyring);
                 continue;
             }
+            if let Some((_, fault)) = self.faults.get(&key).filter(|it| it.0.elapsed() < PAUSE) {
+                given.faults.push(fault);
+                continue;
+            }
             match self.run(index, provider, image).await {
                 Ok(keyring) => given.keyrings.push(keyring),
-                Err(fault) => given
-                    .faults
-                    .push(format!("credential plugin {} {fault}", provider.name)),
+                Err(fault) => {
+                    let fault = format!("credential plugin {} {fault}", provider.name);
+                    self.faults.insert(key, (Instant::now(), fault.clone()));
+                    given.faults.push(fault);
+                }
             }
         }
         given

@@ -331,3 +331,36 @@ async fn nobody_there_is_told_as_such() {
     assert_eq!(error.kind(), FaultKind::Infrastructure);
     assert!(error.to_string().contains("cannot be asked for"), "{error}");
 }
+
+#[tokio::test]
+async fn a_host_that_is_read_as_another_one_is_not_asked() {
+    let folder = tempdir().unwrap();
+    let images = images(&folder);
+    for image in [
+        "127.1/app",
+        "0x7f.1:5000/app",
+        "0177.0.0.1/app",
+        "2130706433.:1/app",
+    ] {
+        let resolved = images
+            .resolve(image, &Keyring::default(), &Pass::default())
+            .await;
+        let error = resolved.unwrap_err();
+        assert_eq!(error.kind(), FaultKind::User, "{error}");
+        assert!(error.to_string().contains("is no address"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_configuration_that_is_a_flood_of_values_is_none() {
+    let registry = FakeRegistry::start().await;
+    registry.put_image("app", "1", &json!({"a": vec![0; 300_000]}));
+    let error = failure(&registry, "app:1").await;
+    assert_eq!(error.kind(), FaultKind::User);
+    assert!(
+        error
+            .to_string()
+            .ends_with("is not the configuration of an image"),
+        "{error}"
+    );
+}

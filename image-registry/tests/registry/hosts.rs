@@ -224,3 +224,32 @@ async fn a_file_counts_as_soon_as_it_changes_and_what_was_good_stays() {
     fs::remove_dir_all(stand.hosts.path().join(&stand.origin.host)).unwrap();
     assert_eq!(resolve().await, (Ok(()), 0));
 }
+
+#[tokio::test]
+async fn what_is_called_the_server_is_the_registry_itself_and_is_told_its_credentials() {
+    let stand = Stand::new().await;
+    stand.mirror.put_image("app", "1", &json!({}));
+    stand.mirror.behave(|seen| {
+        let challenge = Response::builder()
+            .status(401)
+            .header("www-authenticate", "Basic");
+        let denied = seen.path != "/v2/" && seen.authorization.is_none();
+        denied.then(|| challenge.body(Body::empty()).unwrap())
+    });
+    let server = format!("server = \"http://{}\"\n", stand.mirror.host);
+    write(stand.hosts.path(), "registry.example", &server);
+    let known = keyring(&[("registry.example", "known")]);
+    let image = "registry.example/app:1";
+    let images = stand.images();
+    images
+        .resolve(image, &known, &Pass::default())
+        .await
+        .unwrap();
+    let seen = stand.mirror.seen();
+    assert!(seen.iter().any(|seen| seen.authorization.is_some()));
+    assert!(seen.iter().all(|seen| !seen.path.contains("ns=")));
+    images
+        .resolve(image, &Keyring::default(), &Pass::default())
+        .await
+        .unwrap_err();
+}

@@ -228,3 +228,18 @@ async fn the_own_file_is_for_images_of_everybody_and_counts_when_it_changes() {
     fs::write(&file, json!({"auths": {}}).to_string()).unwrap();
     assert_eq!(resolve().await, Err(FaultKind::User));
 }
+
+#[tokio::test]
+async fn a_program_that_failed_is_not_asked_again_at_once() {
+    let (registry, folder) = (registry_for("cloud").await, tempdir().unwrap());
+    let plugin = Plugin::new("echo run >> \"$HERE/runs\"; exit 1");
+    let images = plugin.images(&folder, &registry.host);
+    let image = format!("{}/app:1", registry.host);
+    for _ in 0..5 {
+        let resolved = images
+            .resolve(&image, &Keyring::default(), &Pass::default())
+            .await;
+        assert_eq!(resolved.unwrap_err().kind(), FaultKind::Infrastructure);
+    }
+    assert_eq!(fs::read_to_string(plugin.path("runs")).unwrap(), "run\n");
+}
