@@ -27,7 +27,9 @@ pub use template::{
 };
 
 #[cfg(feature = "server")]
-pub use server::{BoundServer, Limits, ServeError, Server, ServerBuilder, init_logs, router};
+pub use server::{
+    BoundServer, KeyPairError, Limits, ServeError, Server, ServerBuilder, init_logs, router,
+};
 
 /// What is sent each way, as types.
 pub use convention_protocol as protocol;

@@ -23,7 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::TlsAcceptor;
 use tracing::info;
 
-pub use error::ServeError;
+pub use error::{KeyPairError, ServeError};
 pub use limits::Limits;
 pub use logs::init_logs;
 pub use routes::router;
