@@ -123,8 +123,8 @@ pub enum ScaffoldError {
     },
 }
 
-/// Writes a crate of this name into a new folder below `parent`, and returns the folder. `sdk` is the folder of the library;
-/// without it the crate takes the published one.
+/// Writes a crate of this name into a new folder below `parent`, and returns the folder. `sdk` is
+/// the folder of the library; without it the crate takes the published one.
 ///
 /// # Errors
 ///

@@ -23,7 +23,8 @@ fn run(command: &mut Command) -> Output {
     output
 }
 
-/// With the versions of our own lock file, so that nothing has to be fetched, and our target folder, so that little is built.
+/// With the versions of our own lock file, so that nothing has to be fetched, and our target
+/// folder, so that little is built.
 #[test]
 fn the_crate_that_is_written_compiles_and_its_test_passes() {
     let folder = tempfile::tempdir().unwrap();

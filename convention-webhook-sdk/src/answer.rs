@@ -15,8 +15,8 @@ use crate::images::Images;
 use crate::template::Template;
 use crate::weight::Weight;
 
-/// What a request may hold besides long texts: a template is at most 1.5 MiB, or no API server would store it. More would
-/// take many times as much in memory.
+/// What a request may hold besides long texts: a template is at most 1.5 MiB, or no API server
+/// would store it. More would take many times as much in memory.
 const MOST_JSON: usize = 8 << 20;
 /// The longest text that is told of what a stranger sent.
 const MOST_TOLD: usize = 1000;
@@ -24,7 +24,8 @@ const MOST_TOLD: usize = 1000;
 /// An answer, to be sent by whatever server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The status of HTTP: 200, 400 for what is no request, 500 if the convention could not be applied.
+    /// The status of HTTP: 200, 400 for what is no request, 500 if the convention could not be
+    /// applied.
     pub status: u16,
     /// What the body is.
     pub content_type: &'static str,
@@ -62,7 +63,8 @@ impl Outcome {
     }
 }
 
-/// Answers the body of a request. Nothing of it is repeated: it may hold megabytes of bills of materials.
+/// Answers the body of a request. Nothing of it is repeated: it may hold megabytes of bills of
+/// materials.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

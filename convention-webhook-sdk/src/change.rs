@@ -42,8 +42,8 @@ impl Change {
 
 /// The receipts of a convention: names for what it did, in order, each once.
 ///
-/// The controller writes them to annotation `conventions.carto.run/applied-conventions` of the template, each behind the name of
-/// the ClusterPodConvention.
+/// The controller writes them to annotation `conventions.carto.run/applied-conventions` of the
+/// template, each behind the name of the ClusterPodConvention.
 ///
 /// ```
 /// use convention_webhook_sdk::{Applied, Change};

@@ -9,12 +9,14 @@ use crate::template::Template;
 
 /// A convention: it changes a pod template by what it knows of it and of its images.
 ///
-/// Any `async` function of this shape is one, and any type that implements the trait, for instance one with settings.
+/// Any `async` function of this shape is one, and any type that implements the trait, for instance
+/// one with settings.
 ///
 /// It must be
 /// - **deterministic**: the same template and images give the same answer;
 /// - **convergent**: applied to its own answer it changes nothing;
-/// - **conservative**: what the author of the template wrote stays, unless the convention is there to change just that;
+/// - **conservative**: what the author of the template wrote stays, unless the convention is there
+///   to change just that;
 /// - **free of effects**: it is called as often as anybody likes.
 ///
 /// The module `testing` (feature `testing`) checks this.

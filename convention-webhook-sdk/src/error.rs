@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::fmt;
 
-/// Why a convention could not be applied. Its text reaches the condition of the PodIntent, where its author reads it; so it
-/// says what to do, and holds no secret.
+/// Why a convention could not be applied. Its text reaches the condition of the PodIntent, where
+/// its author reads it; so it says what to do, and holds no secret.
 ///
 /// Any other error becomes one by `?`. Its causes are told behind it.
 ///
@@ -24,7 +24,8 @@ use std::fmt;
 pub struct ConventionError(String);
 
 impl ConventionError {
-    /// The longest text that is told. Conditions hold little more, and other conventions' errors stand there as well.
+    /// The longest text that is told. Conditions hold little more, and other conventions' errors
+    /// stand there as well.
     pub const MOST_BYTES: usize = 2048;
 
     /// An error with this text. What is too long is cut off.

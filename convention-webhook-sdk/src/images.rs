@@ -37,7 +37,8 @@ impl Images {
         Ok(Self::from(images.unwrap_or_default()))
     }
 
-    /// The image of a container. None for a container without an image, or if the controller did not look it up.
+    /// The image of a container. None for a container without an image, or if the controller did
+    /// not look it up.
     pub fn of(&self, container: Container<'_>) -> Option<&Image> {
         self.get(container.image()?)
     }

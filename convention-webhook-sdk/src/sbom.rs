@@ -1,5 +1,6 @@
 //! Bills of materials: which format one has, and what it lists.
 
+mod documents;
 mod purl;
 mod version;
 
@@ -28,7 +29,8 @@ pub enum SbomFormat {
     Syft,
 }
 
-/// Objects of a bill of materials that is read. Whoever builds an image writes it, and each takes a hundred bytes in memory.
+/// Objects of a bill of materials that is read. Whoever builds an image writes it, and each takes a
+/// hundred bytes in memory.
 const MOST_NODES: usize = 500_000;
 
 /// What a bill of materials lists.
@@ -42,7 +44,8 @@ pub struct Sbom {
     pub dependencies: Vec<Dependency>,
 }
 
-/// Why a bill of materials cannot be read. Whoever built the image must correct it, or the format is none that is known here.
+/// Why a bill of materials cannot be read. Whoever built the image must correct it, or the format
+/// is none that is known here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SbomError {
     /// It is not JSON, or not what its format demands.
@@ -73,12 +76,14 @@ pub struct Dependency {
 }
 
 impl Dependency {
-    /// Its version by the rules of semantic versions, if it has one that comes near: see [`read_version`].
+    /// Its version by the rules of semantic versions, if it has one that comes near: see
+    /// [`read_version`].
     pub fn semantic_version(&self) -> Option<semver::Version> {
         read_version(&self.version)
     }
 
-    /// Whether its version is in a range. `2.3.1.RELEASE` and `2.4.0-M1` are in `>=2.3.0`; `2.3.0-M1` came before it.
+    /// Whether its version is in a range. `2.3.1.RELEASE` and `2.4.0-M1` are in `>=2.3.0`;
+    /// `2.3.0-M1` came before it.
     ///
     /// ```
     /// use convention_webhook_sdk::Dependency;
@@ -128,7 +133,8 @@ impl Dependencies {
         named.find(|dependency| dependency.is_in(range))
     }
 
-    /// The first with this package URL. Version, qualifiers and path count only where they are asked for.
+    /// The first with this package URL. Version, qualifiers and path count only where they are
+    /// asked for.
     ///
     /// ```
     /// use convention_webhook_sdk::Images;
@@ -169,7 +175,8 @@ struct Marks {
 }
 
 impl Sbom {
-    /// Reads a bill of materials. Its format is told by its content, as names are not to be relied on.
+    /// Reads a bill of materials. Its format is told by its content, as names are not to be relied
+    /// on.
     ///
     /// # Errors
     ///
@@ -190,9 +197,9 @@ impl Sbom {
         let unknown = || SbomError::Unknown { name: name() };
         let format = marks.format().ok_or_else(unknown)?;
         let dependencies = match format {
-            SbomFormat::CycloneDx => read::<CycloneDx>(&bom.raw).map(CycloneDx::list),
-            SbomFormat::Spdx => read::<Spdx>(&bom.raw).map(Spdx::list),
-            SbomFormat::Syft => read::<Syft>(&bom.raw).map(Syft::list),
+            SbomFormat::CycloneDx => documents::cyclone_dx(&bom.raw),
+            SbomFormat::Spdx => documents::spdx(&bom.raw),
+            SbomFormat::Syft => documents::syft(&bom.raw),
         };
         Ok(Self {
             name: name(),
@@ -211,99 +218,6 @@ impl Marks {
         } else {
             self.artifacts.as_ref().map(|_| SbomFormat::Syft)
         }
-    }
-}
-
-fn read<'r, T: Deserialize<'r>>(raw: &'r [u8]) -> Result<T, serde_json::Error> {
-    serde_json::from_slice(raw)
-}
-
-#[derive(Deserialize)]
-struct CycloneDx {
-    components: Option<Vec<Component>>,
-}
-
-#[derive(Deserialize)]
-struct Component {
-    name: Option<String>,
-    version: Option<String>,
-    purl: Option<String>,
-    components: Option<Vec<Self>>,
-}
-
-impl CycloneDx {
-    /// In the order of the document: what a component is made of comes behind it.
-    fn list(self) -> Vec<Dependency> {
-        let mut listed = Vec::new();
-        let mut open: Vec<Component> = self.components.unwrap_or_default();
-        open.reverse();
-        while let Some(component) = open.pop() {
-            open.extend(component.components.into_iter().flatten().rev());
-            let (name, version) = (component.name, component.version);
-            listed.push(dependency(name, version, component.purl));
-        }
-        listed
-    }
-}
-
-#[derive(Deserialize)]
-struct Spdx {
-    packages: Option<Vec<SpdxPackage>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct SpdxPackage {
-    name: Option<String>,
-    version_info: Option<String>,
-    external_refs: Option<Vec<ExternalRef>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct ExternalRef {
-    reference_type: Option<String>,
-    reference_locator: Option<String>,
-}
-
-impl Spdx {
-    fn list(self) -> Vec<Dependency> {
-        let packages = self.packages.into_iter().flatten();
-        let list = packages.map(|package| {
-            let mut references = package.external_refs.into_iter().flatten();
-            let purl = references.find(|it| it.reference_type.as_deref() == Some("purl"));
-            let purl = purl.and_then(|purl| purl.reference_locator);
-            dependency(package.name, package.version_info, purl)
-        });
-        list.collect()
-    }
-}
-
-#[derive(Deserialize)]
-struct Syft {
-    artifacts: Option<Vec<Artifact>>,
-}
-
-#[derive(Deserialize)]
-struct Artifact {
-    name: Option<String>,
-    version: Option<String>,
-    purl: Option<String>,
-}
-
-impl Syft {
-    fn list(self) -> Vec<Dependency> {
-        let artifacts = self.artifacts.into_iter().flatten();
-        let list = artifacts.map(|it| dependency(it.name, it.version, it.purl));
-        list.collect()
-    }
-}
-
-fn dependency(name: Option<String>, version: Option<String>, purl: Option<String>) -> Dependency {
-    Dependency {
-        name: name.unwrap_or_default(),
-        version: version.unwrap_or_default(),
-        purl: purl.unwrap_or_default(),
     }
 }
 

@@ -6,18 +6,18 @@ mod error;
 mod idle;
 mod key_pair;
 mod limits;
+mod listen;
 mod logs;
 mod metrics;
 mod record;
 mod routes;
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
-use rustls::ServerConfig;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_rustls::TlsAcceptor;
@@ -36,9 +36,10 @@ use routes::{Desk, HEALTH, METRICS, Routes};
 
 /// The server of one or more conventions.
 ///
-/// - HTTPS with TLS 1.3 and HTTP/1.1. The key pair is read from `/config/certs/tls.crt` and `tls.key`, as cert-manager's Secret
-///   is mounted there, and read again when the files change.
-/// - `POST` at the path of each convention; `GET /healthz` for probes, `GET /metrics` for Prometheus.
+/// - HTTPS with TLS 1.3 and HTTP/1.1. The key pair is read from `/config/certs/tls.crt` and
+///   `tls.key`, as cert-manager's Secret is mounted there, and read again when the files change.
+/// - `POST` at the path of each convention; `GET /healthz` for probes, `GET /metrics` for
+///   Prometheus.
 /// - Everything has a bound: see [`Limits`].
 /// - At SIGTERM it serves on for a moment, then answers what is under way and ends.
 pub struct Server;
@@ -115,7 +116,8 @@ impl Default for ServerBuilder {
 }
 
 impl ServerBuilder {
-    /// Serves a convention at a path: that of `spec.webhook.clientConfig.service.path`, which is `/` if there is none.
+    /// Serves a convention at a path: that of `spec.webhook.clientConfig.service.path`, which is
+    /// `/` if there is none.
     #[must_use]
     pub fn convention(mut self, path: impl Into<String>, convention: impl Convention) -> Self {
         self.conventions.push((path.into(), Arc::new(convention)));
@@ -150,8 +152,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Writes requests and their answers to a directory, the first 1000, for `testing::replay`. They hold whatever the
-    /// templates do, so nobody else may read the files.
+    /// Writes requests and their answers to a directory, the first 1000, for `testing::replay`.
+    /// They hold whatever the templates do, so nobody else may read the files.
     #[must_use]
     pub fn record_to(mut self, directory: impl Into<PathBuf>) -> Self {
         self.record_to = Some(directory.into());
@@ -182,8 +184,9 @@ impl ServerBuilder {
     ///
     /// # Errors
     ///
-    /// No convention, or a path that cannot be served, which the author of the server must correct; a key pair that cannot be
-    /// read, a port that is taken, or a directory for records that cannot be written, which whoever runs it must correct.
+    /// No convention, or a path that cannot be served, which the author of the server must correct;
+    /// a key pair that cannot be read, a port that is taken, or a directory for records that cannot
+    /// be written, which whoever runs it must correct.
     pub async fn bind(self) -> Result<BoundServer, ServeError> {
         let metrics = Arc::new(Metrics::new());
         let key_pair = KeyPair::load(&self.tls_directory, metrics.clone()).await?;
@@ -195,13 +198,13 @@ impl ServerBuilder {
             self.conventions,
             &Desk::shared(self.limits, metrics.clone(), recorder),
         )?);
-        let listener = listen(self.address, self.port).await?;
+        let listener = listen::listen(self.address, self.port).await?;
         let address = listener.local_addr().map_err(|source| ServeError::Listen {
             address: "what was just taken".to_owned(),
             source,
         })?;
         Ok(BoundServer {
-            acceptor: TlsAcceptor::from(Arc::new(tls(&key_pair)?)),
+            acceptor: TlsAcceptor::from(Arc::new(listen::tls(&key_pair)?)),
             router: routes.router(&metrics),
             listener,
             address,
@@ -233,31 +236,6 @@ fn desks(
     Ok(desks)
 }
 
-async fn listen(address: Option<SocketAddr>, port: u16) -> Result<TcpListener, ServeError> {
-    let bound = match address {
-        Some(address) => TcpListener::bind(address).await,
-        None => match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await {
-            Ok(listener) => Ok(listener),
-            Err(_) => TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await,
-        },
-    };
-    bound.map_err(|source| ServeError::Listen {
-        address: address.map_or_else(|| format!("port {port}"), |address| address.to_string()),
-        source,
-    })
-}
-
-fn tls(key_pair: &Arc<KeyPair>) -> Result<ServerConfig, ServeError> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(ServeError::Tls)?;
-    let config = config.with_no_client_auth();
-    let mut config = config.with_cert_resolver(key_pair.clone());
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
-}
-
 /// A server that has its port.
 pub struct BoundServer {
     listener: TcpListener,
@@ -275,7 +253,8 @@ impl BoundServer {
         self.address
     }
 
-    /// Serves until `stop`, a moment longer, and until what is under way is answered: see [`Limits`].
+    /// Serves until `stop`, a moment longer, and until what is under way is answered: see
+    /// [`Limits`].
     pub async fn serve_until(self, stop: impl Future<Output = ()>) {
         info!(address = %self.address, "serving conventions");
         let serving = connections::serve(
@@ -293,9 +272,4 @@ impl BoundServer {
         }
         info!("stopped");
     }
-}
-
-/// The folder's files of a key pair.
-fn key_pair_files(directory: &Path) -> (PathBuf, PathBuf) {
-    (directory.join("tls.crt"), directory.join("tls.key"))
 }

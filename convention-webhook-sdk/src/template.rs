@@ -1,29 +1,34 @@
 //! A pod template, as JSON with names for its usual places.
 
+mod additions;
 mod container;
 mod place;
 mod value;
+mod view;
 
 use std::collections::BTreeMap;
 
 use convention_protocol::PodTemplate;
 use serde_json::{Map, Value};
 
-pub use container::{Container, ContainerMut};
+pub use container::ContainerMut;
 pub use place::TemplateError;
 pub use value::{Mount, Port, Probe, ProbeKind, Protocol, Volume};
+pub use view::Container;
 
 use crate::change::Change;
-use place::{Item, Wish};
+use place::Wish;
 
 /// The lists of containers of a PodSpec.
 const CONTAINERS: &str = "containers";
 const INIT_CONTAINERS: &str = "initContainers";
 
-/// A pod template. It is the JSON that its author wrote; what this crate knows nothing of goes through untouched.
+/// A pod template. It is the JSON that its author wrote; what this crate knows nothing of goes
+/// through untouched.
 ///
-/// Every change comes in two forms. `default_…` gives what is not there and keeps what is. `set_…` also replaces what is
-/// there. Each says what came of it by a [`Change`], and the second time nothing does.
+/// Every change comes in two forms. `default_…` gives what is not there and keeps what is. `set_…`
+/// also replaces what is there. Each says what came of it by a [`Change`], and the second time
+/// nothing does.
 ///
 /// ```
 /// use convention_webhook_sdk::{Change, Template};
@@ -118,7 +123,8 @@ impl Template {
         place::get(self.spec()?, keys)
     }
 
-    /// Gives the PodSpec a value below these keys, unless one is there. Objects on the way are made.
+    /// Gives the PodSpec a value below these keys, unless one is there. Objects on the way are
+    /// made.
     ///
     /// ```
     /// use convention_webhook_sdk::{Change, Template};
@@ -197,80 +203,6 @@ impl Template {
     pub fn container_mut(&mut self, name: &str) -> Option<ContainerMut<'_>> {
         self.all_containers_mut()
             .find(|container| container.view().name() == name)
-    }
-
-    /// Gives a volume, unless there is one of this name.
-    ///
-    /// # Errors
-    ///
-    /// `volumes` is no list; whoever wrote the template must correct it.
-    pub fn default_volume(&mut self, volume: &Volume) -> Result<Change, TemplateError> {
-        self.put_item("volumes", volume.item(), Wish::Default)
-    }
-
-    /// Gives a volume, whatever there was of this name.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::default_volume`].
-    pub fn set_volume(&mut self, volume: &Volume) -> Result<Change, TemplateError> {
-        self.put_item("volumes", volume.item(), Wish::Set)
-    }
-
-    /// Gives a container that helps the others, unless there is one of its name among them.
-    ///
-    /// ```
-    /// use convention_webhook_sdk::{Change, Template};
-    /// use serde_json::json;
-    ///
-    /// let mut template = Template::default();
-    /// let proxy = json!({"name": "proxy", "image": "proxy:1"});
-    /// assert_eq!(template.default_sidecar(proxy.clone())?, Change::Made);
-    /// assert_eq!(template.default_sidecar(proxy)?, Change::Already);
-    /// assert!(template.default_sidecar(json!({"image": "nameless"})).is_err());
-    /// # Ok::<(), convention_webhook_sdk::TemplateError>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// The container is no object with a name, which its author must correct, or `containers` is no list.
-    pub fn default_sidecar(&mut self, container: Value) -> Result<Change, TemplateError> {
-        let item = Item::named(container, CONTAINERS)?;
-        self.put_item(CONTAINERS, item, Wish::Default)
-    }
-
-    /// Gives a container that helps the others, whatever there was of its name.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::default_sidecar`].
-    pub fn set_sidecar(&mut self, container: Value) -> Result<Change, TemplateError> {
-        let item = Item::named(container, CONTAINERS)?;
-        self.put_item(CONTAINERS, item, Wish::Set)
-    }
-
-    /// Gives an init container, unless there is one of its name. With `restartPolicy: Always` it is a sidecar of Kubernetes.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::default_sidecar`].
-    pub fn default_init_container(&mut self, container: Value) -> Result<Change, TemplateError> {
-        let item = Item::named(container, INIT_CONTAINERS)?;
-        self.put_item(INIT_CONTAINERS, item, Wish::Default)
-    }
-
-    /// Gives an init container, whatever there was of its name.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::default_sidecar`].
-    pub fn set_init_container(&mut self, container: Value) -> Result<Change, TemplateError> {
-        let item = Item::named(container, INIT_CONTAINERS)?;
-        self.put_item(INIT_CONTAINERS, item, Wish::Set)
-    }
-
-    fn put_item(&mut self, list: &str, item: Item, wish: Wish) -> Result<Change, TemplateError> {
-        item.put(self.spec_mut(), "spec", list, wish)
     }
 
     fn listed(&self, list: &'static str) -> impl Iterator<Item = Container<'_>> {

@@ -1,8 +1,9 @@
 //! Tests of conventions, without a server and without a cluster.
 //!
-//! - [`given`] a pod and images, [`Given::run`] a convention, and look at what it changed: [`Done::expect`].
-//! - [`check`] tries what every convention must be: deterministic, convergent, conservative, and to be had in any order with
-//!   others.
+//! - [`given`] a pod and images, [`Given::run`] a convention, and look at what it changed:
+//!   [`Done::expect`].
+//! - [`check`] tries what every convention must be: deterministic, convergent, conservative, and to
+//!   be had in any order with others.
 //! - [`replay`] asks a convention again what was recorded from real requests.
 //!
 //! ```
@@ -77,7 +78,8 @@ pub fn given(template: &str) -> Given {
 }
 
 impl Given {
-    /// With an image and its configuration, as YAML or JSON: what the registry has, so `config: {User: "1000"}` and the like.
+    /// With an image and its configuration, as YAML or JSON: what the registry has, so `config:
+    /// {User: "1000"}` and the like.
     ///
     /// # Panics
     ///

@@ -1,7 +1,7 @@
 //! What bytes of JSON become in memory, before they are read.
 //!
-//! `{},` is three bytes, and a hundred or so in memory. So of what strangers send it is counted what it would become: a long
-//! text stays as long as it is, and a bill of materials is one.
+//! `{},` is three bytes, and a hundred or so in memory. So of what strangers send it is counted
+//! what it would become: a long text stays as long as it is, and a bill of materials is one.
 
 /// Texts up to this length count.
 const SHORT: usize = 1024;

@@ -171,7 +171,8 @@ proptest! {
         let Ok(template) = Template::from_value(json!({"spec": spec})) else { return Ok(()); };
         let given = given(&template.to_value().to_string());
         for fault in now(check(&everything).faults(&given)) {
-            // What is of another type than Kubernetes has there is told; anything else is our fault.
+            // What is of another type than Kubernetes has there is told; anything else is our
+            // fault.
             prop_assert!(matches!(&fault, Fault::Failed(text) if text.starts_with("spec.")), "{fault}");
         }
     }

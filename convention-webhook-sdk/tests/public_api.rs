@@ -1,4 +1,5 @@
-//! What users of this library may name. A name that goes, or means something else, breaks this test before it breaks them.
+//! What users of this library may name. A name that goes, or means something else, breaks this test
+//! before it breaks them.
 
 use std::net::SocketAddr;
 

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::template::{Port, Protocol};
 
-/// What the author of an image set for containers that run it. What is missing, or of another type than it should be, is not
-/// there.
+/// What the author of an image set for containers that run it. What is missing, or of another type
+/// than it should be, is not there.
 ///
 /// ```
 /// use convention_webhook_sdk::{Images, Port};
@@ -66,14 +66,16 @@ impl<'i> Settings<'i> {
         self.text("User")
     }
 
-    /// The number of the user, if it is one. The kubelet can tell root from others only by a number.
+    /// The number of the user, if it is one. The kubelet can tell root from others only by a
+    /// number.
     pub fn user_id(self) -> Option<u32> {
         let user = self.user()?;
         let (user, _) = user.split_once(':').unwrap_or((user, ""));
         user.parse().ok()
     }
 
-    /// Whether its containers run as root. Nothing for a user with a name other than `root`: only the image knows its number.
+    /// Whether its containers run as root. Nothing for a user with a name other than `root`: only
+    /// the image knows its number.
     pub fn runs_as_root(self) -> Option<bool> {
         let user = self.user().unwrap_or_default();
         let (user, _) = user.split_once(':').unwrap_or((user, ""));

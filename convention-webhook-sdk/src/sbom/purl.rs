@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-/// A package URL, such as `pkg:maven/org.springframework.boot/spring-boot@2.7.1`: what a dependency is called in every
-/// language.
+/// A package URL, such as `pkg:maven/org.springframework.boot/spring-boot@2.7.1`: what a dependency
+/// is called in every language.
 ///
 /// ```
 /// use convention_webhook_sdk::Purl;
@@ -75,7 +75,8 @@ impl FromStr for Purl {
             .trim_start_matches('/')
             .split_once('/')
             .ok_or_else(wrong)?;
-        // A namespace may begin with an `@` that nobody escaped, so only one behind the last slash is a version's.
+        // A namespace may begin with an `@` that nobody escaped, so only one behind the last slash
+        // is a version's.
         let (namespace, last) = match path.trim_matches('/').rsplit_once('/') {
             Some((namespace, last)) => (namespace, last),
             None => ("", path.trim_matches('/')),

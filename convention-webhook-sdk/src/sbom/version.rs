@@ -5,9 +5,9 @@ use semver::{BuildMetadata, Prerelease, Version, VersionReq};
 /// Suffixes of Maven that say that a version is finished.
 const FINISHED: [&str; 3] = ["final", "ga", "release"];
 
-/// A version by the rules of semantic versions. Numbers that are missing are 0, and a suffix behind a dot is one behind a
-/// dash, as of `2.4.0.M1`. One that says that the version is finished (`RELEASE`, `Final`, `GA`), or that is a number, does
-/// not make it one that comes before.
+/// A version by the rules of semantic versions. Numbers that are missing are 0, and a suffix behind
+/// a dot is one behind a dash, as of `2.4.0.M1`. One that says that the version is finished
+/// (`RELEASE`, `Final`, `GA`), or that is a number, does not make it one that comes before.
 ///
 /// ```
 /// use convention_webhook_sdk::read_version;
@@ -66,7 +66,8 @@ fn is_finished(suffix: &str) -> bool {
     is_number || said
 }
 
-/// What a pre-release may be made of: no leading zeros in numbers, nothing but letters, digits and dashes.
+/// What a pre-release may be made of: no leading zeros in numbers, nothing but letters, digits and
+/// dashes.
 fn plain(suffix: &str) -> String {
     let parts = suffix.split(['.', '_']).filter(|part| !part.is_empty());
     let parts = parts.map(|part| {
@@ -81,8 +82,9 @@ fn plain(suffix: &str) -> String {
     parts.collect::<Vec<_>>().join(".")
 }
 
-/// Whether a version is in a range, by where it stands among the others. The rules of Cargo, where a pre-release is in no range
-/// that does not name one, are for choosing a version; this one was chosen long ago.
+/// Whether a version is in a range, by where it stands among the others. The rules of Cargo, where
+/// a pre-release is in no range that does not name one, are for choosing a version; this one was
+/// chosen long ago.
 pub(super) fn is_in(version: &Version, range: &VersionReq) -> bool {
     if version.pre.is_empty() || range.matches(version) {
         return range.matches(version);

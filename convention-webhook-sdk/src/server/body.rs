@@ -7,7 +7,8 @@ use std::task::{Context, Poll};
 use axum::body::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-/// What is handed to the connection at once. It takes the next part when the client has taken most of what came before.
+/// What is handed to the connection at once. It takes the next part when the client has taken most
+/// of what came before.
 const PART: usize = 64 * 1024;
 
 /// Bytes in parts, so that a body is there until it is sent.

@@ -1,4 +1,5 @@
-//! Connections: whoever reaches the port may connect, so none is kept for a client that does nothing with it.
+//! Connections: whoever reaches the port may connect, so none is kept for a client that does
+//! nothing with it.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

@@ -12,7 +12,6 @@ use rustls::sign::CertifiedKey;
 use tracing::{info, warn};
 
 use super::error::{KeyPairError, ServeError};
-use super::key_pair_files;
 use super::metrics::Metrics;
 
 /// The bytes of both files.
@@ -47,10 +46,12 @@ impl KeyPair {
         }))
     }
 
-    /// Takes what the files become, for ever. Files that are missing, broken or do not belong together change nothing.
+    /// Takes what the files become, for ever. Files that are missing, broken or do not belong
+    /// together change nothing.
     ///
-    /// A mounted Secret is exchanged by a symlink, and the kubelet takes about a minute for it: to look at two small files
-    /// now and then is all that it takes to follow both that and files that are written in place.
+    /// A mounted Secret is exchanged by a symlink, and the kubelet takes about a minute for it: to
+    /// look at two small files now and then is all that it takes to follow both that and files that
+    /// are written in place.
     pub(super) async fn follow(&self, interval: Duration) {
         let mut last = Ok(self.first.clone());
         loop {
@@ -89,7 +90,7 @@ async fn read(directory: &Path) -> Result<Files, KeyPairError> {
         let bytes = tokio::fs::read(&file).await;
         bytes.map_err(|source| KeyPairError::File { file, source })
     };
-    let (certificate, key) = key_pair_files(directory);
+    let (certificate, key) = (directory.join("tls.crt"), directory.join("tls.key"));
     Ok((one(certificate).await?, one(key).await?))
 }
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// What clients may take of a server. The controller waits 30 s for an answer, and needs a handful of connections.
+/// What clients may take of a server. The controller waits 30 s for an answer, and needs a handful
+/// of connections.
 ///
 /// ```
 /// use convention_webhook_sdk::Limits;
@@ -12,9 +13,11 @@ use std::time::Duration;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of one request; more are answered with 413. 64 MiB, of which bills of materials are nearly all.
+    /// Bytes of one request; more are answered with 413. 64 MiB, of which bills of materials are
+    /// nearly all.
     pub body_bytes: usize,
-    /// Bytes of all requests that are being read or answered; one that finds no room in time is answered with 503. 128 MiB.
+    /// Bytes of all requests that are being read or answered; one that finds no room in time is
+    /// answered with 503. 128 MiB.
     pub all_bodies_bytes: usize,
     /// Connections at once; who has been idle for longest goes when another wants to come. 256.
     pub connections: usize,
@@ -26,7 +29,8 @@ pub struct Limits {
     pub body: Duration,
     /// For the convention; then the answer is 504. 25 s.
     pub convention: Duration,
-    /// How long it serves on when it is to stop: a pod that ends is asked until all nodes know of it. 5 s.
+    /// How long it serves on when it is to stop: a pod that ends is asked until all nodes know of
+    /// it. 5 s.
     pub withdrawal: Duration,
     /// For what is under way then. 20 s.
     pub drain: Duration,

@@ -2,8 +2,8 @@
 
 use tracing_subscriber::EnvFilter;
 
-/// Logs as JSON lines on standard error, from level `info` or as `RUST_LOG` says. Called a second time, or where somebody else
-/// has set up logs, it does nothing.
+/// Logs as JSON lines on standard error, from level `info` or as `RUST_LOG` says. Called a second
+/// time, or where somebody else has set up logs, it does nothing.
 ///
 /// No template and no bill of materials is ever logged by this crate.
 pub fn init_logs() {

@@ -23,7 +23,8 @@ use crate::convention::{AnyConvention, Convention};
 pub(super) const HEALTH: &str = "/healthz";
 pub(super) const METRICS: &str = "/metrics";
 
-/// Bodies up to this size take none of the room for all of them: they are answered also while somebody fills it.
+/// Bodies up to this size take none of the room for all of them: they are answered also while
+/// somebody fills it.
 const SMALL: usize = 64 * 1024;
 /// Reading more than this is done where it holds up nobody else.
 const LONG: usize = 256 * 1024;
@@ -32,8 +33,9 @@ const LONGEST_NAME: usize = 512;
 /// Room is counted in these, so that the number of them fits everywhere.
 const UNIT: usize = 1024;
 
-/// Routes for a convention in a server of one's own: `POST /`, to be nested where it is to be. The server has to care for TLS,
-/// connections and its end; the default [`Limits`] of bodies and time hold.
+/// Routes for a convention in a server of one's own: `POST /`, to be nested where it is to be. The
+/// server has to care for TLS, connections and its end; the default [`Limits`] of bodies and time
+/// hold.
 ///
 /// ```
 /// use convention_webhook_sdk::{Applied, ConventionError, Images, Template, router};
@@ -77,7 +79,8 @@ impl Routes {
         Self(Arc::new(desks))
     }
 
-    /// Paths of conventions are compared as they are: they may hold what a router takes for a pattern.
+    /// Paths of conventions are compared as they are: they may hold what a router takes for a
+    /// pattern.
     pub(super) fn router(self, metrics: &Arc<Metrics>) -> Router {
         let metrics = metrics.clone();
         let told = async move || {

@@ -1,92 +1,11 @@
-//! Containers of a template.
+//! Containers, to change.
 
 use serde_json::{Map, Value, json};
 
 use super::place::{self, Item, TemplateError, Wish};
-use super::value::{HANDLERS, Mount, Port, Probe, ProbeKind, Protocol, is_there};
+use super::value::{Mount, Port, Probe, ProbeKind};
+use super::view::Container;
 use crate::change::Change;
-
-/// A container, to look at.
-#[derive(Clone, Copy, Debug)]
-pub struct Container<'t>(&'t Map<String, Value>);
-
-impl<'t> Container<'t> {
-    pub(super) fn of(value: &'t Value) -> Option<Self> {
-        value.as_object().map(Self)
-    }
-
-    /// Its name; empty if it has none.
-    pub fn name(self) -> &'t str {
-        self.text("name").unwrap_or_default()
-    }
-
-    /// Its image, as `imageConfig` names it. A container may be without, where something else gives it one later.
-    pub fn image(self) -> Option<&'t str> {
-        self.text("image").filter(|image| !image.is_empty())
-    }
-
-    /// All of it.
-    pub fn fields(self) -> &'t Map<String, Value> {
-        self.0
-    }
-
-    /// What stands below these keys, if anything but `null` does.
-    pub fn get(self, keys: &[&str]) -> Option<&'t Value> {
-        place::get(self.0, keys)
-    }
-
-    /// The variable of this name, as Kubernetes writes it. The last of several counts.
-    pub fn variable(self, name: &str) -> Option<&'t Map<String, Value>> {
-        let is_it = |entry: &&Map<String, Value>| entry.get("name").is_some_and(|it| it == name);
-        self.objects("env").filter(is_it).last()
-    }
-
-    /// The value of a variable; nothing if there is none, or its value comes from somewhere else.
-    pub fn env(self, name: &str) -> Option<&'t str> {
-        let variable = self.variable(name)?;
-        if is_there(variable, "valueFrom") {
-            return None;
-        }
-        let value = variable.get("value").and_then(Value::as_str);
-        Some(value.unwrap_or_default())
-    }
-
-    /// The ports, with their names where they have one.
-    pub fn ports(self) -> impl Iterator<Item = Port> + 't {
-        self.objects("ports").filter_map(|port| {
-            let protocol = port.get("protocol").and_then(Value::as_str);
-            Some(Port {
-                number: u16::try_from(port.get("containerPort")?.as_u64()?).ok()?,
-                protocol: Protocol::of(protocol.unwrap_or_default())?,
-                name: port.get("name").and_then(Value::as_str).map(str::to_owned),
-            })
-        })
-    }
-
-    /// Whether it has this port.
-    pub fn has_port(self, number: u16, protocol: Protocol) -> bool {
-        self.ports()
-            .any(|port| port.number == number && port.protocol == protocol)
-    }
-
-    /// A probe, if it has one that asks anything.
-    pub fn probe(self, kind: ProbeKind) -> Option<&'t Map<String, Value>> {
-        let probe = self.get(&[kind.field()])?.as_object()?;
-        HANDLERS
-            .iter()
-            .any(|handler| is_there(probe, handler))
-            .then_some(probe)
-    }
-
-    fn text(self, key: &str) -> Option<&'t str> {
-        self.0.get(key).and_then(Value::as_str)
-    }
-
-    fn objects(self, list: &str) -> impl Iterator<Item = &'t Map<String, Value>> + use<'t> {
-        let entries = self.0.get(list).and_then(Value::as_array);
-        entries.into_iter().flatten().filter_map(Value::as_object)
-    }
-}
 
 /// A container, to change.
 #[derive(Debug)]
@@ -99,14 +18,14 @@ impl<'t> ContainerMut<'t> {
     pub(super) fn of_list(list: &str, entries: &'t mut Value) -> impl Iterator<Item = Self> {
         let entries = entries.as_array_mut().into_iter().flatten();
         entries.filter_map(Value::as_object_mut).map(move |fields| {
-            let path = format!("spec.{list}[{}]", Container(fields).name());
+            let path = format!("spec.{list}[{}]", Container::of_fields(fields).name());
             Self { fields, path }
         })
     }
 
     /// The same container, to look at.
     pub fn view(&self) -> Container<'_> {
-        Container(self.fields)
+        Container::of_fields(self.fields)
     }
 
     /// All of it, to change whatever this crate has no name for.
@@ -205,8 +124,8 @@ impl<'t> ContainerMut<'t> {
         self.put_item("volumeMounts", mount.item(), Wish::Set)
     }
 
-    /// Gives a port. One of its number and protocol that is there, under whatever name, is as wished; one of its name and
-    /// another number is kept.
+    /// Gives a port. One of its number and protocol that is there, under whatever name, is as
+    /// wished; one of its name and another number is kept.
     ///
     /// ```
     /// use convention_webhook_sdk::{Change, Port, Template};
@@ -237,7 +156,8 @@ impl<'t> ContainerMut<'t> {
         self.put_item("ports", never, Wish::Default)
     }
 
-    /// Gives a probe, unless the container has one that asks anything. Of one that asks nothing yet its other fields stay.
+    /// Gives a probe, unless the container has one that asks anything. Of one that asks nothing yet
+    /// its other fields stay.
     ///
     /// # Errors
     ///
@@ -271,7 +191,8 @@ impl<'t> ContainerMut<'t> {
         self.set_at(&[kind.field()], probe.0.clone())
     }
 
-    /// What the scheduler keeps free for the container, unless the container says: `cpu` and `100m`, for instance.
+    /// What the scheduler keeps free for the container, unless the container says: `cpu` and
+    /// `100m`, for instance.
     ///
     /// # Errors
     ///
@@ -293,7 +214,8 @@ impl<'t> ContainerMut<'t> {
         self.default_at(&["resources", "limits", resource], amount)
     }
 
-    /// A field of `securityContext`, unless the container says: `runAsNonRoot` and `true`, for instance.
+    /// A field of `securityContext`, unless the container says: `runAsNonRoot` and `true`, for
+    /// instance.
     ///
     /// # Errors
     ///

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::change::Change;
 
-/// What is in the way of a change: a value of another type than Kubernetes has there. The author of the template, or of what
-/// was to be added, must correct it.
+/// What is in the way of a change: a value of another type than Kubernetes has there. The author of
+/// the template, or of what was to be added, must correct it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{path} is {found}, not {wanted}")]
 pub struct TemplateError {
@@ -91,7 +91,8 @@ pub(super) fn put(
     Ok(Change::Made)
 }
 
-/// Whether there is nothing but objects on the way. Nothing is made for a wish that cannot be fulfilled.
+/// Whether there is nothing but objects on the way. Nothing is made for a wish that cannot be
+/// fulfilled.
 fn passable(object: &Object, path: &str, way: &[&str]) -> Result<(), TemplateError> {
     let mut object = object;
     let mut at = path.to_owned();

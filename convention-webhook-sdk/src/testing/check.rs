@@ -19,8 +19,8 @@ pub enum Fault {
     NotDeterministic(String),
     /// Applied to its own answer it changed something; the lines say what.
     NotConvergent(String),
-    /// It changed what the author of the template wrote; the lines say what. Where it is there for that, say so by
-    /// [`Check::may_change`].
+    /// It changed what the author of the template wrote; the lines say what. Where it is there for
+    /// that, say so by [`Check::may_change`].
     NotConservative(String),
     /// Before and after another convention it comes to something else; the lines say what differs.
     OrderMatters(String),
@@ -87,7 +87,8 @@ impl<'c> Check<'c> {
         self
     }
 
-    /// What it is there to change although somebody wrote it: all that begins so, as in `spec.containers[web].image`.
+    /// What it is there to change although somebody wrote it: all that begins so, as in
+    /// `spec.containers[web].image`.
     #[must_use]
     pub fn may_change(mut self, path: &str) -> Self {
         self.may_change.push(path.to_owned());

@@ -7,8 +7,8 @@ use serde_json::Value;
 /// By what entries of lists are known, as Kubernetes knows them; the first that an entry has.
 const KEYS: [&str; 5] = ["containerPort", "mountPath", "name", "devicePath", "key"];
 
-/// What differs between two values, a line for each: `+` for what came, `-` for what went. Entries of lists are known by their
-/// names, so their order does not count.
+/// What differs between two values, a line for each: `+` for what came, `-` for what went. Entries
+/// of lists are known by their names, so their order does not count.
 ///
 /// ```
 /// use convention_webhook_sdk::testing::difference;

@@ -28,8 +28,9 @@ pub struct Replayed {
     pub changed: Vec<(String, String)>,
 }
 
-/// Asks a convention again what a server recorded from real requests at one path (`Server::builder().record_to(…)`), and
-/// says what it answers otherwise now. What a template holds stands in the files, so have a look before you commit them.
+/// Asks a convention again what a server recorded from real requests at one path
+/// (`Server::builder().record_to(…)`), and says what it answers otherwise now. What a template
+/// holds stands in the files, so have a look before you commit them.
 ///
 /// # Errors
 ///

@@ -62,7 +62,8 @@ impl Identity {
         }
     }
 
-    /// As the kubelet mounts a Secret: files are links into a folder that is exchanged by one rename.
+    /// As the kubelet mounts a Secret: files are links into a folder that is exchanged by one
+    /// rename.
     pub(crate) fn mount(&self, directory: &Path, version: &str) {
         let data = directory.join(format!("..{version}"));
         std::fs::create_dir(&data).unwrap();

@@ -1,4 +1,5 @@
-//! Writes what a convention is asked, as YAML, and changes nothing: to see what the controller sends, or to make it a test.
+//! Writes what a convention is asked, as YAML, and changes nothing: to see what the controller
+//! sends, or to make it a test.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! Makes pods as safe as the Pod security standard `restricted` wants them, where that does no harm, and says what it left
-//! alone and why.
+//! Makes pods as safe as the Pod security standard `restricted` wants them, where that does no
+//! harm, and says what it left alone and why.
 //!
 //! | what | given to | left alone |
 //! |---|---|---|
@@ -8,10 +8,11 @@
 //! | `runAsNonRoot: true`, `capabilities.drop: [ALL]` | containers that are known not to run as root | root, names of users, images that nobody looked up |
 //! | `readOnlyRootFilesystem: true`, with an empty `/tmp` | containers whose image has a user other than root and keeps no data | the others |
 //!
-//! Root without capabilities is less than its image was made for: it may not even give up being root. Pods for Windows have
-//! none of this, and are left alone.
+//! Root without capabilities is less than its image was made for: it may not even give up being
+//! root. Pods for Windows have none of this, and are left alone.
 //!
-//! A receipt is the name of what was done, `…/<container>` for a container, or `skipped/<what>/<container>: <why>`.
+//! A receipt is the name of what was done, `…/<container>` for a container, or
+//! `skipped/<what>/<container>: <why>`.
 
 use convention_webhook_sdk::{
     Applied, Change, Container, ContainerMut, ConventionError, Image, Images, Mount, Template,
@@ -91,7 +92,8 @@ fn is_privileged(container: Container<'_>) -> bool {
     container.get(&["securityContext", "privileged"]) == Some(&json!(true))
 }
 
-/// The API server refuses a container that may not gain privileges and has the capability to do all.
+/// The API server refuses a container that may not gain privileges and has the capability to do
+/// all.
 fn has_sys_admin(container: Container<'_>) -> bool {
     let added = container.get(&["securityContext", "capabilities", "add"]);
     let added = added.and_then(Value::as_array).into_iter().flatten();
@@ -125,8 +127,8 @@ fn privileges(
     Ok(())
 }
 
-/// The kubelet refuses to start a container with `runAsNonRoot` whose image has root, or a user by name. So it is given only
-/// where the number of the user is known.
+/// The kubelet refuses to start a container with `runAsNonRoot` whose image has root, or a user by
+/// name. So it is given only where the number of the user is known.
 fn non_root(
     applied: &mut Applied,
     container: &mut ContainerMut<'_>,

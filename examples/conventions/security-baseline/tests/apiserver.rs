@@ -1,4 +1,5 @@
-//! On a real API server that enforces the restricted Pod security standard: the manifests, and what the convention makes.
+//! On a real API server that enforces the restricted Pod security standard: the manifests, and what
+//! the convention makes.
 
 #![expect(
     clippy::unwrap_used,

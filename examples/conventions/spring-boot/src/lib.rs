@@ -11,9 +11,9 @@
 //! | `spring-boot-actuator-probes` | `spring-boot-actuator` | liveness, readiness and startup probes |
 //! | `service-intent-…` | a client of MySQL, PostgreSQL, MongoDB, RabbitMQ, Redis, Kafka | label and annotation `services.conventions.carto.run/…` |
 //!
-//! Properties are those of variable `JAVA_TOOL_OPTIONS`. What the author of the template wrote there, or elsewhere, stays. Where
-//! the variable comes from a Secret or the like, nobody knows which ports the application has, so only the first and the
-//! last row apply.
+//! Properties are those of variable `JAVA_TOOL_OPTIONS`. What the author of the template wrote
+//! there, or elsewhere, stays. Where the variable comes from a Secret or the like, nobody knows
+//! which ports the application has, so only the first and the last row apply.
 
 mod properties;
 mod services;
@@ -30,8 +30,8 @@ const OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 ///
 /// # Errors
 ///
-/// A port that two containers have, a property that is no port, or a template with something else where lists are. The
-/// author of the template must correct it.
+/// A port that two containers have, a property that is no port, or a template with something else
+/// where lists are. The author of the template must correct it.
 #[expect(
     clippy::unused_async,
     reason = "a convention may wait; this one need not"
