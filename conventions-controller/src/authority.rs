@@ -1,7 +1,7 @@
 //! Which certificate authority is trusted for a convention that names a Certificate of cert-manager.
 //!
 //! CertificateRequests are watched; a Secret is read only where they are gone, and of what it holds only the authority is
-//! kept, for as long as the Secret stays as it is.
+//! kept, for as long as nothing changes there.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,9 +37,39 @@ impl Entry for RequestEntry {
 /// The authorities in PEM that are trusted instead of what the spec says; nothing if it says all.
 pub(crate) type Authority = Option<Arc<[u8]>>;
 
-/// What Secrets said in one of their versions.
+/// What was found out about Certificates. It is dropped as soon as anything changes that it was found in.
 #[derive(Default)]
-pub(crate) struct OfSecrets(Mutex<HashMap<ObjectKey, (u64, Authority)>>);
+pub(crate) struct Authorities(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    by_certificate: HashMap<ObjectKey, Arc<[u8]>>,
+    /// How often anything changed. What was found out before may be out of date.
+    changes: u64,
+}
+
+impl Authorities {
+    /// Something changed that tells who signed for this Certificate.
+    pub(crate) fn changed(&self, certificate: &ObjectKey) {
+        let mut known = self.0.lock();
+        known.changes += 1;
+        known.by_certificate.remove(certificate);
+    }
+
+    fn get(&self, certificate: &ObjectKey) -> (Authority, u64) {
+        let known = self.0.lock();
+        let authority = known.by_certificate.get(certificate).cloned();
+        (authority, known.changes)
+    }
+
+    /// Keeps what was found out when so much had changed.
+    fn keep(&self, certificate: ObjectKey, authority: Arc<[u8]>, changes: u64) {
+        let mut known = self.0.lock();
+        if known.changes == changes {
+            known.by_certificate.insert(certificate, authority);
+        }
+    }
+}
 
 impl IntentController {
     /// Whom a convention trusts. The PodIntent depends on what that was found in.
@@ -57,7 +87,12 @@ impl IntentController {
             Err(error) => return Ok(Err(error)),
         };
         let key = ObjectKey::new(&certificate.namespace, &certificate.name);
-        self.dependencies.add(intent, Dependency::Certificate(key));
+        self.dependencies
+            .add(intent, Dependency::Certificate(key.clone()));
+        let (kept, changes) = self.authorities.get(&key);
+        if kept.is_some() {
+            return Ok(Ok(kept));
+        }
         let requests = self.requests(&certificate);
         let bundled = match bundle(&entry.name, &certificate, &requests, None) {
             Err(AuthorityError::NoneValid { .. }) => {
@@ -66,7 +101,11 @@ impl IntentController {
             }
             bundled => bundled,
         };
-        Ok(bundled.map(|pem| Some(pem.into())))
+        Ok(bundled.map(|pem| {
+            let pem: Arc<[u8]> = pem.into();
+            self.authorities.keep(key, pem.clone(), changes);
+            Some(pem)
+        }))
     }
 
     fn requests(&self, certificate: &CertificateReference) -> Vec<CertificateRequest> {
@@ -83,24 +122,15 @@ impl IntentController {
         certificate: &CertificateReference,
     ) -> Result<Authority, Fault> {
         let all = self.stores.secrets.all().into_iter();
-        let mut of_certificate = all.filter(|(key, secret)| {
+        let of_certificate = all.filter(|(key, secret)| {
             *key.namespace == *certificate.namespace
                 && secret.certificate.as_deref() == Some(&*certificate.name)
         });
-        let Some((key, secret)) = of_certificate.next() else {
-            return Ok(None);
-        };
-        let kept = self.authorities.0.lock().get(&key).cloned();
-        if let Some((version, authority)) = kept
-            && version == secret.version
-        {
-            return Ok(authority);
+        // Of several always the same one.
+        match of_certificate.map(|(key, _)| key).min() {
+            Some(key) => self.read_authority(&key).await,
+            None => Ok(None),
         }
-        let authority = self.read_authority(&key).await?;
-        let mut kept = self.authorities.0.lock();
-        kept.retain(|key, _| self.stores.secrets.get(key).is_some());
-        kept.insert(key, (secret.version, authority.clone()));
-        Ok(authority)
     }
 
     async fn read_authority(&self, key: &ObjectKey) -> Result<Authority, Fault> {
@@ -117,5 +147,24 @@ impl IntentController {
         let data = secret.and_then(|secret| secret.data).unwrap_or_default();
         let pem = data.into_iter().find(|(name, _)| name == AUTHORITY);
         Ok(pem.map(|(_, ByteString(pem))| pem.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_found_out_before_a_change_is_not_kept() {
+        let (authorities, key) = (Authorities::default(), ObjectKey::new("a", "b"));
+        let pem: Arc<[u8]> = Arc::from(&b"pem"[..]);
+        let (none, before) = authorities.get(&key);
+        assert_eq!(none, None);
+        authorities.keep(key.clone(), pem.clone(), before);
+        assert_eq!(authorities.get(&key).0, Some(pem.clone()));
+        authorities.changed(&key);
+        assert_eq!(authorities.get(&key).0, None);
+        authorities.keep(key.clone(), pem, before);
+        assert_eq!(authorities.get(&key).0, None, "it may be out of date");
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use api_types::ConditionStatus;
 use controller_kit::cluster::Cluster;
@@ -17,7 +18,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::authority::{OfSecrets, RequestEntry};
+use crate::authority::{Authorities, RequestEntry};
 use crate::entries::{
     AccountEntry, ConventionEntry, IntentEntry, ReadConvention, SecretEntry, StoredConvention,
 };
@@ -84,8 +85,10 @@ pub(crate) struct IntentController {
     pub(crate) images: Images,
     pub(crate) clients: Clients,
     pub(crate) metrics: Arc<ConventionMetrics>,
-    pub(crate) authorities: OfSecrets,
+    pub(crate) authorities: Authorities,
     pub(crate) patience: Patience,
+    /// Whether any PodIntent has been reconciled. Before, all of them wait for that anyway.
+    pub(crate) has_begun: AtomicBool,
     /// Told of each change that the counts may have changed with.
     pub(crate) counts_changed: Arc<Notify>,
     pub(crate) options: Options,
@@ -146,6 +149,9 @@ impl IntentController {
     }
 
     pub(crate) fn wake_in_turn(&self, concerned: Vec<ObjectKey>) {
+        if !self.has_begun.load(Ordering::Acquire) {
+            return;
+        }
         for (key, delay) in self.rollout.turns(concerned) {
             self.scheduler.wake(key, Lane::Fresh, Some(delay));
         }
@@ -189,7 +195,9 @@ impl IntentController {
 
     /// Another authority is a change of all conventions that trust it.
     fn certificate_changed(&self, namespace: &str, name: &str) {
-        let certificate = Dependency::Certificate(ObjectKey::new(namespace, name));
+        let certificate = ObjectKey::new(namespace, name);
+        self.authorities.changed(&certificate);
+        let certificate = Dependency::Certificate(certificate);
         let concerned = self.dependencies.waiting_for(&certificate);
         self.wake_in_turn(concerned.into_iter().collect());
     }

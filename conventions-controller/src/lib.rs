@@ -30,6 +30,7 @@ mod secrets;
 mod tally;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use controller_kit::args::ConcurrencyFlag;
@@ -43,7 +44,7 @@ use image_registry::Images;
 use parking_lot::Mutex;
 
 pub use args::{ConventionArgs, ImageArgs};
-use authority::OfSecrets;
+use authority::Authorities;
 use controller::{CONVENTIONS, INTENTS, IntentController, Options, Stores};
 use metrics::ConventionMetrics;
 use patience::Patience;
@@ -134,7 +135,8 @@ fn controller(process: &Process, args: &ConventionArgs) -> anyhow::Result<Intent
         images,
         clients,
         metrics,
-        authorities: OfSecrets::default(),
+        authorities: Authorities::default(),
+        has_begun: AtomicBool::new(false),
         patience: Patience::default(),
         counts_changed: Arc::default(),
         options: Options {

@@ -5,6 +5,8 @@
 //!  (caches)     (caches)                                                         (requests)  (status, events)
 //! ```
 
+use std::sync::atomic::Ordering;
+
 use controller_kit::process::Reconciled;
 use controller_kit::scheduler::Next;
 use controller_kit::stamped::ObjectKey;
@@ -20,6 +22,7 @@ impl IntentController {
     /// Reconciles one PodIntent. Nothing is sent when nothing changed.
     pub(crate) async fn reconcile(&self, key: &ObjectKey) -> Reconciled {
         let span = error_span!("reconcile", podintent = %key);
+        self.has_begun.store(true, Ordering::Release);
         let reconciling = async {
             let Some(intent) = self.dereference(key) else {
                 self.forget(key);

@@ -25,7 +25,13 @@ fn image(status: &Value) -> &Value {
 #[tokio::test]
 async fn an_image_gets_its_digest_and_webhooks_are_told_of_it() {
     let registry = DockerRegistry::start().await.unwrap();
-    let pushed = TestImage::new().config(json!({"User": "me", "Env": ["A=b"]}));
+    let (file, sbom) = (
+        "/layers/sbom/launch/sbom.cdx.json",
+        br#"{"bomFormat":"CycloneDX"}"#,
+    );
+    let pushed = TestImage::new()
+        .config(json!({"User": "me", "Env": ["A=b"]}))
+        .sbom(&[(file, sbom)]);
     let pushed = registry.push("team/app", "1.0", &pushed).await.unwrap();
     let mut stage = set().await;
     let first = Webhook::start(Does::AddsEnv("A", "b")).await;
@@ -47,11 +53,14 @@ async fn an_image_gets_its_digest_and_webhooks_are_told_of_it() {
         assert_eq!(told.as_array().unwrap().len(), 1, "{told}");
         assert_eq!(told[0]["image"], resolved);
         assert_eq!(told[0]["config"]["config"]["User"], "me");
+        let bom = json!({"name": format!("cnb-app:{file}"), "raw": STANDARD.encode(sbom)});
+        assert_eq!(told[0]["boms"], json!([bom]));
     }
     assert_eq!(
         intent["status"]["images"],
         json!([{
             "image": name, "reference": resolved, "digest": pushed.digest, "configDigest": pushed.config,
+            "boms": [format!("cnb-app:{file}")],
         }])
     );
 
@@ -138,4 +147,35 @@ async fn without_a_convention_an_image_is_left_alone_unless_the_operator_wants_i
     let resolved = json!(format!("{name}@{}", pushed.digest));
     let has = |intent: &Value| image(&intent["status"]) == &resolved;
     stage.until("app", "its image has a digest", has).await;
+}
+
+#[tokio::test]
+async fn a_tag_that_has_moved_is_noticed_in_time_and_a_registry_that_is_down_is_told() {
+    let mut registry = DockerRegistry::start().await.unwrap();
+    let first = TestImage::new().config(json!({"User": "one"}));
+    registry.push("team/app", "1.0", &first).await.unwrap();
+    let mut stage = set().await;
+    let webhook = Webhook::start(Does::AddsEnv("A", "b")).await;
+    stage
+        .apply(&webhook.convention("a", json!({}), json!({})))
+        .await;
+    start(&mut stage, &["--resync-seconds=2"]);
+    let name = format!("{}/team/app:1.0", registry.host());
+    stage.apply(&intent(&name, &json!([]))).await;
+    applied(&stage, "app").await;
+    let second = TestImage::new().config(json!({"User": "two"}));
+    let second = registry.push("team/app", "1.0", &second).await.unwrap();
+    let moved = json!(format!("{name}@{}", second.digest));
+    let has_moved = |intent: &Value| image(&intent["status"]) == &moved;
+    stage.until("app", "the tag has moved", has_moved).await;
+
+    registry.stop();
+    let failed = stage.ready("app", "False", "ConventionsApplied").await;
+    let message = condition(&failed["status"], "Ready")["message"].clone();
+    let message = message.as_str().unwrap();
+    let start = format!(r#"failed to fetch metadata for Images: image: "{name}" error: "#);
+    assert!(message.starts_with(&start), "{message}");
+    assert!(has_moved(&failed), "the last good template stays");
+    registry.resume().await.unwrap();
+    applied(&stage, "app").await;
 }

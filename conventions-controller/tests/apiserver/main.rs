@@ -11,6 +11,7 @@ mod flood;
 mod forged;
 mod images;
 mod intents;
+mod metrics;
 mod rights;
 mod webhook;
 mod webhooks;
