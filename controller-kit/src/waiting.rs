@@ -1,7 +1,7 @@
 //! Who is woken by what: an index of objects that are reconciled by what they depend on.
 //!
-//! Only speeds things up. After a restart every object is reconciled anyway and says again what it depends on, so nothing
-//! here is needed for correctness.
+//! Only speeds things up. After a restart every object is reconciled anyway and says again what it
+//! depends on, so nothing here is needed for correctness.
 
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;

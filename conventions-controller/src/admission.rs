@@ -1,4 +1,5 @@
-//! Admission of PodIntents and ClusterPodConventions: the Go controller's paths, verdicts and messages.
+//! Admission of PodIntents and ClusterPodConventions: the Go controller's paths, verdicts and
+//! messages.
 
 use controller_kit::webhook::{
     Admission, Answer, Operation, Route, Routes, Validate, Validating, routes,

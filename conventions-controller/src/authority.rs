@@ -1,7 +1,8 @@
-//! Which certificate authority is trusted for a convention that names a Certificate of cert-manager.
+//! Which certificate authority is trusted for a convention that names a Certificate of
+//! cert-manager.
 //!
-//! CertificateRequests are watched; a Secret is read only where they are gone, and of what it holds only the authority is
-//! kept, for as long as nothing changes there.
+//! CertificateRequests are watched; a Secret is read only where they are gone, and of what it holds
+//! only the authority is kept, for as long as nothing changes there.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -37,7 +38,8 @@ impl Entry for RequestEntry {
 /// The authorities in PEM that are trusted instead of what the spec says; nothing if it says all.
 pub(crate) type Authority = Option<Arc<[u8]>>;
 
-/// What was found out about Certificates. It is dropped as soon as anything changes that it was found in.
+/// What was found out about Certificates. It is dropped as soon as anything changes that it was
+/// found in.
 #[derive(Default)]
 pub(crate) struct Authorities(Mutex<Known>);
 

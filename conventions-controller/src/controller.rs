@@ -97,7 +97,8 @@ pub(crate) struct IntentController {
 }
 
 impl IntentController {
-    /// A PodIntent appeared, changed or went. That its status says what was just written is no news.
+    /// A PodIntent appeared, changed or went. That its status says what was just written is no
+    /// news.
     pub(crate) fn intent_changed(&self, change: &Change<'_, IntentEntry>) {
         let key = change.key;
         self.counts_changed.notify_one();
@@ -119,7 +120,8 @@ impl IntentController {
         }
     }
 
-    /// A ClusterPodConvention appeared, changed or went: wakes those that it is for, before or after.
+    /// A ClusterPodConvention appeared, changed or went: wakes those that it is for, before or
+    /// after.
     pub(crate) fn convention_changed(&self, change: &Change<'_, StoredConvention>) {
         let read = |stored: Option<&Arc<StoredConvention>>| match stored {
             Some(stored) => stored.0.clone().ok(),

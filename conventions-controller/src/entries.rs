@@ -152,8 +152,8 @@ impl ConventionEntry {
         })
     }
 
-    /// Whether a PodIntent with these labels has to be looked at because of it. One whose selectors cannot be read concerns
-    /// all.
+    /// Whether a PodIntent with these labels has to be looked at because of it. One whose selectors
+    /// cannot be read concerns all.
     pub(crate) fn concerns(&self, labels: Selectable<'_>) -> bool {
         match &self.selection {
             Ok(selection) => selection.matched_by(labels).is_some(),

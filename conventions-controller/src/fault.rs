@@ -1,4 +1,5 @@
-//! What the API server did not carry out. It is nobody's fault who reads the PodIntent's status, so nothing is said there.
+//! What the API server did not carry out. It is nobody's fault who reads the PodIntent's status, so
+//! nothing is said there.
 
 use controller_kit::cluster::{Answer, RequestError};
 use controller_kit::stamped::ObjectKey;
@@ -36,7 +37,8 @@ pub(crate) fn asked(answer: Result<Answer, RequestError>, key: &ObjectKey) -> Re
         Err(error) if error.code().is_some_and(|code| code.as_u16() == FORBIDDEN) => {
             Ok(Asked::Refused(error))
         }
-        // Also a 404 of the path and a 401: the server is just starting, or a token is just replaced.
+        // Also a 404 of the path and a 401: the server is just starting, or a token is just
+        // replaced.
         Err(error) => Err(Fault {
             secret: key.clone(),
             error,

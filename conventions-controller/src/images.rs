@@ -11,7 +11,8 @@ use conventions::outcome::Failure;
 use futures::{StreamExt as _, stream};
 use image_registry::{Images, Pass};
 
-/// Images of one template that are looked at side by side. The registries' own limits hold for all templates together.
+/// Images of one template that are looked at side by side. The registries' own limits hold for all
+/// templates together.
 const AT_ONCE: usize = 8;
 
 /// What is known of the images in one pass.
@@ -68,7 +69,8 @@ impl KnownImages {
         Err(Failure::Images { causes })
     }
 
-    /// What conventions are told of the images that the template has now, and their bills of materials.
+    /// What conventions are told of the images that the template has now, and their bills of
+    /// materials.
     pub(crate) fn told(
         &self,
         chain: &Chain,

@@ -7,8 +7,9 @@
 //!          realize.rs (images, webhooks) ─▶ conventions::chain ─▶ report.rs (status, events)
 //! ```
 //!
-//! A separate deployable: it speaks with the other controllers only through objects and their status on the API server.
-//! All decisions are in the crate `conventions`, without I/O; what it shares with other controllers is in `controller-kit`.
+//! A separate deployable: it speaks with the other controllers only through objects and their
+//! status on the API server. All decisions are in the crate `conventions`, without I/O; what it
+//! shares with other controllers is in `controller-kit`.
 
 mod admission;
 mod args;

@@ -2,7 +2,8 @@
 
 use std::process::ExitCode;
 
-/// Many small objects come and go; the system allocator keeps the peak of the first listing for ever.
+/// Many small objects come and go; the system allocator keeps the peak of the first listing for
+/// ever.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,8 +1,9 @@
 //! Webhooks that do not answer: they must not hold up whom they are not for.
 //!
-//! A call that hangs takes a place among those that are reconciled at once, for as long as its budget is. So from the first
-//! one that was not answered in time only a few calls of the convention are under way at a time; whoever else it is for is
-//! told the same cause without asking, and is woken when one is answered again.
+//! A call that hangs takes a place among those that are reconciled at once, for as long as its
+//! budget is. So from the first one that was not answered in time only a few calls of the
+//! convention are under way at a time; whoever else it is for is told the same cause without
+//! asking, and is woken when one is answered again.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -55,7 +56,8 @@ impl Patience {
         })
     }
 
-    /// The convention is another one now: its first calls are like any. Those who were put off are to be woken.
+    /// The convention is another one now: its first calls are like any. Those who were put off are
+    /// to be woken.
     pub(crate) fn forget(&self, convention: &str) -> BTreeSet<ObjectKey> {
         let hanging = self.0.lock().remove(convention);
         hanging.map(|hanging| hanging.put_off).unwrap_or_default()

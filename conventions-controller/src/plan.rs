@@ -95,7 +95,8 @@ impl IntentController {
         }))
     }
 
-    /// The Secrets that are asked for credentials: those of the PodIntent, then those of its service account.
+    /// The Secrets that are asked for credentials: those of the PodIntent, then those of its
+    /// service account.
     fn pull_secrets(
         &self,
         key: &ObjectKey,

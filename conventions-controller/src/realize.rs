@@ -131,7 +131,8 @@ impl IntentController {
         Ok(resolving.await)
     }
 
-    /// The answer of a webhook, or why there is none. It is measured, and one that does not answer is spared.
+    /// The answer of a webhook, or why there is none. It is measured, and one that does not answer
+    /// is spared.
     async fn ask(
         &self,
         run: &Run<'_>,
@@ -193,8 +194,8 @@ fn is_ignored(call: &PlannedCall, failure: &Failure) -> bool {
     is_its_own && call.entry.failure_policy() == FailurePolicy::Ignore
 }
 
-/// Counts who made another template of what it was given before. Only the first one in the chain can be told: those behind it
-/// were given something else.
+/// Counts who made another template of what it was given before. Only the first one in the chain
+/// can be told: those behind it were given something else.
 fn count_changes(
     considered: &mut [ConsideredConvention],
     before: &PodIntentStatus,

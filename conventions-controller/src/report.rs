@@ -107,7 +107,8 @@ impl IntentController {
         }
     }
 
-    /// A pass has been made: when the next one is due that nothing asks for. One that never settles has longer rests.
+    /// A pass has been made: when the next one is due that nothing asks for. One that never settles
+    /// has longer rests.
     pub(crate) fn resynced(&self, key: &ObjectKey, pass: &Pass) {
         let changes = pass.conventions.iter().map(|it| it.changes).max();
         let beyond = changes.unwrap_or_default() - UNSETTLED + 1;

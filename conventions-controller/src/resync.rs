@@ -10,7 +10,8 @@ use tokio::time::Instant;
 /// One that never settles waits for so many times as long, at the most.
 const LONGEST: u32 = 8;
 
-/// When each is due. After a restart all begin anew: nothing is asked because a process has started.
+/// When each is due. After a restart all begin anew: nothing is asked because a process has
+/// started.
 pub(crate) struct Resync {
     every: Option<Duration>,
     jitter: fn() -> f64,

@@ -1,5 +1,5 @@
-//! How fast a changed convention reaches its PodIntents: a fleet that is decorated all at once would ask its webhook, and
-//! then restart its pods, all at once.
+//! How fast a changed convention reaches its PodIntents: a fleet that is decorated all at once
+//! would ask its webhook, and then restart its pods, all at once.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -36,7 +36,8 @@ impl Rollout {
         }
     }
 
-    /// How long each of these has to wait. One that waits already keeps its turn: it will see the newest convention.
+    /// How long each of these has to wait. One that waits already keeps its turn: it will see the
+    /// newest convention.
     pub(crate) fn turns(&self, concerned: Vec<ObjectKey>) -> Vec<(ObjectKey, Duration)> {
         let now = Instant::now();
         let mut turns = self.turns.lock();

@@ -21,7 +21,8 @@ pub(crate) const SECRETS: Watched = Watched {
 };
 
 impl IntentController {
-    /// What these Secrets of a namespace hold, in their order. One that is missing or broken is left out, and the log says so.
+    /// What these Secrets of a namespace hold, in their order. One that is missing or broken is
+    /// left out, and the log says so.
     pub(crate) async fn keyring(
         &self,
         namespace: &str,

@@ -1,6 +1,7 @@
 //! What is filled in and what is refused when a PodIntent or a ClusterPodConvention is stored.
 //!
-//! It works on JSON as it arrives: what is of another type than it should be is the schema's to refuse.
+//! It works on JSON as it arrives: what is of another type than it should be is the schema's to
+//! refuse.
 
 mod url;
 

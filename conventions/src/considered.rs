@@ -1,10 +1,12 @@
-//! What status says of each convention that was considered: bounded, and compared with what it said before.
+//! What status says of each convention that was considered: bounded, and compared with what it said
+//! before.
 
 use crate::intent::{ConsideredConvention, ResolvedImage};
 use crate::select::{MatchedBy, Selectable, Selection, SelectionError};
 use api_types::condition::cut;
 
-/// So many passes in a row that make another template of the same inputs: the convention never settles.
+/// So many passes in a row that make another template of the same inputs: the convention never
+/// settles.
 pub const UNSETTLED: i64 = 3;
 
 /// The most bytes of JSON that the conventions and the images in a status may have, each.

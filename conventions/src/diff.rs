@@ -1,4 +1,5 @@
-//! What differs between two templates, in words for a log: where, and what it was and is, but for texts that may be secret.
+//! What differs between two templates, in words for a log: where, and what it was and is, but for
+//! texts that may be secret.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +12,8 @@ const MOST: usize = 50;
 const MOST_CHARS: usize = 80;
 const REDACTED: &str = "<redacted>";
 
-/// Where two templates differ, in the order of their fields. Values of literal variables, of arguments and commands are not
-/// shown: people put passwords there.
+/// Where two templates differ, in the order of their fields. Values of literal variables, of
+/// arguments and commands are not shown: people put passwords there.
 ///
 /// ```
 /// use conventions::diff::diff;

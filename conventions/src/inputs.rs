@@ -1,7 +1,8 @@
-//! What a template is made from, as one digest: as long as it stays the same, nobody is asked again.
+//! What a template is made from, as one digest: as long as it stays the same, nobody is asked
+//! again.
 //!
-//! It stands in status, which tenants cannot write, so it is believed after a restart. Versions of objects stand for what
-//! is in them: no text of a Secret goes into it.
+//! It stands in status, which tenants cannot write, so it is believed after a restart. Versions of
+//! objects stand for what is in them: no text of a Secret goes into it.
 
 use std::fmt::Write as _;
 
@@ -9,7 +10,8 @@ use convention_protocol::PodTemplate;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-/// Changes with how templates are made, so that another version of the program makes them anew where that matters.
+/// Changes with how templates are made, so that another version of the program makes them anew
+/// where that matters.
 const FORM: u8 = 1;
 
 /// All that a pass is made of.

@@ -1,4 +1,5 @@
-//! What the ConfigMap of counts says (docs/behaviour/conventions.md#tally): the numbers that platforms of old read from there.
+//! What the ConfigMap of counts says (docs/behaviour/conventions.md#tally): the numbers that
+//! platforms of old read from there.
 
 use std::collections::{BTreeMap, BTreeSet};
 

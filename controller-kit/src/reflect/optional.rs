@@ -1,4 +1,5 @@
-//! A kind that may not be installed: it is watched while its definition is there, and nothing is asked otherwise.
+//! A kind that may not be installed: it is watched while its definition is there, and nothing is
+//! asked otherwise.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Change, Entry, Reflector, WatchHealth, Watched};
 
-/// Follows `watched` for ever, as long as it is installed. `known` turns true when it is not, or has been listed.
+/// Follows `watched` for ever, as long as it is installed. `known` turns true when it is not, or
+/// has been listed.
 pub(crate) async fn follow_if_installed<E: Entry>(
     store: Arc<Reflector<E>>,
     watched: Watched,
@@ -83,7 +85,8 @@ async fn go_on(following: Option<&mut Following<'_>>) {
     }
 }
 
-/// Whether the definition is there after this event, as far as it says so. A listing without it says so at its end.
+/// Whether the definition is there after this event, as far as it says so. A listing without it
+/// says so at its end.
 fn installed(event: &Event<Value>, listed: &mut bool) -> Option<bool> {
     match event {
         Event::Init => {

@@ -1,4 +1,5 @@
-//! Webhooks over TLS whose authority cert-manager tells of: it may not be installed, be late, or have signed anew.
+//! Webhooks over TLS whose authority cert-manager tells of: it may not be installed, be late, or
+//! have signed anew.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

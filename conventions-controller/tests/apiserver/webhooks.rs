@@ -1,4 +1,5 @@
-//! Conventions with a webhook: what is applied, in which order, how often it is asked, and what its failures do.
+//! Conventions with a webhook: what is applied, in which order, how often it is asked, and what its
+//! failures do.
 
 use serde_json::{Value, json};
 use test_support::eventually;
@@ -233,7 +234,8 @@ async fn a_webhook_that_hangs_holds_up_nobody_else_of_the_same_namespace() {
             .ready(&format!("slow{index}"), "False", "ConventionsApplied")
             .await;
     }
-    // Each was told, and most without a call: one after the other they would have taken four times as long.
+    // Each was told, and most without a call: one after the other they would have taken four times
+    // as long.
     let asked = hanging.asked().len();
     assert!(asked < 45, "{asked} calls");
     stage.apply(&intent("fine", "fine")).await;

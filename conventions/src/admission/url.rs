@@ -1,4 +1,5 @@
-//! URLs of webhooks, read as Go reads them: more than what is a URL to a browser, and less than what can be called.
+//! URLs of webhooks, read as Go reads them: more than what is a URL to a browser, and less than
+//! what can be called.
 
 use super::{invalid, required};
 use serde_json::json;
