@@ -39,7 +39,7 @@ pub(crate) async fn push_with_bom(
 ) -> anyhow::Result<Image> {
     let component = r#",{"type":"library","name":"a","version":"1","purl":"pkg:maven/a@1"}"#;
     let mut bom = format!(r#"{{"bomFormat":"CycloneDX","version":{number},"components":[{{}}"#);
-    bom.push_str(&component.repeat(BOM_BYTES / component.len()));
+    bom.push_str(&component.repeat(BOM_BYTES.div_ceil(component.len())));
     bom.push_str("]}");
     let file = "/layers/sbom/launch/bench/sbom.cdx.json";
     let image = TestImage::new().sbom(&[(file, bom.as_bytes())]);

@@ -1,89 +1,96 @@
-//! The webhook of all conventions of the bench: over TLS, and as fast as one can be.
+//! The webhooks of all conventions of the bench: one server, built with the SDK, as authors of conventions do.
 
-use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, State};
-use axum::response::{IntoResponse as _, Response};
-use axum::routing::post;
-use axum::serve::Listener;
-use axum::{Json, Router};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::StatusCode;
+use convention_webhook_sdk::{
+    Applied, Convention, ConventionError, Image, Images, Limits, Server, Template,
+};
 use rcgen::CertifiedKey;
-use rustls::ServerConfig;
-use rustls::crypto::ring;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::net::{TcpListener, TcpStream};
+use test_support::Scratch;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::server::TlsStream;
 
 use crate::api::Api;
-
-const LOCALHOST: &str = "127.0.0.1";
 
 /// A server that answers as long as this value is there.
 pub(crate) struct Webhook {
     _task: JoinSet<()>,
-    seen: Arc<Counts>,
+    _key_pair: Scratch,
+    seen: Arc<Seen>,
     address: SocketAddr,
-    certificate: CertificateDer<'static>,
+    /// Signed by itself: it is its own authority.
+    certificate: rcgen::Certificate,
 }
 
 #[derive(Default)]
-struct Counts {
+struct Seen {
     calls: AtomicU64,
-    bytes: AtomicU64,
+    bom_bytes: AtomicU64,
 }
 
-/// What it reads of a request. Bills of materials are passed over.
-#[derive(Deserialize)]
-struct Asked {
-    metadata: Value,
-    spec: Spec,
+/// Adds an annotation of this name.
+struct Annotates {
+    name: String,
+    seen: Arc<Seen>,
 }
 
-#[derive(Deserialize)]
-struct Spec {
-    template: Value,
+impl Convention for Annotates {
+    async fn apply(
+        &self,
+        template: &mut Template,
+        images: &Images,
+    ) -> Result<Applied, ConventionError> {
+        let boms = images.iter().flat_map(Image::boms);
+        let bytes: usize = boms.map(|bom| bom.raw.len()).sum();
+        self.seen.bom_bytes.fetch_add(bytes as u64, Relaxed);
+        self.seen.calls.fetch_add(1, Relaxed);
+        let mut applied = Applied::nothing();
+        let annotation = format!("bench.carto.run/{}", self.name);
+        applied.record(
+            "annotation",
+            template.set_annotation(&annotation, "applied"),
+        );
+        Ok(applied)
+    }
 }
 
 impl Webhook {
-    pub(crate) async fn start() -> anyhow::Result<Self> {
+    /// Serves conventions of these names.
+    pub(crate) async fn start(names: impl Iterator<Item = String>) -> anyhow::Result<Self> {
+        let localhost = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let CertifiedKey { cert, signing_key } =
-            rcgen::generate_simple_self_signed([LOCALHOST.to_owned()])?;
-        let key = PrivateKeyDer::try_from(signing_key.serialize_der());
-        let key = key.map_err(anyhow::Error::msg)?;
-        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(vec![cert.der().clone()], key)?;
-        let listener = TlsListener {
-            tcp: TcpListener::bind((LOCALHOST, 0)).await?,
-            acceptor: TlsAcceptor::from(Arc::new(config)),
+            rcgen::generate_simple_self_signed([localhost.ip().to_string()])?;
+        let key_pair = Scratch::new("carto-webhook-")?;
+        std::fs::write(key_pair.path().join("tls.crt"), cert.pem())?;
+        std::fs::write(key_pair.path().join("tls.key"), signing_key.serialize_pem())?;
+        let seen = Arc::<Seen>::default();
+        // Who is asked with large bills of materials by a whole fleet has memory for it.
+        let limits = Limits {
+            all_bodies_bytes: 1 << 30,
+            ..Limits::default()
         };
-        let (address, seen) = (listener.local_addr()?, Arc::<Counts>::default());
-        let app = Router::new()
-            .route("/{convention}", post(decorate))
-            .layer(DefaultBodyLimit::disable())
-            .with_state(seen.clone());
+        let mut server = Server::builder()
+            .address(localhost)
+            .tls_directory(key_pair.path())
+            .limits(limits);
+        for name in names {
+            let seen = seen.clone();
+            server = server.convention(format!("/{name}"), Annotates { name, seen });
+        }
+        let bound = server.bind().await?;
+        let address = bound.address();
         let mut task = JoinSet::new();
-        task.spawn(async move {
-            // It only ends with the task.
-            let _ = axum::serve(listener, app).await;
-        });
+        task.spawn(bound.serve_until(std::future::pending()));
         Ok(Self {
             _task: task,
+            _key_pair: key_pair,
             seen,
             address,
-            certificate: cert.der().clone(),
+            certificate: cert,
         })
     }
 
@@ -92,78 +99,25 @@ impl Webhook {
         self.seen.calls.load(Relaxed)
     }
 
-    /// How much it was told.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.seen.bytes.load(Relaxed)
+    /// The bytes of all bills of materials that it was told so far.
+    pub(crate) fn bom_bytes(&self) -> u64 {
+        self.seen.bom_bytes.load(Relaxed)
     }
 
     /// What a convention of this name says of it.
-    pub(crate) fn client_config(&self, convention: &str) -> Value {
-        let authority = format!(
-            "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n",
-            STANDARD.encode(&self.certificate)
-        );
+    pub(crate) fn client_config(&self, name: &str) -> Value {
         json!({
-            "url": format!("https://{}/{convention}", self.address),
-            "caBundle": STANDARD.encode(authority),
+            "url": format!("https://{}/{name}", self.address),
+            "caBundle": STANDARD.encode(self.certificate.pem()),
         })
     }
 
     /// Connections of the bare client.
     pub(crate) fn connect(&self) -> anyhow::Result<Api> {
         let mut config = kube::Config::new(format!("https://{}", self.address).parse()?);
-        config.root_cert = Some(vec![self.certificate.to_vec()]);
+        config.root_cert = Some(vec![self.certificate.der().to_vec()]);
         let client = kube::Client::try_from(config)?;
         Ok(Api { client })
-    }
-}
-
-/// Each convention adds an annotation with its name.
-async fn decorate(
-    State(seen): State<Arc<Counts>>,
-    Path(convention): Path<String>,
-    body: Bytes,
-) -> Response {
-    seen.calls.fetch_add(1, Relaxed);
-    seen.bytes.fetch_add(body.len() as u64, Relaxed);
-    let Asked { metadata, spec } = match serde_json::from_slice(&body) {
-        Ok(asked) => asked,
-        Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
-    };
-    let mut template = spec.template;
-    template["metadata"]["annotations"][format!("bench.carto.run/{convention}")] = json!("applied");
-    let answer = json!({
-        "apiVersion": "webhooks.conventions.carto.run/v1alpha1",
-        "kind": "PodConventionContext",
-        "metadata": metadata,
-        "status": {"template": template, "appliedConventions": ["annotation"]},
-    });
-    Json(answer).into_response()
-}
-
-struct TlsListener {
-    tcp: TcpListener,
-    acceptor: TlsAcceptor,
-}
-
-impl Listener for TlsListener {
-    type Io = TlsStream<TcpStream>;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        loop {
-            let (stream, from) = Listener::accept(&mut self.tcp).await;
-            // Without it, the end of an answer waits for the acknowledgement of its beginning.
-            let _ = stream.set_nodelay(true);
-            // A client that does not trust it goes away.
-            if let Ok(stream) = self.acceptor.accept(stream).await {
-                return (stream, from);
-            }
-        }
-    }
-
-    fn local_addr(&self) -> io::Result<SocketAddr> {
-        self.tcp.local_addr()
     }
 }
 
@@ -172,15 +126,17 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn each_convention_adds_an_annotation_to_the_template_and_is_counted() {
-        let webhook = Webhook::start().await.unwrap();
+    async fn calls_and_bills_of_materials_are_counted() {
+        let names = ["one", "two"].map(str::to_owned).into_iter();
+        let webhook = Webhook::start(names).await.unwrap();
         let client = webhook.connect().unwrap();
-        let asked = json!({"metadata": {"name": "a"}, "spec": {"template": {"metadata": {}}}});
-        let answer = client.post("/one", &asked).await.unwrap();
+        let images = json!([{"image": "a", "boms": [{"name": "b", "raw": "e30="}], "config": {}}]);
+        let asked = json!({"metadata": {"name": "a"}, "spec": {
+            "template": {"metadata": {}, "spec": {"containers": []}}, "imageConfig": images,
+        }});
+        let answer = client.post("/two", &asked).await.unwrap();
         let annotations = &answer["status"]["template"]["metadata"]["annotations"];
-        assert_eq!(*annotations, json!({"bench.carto.run/one": "applied"}));
-        let length = u64::try_from(asked.to_string().len()).unwrap();
-        assert_eq!((webhook.calls(), webhook.bytes()), (1, length));
-        assert!(client.post("/one", &json!({})).await.is_err());
+        assert_eq!(*annotations, json!({"bench.carto.run/two": "applied"}));
+        assert_eq!((webhook.calls(), webhook.bom_bytes()), (1, 2));
     }
 }
