@@ -46,6 +46,9 @@ pub(crate) struct Limits {
 
 /// How often it is looked whether somebody has become idle, while all places are taken.
 const LOOK: Duration = Duration::from_millis(100);
+/// Nobody is turned out before this time: who has just come still shakes hands, and who was just answered may be sending
+/// the next request. A thousand PodIntents created fifty at a time were refused so, each fiftieth by a connection reset.
+const SETTLED: Duration = Duration::from_secs(1);
 
 /// Serves until `stop`. `open` makes of a TCP connection what is spoken over.
 pub(crate) async fn serve<S, O>(
@@ -199,7 +202,7 @@ impl Places {
         }
     }
 
-    /// Waits for a place; while there is none, whoever has been idle for longest has to go.
+    /// Waits for a place; while there is none, whoever has been idle for longest has to go, but nobody in his first moments.
     async fn take(self: &Arc<Self>) -> Place {
         loop {
             if let Ok(permit) = self.free.clone().try_acquire_owned() {
@@ -233,6 +236,7 @@ impl Places {
         let taken = self.taken.lock();
         let idle = |seat: &Arc<Seat>| Some((seat.state.lock().idle_since?, seat.clone()));
         let idle = taken.iter().filter_map(idle);
+        let idle = idle.filter(|(since, _)| since.elapsed() >= SETTLED);
         if let Some((_, seat)) = idle.min_by_key(|(since, _)| *since) {
             seat.leave.cancel();
         }
@@ -336,6 +340,22 @@ mod tests {
         }
         assert_eq!(answer(&mut silent).await, "");
         assert_eq!(answer(&mut slow).await, "");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_loses_the_place_in_the_first_moments_or_just_after_an_answer() {
+        let places = Arc::new(Places::new(1));
+        let place = places.take().await;
+        let is_turned_out = || {
+            places.turn_one_out();
+            place.seat.leave.is_cancelled()
+        };
+        assert!(!is_turned_out());
+        tokio::time::advance(SETTLED).await;
+        drop(Busy::on(place.seat.clone()));
+        assert!(!is_turned_out());
+        tokio::time::advance(SETTLED).await;
+        assert!(is_turned_out());
     }
 
     #[tokio::test]

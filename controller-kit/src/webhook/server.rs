@@ -40,9 +40,10 @@ const SMALL_BODY: usize = 128 * 1024;
 const BODY_PATIENCE: Duration = Duration::from_secs(5);
 /// A pod that ends is asked until all nodes know of it.
 pub(super) const WITHDRAWAL: Duration = Duration::from_secs(5);
-/// The API server needs a handful of connections; the rest is who should not be here.
+/// The API server needs one for each review under way, and has two for each object of a kind with both sorts of webhooks;
+/// the rest is who should not be here. A connection takes some 30 KiB.
 const LIMITS: Limits = Limits {
-    connections: 64,
+    connections: 256,
     opening: Duration::from_secs(10),
     // Longer than the API server keeps a connection idle, so that it is the one who closes.
     idle: Duration::from_mins(2),
