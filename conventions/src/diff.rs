@@ -83,7 +83,11 @@ fn redacted(value: &Value) -> Value {
         Value::Object(fields) => {
             let fields = fields.iter().map(|(name, value)| {
                 let hidden = matches!(name.as_str(), "value" | "args" | "command");
-                let value = if hidden { REDACTED.into() } else { redacted(value) };
+                let value = if hidden {
+                    REDACTED.into()
+                } else {
+                    redacted(value)
+                };
                 (name.clone(), value)
             });
             fields.collect()
@@ -127,7 +131,10 @@ mod tests {
             let labels: Value = labels.collect();
             json!({"metadata": {"labels": labels}})
         };
-        let found = diff(&template(&labels("a")), &template(&labels(&"é".repeat(500))));
+        let found = diff(
+            &template(&labels("a")),
+            &template(&labels(&"é".repeat(500))),
+        );
         assert_eq!(found.len(), MOST + 1);
         assert_eq!(found[MOST], "and 50 more");
         assert!(found[0].chars().count() < 2 * MOST_CHARS);

@@ -15,6 +15,8 @@ pub const SUPPLY_CHAIN_CONTROLLER: &str = "supplychain-controller";
 pub const DELIVERY_CONTROLLER: &str = "delivery-controller";
 /// The runnable controller, likewise.
 pub const RUNNABLE_CONTROLLER: &str = "runnable-controller";
+/// The conventions controller, likewise, but in deploy/conventions/install.yaml.
+pub const CONVENTIONS_CONTROLLER: &str = "conventions-controller";
 
 /// The binary of a controller, built when it is missing or older than its sources.
 ///
@@ -32,6 +34,15 @@ pub fn controller(name: &'static str) -> anyhow::Result<PathBuf> {
 /// When it cannot be built; the text has the compiler's words.
 pub fn carto() -> anyhow::Result<PathBuf> {
     binary("carto", "cli")
+}
+
+/// The webhook of an example in examples/conventions, built when it is missing or older than its sources.
+///
+/// # Errors
+///
+/// When it cannot be built; the text has the compiler's words.
+pub fn convention(example: &'static str) -> anyhow::Result<PathBuf> {
+    binary(example, example)
 }
 
 /// Looks once per process: a source that is edited meanwhile must not exchange the binary under running tests.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use test_support::{Process, Scratch, free_port, http_get};
 
-use crate::binaries;
+use crate::binaries::{self, CONVENTIONS_CONTROLLER};
 
 /// How long it may take until it has listed everything, on a busy machine.
 const START_LIMIT: Duration = Duration::from_mins(3);
@@ -31,7 +31,12 @@ impl Controller {
     ) -> anyhow::Result<Self> {
         let home = Scratch::new("carto-controller-")?;
         let port = free_port()?;
-        let mut process = Process::builder(binaries::controller(name)?)
+        let mut builder = Process::builder(binaries::controller(name)?);
+        if name == CONVENTIONS_CONTROLLER {
+            let cache = home.path().join("images");
+            builder = builder.arg(format!("--image-cache={}", cache.display()));
+        }
+        let mut process = builder
             .env("KUBECONFIG", kubeconfig)
             .env("PATH", path_with_ytt()?)
             .arg(format!("--health-port={port}"))

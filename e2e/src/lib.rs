@@ -7,6 +7,7 @@
 //!             rights of deploy/install.yaml
 //!  Delivery ──▶ FluxKustomizeController and the delivery-controller binary, likewise, on a Stack
 //!  WebApp ────▶ examples/web-app on a Stack: a repository, an image, a developer's namespace
+//!  ConventionStack, ConventionWebhook ▶ the conventions controller alone, and webhooks of examples/conventions
 //!  DeliverApp ▶ examples/deliver-app on a Stack with a Delivery
 //!
 //!  PathStack ──▶ all of these, all three controllers of ours, and if wanted test_support::Node
@@ -16,6 +17,7 @@
 
 pub mod binaries;
 pub mod controller;
+pub mod conventions;
 pub mod deliver_app;
 pub mod example;
 pub mod full_path;
@@ -26,6 +28,7 @@ pub mod staging;
 pub mod web_app;
 
 pub use controller::Controller;
+pub use conventions::{ConventionStack, ConventionWebhook};
 pub use deliver_app::DeliverApp;
 pub use full_path::FullPath;
 pub use path_stack::PathStack;

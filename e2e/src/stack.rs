@@ -5,24 +5,31 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use http::Request;
-use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration;
-use kube::Api;
+use kube::api::DynamicObject;
 use kube::runtime::wait::await_condition;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use test_support::{
     CONTROLLERS_NAMESPACE, ControlPlane, FluxKustomizeController, FluxSourceController, GitServer,
-    OciRegistry, free_port, service_account,
+    MANIFESTS, OciRegistry, all_objects, free_port, service_account,
 };
 
 use crate::Controller;
-use crate::binaries::{DELIVERY_CONTROLLER, SUPPLY_CHAIN_CONTROLLER, workspace};
+use crate::binaries::{
+    CONVENTIONS_CONTROLLER, DELIVERY_CONTROLLER, SUPPLY_CHAIN_CONTROLLER, workspace,
+};
 use crate::manifests::documents;
 
-/// What is applied to a cluster to install the controllers.
-const MANIFEST: &str = "deploy/install.yaml";
 /// The flag that says under which name the API server calls a webhook.
 const WEBHOOK_SERVICE: &str = "--webhook-service=";
+/// What an argument says of a Pod: its ports, its folders, and the name by which it is called.
+const OF_A_POD: [&str; 5] = [
+    WEBHOOK_SERVICE,
+    "--metrics-port=",
+    "--health-port=",
+    "--image-cache=",
+    "--registry-ca=",
+];
 /// Somebody else may take a port between our look and the controller's bind; its log then says this.
 const PORT_TAKEN: &str = "Address already in use";
 const PORT_ATTEMPTS: u32 = 5;
@@ -38,6 +45,8 @@ const LOOK: Duration = Duration::from_millis(50);
 pub struct Stack {
     /// Our supply-chain controller.
     pub controller: Controller,
+    /// Our conventions controller.
+    pub conventions: Controller,
     /// Flux, which follows repositories and images.
     pub flux: FluxSourceController,
     /// Serves git repositories.
@@ -61,7 +70,7 @@ impl Stack {
             .audit()
             .start()
             .await?;
-        progress("CRDs, and the controllers' service accounts and rights (deploy/install.yaml)");
+        progress("CRDs, and the controllers' service accounts and rights (deploy)");
         install(&control_plane).await?;
         progress("Flux source-controller");
         let flux = FluxSourceController::start(&control_plane).await?;
@@ -70,8 +79,11 @@ impl Stack {
         let registry = OciRegistry::start().await?;
         progress(SUPPLY_CHAIN_CONTROLLER);
         let controller = installed_controller(&control_plane, SUPPLY_CHAIN_CONTROLLER).await?;
+        progress(CONVENTIONS_CONTROLLER);
+        let conventions = installed_controller(&control_plane, CONVENTIONS_CONTROLLER).await?;
         Ok(Self {
             controller,
+            conventions,
             flux,
             git,
             registry,
@@ -80,17 +92,18 @@ impl Stack {
     }
 }
 
-/// What `kubectl apply -f deploy/crds -f deploy/install.yaml` does, but for what only makes sense inside a cluster: here the
-/// controller runs beside it, and the API server reaches no Service. Then it waits until all rights are in force.
+/// What the README has one apply to install the controllers, but for what only makes sense inside a cluster: here they run
+/// beside it, and the API server reaches no Service. Then it waits until all rights are in force.
 ///
 /// # Errors
 ///
 /// When the API server refuses a manifest.
 pub async fn install(control_plane: &ControlPlane) -> anyhow::Result<()> {
-    control_plane
-        .install_crds(workspace().join("deploy/crds"))
-        .await?;
-    control_plane.install_controllers().await
+    for crds in ["deploy/crds", "deploy/conventions/crds"] {
+        control_plane.install_crds(workspace().join(crds)).await?;
+    }
+    control_plane.install_controllers().await?;
+    control_plane.install_conventions().await
 }
 
 /// What a delivery needs besides: the delivery controller, as [`install`]ed, and Flux kustomize-controller. Dropping it stops
@@ -127,29 +140,43 @@ pub async fn installed_controller(
     control_plane: &ControlPlane,
     name: &'static str,
 ) -> anyhow::Result<Controller> {
+    installed_controller_with(control_plane, name, &[]).await
+}
+
+/// As [`installed_controller`], with these arguments besides those of its Deployment.
+///
+/// # Errors
+///
+/// As [`installed_controller`].
+pub async fn installed_controller_with(
+    control_plane: &ControlPlane,
+    name: &'static str,
+    more: &[String],
+) -> anyhow::Result<Controller> {
     let kubeconfig = control_plane
         .kubeconfig_of_service_account(CONTROLLERS_NAMESPACE, name)
         .await?;
     for _ in 1..PORT_ATTEMPTS {
-        match start_installed(control_plane, name, &kubeconfig).await {
+        match start_installed(control_plane, name, &kubeconfig, more).await {
             Err(error) if format!("{error:#}").contains(PORT_TAKEN) => {}
             started => return started,
         }
     }
-    start_installed(control_plane, name, &kubeconfig).await
+    start_installed(control_plane, name, &kubeconfig, more).await
 }
 
 async fn start_installed(
     control_plane: &ControlPlane,
     name: &'static str,
     kubeconfig: &Path,
+    more: &[String],
 ) -> anyhow::Result<Controller> {
     let mut arguments = deployment_arguments(name)?;
     let serves_webhook = arguments
         .iter()
         .any(|argument| argument.starts_with(WEBHOOK_SERVICE));
-    arguments
-        .retain(|argument| !argument.contains("-port=") && !argument.starts_with(WEBHOOK_SERVICE));
+    arguments.retain(|argument| !OF_A_POD.iter().any(|flag| argument.starts_with(flag)));
+    arguments.extend(more.iter().cloned());
     arguments.extend([
         format!("--own-namespace={CONTROLLERS_NAMESPACE}"),
         "--lease-identity=e2e".to_owned(),
@@ -164,7 +191,7 @@ async fn start_installed(
         format!("--port={port}"),
     ]);
     let controller = Controller::start(name, kubeconfig, &arguments).await?;
-    register_webhook(control_plane, port).await?;
+    register_webhooks(control_plane, name, port).await?;
     Ok(controller)
 }
 
@@ -194,70 +221,105 @@ pub fn forbidden_requests(
     Ok(asked.collect())
 }
 
-/// The arguments of a controller's container in deploy/install.yaml.
+/// The manifests of this kind and name.
+fn installed(kind: &str, name: &str) -> anyhow::Result<Option<Value>> {
+    for manifest in MANIFESTS {
+        let mut documents = documents(manifest)?.into_iter();
+        let found =
+            documents.find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+        if found.is_some() {
+            return Ok(found);
+        }
+    }
+    Ok(None)
+}
+
+/// The arguments of a controller's container in its manifest.
 fn deployment_arguments(name: &str) -> anyhow::Result<Vec<String>> {
-    let documents = documents(MANIFEST)?;
-    let deployment = documents
-        .iter()
-        .find(|document| document["kind"] == "Deployment" && document["metadata"]["name"] == name)
-        .with_context(|| format!("no Deployment {name}"))?;
+    let deployment =
+        installed("Deployment", name)?.with_context(|| format!("no Deployment {name}"))?;
     let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
     Ok(Vec::deserialize(arguments)?)
 }
 
-async fn register_webhook(control_plane: &ControlPlane, port: u16) -> anyhow::Result<()> {
-    let documents = documents(MANIFEST)?;
-    let mut configuration = documents
-        .into_iter()
-        .find(|document| document["kind"] == "ValidatingWebhookConfiguration")
-        .context("no ValidatingWebhookConfiguration")?;
-    for webhook in configuration["webhooks"]
-        .as_array_mut()
-        .into_iter()
-        .flatten()
-    {
-        let path = webhook["clientConfig"]["service"]["path"]
-            .as_str()
-            .unwrap_or_default();
-        webhook["clientConfig"] = json!({"url": format!("https://localhost:{port}{path}")});
-        webhook["timeoutSeconds"] = json!(WEBHOOK_TIMEOUT);
+/// Has the API server call a controller's webhooks, and waits until it does.
+async fn register_webhooks(
+    control_plane: &ControlPlane,
+    controller: &str,
+    port: u16,
+) -> anyhow::Result<()> {
+    let name = format!("carto-{controller}");
+    let mut registered = 0;
+    for kind in [
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+    ] {
+        if let Some(configuration) = installed(kind, &name)? {
+            register(control_plane, configuration, port).await?;
+            registered += 1;
+        }
     }
-    control_plane.apply_yaml(&configuration.to_string()).await?;
-    let configurations: Api<ValidatingWebhookConfiguration> = Api::all(control_plane.client()?);
-    let name = configuration["metadata"]["name"]
-        .as_str()
-        .context("no name")?;
-    let trusted = await_condition(
-        configurations,
-        name,
-        |found: Option<&ValidatingWebhookConfiguration>| {
-            found
-                .and_then(|found| found.webhooks.as_ref())
-                .is_some_and(|webhooks| {
-                    webhooks
-                        .iter()
-                        .all(|webhook| webhook.client_config.ca_bundle.is_some())
-                })
-        },
-    );
-    tokio::time::timeout(LIMIT, trusted)
-        .await
-        .context("the controller wrote no caBundle")??;
-    tokio::time::timeout(LIMIT, webhook_is_called(control_plane))
+    ensure!(registered > 0, "{controller} has no webhook configuration");
+    tokio::time::timeout(LIMIT, webhook_is_called(control_plane, controller))
         .await
         .context("the API server does not call the webhook")?
 }
 
-/// The API server acts on a configuration later than it answers who wrote it: before, it asks nobody, or does not trust the
-/// certificate. It is in force when a template is refused that only the webhook refuses.
-async fn webhook_is_called(control_plane: &ControlPlane) -> anyhow::Result<()> {
+/// Applies one configuration with the address of this machine, and waits until the controller has written its authority.
+async fn register(
+    control_plane: &ControlPlane,
+    mut configuration: Value,
+    port: u16,
+) -> anyhow::Result<()> {
+    let webhooks = configuration["webhooks"].as_array_mut();
+    for webhook in webhooks.into_iter().flatten() {
+        let path = webhook["clientConfig"]["service"]["path"].as_str();
+        let path = path.unwrap_or_default();
+        webhook["clientConfig"] = json!({"url": format!("https://localhost:{port}{path}")});
+        webhook["timeoutSeconds"] = json!(WEBHOOK_TIMEOUT);
+    }
+    control_plane.apply_yaml(&configuration.to_string()).await?;
+    let text = |value: &Value| value.as_str().map(str::to_owned).context("no text");
+    let (kind, name) = (
+        text(&configuration["kind"])?,
+        text(&configuration["metadata"]["name"])?,
+    );
     let client = control_plane.client()?;
-    let template = json!({"apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate", "metadata": {"name": "is-it-called"},
-        "spec": {}});
+    let configurations = all_objects(&client, "admissionregistration.k8s.io/v1", &kind);
+    let trusted = await_condition(configurations, &name, |found: Option<&DynamicObject>| {
+        let webhooks = found.and_then(|found| found.data["webhooks"].as_array());
+        let is_trusted = |webhook: &Value| webhook["clientConfig"]["caBundle"].is_string();
+        webhooks.is_some_and(|webhooks| webhooks.iter().all(is_trusted))
+    });
+    let trusted = tokio::time::timeout(LIMIT, trusted).await;
+    trusted.context("the controller wrote no caBundle")??;
+    Ok(())
+}
+
+/// What only the webhook of a controller refuses: the path of a kind, and an object of it.
+fn refused(controller: &str) -> (&'static str, Value) {
+    if controller == CONVENTIONS_CONTROLLER {
+        let convention = json!({"apiVersion": "conventions.carto.run/v1alpha1", "kind": "ClusterPodConvention",
+            "metadata": {"name": "is-it-called"}, "spec": {}});
+        return (
+            "/apis/conventions.carto.run/v1alpha1/clusterpodconventions",
+            convention,
+        );
+    }
+    let template = json!({"apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate",
+        "metadata": {"name": "is-it-called"}, "spec": {}});
+    ("/apis/carto.run/v1alpha1/clustertemplates", template)
+}
+
+/// The API server acts on a configuration later than it answers who wrote it: before, it asks nobody, or does not trust the
+/// certificate. It is in force when an object is refused that only the webhook refuses.
+async fn webhook_is_called(control_plane: &ControlPlane, controller: &str) -> anyhow::Result<()> {
+    let client = control_plane.client()?;
+    let (path, object) = refused(controller);
     loop {
-        let create = Request::post("/apis/carto.run/v1alpha1/clustertemplates?dryRun=All")
+        let create = Request::post(format!("{path}?dryRun=All"))
             .header("content-type", "application/json")
-            .body(serde_json::to_vec(&template)?)?;
+            .body(serde_json::to_vec(&object)?)?;
         match client.request::<Value>(create).await {
             Err(kube::Error::Api(status)) if status.message.contains("denied the request") => {
                 return Ok(());

@@ -18,7 +18,7 @@ use kube::api::{ObjectMeta, PostParams};
 use crate::audit::{self, AuditEvent};
 use crate::process::Process;
 use crate::scratch::Scratch;
-pub use install::CONTROLLERS_NAMESPACE;
+pub use install::{CONTROLLERS_NAMESPACE, MANIFESTS};
 use launch::Launch;
 pub use rights::service_account;
 

@@ -44,7 +44,7 @@ pub use assets::{Assets, AssetsError, assets};
 pub use audit::{AuditEvent, AuditLog};
 pub use black_hole::BlackHole;
 pub use control_plane::{
-    CONTROLLERS_NAMESPACE, ControlPlane, ControlPlaneBuilder, service_account,
+    CONTROLLERS_NAMESPACE, ControlPlane, ControlPlaneBuilder, MANIFESTS, service_account,
 };
 pub use dice::Dice;
 pub use docker_registry::{DockerRegistry, DockerRegistryBuilder, RegistryRequest};

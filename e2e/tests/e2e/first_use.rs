@@ -93,28 +93,36 @@ fn crd_command() -> String {
     let readme = fs::read_to_string(workspace().join("README.md")).unwrap();
     let mut lines: Vec<&str> = readme
         .lines()
-        .filter(|line| line.starts_with("kubectl apply ") && line.ends_with(" deploy/crds"))
+        .filter(|line| line.starts_with("kubectl apply ") && line.contains(" deploy/crds"))
         .collect();
     lines.dedup();
     assert_eq!(lines.len(), 1, "{lines:#?}");
     lines[0].to_owned()
 }
 
+/// Twelve of `carto.run`, two of conventions.
+const CRDS: usize = 14;
+
 #[tokio::test]
 async fn crds_that_somebody_else_installed_are_upgraded_by_the_command_of_the_readme() {
     let control_plane = ControlPlane::start().await.unwrap();
     let terminal = Terminal::new(&control_plane);
-    let mut older = documents("deploy/crds").unwrap();
+    let mut older = [
+        documents("deploy/crds"),
+        documents("deploy/conventions/crds"),
+    ]
+    .map(Result::unwrap)
+    .concat();
     for crd in &mut older {
         crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = json!("older");
     }
-    assert_eq!(older.len(), 12);
+    assert_eq!(older.len(), CRDS);
     let file = terminal.home.path().join("older.yaml");
     fs::write(&file, test_support::as_yaml(&older)).unwrap();
     terminal.types("kubectl create -f older.yaml");
     let descriptions = "kubectl get crds -o \
         jsonpath='{.items[*].spec.versions[0].schema.openAPIV3Schema.description}'";
-    assert_eq!(terminal.types(descriptions).matches("older").count(), 12);
+    assert_eq!(terminal.types(descriptions).matches("older").count(), CRDS);
 
     let command = crd_command();
     let refused = terminal.is_refused(&command.replace(" --force-conflicts", ""));
@@ -122,7 +130,7 @@ async fn crds_that_somebody_else_installed_are_upgraded_by_the_command_of_the_re
         refused.contains("conflict with \"kubectl-create\""),
         "{refused}"
     );
-    assert_eq!(terminal.types(descriptions).matches("older").count(), 12);
+    assert_eq!(terminal.types(descriptions).matches("older").count(), CRDS);
 
     terminal.types(&command);
     assert_eq!(terminal.types(descriptions).matches("older").count(), 0);
@@ -271,7 +279,9 @@ async fn installed() -> (ControlPlane, Terminal) {
     let terminal = Terminal::new(&control_plane);
     terminal.types(&crd_command());
     terminal.types("kubectl wait crd --all --for=condition=Established --timeout=2m");
-    terminal.types("kubectl apply -f deploy/install.yaml -f deploy/optional -f deploy/policies");
+    terminal.types(
+        "kubectl apply -f deploy/install.yaml -f deploy/conventions/install.yaml -f deploy/optional -f deploy/policies",
+    );
     // Nobody runs the Pods, so this is waited for in vain; the command is understood.
     let waits =
         terminal.is_refused("kubectl -n carto-system rollout status deployment --timeout=1s");
@@ -283,8 +293,10 @@ async fn installed() -> (ControlPlane, Terminal) {
 async fn nothing_is_left(terminal: &Terminal) {
     eventually("carto is gone", LIMIT, async || {
         let left = terminal.types(
-            "kubectl get --ignore-not-found -o name -f deploy/install.yaml -f deploy/optional -f deploy/policies -f deploy/crds
-            kubectl api-resources --api-group=carto.run -o name",
+            "kubectl get --ignore-not-found -o name -f deploy/install.yaml -f deploy/optional -f deploy/policies \
+                -f deploy/crds -f deploy/conventions/install.yaml -f deploy/conventions/crds
+            kubectl api-resources --api-group=carto.run -o name
+            kubectl api-resources --api-group=conventions.carto.run -o name",
         );
         anyhow::ensure!(left.is_empty(), "{left}");
         anyhow::Ok(())
@@ -340,6 +352,11 @@ fn of_kind(path: &str, kind: &str) -> Vec<Value> {
     found
 }
 
+fn installed_deployments() -> Vec<Value> {
+    let found = test_support::MANIFESTS.map(|manifest| of_kind(manifest, "Deployment"));
+    found.concat()
+}
+
 #[tokio::test]
 async fn the_namespace_admits_the_pods_of_the_controllers_and_none_that_asks_for_more() {
     let control_plane = ControlPlane::start().await.unwrap();
@@ -350,8 +367,8 @@ async fn the_namespace_admits_the_pods_of_the_controllers_and_none_that_asks_for
         fs::write(file, pod.to_string()).unwrap();
         terminal.try_typing("kubectl -n carto-system create --dry-run=server -f pod.yaml")
     };
-    let deployments = of_kind("deploy/install.yaml", "Deployment");
-    assert_eq!(deployments.len(), 3);
+    let deployments = installed_deployments();
+    assert_eq!(deployments.len(), 4);
     for deployment in deployments {
         let template = &deployment["spec"]["template"];
         let mut pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "pod"}, "spec": template["spec"]});
@@ -380,7 +397,7 @@ fn ports(policy: &Value) -> impl Iterator<Item = &Value> {
 
 #[test]
 fn the_network_policies_are_about_our_pods_and_their_ports() {
-    let deployments = of_kind("deploy/install.yaml", "Deployment");
+    let deployments = installed_deployments();
     let mut open = 0;
     for policy in of_kind("deploy/optional/network-policies.yaml", "NetworkPolicy") {
         let selector = &policy["spec"]["podSelector"];
@@ -403,8 +420,8 @@ fn the_network_policies_are_about_our_pods_and_their_ports() {
             }
         }
     }
-    // Probes and metrics of three, and one webhook.
-    assert_eq!(open, 7);
+    // Probes and metrics of four, and two webhooks.
+    assert_eq!(open, 10);
 }
 
 #[tokio::test]

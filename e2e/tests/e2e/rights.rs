@@ -1,6 +1,8 @@
-//! What deploy/install.yaml grants, to whom, and what it does not.
+//! What the manifests in deploy grant, to whom, and what they do not.
 
-use e2e::binaries::{DELIVERY_CONTROLLER, RUNNABLE_CONTROLLER, SUPPLY_CHAIN_CONTROLLER};
+use e2e::binaries::{
+    CONVENTIONS_CONTROLLER, DELIVERY_CONTROLLER, RUNNABLE_CONTROLLER, SUPPLY_CHAIN_CONTROLLER,
+};
 use e2e::stack::{forbidden_requests, install, user};
 use test_support::ControlPlane;
 
@@ -120,6 +122,37 @@ impersonate serviceaccounts in dev named app
 update leases.coordination.k8s.io in carto-system named delivery-controller
 ";
 
+const GRANTED_FOR_CONVENTIONS: &str = "
+watch podintents.conventions.carto.run
+list clusterpodconventions.conventions.carto.run
+patch podintents.conventions.carto.run/status in dev named app
+watch serviceaccounts
+watch secrets
+get secrets in dev named pull
+watch certificaterequests.cert-manager.io
+create events in dev
+update leases.coordination.k8s.io in carto-system named conventions-controller
+update secrets in carto-system named conventions-controller-webhook
+patch mutatingwebhookconfigurations.admissionregistration.k8s.io named carto-conventions-controller
+patch validatingwebhookconfigurations.admissionregistration.k8s.io named carto-conventions-controller
+";
+
+const DENIED_TO_CONVENTIONS: &str = "
+create deployments.apps in dev
+create serviceaccounts/token in dev named app
+patch podintents.conventions.carto.run in dev named app
+delete podintents.conventions.carto.run in dev named app
+patch clusterpodconventions.conventions.carto.run named add-env
+list workloads.carto.run
+watch configmaps
+create secrets in dev
+update secrets in dev named pull
+delete secrets in carto-system named conventions-controller-webhook
+update secrets in carto-system named supplychain-controller-webhook
+impersonate serviceaccounts in dev named app
+patch validatingwebhookconfigurations.admissionregistration.k8s.io named carto-supplychain-controller
+";
+
 #[tokio::test]
 async fn the_controllers_have_the_rights_they_need_and_no_others() {
     let control_plane = ControlPlane::builder()
@@ -139,7 +172,13 @@ async fn the_controllers_have_the_rights_they_need_and_no_others() {
         GRANTED_FOR_RUNNABLES,
         DENIED_TO_RUNNABLES,
     );
-    for (controller, granted, denied) in [of_chains, of_deliveries, of_runnables] {
+    let of_conventions = (
+        CONVENTIONS_CONTROLLER,
+        GRANTED_FOR_CONVENTIONS,
+        DENIED_TO_CONVENTIONS,
+    );
+    let all = [of_chains, of_deliveries, of_runnables, of_conventions];
+    for (controller, granted, denied) in all {
         let controller = user(controller);
         for request in lines(granted) {
             // The kinds to watch are summed up by the controller manager, a moment later.
@@ -179,6 +218,7 @@ async fn whoever_may_edit_a_namespace_may_hand_in_workloads_there_and_viewers_ma
     install(&control_plane).await.unwrap();
     control_plane.apply_yaml(PEOPLE).await.unwrap();
     let hand_in = "create workloads.carto.run in dev";
+    let enrich = "create podintents.conventions.carto.run in dev";
     let look = "watch deliverables.carto.run in dev";
     let elsewhere = "create workloads.carto.run in default";
     // As with the Go controller, whose roles have these names: bindings made for it grant nothing new.
@@ -186,8 +226,10 @@ async fn whoever_may_edit_a_namespace_may_hand_in_workloads_there_and_viewers_ma
     let look_at_runs = "get runnables.carto.run in dev";
 
     control_plane.until_it_may("ed", hand_in).await;
+    control_plane.until_it_may("ed", enrich).await;
     control_plane.until_it_may("vi", look).await;
     assert!(!control_plane.may("vi", hand_in).await.unwrap());
+    assert!(!control_plane.may("vi", enrich).await.unwrap());
     assert!(!control_plane.may("ed", elsewhere).await.unwrap());
     assert!(!control_plane.may("ed", run).await.unwrap());
     assert!(!control_plane.may("vi", look_at_runs).await.unwrap());
@@ -234,6 +276,6 @@ pub(crate) fn nothing_was_forbidden(control_plane: &ControlPlane, controller: &s
     let refused = forbidden_requests(control_plane, controller).unwrap();
     assert!(
         refused.is_empty(),
-        "deploy/install.yaml lacks rights of {controller} for: {refused:#?}"
+        "deploy lacks rights of {controller} for: {refused:#?}"
     );
 }

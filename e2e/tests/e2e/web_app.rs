@@ -1,7 +1,7 @@
 //! examples/web-app, from the repository to the Deployment.
 
 use anyhow::ensure;
-use e2e::binaries::SUPPLY_CHAIN_CONTROLLER;
+use e2e::binaries::{CONVENTIONS_CONTROLLER, SUPPLY_CHAIN_CONTROLLER};
 use e2e::{Stack, WebApp, web_app};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
@@ -32,6 +32,7 @@ async fn the_example_follows_commits_and_releases_under_exactly_the_rights_of_in
 
     crate::carto::wait_until_ready(&stack.control_plane, web_app::NAMESPACE, web_app::NAME).await;
     nothing_was_forbidden(&stack.control_plane, SUPPLY_CHAIN_CONTROLLER);
+    nothing_was_forbidden(&stack.control_plane, CONVENTIONS_CONTROLLER);
 }
 
 async fn await_revision(app: &WebApp<'_>, commit: &str) {

@@ -68,7 +68,7 @@ async fn demo(story: &Story, keep: bool) -> anyhow::Result<()> {
 
     story.chapter("The platform team applies the blueprint, once: examples/web-app/platform");
     let (app, commit) = WebApp::prepare(&stack).await?;
-    story.line("ClusterSupplyChain web-app: source, image -> config -> deploy");
+    story.line("ClusterSupplyChain web-app: source, image -> config -> pod -> deploy");
 
     story.chapter("A developer submits one small object: examples/web-app/developer");
     story.line(&format!(
@@ -256,7 +256,7 @@ fn look_around(story: &Story, stack: &Stack, second: Option<&PathStack>) -> anyh
     ));
     story.plain("  carto tree -n dev --watch web-app");
     story.plain(
-        "  kubectl get -n dev workloads,gitrepositories,ocirepositories,configmaps,deployments",
+        "  kubectl get -n dev workloads,gitrepositories,ocirepositories,configmaps,podintents,deployments",
     );
     story.plain("  kubectl edit -n dev workload web-app");
     if let Some(second) = second {
