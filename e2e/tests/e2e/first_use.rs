@@ -9,16 +9,16 @@ use std::process::Command;
 
 use e2e::binaries::{carto, workspace};
 use e2e::manifests::documents;
-use e2e::{Stack, WebApp};
+use e2e::{Stack, WebApp, web_app};
 use serde_json::{Value, json};
-use test_support::{ControlPlane, Scratch, assets, eventually};
+use test_support::{ControlPlane, Process, Scratch, assets, eventually, free_port};
 
 use crate::LIMIT;
 
 /// A shell in a folder with the repository's manifests, as administrator of a control plane.
 struct Terminal {
     home: Scratch,
-    environment: [(&'static str, String); 3],
+    environment: Vec<(&'static str, String)>,
 }
 
 impl Terminal {
@@ -28,7 +28,9 @@ impl Terminal {
     )]
     fn new(control_plane: &ControlPlane) -> Self {
         let home = Scratch::new("carto-first-use-").unwrap();
-        std::os::unix::fs::symlink(workspace().join("deploy"), home.path().join("deploy")).unwrap();
+        for folder in ["deploy", "convention-webhook-sdk"] {
+            std::os::unix::fs::symlink(workspace().join(folder), home.path().join(folder)).unwrap();
+        }
         let kubeconfig = control_plane.kubeconfig_path().display().to_string();
         let tools = [
             assets().unwrap().binary("kubectl").unwrap(),
@@ -39,7 +41,7 @@ impl Terminal {
             .map(|tool| tool.parent().unwrap().display().to_string())
             .collect();
         path.push(std::env::var("PATH").unwrap());
-        let environment = [
+        let environment = vec![
             ("HOME", home.path().display().to_string()),
             ("KUBECONFIG", kubeconfig),
             ("PATH", path.join(":")),
@@ -57,6 +59,17 @@ impl Terminal {
             .unwrap();
         let text = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8(text).unwrap())
+    }
+
+    /// Goes on until it is dropped.
+    fn keeps_typing(&self, script: &str, log: &Path) -> Process {
+        let home = self.home.path().display();
+        let script = format!("cd {home}; {script}");
+        let mut process = Process::builder("/bin/bash").args(["-euo", "pipefail", "-c", &script]);
+        for (name, value) in &self.environment {
+            process = process.env(name, value);
+        }
+        process.start(log).unwrap()
     }
 
     fn types(&self, script: &str) -> String {
@@ -246,6 +259,69 @@ async fn the_tutorial_of_the_readme_works_as_it_is_pasted() {
     assert!(broken, "nothing was broken");
     let left = terminal.types("kubectl get clustersupplychains,workloads -A -o name");
     assert!(!left.contains("web-app"), "{left}");
+}
+
+/// What is remembered of cargo, whose folders are below the home of who runs the tests. Nothing is fetched.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a terminal finds what else is installed where this one does"
+)]
+fn with_cargo(terminal: &mut Terminal) {
+    let home = std::env::var("HOME").unwrap();
+    let folder =
+        |name: &str, below: &str| std::env::var(name).unwrap_or_else(|_| format!("{home}/{below}"));
+    let target = carto().unwrap().parent().unwrap().join("../time-zone");
+    terminal.environment.extend([
+        ("CARGO_HOME", folder("CARGO_HOME", ".cargo")),
+        ("RUSTUP_HOME", folder("RUSTUP_HOME", ".rustup")),
+        ("CARGO_NET_OFFLINE", "true".to_owned()),
+        ("CARGO_TARGET_DIR", target.display().to_string()),
+        ("CARGO_PROFILE_DEV_DEBUG", "0".to_owned()),
+    ]);
+}
+
+async fn eventually_prints(terminal: &Terminal, script: &str, is_as_wanted: impl Fn(&str) -> bool) {
+    eventually("it prints what is wanted", LIMIT, async || {
+        let printed = terminal.types(script);
+        anyhow::ensure!(is_as_wanted(&printed), "{printed}");
+        anyhow::Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_tutorial_on_conventions_works_as_it_is_pasted() {
+    let stack = Stack::start(|_| {}).await.unwrap();
+    let (app, _) = WebApp::prepare(&stack).await.unwrap();
+    app.hand_in().await.unwrap();
+    crate::carto::wait_until_ready(&stack.control_plane, web_app::NAMESPACE, web_app::NAME).await;
+    let mut terminal = Terminal::new(&stack.control_plane);
+    with_cargo(&mut terminal);
+    let blocks = blocks("README.md", "Write your own convention");
+    let [begin, key_pair, run, tell, see, look, away] = &blocks[..] else {
+        panic!("{blocks:#?}");
+    };
+
+    let (new, test) = begin.split_once('\n').unwrap();
+    terminal.types(new);
+    let versions = terminal.home.path().join("time-zone/Cargo.lock");
+    fs::copy(workspace().join("Cargo.lock"), versions).unwrap();
+    let tested = terminal.types(test);
+    assert!(tested.contains("test result: ok. 1 passed"), "{tested}");
+    terminal.types(key_pair);
+    let port = free_port().unwrap().to_string();
+    let log = terminal.home.path().join("run.log");
+    let running = terminal.keeps_typing(&run.replace("9443", &port), &log);
+    terminal.types(&tell.replace("9443", &port));
+    let seen = terminal.types(see);
+    assert!(seen.contains("sleeper"), "{seen}");
+    let template = "kubectl -n dev get podintent sleeper -o jsonpath='{.status.template}'";
+    let has_time_zone = |printed: &str| printed.contains(r#"{"name":"TZ","value":"UTC"}"#);
+    eventually_prints(&terminal, template, has_time_zone).await;
+    eventually_prints(&terminal, look, has_time_zone).await;
+    terminal.types(away);
+    eventually_prints(&terminal, look, |printed| !printed.contains("TZ")).await;
+    drop(running);
 }
 
 const APPLICATION: &str = "
