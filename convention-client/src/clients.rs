@@ -144,7 +144,9 @@ impl Call<'_> {
         let pool = pool.map_err(|error| CallError::untrusted(&url, &error.to_string()))?;
         let began = Instant::now();
         let settings = self.clients.pools.settings();
-        for tries in 1.. {
+        let mut tries = 0;
+        loop {
+            tries += 1;
             progress.stage = Stage::Queued;
             // It is never closed.
             let under_way = pool.calls.acquire().await;
@@ -161,7 +163,6 @@ impl Call<'_> {
             progress.before = Some(error);
             sleep(wait).await;
         }
-        Err(CallError::connection(&url, "tried for ever"))
     }
 
     /// One try, to wherever the webhook leads.
@@ -175,7 +176,8 @@ impl Call<'_> {
         let seconds = self.budget.as_secs().max(1);
         // So do the clients of the API server. Servers need not read it.
         url.set_query(Some(&format!("timeout={seconds}s")));
-        for followed in 0.. {
+        let mut followed = 0;
+        loop {
             let response = self.sent(client, &url, progress).await?;
             progress.stage = Stage::Answered;
             let status = response.status();
@@ -186,8 +188,8 @@ impl Call<'_> {
                 return Err(redirect::too_many(&url, status));
             }
             url = redirect::followed(&url, status, response.headers())?;
+            followed += 1;
         }
-        Err(CallError::connection(&shown(&url), "redirected for ever"))
     }
 
     async fn sent(

@@ -1,11 +1,15 @@
 //! Connections that are kept, by whom they lead to and why that one is trusted.
 
+use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use quick_cache::sync::Cache;
 use rustls::client::VerifierBuilderError;
+use rustls::pki_types::UnixTime;
+use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
 use tokio::sync::Semaphore;
 
@@ -19,6 +23,22 @@ pub(crate) type HttpClient = Client<Connector, RequestStream>;
 
 /// How many bytes a connection holds each way, however large what goes over it is.
 const MOST_BUFFERED: usize = 128 << 10;
+
+/// The time of day, for certificates.
+struct Clock(Arc<dyn Fn() -> SystemTime + Send + Sync>);
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Clock")
+    }
+}
+
+impl TimeProvider for Clock {
+    fn current_time(&self) -> Option<UnixTime> {
+        let time = (self.0)().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        Some(UnixTime::since_unix_epoch(time))
+    }
+}
 
 /// The connections to one target.
 pub(crate) struct Pool {
@@ -61,7 +81,8 @@ pub(crate) struct Pools {
 impl Pools {
     pub(crate) fn new(settings: Settings) -> Result<Self, rustls::Error> {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = ClientConfig::builder_with_provider(provider);
+        let clock = Arc::new(Clock(Arc::clone(&settings.now)));
+        let tls = ClientConfig::builder_with_details(provider, clock);
         let mut system = RootCertStore::empty();
         system.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
         Ok(Self {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use hyper_util::client::proxy::matcher::Matcher;
 
@@ -25,6 +25,8 @@ pub struct Settings {
     pub idle: Duration,
     /// Where connections go through.
     pub proxies: Proxies,
+    /// The time of day, by which certificates are valid or not.
+    pub now: Arc<dyn Fn() -> SystemTime + Send + Sync>,
     /// A number in 0.0..1.0, by which tries are spread.
     pub jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
 }
@@ -39,9 +41,18 @@ impl Default for Settings {
             connect: Duration::from_secs(10),
             idle: Duration::from_mins(1),
             proxies: Proxies::default(),
+            now: Arc::new(time_of_the_machine),
             jitter: Arc::new(fastrand::f64),
         }
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what a program without a better clock goes by"
+)]
+fn time_of_the_machine() -> SystemTime {
+    SystemTime::now()
 }
 
 impl fmt::Debug for Settings {

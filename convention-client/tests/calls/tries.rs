@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use convention_client::{CallErrorKind, Clients, DEFAULT_BUDGET, Settings};
+use test_support::eventually;
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::Instant;
 
@@ -159,9 +160,39 @@ async fn a_server_that_is_up_in_a_moment_is_reached() {
             .write_all(&answer("200 x", "", GOOD.as_bytes()))
             .await
             .unwrap();
+        std::future::pending::<()>().await;
     };
-    let (answer, ()) = tokio::join!(clients.call(&target, DEFAULT_BUDGET, &body), serve);
+    // Should it give up, nobody would ever come to be served.
+    let answer = tokio::select! {
+        answer = clients.call(&target, DEFAULT_BUDGET, &body) => Some(answer),
+        () = serve => None,
+    };
+    assert!(matches!(answer, Some(Ok(_))), "{answer:?}");
+}
+
+#[tokio::test]
+async fn a_call_that_waits_to_be_asked_again_keeps_no_other_waiting() {
+    let server = Server::plain(|before, _| match before {
+        0 => Reply::status("503 x", "retry-after: 25\n", ""),
+        _ => Reply::good(),
+    })
+    .await;
+    let settings = Settings {
+        most_calls_to_one_target: 1,
+        ..Settings::default()
+    };
+    let (clients, target, body) = (Clients::new(settings).unwrap(), server.http(), body());
+    let others = async {
+        let is_begun = || async { server.requests().len() == 1 };
+        eventually("the first call", Duration::from_mins(1), is_begun).await;
+        clients.call(&target, Duration::from_secs(20), &body).await
+    };
+    let answer = tokio::select! {
+        first = clients.call(&target, DEFAULT_BUDGET, &body) => first,
+        others = others => others,
+    };
     assert!(answer.is_ok(), "{answer:?}");
+    assert_eq!(server.requests().len(), 2);
 }
 
 #[tokio::test]

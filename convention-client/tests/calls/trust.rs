@@ -1,6 +1,9 @@
 //! Who is believed to be the webhook.
 
-use convention_client::{CallErrorKind, DEFAULT_BUDGET};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use convention_client::{CallErrorKind, Clients, DEFAULT_BUDGET, Settings};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
@@ -87,6 +90,34 @@ async fn a_certificate_out_of_its_time_is_refused() {
     let (_, text) = failed(&server.https(&authority.pem())).await;
     let expected = "its certificate is not valid before Wed, 01 Jan 3000 00:00:00 GMT";
     assert!(text.ends_with(expected), "{text}");
+}
+
+#[tokio::test]
+async fn the_time_is_that_of_the_clock_that_is_given() {
+    let authority = Authority::new();
+    let tls = authority.server_with(&["localhost"], |params| {
+        params.not_before = date_time_ymd(2000, 1, 1);
+        params.not_after = date_time_ymd(2001, 1, 1);
+    });
+    let server = Server::start(Some(tls), |_, _| Reply::good()).await;
+    let at = |days| Settings {
+        // The authority itself is trusted at any time: nobody signed it.
+        now: Arc::new(move || SystemTime::UNIX_EPOCH + Duration::from_hours(24) * days),
+        ..Settings::default()
+    };
+    let in_2000 = Clients::new(at(11_000)).unwrap();
+    let target = server.https(&authority.pem());
+    in_2000
+        .call(&target, DEFAULT_BUDGET, &body())
+        .await
+        .unwrap();
+    let in_2002 = Clients::new(at(11_700)).unwrap();
+    assert!(
+        in_2002
+            .call(&target, DEFAULT_BUDGET, &body())
+            .await
+            .is_err()
+    );
 }
 
 /// Made by itself, and calling itself an authority, as `openssl req -x509` does it.
