@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use conventions::credentials::Credential;
 use quick_cache::sync::Cache;
-use reqwest::header::{HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{DATE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::{Client, StatusCode, Url};
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -232,10 +232,20 @@ pub(crate) fn token_in(body: &[u8]) -> Option<(HeaderValue, Duration)> {
     Some((sensitive(&format!("Bearer {token}"))?, life))
 }
 
-/// How long an answer asks to wait.
+/// How long an answer asks to wait: so many seconds, or until a time, by the clock of who answers.
 pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    text.parse().map(Duration::from_secs).ok()
+    let text = |name| headers.get(name)?.to_str().ok().map(str::trim);
+    let asked: &str = text(RETRY_AFTER)?;
+    if let Ok(seconds) = asked.parse() {
+        return Some(Duration::from_secs(seconds));
+    }
+    let time = |text| {
+        jiff::fmt::rfc2822::parse(text)
+            .ok()
+            .map(|it| it.timestamp())
+    };
+    let wait = time(asked)?.duration_since(time(text(DATE)?)?);
+    Some(Duration::try_from(wait).unwrap_or_default())
 }
 
 /// Whether an answer says that somebody else may be let in.
@@ -265,6 +275,22 @@ mod tests {
             ("registry:catalog:*", "repository:team/app:pull"),
         ] {
             assert_eq!(scope_of("team/app", Some(asked)), expected, "{asked}");
+        }
+    }
+
+    #[test]
+    fn a_wait_is_read_in_seconds_or_as_a_time() {
+        let of = |asked: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(RETRY_AFTER, asked.parse().unwrap());
+            headers.insert(DATE, "Wed, 21 Oct 2026 07:28:00 GMT".parse().unwrap());
+            retry_after(&headers).map(|wait| wait.as_secs())
+        };
+        assert_eq!(of("120"), Some(120));
+        assert_eq!(of("Wed, 21 Oct 2026 07:29:30 GMT"), Some(90));
+        assert_eq!(of("Wed, 21 Oct 2026 07:20:00 GMT"), Some(0));
+        for none in ["soon", "-5", "", "1.5"] {
+            assert_eq!(of(none), None, "{none}");
         }
     }
 
