@@ -1,7 +1,7 @@
 //! Bills of materials beside an image: what cosign attaches by a tag, and what refers to the image.
 //!
-//! Both are off unless the settings say otherwise: each costs a request for each image, and a registry can have them from
-//! anybody who may write to the repository.
+//! Both are off unless the settings say otherwise: each costs a request for each image, and a
+//! registry can have them from anybody who may write to the repository.
 
 use std::sync::Arc;
 

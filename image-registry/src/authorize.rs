@@ -18,7 +18,9 @@ use crate::fault::clip;
 use crate::who::{Fingerprint, Who};
 
 /// Tokens that are remembered.
-const TOKENS: usize = 1024;
+const TOKENS: usize = 512;
+/// The most bytes of one.
+const TOKEN_BYTES: usize = 16 << 10;
 /// How long a token is good that does not say it.
 const USUAL_LIFE: Duration = Duration::from_mins(1);
 /// The longest that a token is kept, whatever it says.
@@ -190,7 +192,8 @@ fn is_safe(endpoint: &Endpoint, realm: &Url) -> Result<(), NoToken> {
     Ok(())
 }
 
-/// What the token is for: reading this repository. Behind another address it may have a longer name.
+/// What the token is for: reading this repository. Behind another address it may have a longer
+/// name.
 fn scope_of(repository: &str, asked: Option<&str>) -> String {
     let fits = |scope: &&str| {
         let name = scope.strip_prefix("repository:");
@@ -224,6 +227,9 @@ pub(crate) fn token_in(body: &[u8]) -> Option<(HeaderValue, Duration)> {
         .into_iter()
         .flatten()
         .find(|token| !token.is_empty())?;
+    if token.len() > TOKEN_BYTES {
+        return None;
+    }
     let life = answer
         .expires_in
         .and_then(|it| Duration::try_from_secs_f64(it).ok());
@@ -307,7 +313,9 @@ mod tests {
             assert!(life(&body).is_some_and(|life| life <= 3600), "{odd}");
         }
         assert_eq!(life(r#"{"token": "t", "expires_in": -1}"#), Some(54));
+        let endless = format!(r#"{{"token": "{}"}}"#, "t".repeat(TOKEN_BYTES + 1));
         for none in [
+            endless.as_str(),
             "",
             "{}",
             "[]",

@@ -23,7 +23,8 @@ pub(crate) enum Challenge {
 }
 
 impl Challenge {
-    /// What these headers ask for: a token rather than a password. Nothing if they are not understood.
+    /// What these headers ask for: a token rather than a password. Nothing if they are not
+    /// understood.
     pub(crate) fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let values = headers.get_all(WWW_AUTHENTICATE).iter();
         let texts = values

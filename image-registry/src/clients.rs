@@ -1,6 +1,7 @@
 //! Connections: whom they trust, and which way they go.
 //!
-//! Ways through proxies are those of the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`); loopback goes through none.
+//! Ways through proxies are those of the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`);
+//! loopback goes through none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,8 @@ use rustls::pki_types::pem::PemObject;
 
 use crate::settings::{Settings, SettingsError};
 
-/// The most bytes of a file with authorities. Those of all systems together have a quarter of a MiB.
+/// The most bytes of a file with authorities. Those of all systems together have a quarter of a
+/// MiB.
 const CA_BYTES: u64 = 8 << 20;
 
 /// What a request may be sent with.
@@ -218,7 +220,8 @@ fn tls(roots: RootCertStore) -> Result<rustls::ClientConfig, SettingsError> {
 fn builder(settings: &Settings) -> ClientBuilder {
     Client::builder()
         .user_agent(concat!("carto/", env!("CARGO_PKG_VERSION")))
-        // Where a redirection may lead, and with what, is decided in `exchange`; tries are counted there.
+        // Where a redirection may lead, and with what, is decided in `exchange`; tries are counted
+        // there.
         .redirect(reqwest::redirect::Policy::none())
         .retry(reqwest::retry::never())
         .referer(false)

@@ -1,7 +1,8 @@
-//! Manifests and configurations in memory, by repository and digest; and fetching each only once at a time.
+//! Manifests and configurations in memory, by repository and digest; and fetching each only once at
+//! a time.
 //!
-//! By repository: that somebody may read a repository says nothing about another one that has, or claims to have, the
-//! same content.
+//! By repository: that somebody may read a repository says nothing about another one that has, or
+//! claims to have, the same content.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -44,7 +45,8 @@ impl Weighter<ContentKey, Bytes> for Weigh {
 impl Contents {
     pub(crate) fn new(most: u64) -> Self {
         let entries = usize::try_from(most / USUAL).unwrap_or(usize::MAX).max(16);
-        // One shard: the shards of the library each have a share of the weight, and a share is soon less than an entry.
+        // One shard: the shards of the library each have a share of the weight, and a share is soon
+        // less than an entry.
         let options = OptionsBuilder::new()
             .estimated_items_capacity(entries)
             .weight_capacity(most)

@@ -260,7 +260,8 @@ impl Endpoints {
 
 fn address(scheme: &str, registry: &str) -> Result<Url, Cause> {
     let url = Url::parse(&format!("{scheme}://{registry}/v2/")).ok();
-    // What is read as another host than it is written would be asked with the credentials of the written one.
+    // What is read as another host than it is written would be asked with the credentials of the
+    // written one.
     let host = match registry.rsplit_once(':') {
         Some((host, port)) if !port.ends_with(']') => host,
         _ => registry,

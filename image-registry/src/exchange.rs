@@ -1,4 +1,5 @@
-//! One request and its answer: within the limits of the registry, let in, and led on to where the content is.
+//! One request and its answer: within the limits of the registry, let in, and led on to where the
+//! content is.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -387,7 +388,8 @@ impl Answer {
         Ok((std::mem::take(self.response.headers_mut()), body.freeze()))
     }
 
-    /// What the registry calls the error, in brackets. Its own words are not told: they may repeat what it was sent.
+    /// What the registry calls the error, in brackets. Its own words are not told: they may repeat
+    /// what it was sent.
     async fn code(self) -> String {
         let Ok((_, body)) = self.bytes(ERROR_BYTES, "").await else {
             return String::new();

@@ -98,8 +98,9 @@ impl Images {
     ///
     /// # Errors
     ///
-    /// Those of the user: no such image, no access, an image that is broken. Those of the installation: the registry does
-    /// not answer, or has too much to do. [`ImageError::kind`] tells them apart.
+    /// Those of the user: no such image, no access, an image that is broken. Those of the
+    /// installation: the registry does not answer, or has too much to do. [`ImageError::kind`]
+    /// tells them apart.
     pub async fn resolve(
         &self,
         image: &str,
@@ -263,7 +264,8 @@ impl Images {
         })
     }
 
-    /// Something with a digest, from memory if the registry has let somebody in who is among those who ask.
+    /// Something with a digest, from memory if the registry has let somebody in who is among those
+    /// who ask.
     async fn content(
         &self,
         look: &mut Look,
@@ -298,7 +300,8 @@ impl Images {
         Ok(bytes)
     }
 
-    /// Whether the registry has lately let one of those in who ask. From then on that one goes first.
+    /// Whether the registry has lately let one of those in who ask. From then on that one goes
+    /// first.
     pub(crate) fn is_admitted(&self, look: &mut Look) -> bool {
         let (age, repository) = (self.settings.access_age, look.repository.clone());
         let works = |who| {

@@ -1,7 +1,7 @@
 //! Bills of materials on disk: by repository and digest, bounded, and whole or not there.
 //!
-//! A file is written under another name and renamed when its digest is right. It is looked through when it is first
-//! opened by this process, and when it has changed since.
+//! A file is written under another name and renamed when its digest is right. It is looked through
+//! when it is first opened by this process, and when it has changed since.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -96,7 +96,8 @@ impl Layers {
         &self.folder
     }
 
-    /// The file with this content, if it is there and whole. Reads all of it the first time; blocks.
+    /// The file with this content, if it is there and whole. Reads all of it the first time;
+    /// blocks.
     pub(crate) fn get(&self, key: &ContentKey) -> Option<Arc<File>> {
         let name = name_of(key);
         {
@@ -161,7 +162,8 @@ impl Layers {
             if let Some(entry) = known.files.remove(&name) {
                 known.total -= entry.bytes;
             }
-            // Who has it open can still read it. A file that cannot be removed is found at the next start.
+            // Who has it open can still read it. A file that cannot be removed is found at the next
+            // start.
             let _ = fs::remove_file(self.folder.join(&name));
         }
     }

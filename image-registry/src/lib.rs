@@ -6,13 +6,13 @@
 //!                        │  contents: manifests and configurations, in memory, by digest
 //!                        │  layers: bills of materials, on disk, by digest
 //!                        ▼
-//!                    exchange ──▶ authorize (tokens), limits (rate, concurrency), clients (TLS, proxies)
+//!                    exchange ──▶ authorize (tokens), limits (rate), clients (TLS, proxies)
 //! ```
 //!
 //! - What arrives is believed only if its digest is the one that was asked for.
 //! - Nothing is read without a bound, in bytes or in time.
-//! - What one credential may read is given to nobody else: every cache is by registry and repository, and is read only
-//!   for those whom the registry let in ([`Settings::access_age`]).
+//! - What one credential may read is given to nobody else: every cache is by registry and
+//!   repository, and is read only for those whom the registry let in ([`Settings::access_age`]).
 //! - An error never holds a credential, and says whether the user or the installation is at fault.
 
 mod archive;

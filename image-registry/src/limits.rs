@@ -10,7 +10,8 @@ use tokio::time::Instant;
 
 use crate::settings::Settings;
 
-/// Hosts that are remembered. Who names more of them gains nothing: each of those has its own limits.
+/// Hosts that are remembered. Who names more of them gains nothing: each of those has its own
+/// limits.
 const HOSTS: usize = 1024;
 
 /// The longest that a host can have itself left alone by everybody.

@@ -7,7 +7,8 @@ use parking_lot::Mutex;
 
 use crate::who::Fingerprint;
 
-/// Remembers within one look at an object what a tag meant, so that all that is told about an image is about the same one.
+/// Remembers within one look at an object what a tag meant, so that all that is told about an image
+/// is about the same one.
 ///
 /// ```
 /// let pass = image_registry::Pass::default();

@@ -1,6 +1,8 @@
-//! Credentials that programs give, by the kubelet's protocol: a request on their input, the answer on their output.
+//! Credentials that programs give, by the kubelet's protocol: a request on their input, the answer
+//! on their output.
 //!
-//! A cloud's own way to credentials is in the cloud's own program; nodes have these programs and their configuration.
+//! A cloud's own way to credentials is in the cloud's own program; nodes have these programs and
+//! their configuration.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -23,7 +25,8 @@ use crate::settings::SettingsError;
 const ANSWER_BYTES: u64 = 256 << 10;
 /// The time for an answer.
 const LIMIT: Duration = Duration::from_secs(15);
-/// The time after a fault in which a program is not asked again: images that need it not are not to wait for it.
+/// The time after a fault in which a program is not asked again: images that need it not are not to
+/// wait for it.
 const PAUSE: Duration = Duration::from_secs(15);
 /// Programs that run at the same time.
 const AT_ONCE: usize = 4;

@@ -22,7 +22,8 @@ pub struct ResolvedImage {
     pub boms: Vec<StoredBom>,
 }
 
-/// A bill of materials on disk. It can be read as long as it is held, whatever becomes of the cache.
+/// A bill of materials on disk. It can be read as long as it is held, whatever becomes of the
+/// cache.
 #[derive(Clone, Debug)]
 pub struct StoredBom {
     /// Where it comes from, and its name there.

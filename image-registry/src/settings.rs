@@ -19,13 +19,15 @@ pub struct Settings {
     pub disk_bytes: u64,
     /// The most bytes of manifests and configurations in memory.
     pub memory_bytes: u64,
-    /// Authorities in PEM that are trusted beside those of the system. It may be missing, and is read again when it changes.
+    /// Authorities in PEM that are trusted beside those of the system. It may be missing, and is
+    /// read again when it changes.
     pub ca_file: Option<PathBuf>,
     /// Folder with `<host>/hosts.toml` for each registry that has mirrors, as containerd has it.
     pub hosts_folder: Option<PathBuf>,
     /// A `config.json` of Docker with credentials for images of everybody. It may be missing.
     pub docker_config: Option<PathBuf>,
-    /// The kubelet's configuration of credential plugins (`CredentialProviderConfig`), and the folder of the programs.
+    /// The kubelet's configuration of credential plugins (`CredentialProviderConfig`), and the
+    /// folder of the programs.
     pub plugins: Option<(PathBuf, PathBuf)>,
     /// For which an index is read.
     pub platform: Platform,

@@ -56,7 +56,8 @@ impl Images {
         Ok(slices.into_iter().map(bom).collect())
     }
 
-    /// A file with this digest, from disk if the registry has let somebody in who is among those who ask.
+    /// A file with this digest, from disk if the registry has let somebody in who is among those
+    /// who ask.
     pub(crate) async fn stored(
         &self,
         look: &mut Look,

@@ -1,4 +1,5 @@
-//! From an answer to a file: unpacked as it comes, within bounds, and believed only when both digests are right.
+//! From an answer to a file: unpacked as it comes, within bounds, and believed only when both
+//! digests are right.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;

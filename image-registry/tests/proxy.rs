@@ -1,5 +1,5 @@
-//! The way through a proxy that the environment names. The environment of a process is set when it begins, so the test
-//! runs itself a second time.
+//! The way through a proxy that the environment names. The environment of a process is set when it
+//! begins, so the test runs itself a second time.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

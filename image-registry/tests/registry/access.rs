@@ -135,7 +135,8 @@ async fn a_tenant_gets_nothing_of_an_image_that_only_another_may_read() {
         let error = images.resolve(&image, keyring, &pass).await.unwrap_err();
         assert!(matches!(error.cause(), Cause::Denied { .. }), "{error}");
     }
-    // Nor by a tag that was resolved before, or by a repository of one's own that claims to have it.
+    // Nor by a tag that was resolved before, or by a repository of one's own that claims to have
+    // it.
     let tag = format!("{}/secret/app:1", registry.host);
     images.resolve(&tag, &owner, &pass).await.unwrap();
     images.resolve(&tag, &other, &pass).await.unwrap_err();

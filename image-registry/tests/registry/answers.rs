@@ -160,7 +160,8 @@ async fn a_registry_that_lies_about_digests_is_not_believed() {
     let registry = FakeRegistry::start().await;
     let digest = registry.put_image("app", "1", &config());
     let other = registry.put_image("app", "2", &json!({}));
-    // Another manifest under the digest that was asked for; another configuration; a header that is not true.
+    // Another manifest under the digest that was asked for; another configuration; a header that is
+    // not true.
     registry.behave(move |seen| {
         let lie = |body: &'static str| Some(status(200, body));
         match seen.path.as_str() {

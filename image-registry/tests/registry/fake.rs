@@ -122,7 +122,8 @@ impl FakeRegistry {
             .insert(path.to_owned(), (type_, bytes));
     }
 
-    /// An image with this configuration and these layers (unpacked content, stored as given). Gives its digest.
+    /// An image with this configuration and these layers (unpacked content, stored as given). Gives
+    /// its digest.
     pub(crate) fn put_image(&self, repository: &str, tag: &str, config: &Value) -> String {
         self.put_layers(repository, tag, config, &[])
     }
@@ -204,7 +205,8 @@ pub(crate) fn digest_of(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-/// A keyring with these entries: what they are for, and the name, whose password is `pass-of-` and the name.
+/// A keyring with these entries: what they are for, and the name, whose password is `pass-of-` and
+/// the name.
 pub(crate) fn keyring(entries: &[(&str, &str)]) -> Keyring {
     let mut keyring = Keyring::default();
     for (address, name) in entries {

@@ -6,6 +6,7 @@ mod access;
 mod answers;
 mod attached;
 mod boms;
+mod counts;
 mod fake;
 mod hosts;
 mod installation;
