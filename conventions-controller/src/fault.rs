@@ -3,6 +3,7 @@
 
 use controller_kit::cluster::{Answer, RequestError};
 use controller_kit::stamped::ObjectKey;
+use conventions::outcome::Failure;
 use serde_json::Value;
 
 /// Only this says that somebody has to mend something.
@@ -17,6 +18,27 @@ pub(crate) struct Fault {
     /// What the API server said.
     #[source]
     pub(crate) error: RequestError,
+}
+
+/// Why a pass went no further.
+#[derive(Debug)]
+pub(crate) enum Stop {
+    /// Somebody has to mend something; the status says so.
+    Failure(Failure),
+    /// The API server did not carry out what was needed.
+    Fault(Fault),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Self::Fault(fault)
+    }
 }
 
 /// What became of a question.

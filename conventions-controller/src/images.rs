@@ -46,27 +46,34 @@ impl KnownImages {
             })
             .buffer_unordered(AT_ONCE);
         let looked_at: Vec<_> = looked_at.collect().await;
-        let (mut causes, mut rewritten) = (BTreeMap::new(), BTreeMap::new());
+        let mut causes = BTreeMap::new();
         for (text, resolved) in looked_at {
             match resolved {
-                Ok(resolved) => {
-                    let resolved = Arc::new(resolved);
-                    rewritten.insert(text.clone(), resolved.reference.clone());
-                    self.by_text
-                        .insert(resolved.reference.clone(), resolved.clone());
-                    self.by_text.insert(text.clone(), resolved);
-                    self.asked.push(text);
-                }
+                Ok(resolved) => self.keep(text, resolved),
                 Err(error) => {
                     causes.insert(text, error.to_string());
                 }
             }
         }
-        if causes.is_empty() {
-            chain.resolve(&rewritten);
-            return Ok(());
+        if !causes.is_empty() {
+            return Err(Failure::Images { causes });
         }
-        Err(Failure::Images { causes })
+        // Also what is there a second time: a convention may have put back the text as it was.
+        let references: BTreeMap<String, String> = self
+            .by_text
+            .iter()
+            .map(|(text, known)| (text.clone(), known.reference.clone()))
+            .collect();
+        chain.resolve(&references);
+        Ok(())
+    }
+
+    fn keep(&mut self, text: String, resolved: image_registry::ResolvedImage) {
+        let resolved = Arc::new(resolved);
+        let reference = resolved.reference.clone();
+        self.by_text.insert(reference, resolved.clone());
+        self.by_text.insert(text.clone(), resolved);
+        self.asked.push(text);
     }
 
     /// What conventions are told of the images that the template has now, and their bills of

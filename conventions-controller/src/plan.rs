@@ -13,7 +13,7 @@ use conventions::{ConsideredConvention, FailurePolicy, PodIntent};
 use crate::authority::Authority;
 use crate::controller::{Dependency, IntentController};
 use crate::entries::ConventionEntry;
-use crate::fault::Fault;
+use crate::fault::Stop;
 
 /// What is to be done.
 pub(crate) struct Plan {
@@ -39,26 +39,39 @@ impl IntentController {
     /// What is to be done for this PodIntent.
     ///
     /// It says what it depends on before that is looked at: what changes in between wakes it again.
-    pub(crate) async fn plan(
-        &self,
-        key: &ObjectKey,
-        intent: &PodIntent,
-    ) -> Result<Result<Plan, Failure>, Fault> {
-        let secrets = match self.pull_secrets(key, intent) {
-            Ok(secrets) => secrets,
-            Err(failure) => return Ok(Err(failure)),
-        };
+    pub(crate) async fn plan(&self, key: &ObjectKey, intent: &PodIntent) -> Result<Plan, Stop> {
+        let secrets = self.pull_secrets(key, intent)?;
         let entries = self.conventions();
         let empty = conventions::select::Labels::new();
         let labels = Selectable {
             intent: intent.metadata.labels.as_ref().unwrap_or(&empty),
             template: &intent.spec.template.metadata.labels,
         };
-        let selections = || entries.iter().map(|entry| &entry.selection);
-        let selected = match select(selections(), labels) {
-            Ok(selected) => selected,
-            Err(error) => return Ok(Err(error.into())),
+        let calls = self.matching(key, &entries, labels).await?;
+        let called: Vec<Called> = calls.iter().map(PlannedCall::called).collect();
+        let inputs = Inputs {
+            template: &intent.spec.template,
+            credentials: &secrets,
+            conventions: &called,
+            resolution: &self.options.resolution,
         };
+        Ok(Plan {
+            inputs_digest: inputs.digest(),
+            others: others(entries.iter().map(|entry| &entry.selection), labels),
+            calls,
+            secrets,
+        })
+    }
+
+    /// The conventions that match, in their order, and whom they trust.
+    async fn matching(
+        &self,
+        key: &ObjectKey,
+        entries: &[Arc<ConventionEntry>],
+        labels: Selectable<'_>,
+    ) -> Result<Vec<PlannedCall>, Stop> {
+        let selections = entries.iter().map(|entry| &entry.selection);
+        let selected = select(selections, labels).map_err(Failure::from)?;
         let mut calls = Vec::new();
         for selection in selected {
             let name = selection.name();
@@ -67,32 +80,19 @@ impl IntentController {
                 continue;
             };
             let authority = self.authority(key, entry).await?;
-            let is_fatal = entry.failure_policy() == FailurePolicy::Fail;
-            match authority {
-                Err(error) if is_fatal => {
-                    let cause = error.to_string();
-                    return Ok(Err(Failure::CaBundle { cause }));
-                }
-                authority => calls.push(PlannedCall {
-                    entry: entry.clone(),
-                    considered: ConsideredConvention::matching(selection, by),
-                    authority,
-                }),
+            if let Err(error) = &authority
+                && entry.failure_policy() == FailurePolicy::Fail
+            {
+                let cause = error.to_string();
+                return Err(Failure::CaBundle { cause }.into());
             }
+            calls.push(PlannedCall {
+                entry: entry.clone(),
+                considered: ConsideredConvention::matching(selection, by),
+                authority,
+            });
         }
-        let called: Vec<Called> = calls.iter().map(PlannedCall::called).collect();
-        let inputs = Inputs {
-            template: &intent.spec.template,
-            credentials: &secrets,
-            conventions: &called,
-            resolution: &self.options.resolution,
-        };
-        Ok(Ok(Plan {
-            inputs_digest: inputs.digest(),
-            others: others(selections(), labels),
-            calls,
-            secrets,
-        }))
+        Ok(calls)
     }
 
     /// The Secrets that are asked for credentials: those of the PodIntent, then those of its

@@ -13,10 +13,10 @@ use conventions::{
     ConsideredConvention, ConventionWebhook, FailurePolicy, PodIntent, PodIntentStatus,
 };
 use tokio::time::Instant;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, debug_span};
 
 use crate::controller::IntentController;
-use crate::fault::Fault;
+use crate::fault::{Fault, Stop};
 use crate::images::KnownImages;
 use crate::log;
 use crate::plan::{Plan, PlannedCall};
@@ -29,6 +29,16 @@ struct Run<'r> {
     images: KnownImages,
     /// Read when the first image is resolved.
     keyring: Option<Keyring>,
+}
+
+/// What has become of the conventions so far.
+#[derive(Default)]
+struct Outcome {
+    considered: Vec<ConsideredConvention>,
+    /// Why there will be no template.
+    failure: Option<Failure>,
+    /// Whether a convention was left out.
+    went_without: bool,
 }
 
 impl IntentController {
@@ -47,88 +57,94 @@ impl IntentController {
             images: KnownImages::default(),
             keyring: None,
         };
-        let mut considered = Vec::with_capacity(plan.calls.len() + plan.others.len());
-        let (mut failure, mut is_whole) = (None, true);
+        let mut outcome = Outcome::default();
         for call in &plan.calls {
-            let mut told = call.considered.clone();
-            if failure.is_none() {
-                let span = tracing::debug_span!("convention", convention = &*call.entry.name);
-                let applied = self.apply(&mut run, call, &mut told).instrument(span);
-                if let Err(failed) = applied.await? {
-                    told.error = failed.to_string();
-                    if is_ignored(call, &failed) {
-                        is_whole = false;
-                    } else {
-                        failure = Some(failed);
-                    }
-                }
-            }
-            considered.push(told);
+            let told = call.considered.clone();
+            self.take_turn(&mut run, call, told, &mut outcome).await?;
         }
-        if failure.is_none() && self.options.resolve_at_end {
-            failure = self.resolve_images(&mut run).await?.err();
+        if outcome.failure.is_none() && self.options.resolve_at_end {
+            outcome.failure = failure_of(self.resolve_images(&mut run).await)?;
         }
         let images = run.images.status();
         let same_inputs = plan.inputs_digest == before.inputs_digest && images == before.images;
+        let mut considered = outcome.considered;
         count_changes(&mut considered, before, same_inputs);
         considered.extend(plan.others.iter().cloned());
-        let outcome = match failure {
-            Some(failure) => Err(failure),
-            None => run.chain.finish().map_err(Failure::TooLarge),
-        };
         // What is not whole is made again: it must not count as done.
-        let digest = is_whole.then(|| plan.inputs_digest.clone());
+        let digest = (!outcome.went_without).then(|| plan.inputs_digest.clone());
         Ok(Pass {
-            outcome,
+            outcome: match outcome.failure {
+                Some(failure) => Err(failure),
+                None => run.chain.finish().map_err(Failure::TooLarge),
+            },
             inputs_digest: digest.unwrap_or_default(),
             conventions: considered,
             images,
         })
     }
 
-    /// Asks one convention.
+    /// Asks one convention, unless one before it has failed.
+    async fn take_turn(
+        &self,
+        run: &mut Run<'_>,
+        call: &PlannedCall,
+        mut told: ConsideredConvention,
+        outcome: &mut Outcome,
+    ) -> Result<(), Fault> {
+        if outcome.failure.is_none() {
+            let span = debug_span!("convention", convention = &*call.entry.name);
+            let applied = self.apply(run, call, &mut told).instrument(span).await;
+            if let Some(failure) = failure_of(applied)? {
+                told.error = failure.to_string();
+                if is_ignored(call, &failure) {
+                    outcome.went_without = true;
+                } else {
+                    outcome.failure = Some(failure);
+                }
+            }
+        }
+        outcome.considered.push(told);
+        Ok(())
+    }
+
     async fn apply(
         &self,
         run: &mut Run<'_>,
         call: &PlannedCall,
         told: &mut ConsideredConvention,
-    ) -> Result<Result<(), Failure>, Fault> {
-        if let Err(failure) = self.resolve_images(run).await? {
-            return Ok(Err(failure));
-        }
+    ) -> Result<(), Stop> {
+        self.resolve_images(run).await?;
         let name = &*call.entry.name;
-        let answer = match self.ask(run, call, told).await {
-            Ok(answer) => answer,
-            Err(cause) => {
-                let convention = name.to_owned();
-                return Ok(Err(Failure::Webhook { convention, cause }));
-            }
-        };
+        let convention = || name.to_owned();
+        let answer = self.ask(run, call, told).await;
+        let answer = answer.map_err(|cause| Failure::Webhook {
+            convention: convention(),
+            cause,
+        })?;
         let before = run.chain.template().clone();
         let receipts = answer.applied.clone();
-        if let Err(fault) = run.chain.record(name, answer) {
-            let convention = name.to_owned();
-            return Ok(Err(Failure::NotStorable { convention, fault }));
-        }
+        let recorded = run.chain.record(name, answer);
+        recorded.map_err(|fault| Failure::NotStorable {
+            convention: convention(),
+            fault,
+        })?;
         log::applied(name, &before, run.chain.template());
         told.receipts = receipts;
         told.output_digest = template_digest(run.chain.template());
-        Ok(Ok(()))
+        Ok(())
     }
 
-    async fn resolve_images(&self, run: &mut Run<'_>) -> Result<Result<(), Failure>, Fault> {
+    async fn resolve_images(&self, run: &mut Run<'_>) -> Result<(), Stop> {
         if run.chain.template().images().is_empty() {
-            return Ok(Ok(()));
+            return Ok(());
         }
         if run.keyring.is_none() {
-            match self.keyring(&run.key.namespace, &run.plan.secrets).await? {
-                Ok(keyring) => run.keyring = Some(keyring),
-                Err(failure) => return Ok(Err(failure)),
-            }
+            let keyring = self.keyring(&run.key.namespace, &run.plan.secrets).await?;
+            run.keyring = Some(keyring);
         }
         let keyring = run.keyring.get_or_insert_default();
         let resolving = run.images.resolve(&mut run.chain, &self.images, keyring);
-        Ok(resolving.await)
+        Ok(resolving.await?)
     }
 
     /// The answer of a webhook, or why there is none. It is measured, and one that does not answer
@@ -182,6 +198,15 @@ impl PlannedCall {
         let webhook = self.entry.convention.spec.webhook.as_ref();
         let usual = || ConventionWebhook::default().budget();
         webhook.map_or_else(usual, ConventionWebhook::budget)
+    }
+}
+
+/// What stands in the status; a fault does not.
+fn failure_of(done: Result<(), Stop>) -> Result<Option<Failure>, Fault> {
+    match done {
+        Ok(()) => Ok(None),
+        Err(Stop::Failure(failure)) => Ok(Some(failure)),
+        Err(Stop::Fault(fault)) => Err(fault),
     }
 }
 

@@ -16,6 +16,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use tracing::{Instrument as _, debug, error_span, warn};
 
 use crate::controller::IntentController;
+use crate::fault::Stop;
 use crate::report::bear;
 
 impl IntentController {
@@ -60,11 +61,7 @@ impl IntentController {
     async fn decorate(&self, key: &ObjectKey, intent: &PodIntent) -> Reconciled {
         let before = intent.status.clone().unwrap_or_default();
         let generation = intent.metadata.generation.unwrap_or_default();
-        let planned = match self.plan(key, intent).await {
-            Ok(planned) => planned,
-            Err(fault) => return bear(&fault),
-        };
-        let pass = match planned {
+        let pass = match self.plan(key, intent).await {
             Ok(plan) if stands(&before, &plan.inputs_digest) && !self.resync.is_due(key) => {
                 let after = PodIntentStatus {
                     observed_generation: Some(generation),
@@ -72,11 +69,13 @@ impl IntentController {
                 };
                 return self.report(key, intent, &before, after, None).await;
             }
-            Ok(plan) => match self.realize(key, intent, &before, plan).await {
-                Ok(pass) => pass,
-                Err(fault) => return bear(&fault),
-            },
-            Err(failure) => Pass::failed(failure),
+            Ok(plan) => self.realize(key, intent, &before, plan).await,
+            Err(Stop::Failure(failure)) => Ok(Pass::failed(failure)),
+            Err(Stop::Fault(fault)) => Err(fault),
+        };
+        let pass = match pass {
+            Ok(pass) => pass,
+            Err(fault) => return bear(&fault),
         };
         let failure = pass.outcome.as_ref().err().cloned();
         self.resynced(key, &pass);

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tracing::warn;
 
 use crate::controller::IntentController;
-use crate::fault::{Asked, Fault, asked};
+use crate::fault::{Asked, Stop, asked};
 
 /// The kind.
 pub(crate) const SECRETS: Watched = Watched {
@@ -27,7 +27,7 @@ impl IntentController {
         &self,
         namespace: &str,
         secrets: &[(String, Option<u64>)],
-    ) -> Result<Result<Keyring, Failure>, Fault> {
+    ) -> Result<Keyring, Stop> {
         let mut keyring = Keyring::default();
         for (name, version) in secrets {
             let key = ObjectKey::new(namespace, name);
@@ -41,11 +41,11 @@ impl IntentController {
                 Asked::Missing => warn!(secret = %key, "there is no such pull secret"),
                 Asked::Refused(error) => {
                     let cause = error.to_string();
-                    return Ok(Err(Failure::Credentials { cause }));
+                    return Err(Failure::Credentials { cause }.into());
                 }
             }
         }
-        Ok(Ok(keyring))
+        Ok(keyring)
     }
 }
 

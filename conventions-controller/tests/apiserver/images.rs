@@ -179,3 +179,39 @@ async fn a_tag_that_has_moved_is_noticed_in_time_and_a_registry_that_is_down_is_
     registry.resume().await.unwrap();
     applied(&stage, "app").await;
 }
+
+#[tokio::test]
+async fn an_image_that_a_convention_adds_has_its_digest_before_the_next_one_is_asked() {
+    let registry = DockerRegistry::start().await.unwrap();
+    let mut resolved = Vec::new();
+    for repository in ["team/app", "team/sidecar"] {
+        let image = TestImage::new().config(json!({"User": repository}));
+        let pushed = registry.push(repository, "1.0", &image).await.unwrap();
+        let name = format!("{}/{repository}:1.0", registry.host());
+        resolved.push((name.clone(), format!("{name}@{}", pushed.digest)));
+    }
+    let [(app, app_resolved), (sidecar, sidecar_resolved)] = &resolved[..] else {
+        unreachable!("there are two");
+    };
+    // The first adds another image, the second the one of the author as he wrote it.
+    for added in [(sidecar, sidecar_resolved), (app, app_resolved)] {
+        let mut stage = set().await;
+        let adds = Webhook::start(Does::AddsContainer(added.0.clone())).await;
+        let sees = Webhook::start(Does::AddsEnv("A", "b")).await;
+        for convention in [
+            adds.convention("a-adds", json!({}), json!({})),
+            sees.convention("b-sees", json!({}), json!({})),
+        ] {
+            stage.apply(&convention).await;
+        }
+        start(&mut stage, &[]);
+        stage.apply(&intent(app, &json!([]))).await;
+        let done = applied(&stage, "app").await;
+        let containers = &sees.last()["spec"]["template"]["spec"]["containers"];
+        assert_eq!(containers[2]["image"], **added.1, "{containers}");
+        let told = sees.last()["spec"]["imageConfig"].clone();
+        let told = told.as_array().unwrap();
+        assert!(told.iter().any(|it| it["image"] == **added.1), "{told:?}");
+        assert_eq!(image(&done["status"]), &json!(app_resolved));
+    }
+}

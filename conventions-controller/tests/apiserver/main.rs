@@ -12,6 +12,7 @@ mod forged;
 mod images;
 mod intents;
 mod metrics;
+mod overload;
 mod rights;
 mod webhook;
 mod webhooks;

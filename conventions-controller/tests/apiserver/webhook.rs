@@ -24,6 +24,8 @@ use tokio_rustls::server::TlsStream;
 pub(crate) enum Does {
     /// Adds a variable to each container, and says so.
     AddsEnv(&'static str, &'static str),
+    /// Adds a container with this image.
+    AddsContainer(String),
     /// Adds a label to the template that nobody has seen before.
     Random,
     /// Answers with this status and body.
@@ -185,6 +187,7 @@ async fn answer(State(shared): State<Arc<Shared>>, body: axum::body::Bytes) -> R
         .clone();
     match does {
         Does::AddsEnv(name, value) => axum::Json(with_env(&context, name, value)).into_response(),
+        Does::AddsContainer(image) => axum::Json(with_container(&context, &image)).into_response(),
         Does::Random => axum::Json(with_random(&context)).into_response(),
         Does::Answers(status, body) => {
             (StatusCode::from_u16(status).unwrap(), body).into_response()
@@ -201,6 +204,13 @@ fn with_env(context: &Value, name: &str, value: &str) -> Value {
         env.push(json!({"name": name, "value": value}));
     }
     answered(&template, &format!("add-{name}"))
+}
+
+fn with_container(context: &Value, image: &str) -> Value {
+    let mut template = context["spec"]["template"].clone();
+    let containers = template["spec"]["containers"].as_array_mut().unwrap();
+    containers.push(json!({"name": "sidecar", "image": image}));
+    answered(&template, "add-sidecar")
 }
 
 fn with_random(context: &Value) -> Value {
