@@ -22,16 +22,14 @@ pub(crate) async fn follow_if_installed<E: Entry>(
     known: signal::Sender<bool>,
     changed: impl Fn(Change<'_, E>) + Send + Sync,
 ) {
-    let mut definitions = watched.definition(client.clone());
-    let mut health = WatchHealth::default();
-    let mut listed = false;
+    let mut definition = Definition::of(watched, client.clone());
     let mut following: Option<Following<'_>> = None;
     loop {
-        let is_awaited = following.is_some() && !*known.borrow();
-        let synced = listed_once(&store, is_awaited);
-        let event = tokio::select! {
+        let was_there = following.is_some();
+        let is_awaited = was_there && !*known.borrow();
+        let is_installed = tokio::select! {
             () = cancel.cancelled() => return,
-            () = synced => {
+            () = listed_once(&store, is_awaited) => {
                 known.send_replace(true);
                 continue;
             }
@@ -39,30 +37,54 @@ pub(crate) async fn follow_if_installed<E: Entry>(
                 following = None;
                 continue;
             }
-            event = definitions.next() => event,
+            is_installed = definition.next(was_there) => is_installed,
         };
-        let installed = match event {
-            None => return,
-            Some(Ok(event)) => installed(&event, &mut listed),
-            Some(Err(error)) => {
-                health.log(&error);
-                // Whether it is there is not known; what waits for it must not wait for ever.
-                following.is_none().then_some(false)
+        if !is_installed {
+            following = None;
+            store.clear(&changed);
+            known.send_replace(true);
+        } else if following.is_none() {
+            let events = watched.objects(client.clone());
+            let stop = cancel.child_token();
+            let follow = store.clone().follow(events, stop.clone(), &changed);
+            following = Some((follow.boxed(), stop.drop_guard()));
+        }
+    }
+}
+
+/// Whether a definition is there.
+struct Definition {
+    events: super::Events,
+    health: WatchHealth,
+    /// Whether it was in the listing that is going on.
+    listed: bool,
+}
+
+impl Definition {
+    fn of(watched: Watched, client: kube::Client) -> Self {
+        Self {
+            events: watched.definition(client),
+            health: WatchHealth::default(),
+            listed: false,
+        }
+    }
+
+    /// Waits for news. What cannot be asked for is not there, unless it was before: what waits for
+    /// it must not wait for ever.
+    async fn next(&mut self, was_there: bool) -> bool {
+        loop {
+            let installed = match self.events.next().await {
+                Some(Ok(event)) => installed(&event, &mut self.listed),
+                Some(Err(error)) => {
+                    self.health.log(&error);
+                    (!was_there).then_some(false)
+                }
+                // They never end.
+                None => std::future::pending().await,
+            };
+            if let Some(installed) = installed {
+                return installed;
             }
-        };
-        match installed {
-            Some(true) if following.is_none() => {
-                let events = watched.objects(client.clone());
-                let stop = cancel.child_token();
-                let follow = store.clone().follow(events, stop.clone(), &changed);
-                following = Some((follow.boxed(), stop.drop_guard()));
-            }
-            Some(false) => {
-                following = None;
-                store.clear(&changed);
-                known.send_replace(true);
-            }
-            Some(true) | None => {}
         }
     }
 }
