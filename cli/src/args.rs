@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::render::Webhook;
 use crate::target::Target;
 
 /// Look at supply chains from the command line.
@@ -54,6 +55,31 @@ pub enum ConventionCommand {
         after_help = "Example:\n  carto convention new time-zone && cd time-zone && cargo test"
     )]
     New(NewArgs),
+    /// Send a PodIntent through servers of conventions, without a cluster, and print the template that comes of it
+    #[command(
+        after_help = "Example:\n  carto convention render -f podintent.yaml --server https://localhost:9000/ --ca tls.crt --diff"
+    )]
+    Render(RenderArgs),
+}
+
+/// What to send, and where to.
+#[derive(Debug, Clone, clap::Args)]
+pub struct RenderArgs {
+    /// File with a PodIntent
+    #[arg(long, short, value_name = "FILE")]
+    pub file: PathBuf,
+    /// Server of a convention, and its name in receipts; give it again for the next one, in order
+    #[arg(long, value_name = "[NAME=]URL", required = true)]
+    pub server: Vec<Webhook>,
+    /// File with what is known of images: a list as `imageConfig` of a request has it
+    #[arg(long, value_name = "FILE")]
+    pub images: Option<PathBuf>,
+    /// File with the certificates that are trusted [default: those of the system]
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Print what changed, a line for each value
+    #[arg(long)]
+    pub diff: bool,
 }
 
 /// Which convention to write, and where.

@@ -2,12 +2,13 @@
 //!
 //! [`tree`] is pure: objects in, lines or JSON out. Around it lies a thin shell: [`args`] (the command line),
 //! [`cluster`] (reading and watching), [`descend`] (what is below the objects), [`trouble`] (what to do when something is missing), [`show`] (printing).
-//! [`scaffold`] writes a convention to begin with.
+//! [`scaffold`] writes a convention to begin with, [`render`] sends a pod through some.
 
 pub mod args;
 pub mod cluster;
 pub mod descend;
 pub mod follow;
+pub mod render;
 pub mod scaffold;
 pub mod show;
 pub mod target;
@@ -27,6 +28,12 @@ pub async fn run(args: Args) -> anyhow::Result<bool> {
         Command::Convention(ConventionCommand::New(new)) => {
             let folder = scaffold::scaffold(&new.name, &new.directory, new.sdk.as_deref())?;
             scaffold::show(&folder)?;
+            Ok(true)
+        }
+        Command::Convention(ConventionCommand::Render(args)) => {
+            let (images, authority) = (args.images.as_deref(), args.ca.as_deref());
+            let rendered = render::render(&args.file, images, authority, &args.server).await?;
+            render::show(&rendered, args.diff)?;
             Ok(true)
         }
     }
