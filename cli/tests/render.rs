@@ -75,6 +75,7 @@ impl Scene {
             .tls_directory(folder.path())
             .limits(Limits::default())
             .convention("/time-zone", time_zone)
+            .convention("/add-env", add_env::add_env)
             .convention("/tells", tells)
             .convention("/empties", empties)
             .bind()
@@ -145,6 +146,22 @@ async fn a_template_goes_through_its_conventions_in_order() {
         + spec.containers[web].env[TZ].name: \"TZ\"\n\
         + spec.containers[web].env[TZ].value: \"UTC\"\n";
     assert_eq!(String::from_utf8(output.stdout).unwrap(), expected);
+}
+
+#[tokio::test]
+async fn the_intent_of_the_examples_comes_out_as_their_readme_says() {
+    let scene = Scene::new().await;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/conventions");
+    let server = format!("--server=add-env={}/add-env", scene.url);
+    let intent = folder.join("podintent.yaml");
+    let output = scene.render(&intent, &[&server, "--diff"]).await;
+    assert!(output.status.success(), "{}", said(&output));
+    let readme = std::fs::read_to_string(folder.join("README.md")).unwrap();
+    let printed = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        readme.contains(&format!("```text\n{printed}```")),
+        "{printed}"
+    );
 }
 
 #[tokio::test]

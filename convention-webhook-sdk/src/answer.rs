@@ -37,6 +37,7 @@ pub struct Answer {
 
 /// What came of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Outcome {
     /// The convention was applied; these are its receipts.
     Applied(Vec<String>),

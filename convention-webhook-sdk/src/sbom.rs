@@ -20,6 +20,7 @@ pub use version::read_version;
 
 /// The format of a bill of materials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum SbomFormat {
     /// CycloneDX: has `bomFormat`.
     CycloneDx,
@@ -47,6 +48,7 @@ pub struct Sbom {
 /// Why a bill of materials cannot be read. Whoever built the image must correct it, or the format
 /// is none that is known here.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SbomError {
     /// It is not JSON, or not what its format demands.
     #[error("bill of materials {name:?}: {cause}")]

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 /// Why a server does not serve.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ServeError {
     /// There is nothing to serve; the author of the server must give it a convention.
     #[error("no convention: call `convention` before `serve`")]
@@ -54,6 +55,7 @@ pub enum ServeError {
 
 /// What is wrong with a key pair.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum KeyPairError {
     /// A file cannot be read.
     #[error("read {}", .file.display())]

@@ -12,6 +12,7 @@ use crate::template::Template;
 
 /// What a convention is not, and what showed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Fault {
     /// It failed.
     Failed(String),
