@@ -1,5 +1,6 @@
 //! What is measured of the controller, one phase after the other, on the same objects.
 
+pub(crate) mod blocks;
 pub(crate) mod chains;
 pub(crate) mod change;
 pub(crate) mod cold;

@@ -38,30 +38,30 @@ fn latency(latency: &Latency) -> String {
 
 /// The cold phase, against its floor.
 pub(crate) fn cold(cold: &Cold) -> String {
-    let per_owner = |requests| number(requests) / count(cold.owners);
-    let cpu = cold.cpu_seconds.get("controller");
+    let per_owner = |requests| number(requests) / count(cold.blocks.owners);
+    let cpu = cold.blocks.cpu_seconds.get("controller");
     let times = format!(
         "{:.2} s in {} blocks, {}; by POST, {}; pace {:.2} ms",
-        cold.seconds(),
-        cold.pairs.len(),
-        pairs::told(&cold.pairs),
+        cold.blocks.seconds(),
+        cold.blocks.pairs.len(),
+        pairs::told(&cold.blocks.pairs),
         pairs::told(&cold.created),
         cold.pace_ms,
     );
     let events = format!(
         "events: {:.2} per owner, until {:.1} s after the last Ready",
-        per_owner(cold.work.requests.events),
+        per_owner(cold.blocks.work.requests.events),
         cold.events_seconds,
     );
     format!(
         "{times}; {:.2} requests per owner; controller {:.2} s CPU for {} reconciles, {:.1} MiB peak\n    {events}\n{}{}{}",
-        per_owner(cold.work.requests.sum()),
+        per_owner(cold.blocks.work.requests.sum()),
         cpu.copied().unwrap_or(f64::NAN),
-        cold.work.reconciles,
-        cold.work.usage.peak_rss_mib,
-        requests(&cold.work.requests),
-        agents_table(&cold.work.by_agent),
-        cpu_table(&cold.floor_cpu_seconds, &cold.cpu_seconds),
+        cold.blocks.work.reconciles,
+        cold.blocks.work.usage.peak_rss_mib,
+        requests(&cold.blocks.work.requests),
+        agents_table(&cold.blocks.work.by_agent),
+        cpu_table(&cold.blocks.floor_cpu_seconds, &cold.blocks.cpu_seconds),
     )
 }
 
@@ -84,18 +84,18 @@ pub(crate) fn runs(reruns: &Reruns) -> String {
 
 /// PodIntents, against the floor.
 pub(crate) fn intents(intents: &Intents) -> String {
-    let per_intent = |figure| number(figure) / count(intents.made);
+    let per_intent = |figure| number(figure) / count(intents.cold.owners);
     format!(
         "{}; {:.2} requests and {:.2} calls of webhooks per PodIntent; {} requests to the registry for {} images; {:.1} MiB peak\n{}{}{}",
-        pairs::told(&intents.pairs),
-        per_intent(intents.work.requests.sum()),
+        pairs::told(&intents.cold.pairs),
+        per_intent(intents.cold.work.requests.sum()),
         per_intent(intents.calls),
         intents.registry_requests,
         intents.images,
-        intents.work.usage.peak_rss_mib,
-        requests(&intents.work.requests),
-        agents_table(&intents.work.by_agent),
-        cpu_table(&intents.floor_cpu_seconds, &intents.cpu_seconds),
+        intents.cold.work.usage.peak_rss_mib,
+        requests(&intents.cold.work.requests),
+        agents_table(&intents.cold.work.by_agent),
+        cpu_table(&intents.cold.floor_cpu_seconds, &intents.cold.cpu_seconds),
     )
 }
 

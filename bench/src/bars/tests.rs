@@ -1,11 +1,18 @@
+use test_support::Usage;
+
+use super::limits::COLD;
 use super::*;
 use crate::latency::Latency;
+use crate::pairs::Pair;
 use crate::phases::Work;
+use crate::phases::blocks::Blocks;
+use crate::phases::chains::Run;
 use crate::phases::change::{Single, SourceChange};
 use crate::phases::cold::Cold;
-use crate::phases::fairness::Singles;
-use crate::phases::intents::Boms;
-use crate::phases::runs::{Rounds, Runs};
+use crate::phases::fairness::{Fairness, Singles};
+use crate::phases::intents::{Boms, Intents};
+use crate::phases::runs::{Reruns, Rounds, Runs};
+use crate::phases::steady::{Restart, Steady};
 use crate::tally::Requests;
 
 /// A controller between floors of ten seconds.
@@ -67,6 +74,16 @@ fn good_restart() -> Restart {
     }
 }
 
+/// Of so many owners, with so many writes for each.
+fn good_blocks(owners: u64, writes: u64) -> Blocks {
+    Blocks {
+        owners: usize::try_from(owners).unwrap(),
+        pairs: vec![pair(14.9); 2],
+        work: work(owners * writes),
+        ..Blocks::default()
+    }
+}
+
 /// A run that clears every bar by a little.
 fn good_run(owners: u32) -> Run {
     let cpu_seconds = f64::from(owners) / 100.0;
@@ -75,10 +92,10 @@ fn good_run(owners: u32) -> Run {
         owners: owners as usize,
         steps: 5,
         cold: Cold {
-            owners: owners as usize,
-            pairs: vec![pair(14.9); 2],
-            work: work(u64::from(owners) * 9),
-            cpu_seconds: [("controller".to_owned(), cpu_seconds)].into(),
+            blocks: Blocks {
+                cpu_seconds: [("controller".to_owned(), cpu_seconds)].into(),
+                ..good_blocks(u64::from(owners), 9)
+            },
             pace_ms: 2.0,
             ..Cold::default()
         },
@@ -121,10 +138,8 @@ fn good_intents() -> Intents {
         conventions: 5,
         images: 10,
         registry_requests: 20,
-        made: 100,
-        pairs: vec![pair(14.9); 2],
+        cold: good_blocks(100, 2),
         calls: 500,
-        work: work(200),
         steady: good_steady(),
         restart: good_restart(),
         boms: Some(Boms {
@@ -163,10 +178,10 @@ fn each_bar_is_missed_by_the_figure_it_is_for() {
     let change = "source change, p50, ratio to the floor";
     let memory = "peak memory, MiB";
     let cases: [Case<Run>; 10] = [
-        (cold, |run| run.cold.pairs = vec![pair(15.1); 2]),
+        (cold, |run| run.cold.blocks.pairs = vec![pair(15.1); 2]),
         // They scatter: there is no ratio.
-        (cold, |run| run.cold.pairs[0].floor[1] = 12.0),
-        (requests, |run| run.cold.work.requests.gets = 1),
+        (cold, |run| run.cold.blocks.pairs[0].floor[1] = 12.0),
+        (requests, |run| run.cold.blocks.work.requests.gets = 1),
         ("steady, writes", |run| run.steady.requests.writes = 1),
         ("steady, reads", |run| run.steady.requests.lists = 1),
         ("restart, writes", |run| run.restart.requests.writes = 1),
@@ -215,9 +230,9 @@ fn each_bar_of_pod_intents_is_missed_by_the_figure_it_is_for() {
     let memory = "peak memory with 2 bills of materials of 20 MB, MiB";
     let cases: [Case<Intents>; 10] = [
         ("cold, ratio to the floor", |all| {
-            all.pairs = vec![pair(15.1); 2];
+            all.cold.pairs = vec![pair(15.1); 2];
         }),
-        (requests, |all| all.work.requests.gets = 1),
+        (requests, |all| all.cold.work.requests.gets = 1),
         (calls, |all| all.calls = 501),
         (registry, |all| all.registry_requests = 21),
         ("steady, writes", |all| all.steady.requests.writes = 1),
@@ -273,13 +288,21 @@ fn growth_compares_the_largest_run_with_the_smallest_at_the_pace_of_each() {
         ]
     };
     let grown = growth_of(|large| {
-        large.cold.cpu_seconds.insert("controller".to_owned(), 13.0);
+        large
+            .cold
+            .blocks
+            .cpu_seconds
+            .insert("controller".to_owned(), 13.0);
         large.steady.reconciles = 7_500;
     });
     assert_eq!(grown, of("1.300, MISS", "1.333, MISS"));
     // The machine got slower.
     let slower = growth_of(|large| {
-        large.cold.cpu_seconds.insert("controller".to_owned(), 16.0);
+        large
+            .cold
+            .blocks
+            .cpu_seconds
+            .insert("controller".to_owned(), 16.0);
         large.cold.pace_ms *= 1.6;
         large.steady.cpu_seconds *= 1.6;
         large.steady.pace_ms *= 1.6;

@@ -4,13 +4,13 @@ use serde::Serialize;
 
 use crate::args::Args;
 use crate::family::Measured;
-use crate::floor::{By, write_chains};
+use crate::floor::By;
 use crate::phases::Stage;
+use crate::phases::blocks::block_size;
 use crate::phases::change::{self, SourceChange, TemplateEdit};
-use crate::phases::cold::{self, Cold, block_size};
+use crate::phases::cold::{self, Cold, write};
 use crate::phases::steady::{self, Deletion, Restart, Steady};
 use crate::report::say;
-use crate::world::World;
 
 /// Everything measured for one family and number of owners.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -43,11 +43,8 @@ pub(crate) async fn measure(args: &Args, measured: &Measured, count: usize) -> a
     let (kind, steps) = (measured.0.kind, args.steps);
     say(&format!("\nN = {count} {kind}s × {steps} steps"));
     let name = format!("{}-{count}", measured.0.name);
-    let write = async |world: &World, owners, in_flight| {
-        write_chains(world, owners, in_flight, By::Apply).await
-    };
     let world = (name, count, block_size(count));
-    Stage::within(args, measured, world, write, phases).await
+    Stage::within(args, measured, world, write(By::Apply), phases).await
 }
 
 /// One after the other, as they stand here.

@@ -12,7 +12,7 @@ use crate::latency::Latency;
 use crate::layout::{FLOOR, Key, owners, spread, step_of};
 use crate::objects::{new_revision, template_name};
 use crate::phases::Stage;
-use crate::phases::cold::block_size;
+use crate::phases::blocks::block_size;
 use crate::report::{self, tell};
 use crate::seen::Seen;
 use crate::tally::Requests;

@@ -4,7 +4,6 @@
 //! The webhook and the registry are the same for the controller and for the bare client, which only calls the former: all
 //! images are known to the controller before it is measured.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -14,16 +13,14 @@ use test_support::{DockerRegistry, Scratch, Usage};
 
 use crate::api::Api;
 use crate::args::Args;
-use crate::cpu::CpuSeconds;
 use crate::family::{CONVENTIONS, Measured};
 use crate::floor::{Bare, write_intents};
 use crate::images::{BOM_BYTES, Image, push, push_with_bom};
 use crate::layout::{CROWD, FLOOR, GUEST, Key, namespaces_of, owners};
 use crate::objects::intents::{BOMS, MEASURED, convention, convention_name, intent};
-use crate::pairs::{MOST, Pair, are_enough};
-use crate::phases::cold::block_size;
+use crate::phases::Stage;
+use crate::phases::blocks::{Blocks, block_size};
 use crate::phases::steady::{self, Restart, Steady};
-use crate::phases::{Stage, Work};
 use crate::report::{self, say, tell};
 use crate::seen::Seen;
 use crate::tally::Requests;
@@ -42,19 +39,10 @@ pub(crate) struct Intents {
     pub(crate) images: usize,
     /// Requests to the registry from the first sight of the images until the last PodIntent was Ready.
     pub(crate) registry_requests: u64,
-    /// PodIntents of all blocks; one that was made twice counts twice.
-    pub(crate) made: usize,
-    /// Seconds of each block, from the first create to the last Ready, between two of the bare client.
-    pub(crate) pairs: Vec<Pair>,
+    /// All at once.
+    pub(crate) cold: Blocks,
     /// Calls of webhooks for all blocks.
     pub(crate) calls: u64,
-    /// For all blocks.
-    #[serde(flatten)]
-    pub(crate) work: Work,
-    /// CPU seconds by process, from the first create to the last Ready of each block.
-    pub(crate) cpu_seconds: CpuSeconds,
-    /// Those of the bare client's blocks.
-    pub(crate) floor_cpu_seconds: CpuSeconds,
     /// Reconciles that change nothing.
     pub(crate) steady: Steady,
     /// Killed and started again.
@@ -139,7 +127,7 @@ async fn phases(stage: &mut Stage<'_>, outside: &Outside, bare: &Bare) -> anyhow
     let tagged = outside.images.iter().map(|image| image.tagged.clone());
     apply_to_each(stage, GUEST, tagged.collect(), MEASURED).await?;
     stage.requests().await?;
-    cold(stage, outside, bare, &mut intents).await?;
+    (intents.cold, intents.calls) = cold(stage, outside, bare).await?;
     intents.registry_requests = outside.registry_requests()?;
     tell("intents", &report::intents(&intents));
     let before = outside.asked()?;
@@ -202,78 +190,29 @@ async fn create(
     world.client.each(concurrency, items, create).await
 }
 
-/// In blocks, each between two of the bare client, because the machine's pace changes within a minute.
+/// Makes PodIntents in blocks, whose images are known by then; how often webhooks were called for them.
 async fn cold(
     stage: &mut Stage<'_>,
     outside: &Outside,
     bare: &Bare,
-    intents: &mut Intents,
-) -> anyhow::Result<()> {
-    let all = stage.owners();
-    let blocks: Vec<&[Key]> = all.chunks(block_size(all.len())).collect();
-    for (turn, owners) in blocks.iter().cycle().enumerate() {
-        if turn >= blocks.len() {
-            if are_enough(&stage.world.args, &intents.pairs, MOST) {
-                break;
-            }
-            stage.world.remove(owners).await?;
-        }
-        let before = by_bare_client(stage, bare, owners.len(), &mut CpuSeconds::new()).await?;
-        let controller = by_controller(stage, outside, owners, intents).await?;
-        let used = &mut intents.floor_cpu_seconds;
-        let after = by_bare_client(stage, bare, owners.len(), used).await?;
-        let floor = [before, after];
-        tell(
-            "block",
-            &format!("{controller:.2} s between floors of {before:.2} and {after:.2} s"),
-        );
-        intents.pairs.push(Pair { floor, controller });
-    }
-    stage.world.clear(FLOOR, block_size(all.len())).await
-}
-
-/// Seconds of a block of the bare client, in place of the one before; `used` gets its CPU time.
-async fn by_bare_client(
-    stage: &mut Stage<'_>,
-    bare: &Bare,
-    count: usize,
-    used: &mut CpuSeconds,
-) -> anyhow::Result<f64> {
-    let (world, in_flight) = (&mut *stage.world, stage.concurrency);
-    world.clear(FLOOR, block_size(stage.count)).await?;
-    world.let_control_plane_rest().await?;
-    let written = async || write_intents(world, bare, count, in_flight).await;
-    let taken = world.measure_cpu(None, used, written).await?;
-    Ok(taken.as_secs_f64())
-}
-
-/// Seconds of a block of the controller.
-async fn by_controller(
-    stage: &mut Stage<'_>,
-    outside: &Outside,
-    owners: &[Key],
-    intents: &mut Intents,
-) -> anyhow::Result<f64> {
-    let images = outside.images.iter().cycle();
-    let items = owners.iter().cloned().zip(images);
-    let items = items
-        .map(|(key, image)| (key, image.pinned.clone()))
-        .collect();
-    let wanted: HashSet<Key> = owners.iter().cloned().collect();
-    let is_ready = move |key: &Key, owner: &Seen| wanted.contains(key) && owner.is_ready();
-    let calls = outside.webhook.calls();
-    let task = async |stage: &Stage<'_>| {
-        let (world, start) = (&*stage.world, Instant::now());
-        create(world, stage.concurrency, items, MEASURED).await?;
-        let what = "all PodIntents are Ready";
-        world.owners.reach(what, owners.len(), is_ready).await?;
-        Ok(start.elapsed())
+) -> anyhow::Result<(Blocks, u64)> {
+    let mut calls = 0;
+    let write = async |world: &World, owners, in_flight| {
+        write_intents(world, bare, owners, in_flight).await
     };
-    let into = (&mut intents.work, &mut intents.cpu_seconds);
-    let taken = stage.work(Requests::sum, into, task).await?;
-    intents.calls += outside.webhook.calls() - calls;
-    intents.made += owners.len();
-    Ok(taken.as_secs_f64())
+    let controller = async |stage: &mut Stage<'_>, owners: &[Key], blocks: &mut Blocks| {
+        let before = outside.webhook.calls();
+        let images = outside.images.iter().map(|image| image.pinned.clone());
+        let items = owners.iter().cloned().zip(images.cycle()).collect();
+        let create =
+            async |world: &World, in_flight| create(world, in_flight, items, MEASURED).await;
+        let done = blocks.work(stage, owners, Requests::sum, create).await?;
+        calls += outside.webhook.calls() - before;
+        Ok((done.taken.as_secs_f64(), String::new()))
+    };
+    let blocks = Blocks::measure(stage, write, controller).await?;
+    stage.world.clear(FLOOR, block_size(stage.count)).await?;
+    Ok((blocks, calls))
 }
 
 /// One PodIntent for each image with a large bill of materials; nothing if none are asked for.
