@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::bars::{count, number};
 use crate::cpu::CpuSeconds;
 use crate::latency::Latency;
-use crate::pairs;
+use crate::pairs::told;
+use crate::phases::Work;
+use crate::phases::blocks::Blocks;
 use crate::phases::change::{Single, SourceChange, TemplateEdit};
 use crate::phases::cold::Cold;
 use crate::phases::fairness::{Fairness, Ratios, Singles};
 use crate::phases::intents::Intents;
-use crate::phases::runs::{Reruns, Rounds};
+use crate::phases::runs::{Reruns, Rounds, Runs};
 use crate::phases::steady::{Deletion, Restart, Steady};
 use crate::table::Table;
 use crate::tally::{Agent, ByAgent, Requests};
@@ -38,65 +40,75 @@ fn latency(latency: &Latency) -> String {
 
 /// The cold phase, against its floor.
 pub(crate) fn cold(cold: &Cold) -> String {
+    let Blocks { work, pairs, .. } = &cold.blocks;
     let per_owner = |requests| number(requests) / count(cold.blocks.owners);
     let cpu = cold.blocks.cpu_seconds.get("controller");
     let times = format!(
         "{:.2} s in {} blocks, {}; by POST, {}; pace {:.2} ms",
         cold.blocks.seconds(),
-        cold.blocks.pairs.len(),
-        pairs::told(&cold.blocks.pairs),
-        pairs::told(&cold.created),
+        pairs.len(),
+        told(pairs),
+        told(&cold.created),
         cold.pace_ms,
     );
     let events = format!(
         "events: {:.2} per owner, until {:.1} s after the last Ready",
-        per_owner(cold.blocks.work.requests.events),
+        per_owner(work.requests.events),
         cold.events_seconds,
     );
     format!(
-        "{times}; {:.2} requests per owner; controller {:.2} s CPU for {} reconciles, {:.1} MiB peak\n    {events}\n{}{}{}",
-        per_owner(cold.blocks.work.requests.sum()),
+        "{times}; {:.2} requests per owner; controller {:.2} s CPU for {} reconciles, {:.1} MiB peak\n    {events}\n{}",
+        per_owner(work.requests.sum()),
         cpu.copied().unwrap_or(f64::NAN),
-        cold.blocks.work.reconciles,
-        cold.blocks.work.usage.peak_rss_mib,
-        requests(&cold.blocks.work.requests),
-        agents_table(&cold.blocks.work.by_agent),
-        cpu_table(&cold.blocks.floor_cpu_seconds, &cold.blocks.cpu_seconds),
+        work.reconciles,
+        work.usage.peak_rss_mib,
+        in_detail(
+            work,
+            &cold.blocks.floor_cpu_seconds,
+            &cold.blocks.cpu_seconds
+        ),
     )
 }
 
 /// All rounds of runs, and what they cost the controller.
 pub(crate) fn runs(reruns: &Reruns) -> String {
-    let runs = &reruns.runs;
+    let Runs { work, rounds: all } = &reruns.runs;
     let per_run = |requests| number(requests) / count(reruns.all_runs());
     format!(
-        "{}; {}; {:.2} requests per run and {:.2} events; {:.1} MiB peak\n{}{}{}",
-        rounds(&runs.rounds),
-        pairs::told(&reruns.pairs),
-        per_run(runs.work.requests.sum()),
-        per_run(runs.work.requests.events),
-        runs.work.usage.peak_rss_mib,
-        requests(&runs.work.requests),
-        agents_table(&runs.work.by_agent),
-        cpu_table(&reruns.floor.cpu_seconds, &runs.rounds.cpu_seconds),
+        "{}; {}; {:.2} requests per run and {:.2} events; {:.1} MiB peak\n{}",
+        rounds(all),
+        told(&reruns.pairs),
+        per_run(work.requests.sum()),
+        per_run(work.requests.events),
+        work.usage.peak_rss_mib,
+        in_detail(work, &reruns.floor.cpu_seconds, &all.cpu_seconds),
     )
 }
 
 /// PodIntents, against the floor.
 pub(crate) fn intents(intents: &Intents) -> String {
+    let Blocks { work, pairs, .. } = &intents.cold;
     let per_intent = |figure| number(figure) / count(intents.cold.owners);
     format!(
-        "{}; {:.2} requests and {:.2} calls of webhooks per PodIntent; {} requests to the registry for {} images; {:.1} MiB peak\n{}{}{}",
-        pairs::told(&intents.cold.pairs),
-        per_intent(intents.cold.work.requests.sum()),
+        "{}; {:.2} requests and {:.2} calls of webhooks per PodIntent; {} requests to the registry for {} images; {:.1} MiB peak\n{}",
+        told(pairs),
+        per_intent(work.requests.sum()),
         per_intent(intents.calls),
         intents.registry_requests,
         intents.images,
-        intents.cold.work.usage.peak_rss_mib,
-        requests(&intents.cold.work.requests),
-        agents_table(&intents.cold.work.by_agent),
-        cpu_table(&intents.cold.floor_cpu_seconds, &intents.cold.cpu_seconds),
+        work.usage.peak_rss_mib,
+        in_detail(
+            work,
+            &intents.cold.floor_cpu_seconds,
+            &intents.cold.cpu_seconds
+        ),
     )
+}
+
+/// All requests, and the CPU time of all processes in both runs.
+fn in_detail(work: &Work, floor: &CpuSeconds, cold: &CpuSeconds) -> String {
+    let tables = [agents_table(&work.by_agent), cpu_table(floor, cold)];
+    requests(&work.requests) + &tables.concat()
 }
 
 /// Single runs, against those of the bare client.

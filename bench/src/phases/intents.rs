@@ -5,7 +5,7 @@
 //! images are known to the controller before it is measured.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::ensure;
 use serde::Serialize;
@@ -105,12 +105,9 @@ pub(crate) async fn measure(args: &Args, measured: &Measured) -> anyhow::Result<
         webhook: outside.webhook.connect()?,
         images: outside.images.clone(),
     };
-    let write = async |world: &World, owners, in_flight| {
-        write_intents(world, &bare, owners, in_flight).await
-    };
     let world = (CONVENTIONS.name.to_owned(), count, block_size(count));
     let phases = async |stage: &mut Stage<'_>| phases(stage, &outside, &bare).await;
-    Stage::within(&args, measured, world, write, phases).await
+    Stage::within(&args, measured, world, write(&bare), phases).await
 }
 
 /// One after the other, as they stand here.
@@ -197,9 +194,6 @@ async fn cold(
     bare: &Bare,
 ) -> anyhow::Result<(Blocks, u64)> {
     let mut calls = 0;
-    let write = async |world: &World, owners, in_flight| {
-        write_intents(world, bare, owners, in_flight).await
-    };
     let controller = async |stage: &mut Stage<'_>, owners: &[Key], blocks: &mut Blocks| {
         let before = outside.webhook.calls();
         let images = outside.images.iter().map(|image| image.pinned.clone());
@@ -210,9 +204,16 @@ async fn cold(
         calls += outside.webhook.calls() - before;
         Ok((done.taken.as_secs_f64(), String::new()))
     };
-    let blocks = Blocks::measure(stage, write, controller).await?;
+    let blocks = Blocks::measure(stage, write(bare), controller).await?;
     stage.world.clear(FLOOR, block_size(stage.count)).await?;
     Ok((blocks, calls))
+}
+
+/// What the bare client does for PodIntents.
+fn write(bare: &Bare) -> impl AsyncFn(&World, usize, usize) -> anyhow::Result<Duration> {
+    async move |world: &World, owners, in_flight| {
+        write_intents(world, bare, owners, in_flight).await
+    }
 }
 
 /// One PodIntent for each image with a large bill of materials; nothing if none are asked for.
