@@ -54,6 +54,15 @@ pub struct ConventionArgs {
     )]
     pub max_webhook_answer: u16,
 
+    /// What all answers that are being read may take together: a call waits until there is room for the longest answer
+    #[arg(
+        long,
+        value_name = "MIB",
+        env = "CARTO_WEBHOOK_ANSWERS_MEMORY",
+        default_value_t = 128
+    )]
+    pub webhook_answers_memory: u16,
+
     /// Give the images that the last convention added their digests, too, and those of templates that no convention matches
     #[arg(long, env = "CARTO_RESOLVE_IMAGES_AT_END")]
     pub resolve_images_at_end: bool,

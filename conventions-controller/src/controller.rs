@@ -26,6 +26,7 @@ use crate::metrics::ConventionMetrics;
 use crate::patience::Patience;
 use crate::resync::Resync;
 use crate::rollout::Rollout;
+use crate::room::AnswersRoom;
 
 /// The kind that is reconciled.
 pub(crate) const INTENTS: Watched = conventions_kind("PodIntent", "podintents");
@@ -84,6 +85,7 @@ pub(crate) struct IntentController {
     pub(crate) rollout: Rollout,
     pub(crate) images: Images,
     pub(crate) clients: Clients,
+    pub(crate) answers: AnswersRoom,
     pub(crate) metrics: Arc<ConventionMetrics>,
     pub(crate) authorities: Authorities,
     pub(crate) patience: Patience,

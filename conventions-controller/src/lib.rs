@@ -27,6 +27,7 @@ mod reconcile;
 mod report;
 mod resync;
 mod rollout;
+mod room;
 mod secrets;
 mod tally;
 
@@ -51,6 +52,7 @@ use metrics::ConventionMetrics;
 use patience::Patience;
 use resync::Resync;
 use rollout::Rollout;
+use room::AnswersRoom;
 use tally::{CONFIG_MAPS, Tally};
 
 /// This controller.
@@ -135,6 +137,7 @@ fn controller(process: &Process, args: &ConventionArgs) -> anyhow::Result<Intent
         dependencies: WaitIndex::default(),
         images,
         clients,
+        answers: AnswersRoom::new(args.webhook_answers_memory, args.max_webhook_answer),
         metrics,
         authorities: Authorities::default(),
         has_begun: AtomicBool::new(false),

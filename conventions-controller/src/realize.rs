@@ -158,6 +158,7 @@ impl IntentController {
         let (target, body) = prepared(run, call)?;
         let name = &*call.entry.name;
         let turn = self.patience.enter(name, run.key)?;
+        let _room = self.answers.take().await;
         let started = Instant::now();
         let answered = self.clients.call(&target, call.budget(), &body).await;
         let took = started.elapsed();

@@ -333,3 +333,34 @@ async fn selectors_that_cannot_be_read_are_told_by_all_until_they_are_corrected(
         .await;
     assert_eq!(env(&applied(&stage, "app").await), ["A=b"]);
 }
+
+#[tokio::test]
+async fn so_many_webhooks_are_asked_at_a_time_as_there_is_room_for_their_answers() {
+    let mut stage = set().await;
+    let webhook = Webhook::start(Does::Hangs).await;
+    let convention = webhook.convention("add-env", json!({}), json!({}));
+    stage.apply(&convention).await;
+    start(&mut stage, &["--webhook-answers-memory=16"]);
+    let names: Vec<String> = (0..5).map(|index| format!("app{index}")).collect();
+    for name in &names {
+        stage.apply(&intent(name, "web")).await;
+    }
+    eventually("all five are under way", PATIENCE, async || {
+        let running = stage.metric("carto_queue_running", &[]).await;
+        if running == Some(5.0) {
+            Ok(())
+        } else {
+            Err(running)
+        }
+    })
+    .await;
+    eventually("two are asked about", PATIENCE, async || {
+        webhook.asked().len() == 2
+    })
+    .await;
+    webhook.does(Does::AddsEnv("A", "b"));
+    for name in &names {
+        applied(&stage, name).await;
+    }
+    assert_eq!(webhook.asked().len(), 5);
+}
