@@ -75,35 +75,49 @@ async fn lengths_that_are_none_are_refused() {
 #[tokio::test]
 async fn who_says_nothing_or_never_ends_the_head_is_left() {
     let scene = Scene::with_limits(Limits {
-        opening: Duration::from_millis(100),
+        opening: Duration::from_millis(500),
         ..limits()
     })
     .await;
     let mut silent = TcpStream::connect(scene.address).await.unwrap();
     let read = tokio::time::timeout(PATIENCE, silent.read_u8()).await;
     assert!(read.expect("the end").is_err());
-    let slow: &[u8] = b"POST / HTTP/1.1\r\nHost: loc";
-    assert_eq!(answer_to(&scene, &[slow]).await, "");
+    let connector = trusting([&scene.identity.certificate], &[&rustls::version::TLS13]);
+    // On a busy machine the handshake alone may take longer than there is time.
+    eventually("half a head is left alone", PATIENCE, async || {
+        let mut slow = handshake(scene.address, &connector).await?;
+        slow.write_all(b"POST / HTTP/1.1\r\nHost: loc").await?;
+        let mut text = Vec::new();
+        let read = tokio::time::timeout(PATIENCE, slow.read_to_end(&mut text)).await;
+        let _ = read.expect("the end");
+        assert_eq!(String::from_utf8_lossy(&text), "");
+        anyhow::Ok(())
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn who_never_ends_the_head_of_a_later_request_is_left_too() {
     let scene = Scene::with_limits(Limits {
-        idle: Duration::from_millis(100),
+        idle: Duration::from_millis(500),
         ..limits()
     })
     .await;
     let first = format!("{}{REQUEST}", head(REQUEST.len()));
     let connector = trusting([&scene.identity.certificate], &[&rustls::version::TLS13]);
-    let mut stream = handshake(scene.address, &connector).await.unwrap();
-    stream.write_all(first.as_bytes()).await.unwrap();
-    stream.write_all(b"POST / HTTP/1.1\r\n").await.unwrap();
-    let mut text = Vec::new();
-    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut text)).await;
-    let _ = read.expect("the end");
-    let text = String::from_utf8_lossy(&text);
-    assert!(text.starts_with("HTTP/1.1 200"), "{text}");
-    assert!(!text.contains("HTTP/1.1 5"), "{text}");
+    // On a busy machine the first head may come too late, too.
+    eventually("one answer, and the end", PATIENCE, async || {
+        let mut stream = handshake(scene.address, &connector).await?;
+        stream.write_all(first.as_bytes()).await?;
+        stream.write_all(b"POST / HTTP/1.1\r\n").await?;
+        let mut text = Vec::new();
+        let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut text)).await;
+        let _ = read.expect("the end");
+        let text = String::from_utf8_lossy(&text);
+        anyhow::ensure!(text.matches("HTTP/1.1 200").count() == 1, "{text}");
+        Ok(())
+    })
+    .await;
 }
 
 #[tokio::test]
