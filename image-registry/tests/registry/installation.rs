@@ -175,7 +175,7 @@ async fn a_program_that_hangs_is_ended() {
     plugin.set_images(&registry.host);
     let images = images_with(Settings {
         plugins: Some((plugin.path("config.yaml"), plugin.folder.path().to_owned())),
-        budget: Duration::from_secs(2),
+        budget: Duration::from_secs(4),
         ..settings(&folder)
     });
     let image = format!("{}/app:1", registry.host);
