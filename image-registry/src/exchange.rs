@@ -112,16 +112,19 @@ impl Exchange {
         let Some(challenge) = Challenge::from_headers(answer.response.headers()) else {
             return self.judge(answer).await;
         };
-        let (header, life) = match &challenge {
+        let header = match &challenge {
             Challenge::Basic => match basic(who) {
-                Some(header) => (header, BASIC_LIFE),
+                Some(header) => Some(header),
                 None => return self.judge(answer).await,
             },
-            Challenge::Bearer { .. } => {
-                // The place is given back first: who gives tokens may be the registry itself.
-                drop(answer);
-                self.token(endpoint, ask, &challenge, who).await?
-            }
+            Challenge::Bearer { .. } => None,
+        };
+        // The place is given back before another one is asked for: who held one while it waited
+        // for a second would wait for others who do the same.
+        drop(answer);
+        let (header, life) = match header {
+            Some(header) => (header, BASIC_LIFE),
+            None => self.token(endpoint, ask, &challenge, who).await?,
         };
         let answer = self.send(endpoint, ask, Some(&header)).await?;
         if !is_denial(answer.response.status()) {

@@ -2,17 +2,19 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use conventions::credentials::{Keyring, SecretKind};
-use image_registry::{Cause, FaultKind, Pass};
+use futures::future::join_all;
+use image_registry::{Cause, FaultKind, Pass, Settings};
 use serde_json::json;
 use tempfile::tempdir;
 
-use crate::fake::{FakeRegistry, Seen, images, keyring, status};
+use crate::fake::{FakeRegistry, Seen, images, images_with, keyring, settings, status};
 
 fn basic(name: &str) -> String {
     format!(
@@ -105,6 +107,32 @@ async fn who_is_not_let_in_is_told_without_a_credential() {
         !text.contains("pass-of") && !text.contains(&STANDARD.encode("a:pass-of-a")),
         "{text}"
     );
+}
+
+#[tokio::test]
+async fn a_registry_that_asks_for_a_password_is_asked_by_as_many_as_may_at_once() {
+    for (concurrency, number) in [(1, 1), (1, 3), (8, 8), (8, 40)] {
+        let (registry, folder) = (FakeRegistry::start().await, tempdir().unwrap());
+        registry.behave(only(&["me"]));
+        let images = images_with(Settings {
+            concurrency,
+            requests_per_second: 1000,
+            budget: Duration::from_secs(20),
+            ..settings(&folder)
+        });
+        let me = keyring(&[(&registry.host, "me")]);
+        let looks = (0..number).map(|number| {
+            // Repositories of their own: nobody knows yet that a password is wanted.
+            let name = format!("team/app-{number}");
+            registry.put_image(&name, "1", &json!({}));
+            let image = format!("{}/{name}:1", registry.host);
+            let (images, me) = (&images, &me);
+            async move { images.resolve(&image, me, &Pass::default()).await.map(drop) }
+        });
+        for ended in join_all(looks).await {
+            assert_eq!(ended, Ok(()), "{concurrency} at once of {number}");
+        }
+    }
 }
 
 #[tokio::test]
