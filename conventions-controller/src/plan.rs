@@ -1,5 +1,6 @@
 //! What is to be done for a PodIntent, decided from what is watched; nothing is asked.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use controller_kit::stamped::ObjectKey;
@@ -111,12 +112,7 @@ impl IntentController {
         let account = self.stores.accounts.get(&account);
         let of_account = account.iter().flat_map(|account| &account.pull_secrets);
         names.extend(of_account.map(ToString::to_string));
-        let mut asked: Vec<String> = Vec::new();
-        for name in names {
-            if !name.is_empty() && !asked.contains(&name) {
-                asked.push(name);
-            }
-        }
+        let asked = each_once(names);
         let secret = |name: &String| ObjectKey::new(&key.namespace, name);
         awaited.extend(asked.iter().map(|name| Dependency::Secret(secret(name))));
         self.dependencies.set(key, &awaited);
@@ -133,6 +129,13 @@ impl IntentController {
     }
 }
 
+/// The names that there are, in order, each once.
+fn each_once(mut names: Vec<String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    names.retain(|name| !name.is_empty() && seen.insert(name.clone()));
+    names
+}
+
 impl PlannedCall {
     fn called(&self) -> Called {
         Called {
@@ -146,5 +149,32 @@ impl PlannedCall {
                 Err(error) => error.to_string(),
             },
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn time_of(count: usize) -> Duration {
+        let names: Vec<String> = (0..count).map(|index| format!("pull-{index}")).collect();
+        let once = |_| {
+            let names = names.clone();
+            let began = Instant::now();
+            assert_eq!(each_once(names).len(), count);
+            began.elapsed()
+        };
+        (0..5).map(once).min().unwrap()
+    }
+
+    #[test]
+    fn pull_secrets_are_asked_in_their_order_and_each_once() {
+        let names = ["b", "", "a", "b", "a"].map(str::to_owned).to_vec();
+        assert_eq!(each_once(names), ["b", "a"]);
+        // What looks through all names for each name would take a hundred times as long.
+        let (few, many) = (time_of(3_000), time_of(30_000));
+        assert!(many < few * 40, "{few:?} and {many:?}");
     }
 }

@@ -28,13 +28,11 @@ impl IntentController {
         namespace: &str,
         secrets: &[(String, Option<u64>)],
     ) -> Result<Keyring, Stop> {
+        tell_of_missing(namespace, secrets);
         let mut keyring = Keyring::default();
-        for (name, version) in secrets {
+        let present = secrets.iter().filter(|(_, version)| version.is_some());
+        for (name, _) in present {
             let key = ObjectKey::new(namespace, name);
-            if version.is_none() {
-                warn!(secret = %key, "there is no such pull secret");
-                continue;
-            }
             let call = Call::get(SECRETS.path(Some(namespace), name));
             match asked(self.cluster.send(Identity::Controller, call).await, &key)? {
                 Asked::Answered(secret) => add(&mut keyring, &key, secret),
@@ -46,6 +44,20 @@ impl IntentController {
             }
         }
         Ok(keyring)
+    }
+}
+
+/// Names of missing Secrets in one line of the log: a tenant may name as many as etcd takes.
+const MOST_TOLD: usize = 10;
+
+/// Tells of all Secrets that are missing in one line.
+fn tell_of_missing(namespace: &str, secrets: &[(String, Option<u64>)]) {
+    let missing = || secrets.iter().filter(|(_, version)| version.is_none());
+    let count = missing().count();
+    if count > 0 {
+        let names = missing().map(|(name, _)| name.as_str()).take(MOST_TOLD);
+        let names = names.collect::<Vec<_>>().join(", ");
+        warn!(namespace, count, secrets = %names, "there are no such pull secrets");
     }
 }
 

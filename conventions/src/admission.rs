@@ -5,6 +5,8 @@
 
 mod url;
 
+use std::collections::HashSet;
+
 use api_types::Selector;
 use api_types::selector::{CompiledSelector, subdomain_errors};
 use serde_json::{Value, json};
@@ -16,6 +18,9 @@ const PRIORITY: &str = r#"The priority value provided is invalid. Accepted prior
 const TARGET: &str = r#"The value provided for the selectorTarget field is invalid. Accepted selectorTarget values include \"PodIntent\" and \"PodTemplateSpec\". The default value is set to \"PodTemplateSpec\""#;
 const CLIENT_CONFIG: &str = "spec.webhook.clientConfig";
 const HTTPS_PORT: u16 = 443;
+/// Errors that are told at once. Who wrote more mistakes than that reads no further, and each names
+/// the value that it is about.
+const MOST_ERRORS: usize = 20;
 
 /// The operations of a JSON patch (RFC 6902) that fill in what a PodIntent leaves out.
 pub fn intent_defaults(intent: &Value) -> Vec<Value> {
@@ -75,7 +80,7 @@ pub fn intent_refusal(intent: &Value) -> Option<String> {
     let secrets = items(&intent["spec"]["imagePullSecrets"]).enumerate();
     let nameless = secrets.filter(|(_, secret)| text(&secret["name"]).is_empty());
     let required = |(index, _)| required(&format!("spec.imagePullSecrets[{index}].name"), "");
-    all(nameless.map(required).collect())
+    all(nameless.map(required).take(MOST_ERRORS).collect())
 }
 
 /// Why a ClusterPodConvention is refused, if it is.
@@ -90,6 +95,9 @@ pub fn convention_refusal(convention: &Value) -> Option<String> {
     let spec = &convention["spec"];
     let mut errors = Vec::new();
     for (index, selector) in items(&spec["selectors"]).enumerate() {
+        if errors.len() == MOST_ERRORS {
+            break;
+        }
         let typed = serde_json::from_value::<Selector>(selector.clone());
         if typed.is_ok_and(|selector| CompiledSelector::new(&selector).is_err()) {
             errors.push(invalid(&format!("spec.selectors[{index}]"), selector, ""));
@@ -175,6 +183,9 @@ fn path_errors(path: &str, field: &str) -> Vec<String> {
     });
     let segments = segments.strip_suffix('/').unwrap_or(segments);
     for (index, segment) in segments.split('/').enumerate() {
+        if errors.len() >= MOST_ERRORS {
+            break;
+        }
         if segment.is_empty() {
             errors.push(refused(&format!("segment[{index}] may not be empty")));
             continue;
@@ -201,14 +212,12 @@ fn with_detail(error: String, detail: &str) -> String {
     }
 }
 
-/// Several errors stand in brackets; each once.
-fn all(errors: Vec<String>) -> Option<String> {
-    let mut told: Vec<String> = Vec::new();
-    for error in errors {
-        if !told.contains(&error) {
-            told.push(error);
-        }
-    }
+/// Several errors stand in brackets; each once, and no more than somebody reads.
+fn all(mut errors: Vec<String>) -> Option<String> {
+    let mut seen = HashSet::new();
+    errors.retain(|error| seen.insert(error.clone()));
+    errors.truncate(MOST_ERRORS);
+    let mut told = errors;
     match told.len() {
         0 => None,
         1 => told.pop(),

@@ -3,6 +3,8 @@
 //! A webhook in Go writes each quantity of a template anew: `0.5` comes back as `500m`, though nobody meant to change it. The
 //! words of the author are kept for an amount that is the same.
 
+use std::collections::HashMap;
+
 use convention_protocol::PodTemplate;
 use serde_json::{Map, Value};
 
@@ -66,11 +68,15 @@ fn keep(shape: &Shape, before: &Value, after: &mut Value) {
 
 /// Items that have keys are known by them, others by their place.
 fn keep_in_list(list: &List, before: &[Value], after: &mut [Value]) {
+    let mut by_key = HashMap::new();
+    for item in before {
+        if let Some(key) = list.key_of(item) {
+            by_key.entry(key).or_insert(item);
+        }
+    }
     for (index, after) in after.iter_mut().enumerate() {
         let same = match list.key_of(after) {
-            Some(key) => before
-                .iter()
-                .find(|item| list.key_of(item).as_ref() == Some(&key)),
+            Some(key) => by_key.get(&key).copied(),
             None => before.get(index),
         };
         if let Some(before) = same {

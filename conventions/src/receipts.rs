@@ -1,5 +1,7 @@
 //! What was applied to a template, as an annotation of it tells.
 
+use std::collections::HashSet;
+
 use convention_protocol::{APPLIED_CONVENTIONS, PodTemplate};
 
 /// What was applied, in order, each once.
@@ -21,6 +23,8 @@ use convention_protocol::{APPLIED_CONVENTIONS, PodTemplate};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Receipts {
     lines: Vec<String>,
+    /// The same, to find them by.
+    known: HashSet<String>,
 }
 
 impl Receipts {
@@ -58,7 +62,7 @@ impl Receipts {
     }
 
     fn add_line(&mut self, line: String) {
-        if !self.lines.contains(&line) {
+        if self.known.insert(line.clone()) {
             self.lines.push(line);
         }
     }
