@@ -25,11 +25,11 @@ impl IntentController {
         let span = error_span!("reconcile", podintent = %key);
         self.has_begun.store(true, Ordering::Release);
         let reconciling = async {
-            let Some(intent) = self.dereference(key) else {
+            let Some((intent, content)) = self.dereference(key) else {
                 self.forget(key);
                 return Reconciled::gone(Next::Done);
             };
-            let reconciled = self.decorate(key, &intent).await;
+            let reconciled = self.decorate(key, &intent, content).await;
             if self.stores.intents.get(key).is_none() {
                 self.forget(key);
             }
@@ -45,12 +45,12 @@ impl IntentController {
         reconciling.instrument(span).await
     }
 
-    /// The PodIntent as it is stored; nothing when it is gone, on its way out, or cannot be read.
-    fn dereference(&self, key: &ObjectKey) -> Option<PodIntent> {
+    /// The PodIntent as it is stored, and a digest of all but its status; nothing when it is gone, on its way out, or cannot be read.
+    fn dereference(&self, key: &ObjectKey) -> Option<(PodIntent, u64)> {
         let entry = self.stores.intents.get(key)?;
         match entry.intent() {
             Ok(intent) if intent.metadata.deletion_timestamp.is_some() => None,
-            Ok(intent) => Some(intent),
+            Ok(intent) => Some((intent, entry.content)),
             Err(error) => {
                 warn!(error = %error, "this object cannot be read and is left alone; correct or delete it");
                 None
@@ -58,7 +58,7 @@ impl IntentController {
         }
     }
 
-    async fn decorate(&self, key: &ObjectKey, intent: &PodIntent) -> Reconciled {
+    async fn decorate(&self, key: &ObjectKey, intent: &PodIntent, content: u64) -> Reconciled {
         let before = intent.status.clone().unwrap_or_default();
         let generation = intent.metadata.generation.unwrap_or_default();
         let pass = match self.plan(key, intent).await {
@@ -67,7 +67,9 @@ impl IntentController {
                     observed_generation: Some(generation),
                     ..before.clone()
                 };
-                return self.report(key, intent, &before, after, None).await;
+                return self
+                    .report(key, (intent, content), &before, after, None)
+                    .await;
             }
             Ok(plan) => self.realize(key, intent, &before, plan).await,
             Err(Stop::Failure(failure)) => Ok(Pass::failed(failure)),
@@ -81,6 +83,7 @@ impl IntentController {
         self.resynced(key, &pass);
         let now = Time((self.clock)());
         let after = status_after(&before, generation, pass, &now);
-        self.report(key, intent, &before, after, failure).await
+        self.report(key, (intent, content), &before, after, failure)
+            .await
     }
 }

@@ -14,29 +14,32 @@ use conventions::considered::UNSETTLED;
 use conventions::outcome::{Failure, Pass, say_the_same};
 use conventions::{PodIntent, PodIntentStatus};
 use serde_json::Value;
-use tracing::{error, info, warn};
+use tracing::{debug, error, info, warn};
 
 use crate::controller::{IntentController, ready_in};
-use crate::entries::said;
+use crate::entries::{content, said};
 use crate::fault::Fault;
 
 /// How long it is waited after the API server could not, when it does not say.
 const REST: Duration = Duration::from_secs(1);
 
 impl IntentController {
-    /// Writes the status if it says anything new, sends the events, and says when to look again.
+    /// Writes the status if it says anything new, sends the events, and says when to look again:
+    /// at once where somebody has changed the PodIntent since this `content` of it was read.
     pub(crate) async fn report(
         &self,
         key: &ObjectKey,
-        intent: &PodIntent,
+        (intent, content): (&PodIntent, u64),
         before: &PodIntentStatus,
         after: PodIntentStatus,
         failure: Option<Failure>,
     ) -> Reconciled {
+        let mut is_the_latest = true;
         if !say_the_same(before, &after) {
             let uid = intent.metadata.uid.as_deref().unwrap_or_default();
-            if let Err(error) = self.write(key, uid, &after).await {
-                return self.not_written(key, uid, &error);
+            match self.write(key, uid, &after).await {
+                Ok(written) => is_the_latest = written == content,
+                Err(error) => return self.not_written(key, uid, &error),
             }
             self.events.record(
                 Self::involved(key, uid),
@@ -47,15 +50,22 @@ impl IntentController {
             self.tell_of_conventions(&Self::involved(key, uid), before, &after);
             tell(before, &after);
         }
-        self.next(key, &after, failure.as_ref())
+        if is_the_latest {
+            self.next(key, &after, failure.as_ref())
+        } else {
+            // The store holds the reply now, so the event of that change will wake nobody.
+            debug!("changed while it was reconciled");
+            Reconciled::new(Next::After(Duration::ZERO), "settled")
+        }
     }
 
+    /// Writes the status. Returns a digest of all else that the object says then.
     async fn write(
         &self,
         key: &ObjectKey,
         uid: &str,
         status: &PodIntentStatus,
-    ) -> Result<(), RequestError> {
+    ) -> Result<u64, RequestError> {
         let status = serde_json::to_value(status).unwrap_or(Value::Null);
         self.written.lock().insert(key.clone(), said(&status));
         let object = Written {
@@ -64,8 +74,9 @@ impl IntentController {
             uid,
         };
         let written = self.statuses.write(object, &status, None).await?;
+        let content = content(&written);
         self.stores.intents.overlay(written);
-        Ok(())
+        Ok(content)
     }
 
     fn not_written(&self, key: &ObjectKey, uid: &str, error: &RequestError) -> Reconciled {
@@ -191,3 +202,6 @@ fn tell(before: &PodIntentStatus, after: &PodIntentStatus) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! What follows from a status that was written or not, where the API server is scripted.
+
+use std::convert::Infallible;
+use std::slice;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use clap::Parser as _;
+use controller_kit::cluster::Cluster;
+use controller_kit::metrics::Metrics;
+use controller_kit::process::{Process, Reconciled};
+use controller_kit::reflect::{Entry, Reflector};
+use controller_kit::scheduler::Next;
+use controller_kit::shutdown::Tasks;
+use controller_kit::stamped::ObjectKey;
+use futures::{StreamExt as _, stream};
+use kube::runtime::watcher::Event;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::ConventionArgs;
+use crate::controller::IntentController;
+
+#[derive(clap::Parser)]
+struct Flags {
+    #[command(flatten)]
+    all: ConventionArgs,
+}
+
+/// What the API server does with requests for anything but events.
+type Answers = Box<dyn FnMut(&Method, &str, Value) -> (u16, Value) + Send>;
+
+struct Server {
+    answers: Mutex<Answers>,
+    asked: Mutex<Vec<(Method, String, Value)>>,
+}
+
+async fn serve(server: &Server, request: Request<kube::client::Body>) -> Response {
+    let (head, body) = request.into_parts();
+    let body = axum::body::to_bytes(Body::new(body), usize::MAX)
+        .await
+        .unwrap();
+    let body: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let path = head.uri.path();
+    if path.ends_with("/events") || path.contains("/events/") {
+        return (StatusCode::CREATED, axum::Json(body)).into_response();
+    }
+    let asked = (head.method.clone(), path.to_owned(), body.clone());
+    server.asked.lock().push(asked);
+    let (code, answer) = (server.answers.lock())(&head.method, path, body);
+    let code = StatusCode::from_u16(code).unwrap();
+    (code, axum::Json(answer)).into_response()
+}
+
+/// The controller, whose API server answers as it is told.
+struct Scene {
+    controller: IntentController,
+    server: Arc<Server>,
+    _images: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new(answers: impl FnMut(&Method, &str, Value) -> (u16, Value) + Send + 'static) -> Self {
+        let server = Arc::new(Server {
+            answers: Mutex::new(Box::new(answers)),
+            asked: Mutex::default(),
+        });
+        let asked = server.clone();
+        let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+            let server = asked.clone();
+            async move { Ok::<_, Infallible>(serve(&server, request).await) }
+        });
+        let client = kube::Client::new(service, "default");
+        let metrics = Arc::new(Metrics::new());
+        let cluster = Cluster::new(client.clone(), client, metrics.clone());
+        let process = Process::new(crate::PROGRAM, cluster, metrics, Tasks::new());
+        let images = tempfile::tempdir().unwrap();
+        let cache = format!("--image-cache={}", images.path().display());
+        let flags = Flags::parse_from(["", &cache, "--resync-seconds=100"]);
+        Self {
+            controller: crate::controller(&process, &flags.all).unwrap(),
+            server,
+            _images: images,
+        }
+    }
+
+    /// Has these objects be all that the watch of a kind has shown.
+    async fn shows<E: Entry>(store: &Arc<Reflector<E>>, objects: &[Value]) {
+        let shown = objects.iter().cloned().map(Event::InitApply);
+        let events = [Event::Init].into_iter().chain(shown);
+        let events: Vec<_> = events.chain([Event::InitDone]).map(Ok).collect();
+        let (events, tasks) = (stream::iter(events).boxed(), Tasks::new());
+        let cancel = tasks.token().clone();
+        store.clone().follow(events, cancel, |_| {}).await;
+    }
+
+    async fn shows_intent(&self, intent: &Value) {
+        Self::shows(&self.controller.stores.intents, slice::from_ref(intent)).await;
+    }
+
+    async fn shows_account(&self) {
+        let account = json!({"metadata": {"namespace": "dev", "name": "sa"}});
+        Self::shows(&self.controller.stores.accounts, &[account]).await;
+    }
+
+    async fn reconcile(&self) -> Reconciled {
+        self.controller
+            .reconcile(&ObjectKey::new("dev", "app"))
+            .await
+    }
+
+    /// The statuses that were to be written.
+    fn statuses(&self) -> Vec<Value> {
+        let asked = self.server.asked.lock();
+        let writes = asked
+            .iter()
+            .filter(|(_, path, _)| path.ends_with("/status"));
+        writes.map(|(_, _, patch)| status_of(patch)).collect()
+    }
+}
+
+fn status_of(patch: &Value) -> Value {
+    patch[1]["value"].clone()
+}
+
+fn intent() -> Value {
+    json!({
+        "metadata": {"namespace": "dev", "name": "app", "uid": "u", "resourceVersion": "10", "generation": 1},
+        "spec": {"serviceAccountName": "sa", "template": {"spec": {"containers": [{"name": "web"}]}}},
+    })
+}
+
+/// The object as it is after a status was written.
+fn written(intent: &Value, patch: &Value) -> Value {
+    let mut written = intent.clone();
+    written["status"] = status_of(patch);
+    written["metadata"]["resourceVersion"] = "12".into();
+    written["metadata"]["managedFields"] = json!([{"manager": "carto-conventions"}]);
+    written
+}
+
+#[tokio::test]
+async fn a_change_that_comes_with_the_reply_to_our_own_write_is_looked_at_at_once() {
+    for (place, value, is_change) in [
+        ("/metadata/generation", json!(1), false),
+        (
+            "/spec/template/spec/containers/0/name",
+            json!("other"),
+            true,
+        ),
+        ("/metadata/labels", json!({"a": "b"}), true),
+        ("/metadata/uid", json!("u"), false),
+    ] {
+        let mut latest = intent();
+        if place == "/metadata/labels" {
+            latest["metadata"]["labels"] = value;
+        } else {
+            *latest.pointer_mut(place).unwrap() = value;
+        }
+        let scene = Scene::new(move |_, _, patch| (200, written(&latest, &patch)));
+        scene.shows_intent(&intent()).await;
+        scene.shows_account().await;
+        let next = scene.reconcile().await.next;
+        let is_at_once = next == Next::After(Duration::ZERO);
+        assert_eq!(is_at_once, is_change, "{place}: {next:?}");
+        assert_eq!(scene.statuses().len(), 1);
+    }
+}
