@@ -6,6 +6,7 @@ use controller_kit::stamped::ObjectKey;
 use convention_client::{CallError, RequestBody, Target};
 use conventions::answer::Answer;
 use conventions::chain::Chain;
+use conventions::considered::are_told;
 use conventions::credentials::Keyring;
 use conventions::inputs::template_digest;
 use conventions::outcome::{Failure, Pass};
@@ -66,7 +67,8 @@ impl IntentController {
             outcome.failure = failure_of(self.resolve_images(&mut run).await)?;
         }
         let images = run.images.status();
-        let same_inputs = plan.inputs_digest == before.inputs_digest && images == before.images;
+        let same_inputs =
+            plan.inputs_digest == before.inputs_digest && are_told(&images, &before.images);
         let mut considered = outcome.considered;
         count_changes(&mut considered, before, same_inputs);
         considered.extend(plan.others.iter().cloned());

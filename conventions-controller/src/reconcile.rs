@@ -72,7 +72,7 @@ impl IntentController {
                     .await;
             }
             Ok(plan) => self.realize(key, intent, &before, plan).await,
-            Err(Stop::Failure(failure)) => Ok(Pass::failed(failure)),
+            Err(Stop::Failure(failure)) => Ok(Pass::failed(failure, &before)),
             Err(Stop::Fault(fault)) => Err(fault),
         };
         let pass = match pass {

@@ -102,6 +102,11 @@ pub fn bounded_images(mut images: Vec<ResolvedImage>) -> Vec<ResolvedImage> {
     keep_first(images)
 }
 
+/// Whether these images are those that a status tells of, which may have had no room for all.
+pub fn are_told(images: &[ResolvedImage], told: &[ResolvedImage]) -> bool {
+    bounded_images(images.to_vec()) == told
+}
+
 /// As many as there is room for.
 fn keep_first<T: serde::Serialize>(items: Vec<T>) -> Vec<T> {
     let mut taken = 0;
@@ -179,9 +184,14 @@ mod tests {
             boms: vec!["b".repeat(1000); 1000],
             ..ResolvedImage::default()
         };
-        let bounded = bounded_images(vec![image; 1000]);
+        let all = vec![image; 1000];
+        let bounded = bounded_images(all.clone());
         assert!(size(&bounded) <= MOST_BYTES);
         assert!(!bounded.is_empty());
+        // What was left out for want of room makes no pass another one.
+        assert!(are_told(&all, &bounded));
+        let other = ResolvedImage::default();
+        assert!(!are_told(&[&[other], &all[1..]].concat(), &bounded));
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use convention_protocol::PodTemplate;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Map, Value};
 
 use crate::condition::{self, IntentReason, Verdict};
 use crate::considered::{self, bounded, bounded_images};
@@ -67,6 +68,14 @@ fn images_message(causes: &BTreeMap<String, String>) -> String {
 }
 
 impl Failure {
+    /// What the API server says of a template that is too large for its store.
+    pub fn too_large(said: &str) -> Self {
+        Self::TooLarge(Fault {
+            field: "status.template".to_owned(),
+            problem: format!("Too long: {said}"),
+        })
+    }
+
     /// The reason of the condition that tells it.
     pub fn reason(&self) -> IntentReason {
         match self {
@@ -98,12 +107,12 @@ pub struct Pass {
 }
 
 impl Pass {
-    /// One that ended before any convention was asked.
-    pub fn failed(failure: Failure) -> Self {
+    /// One that ended before any convention was asked: of them nothing new is known.
+    pub fn failed(failure: Failure, before: &PodIntentStatus) -> Self {
         Self {
             outcome: Err(failure),
             inputs_digest: String::new(),
-            conventions: Vec::new(),
+            conventions: before.conventions.clone(),
             images: Vec::new(),
         }
     }
@@ -119,7 +128,7 @@ impl Pass {
 ///
 /// let now = Time(Timestamp::UNIX_EPOCH);
 /// let failure = Failure::Webhook { convention: "add-env".to_owned(), cause: "connection refused".to_owned() };
-/// let failed = Pass::failed(failure);
+/// let failed = Pass::failed(failure, &PodIntentStatus::default());
 /// let made = Pass { outcome: Ok(PodTemplate::default()), inputs_digest: "sha256:1".to_owned(), ..failed.clone() };
 /// let good = status_after(&PodIntentStatus::default(), 1, made, &now);
 /// let bad = status_after(&good, 2, failed, &now);
@@ -158,13 +167,62 @@ pub fn status_after(
     }
 }
 
-/// Whether a status is worth no write, as another one says all of it already.
-pub fn say_the_same(left: &PodIntentStatus, right: &PodIntentStatus) -> bool {
-    let rest = |status: &PodIntentStatus| PodIntentStatus {
-        conventions: Vec::new(),
-        ..status.clone()
+/// Whether a status is worth no write, as the stored one says all of it already.
+pub fn say_the_same(stored: &PodIntentStatus, made: &PodIntentStatus) -> bool {
+    // Without copies of templates, which may be large.
+    let PodIntentStatus {
+        observed_generation,
+        conditions,
+        template,
+        inputs_digest,
+        conventions,
+        images,
+    } = stored;
+    (observed_generation, conditions, inputs_digest, images)
+        == (
+            &made.observed_generation,
+            &made.conditions,
+            &made.inputs_digest,
+            &made.images,
+        )
+        && considered::say_the_same(conventions, &made.conventions)
+        && is_stored_as(made.template.as_ref(), template.as_ref())
+}
+
+/// Whether a template would be stored as this one. The API server adds defaults to what is written; that nothing was taken out
+/// of the template is told by the digests of what it was made from and of what each convention made.
+fn is_stored_as(made: Option<&PodTemplate>, stored: Option<&PodTemplate>) -> bool {
+    match (made, stored) {
+        (Some(made), Some(stored)) => {
+            made.metadata == stored.metadata
+                && match (&made.spec, &stored.spec) {
+                    (Some(made), Some(stored)) => are_filled_in(made, stored),
+                    (made, stored) => made == stored,
+                }
+        }
+        (made, stored) => made.is_none() && stored.is_none(),
+    }
+}
+
+/// Whether these are others with defaults, which are single values.
+fn are_filled_in(made: &Map<String, Value>, stored: &Map<String, Value>) -> bool {
+    let is_kept = |(name, made): (&String, &Value)| {
+        let stored = stored.get(name);
+        stored.is_some_and(|stored| is_filled_in(made, stored))
     };
-    considered::say_the_same(&left.conventions, &right.conventions) && rest(left) == rest(right)
+    let mut added = stored.iter().filter(|(name, _)| !made.contains_key(*name));
+    made.iter().all(is_kept) && added.all(|(_, it)| it.is_string() || it.is_boolean())
+}
+
+fn is_filled_in(made: &Value, stored: &Value) -> bool {
+    match (made, stored) {
+        (Value::Object(made), Value::Object(stored)) => are_filled_in(made, stored),
+        (Value::Array(made), Value::Array(stored)) => {
+            let mut pairs = made.iter().zip(stored);
+            made.len() == stored.len() && pairs.all(|(made, stored)| is_filled_in(made, stored))
+        }
+        (made, stored) => made == stored,
+    }
 }
 
 /// Whether the last pass was good and was made from these inputs, so that another one would make the same.
@@ -272,7 +330,7 @@ mod tests {
         };
         let failed = || {
             let cause = "why".to_owned();
-            Pass::failed(Failure::CaBundle { cause })
+            Pass::failed(Failure::CaBundle { cause }, &PodIntentStatus::default())
         };
         let made = |name: &str| Pass {
             outcome: Ok(template(name)),
@@ -337,5 +395,58 @@ mod tests {
         let slower = status_after(&settled, 1, made(2, 9), &at(9));
         assert!(say_the_same(&settled, &slower) && settled != slower);
         assert!(!say_the_same(&settled, &unsettled));
+    }
+
+    #[test]
+    fn what_the_api_server_fills_in_is_no_news_and_any_other_difference_is() {
+        let status = |spec: serde_json::Value, output: &str| PodIntentStatus {
+            template: serde_json::from_value(json!({"spec": spec})).unwrap(),
+            conventions: vec![ConsideredConvention {
+                output_digest: output.to_owned(),
+                ..ConsideredConvention::default()
+            }],
+            ..PodIntentStatus::default()
+        };
+        let ports =
+            |port: serde_json::Value| json!({"containers": [{"name": "web", "ports": [port]}]});
+        let made = status(ports(json!({"containerPort": 80})), "a");
+        for (stored, output, is_same) in [
+            (json!({"containerPort": 80}), "a", true),
+            (json!({"containerPort": 80, "protocol": "TCP"}), "a", true),
+            (json!({"containerPort": 80, "protocol": "TCP"}), "b", false),
+            (json!({"containerPort": 81, "protocol": "TCP"}), "a", false),
+            (json!({"protocol": "TCP"}), "a", false),
+            (json!({"containerPort": 80, "more": [1]}), "a", false),
+        ] {
+            let stored = status(ports(stored), output);
+            assert_eq!(say_the_same(&stored, &made), is_same, "{stored:?}");
+        }
+        let two = status(
+            json!({"containers": [{"name": "web"}, {"name": "forged"}]}),
+            "a",
+        );
+        let one = status(json!({"containers": [{"name": "web"}]}), "a");
+        assert!(!say_the_same(&two, &one) && !say_the_same(&one, &two));
+        let none = PodIntentStatus {
+            template: None,
+            ..one.clone()
+        };
+        assert!(!say_the_same(&none, &one) && !say_the_same(&one, &none));
+    }
+
+    #[test]
+    fn what_is_said_of_conventions_outlives_a_pass_in_which_none_was_asked() {
+        let before = PodIntentStatus {
+            conventions: vec![ConsideredConvention {
+                name: "add-env".to_owned(),
+                matched: true,
+                ..ConsideredConvention::default()
+            }],
+            ..PodIntentStatus::default()
+        };
+        let cause = "why".to_owned();
+        let failed = Pass::failed(Failure::Credentials { cause }, &before);
+        let after = status_after(&before, 1, failed, &Time(Timestamp::UNIX_EPOCH));
+        assert_eq!(after.conventions, before.conventions);
     }
 }
