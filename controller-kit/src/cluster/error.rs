@@ -73,6 +73,16 @@ impl RequestError {
         }
     }
 
+    /// Whether what was to be stored is more than the server or its store takes: the same will be refused again.
+    pub fn is_too_large(&self) -> bool {
+        match self {
+            Self::Refused { code, status, .. } => {
+                *code == StatusCode::PAYLOAD_TOO_LARGE || tells_of_a_size(*code, status)
+            }
+            Self::Transport(_) | Self::TooLong { .. } => false,
+        }
+    }
+
     /// How long the server asked to be left alone, which is never longer than [`MOST_REST`].
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
@@ -109,9 +119,22 @@ impl RequestError {
     }
 }
 
-/// Whether the server hands on what its store said: that there is no leader, or no time. It gives this no code and no reason
-/// of its own, so here, too, the text decides; nobody else's text stands at the beginning.
+/// Whether the server hands on that its store has no leader, or no time.
 pub(crate) fn tells_of_etcd(code: StatusCode, status: &Status) -> bool {
+    is_of_etcd(code, status) && !tells_of_a_size(code, status)
+}
+
+/// Whether the server hands on that its store does not take so much at once.
+fn tells_of_a_size(code: StatusCode, status: &Status) -> bool {
+    is_of_etcd(code, status)
+        && ["request is too large", "larger than max"]
+            .iter()
+            .any(|text| status.message.contains(text))
+}
+
+/// Whether the server hands on what its store said. It gives this no code and no reason of its own, so here, too, the text
+/// decides; nobody else's text stands at the beginning.
+fn is_of_etcd(code: StatusCode, status: &Status) -> bool {
     code == StatusCode::INTERNAL_SERVER_ERROR
         && ["etcdserver: ", "rpc error: "]
             .iter()
@@ -202,6 +225,12 @@ mod tests {
                 "rpc error: code = Unavailable desc = transport is closing",
                 true,
             ),
+            (500, "etcdserver: request is too large", false),
+            (
+                500,
+                "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2097153 vs. 2097152)",
+                false,
+            ),
             // Of the object, or of somebody's webhook.
             (500, "failed to create typed patch object", false),
             (
@@ -228,6 +257,30 @@ mod tests {
             );
         }
         assert!(RequestError::Transport("reset".into()).passes_by_itself());
+    }
+
+    #[test]
+    fn that_an_object_is_too_large_is_told_from_all_else() {
+        for (code, text, is_too_large) in [
+            (413, "Request entity too large: limit is 3145728", true),
+            (500, "etcdserver: request is too large", true),
+            (
+                500,
+                "rpc error: code = ResourceExhausted desc = trying to send message larger than max (3 vs. 2)",
+                true,
+            ),
+            (500, "etcdserver: leader changed", false),
+            (
+                500,
+                "admission webhook \"x\" says: request is too large",
+                false,
+            ),
+            (422, "etcdserver: request is too large", false),
+        ] {
+            let told = answered(code, text).is_too_large();
+            assert_eq!(told, is_too_large, "{code} {text}");
+        }
+        assert!(!RequestError::Transport("larger than max".into()).is_too_large());
     }
 
     #[test]
