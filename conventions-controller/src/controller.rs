@@ -22,6 +22,7 @@ use crate::authority::{Authorities, RequestEntry};
 use crate::entries::{
     AccountEntry, ConventionEntry, IntentEntry, ReadConvention, SecretEntry, StoredConvention,
 };
+use crate::kept::KeptPasses;
 use crate::metrics::ConventionMetrics;
 use crate::patience::Patience;
 use crate::resync::Resync;
@@ -96,6 +97,8 @@ pub(crate) struct IntentController {
     pub(crate) options: Options,
     /// What the statuses say that were written last: their events are not news.
     pub(crate) written: Mutex<HashMap<ObjectKey, u64>>,
+    /// What could not be written yet.
+    pub(crate) kept: KeptPasses,
 }
 
 impl IntentController {
@@ -218,6 +221,7 @@ impl IntentController {
         self.resync.forget(key);
         self.patience.forget_intent(key);
         self.written.lock().remove(key);
+        self.kept.forget(key);
     }
 
     /// The conventions that there are, by name.

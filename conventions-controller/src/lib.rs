@@ -18,6 +18,7 @@ mod controller;
 mod entries;
 mod fault;
 mod images;
+mod kept;
 mod log;
 mod metrics;
 mod patience;
@@ -48,6 +49,7 @@ use parking_lot::Mutex;
 pub use args::{ConventionArgs, ImageArgs};
 use authority::Authorities;
 use controller::{CONVENTIONS, INTENTS, IntentController, Options, Stores};
+use kept::KeptPasses;
 use metrics::ConventionMetrics;
 use patience::Patience;
 use resync::Resync;
@@ -153,6 +155,7 @@ fn controller(process: &Process, args: &ConventionArgs) -> anyhow::Result<Intent
         resync: Resync::new(args.resync(), controller_kit::jitter::random),
         rollout: Rollout::new(args.convention_rollout_per_second),
         written: Mutex::default(),
+        kept: KeptPasses::default(),
     })
 }
 

@@ -10,14 +10,15 @@ use std::sync::atomic::Ordering;
 use controller_kit::process::Reconciled;
 use controller_kit::scheduler::Next;
 use controller_kit::stamped::ObjectKey;
-use conventions::outcome::{Pass, stands, status_after};
-use conventions::{PodIntent, PodIntentStatus};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use conventions::PodIntent;
+use conventions::outcome::stands;
 use tracing::{Instrument as _, debug, error_span, warn};
 
 use crate::controller::IntentController;
-use crate::fault::Stop;
-use crate::report::bear;
+use crate::fault::{Fault, Stop};
+use crate::kept::MadePass;
+use crate::plan::Plan;
+use crate::report::{Subject, bear};
 
 impl IntentController {
     /// Reconciles one PodIntent. Nothing is sent when nothing changed.
@@ -60,30 +61,38 @@ impl IntentController {
 
     async fn decorate(&self, key: &ObjectKey, intent: &PodIntent, content: u64) -> Reconciled {
         let before = intent.status.clone().unwrap_or_default();
-        let generation = intent.metadata.generation.unwrap_or_default();
-        let pass = match self.plan(key, intent).await {
-            Ok(plan) if stands(&before, &plan.inputs_digest) && !self.resync.is_due(key) => {
-                let after = PodIntentStatus {
-                    observed_generation: Some(generation),
-                    ..before.clone()
-                };
-                return self
-                    .report(key, (intent, content), &before, after, None)
-                    .await;
+        let of = Subject {
+            key,
+            intent,
+            content,
+            before: &before,
+        };
+        let made = match self.plan(key, intent).await {
+            Ok(plan) => {
+                if let Some(kept) = self.kept.get(key, of.uid(), &plan.inputs_digest) {
+                    return self.report_pass(of, kept).await;
+                }
+                if stands(&before, &plan.inputs_digest) && !self.resync.is_due(key) {
+                    return self.report_again(of).await;
+                }
+                self.pass(of, plan).await
             }
-            Ok(plan) => self.realize(key, intent, &before, plan).await,
-            Err(Stop::Failure(failure)) => Ok(Pass::failed(failure, &before)),
+            Err(Stop::Failure(failure)) => Ok(MadePass::unasked(of, failure)),
             Err(Stop::Fault(fault)) => Err(fault),
         };
-        let pass = match pass {
-            Ok(pass) => pass,
-            Err(fault) => return bear(&fault),
-        };
-        let failure = pass.outcome.as_ref().err().cloned();
-        self.resynced(key, &pass);
-        let now = Time((self.clock)());
-        let after = status_after(&before, generation, pass, &now);
-        self.report(key, (intent, content), &before, after, failure)
-            .await
+        match made {
+            Ok(made) => self.report_pass(of, made).await,
+            Err(fault) => bear(&fault),
+        }
+    }
+
+    async fn pass(&self, of: Subject<'_>, plan: Plan) -> Result<MadePass, Fault> {
+        let inputs_digest = plan.inputs_digest.clone();
+        let pass = self.realize(of.key, of.intent, of.before, plan).await?;
+        Ok(MadePass {
+            uid: of.uid().to_owned(),
+            inputs_digest,
+            pass,
+        })
     }
 }

@@ -11,52 +11,119 @@ use controller_kit::stamped::ObjectKey;
 use controller_kit::status::{Unwritten, Written};
 use conventions::condition::CONVENTIONS_SETTLED;
 use conventions::considered::UNSETTLED;
-use conventions::outcome::{Failure, Pass, say_the_same};
+use conventions::outcome::{Failure, Pass, say_the_same, status_after};
 use conventions::{PodIntent, PodIntentStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 use tracing::{debug, error, info, warn};
 
 use crate::controller::{IntentController, ready_in};
 use crate::entries::{content, said};
 use crate::fault::Fault;
+use crate::kept::MadePass;
 
-/// How long it is waited after the API server could not, when it does not say.
+/// How long it is waited at the least if the API server asks for that.
 const REST: Duration = Duration::from_secs(1);
+/// How long at the most before a status is written again that the API server could not take.
+const SOON: Duration = Duration::from_secs(20);
+
+/// The PodIntent that is reported on.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'i> {
+    pub(crate) key: &'i ObjectKey,
+    pub(crate) intent: &'i PodIntent,
+    /// A digest of all that it said but its status.
+    pub(crate) content: u64,
+    /// Its status.
+    pub(crate) before: &'i PodIntentStatus,
+}
+
+impl Subject<'_> {
+    pub(crate) fn uid(&self) -> &str {
+        self.intent.metadata.uid.as_deref().unwrap_or_default()
+    }
+
+    pub(crate) fn generation(&self) -> i64 {
+        self.intent.metadata.generation.unwrap_or_default()
+    }
+}
+
+/// What a reconcile came to.
+pub(crate) struct Finding {
+    after: PodIntentStatus,
+    failure: Option<Failure>,
+}
 
 impl IntentController {
-    /// Writes the status if it says anything new, sends the events, and says when to look again:
-    /// at once where somebody has changed the PodIntent since this `content` of it was read.
-    pub(crate) async fn report(
-        &self,
-        key: &ObjectKey,
-        (intent, content): (&PodIntent, u64),
-        before: &PodIntentStatus,
-        after: PodIntentStatus,
-        failure: Option<Failure>,
-    ) -> Reconciled {
-        let mut is_the_latest = true;
-        if !say_the_same(before, &after) {
-            let uid = intent.metadata.uid.as_deref().unwrap_or_default();
-            match self.write(key, uid, &after).await {
-                Ok(written) => is_the_latest = written == content,
-                Err(error) => return self.not_written(key, uid, &error),
+    /// Reports that the status still stands, for this generation too.
+    pub(crate) async fn report_again(&self, of: Subject<'_>) -> Reconciled {
+        let after = PodIntentStatus {
+            observed_generation: Some(of.generation()),
+            ..of.before.clone()
+        };
+        let failure = None;
+        let reported = self.report(of, Finding { after, failure }).await;
+        reported.unwrap_or_else(|error| self.not_written(of, &error))
+    }
+
+    /// Reports on a pass. If the API server cannot write its status, it is kept for the next try.
+    pub(crate) async fn report_pass(&self, of: Subject<'_>, made: MadePass) -> Reconciled {
+        let finding = self.finding(of, made.pass.clone());
+        match self.report(of, finding).await {
+            Ok(reconciled) => {
+                self.kept.forget(of.key);
+                self.resynced(of.key, &made.pass);
+                reconciled
             }
-            self.events.record(
-                Self::involved(key, uid),
-                false,
-                "StatusUpdated",
-                "Updated status",
-            );
-            self.tell_of_conventions(&Self::involved(key, uid), before, &after);
-            tell(before, &after);
+            Err(error) => {
+                if matches!(Unwritten::of(&error), Unwritten::Prevented { .. }) {
+                    self.kept.keep(of.key, made);
+                }
+                self.not_written(of, &error)
+            }
         }
-        if is_the_latest {
-            self.next(key, &after, failure.as_ref())
-        } else {
-            // The store holds the reply now, so the event of that change will wake nobody.
-            debug!("changed while it was reconciled");
-            Reconciled::new(Next::After(Duration::ZERO), "settled")
+    }
+
+    /// What follows from a pass.
+    fn finding(&self, of: Subject<'_>, pass: Pass) -> Finding {
+        let now = Time((self.clock)());
+        Finding {
+            failure: pass.outcome.as_ref().err().cloned(),
+            after: status_after(of.before, of.generation(), pass, &now),
         }
+    }
+
+    /// Writes the status if it says anything new, sends the events, and says when to look again.
+    /// Of what is too large to be stored it is said that it is.
+    async fn report(&self, of: Subject<'_>, finding: Finding) -> Result<Reconciled, RequestError> {
+        match self.tell_news(of, &finding.after).await {
+            Err(error) if error.is_too_large() => {
+                let failure = Failure::too_large(&error.to_string());
+                let less = self.finding(of, Pass::failed(failure, of.before));
+                let is_the_latest = self.tell_news(of, &less.after).await?;
+                Ok(self.conclude(of, &less, is_the_latest))
+            }
+            told => Ok(self.conclude(of, &finding, told?)),
+        }
+    }
+
+    /// Writes the status if it says anything new, and sends the events. Whether nobody has changed
+    /// the PodIntent since it was read.
+    async fn tell_news(
+        &self,
+        of: Subject<'_>,
+        after: &PodIntentStatus,
+    ) -> Result<bool, RequestError> {
+        if say_the_same(of.before, after) {
+            return Ok(true);
+        }
+        let content = self.write(of.key, of.uid(), after).await?;
+        let involved = Self::involved(of.key, of.uid());
+        let (reason, message) = ("StatusUpdated", "Updated status");
+        self.events.record(involved.clone(), false, reason, message);
+        self.tell_of_conventions(&involved, of.before, after);
+        tell(of.before, after);
+        Ok(content == of.content)
     }
 
     /// Writes the status. Returns a digest of all else that the object says then.
@@ -79,19 +146,33 @@ impl IntentController {
         Ok(content)
     }
 
-    fn not_written(&self, key: &ObjectKey, uid: &str, error: &RequestError) -> Reconciled {
+    fn not_written(&self, of: Subject<'_>, error: &RequestError) -> Reconciled {
         match Unwritten::of(error) {
             Unwritten::Gone => Reconciled::gone(Next::Done),
+            // No event tells when the API server is well again.
+            Unwritten::Prevented {
+                asked: Duration::ZERO,
+            } => Reconciled::new(Next::BackoffWithin(SOON), "infrastructure"),
             Unwritten::Prevented { asked } => rest(asked),
             Unwritten::Refused => {
                 error!(error = %chain(error), "status not written");
                 let message = format!("Failed to update status: {}", chain(error));
-                let involved = Self::involved(key, uid);
+                let involved = Self::involved(of.key, of.uid());
                 self.events
                     .record(involved, true, "StatusUpdateFailed", &message);
                 Reconciled::new(Next::Backoff, "infrastructure")
             }
         }
+    }
+
+    /// When to look again: at once if somebody has changed the PodIntent since it was read.
+    fn conclude(&self, of: Subject<'_>, finding: &Finding, is_the_latest: bool) -> Reconciled {
+        if is_the_latest {
+            return self.next(of.key, &finding.after, finding.failure.as_ref());
+        }
+        // The store holds the reply now, so the event of that change will wake nobody.
+        debug!("changed while it was reconciled");
+        Reconciled::new(Next::After(Duration::ZERO), "settled")
     }
 
     fn next(

@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::slice;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
@@ -21,6 +22,7 @@ use kube::runtime::watcher::Event;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use super::SOON;
 use crate::ConventionArgs;
 use crate::controller::IntentController;
 
@@ -168,4 +170,88 @@ async fn a_change_that_comes_with_the_reply_to_our_own_write_is_looked_at_at_onc
         assert_eq!(is_at_once, is_change, "{place}: {next:?}");
         assert_eq!(scene.statuses().len(), 1);
     }
+}
+
+/// A refusal of the API server.
+fn refusal(code: u16, message: &str) -> (u16, Value) {
+    (
+        code,
+        json!({"kind": "Status", "status": "Failure", "code": code, "message": message, "reason": ""}),
+    )
+}
+
+const TOO_LARGE: &str = "etcdserver: request is too large";
+
+#[tokio::test]
+async fn of_a_status_that_is_too_large_for_the_store_it_is_said_that_it_is() {
+    let scene = Scene::new(|_, _, patch| {
+        if patch[1]["value"]["inputsDigest"].is_string() {
+            return refusal(500, TOO_LARGE);
+        }
+        (200, written(&intent(), &patch))
+    });
+    scene.shows_intent(&intent()).await;
+    scene.shows_account().await;
+    let reconciled = scene.reconcile().await;
+    assert!(matches!(reconciled.next, Next::After(_)), "{reconciled:?}");
+    let written = scene.statuses().pop().unwrap();
+    assert_eq!(written["observedGeneration"], 1);
+    let ready = &written["conditions"][1];
+    let message = format!("the template cannot be stored: status.template: Too long: {TOO_LARGE}");
+    let told = json!([
+        ready["type"],
+        ready["status"],
+        ready["reason"],
+        ready["message"]
+    ]);
+    assert_eq!(
+        told,
+        json!(["Ready", "False", "TemplateNotStorable", message])
+    );
+}
+
+#[tokio::test]
+async fn a_status_that_is_too_large_in_any_case_is_tried_again_with_back_off() {
+    let scene = Scene::new(|_, _, _| refusal(500, TOO_LARGE));
+    scene.shows_intent(&intent()).await;
+    scene.shows_account().await;
+    assert_eq!(scene.reconcile().await.next, Next::Backoff);
+    assert_eq!(scene.statuses().len(), 2);
+}
+
+#[tokio::test]
+async fn a_status_that_the_api_server_could_not_take_is_tried_again_ever_less_often_but_soon() {
+    let scene = Scene::new(|_, _, _| refusal(503, "not now"));
+    scene.shows_intent(&intent()).await;
+    scene.shows_account().await;
+    let next = scene.reconcile().await.next;
+    assert_eq!(next, Next::BackoffWithin(SOON));
+}
+
+/// What was asked anew counts as done when it is written down, and not before.
+#[tokio::test(start_paused = true)]
+async fn a_pass_that_was_due_is_due_until_its_status_is_written() {
+    let fails = Arc::new(AtomicBool::new(false));
+    let is_failing = fails.clone();
+    let scene = Scene::new(move |_, _, patch| {
+        if is_failing.load(Ordering::SeqCst) {
+            return refusal(422, "no");
+        }
+        (200, written(&intent(), &patch))
+    });
+    scene.shows_intent(&intent()).await;
+    scene.shows_account().await;
+    let key = ObjectKey::new("dev", "app");
+    assert!(matches!(scene.reconcile().await.next, Next::After(_)));
+    assert!(!scene.controller.resync.is_due(&key));
+    tokio::time::advance(Duration::from_secs(200)).await;
+    assert!(scene.controller.resync.is_due(&key));
+    fails.store(true, Ordering::SeqCst);
+    // Its status was changed by somebody meanwhile, so there is something to write.
+    scene.shows_intent(&intent()).await;
+    assert_eq!(scene.reconcile().await.next, Next::Backoff);
+    assert!(scene.controller.resync.is_due(&key));
+    fails.store(false, Ordering::SeqCst);
+    assert!(matches!(scene.reconcile().await.next, Next::After(_)));
+    assert!(!scene.controller.resync.is_due(&key));
 }
