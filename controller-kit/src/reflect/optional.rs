@@ -1,16 +1,19 @@
 //! A kind that may not be installed: it is watched while its definition is there, and nothing is
 //! asked otherwise.
+//!
+//! Whoever waits to know it once is told when it was listed, is not installed, or is refused. An API
+//! server that has trouble says none of that.
 
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use futures::{FutureExt as _, StreamExt as _};
+use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
 use tokio::sync::watch as signal;
 use tokio_util::sync::CancellationToken;
 
-use super::{Change, Entry, Reflector, WatchHealth, Watched};
+use super::{Change, Entry, Reflector, WatchHealth, Watched, answer};
 
 /// Follows `watched` for ever, as long as it is installed. `known` turns true when it is not, or
 /// has been listed.
@@ -44,7 +47,14 @@ pub(crate) async fn follow_if_installed<E: Entry>(
             store.clear(&changed);
             known.send_replace(true);
         } else if following.is_none() {
-            let events = watched.objects(client.clone());
+            let told = known.clone();
+            let events = watched.objects(client.clone()).inspect_err(move |error| {
+                // What waits for it must not wait for ever; it comes when it is let in.
+                if is_refusal(error) {
+                    told.send_replace(true);
+                }
+            });
+            let events = events.boxed();
             let stop = cancel.child_token();
             let follow = store.clone().follow(events, stop.clone(), &changed);
             following = Some((follow.boxed(), stop.drop_guard()));
@@ -69,15 +79,15 @@ impl Definition {
         }
     }
 
-    /// Waits for news. What cannot be asked for is not there, unless it was before: what waits for
-    /// it must not wait for ever.
+    /// Waits for news. What may not be asked for is not there, unless it was before: what waits for
+    /// it must not wait for ever. Of whoever has trouble nothing is known.
     async fn next(&mut self, was_there: bool) -> bool {
         loop {
             let installed = match self.events.next().await {
                 Some(Ok(event)) => installed(&event, &mut self.listed),
                 Some(Err(error)) => {
                     self.health.log(&error);
-                    (!was_there).then_some(false)
+                    (!was_there && is_refusal(&error)).then_some(false)
                 }
                 // They never end.
                 None => std::future::pending().await,
@@ -87,6 +97,12 @@ impl Definition {
             }
         }
     }
+}
+
+/// Whether the API server said that this cannot be had, and would say so again.
+fn is_refusal(error: &watcher::Error) -> bool {
+    const REFUSALS: [u16; 3] = [403, 404, 405];
+    answer(error).is_some_and(|status| REFUSALS.contains(&status.code))
 }
 
 type Following<'f> = (BoxFuture<'f, ()>, tokio_util::sync::DropGuard);
@@ -142,9 +158,88 @@ impl Watched {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+    use std::time::Duration;
+
+    use http::{Request, Response, StatusCode};
+    use kube::client::Body;
     use serde_json::json;
 
     use super::*;
+
+    struct Thing;
+
+    impl Entry for Thing {
+        fn build(_: Value) -> Self {
+            Self
+        }
+    }
+
+    /// Whether it becomes known what there is, where listings are answered in this way: of
+    /// definitions, and of things.
+    async fn is_known(definitions: (u16, Value), things: (u16, Value)) -> bool {
+        let (definitions, things) = (Arc::new(definitions), Arc::new(things));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let uri = request.uri().to_string();
+            let is_definition = uri.contains("/customresourcedefinitions");
+            let answer = if is_definition { &definitions } else { &things }.clone();
+            async move {
+                if uri.contains("watch=") {
+                    std::future::pending::<()>().await;
+                }
+                let mut response = Response::new(Body::from(answer.1.to_string().into_bytes()));
+                *response.status_mut() = StatusCode::from_u16(answer.0).unwrap();
+                Ok::<_, Infallible>(response)
+            }
+        });
+        let client = kube::Client::new(service, "default");
+        let watched = Watched {
+            group: "g",
+            version: "v1",
+            kind: "Thing",
+            plural: "things",
+        };
+        let known = signal::Sender::new(false);
+        let mut told = known.subscribe();
+        let store = Arc::<Reflector<Thing>>::default();
+        let cancel = CancellationToken::new();
+        let following = follow_if_installed(store, watched, client, cancel, known, |_| {});
+        tokio::select! {
+            () = following => false,
+            known = told.wait_for(|known| *known) => known.is_ok(),
+            () = tokio::time::sleep(Duration::from_mins(10)) => false,
+        }
+    }
+
+    fn refused(code: u16) -> (u16, Value) {
+        let status = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "message": "no",
+            "reason": "no", "code": code});
+        (code, status)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_a_listing_or_a_refusal_makes_known_what_there_is() {
+        let list = |items: &Value| {
+            let list = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList",
+                "metadata": {"resourceVersion": "1"}, "items": items});
+            (200, list)
+        };
+        let definition = json!([{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+            "metadata": {"name": "things.g"}}]);
+        let (none, there) = (list(&json!([])), list(&definition));
+        assert!(is_known(none.clone(), refused(404)).await);
+        assert!(is_known(refused(403), refused(403)).await);
+        assert!(is_known(there.clone(), none.clone()).await);
+        // It is there, and may not be read, or is on its way out.
+        for code in [403, 404, 405] {
+            assert!(is_known(there.clone(), refused(code)).await, "{code}");
+        }
+        // Who has trouble says nothing of what there is.
+        for code in [429, 500, 503] {
+            assert!(!is_known(refused(code), none.clone()).await, "{code}");
+            assert!(!is_known(there.clone(), refused(code)).await, "{code}");
+        }
+    }
 
     #[test]
     fn a_kind_is_installed_when_a_listing_or_a_change_shows_its_definition() {
