@@ -143,6 +143,8 @@ impl IntentController {
         let written = self.statuses.write(object, &status, None).await?;
         let content = content(&written);
         self.stores.intents.overlay(written);
+        // The event of it is no change any more.
+        self.counts_changed.notify_one();
         Ok(content)
     }
 

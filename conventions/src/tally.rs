@@ -1,12 +1,20 @@
 //! What the ConfigMap of counts says (docs/behaviour/conventions.md#tally): the numbers that
 //! platforms of old read from there.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use api_types::ConditionStatus;
 
 /// Name of the ConfigMap.
 pub const NAME: &str = "controller-manager-metrics-data";
+
+/// Kinds of owners that have numbers of their own.
+const MOST_OWNERS: usize = 50;
+/// The number of all other owners.
+const OTHER: &str = "podintents_owner_other_count";
+/// Of a ConfigMap.
+const LONGEST_KEY: usize = 253;
 
 /// What of a PodIntent is counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +44,7 @@ pub fn data<'i>(
 ) -> BTreeMap<String, String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     counts.insert("podintents_count".to_owned(), 0);
+    let mut owners: BTreeMap<&str, usize> = BTreeMap::new();
     let mut count = |key: String| *counts.entry(key).or_default() += 1;
     for intent in intents {
         count("podintents_count".to_owned());
@@ -46,9 +55,10 @@ pub fn data<'i>(
         };
         count(format!("podintents_ready_{ready}_count"));
         if let Some(owner) = intent.owner {
-            count(format!("podintents_owner_{owner}_count"));
+            *owners.entry(owner).or_default() += 1;
         }
     }
+    counts.extend(by_owner(owners));
     let counts = counts.into_iter();
     let mut data: BTreeMap<String, String> = counts
         .map(|(key, count)| (key, count.to_string()))
@@ -59,9 +69,60 @@ pub fn data<'i>(
     data
 }
 
+/// The numbers of owners. Tenants choose their kinds: those that there are most of have numbers of
+/// their own, as long as they fit into a key.
+fn by_owner(owners: BTreeMap<&str, usize>) -> BTreeMap<String, usize> {
+    let mut owners: Vec<(&str, usize)> = owners.into_iter().collect();
+    owners.sort_by_key(|(_, count)| Reverse(*count));
+    let mut numbers = BTreeMap::new();
+    for (owner, count) in owners {
+        let mut key = format!("podintents_owner_{owner}_count");
+        if !is_key(&key) || numbers.len() >= MOST_OWNERS {
+            OTHER.clone_into(&mut key);
+        }
+        *numbers.entry(key).or_default() += count;
+    }
+    numbers
+}
+
+/// Whether a ConfigMap may have this key.
+fn is_key(key: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    key.len() <= LONGEST_KEY && key.bytes().all(fits)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn owned(owner: &str) -> Counted<'_> {
+        Counted {
+            ready: ConditionStatus::True,
+            owner: Some(owner),
+        }
+    }
+
+    #[test]
+    fn whatever_kinds_tenants_choose_the_config_map_can_be_stored() {
+        let long = "K".repeat(300);
+        let forged = ["a b", "other", "a/b", "\u{e4}", "a\nb", &long];
+        let said = data(forged.map(owned), []);
+        assert_eq!(said["podintents_count"], "6");
+        assert_eq!(said["podintents_owner_other_count"], "6");
+        assert!(said.keys().all(|key| is_key(key)), "{said:?}");
+    }
+
+    #[test]
+    fn the_most_frequent_kinds_have_numbers_and_the_rest_one_together() {
+        let many: Vec<String> = (0..1000).map(|index| format!("Kind{index}")).collect();
+        let intents = many.iter().map(|it| owned(it));
+        let usual = std::iter::repeat_n(owned("Workload.carto.run"), 2);
+        let said = data(intents.chain(usual), []);
+        assert_eq!(said["podintents_owner_Workload.carto.run_count"], "2");
+        assert_eq!(said["podintents_owner_other_count"], "951");
+        let owners = said.keys().filter(|key| key.contains("_owner_"));
+        assert_eq!(owners.count(), 51);
+    }
 
     #[test]
     fn each_status_and_each_kind_of_owner_has_its_number() {

@@ -41,3 +41,39 @@ async fn counts_are_kept_as_they_should_be_whoever_changes_them() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn what_only_a_status_says_is_counted() {
+    let mut stage = set().await;
+    let own = format!("--own-namespace={}", stage.namespace);
+    start(&mut stage, &["--metrics-configmap", &own]);
+    stage.apply(INTENT).await;
+    applied(&stage, "app").await;
+    let of = |ready: &str| {
+        let ready = format!("podintents_ready_{ready}_count");
+        json!({"podintents_count": "1", ready: "1", "clusterpodconventions_names": ""})
+    };
+    until_it_says(&stage, of("true")).await;
+    stage.delete("v1", "ServiceAccount", "sa").await;
+    until_it_says(&stage, of("false")).await;
+}
+
+#[tokio::test]
+async fn no_kind_that_a_tenant_invents_keeps_the_counts_from_being_written() {
+    let mut stage = set().await;
+    let own = format!("--own-namespace={}", stage.namespace);
+    start(&mut stage, &["--metrics-configmap", &own]);
+    stage.apply(INTENT).await;
+    let owner =
+        json!({"apiVersion": "v1", "kind": "a b", "name": "x", "uid": "1", "controller": true});
+    let forged = json!({"metadata": {"ownerReferences": [owner]}});
+    stage
+        .edit("conventions.carto.run/v1alpha1", "PodIntent", "app", forged)
+        .await;
+    until_it_says(
+        &stage,
+        json!({"podintents_count": "1", "podintents_ready_true_count": "1",
+            "podintents_owner_other_count": "1", "clusterpodconventions_names": ""}),
+    )
+    .await;
+}
