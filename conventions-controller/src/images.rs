@@ -1,19 +1,30 @@
 //! Images of a template on its way: each is resolved once in a pass.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use convention_protocol::ImageConfig;
 use conventions::ResolvedImage;
 use conventions::chain::Chain;
 use conventions::credentials::Keyring;
+use conventions::image::{Reference, unresolvable};
 use conventions::outcome::Failure;
 use futures::{StreamExt as _, stream};
-use image_registry::{Images, Pass};
+use image_registry::{Cause, Images, Pass};
+use parking_lot::Mutex;
+use tokio::time::Instant;
 
 /// Images of one template that are looked at side by side. The registries' own limits hold for all
 /// templates together.
 const AT_ONCE: usize = 8;
+
+/// The time for all images in one pass. It keeps a place that others wait for.
+const BUDGET: Duration = Duration::from_mins(2);
+/// Images that are looked at in one pass.
+const MOST: usize = 100;
+/// Images of a registry without an answer, from which on it is asked for no further one.
+const SEVERAL: usize = 3;
 
 /// What is known of the images in one pass.
 #[derive(Default)]
@@ -23,6 +34,52 @@ pub(crate) struct KnownImages {
     by_text: BTreeMap<String, Arc<image_registry::ResolvedImage>>,
     /// The texts as they were.
     asked: Vec<String>,
+    /// What of the time is over.
+    spent: Duration,
+}
+
+/// How many images each registry gave no answer for.
+#[derive(Default)]
+struct Silent(Mutex<HashMap<String, usize>>);
+
+impl Silent {
+    /// What is known of an image, or why there is nothing.
+    async fn resolve(
+        &self,
+        text: &str,
+        images: &Images,
+        keyring: &Keyring,
+        pass: &Pass,
+        until: Instant,
+    ) -> Result<image_registry::ResolvedImage, String> {
+        let reference = text.parse::<Reference>().ok();
+        let registry = reference.map(|it| it.registry().to_owned());
+        let registry = registry.unwrap_or_default();
+        if self
+            .0
+            .lock()
+            .get(&registry)
+            .is_some_and(|it| *it >= SEVERAL)
+        {
+            let cause = format!("registry {registry} does not answer for other images");
+            return Err(unresolvable(text, &cause));
+        }
+        let resolving = images.resolve(text, keyring, pass);
+        let Ok(resolved) = tokio::time::timeout_at(until, resolving).await else {
+            let limit = BUDGET.as_secs();
+            let cause = format!("all images together took longer than {limit} s");
+            return Err(unresolvable(text, &cause));
+        };
+        resolved.map_err(|error| {
+            if matches!(
+                error.cause(),
+                Cause::Unreachable { .. } | Cause::Late { .. }
+            ) {
+                *self.0.lock().entry(registry).or_default() += 1;
+            }
+            error.to_string()
+        })
+    }
 }
 
 impl KnownImages {
@@ -34,26 +91,13 @@ impl KnownImages {
         keyring: &Keyring,
     ) -> Result<(), Failure> {
         let texts = chain.template().images().into_iter();
-        let new: Vec<String> = texts
+        let new: BTreeSet<String> = texts
             .filter(|text| !self.by_text.contains_key(*text))
             .map(str::to_owned)
             .collect();
-        let pass = &self.pass;
-        let looked_at = stream::iter(new)
-            .map(async |text| {
-                let resolved = images.resolve(&text, keyring, pass).await;
-                (text, resolved)
-            })
-            .buffer_unordered(AT_ONCE);
-        let looked_at: Vec<_> = looked_at.collect().await;
-        let mut causes = BTreeMap::new();
-        for (text, resolved) in looked_at {
-            match resolved {
-                Ok(resolved) => self.keep(text, resolved),
-                Err(error) => {
-                    causes.insert(text, error.to_string());
-                }
-            }
+        let mut causes = self.too_many(&new);
+        if causes.is_empty() {
+            causes = self.look_at(new, images, keyring).await;
         }
         if !causes.is_empty() {
             return Err(Failure::Images { causes });
@@ -66,6 +110,47 @@ impl KnownImages {
             .collect();
         chain.resolve(&references);
         Ok(())
+    }
+
+    /// Tells the first one that is too many, if there are.
+    fn too_many(&self, new: &BTreeSet<String>) -> BTreeMap<String, String> {
+        let count = self.asked.len() + new.len();
+        let first = new.iter().nth(MOST.saturating_sub(self.asked.len()));
+        let cause = || format!("the template has {count} images, and {MOST} are looked at");
+        first
+            .map(|image| (image.clone(), cause()))
+            .into_iter()
+            .collect()
+    }
+
+    /// Looks at images as long as there is time. Returns why nothing is known of some.
+    async fn look_at(
+        &mut self,
+        new: BTreeSet<String>,
+        images: &Images,
+        keyring: &Keyring,
+    ) -> BTreeMap<String, String> {
+        let began = Instant::now();
+        let until = began + BUDGET.saturating_sub(self.spent);
+        let (pass, silent) = (&self.pass, Silent::default());
+        let looked_at = stream::iter(new)
+            .map(async |text| {
+                let resolved = silent.resolve(&text, images, keyring, pass, until).await;
+                (text, resolved)
+            })
+            .buffer_unordered(AT_ONCE);
+        let looked_at: Vec<_> = looked_at.collect().await;
+        self.spent += began.elapsed();
+        let mut causes = BTreeMap::new();
+        for (text, resolved) in looked_at {
+            match resolved {
+                Ok(resolved) => self.keep(text, resolved),
+                Err(cause) => {
+                    causes.insert(text, cause);
+                }
+            }
+        }
+        causes
     }
 
     fn keep(&mut self, text: String, resolved: image_registry::ResolvedImage) {
@@ -121,5 +206,63 @@ impl KnownImages {
             })
         });
         known.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convention_protocol::PodTemplate;
+    use image_registry::{Settings, Unobserved};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// With so many images of one registry.
+    fn chain(registry: &str, count: usize) -> Chain {
+        let image = |index| format!("{registry}/app:{index:03}");
+        let containers: Vec<Value> = (0..count)
+            .map(|index| json!({"name": format!("c{index}"), "image": image(index)}))
+            .collect();
+        let template = json!({"spec": {"containers": containers}});
+        Chain::start(serde_json::from_value::<PodTemplate>(template).unwrap())
+    }
+
+    /// Why each image is not known, and how long that took.
+    async fn refused(registry: &str, count: usize) -> (BTreeMap<String, String>, Duration) {
+        let folder = tempfile::tempdir().unwrap();
+        let images = Images::new(Settings::new(folder.path()), Arc::new(Unobserved)).unwrap();
+        let (mut known, began) = (KnownImages::default(), Instant::now());
+        let mut chain = chain(registry, count);
+        let keyring = Keyring::default();
+        match known.resolve(&mut chain, &images, &keyring).await {
+            Err(Failure::Images { causes }) => (causes, began.elapsed()),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_registry_that_hangs_is_left_alone_after_some_images() {
+        let hangs = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let registry = hangs.local_addr().unwrap().to_string();
+        let (causes, took) = refused(&registry, MOST).await;
+        assert!(took < BUDGET + Duration::from_secs(1), "{took:?}");
+        assert_eq!(causes.len(), MOST);
+        let spared = |cause: &&String| cause.contains("does not answer for other images");
+        let spared = causes.values().filter(spared).count();
+        assert!(
+            spared >= MOST - AT_ONCE - SEVERAL,
+            "{spared} were not asked for"
+        );
+    }
+
+    #[tokio::test]
+    async fn of_too_many_images_none_is_looked_at() {
+        let (causes, _) = refused("registry.invalid", MOST + 1).await;
+        let told = causes.into_iter().collect::<Vec<_>>();
+        let cause = "the template has 101 images, and 100 are looked at";
+        assert_eq!(
+            told,
+            [("registry.invalid/app:100".to_owned(), cause.to_owned())]
+        );
     }
 }
