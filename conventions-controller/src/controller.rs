@@ -17,6 +17,7 @@ use image_registry::Images;
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tracing::warn;
 
 use crate::authority::{Authorities, RequestEntry};
 use crate::entries::{
@@ -132,6 +133,10 @@ impl IntentController {
             Some(stored) => stored.0.clone().ok(),
             None => None,
         };
+        if let Some(Err(error)) = change.after.map(|stored| &stored.0) {
+            let convention = &*change.key.name;
+            warn!(convention, error = %error, "this ClusterPodConvention cannot be read and is left out; correct or delete it");
+        }
         let (before, after) = (read(change.before), read(change.after));
         self.counts_changed.notify_one();
         if let (Some(before), Some(after)) = (&before, &after)
@@ -169,7 +174,8 @@ impl IntentController {
         let secrets =
             |entry: Option<&Arc<AccountEntry>>| entry.map(|entry| entry.pull_secrets.clone());
         if secrets(change.before) != secrets(change.after) {
-            self.wake_dependent(&Dependency::Account(change.key.clone()));
+            let account = Dependency::Account(change.key.clone());
+            self.wake_dependent(&account, change.before.is_none());
         }
     }
 
@@ -179,7 +185,8 @@ impl IntentController {
         if version(change.before) == version(change.after) {
             return;
         }
-        self.wake_dependent(&Dependency::Secret(change.key.clone()));
+        let secret = Dependency::Secret(change.key.clone());
+        self.wake_dependent(&secret, change.before.is_none());
         let both = change.before.into_iter().chain(change.after);
         let named = both.filter_map(|entry| entry.certificate.as_deref());
         for certificate in named.collect::<BTreeSet<_>>() {
@@ -209,9 +216,13 @@ impl IntentController {
         self.wake_in_turn(concerned.into_iter().collect());
     }
 
-    fn wake_dependent(&self, on: &Dependency) {
-        for intent in self.dependencies.waiting_for(on) {
-            self.scheduler.wake(intent, Lane::Fresh, None);
+    /// What was missing is waited for; all else is a change like that of a convention.
+    fn wake_dependent(&self, on: &Dependency, was_missing: bool) {
+        let dependent = self.dependencies.waiting_for(on).into_iter();
+        if was_missing {
+            dependent.for_each(|intent| self.scheduler.wake(intent, Lane::Fresh, None));
+        } else {
+            self.wake_in_turn(dependent.collect());
         }
     }
 
