@@ -19,7 +19,7 @@ use crate::unpack::Unpack;
 const COSIGN: &str = "cosign:";
 /// What a name begins with that refers to the image.
 const REFERRER: &str = "referrer:";
-/// The most that is taken from one place.
+/// The most that is taken of an image, and from one place.
 const MOST: usize = 32;
 
 /// What was found beside an image, and when.
@@ -108,6 +108,9 @@ impl Images {
         boms: &mut Vec<StoredBom>,
     ) -> Result<(), Cause> {
         for digest in manifests {
+            if boms.len() >= MOST {
+                break;
+            }
             let Manifest::Image(image) = self.manifest(look, digest).await? else {
                 continue;
             };
@@ -119,7 +122,7 @@ impl Images {
             if subject.is_some() && about.as_ref() != subject {
                 continue;
             }
-            for part in image.layers.iter().take(MOST) {
+            for part in image.layers.iter().take(MOST.saturating_sub(boms.len())) {
                 boms.push(self.bom_of(look, part, prefix).await?);
             }
         }

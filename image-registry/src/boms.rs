@@ -48,9 +48,9 @@ fn named(config: &Value) -> Result<Option<String>, Cause> {
     let Some(text) = label(LONG) else {
         return Ok(None);
     };
-    let metadata = value_in(text.as_bytes()).ok_or_else(|| Cause::Image {
+    let (metadata, _) = value_in(text.as_bytes()).map_err(|fault| Cause::Image {
         what: format!("label {LONG}"),
-        fault: "is no JSON".to_owned(),
+        fault: fault.to_string(),
     })?;
     let sha = |name: &str| {
         let sha = field(field(&metadata, name)?, "sha")?.as_str()?;

@@ -21,13 +21,13 @@ use crate::layers::Layers;
 use crate::manifest::{self, Image, Manifest};
 use crate::observe::{CacheKind, Observe};
 use crate::own_credentials::OwnCredentials;
-use crate::pass::Pass;
+use crate::pass::{Held, Pass};
 use crate::plan::{Plan, Read};
 use crate::plugins::Plugins;
 use crate::resolved::ResolvedImage;
 use crate::settings::{PinnedDigest, Settings, SettingsError};
 use crate::tries::Trouble;
-use crate::values::value_in;
+use crate::values::{NoValue, value_in};
 use crate::who::Fingerprint;
 
 /// The most bytes of a manifest or an index.
@@ -60,6 +60,8 @@ pub(crate) struct Look {
     /// Registry and repository.
     repository: Arc<str>,
     pub(crate) plan: Plan,
+    /// With that of the other images of the object.
+    pub(crate) held: Arc<Held>,
 }
 
 impl Images {
@@ -131,7 +133,8 @@ impl Images {
             image: image.to_owned(),
             cause,
         };
-        let mut look = self.begin(image, keyring).await.map_err(unresolved)?;
+        let look = self.begin(image, keyring, pass).await;
+        let mut look = look.map_err(unresolved)?;
         let named = self.digest(&mut look, pass).await.map_err(unresolved)?;
         let (own, image) = self.image(&mut look, &named).await.map_err(unresolved)?;
         let config_digest = image.config.digest("the manifest").map_err(unread)?;
@@ -160,7 +163,7 @@ impl Images {
         })
     }
 
-    async fn begin(&self, image: &str, keyring: &Keyring) -> Result<Look, Cause> {
+    async fn begin(&self, image: &str, keyring: &Keyring, pass: &Pass) -> Result<Look, Cause> {
         let reference: Reference = image.parse()?;
         let parts = reference.repository().split('/');
         if parts.clone().any(|part| matches!(part, "" | "." | "..")) {
@@ -180,6 +183,7 @@ impl Images {
                 self.plugins.clone(),
             ),
             reference,
+            held: pass.held.clone(),
         })
     }
 
@@ -257,11 +261,15 @@ impl Images {
         let bytes = self
             .content(look, &rest, ANYTHING, digest, CONFIG_BYTES)
             .await?;
-        let config = value_in(&bytes);
-        config.filter(Value::is_object).ok_or_else(|| Cause::Image {
-            what,
-            fault: "is not the configuration of an image".to_owned(),
-        })
+        let fault = match value_in(&bytes) {
+            Ok((config, number)) if config.is_object() => {
+                look.held.values(&what, number)?;
+                return Ok(config);
+            }
+            Err(NoValue::Flood) => NoValue::Flood.to_string(),
+            Ok(_) | Err(NoValue::Broken) => "is not the configuration of an image".to_owned(),
+        };
+        Err(Cause::Image { what, fault })
     }
 
     /// Something with a digest, from memory if the registry has let somebody in who is among those

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::archive::{self, ListFault, Slice};
 use crate::boms::{self, BUILDPACK};
+use crate::contents::ContentKey;
 use crate::error::Cause;
 use crate::images::{ANYTHING, Images, Look};
 use crate::manifest::Image;
@@ -65,6 +66,21 @@ impl Images {
         wanted: Unpack,
     ) -> Result<Arc<File>, Cause> {
         let key = look.key(digest);
+        let file = self.cached(look, &key, wanted).await?;
+        let metadata = file.metadata();
+        let metadata = metadata.map_err(|error| Cause::Installation(error.to_string()))?;
+        // Who holds a file keeps it on disk, even if the cache lets it go.
+        let most = self.settings.sbom_layer_bytes.saturating_mul(2);
+        look.held.file(&key, metadata.len(), most)?;
+        Ok(file)
+    }
+
+    async fn cached(
+        &self,
+        look: &mut Look,
+        key: &ContentKey,
+        wanted: Unpack,
+    ) -> Result<Arc<File>, Cause> {
         let flight = (key.clone(), look.plan.identity());
         let _alone = self.flights.enter(flight).await;
         let mut found = None;
@@ -81,6 +97,7 @@ impl Images {
         let rest = format!("blobs/{}", wanted.packed);
         let file = self.ask(look, &rest, ANYTHING, &wanted).await?;
         let layers = self.layers.clone();
+        let key = key.clone();
         let kept = blocking(move || layers.keep(&key, file)).await?;
         kept.map_err(|error| {
             let folder = wanted.folder.display();

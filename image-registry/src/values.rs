@@ -1,20 +1,46 @@
 //! JSON of others, as values. A value takes far more memory than its text.
 
+use std::fmt;
+
 use serde_json::Value;
 
-/// The most values in a document.
-const VALUES: usize = 200_000;
+/// The most values in a document: far more than anybody writes.
+pub(crate) const VALUES: usize = 10_000;
 
-/// The document, if it is one and has no more values than anybody writes.
-pub(crate) fn value_in(bytes: &[u8]) -> Option<Value> {
-    if more_than(bytes, VALUES) {
-        return None;
-    }
-    serde_json::from_slice(bytes).ok()
+/// Why there is no value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoValue {
+    /// It is no JSON.
+    Broken,
+    /// It has more than [`VALUES`].
+    Flood,
 }
 
-/// Whether there may be more values. Each but the first stands behind one of these signs.
-fn more_than(bytes: &[u8], most: usize) -> bool {
+/// The document, and the most values that it may have.
+///
+/// # Errors
+///
+/// If it is none, or has more values than anybody writes.
+pub(crate) fn value_in(bytes: &[u8]) -> Result<(Value, usize), NoValue> {
+    let number = values_in(bytes);
+    if number > VALUES {
+        return Err(NoValue::Flood);
+    }
+    let value = serde_json::from_slice(bytes).map_err(|_| NoValue::Broken)?;
+    Ok((value, number))
+}
+
+impl fmt::Display for NoValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Broken => f.write_str("is no JSON"),
+            Self::Flood => write!(f, "has more than {VALUES} values"),
+        }
+    }
+}
+
+/// How many values there may be. Each but the first stands behind one of these signs.
+fn values_in(bytes: &[u8]) -> usize {
     let (mut count, mut quoted, mut escaped) = (0, false, false);
     for byte in bytes {
         match byte {
@@ -25,7 +51,7 @@ fn more_than(bytes: &[u8], most: usize) -> bool {
             _ => {}
         }
     }
-    count > most
+    count
 }
 
 #[cfg(test)]
@@ -38,12 +64,15 @@ mod tests {
             r#"{{"a": ["{}", "\\",  "\""], "b": 1}}"#,
             ",".repeat(VALUES)
         );
-        assert!(value_in(text.as_bytes()).is_some());
+        assert!(value_in(text.as_bytes()).is_ok());
         for flood in ["[", "[0,", "{\"\":"] {
-            assert_eq!(value_in(flood.repeat(VALUES + 1).as_bytes()), None);
+            let flood = flood.repeat(VALUES + 1);
+            assert_eq!(value_in(flood.as_bytes()), Err(NoValue::Flood));
         }
         let flood = format!("[{}0]", "0,".repeat(VALUES));
-        assert_eq!(value_in(flood.as_bytes()), None);
-        assert!(value_in(b"{").is_none() && value_in(b"\\\"").is_none());
+        assert_eq!(value_in(flood.as_bytes()), Err(NoValue::Flood));
+        for broken in [&b"{"[..], b"\\\""] {
+            assert_eq!(value_in(broken), Err(NoValue::Broken));
+        }
     }
 }

@@ -114,6 +114,29 @@ async fn what_refers_to_an_image_is_read_from_either_place_and_only_if_it_is_a_b
 }
 
 #[tokio::test]
+async fn all_that_is_beside_an_image_is_no_more_than_one_place_may_have() {
+    let (registry, folder) = (FakeRegistry::start().await, tempdir().unwrap());
+    let digest = registry.put_image("app", "1", &json!({}));
+    let mut entries = Vec::new();
+    for number in 0..3 {
+        let mut bill = artifact(
+            &registry,
+            &format!("{{\"number\": {number}}}"),
+            Some(&digest),
+        );
+        bill["layers"] = json!(vec![bill["layers"][0].clone(); 20]);
+        let bill = registry.put_manifest("app", "bill", MANIFEST, &bill);
+        let kind = "application/vnd.cyclonedx+json";
+        entries.push(json!({"digest": bill, "size": 1, "artifactType": kind}));
+    }
+    let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": entries});
+    let path = format!("/v2/app/referrers/{digest}");
+    registry.put(&path, INDEX, Bytes::from(index.to_string()));
+    let resolved = resolve(&registry, with(&folder, false, true)).await;
+    assert_eq!(resolved.unwrap().boms.len(), 32);
+}
+
+#[tokio::test]
 async fn that_there_is_nothing_is_remembered() {
     let (registry, folder) = (FakeRegistry::start().await, tempdir().unwrap());
     let digest = registry.put_image("app", "1", &json!({}));

@@ -174,12 +174,18 @@ async fn who_gives_up_lets_the_next_one_fetch_and_leaves_nothing() {
         })
     });
     let images = images(&folder);
-    let given_up = tokio::time::timeout(
-        Duration::from_millis(500),
-        resolve(&images, &registry, "app"),
+    let begun = eventually(
+        "the layer is asked for",
+        Duration::from_secs(30),
+        || async {
+            anyhow::ensure!(asked.load(Ordering::Relaxed) == 1, "not yet");
+            Ok(())
+        },
     );
-    assert!(given_up.await.is_err());
-    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    tokio::select! {
+        ended = resolve(&images, &registry, "app") => panic!("it hangs: {ended:?}"),
+        () = begun => {}
+    }
     assert_eq!(
         read(&resolve(&images, &registry, "app").await.unwrap()),
         expected()
@@ -194,6 +200,38 @@ async fn who_gives_up_lets_the_next_one_fetch_and_leaves_nothing() {
         only_one,
     )
     .await;
+}
+
+#[tokio::test]
+async fn all_images_of_an_object_together_have_no_more_than_two_layers_of_bills_may_have() {
+    let (registry, folder) = (FakeRegistry::start().await, tempdir().unwrap());
+    let of = |content: &'static [u8]| layer(&[("/layers/sbom/a.syft.json", content)]);
+    let layers = [of(b"1"), of(b"2"), of(b"3")];
+    for (name, layer) in ["one", "two", "three"].iter().zip(&layers) {
+        put(&registry, name, layer, layer.clone());
+    }
+    let images = images_with(Settings {
+        sbom_layer_bytes: layers[0].len() as u64 + 100,
+        ..settings(&folder)
+    });
+    let resolve = async |name: &str, pass: &Pass| {
+        let image = format!("{}/{name}:1", registry.host);
+        let resolved = images.resolve(&image, &Keyring::default(), pass).await;
+        resolved
+            .map(|image| image.boms.len())
+            .map_err(|error| (error.kind(), error.to_string()))
+    };
+    let pass = Pass::default();
+    for name in ["one", "two", "one", "two"] {
+        assert_eq!(resolve(name, &pass).await, Ok(1), "the same is not more");
+    }
+    let (kind, told) = resolve("three", &pass).await.unwrap_err();
+    assert_eq!(kind, FaultKind::User);
+    assert!(
+        told.contains("all images") && told.contains("twice --max-sbom-layer-size"),
+        "{told}"
+    );
+    assert_eq!(resolve("three", &Pass::default()).await, Ok(1));
 }
 
 #[tokio::test]
