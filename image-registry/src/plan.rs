@@ -1,6 +1,6 @@
 //! Where and as whom something is asked for, in which order.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -15,12 +15,14 @@ use crate::settings::Settings;
 use crate::tries::{Tries, Trouble};
 use crate::who::{Fingerprint, Who};
 
-/// All ways to a repository. What has worked is tried first from then on.
+/// All ways to a repository. Who was let in is tried first from then on, where that was.
 pub(crate) struct Plan {
     endpoints: Vec<Endpoint>,
     ways: Vec<Way>,
     /// That has worked.
     proven: Option<usize>,
+    /// Mirrors that failed: they are not asked again for the same image.
+    broken: BTreeSet<usize>,
     /// Tells apart those who ask, whatever programs know for them.
     identity: Vec<Fingerprint>,
     plugins: Option<(Arc<Plugins>, String)>,
@@ -82,6 +84,7 @@ impl Plan {
         let mut plan = Self {
             ways: Vec::new(),
             proven: None,
+            broken: BTreeSet::new(),
             identity,
             plugins: plugins.map(|plugins| (plugins, name.clone())),
             endpoints,
@@ -151,14 +154,13 @@ impl Plan {
         let mut faults = Faults::default();
         let last = self.endpoints.len() - 1;
         let first = self.proven;
-        let others = (0..self.ways.len()).filter(|way| Some(*way) != first);
-        let mut order: VecDeque<usize> = first.into_iter().chain(others).collect();
-        let mut broken = None;
+        let mut order = self.order();
         while let Some(index) = order.pop_front() {
             let way = &self.ways[index];
             let endpoint = &self.endpoints[way.endpoint];
             let at_last = way.endpoint == last;
-            if broken == Some(way.endpoint) || (ask.by_tag && !endpoint.resolves && !at_last) {
+            if self.broken.contains(&way.endpoint) || (ask.by_tag && !endpoint.resolves && !at_last)
+            {
                 continue;
             }
             let who = match &way.who {
@@ -199,12 +201,20 @@ impl Plan {
                 Err(cause) => {
                     if cause.kind() == FaultKind::Infrastructure {
                         tracing::debug!("mirror: {cause}");
-                        broken = Some(way.endpoint);
+                        self.broken.insert(way.endpoint);
                     }
                 }
             }
         }
         Err(faults.into_cause(&self.endpoints[last].host, ask))
+    }
+
+    /// The ways in the order of the endpoints: who has worked goes first at its own, and mirrors stay
+    /// before the registry.
+    fn order(&self) -> VecDeque<usize> {
+        let mut order: Vec<usize> = (0..self.ways.len()).collect();
+        order.sort_by_key(|way| (self.ways[*way].endpoint, Some(*way) != self.proven));
+        order.into()
     }
 
     /// Has programs say whom they know. Gives the ways of those.

@@ -12,7 +12,7 @@ use image_registry::{Cause, FaultKind, Images, Pass, Settings};
 use serde_json::json;
 use tempfile::{TempDir, tempdir};
 
-use crate::fake::{FakeRegistry, images_with, keyring, settings, status};
+use crate::fake::{FakeRegistry, Seen, images_with, keyring, settings, status};
 
 struct Stand {
     mirror: FakeRegistry,
@@ -34,7 +34,7 @@ impl Stand {
     fn images(&self) -> Images {
         images_with(Settings {
             hosts_folder: Some(self.hosts.path().to_owned()),
-            budget: Duration::from_secs(3),
+            budget: Duration::from_secs(15),
             ..settings(&self.folder)
         })
     }
@@ -139,12 +139,10 @@ async fn a_mirror_that_knows_no_tags_is_asked_for_digests_only() {
         .resolve(&image, &Keyring::default(), &Pass::default())
         .await
         .unwrap();
+    let of_mirror = stand.mirror.take_paths();
     assert!(
-        stand
-            .mirror
-            .take_paths()
-            .iter()
-            .all(|path| path.contains("/blobs/"))
+        of_mirror.len() == 1 && of_mirror[0].contains("/blobs/"),
+        "{of_mirror:?}"
     );
     let image = stand.image(&format!("app@{digest}"));
     let images = stand.images();
@@ -160,6 +158,48 @@ async fn a_mirror_that_knows_no_tags_is_asked_for_digests_only() {
         ),
         (2, 0)
     );
+}
+
+#[tokio::test]
+async fn whom_the_registry_let_in_still_goes_to_the_mirrors_first() {
+    let stand = Stand::new().await;
+    for tag in ["1", "2"] {
+        let config = json!({"tag": tag});
+        stand.origin.put_image("app", tag, &config);
+        stand.mirror.put_image("app", tag, &config);
+    }
+    let denied = |seen: &Seen| {
+        let challenge = Response::builder()
+            .status(401)
+            .header("www-authenticate", "Basic");
+        let denied = seen.path != "/v2/" && seen.authorization.is_none();
+        denied.then(|| challenge.body(Body::empty()).unwrap())
+    };
+    stand.origin.behave(denied);
+    stand.mirror.behave(|_| Some(status(500, "")));
+    stand.mirrored(&stand.origin.host, "");
+    let me = keyring(&[(&stand.origin.host, "me")]);
+    let images = stand.images();
+    let resolve = async |image: &str| {
+        let image = stand.image(image);
+        images
+            .resolve(&image, &me, &Pass::default())
+            .await
+            .map(drop)
+    };
+    assert_eq!(resolve("app:1").await, Ok(()));
+    assert_eq!(
+        stand.mirror.take_paths().len(),
+        1,
+        "a mirror that fails is not asked again for the same image"
+    );
+    // Now the registry is down, and the mirror is well.
+    stand.origin.behave(|_| Some(status(500, "")));
+    stand.mirror.behave(|_| None);
+    stand.origin.take_paths();
+    assert_eq!(resolve("app:2").await, Ok(()));
+    assert_eq!(stand.mirror.take_paths().len(), 2);
+    assert!(stand.origin.seen().is_empty());
 }
 
 #[tokio::test]
