@@ -133,6 +133,18 @@ impl Exchange {
         self.judge(answer).await
     }
 
+    async fn enter(&self, host: &str, what: &str) -> Result<Place, Trouble> {
+        self.limits.enter(host).await.map_err(|paused| {
+            let cause = Cause::Throttled {
+                host: host.to_owned(),
+                what: what.to_owned(),
+                status: paused.status,
+                retry_after: Some(paused.left),
+            };
+            Trouble::Passing(cause, Some(paused.left))
+        })
+    }
+
     async fn token(
         &self,
         endpoint: &Endpoint,
@@ -153,13 +165,13 @@ impl Exchange {
             Err(NoToken::Denied) => return Err(Trouble::Final(denied(&endpoint.host, ask))),
         };
         let host = host_of(&request.url);
-        let place = self.limits.enter(&host).await;
+        let what = format!("a token for {}", ask.repository);
+        let place = self.enter(&host, &what).await?;
         let client = if endpoint.is_origin_of(&request.url) {
             endpoint.client.clone()
         } else {
             self.clients.current().for_url(&request.url)
         };
-        let what = format!("a token for {}", ask.repository);
         let sent = request.build(&client).send().await;
         let response = sent.map_err(|error| self.unreachable(&host, &what, error))?;
         if is_denial(response.status()) || response.status() == StatusCode::BAD_REQUEST {
@@ -184,7 +196,7 @@ impl Exchange {
         authorization: Option<&HeaderValue>,
     ) -> Result<Answer, Trouble> {
         let what = ask.what();
-        let place = self.limits.enter(&endpoint.host).await;
+        let place = self.enter(&endpoint.host, &what).await?;
         let no_address = || Cause::Image {
             what: what.clone(),
             fault: "is no address".to_owned(),
@@ -248,8 +260,8 @@ impl Exchange {
         let asked = retry_after(answer.response.headers());
         let (host, what) = (answer.host.clone(), answer.what.clone());
         if outcome == Outcome::Throttled || (status.is_server_error() && asked.is_some()) {
-            self.limits.pause(&host, asked.unwrap_or_default());
             let (status, retry_after) = (status.as_u16(), asked);
+            self.limits.pause(&host, status, asked.unwrap_or_default());
             let cause = Cause::Throttled {
                 host,
                 what,

@@ -55,6 +55,33 @@ async fn configurations_that_flood_with_values_are_refused_one_by_one_and_togeth
 }
 
 #[tokio::test]
+async fn a_registry_that_asks_for_a_long_wait_is_left_alone_and_nobody_waits_for_it() {
+    let (registry, folder) = (FakeRegistry::start().await, tempdir().unwrap());
+    registry.put_image("app", "1", &json!({}));
+    registry.behave(|seen| {
+        let throttled = Response::builder()
+            .status(429)
+            .header("retry-after", "3600");
+        (seen.path != "/v2/").then(|| throttled.body(Body::empty()).unwrap())
+    });
+    let images = images(&folder);
+    let image = format!("{}/app:1", registry.host);
+    for requests in [1, 0, 0] {
+        let error = images
+            .resolve(&image, &Keyring::default(), &Pass::default())
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(error.cause(), Cause::Throttled { status: 429, .. }),
+            "{error}"
+        );
+        let left = error.retry_after().unwrap();
+        assert!(left > Duration::from_secs(20), "{left:?}");
+        assert_eq!(registry.take_paths().len(), requests);
+    }
+}
+
+#[tokio::test]
 async fn a_tag_gets_its_digest_and_the_configuration_is_passed_on_as_it_is() {
     let (registry, folder) = (FakeRegistry::start().await, tempdir().unwrap());
     let digest = registry.put_image("team/app", "1", &config());
