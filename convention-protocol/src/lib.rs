@@ -25,6 +25,7 @@ mod context;
 mod image;
 mod lenient;
 mod template;
+mod values;
 
 pub use context::{
     API_VERSION, ContextMetadata, GROUP, KIND, PodConventionAnswer, PodConventionContext,
@@ -32,6 +33,7 @@ pub use context::{
 };
 pub use image::{Bom, ImageConfig};
 pub use template::{PodTemplate, TemplateMetadata};
+pub use values::{count_values, has_more_values};
 
 /// Annotation of a template: what was applied to it, a line for each, as `<ClusterPodConvention>/<name>`.
 ///

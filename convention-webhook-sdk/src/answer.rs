@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-use convention_protocol::{API_VERSION, KIND, PodConventionContext};
+use convention_protocol::{API_VERSION, KIND, PodConventionContext, has_more_values};
 use serde_json::json;
 
 use crate::change::Applied;
@@ -13,11 +13,10 @@ use crate::convention::{AnyConvention, Convention};
 use crate::error::ConventionError;
 use crate::images::Images;
 use crate::template::Template;
-use crate::weight::Weight;
 
-/// What a request may hold besides long texts: a template is at most 1.5 MiB, or no API server
-/// would store it. More would take many times as much in memory.
-const MOST_JSON: usize = 8 << 20;
+/// The most values in a request, keys included: as many as the controller reads of the configuration
+/// of an image. More would take many times their text in memory. A bill of materials is one.
+const MOST_VALUES: usize = 200_000;
 /// The longest text that is told of what a stranger sent.
 const MOST_TOLD: usize = 1000;
 
@@ -90,8 +89,8 @@ pub async fn answer(convention: &impl Convention, body: &[u8]) -> Answer {
 
 /// A request, or why it is none.
 pub(crate) fn read(body: &[u8]) -> Result<PodConventionContext, Answer> {
-    if body.len() > MOST_JSON && Weight::of(body).bytes > MOST_JSON {
-        let why = format!("it has more than {MOST_JSON} bytes besides bills of materials");
+    if has_more_values(body, MOST_VALUES) {
+        let why = format!("it has more than {MOST_VALUES} values");
         return Err(Answer::bad_request(&why));
     }
     let request: PodConventionContext = match serde_json::from_slice(body) {

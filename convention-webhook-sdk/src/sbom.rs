@@ -13,7 +13,7 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 
 use crate::answer::shortened;
-use crate::weight::Weight;
+use crate::weight::nodes;
 
 pub use purl::{Purl, PurlError};
 pub use version::read_version;
@@ -189,7 +189,7 @@ impl Sbom {
             name: name(),
             cause: shortened(&error.to_string(), 200),
         };
-        if bom.raw.len() > MOST_NODES && Weight::of(&bom.raw).nodes > MOST_NODES {
+        if bom.raw.len() > MOST_NODES && nodes(&bom.raw) > MOST_NODES {
             return Err(SbomError::Invalid {
                 name: name(),
                 cause: format!("it has more than {MOST_NODES} objects"),

@@ -1,7 +1,12 @@
 //! What a webhook answered.
 
-use convention_protocol::{API_VERSION, KIND, PodConventionAnswer, PodTemplate};
+use convention_protocol::{API_VERSION, KIND, PodConventionAnswer, PodTemplate, has_more_values};
 use serde_json::Value;
+
+/// The most values in an answer, keys included. A template that can be stored has far fewer.
+const MOST_VALUES: usize = 100_000;
+/// The most bytes that aliases of YAML may make.
+const MOST_REPEATED: usize = 64 << 20;
 
 /// The template that a convention made, and what it says that it did.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,6 +26,9 @@ pub enum AnswerError {
     /// Neither JSON nor YAML, or something of another type than the protocol has.
     #[error("the answer cannot be decoded: {0}")]
     Decode(String),
+    /// So many values that nobody wrote them.
+    #[error("the answer has more than {MOST_VALUES} values")]
+    TooManyValues,
     /// An object of another kind.
     #[error("the answer is a {api_version:?} {kind:?}, not a {API_VERSION:?} {KIND:?}")]
     Kind {
@@ -62,9 +70,11 @@ pub fn read(body: &[u8]) -> Result<Answer, AnswerError> {
     let text = std::str::from_utf8(body).map_err(|error| decode(&error))?;
     let answer: PodConventionAnswer = match text.trim_start().chars().next() {
         None => return Err(AnswerError::Empty),
+        // It takes far more memory than its text.
+        Some('{') if has_more_values(body, MOST_VALUES) => return Err(AnswerError::TooManyValues),
         Some('{') => serde_json::from_str(text).map_err(|error| decode(&error))?,
         Some(_) => {
-            let value: Value = serde_saphyr::from_str(text).map_err(|error| decode(&error))?;
+            let value = yaml(text)?;
             if !value.is_object() {
                 return Err(AnswerError::Decode("it is no object".to_owned()));
             }
@@ -82,6 +92,21 @@ pub fn read(body: &[u8]) -> Result<Answer, AnswerError> {
         template: answer.status.template,
         applied: answer.status.applied_conventions.unwrap_or_default(),
     })
+}
+
+/// A document of YAML. What it repeats by aliases is bounded as what it writes.
+fn yaml(text: &str) -> Result<Value, AnswerError> {
+    // Nothing that is repeated is longer than the whole text.
+    let repeated = MOST_REPEATED / text.len().max(1);
+    let options = serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_nodes: MOST_VALUES,
+        },
+        alias_limits: serde_saphyr::alias_limits! {
+            max_total_replayed_events: repeated.min(MOST_VALUES),
+        },
+    };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| decode(&error))
 }
 
 /// The first line only: a parser of YAML shows what it read, which may hold anything.
@@ -172,6 +197,47 @@ mod tests {
             assert!(
                 matches!(refused, Err(AnswerError::Kind { .. })),
                 "{body}: {refused:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_flood_of_values_is_refused_before_it_takes_memory() {
+        let list = |value: &str, times| vec![value; times].join(",");
+        let of =
+            |list: &str| format!(r#"{{"status": {{"template": {{"spec": {{"a": [{list}]}}}}}}}}"#);
+        let most = MOST_VALUES - 10;
+        assert!(read(of(&list("0", most)).as_bytes()).is_ok());
+        for flood in [
+            list("0", MOST_VALUES),
+            list(r#"{"":0}"#, most / 2),
+            "[".repeat(MOST_VALUES),
+        ] {
+            let refused = read(of(&flood).as_bytes());
+            assert_eq!(refused, Err(AnswerError::TooManyValues));
+        }
+        let told = AnswerError::TooManyValues.to_string();
+        assert_eq!(told, "the answer has more than 100000 values");
+    }
+
+    #[test]
+    fn a_flood_of_values_in_yaml_is_refused_too() {
+        let of = |text: &str| {
+            read(format!("status:\n  template:\n    spec:\n      a:\n{text}").as_bytes())
+        };
+        assert!(of(&"      - 0\n".repeat(1000)).is_ok());
+        let list = format!("      - &x [{}]\n", vec!["0"; 1000].join(","));
+        let text = format!("      - &x {}\n", "x".repeat(4 << 20));
+        for flood in [
+            "      - 0\n".repeat(MOST_VALUES),
+            list + &"      - *x\n".repeat(99),
+            text + &"      - *x\n".repeat(99),
+        ] {
+            let refused = of(&flood);
+            assert!(
+                matches!(refused, Err(AnswerError::Decode(_))),
+                "{}",
+                flood.len()
             );
         }
     }

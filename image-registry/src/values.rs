@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use convention_protocol::count_values;
 use serde_json::Value;
 
 /// The most values in a document: far more than anybody writes.
@@ -22,10 +23,7 @@ pub(crate) enum NoValue {
 ///
 /// If it is none, or has more values than anybody writes.
 pub(crate) fn value_in(bytes: &[u8]) -> Result<(Value, usize), NoValue> {
-    let number = values_in(bytes);
-    if number > VALUES {
-        return Err(NoValue::Flood);
-    }
+    let number = count_values(bytes, VALUES).ok_or(NoValue::Flood)?;
     let value = serde_json::from_slice(bytes).map_err(|_| NoValue::Broken)?;
     Ok((value, number))
 }
@@ -37,21 +35,6 @@ impl fmt::Display for NoValue {
             Self::Flood => write!(f, "has more than {VALUES} values"),
         }
     }
-}
-
-/// How many values there may be. Each but the first stands behind one of these signs.
-fn values_in(bytes: &[u8]) -> usize {
-    let (mut count, mut quoted, mut escaped) = (0, false, false);
-    for byte in bytes {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if quoted => escaped = true,
-            b'"' => quoted = !quoted,
-            b',' | b'[' | b'{' | b':' if !quoted => count += 1,
-            _ => {}
-        }
-    }
-    count
 }
 
 #[cfg(test)]
