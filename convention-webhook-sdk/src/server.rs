@@ -10,6 +10,7 @@ mod listen;
 mod logs;
 mod metrics;
 mod record;
+mod room;
 mod routes;
 
 use std::collections::BTreeMap;

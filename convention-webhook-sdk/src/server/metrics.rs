@@ -16,6 +16,7 @@ pub(super) struct Metrics {
     requests: IntCounterVec,
     seconds: HistogramVec,
     connections: IntGauge,
+    bodies: IntGauge,
     key_pairs: IntCounterVec,
     not_recorded: IntCounter,
 }
@@ -55,6 +56,13 @@ impl Metrics {
                 registry,
                 IntGauge::new("carto_convention_connections", "Open connections.")
             ),
+            bodies: registered!(
+                registry,
+                IntGauge::new(
+                    "carto_convention_body_bytes",
+                    "Room that bodies of over 64 KiB take, until their answers are sent."
+                )
+            ),
             key_pairs: registered!(registry, IntCounterVec::new(key_pairs, &["outcome"])),
             not_recorded: registered!(
                 registry,
@@ -72,6 +80,11 @@ impl Metrics {
         self.requests.with_label_values(&[path, outcome]).inc();
         let seconds = self.seconds.with_label_values(&[path]);
         seconds.observe(took.as_secs_f64());
+    }
+
+    /// Room that bodies take.
+    pub(super) fn bodies(&self) -> IntGauge {
+        self.bodies.clone()
     }
 
     /// Counts a connection until the guard is dropped.

@@ -10,28 +10,23 @@ use axum::http::{HeaderValue, Method, Request, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use http_body_util::BodyExt as _;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tracing::{error, info, warn};
 
 use super::body::{Held, Parts};
 use super::limits::Limits;
 use super::metrics::Metrics;
 use super::record::Recorder;
+use super::room::{Full, Room, Share};
 use crate::answer::{self, Answer, Outcome};
 use crate::convention::{AnyConvention, Convention};
 
 pub(super) const HEALTH: &str = "/healthz";
 pub(super) const METRICS: &str = "/metrics";
 
-/// Bodies up to this size take none of the room for all of them: they are answered also while
-/// somebody fills it.
-const SMALL: usize = 64 * 1024;
 /// Reading more than this is done where it holds up nobody else.
 const LONG: usize = 256 * 1024;
 /// Names of calls are longer only if somebody makes them up.
 const LONGEST_NAME: usize = 512;
-/// Room is counted in these, so that the number of them fits everywhere.
-const UNIT: usize = 1024;
 
 /// Routes for a convention in a server of one's own: `POST /`, to be nested where it is to be. The
 /// server has to care for TLS, connections and its end; the default [`Limits`] of bodies and time
@@ -61,7 +56,7 @@ pub(super) struct Shared {
     limits: Limits,
     metrics: Arc<Metrics>,
     recorder: Option<Arc<Recorder>>,
-    room: Arc<Semaphore>,
+    room: Room,
 }
 
 /// Where one convention is asked.
@@ -104,9 +99,10 @@ impl Routes {
 type Refusal = (StatusCode, &'static str);
 
 /// A body, and the room that it takes until it is dropped.
+#[derive(Default)]
 struct Received {
     bytes: Vec<u8>,
-    room: Option<OwnedSemaphorePermit>,
+    room: Share,
 }
 
 impl Desk {
@@ -124,12 +120,12 @@ impl Desk {
         recorder: Option<Arc<Recorder>>,
     ) -> Shared {
         // At least one request has room, however small the room is said to be.
-        let all = limits.all_bodies_bytes.max(limits.body_bytes) / UNIT + 1;
+        let all = limits.all_bodies_bytes.max(limits.body_bytes);
         Shared {
+            room: Room::new(all, metrics.bodies()),
             limits,
             metrics,
             recorder,
-            room: Arc::new(Semaphore::new(all.min(Semaphore::MAX_PERMITS))),
         }
     }
 
@@ -159,41 +155,37 @@ impl Desk {
         (status, kind, body).into_response()
     }
 
-    /// Reads a body of which no byte more is taken than it may have.
+    /// Reads a body of which no byte more is taken than it may have. That much will come is no
+    /// reason to keep room for it.
     async fn receive(&self, request: Request<Body>) -> Result<Received, Refusal> {
         const TOO_LARGE: Refusal = (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
+        const NO_ROOM: Refusal = (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "there is no room for the body",
+        );
         let limit = self.shared.limits.body_bytes;
         let length = request.headers().get(header::CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-        let claimed = match length.map(usize::try_from) {
-            Some(Ok(length)) if length <= limit => length,
-            Some(_) => return Err(TOO_LARGE),
-            None => limit,
-        };
-        let room = self.room_for(claimed).await;
-        let mut bytes = Vec::new();
+        if length.is_some_and(|length| usize::try_from(length).unwrap_or(usize::MAX) > limit) {
+            return Err(TOO_LARGE);
+        }
+        let mut received = Received::default();
         let mut body = request.into_body();
         while let Some(frame) = body.frame().await {
             let broken = (StatusCode::BAD_REQUEST, "the body did not arrive whole");
             let Ok(part) = frame.map_err(|_| broken)?.into_data() else {
                 continue;
             };
-            if bytes.len() + part.len() > limit {
+            let bytes = received.bytes.len() + part.len();
+            if bytes > limit {
                 return Err(TOO_LARGE);
             }
-            bytes.extend_from_slice(&part);
+            let grown = self.shared.room.grow(&mut received.room, bytes).await;
+            grown.map_err(|Full| NO_ROOM)?;
+            received.bytes.extend_from_slice(&part);
         }
-        Ok(Received { bytes, room })
-    }
-
-    async fn room_for(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
-        if bytes <= SMALL {
-            return None;
-        }
-        let units = u32::try_from(bytes / UNIT).unwrap_or(u32::MAX);
-        // Nobody closes it.
-        let room = self.shared.room.clone().acquire_many_owned(units);
-        room.await.ok()
+        received.room.is_enough();
+        Ok(received)
     }
 
     /// The name of the call, and its answer.
@@ -202,11 +194,7 @@ impl Desk {
             let read = move || (answer::read(&received.bytes), received);
             let Ok(read) = tokio::task::spawn_blocking(read).await else {
                 // The runtime ends; nobody waits for this answer.
-                let nothing = Received {
-                    bytes: Vec::new(),
-                    room: None,
-                };
-                return (String::new(), self.timed_out(), nothing);
+                return (String::new(), self.timed_out(), Received::default());
             };
             read
         } else {
@@ -256,7 +244,7 @@ impl Desk {
     }
 
     /// Hands the room of the request on. What cannot be recorded is served all the same.
-    async fn record(&self, received: Received, answer: &Answer) -> Option<OwnedSemaphorePermit> {
+    async fn record(&self, received: Received, answer: &Answer) -> Share {
         let Received { bytes, room } = received;
         let Some(recorder) = self.shared.recorder.clone() else {
             return room;

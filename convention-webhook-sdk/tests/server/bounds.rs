@@ -141,16 +141,43 @@ async fn who_fills_the_room_for_bodies_does_not_hold_up_small_ones() {
     })
     .await;
     let connector = trusting([&scene.identity.certificate], &[&rustls::version::TLS13]);
-    let mut hogs = Vec::new();
-    for _ in 0..5 {
-        let mut hog = handshake(scene.address, &connector).await.unwrap();
-        hog.write_all(head(1 << 20).as_bytes()).await.unwrap();
-        hog.flush().await.unwrap();
-        hogs.push(hog);
+    let mut hog = handshake(scene.address, &connector).await.unwrap();
+    hog.write_all(head(1 << 20).as_bytes()).await.unwrap();
+    hog.write_all(&vec![b' '; (1 << 20) - 1]).await.unwrap();
+    hog.flush().await.unwrap();
+    eventually("the room is full", PATIENCE, async || {
+        let mut client = scene.client().await;
+        let (_, text) = client.ask("GET", "/metrics", Bytes::new()).await.unwrap();
+        text.contains("carto_convention_body_bytes 1047552\n")
+    })
+    .await;
+    for length in [2 << 10, 60 << 10] {
+        assert_eq!(scene.post("/", long_request(length)).await.0, 200);
     }
+}
+
+#[tokio::test]
+async fn who_only_says_that_much_will_come_takes_no_room() {
+    let scene = Scene::with_limits(Limits {
+        body_bytes: 1 << 20,
+        all_bodies_bytes: 1 << 20,
+        ..limits()
+    })
+    .await;
+    let connector = trusting([&scene.identity.certificate], &[&rustls::version::TLS13]);
+    let head = head(1 << 20).replace("\r\n\r\n", "\r\nExpect: 100-continue\r\n\r\n");
+    let mut silent = Vec::new();
     for _ in 0..5 {
-        assert_eq!(scene.post("/", REQUEST).await.0, 200);
+        let mut stream = handshake(scene.address, &connector).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        let mut line = [0; 12];
+        let read = tokio::time::timeout(PATIENCE, stream.read_exact(&mut line));
+        read.await.expect("the body is awaited").unwrap();
+        assert_eq!(&line, b"HTTP/1.1 100");
+        silent.push(stream);
     }
+    assert_eq!(scene.post("/", long_request(900 << 10)).await.0, 200);
 }
 
 /// A request whose answer is as long.
