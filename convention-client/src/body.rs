@@ -2,6 +2,7 @@
 //! sent any number of times.
 
 mod document;
+mod room;
 mod stream;
 
 use std::collections::BTreeMap;
@@ -12,6 +13,10 @@ use bytes::Bytes;
 use convention_protocol::PodConventionContext;
 
 pub(crate) use stream::{RequestStream, StoredError};
+
+/// The most bytes of a request that carries bills of materials from files. Servers that are made with
+/// the SDK take no more.
+pub const MOST_REQUEST_BYTES: u64 = 64 << 20;
 
 /// A bill of materials that lies in a file.
 #[derive(Clone, Debug)]
@@ -31,6 +36,7 @@ pub struct StoredBom {
 pub struct RequestBody {
     pieces: Arc<[Piece]>,
     length: u64,
+    left_out: Arc<[String]>,
 }
 
 /// Why a body cannot be made.
@@ -65,6 +71,9 @@ impl RequestBody {
     /// The request of this context. Of each of its images, by the text that it has there, the bills of
     /// materials follow those that the context holds itself.
     ///
+    /// All the bills of an image are left out that would make it longer than [`MOST_REQUEST_BYTES`]:
+    /// images come in the order of the context, and [`Self::left_out`] tells which.
+    ///
     /// # Errors
     ///
     /// If it is no JSON or too long, which no context is that was made from what an API server has stored.
@@ -72,16 +81,27 @@ impl RequestBody {
         context: &PodConventionContext,
         boms: &BTreeMap<String, Vec<StoredBom>>,
     ) -> Result<Self, RequestBodyError> {
-        let pieces = document::pieces(context, boms)?;
-        let lengths = pieces.iter().map(Piece::length);
-        let length = lengths
-            .into_iter()
-            .try_fold(0_u64, |sum, length| sum.checked_add(length?))
-            .ok_or(RequestBodyError::TooLong)?;
+        let mut pieces = document::pieces(context, boms)?;
+        let mut length = length_of(&pieces)?;
+        let mut left_out = Vec::new();
+        if length > MOST_REQUEST_BYTES {
+            let bare = length_of(&document::pieces(context, &BTreeMap::new())?)?;
+            let room = MOST_REQUEST_BYTES.saturating_sub(bare);
+            let kept = room::shared(room, context, boms);
+            pieces = document::pieces(context, &kept.boms)?;
+            length = length_of(&pieces)?;
+            left_out = kept.left_out;
+        }
         Ok(Self {
             pieces: pieces.into(),
             length,
+            left_out: left_out.into(),
         })
+    }
+
+    /// Images whose bills of materials are not sent, as there is no room for them.
+    pub fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     /// How many bytes are sent.
@@ -92,6 +112,13 @@ impl RequestBody {
     pub(crate) fn stream(&self) -> RequestStream {
         RequestStream::new(self)
     }
+}
+
+fn length_of(pieces: &[Piece]) -> Result<u64, RequestBodyError> {
+    let mut lengths = pieces.iter().map(Piece::length);
+    lengths
+        .try_fold(0_u64, |sum, length| sum.checked_add(length?))
+        .ok_or(RequestBodyError::TooLong)
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ mod target;
 mod text;
 mod trust;
 
-pub use body::{RequestBody, RequestBodyError, StoredBom};
+pub use body::{MOST_REQUEST_BYTES, RequestBody, RequestBodyError, StoredBom};
 pub use clients::{Clients, ClientsError, DEFAULT_BUDGET};
 pub use error::{CallError, CallErrorKind};
 pub use settings::{Proxies, Settings};

@@ -232,3 +232,37 @@ async fn no_more_is_read_than_the_webhook_takes() {
         ended = sender.send_request(request) => assert!(ended.is_ok(), "{:?}", ended.err()),
     }
 }
+
+#[test]
+fn bills_that_one_call_does_not_carry_are_left_out_by_whole_images_in_their_order() {
+    let file = Arc::new(tempfile::tempfile().unwrap());
+    let bom = |length| StoredBom {
+        name: "bom".to_owned(),
+        file: Arc::clone(&file),
+        offset: 0,
+        length,
+    };
+    let images = ["c", "b", "a", "none", "d"];
+    let context = context(images.map(|name| image(name, Vec::new())).to_vec());
+    let body = |lengths: [u64; 4]| {
+        let [a, b, c, d] = lengths.map(|length| vec![bom(length), bom(1)]);
+        let all = [("a", a), ("b", b), ("c", c), ("d", d)];
+        let all = all.map(|(name, boms)| (name.to_owned(), boms));
+        RequestBody::new(&context, &BTreeMap::from(all)).unwrap()
+    };
+    for (lengths, left_out) in [
+        ([10 << 20, 10 << 20, 10 << 20, 10 << 20], &[][..]),
+        ([20 << 20, 20 << 20, 20 << 20, 20 << 20], &["a", "d"]),
+        ([20 << 20, 20 << 20, 20 << 20, 1 << 20], &["a"]),
+        ([1, 1, 48 << 20, 1], &["c"]),
+    ] {
+        let body = body(lengths);
+        assert_eq!(body.left_out(), left_out, "{lengths:?}");
+        assert!(body.length() <= MOST_REQUEST_BYTES, "{lengths:?}");
+        let sent = body
+            .pieces
+            .iter()
+            .filter(|piece| matches!(piece, Piece::Stored(_)));
+        assert_eq!(sent.count(), 2 * (4 - left_out.len()));
+    }
+}
