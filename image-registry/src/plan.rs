@@ -209,8 +209,8 @@ impl Plan {
         Err(faults.into_cause(&self.endpoints[last].host, ask))
     }
 
-    /// The ways in the order of the endpoints: who has worked goes first at its own, and mirrors stay
-    /// before the registry.
+    /// The ways in the order of the endpoints: who has worked goes first at its own, and mirrors
+    /// stay before the registry.
     fn order(&self) -> VecDeque<usize> {
         let mut order: Vec<usize> = (0..self.ways.len()).collect();
         order.sort_by_key(|way| (self.ways[*way].endpoint, Some(*way) != self.proven));
