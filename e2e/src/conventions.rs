@@ -120,11 +120,15 @@ impl ConventionWebhook {
     }
 }
 
-/// A PodIntent of one container with this image.
-pub fn pod_intent(namespace: &str, name: &str, image: &str) -> Value {
+/// A PodIntent of one container, with this image if there is one.
+pub fn pod_intent(namespace: &str, name: &str, image: Option<&str>) -> Value {
+    let mut container = json!({"name": "app"});
+    if let Some(image) = image {
+        container["image"] = json!(image);
+    }
     json!({"apiVersion": API_VERSION, "kind": "PodIntent",
         "metadata": {"namespace": namespace, "name": name},
-        "spec": {"template": {"spec": {"containers": [{"name": "app", "image": image}]}}}})
+        "spec": {"template": {"spec": {"containers": [container]}}}})
 }
 
 /// The condition of a PodIntent that has this type.

@@ -119,7 +119,7 @@ async fn pods_get_what_conventions_find_in_images_of_every_sort_of_registry() {
         let pushed = registry.push("team/app", "1.0.0", &spring_image()).await;
         let digest = pushed.unwrap().digest;
         let image = format!("{}/team/app:1.0.0", registry.host());
-        let mut intent = pod_intent(&namespace, name, &image);
+        let mut intent = pod_intent(&namespace, name, Some(&image));
         intent["spec"]["imagePullSecrets"] = json!([{"name": "pull"}]);
         apply(control_plane, &[intent]).await;
         let intent = is_ready(control_plane, &namespace, name).await;
@@ -239,10 +239,8 @@ async fn wave(control_plane: &ControlPlane, namespace: &str, name: &str) {
     let intents: Vec<Value> = names
         .iter()
         .map(|app| {
-            let mut intent = pod_intent(namespace, app, "");
+            let mut intent = pod_intent(namespace, app, None);
             intent["spec"]["template"]["metadata"] = json!({"labels": {"wave": name}});
-            let container = &mut intent["spec"]["template"]["spec"]["containers"][0];
-            container.as_object_mut().unwrap().remove("image");
             intent
         })
         .collect();
@@ -268,11 +266,11 @@ async fn a_registry_that_is_down_is_told_and_waited_for() {
     let pushed = registry.push("team/app", "1.0.0", &spring_image()).await;
     let image = format!("{}/team/app:1.0.0", registry.host());
     registry.stop();
-    let intent = pod_intent(&namespace, "app", &image);
-    apply(control_plane, &[webhook.convention("add-env"), intent]).await;
+    let handed_in = pod_intent(&namespace, "app", Some(&image));
+    apply(control_plane, &[webhook.convention("add-env"), handed_in]).await;
     eventually("it is told", LIMIT, async || {
-        let intent = intent_of(control_plane, &namespace).await?;
-        let ready = condition(&intent, "Ready")?;
+        let found = intent(control_plane, &namespace, "app").await?;
+        let ready = condition(&found, "Ready")?;
         ensure!(ready["status"] == "False", "{ready}");
         let message = ready["message"].as_str().unwrap_or_default();
         ensure!(
@@ -293,13 +291,9 @@ async fn a_registry_that_is_down_is_told_and_waited_for() {
     );
 }
 
-async fn intent_of(control_plane: &ControlPlane, namespace: &str) -> anyhow::Result<Value> {
-    intent(control_plane, namespace, "app").await
-}
-
 const FLEET: usize = 1000;
 const CONVENTIONS: usize = 200;
-/// A status that is not yet that of the whole fleet is looked at this often.
+/// How long the whole fleet may take, on a busy machine.
 const FLEET_LIMIT: Duration = Duration::from_mins(10);
 
 #[tokio::test]
@@ -355,11 +349,9 @@ async fn create(
     namespace: &str,
     number: usize,
 ) -> anyhow::Result<()> {
-    let mut intent = pod_intent(namespace, &format!("app-{number}"), "");
-    let template = &mut intent["spec"]["template"];
-    template["metadata"] = json!({"labels": {"group": (number % (CONVENTIONS / 2)).to_string()}});
-    let container = template["spec"]["containers"][0].as_object_mut();
-    container.unwrap().remove("image");
+    let mut intent = pod_intent(namespace, &format!("app-{number}"), None);
+    let group = (number % (CONVENTIONS / 2)).to_string();
+    intent["spec"]["template"]["metadata"] = json!({"labels": {"group": group}});
     let intent: DynamicObject = serde_json::from_value(intent)?;
     intents
         .create(&kube::api::PostParams::default(), &intent)

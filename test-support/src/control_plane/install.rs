@@ -11,7 +11,9 @@ use crate::manifests::{as_yaml, documents};
 pub const CONTROLLERS_NAMESPACE: &str = "carto-system";
 
 /// What is applied to a cluster to install them, below the root of the repository.
-pub const MANIFESTS: [&str; 2] = ["deploy/install.yaml", "deploy/conventions/install.yaml"];
+pub const MANIFESTS: [&str; 2] = [STAMPING, CONVENTIONS];
+const STAMPING: &str = "deploy/install.yaml";
+const CONVENTIONS: &str = "deploy/conventions/install.yaml";
 const CONTROLLERS: [&str; 3] = [
     "supplychain-controller",
     "delivery-controller",
@@ -33,8 +35,7 @@ impl ControlPlane {
     ///
     /// When the API server refuses.
     pub async fn install_controllers(&self) -> anyhow::Result<()> {
-        let [stamping, _] = MANIFESTS;
-        self.install(stamping).await?;
+        self.install(STAMPING).await?;
         for controller in CONTROLLERS {
             self.rights_are_in_force(controller).await;
             // The kinds to watch are summed up by the controller manager.
@@ -52,8 +53,7 @@ impl ControlPlane {
     ///
     /// When the API server refuses.
     pub async fn install_conventions(&self) -> anyhow::Result<()> {
-        let [_, conventions] = MANIFESTS;
-        self.install(conventions).await?;
+        self.install(CONVENTIONS).await?;
         self.rights_are_in_force("conventions-controller").await;
         Ok(())
     }
