@@ -58,11 +58,21 @@ text_enum! {
         RecordDisregarded,
         /// Our own status write changes the rendering again and again; writing is slowed down.
         RenderingUnstable,
+        /// The status of a PodIntent was written.
+        StatusUpdated,
+        /// The API server refused the status of a PodIntent.
+        StatusUpdateFailed,
+        /// A PodIntent went on without a convention that failed, as the convention allows.
+        ConventionIgnored,
+        /// A convention answers the same template with another one each time.
+        ConventionUnstable,
     }
 }
 
 impl EventReason {
-    /// The type that goes with the reason. The first four are those of the Go controller, which knew no warnings.
+    /// The type that goes with the reason. The first four are those of the Go controller of owners,
+    /// which knew no warnings; `StatusUpdated` and `StatusUpdateFailed` those of its controller of
+    /// conventions.
     pub fn event_type(self) -> EventType {
         match self {
             Self::StampedObjectApplied
@@ -71,7 +81,8 @@ impl EventReason {
             | Self::ResourceHealthyStatusChanged
             | Self::ObjectAdopted
             | Self::RevisionDeployed
-            | Self::ValidationSucceeded => EventType::Normal,
+            | Self::ValidationSucceeded
+            | Self::StatusUpdated => EventType::Normal,
             Self::ResourceFailed
             | Self::FieldsDropped
             | Self::BlueprintProblem
@@ -81,7 +92,10 @@ impl EventReason {
             | Self::ValidationFailed
             | Self::ValidationTimedOut
             | Self::RecordDisregarded
-            | Self::RenderingUnstable => EventType::Warning,
+            | Self::RenderingUnstable
+            | Self::StatusUpdateFailed
+            | Self::ConventionIgnored
+            | Self::ConventionUnstable => EventType::Warning,
         }
     }
 }

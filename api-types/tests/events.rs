@@ -28,18 +28,20 @@ fn documented() -> BTreeMap<String, (String, bool)> {
 
 #[test]
 fn every_reason_has_its_row_and_every_row_its_reason() {
-    let of_the_go_controller = [
+    let of_the_go_controllers = [
         EventReason::StampedObjectApplied,
         EventReason::StampedObjectRemoved,
         EventReason::ResourceOutputChanged,
         EventReason::ResourceHealthyStatusChanged,
+        EventReason::StatusUpdated,
+        EventReason::StatusUpdateFailed,
     ];
     let expected: BTreeMap<String, (String, bool)> = EventReason::ALL
         .into_iter()
         .map(|reason| {
             let row = (
                 reason.event_type().as_str().to_owned(),
-                of_the_go_controller.contains(&reason),
+                of_the_go_controllers.contains(&reason),
             );
             (reason.as_str().to_owned(), row)
         })

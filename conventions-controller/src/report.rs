@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use api_types::ConditionStatus;
+use api_types::event::EventType;
+use api_types::{ConditionStatus, EventReason};
 use controller_kit::cluster::{RequestError, chain};
 use controller_kit::events::InvolvedObject;
 use controller_kit::process::Reconciled;
@@ -119,8 +120,8 @@ impl IntentController {
         }
         let content = self.write(of.key, of.uid(), after).await?;
         let involved = Self::involved(of.key, of.uid());
-        let (reason, message) = ("StatusUpdated", "Updated status");
-        self.events.record(involved.clone(), false, reason, message);
+        let updated = "Updated status";
+        self.tell_event(&involved, EventReason::StatusUpdated, updated);
         self.tell_of_conventions(&involved, of.before, after);
         tell(of.before, after);
         Ok(content == of.content)
@@ -160,8 +161,7 @@ impl IntentController {
                 error!(error = %chain(error), "status not written");
                 let message = format!("Failed to update status: {}", chain(error));
                 let involved = Self::involved(of.key, of.uid());
-                self.events
-                    .record(involved, true, "StatusUpdateFailed", &message);
+                self.tell_event(&involved, EventReason::StatusUpdateFailed, &message);
                 Reconciled::new(Next::Backoff, "infrastructure")
             }
         }
@@ -210,6 +210,12 @@ impl IntentController {
             .done(key, u32::try_from(beyond).unwrap_or_default());
     }
 
+    fn tell_event(&self, involved: &InvolvedObject, reason: EventReason, message: &str) {
+        let is_warning = reason.event_type() == EventType::Warning;
+        self.events
+            .record(involved.clone(), is_warning, reason.as_str(), message);
+    }
+
     /// Tells whom a chain went on without, once for each reason; and who never settles.
     fn tell_of_conventions(
         &self,
@@ -217,22 +223,20 @@ impl IntentController {
         before: &PodIntentStatus,
         after: &PodIntentStatus,
     ) {
-        let warn = |reason: &str, message: &str| {
-            self.events.record(involved.clone(), true, reason, message);
-        };
+        let warn = |reason, message: &str| self.tell_event(involved, reason, message);
         let known = |name: &str| before.conventions.iter().find(|it| it.name == name);
         for told in after.conventions.iter().filter(|it| !it.error.is_empty()) {
             let is_news = known(&told.name).is_none_or(|it| it.error != told.error);
             if is_news && ready_in(after) == ConditionStatus::True {
                 let message = format!("went on without convention {}: {}", told.name, told.error);
-                warn("ConventionIgnored", &message);
+                warn(EventReason::ConventionIgnored, &message);
             }
         }
         let settles = |it: &&api_types::Condition| it.type_ == CONVENTIONS_SETTLED;
         if let Some(told) = after.conditions.iter().find(settles)
             && !before.conditions.iter().any(|it| it.says_the_same_as(told))
         {
-            warn("ConventionUnstable", &told.message);
+            warn(EventReason::ConventionUnstable, &told.message);
         }
     }
 }
