@@ -1,4 +1,8 @@
-//! What the convention does to pods, by bills of materials as Paketo's buildpacks write them.
+//! What the convention does to pods.
+//!
+//! The bills of materials in `sbom/` were made by hand, in the form in which buildpacks store what
+//! syft finds in an application's jar: CycloneDX 1.3, one component for each jar, with its purl.
+//! They hold what the convention looks for, and not all that an application has.
 
 #![expect(
     clippy::unwrap_used,
