@@ -69,7 +69,7 @@ verify: generate ## Fail when a generated file is not what `make generate` write
 ##@ Real parts
 
 .PHONY: control-plane
-control-plane: ## Build the pinned API server, etcd, Flux, ytt, ... into the cache, where missing
+control-plane: ## Build the pinned API server, etcd, Flux, ytt, helm, ... into the cache, where missing
 	@$(CONTROL_PLANE)
 
 .PHONY: control-plane-path

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Builds the real parts that tests and the demo run: API server, etcd, kubectl, ytt, Flux, a registry. All pinned (see
+# Builds the real parts that tests and the demo run: API server, etcd, kubectl, ytt, helm, Flux, a registry. All pinned (see
 # `pins` and modules/), all from Go modules, kept outside the source tree in a folder named by the hash of the pins.
 #
 #   build.sh          build what is missing; well under a second when nothing is
+#   build.sh NAME...  build these only, such as helm
 #   build.sh --path   print the folder of binaries, build nothing
 #   build.sh --clean  remove every cached control plane
 #
@@ -94,9 +95,10 @@ check_given_kubernetes() {
     die "KUBEBUILDER_ASSETS has $found in $KUBEBUILDER_ASSETS, and tests are for Kubernetes $wanted: unset it, and this one is built"
 }
 
-build_binaries() {
-  local name module package x_flags
+build_binaries() { # name... ; all without names
+  local name module package x_flags wanted=" $* "
   while read -r name module package x_flags; do
+    [[ $# == 0 || $wanted == *" $name "* ]] || continue
     if [[ -x $assets/$name ]]; then
       say "$name: cached"
     elif [[ -n ${KUBEBUILDER_ASSETS:-} && -x $KUBEBUILDER_ASSETS/$name ]]; then
@@ -126,17 +128,27 @@ copy_flux_crds() {
   say "flux-crds: copied"
 }
 
-build() {
-  check_git
-  check_given_kubernetes
+known() { # name...
+  local name
+  for name in "$@"; do
+    grep -q "^$name " pins || die "no binary is called '$name'; see hack/control-plane/pins, or use --path or --clean"
+  done
+}
+
+build() { # name... ; all without names
+  known "$@"
+  if [[ $# == 0 ]]; then
+    check_git
+    check_given_kubernetes
+  fi
   mkdir -p "$assets"
   # Two runs at once (two terminals, `make test` and an editor) would compile everything twice.
   if command -v flock >/dev/null; then
     exec 9>"$assets/.lock"
     flock -n 9 || { say "another run is building, waiting for it" && flock 9; }
   fi
-  build_binaries
-  copy_flux_crds
+  build_binaries "$@"
+  [[ $# -gt 0 ]] || copy_flux_crds
   say "ready in $assets"
 }
 
@@ -144,6 +156,6 @@ assets=$(assets_folder)
 case ${1:-} in
   --path) echo "$assets" ;;
   --clean) rm -rf "$cache" ;;
-  '') build ;;
-  *) die "unknown argument '$1'; known: --path, --clean" ;;
+  -*) die "unknown argument '$1'; known: --path, --clean" ;;
+  *) build "$@" ;;
 esac

@@ -93,7 +93,12 @@ kustomize_controller() {
   complete kustomize-controller github.com/fluxcd/kustomize-controller
 }
 
-for part in "${@:-etcd kubernetes ytt crane docker_registry source_controller kustomize_controller}"; do
+helm() {
+  wrap helm helm.sh/helm/v4 v4.3.1 helm.sh/helm/v4/cmd/helm
+  complete helm helm.sh/helm/v4/cmd/helm
+}
+
+for part in "${@:-etcd kubernetes ytt crane helm docker_registry source_controller kustomize_controller}"; do
   for name in $part; do
     echo "control-plane: pinning $name"
     "$name"
