@@ -9,8 +9,8 @@ CONTROL_PLANE := hack/control-plane/build.sh
 ASSETS = $(shell $(CONTROL_PLANE) --path)
 WITH_ASSETS = CARTO_ASSETS="$(ASSETS)" KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(ASSETS)}"
 # What `make generate` writes: the CRDs, and what these tests compare with.
-GENERATED := deploy/crds deploy/conventions '*/golden/*' docs/behaviour
-GOLDEN_TESTS := --test engine --test runnable --test tree --test reference
+GENERATED := deploy/crds deploy/conventions deploy/charts '*/golden/*' docs/behaviour
+GOLDEN_TESTS := --test engine --test runnable --test tree --test reference --test charts
 
 ##@ Everyday
 
@@ -43,7 +43,7 @@ test-node: control-plane node ## Run the tests in which Pods run, on a real node
 	$(WITH_ASSETS) cargo test --workspace --features e2e/node --test node -- --test-threads=1
 
 .PHONY: lint
-lint: ## Formatting, clippy, each crate alone, licences, bans and advisories of dependencies, shell scripts
+lint: ## Formatting, clippy, charts, each crate alone, licences, bans and advisories of dependencies, shell scripts
 	hack/lint.sh
 
 .PHONY: doc
@@ -57,6 +57,7 @@ generate: ## Write the CRDs, the golden files and the tables of docs/behaviour a
 	cargo build -q --workspace --example generate-crds --example generate-convention-crds
 	"$${CARGO_TARGET_DIR:-target}/debug/examples/generate-crds" deploy/crds
 	"$${CARGO_TARGET_DIR:-target}/debug/examples/generate-convention-crds" deploy/conventions/crds
+	@$(CONTROL_PLANE) helm
 	UPDATE_GOLDEN=1 cargo test -q --workspace $(GOLDEN_TESTS)
 
 .PHONY: verify

@@ -65,6 +65,14 @@ shellcheck_is_there() {
     >/dev/null 2>&1 || return
 }
 
+charts() {
+  local chart
+  hack/control-plane/build.sh helm
+  for chart in deploy/charts/*/; do
+    "$(hack/control-plane/build.sh --path)/helm" lint --strict --quiet "$chart"
+  done
+}
+
 # What most readers would want otherwise, and some file has a reason for: told, and nothing more.
 taste() {
   local file part
@@ -102,6 +110,8 @@ cargo_deny
 step "clippy"
 # With all features: what needs a node is compiled as well, though it is not run here.
 cargo clippy --workspace --all-targets --all-features -- -D warnings
+step "charts"
+charts
 step "each crate alone"
 each_alone
 step "taste"

@@ -8,6 +8,7 @@
 //!  Delivery ──▶ FluxKustomizeController and the delivery-controller binary, likewise, on a Stack
 //!  WebApp ────▶ examples/web-app on a Stack: a repository, an image, a developer's namespace
 //!  ConventionStack, ConventionWebhook ▶ the conventions controller alone, and webhooks of examples/conventions
+//!  Helm ───────▶ deploy/charts, as users install them
 //!  DeliverApp ▶ examples/deliver-app on a Stack with a Delivery
 //!
 //!  PathStack ──▶ all of these, all three controllers of ours, and if wanted test_support::Node
@@ -21,6 +22,7 @@ pub mod conventions;
 pub mod deliver_app;
 pub mod example;
 pub mod full_path;
+pub mod helm;
 pub mod manifests;
 pub mod path_stack;
 pub mod stack;
@@ -31,6 +33,7 @@ pub use controller::Controller;
 pub use conventions::{ConventionStack, ConventionWebhook};
 pub use deliver_app::DeliverApp;
 pub use full_path::FullPath;
+pub use helm::Helm;
 pub use path_stack::PathStack;
 pub use stack::{Delivery, Stack};
 pub use staging::StagingDelivery;

@@ -4,6 +4,7 @@
 
 mod bare;
 mod carto;
+mod charts;
 mod conventions;
 mod deliver_app;
 mod demo;
