@@ -50,7 +50,7 @@ pub enum Command {
 /// What to do about conventions.
 #[derive(Debug, Clone, Subcommand)]
 pub enum ConventionCommand {
-    /// Write a crate with a convention to begin with: its server, test, Dockerfile and manifests
+    /// Write a crate with a convention to begin with: its server, test, Dockerfile, manifests and values for the chart
     #[command(
         after_help = "Example:\n  carto convention new time-zone && cd time-zone && cargo test"
     )]
@@ -90,7 +90,7 @@ pub struct NewArgs {
     /// Folder to write it in, as a folder of its name
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     pub directory: PathBuf,
-    /// Folder of convention-webhook-sdk [default: the published version]
+    /// Folder of convention-webhook-sdk in a clone of carto's repository [default: the published version]
     #[arg(long, value_name = "FOLDER")]
     pub sdk: Option<PathBuf>,
 }

@@ -27,7 +27,7 @@ pub async fn run(args: Args) -> anyhow::Result<bool> {
         Command::Tree(tree) => show::tree(&args.connection, &tree).await,
         Command::Convention(ConventionCommand::New(new)) => {
             let folder = scaffold::scaffold(&new.name, &new.directory, new.sdk.as_deref())?;
-            scaffold::show(&folder)?;
+            scaffold::show(&folder, new.sdk.is_none())?;
             Ok(true)
         }
         Command::Convention(ConventionCommand::Render(args)) => {

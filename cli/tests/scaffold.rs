@@ -9,7 +9,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use cli::scaffold::{ScaffoldError, rendered, scaffold};
+use cli::scaffold::{Library, ScaffoldError, rendered, scaffold};
+use test_support::image_context::{Copy, copies, copy_files, is_whole, left_by, tracked};
 
 fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -109,9 +110,91 @@ fn without_a_folder_of_the_library_the_published_one_is_taken() {
 
 #[test]
 fn names_stand_everywhere_and_no_placeholder_is_left() {
-    for (path, text) in rendered("my-own", "path = \"x\"") {
-        assert!(!text.contains('@'), "{path}");
+    let sdk = root().join("convention-webhook-sdk");
+    for library in [Library::published(), Library::in_folder(&sdk).unwrap()] {
+        for (path, text) in rendered("my-own", &library) {
+            assert!(!text.contains('@'), "{path}");
+        }
     }
+}
+
+/// Of the files that the image is built from, as Docker would lay them out.
+#[test]
+fn an_image_is_built_from_the_crate_and_the_workspace_of_the_library() {
+    let files = tracked(&root()).unwrap();
+    let ignore = fs::read_to_string(root().join(".dockerignore")).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    // A folder that words and variables would be made of.
+    let clone = elsewhere.path().join("my $HOME");
+    copy_files(&root(), &left_by(&ignore, &files), &clone).unwrap();
+    let clone = clone.canonicalize().unwrap();
+    let sdk = clone.join("convention-webhook-sdk");
+    let made = scaffold("mine", elsewhere.path(), Some(&sdk)).unwrap();
+    fs::copy(root().join("Cargo.lock"), made.join("Cargo.lock")).unwrap();
+
+    let dockerfile = fs::read_to_string(made.join("Dockerfile")).unwrap();
+    let target = clone.display().to_string();
+    let command = format!("docker build --build-context 'carto={target}' -t REGISTRY/mine:0.1.0 .");
+    assert!(dockerfile.contains(&command), "{dockerfile}");
+    let copy = |from: Option<&str>, target: String| Copy {
+        from: from.map(str::to_owned),
+        sources: vec![".".to_owned()],
+        target,
+    };
+    let target = target.replace('$', "\\$");
+    let expected = [copy(Some("carto"), target), copy(None, ".".to_owned())];
+    assert_eq!(copies(&dockerfile).unwrap(), expected);
+
+    let whole = is_whole(&made).unwrap();
+    let packages = whole["packages"].as_array().unwrap();
+    let library = packages
+        .iter()
+        .find(|it| it["name"] == "convention-webhook-sdk");
+    let manifest = library.unwrap()["manifest_path"].as_str().unwrap();
+    assert_eq!(Path::new(manifest), sdk.join("Cargo.toml"));
+}
+
+#[test]
+fn the_readme_has_the_commands_for_the_chart_and_the_image() {
+    let sdk = root().join("convention-webhook-sdk");
+    let library = Library::in_folder(&sdk).unwrap();
+    let readme = |library: &Library| {
+        let mut all = rendered("mine", library);
+        all.find(|(path, _)| *path == "README.md").unwrap().1
+    };
+    let clone = root().canonicalize().unwrap().display().to_string();
+    let ours = readme(&library);
+    for command in [
+        format!("docker build --build-context carto={clone} -t REGISTRY/mine:0.1.0 .\n"),
+        format!(
+            "helm upgrade --install mine {clone}/deploy/charts/convention-webhook --namespace mine --create-namespace --values values.yaml\n"
+        ),
+    ] {
+        assert!(ours.contains(&command), "{ours}");
+    }
+    let published = readme(&Library::published());
+    assert!(published.contains("docker build -t REGISTRY/mine:0.1.0 .\n"));
+    assert!(published.contains("helm upgrade --install mine CARTO/deploy/charts/"));
+    assert!(published.contains("`CARTO` is a clone"));
+}
+
+#[test]
+fn a_clone_of_the_repository_is_as_good_as_the_folder_in_it() {
+    let files = |folder: &Path| {
+        let library = Library::in_folder(folder).unwrap();
+        rendered("mine", &library).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        files(&root()),
+        files(&root().join("convention-webhook-sdk"))
+    );
+}
+
+#[test]
+fn a_folder_to_write_in_that_is_not_there_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = scaffold("mine", &folder.path().join("no"), None).unwrap_err();
+    assert!(error.to_string().contains("--directory"), "{error}");
 }
 
 /// What the examples are brought to a cluster with is what everybody gets.
@@ -120,7 +203,7 @@ fn examples_have_the_manifests_of_a_new_convention() {
     for name in ["add-env", "dumper", "security-baseline", "spring-boot"] {
         let folder = root().join("examples/conventions").join(name);
         let file = folder.join("manifests.yaml");
-        let mut rendered = rendered(name, "");
+        let mut rendered = rendered(name, &Library::published());
         let (_, manifests) = rendered
             .find(|(path, _)| *path == "manifests.yaml")
             .unwrap();

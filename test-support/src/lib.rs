@@ -23,6 +23,7 @@ pub mod eventually;
 pub mod flux;
 mod generated;
 pub mod git_server;
+pub mod image_context;
 mod lossy_proxy;
 mod manifests;
 pub mod node;

@@ -17,6 +17,8 @@ mod commands;
 mod documents;
 #[path = "tidy/generated.rs"]
 mod generated;
+#[path = "tidy/images.rs"]
+mod images;
 #[path = "tidy/modules.rs"]
 mod modules;
 #[path = "tidy/sources.rs"]

@@ -70,6 +70,20 @@ fn no_object_is_made_twice_and_no_label_of_the_user_goes_before_ours() {
     }
 }
 
+/// What `carto convention new` writes says nothing that the chart would have had anyway.
+#[test]
+fn the_values_of_a_scaffold_are_for_this_chart() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = cli::scaffold::scaffold("time-zone", folder.path(), None).unwrap();
+    let values = made.join("values.yaml");
+    let text = fs::read_to_string(&values).unwrap();
+    let named = text.replace("REGISTRY", "registry.example.com");
+    assert_ne!(named, text);
+    fs::write(&values, named).unwrap();
+    let defaults = chart("../../e2e/tests/charts/cases/defaults.yaml");
+    assert_eq!(rendered(&values), rendered(&defaults));
+}
+
 /// A chart that is a part of another one is told `global` besides.
 #[test]
 fn values_of_a_chart_around_it_are_let_through() {
