@@ -14,6 +14,7 @@ mod room;
 mod routes;
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -51,29 +52,36 @@ impl Server {
         ServerBuilder::default()
     }
 
-    /// The same, with what the environment says: `PORT`, `TLS_DIRECTORY`, `RECORD_DIRECTORY`.
+    /// The same, with what the environment says: `PORT`, `TLS_DIRECTORY`, `RECORD_DIRECTORY`. One
+    /// that is empty says nothing.
     ///
     /// # Errors
     ///
     /// `PORT` is no port; whoever runs the server must correct it.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "called by `main`, which decides that the environment is asked"
-    )]
     pub fn from_env() -> Result<ServerBuilder, ServeError> {
         let mut builder = Self::builder();
-        if let Ok(port) = std::env::var("PORT") {
-            let port = port.parse().map_err(|_| ServeError::Port(port))?;
-            builder = builder.port(port);
+        if let Some(port) = variable("PORT") {
+            let port = port.to_string_lossy();
+            let number = port.parse();
+            let number = number.map_err(|_| ServeError::Port(port.into_owned()))?;
+            builder = builder.port(number);
         }
-        if let Some(directory) = std::env::var_os("TLS_DIRECTORY") {
+        if let Some(directory) = variable("TLS_DIRECTORY") {
             builder = builder.tls_directory(directory);
         }
-        if let Some(directory) = std::env::var_os("RECORD_DIRECTORY") {
+        if let Some(directory) = variable("RECORD_DIRECTORY") {
             builder = builder.record_to(directory);
         }
         Ok(builder)
     }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "called by `main`, which decides that the environment is asked"
+)]
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// What a server is to be.
@@ -153,7 +161,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Writes requests and their answers to a directory, the first 1000, for `testing::replay`.
+    /// Writes requests and their answers to a directory, for `testing::replay`: the first 1000, or as
+    /// many as have 1 GiB.
     /// They hold whatever the templates do, so nobody else may read the files.
     #[must_use]
     pub fn record_to(mut self, directory: impl Into<PathBuf>) -> Self {

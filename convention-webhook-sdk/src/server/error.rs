@@ -22,7 +22,7 @@ pub enum ServeError {
     #[error("PORT is {0:?}, not a number up to 65535")]
     Port(String),
     /// Whoever runs the server must mount a key pair.
-    #[error("key pair {}", .directory.display())]
+    #[error("no key pair in {}, or in the folder that TLS_DIRECTORY names", .directory.display())]
     KeyPair {
         /// Where it is looked for.
         directory: PathBuf,
@@ -30,7 +30,7 @@ pub enum ServeError {
         source: KeyPairError,
     },
     /// The port is taken, or may not be used.
-    #[error("listen on {address}")]
+    #[error("listen on {address} (PORT names another one)")]
     Listen {
         /// Where.
         address: String,

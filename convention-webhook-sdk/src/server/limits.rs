@@ -19,7 +19,9 @@ pub struct Limits {
     /// Bytes that have come of all requests that are being read or answered; one that finds no room
     /// in time, or waits for what another one waits for, is answered with 503. 128 MiB.
     pub all_bodies_bytes: usize,
-    /// Connections at once; who has been idle for longest goes when another wants to come. 256.
+    /// Connections at once; who has been idle for longest goes when another wants to come. 256. It is
+    /// also how many requests there are at once, each of which may have 64 KiB beside
+    /// `all_bodies_bytes`.
     pub connections: usize,
     /// From the connection to the head of its first request. 10 s.
     pub opening: Duration,

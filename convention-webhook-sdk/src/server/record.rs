@@ -4,7 +4,7 @@ use std::fs::{self, DirBuilder};
 use std::io::{self, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -14,11 +14,15 @@ use super::error::ServeError;
 
 /// More would fill a disk, and nobody replays so many.
 const MOST: usize = 1000;
+/// Bytes of all files, which are about as long as what they hold: requests may have 64 MiB.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// Writes exchanges to a directory.
 pub(super) struct Recorder {
     directory: PathBuf,
     next: AtomicUsize,
+    /// What may still be written.
+    room: AtomicU64,
 }
 
 /// The number in the name of a file.
@@ -46,16 +50,20 @@ impl Recorder {
         let mut builder = DirBuilder::new();
         builder.recursive(true).mode(0o700);
         builder.create(directory).map_err(wrong)?;
-        let mut next = 0;
+        let (mut next, mut room) = (0, MOST_BYTES);
         for entry in fs::read_dir(directory).map_err(wrong)? {
-            let name = entry.map_err(wrong)?.file_name();
-            let number = name.to_str().and_then(number_of);
-            next = next.max(number.map_or(0, |number| number + 1));
+            let entry = entry.map_err(wrong)?;
+            let Some(number) = entry.file_name().to_str().and_then(number_of) else {
+                continue;
+            };
+            next = next.max(number + 1);
+            room = room.saturating_sub(entry.metadata().map_err(wrong)?.len());
         }
         warn!(directory = %directory.display(), "exchanges are recorded; the files hold what templates hold");
         Ok(Self {
             directory: directory.to_owned(),
             next: AtomicUsize::new(next),
+            room: AtomicU64::new(room),
         })
     }
 
@@ -67,6 +75,14 @@ impl Recorder {
         status: u16,
         answer: &[u8],
     ) -> io::Result<()> {
+        let bytes = (request.len() + answer.len()) as u64;
+        let take = |room: u64| room.checked_sub(bytes);
+        let taken = self
+            .room
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+        if taken.is_err() {
+            return Ok(());
+        }
         let step = |number| (number < MOST).then_some(number + 1);
         let next = self
             .next
@@ -86,5 +102,34 @@ impl Recorder {
         let name = format!("exchange-{number:04}.json");
         file.persist_noclobber(self.directory.join(name))?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(directory: &Path) -> usize {
+        fs::read_dir(directory).unwrap().count()
+    }
+
+    #[test]
+    fn no_more_is_written_than_a_disk_takes_also_by_a_server_that_was_started_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let recorder = Recorder::open(folder.path()).unwrap();
+        recorder.write("/", b"{}", 200, b"{}").unwrap();
+        assert_eq!(files(folder.path()), 1);
+        let large = folder.path().join("exchange-0007.json");
+        fs::File::create(&large)
+            .unwrap()
+            .set_len(MOST_BYTES)
+            .unwrap();
+        let again = Recorder::open(folder.path()).unwrap();
+        again.write("/", b"{}", 200, b"{}").unwrap();
+        assert_eq!(files(folder.path()), 2);
+        fs::remove_file(large).unwrap();
+        let again = Recorder::open(folder.path()).unwrap();
+        again.write("/", b"{}", 200, b"{}").unwrap();
+        assert_eq!(files(folder.path()), 2);
     }
 }

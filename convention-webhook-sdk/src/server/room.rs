@@ -6,7 +6,7 @@ use prometheus::IntGauge;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Bodies up to this size take none of the room for all of them: they are answered also while
-/// somebody fills it.
+/// somebody fills it. How many of them there can be at once is bounded by [`Room::enter`].
 const SMALL: usize = 64 * 1024;
 /// Room is counted in these, so that the number of them fits everywhere.
 const UNIT: usize = 1024;
@@ -14,6 +14,7 @@ const UNIT: usize = 1024;
 /// The room of a server.
 #[derive(Clone)]
 pub(super) struct Room {
+    requests: Arc<Semaphore>,
     units: Arc<Semaphore>,
     /// For the one body that may wait for more while it has some. If all waited, for one another,
     /// none would ever be whole.
@@ -24,6 +25,8 @@ pub(super) struct Room {
 /// What a body has of the room, until it is dropped.
 #[derive(Default)]
 pub(super) struct Share {
+    /// That it is one of the requests that there may be.
+    request: Option<OwnedSemaphorePermit>,
     units: Option<OwnedSemaphorePermit>,
     turn: Option<OwnedSemaphorePermit>,
     taken: Option<IntGauge>,
@@ -34,14 +37,26 @@ pub(super) struct Share {
 pub(super) struct Full;
 
 impl Room {
-    /// So many bytes. `taken` tells how many of them are.
-    pub(super) fn new(bytes: usize, taken: IntGauge) -> Self {
+    /// For so many requests at once, and so many bytes of all. `taken` tells how many of them are.
+    pub(super) fn new(requests: usize, bytes: usize, taken: IntGauge) -> Self {
         let units = (bytes / UNIT + 1).min(Semaphore::MAX_PERMITS);
+        let requests = requests.clamp(1, Semaphore::MAX_PERMITS);
         Self {
+            requests: Arc::new(Semaphore::new(requests)),
             units: Arc::new(Semaphore::new(units)),
             turn: Arc::new(Semaphore::new(1)),
             taken,
         }
+    }
+
+    /// A share for a request, once there is one. In a server of ours there always is, as it has no
+    /// more connections; in somebody else's nothing else bounds what small bodies take together.
+    pub(super) async fn enter(&self) -> Result<Share, Full> {
+        let request = self.requests.clone().acquire_owned().await;
+        let mut share = Share::default();
+        // Nobody closes it.
+        share.request = Some(request.map_err(|_| Full)?);
+        Ok(share)
     }
 
     /// Has a share fit a body of so many bytes. Who has nothing yet waits for it.
@@ -90,6 +105,7 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
+        drop(self.request.take());
         if let (Some(units), Some(taken)) = (&self.units, &self.taken) {
             taken.sub(bytes_of(units));
         }
@@ -108,11 +124,22 @@ mod tests {
     use super::*;
 
     fn room(bytes: usize) -> Room {
-        Room::new(bytes, IntGauge::new("taken", "taken").unwrap())
+        Room::new(2, bytes, IntGauge::new("taken", "taken").unwrap())
     }
 
     fn now<T>(future: impl Future<Output = T>) -> Poll<T> {
         pin!(future).poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn no_more_requests_are_let_in_than_there_may_be() {
+        let room = room(1 << 20);
+        let first = now(room.enter());
+        let second = now(room.enter());
+        assert!(first.is_ready() && second.is_ready());
+        assert!(now(room.enter()).is_pending());
+        drop(first);
+        assert!(now(room.enter()).is_ready());
     }
 
     #[test]

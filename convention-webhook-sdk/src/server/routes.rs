@@ -30,7 +30,8 @@ const LONGEST_NAME: usize = 512;
 
 /// Routes for a convention in a server of one's own: `POST /`, to be nested where it is to be. The
 /// server has to care for TLS, connections and its end; the default [`Limits`] of bodies and time
-/// hold.
+/// hold, and that of connections as one of requests at once: who comes when there are as many waits,
+/// and is answered with 503 when that takes too long.
 ///
 /// ```
 /// use convention_webhook_sdk::{Applied, ConventionError, Images, Template, router};
@@ -122,7 +123,7 @@ impl Desk {
         // At least one request has room, however small the room is said to be.
         let all = limits.all_bodies_bytes.max(limits.body_bytes);
         Shared {
-            room: Room::new(all, metrics.bodies()),
+            room: Room::new(limits.connections, all, metrics.bodies()),
             limits,
             metrics,
             recorder,
@@ -169,7 +170,10 @@ impl Desk {
         if length.is_some_and(|length| usize::try_from(length).unwrap_or(usize::MAX) > limit) {
             return Err(TOO_LARGE);
         }
-        let mut received = Received::default();
+        let room = self.shared.room.enter().await;
+        let room = room.map_err(|Full| NO_ROOM)?;
+        let bytes = Vec::new();
+        let mut received = Received { bytes, room };
         let mut body = request.into_body();
         while let Some(frame) = body.frame().await {
             let broken = (StatusCode::BAD_REQUEST, "the body did not arrive whole");
@@ -262,5 +266,52 @@ impl Desk {
         self.shared.metrics.not_recorded();
         warn!(path = self.path, error, "exchange not recorded");
         room
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use hyper::service::Service as _;
+    use hyper_util::service::TowerToHyperService;
+    use tokio::task::JoinSet;
+
+    use super::*;
+    use crate::{Applied, ConventionError, Images, Template};
+
+    static ASKED: AtomicUsize = AtomicUsize::new(0);
+
+    async fn hangs(_: &mut Template, _: &Images) -> Result<Applied, ConventionError> {
+        ASKED.fetch_add(1, Ordering::Relaxed);
+        std::future::pending().await
+    }
+
+    /// In a server of somebody else, which takes as many connections as come.
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_small_requests_is_not_taken_in_at_once() {
+        let server = TowerToHyperService::new(router(hangs));
+        let mut answers = JoinSet::new();
+        for _ in 0..1000 {
+            let body = Body::from("{}");
+            let request = Request::post("/").body(body).unwrap();
+            let server = server.clone();
+            answers.spawn(async move { server.call(request).await.unwrap() });
+        }
+        let mut refused = 0;
+        while let Some(answer) = answers.join_next().await {
+            let answer = answer.unwrap();
+            if answer.status() == StatusCode::SERVICE_UNAVAILABLE {
+                assert_eq!(answer.headers()[header::RETRY_AFTER], "1");
+                refused += 1;
+            } else {
+                assert_eq!(answer.status(), StatusCode::GATEWAY_TIMEOUT);
+            }
+        }
+        let most = Limits::default().connections;
+        assert_eq!(
+            (ASKED.load(Ordering::Relaxed), refused),
+            (most, 1000 - most)
+        );
     }
 }
