@@ -7,7 +7,9 @@ use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use convention_client::{Clients, DEFAULT_BUDGET, RequestBody, Settings, Target};
+use convention_client::{
+    CallError, Clients, DEFAULT_BUDGET, RequestBody, Settings, Target, TargetError,
+};
 use convention_protocol::{ImageConfig, PodTemplate};
 use conventions::chain::Chain;
 use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
@@ -17,6 +19,9 @@ use thiserror::Error;
 
 /// The longest file that is read: a template is at most 1.5 MiB, images may have bills of materials.
 const MOST_BYTES: u64 = 256 << 20;
+
+/// What is sent through conventions.
+const INTENT: &str = "PodIntent";
 
 /// Why nothing was rendered.
 #[derive(Debug, Error)]
@@ -95,7 +100,10 @@ pub struct Rendered {
 #[derive(Deserialize)]
 struct Intent {
     #[serde(default)]
+    kind: String,
+    #[serde(default)]
     metadata: Metadata,
+    #[serde(default)]
     spec: Spec,
 }
 
@@ -105,9 +113,10 @@ struct Metadata {
     name: String,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Spec {
-    template: PodTemplate,
+    template: Option<PodTemplate>,
 }
 
 /// Sends a PodIntent through conventions, in the order given. `images` is a list as `imageConfig` of
@@ -124,14 +133,13 @@ pub async fn render(
     authority: Option<&Path>,
     webhooks: &[Webhook],
 ) -> Result<Rendered, RenderError> {
-    let Intent { metadata, spec } = document(intent, "PodIntent")?;
+    let (name, before) = template(intent)?;
     let images: Vec<ImageConfig> = match images {
         Some(path) => document(path, "list of images")?,
         None => Vec::new(),
     };
-    let authority = authority.map(read).transpose()?;
-    let before = spec.template.clone();
-    let mut chain = Chain::start(spec.template);
+    let trusted = authority.map(read).transpose()?;
+    let mut chain = Chain::start(before.clone());
     let settings = Settings {
         user_agent: format!("carto/{}", env!("CARGO_PKG_VERSION")),
         ..Settings::default()
@@ -139,23 +147,71 @@ pub async fn render(
     let clients = Clients::new(settings).map_err(|error| wrong("all", &error))?;
     for webhook in webhooks {
         let known = known(&chain, &images);
-        let context = chain.request(&metadata.name, &webhook.name, known);
+        let context = chain.request(&name, &webhook.name, known);
         let body = RequestBody::new(&context, &std::collections::BTreeMap::new())
             .map_err(|error| wrong(&webhook.name, &error))?;
         let config = WebhookClientConfig {
             url: Some(webhook.url.clone()),
             ..WebhookClientConfig::default()
         };
-        let target = Target::of(&config, authority.as_deref())
-            .map_err(|error| wrong(&webhook.name, &error))?;
+        let target = Target::of(&config, trusted.as_deref());
+        let target = target.map_err(|error| no_target(&webhook.name, error, authority))?;
         let answer = clients.call(&target, DEFAULT_BUDGET, &body).await;
-        let answer = answer.map_err(|error| wrong(&webhook.name, &error))?;
+        let answer = answer.map_err(|error| not_called(&webhook.name, &error))?;
         chain
             .record(&webhook.name, answer)
             .map_err(|fault| wrong(&webhook.name, &fault))?;
     }
     let after = chain.finish().map_err(|fault| wrong("all", &fault))?;
     Ok(Rendered { before, after })
+}
+
+/// The name and the template of a PodIntent.
+fn template(path: &Path) -> Result<(String, PodTemplate), RenderError> {
+    let Intent {
+        kind,
+        metadata,
+        spec,
+    } = document(path, INTENT)?;
+    let content = |problem: &str| RenderError::Content {
+        path: path.to_owned(),
+        wanted: INTENT,
+        problem: problem.to_owned(),
+    };
+    if !["", INTENT].contains(&kind.as_str()) {
+        let problem = format!("it is a {kind:?}; a pod template is put below spec.template of one");
+        return Err(content(&problem));
+    }
+    let template = spec.template;
+    let template = template.ok_or_else(|| content("it has no pod template in spec.template"))?;
+    Ok((metadata.name, template))
+}
+
+fn no_target(name: &str, error: TargetError, authority: Option<&Path>) -> RenderError {
+    match (error, authority) {
+        (TargetError::Authority, Some(path)) => RenderError::Content {
+            path: path.to_owned(),
+            wanted: "certificate",
+            problem: "it has no \"BEGIN CERTIFICATE\" block that can be read".to_owned(),
+        },
+        (error, _) => wrong(name, &error),
+    }
+}
+
+/// The texts are for whoever writes a ClusterPodConvention; here trust is said otherwise.
+fn not_called(name: &str, error: &CallError) -> RenderError {
+    match error {
+        CallError::Untrusted { .. } => wrong(
+            name,
+            &format!("{error}. Here it is the file of --ca that is trusted, else the system's"),
+        ),
+        CallError::Connection { .. }
+        | CallError::TimedOut { .. }
+        | CallError::Status { .. }
+        | CallError::Redirect { .. }
+        | CallError::Answer { .. }
+        | CallError::Request { .. } => wrong(name, error),
+    }
 }
 
 /// What is known of the images that the template has now.
@@ -199,8 +255,13 @@ fn document<T: DeserializeOwned>(path: &Path, wanted: &'static str) -> Result<T,
     };
     let text = std::str::from_utf8(&bytes).map_err(|error| content(error.to_string()))?;
     // By way of JSON: the types of the protocol are read as it is read there.
-    let value: serde_json::Value =
-        serde_saphyr::from_str(text).map_err(|error| content(error.to_string()))?;
+    let values: Result<Vec<serde_json::Value>, _> = serde_saphyr::from_multiple(text);
+    let mut values = values.map_err(|error| content(error.to_string()))?;
+    // What stands between two lines of dashes, and is empty.
+    values.retain(|value| !value.is_null());
+    let (Some(value), true) = (values.pop(), values.is_empty()) else {
+        return Err(content("it is to be one document, and no more".to_owned()));
+    };
     serde_json::from_value(value).map_err(|error| content(error.to_string()))
 }
 
@@ -210,15 +271,19 @@ fn document<T: DeserializeOwned>(path: &Path, wanted: &'static str) -> Result<T,
 ///
 /// Nobody reads it.
 pub fn show(rendered: &Rendered, only_changes: bool) -> anyhow::Result<()> {
-    let after = serde_json::to_value(&rendered.after)?;
-    let text = if only_changes {
-        let before = serde_json::to_value(&rendered.before)?;
-        convention_webhook_sdk::testing::difference(&before, &after)
-    } else {
-        serde_saphyr::to_string(&after)?
-    };
+    let text = text(rendered, only_changes)?;
     io::stdout().lock().write_all(text.as_bytes())?;
     Ok(())
+}
+
+/// No terminal obeys it, whatever a server answered: both escape what a terminal would.
+fn text(rendered: &Rendered, only_changes: bool) -> anyhow::Result<String> {
+    let after = serde_json::to_value(&rendered.after)?;
+    if only_changes {
+        let before = serde_json::to_value(&rendered.before)?;
+        return Ok(convention_webhook_sdk::testing::difference(&before, &after));
+    }
+    Ok(serde_saphyr::to_string(&after)?)
 }
 
 #[cfg(test)]
@@ -235,5 +300,23 @@ mod tests {
         for wrong in ["", "env", "env=", "=https://a", "https://", "env=ftp://a"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn no_terminal_obeys_what_a_server_answered() {
+        let hostile = "a\u{1b}[2J\u{7}\u{9b}2J\u{7f}\r\nb";
+        let after = serde_json::json!({"spec": {hostile: hostile, "list": [hostile]}});
+        let rendered = Rendered {
+            before: PodTemplate::default(),
+            after: serde_json::from_value(after.clone()).unwrap(),
+        };
+        for only_changes in [false, true] {
+            let text = text(&rendered, only_changes).unwrap();
+            let is_told = |next: char| next == '\n' || !next.is_control();
+            assert!(text.chars().all(is_told), "{text:?}");
+        }
+        let yaml = text(&rendered, false).unwrap();
+        let read: serde_json::Value = serde_saphyr::from_str(&yaml).unwrap();
+        assert_eq!(read["spec"], after["spec"]);
     }
 }

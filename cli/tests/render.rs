@@ -184,6 +184,34 @@ async fn what_the_controller_would_refuse_is_refused_by_name() {
 }
 
 #[tokio::test]
+async fn who_is_not_trusted_is_told_with_the_flag_that_says_whom_to_trust() {
+    let scene = Scene::new().await;
+    let (intent, server) = (scene.path("intent.yaml"), scene.server("time-zone"));
+    let render = async |authority: Option<&str>| {
+        let mut carto = Command::new(env!("CARGO_BIN_EXE_carto"));
+        carto
+            .args(["convention", "render", &server, "-f"])
+            .arg(&intent);
+        if let Some(authority) = authority {
+            let pem = scene.path("ca.crt");
+            std::fs::write(&pem, authority).unwrap();
+            carto.arg("--ca").arg(pem);
+        }
+        let output = carto.output().await.unwrap();
+        assert!(!output.status.success());
+        said(&output)
+    };
+    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    for authority in [None, Some(other.cert.pem())] {
+        let told = render(authority.as_deref()).await;
+        assert!(told.contains("--ca"), "{told}");
+    }
+    let told = render(Some("no certificate")).await;
+    assert!(told.contains("ca.crt is no certificate: "), "{told}");
+    assert!(!told.contains("caBundle"), "{told}");
+}
+
+#[tokio::test]
 async fn files_that_are_none_are_told() {
     let scene = Scene::new().await;
     let server = scene.server("time-zone");
@@ -192,7 +220,15 @@ async fn files_that_are_none_are_told() {
         (Some("a: ["), "is no PodIntent: "),
         (
             Some("spec: {}"),
-            "is no PodIntent: missing field `template`",
+            "is no PodIntent: it has no pod template in spec.template",
+        ),
+        (
+            Some("{kind: Deployment, spec: {template: {spec: {}}}}"),
+            "is no PodIntent: it is a \"Deployment\"; a pod template is put below spec.template",
+        ),
+        (
+            Some("{spec: {template: {}}}\n---\n{}\n"),
+            "is no PodIntent: ",
         ),
         (Some("- 1"), "is no PodIntent: "),
     ] {
