@@ -10,7 +10,7 @@ ASSETS = $(shell $(CONTROL_PLANE) --path)
 WITH_ASSETS = CARTO_ASSETS="$(ASSETS)" KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(ASSETS)}"
 # What `make generate` writes: the CRDs, and what these tests compare with.
 GENERATED := deploy/crds deploy/conventions deploy/charts '*/golden/*' docs/behaviour
-GOLDEN_TESTS := --test engine --test runnable --test tree --test reference --test charts
+GOLDEN_TESTS := --test engine --test runnable --test tree --test reference --test charts --test public_api
 
 ##@ Everyday
 

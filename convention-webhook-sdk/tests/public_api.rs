@@ -1,7 +1,21 @@
 //! What users of this library may name. A name that goes, or means something else, breaks this test
 //! before it breaks them.
+//!
+//! `golden` lists all of it, so that whoever reviews a change sees what it means for them;
+//! `UPDATE_GOLDEN=1` writes the list. A line that goes, or is another one, is for the next version that
+//! may break; a line more is not.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test says what went wrong by panicking, and is told by a variable to write what it compares with"
+)]
+
+use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use convention_webhook_sdk::protocol::{Bom, ImageConfig, PodConventionContext, PodTemplate};
 use convention_webhook_sdk::semver::{Version, VersionReq};
@@ -21,6 +35,71 @@ type Changed = Result<Change, TemplateError>;
 
 async fn nothing(_: &mut Template, _: &Images) -> Result<Applied, ConventionError> {
     Ok(Applied::nothing())
+}
+
+/// What rustdoc knows of a crate. The form in which it tells it is not stable, so rustdoc is told that
+/// this is meant: rustdoc alone, as a change of this variable has many crates compiled anew.
+fn described(package: &str, scratch: &Path) -> PathBuf {
+    let rustdoc = Path::new(env!("CARGO")).with_file_name("rustdoc");
+    let wrapper = scratch.join("rustdoc");
+    let script = format!(
+        "#!/bin/sh\nRUSTC_BOOTSTRAP=1 exec '{}' \"$@\"\n",
+        rustdoc.display()
+    );
+    fs::write(&wrapper, script).unwrap();
+    fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    // The test is in `target/debug/deps`.
+    let test = std::env::current_exe().unwrap();
+    let target = test.ancestors().nth(3).unwrap();
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["rustdoc", "--offline", "--lib", "--all-features"]);
+    cargo.args(["--package", package]);
+    cargo.args(["--", "-Zunstable-options", "--output-format", "json"]);
+    cargo.env("CARGO_TARGET_DIR", target);
+    let output = cargo.env("RUSTDOC", &wrapper).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let file = format!("doc/{}.json", package.replace('-', "_"));
+    target.join(file)
+}
+
+fn hold_listing(package: &str) {
+    let scratch = tempfile::tempdir().unwrap();
+    let api = public_api::Builder::from_rustdoc_json(described(package, scratch.path()))
+        .omit_blanket_impls(true)
+        .omit_auto_trait_impls(true)
+        .build()
+        .unwrap();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(format!("{package}.txt"));
+    if std::env::var("UPDATE_GOLDEN").is_ok_and(|update| update == "1") {
+        fs::write(&golden, api.to_string()).unwrap();
+    }
+    let listed = fs::read_to_string(&golden).unwrap_or_default();
+    let change = difference(&lines(&listed), &lines(&api.to_string()));
+    assert_eq!(
+        change,
+        "",
+        "{}: UPDATE_GOLDEN=1 writes it",
+        golden.display()
+    );
+}
+
+/// By line, so that of two lists only what differs is told.
+fn lines(text: &str) -> Value {
+    let mut lines = Map::new();
+    for line in text.lines() {
+        let times = lines.entry(line).or_insert(Value::from(0));
+        *times = Value::from(times.as_u64().unwrap_or_default() + 1);
+    }
+    Value::Object(lines)
+}
+
+#[test]
+fn the_public_api_is_what_is_listed() {
+    hold_listing("convention-webhook-sdk");
+    hold_listing("convention-protocol");
 }
 
 /// Each name once, by what it takes and what it gives.
