@@ -1,8 +1,11 @@
 //! Requests to the API server, with nothing around them: what tests use reads each answer as an object, which would take
 //! CPU time from what is measured on the same machine.
 
+use std::fmt::Display;
+
 use anyhow::Context as _;
 use http::{HeaderValue, Method, Request, header};
+use serde::Serialize;
 use serde_json::Value;
 use test_support::ControlPlane;
 use tokio::task::JoinSet;
@@ -10,14 +13,12 @@ use tokio::task::JoinSet;
 use crate::layout::Key;
 use crate::seen::Seen;
 
-/// Our field manager.
-const MANAGER: &str = "bench";
 const JSON: &str = "application/json";
 const APPLY: &str = "application/apply-patch+yaml";
 const MERGE: &str = "application/merge-patch+json";
 
 /// A kind of object, and the paths of its objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct Kind {
     /// `apiVersion` of its objects.
     pub(crate) api: &'static str,
@@ -29,23 +30,20 @@ impl Kind {
         Self { api, plural }
     }
 
-    fn root(self) -> String {
-        let core = if self.api.contains('/') {
-            "apis"
-        } else {
-            "api"
-        };
-        format!("/{core}/{}", self.api)
-    }
-
     /// The path of all objects of the kind.
     pub(crate) fn everywhere(self) -> String {
-        format!("{}/{}", self.root(), self.plural)
+        self.path("")
     }
 
     /// The path of a namespace's objects.
     pub(crate) fn within(self, namespace: &str) -> String {
-        format!("{}/namespaces/{namespace}/{}", self.root(), self.plural)
+        self.path(&format!("namespaces/{namespace}/"))
+    }
+
+    fn path(self, within: &str) -> String {
+        let Self { api, plural } = self;
+        let root = if api.contains('/') { "apis" } else { "api" };
+        format!("/{root}/{api}/{within}{plural}")
     }
 
     /// The path of an object without a namespace.
@@ -95,7 +93,7 @@ impl Api {
     pub(crate) async fn each<T, W>(
         &self,
         concurrency: usize,
-        items: Vec<T>,
+        items: impl IntoIterator<Item = T>,
         work: impl Fn(Self, T) -> W,
     ) -> anyhow::Result<()>
     where
@@ -116,44 +114,42 @@ impl Api {
         Ok(())
     }
 
-    /// Creates an object and returns its uid.
-    pub(crate) async fn create(&self, collection: &str, object: &Value) -> anyhow::Result<String> {
-        let path = format!("{collection}?fieldManager={MANAGER}");
-        let text = self.send(Method::POST, &path, JSON, object.to_string());
+    /// Creates an object in a collection, and returns its uid.
+    pub(crate) async fn create(&self, path: &str, object: &Value) -> anyhow::Result<String> {
+        let text = self.send(Method::POST, path, "?fieldManager=bench", JSON, object);
         let created: Seen = serde_json::from_str(&text.await?).context("a created object")?;
         Ok(created.metadata.uid)
     }
 
     /// Applies an object, by force.
     pub(crate) async fn apply(&self, path: &str, object: &Value) -> anyhow::Result<()> {
-        let path = format!("{path}?fieldManager={MANAGER}&force=true");
-        let sent = self.send(Method::PATCH, &path, APPLY, object.to_string());
+        let query = "?fieldManager=bench&force=true";
+        let sent = self.send(Method::PATCH, path, query, APPLY, object);
         sent.await.map(drop)
     }
 
     /// Merges a patch into an object.
     pub(crate) async fn merge(&self, path: &str, change: &Value) -> anyhow::Result<()> {
-        let path = format!("{path}?fieldManager={MANAGER}");
-        let sent = self.send(Method::PATCH, &path, MERGE, change.to_string());
+        let sent = self.send(Method::PATCH, path, "?fieldManager=bench", MERGE, change);
         sent.await.map(drop)
     }
 
     /// Deletes an object or all of a collection; what they own goes after them.
     pub(crate) async fn delete(&self, path: &str) -> anyhow::Result<()> {
-        let path = format!("{path}?propagationPolicy=Background");
-        let sent = self.send(Method::DELETE, &path, JSON, String::new());
+        let query = "?propagationPolicy=Background";
+        let sent = self.send(Method::DELETE, path, query, JSON, "");
         sent.await.map(drop)
     }
 
     /// Posts to somebody who answers with JSON.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> anyhow::Result<Value> {
-        let text = self.send(Method::POST, path, JSON, body.to_string());
-        serde_json::from_str(&text.await?).with_context(|| path.to_owned())
+        let text = self.send(Method::POST, path, "", JSON, body).await?;
+        serde_json::from_str(&text).with_context(|| path.to_owned())
     }
 
     /// Reads an object or a collection.
     pub(crate) async fn read(&self, path: &str) -> anyhow::Result<Value> {
-        let text = self.send(Method::GET, path, JSON, String::new()).await?;
+        let text = self.send(Method::GET, path, "", JSON, "").await?;
         serde_json::from_str(&text).with_context(|| path.to_owned())
     }
 
@@ -161,15 +157,16 @@ impl Api {
         &self,
         method: Method,
         path: &str,
+        query: &str,
         content_type: &str,
-        body: String,
+        body: impl Display,
     ) -> anyhow::Result<String> {
         let what = format!("{method} {path}");
         let request = Request::builder()
             .method(method)
-            .uri(path)
+            .uri(format!("{path}{query}"))
             .header(header::CONTENT_TYPE, content_type)
-            .body(body.into_bytes())?;
+            .body(body.to_string().into_bytes())?;
         self.client.request_text(request).await.context(what)
     }
 }

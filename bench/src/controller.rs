@@ -68,37 +68,33 @@ impl Controller {
 
     /// What its queue of owners holds, by metric and lane.
     pub(crate) async fn queue(&self) -> anyhow::Result<BTreeMap<String, f64>> {
-        let text = metrics(self.port).await?;
-        let value = |metric, labels: &[&str]| sum_of(&text, metric, labels).unwrap_or(f64::NAN);
+        let lane = |lane: &str| format!("lane=\"{lane}\"");
+        let lanes = ["progress", "fresh", "retry"].map(|of| (of, lane(of)));
+        let text = http_get(self.port, "/metrics").await?;
+        let of = |metric, labels: &[&str]| sum_of(&text, metric, labels).unwrap_or(f64::NAN);
         let mut queue = BTreeMap::new();
         for metric in ["carto_queue_depth", "carto_queue_oldest_seconds"] {
-            for lane in ["progress", "fresh", "retry"] {
-                let of_lane = value(metric, &[QUEUE, &format!("lane=\"{lane}\"")]);
-                queue.insert(format!("{metric} {lane}"), of_lane);
+            for (lane, label) in &lanes {
+                queue.insert(format!("{metric} {lane}"), of(metric, &[QUEUE, label]));
             }
         }
         for metric in ["carto_queue_delayed", "carto_queue_running"] {
-            queue.insert(metric.to_owned(), value(metric, &[QUEUE]));
+            queue.insert(metric.to_owned(), of(metric, &[QUEUE]));
         }
         Ok(queue)
     }
 }
 
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a counter of whole reconciles"
+)]
 async fn reconciles(kind: &str, port: u16) -> anyhow::Result<u64> {
+    let metrics = http_get(port, "/metrics").await?;
     let kind = format!("kind=\"{kind}\"");
     // Before the first one there is no such metric.
-    let sum = sum_of(&metrics(port).await?, "carto_reconcile_total", &[&kind]).unwrap_or(0.0);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a counter of whole reconciles"
-    )]
-    Ok(sum as u64)
-}
-
-async fn metrics(port: u16) -> anyhow::Result<String> {
-    let text = http_get(port, "/metrics").await;
-    text.context("the controller's metrics")
+    Ok(sum_of(&metrics, "carto_reconcile_total", &[&kind]).unwrap_or(0.0) as u64)
 }
 
 /// The binary to measure: the given one, else the one beside this program, of the same profile, which cargo brings up to
@@ -106,7 +102,7 @@ async fn metrics(port: u16) -> anyhow::Result<String> {
 pub(crate) fn binary(args: &Args, family: &Family) -> anyhow::Result<PathBuf> {
     let path = match &args.controller {
         Some(path) => path.clone(),
-        None => built(family.binary)?,
+        None => built(&family.binary())?,
     };
     ensure!(path.is_file(), "{} is not there", path.display());
     Ok(path)

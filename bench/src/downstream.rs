@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
-use serde_json::Value;
 use test_support::Change;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::api::{Api, STEPS};
 use crate::layout::Key;
+use crate::objects::step_status;
 use crate::seen::Seen;
 
 /// Status writes in flight.
@@ -67,15 +67,8 @@ impl Line {
     }
 }
 
-/// The status for a value, a revision and a generation.
-pub(crate) type StatusOf = fn(&str, &str, i64) -> Value;
-
 /// Writes the status of every step that comes in.
-pub(crate) async fn answer(
-    api: Api,
-    status_of: StatusOf,
-    mut steps: mpsc::UnboundedReceiver<Seen>,
-) {
+pub(crate) async fn answer(api: Api, are_runs: bool, mut steps: mpsc::UnboundedReceiver<Seen>) {
     let mut line = Line::default();
     let mut writes = JoinSet::new();
     loop {
@@ -91,7 +84,7 @@ pub(crate) async fn answer(
         while let Some(step) = line.next() {
             let api = api.clone();
             writes.spawn(async move {
-                write(&api, status_of, &step).await;
+                write(&api, are_runs, &step).await;
                 step.key()
             });
         }
@@ -99,10 +92,10 @@ pub(crate) async fn answer(
 }
 
 #[expect(clippy::print_stderr, reason = "the bench speaks to a terminal")]
-async fn write(api: &Api, status: StatusOf, step: &Seen) {
+async fn write(api: &Api, is_run: bool, step: &Seen) {
     let path = STEPS.status_at(&step.key());
     let Seen { spec, metadata, .. } = step;
-    let status = status(&spec.value, &spec.revision, metadata.generation);
+    let status = step_status(is_run, &spec.value, &spec.revision, metadata.generation);
     for _ in 0..ATTEMPTS {
         match api.merge(&path, &status).await {
             Ok(()) => return,

@@ -2,100 +2,75 @@
 
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 use crate::api::{CARTO, Kind};
+
+const CONVENTIONS_API: &str = "conventions.carto.run/v1alpha1";
+const TWIN_API: &str = "twin.carto.run/v1alpha1";
 
 /// A family and its controller's binary.
 pub(crate) type Measured = (&'static Family, PathBuf);
 
 /// A controller, the kind of its owners and the kind of its blueprints.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(crate) struct Family {
-    /// How the command line calls it.
+    /// How the command line calls it, and labels the blueprint of a stamped object.
     pub(crate) name: &'static str,
-    /// The controller's crate and binary.
-    pub(crate) binary: &'static str,
     /// Kind of the owners; also the label `kind` in the controller's metrics.
     pub(crate) kind: &'static str,
     pub(crate) owners: Kind,
-    /// What templates and labels call an owner.
-    pub(crate) word: &'static str,
-    pub(crate) blueprint_kind: &'static str,
+    /// Kind of the blueprints, without the `Cluster` before it; owners have a reference and a
+    /// condition of this name.
+    pub(crate) blueprint: &'static str,
     pub(crate) blueprints: Kind,
-    /// Label of a stamped object that names the blueprint.
-    pub(crate) blueprint_label: &'static str,
-    /// Field of the owner that names the blueprint: in the status, but of a Runnable in the spec.
-    pub(crate) blueprint_ref: &'static str,
-    /// Condition of the owner that speaks of the blueprint.
-    pub(crate) blueprint_condition: &'static str,
 }
 
 /// Workloads and their ClusterSupplyChain.
 pub(crate) static SUPPLY_CHAIN: Family = Family {
     name: "supply-chain",
-    binary: "supplychain-controller",
     kind: "Workload",
     owners: Kind::new(CARTO, "workloads"),
-    word: "workload",
-    blueprint_kind: "ClusterSupplyChain",
+    blueprint: "SupplyChain",
     blueprints: Kind::new(CARTO, "clustersupplychains"),
-    blueprint_label: "carto.run/supply-chain-name",
-    blueprint_ref: "supplyChainRef",
-    blueprint_condition: "SupplyChainReady",
 };
 
 /// Deliverables and their ClusterDelivery.
 pub(crate) static DELIVERY: Family = Family {
     name: "delivery",
-    binary: "delivery-controller",
     kind: "Deliverable",
     owners: Kind::new(CARTO, "deliverables"),
-    word: "deliverable",
-    blueprint_kind: "ClusterDelivery",
+    blueprint: "Delivery",
     blueprints: Kind::new(CARTO, "clusterdeliveries"),
-    blueprint_label: "carto.run/delivery-name",
-    blueprint_ref: "deliveryRef",
-    blueprint_condition: "DeliveryReady",
 };
 
 /// Runnables and their ClusterRunTemplate.
 pub(crate) static RUNNABLE: Family = Family {
     name: "runnable",
-    binary: "runnable-controller",
     kind: "Runnable",
     owners: Kind::new(CARTO, "runnables"),
-    word: "runnable",
-    blueprint_kind: "ClusterRunTemplate",
+    blueprint: "RunTemplate",
     blueprints: Kind::new(CARTO, "clusterruntemplates"),
-    blueprint_label: "carto.run/run-template-name",
-    blueprint_ref: "runTemplateRef",
-    blueprint_condition: "RunTemplateReady",
 };
 
-/// PodIntents and their ClusterPodConventions, which have no status and leave nothing in that of a PodIntent but their names.
+/// PodIntents and their ClusterPodConventions, which have no status.
 pub(crate) static CONVENTIONS: Family = Family {
     name: "conventions",
-    binary: "conventions-controller",
     kind: "PodIntent",
-    owners: Kind::new("conventions.carto.run/v1alpha1", "podintents"),
-    word: "podintent",
-    blueprint_kind: "ClusterPodConvention",
-    blueprints: Kind::new("conventions.carto.run/v1alpha1", "clusterpodconventions"),
-    blueprint_label: "",
-    blueprint_ref: "",
-    blueprint_condition: "",
+    owners: Kind::new(CONVENTIONS_API, "podintents"),
+    blueprint: "PodConvention",
+    blueprints: Kind::new(CONVENTIONS_API, "clusterpodconventions"),
 };
 
 /// PodIntents of which no controller knows.
 pub(crate) static TWIN_INTENT: Family = Family {
-    name: "twin-intent",
-    owners: Kind::new("twin.carto.run/v1alpha1", "podintents"),
+    owners: Kind::new(TWIN_API, "podintents"),
     ..CONVENTIONS
 };
 
 /// Runnables of which no controller knows.
 pub(crate) static TWIN: Family = Family {
-    name: "twin",
-    owners: Kind::new("twin.carto.run/v1alpha1", "runnables"),
+    owners: Kind::new(TWIN_API, "runnables"),
     ..RUNNABLE
 };
 
@@ -108,13 +83,18 @@ impl Family {
         found.ok_or_else(|| format!("one of: {names}"))
     }
 
-    /// Whose owners the bare client writes, so that the controller that is measured leaves them alone. Runnables have no like
-    /// in our own group.
+    /// The controller's crate and binary.
+    pub(crate) fn binary(&self) -> String {
+        format!("{}-controller", self.name.replace('-', ""))
+    }
+
+    /// Whose owners the bare client writes, so that the controller that is measured leaves them
+    /// alone. Runnables and PodIntents have no like in our own groups.
     pub(crate) fn bare(&self) -> &'static Self {
-        match self.name {
-            "supply-chain" => &DELIVERY,
-            "delivery" => &SUPPLY_CHAIN,
-            "conventions" => &TWIN_INTENT,
+        match self.kind {
+            "Workload" => &DELIVERY,
+            "Deliverable" => &SUPPLY_CHAIN,
+            "PodIntent" => &TWIN_INTENT,
             _ => &TWIN,
         }
     }
@@ -126,6 +106,6 @@ impl Family {
 
     /// Whether it is this one.
     pub(crate) fn is(&self, other: &Self) -> bool {
-        self.name == other.name
+        self.kind == other.kind
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 pub(crate) use chains::{By, change_chain, walk, write_chains};
-pub(crate) use intents::{Bare, write_intents};
+pub(crate) use intents::write_intents;
 pub(crate) use runs::{change_run, has_outputs_of, round};
 
 use crate::layout::FLOOR;

@@ -1,5 +1,6 @@
 //! Images in a real registry.
 
+use serde::Serialize;
 use serde_json::{Value, json};
 use test_support::{DockerRegistry, TestImage};
 
@@ -7,7 +8,7 @@ use test_support::{DockerRegistry, TestImage};
 pub(crate) const BOM_BYTES: usize = 20_000_000;
 
 /// An image that was pushed.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub(crate) struct Image {
     /// Its text with a tag.
     pub(crate) tagged: String,

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a set of samples comes to, in milliseconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Latency {
     /// How many samples.
     pub(crate) samples: usize,
@@ -19,17 +19,6 @@ pub(crate) struct Latency {
 }
 
 impl Latency {
-    /// These percentiles, as if of 50 samples.
-    #[cfg(test)]
-    pub(crate) fn with(p50_ms: f64, p99_ms: f64) -> Self {
-        Self {
-            samples: 50,
-            p50_ms,
-            p99_ms,
-            max_ms: p99_ms,
-        }
-    }
-
     /// Sums up samples in any order; `None` when there are none.
     pub(crate) fn of(samples: &[Duration]) -> Option<Self> {
         let mut sorted = samples.to_vec();

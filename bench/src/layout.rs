@@ -3,6 +3,8 @@
 use std::fmt::Display;
 use std::num::NonZeroUsize;
 
+use serde::Serialize;
+
 /// Owners that share a namespace and its ServiceAccount.
 pub(crate) const OWNERS_PER_ACCOUNT: usize = 10;
 /// Namespaces of the owners that the controller serves.
@@ -15,7 +17,7 @@ pub(crate) const CROWD: &str = "crowd";
 pub(crate) const GUEST: &str = "guest";
 
 /// A namespaced name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 pub(crate) struct Key {
     pub(crate) namespace: String,
     pub(crate) name: String,

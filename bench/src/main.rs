@@ -8,15 +8,16 @@
 //!  phases/fairness.rs  one Workload beside a crowd
 //!    │  ├──► world.rs ──► control plane (test-support), watches (census.rs), downstream.rs
 //!    │  ├──► controller.rs, the child process under test
-//!    │  └──► floor.rs, the bare client: what it writes is in bare.rs, what users write in objects.rs
+//!    │  └──► floor.rs, the bare client
 //!    └─────► report.rs, bars.rs, pairs.rs     text; tally.rs, cpu.rs, pace.rs, latency.rs: where figures come from
+//!
+//!  templates/          objects that are written (objects.rs), how a phase is told (report.rs), bars
 //! ```
 //!
 //! What is measured and how to repeat it: docs/benchmarks.md.
 
 mod api;
 mod args;
-mod bare;
 mod bars;
 mod census;
 mod controller;
@@ -35,6 +36,7 @@ mod report;
 mod seen;
 mod table;
 mod tally;
+mod templates;
 mod webhook;
 mod world;
 
@@ -42,19 +44,20 @@ use std::process::ExitCode;
 
 use anyhow::{Context as _, ensure};
 use clap::Parser as _;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::args::Args;
 use crate::bars::{Bar, bars};
-use crate::family::{CONVENTIONS, DELIVERY, Family, Measured, SUPPLY_CHAIN};
+use crate::family::{DELIVERY, Family, Measured, SUPPLY_CHAIN};
 use crate::phases::chains::{self, Run};
 use crate::phases::fairness::{self, Fairness};
 use crate::phases::intents::{self, Intents};
 use crate::phases::runs::{self, Reruns};
-use crate::report::{say, tell};
+use crate::report::say;
 
 /// All that was measured.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
 struct Figures {
     /// By family and number of owners.
     runs: Vec<Run>,
@@ -82,31 +85,12 @@ async fn main() -> anyhow::Result<ExitCode> {
 async fn measure(args: &Args) -> anyhow::Result<Vec<Bar>> {
     let mut figures = Figures::default();
     for measured in controllers(args)? {
-        let family = measured.0;
-        if family.is_run() {
-            figures.reruns = Some(runs::measure(args, &measured).await?);
-            figures.write(args)?;
-            continue;
+        match measured.0.kind {
+            "Runnable" => figures.reruns = Some(runs::measure(args, &measured).await?),
+            "PodIntent" => figures.intents = Some(intents::measure(args, &measured).await?),
+            _ => figures.measure_chains(args, &measured).await?,
         }
-        if family.is(&CONVENTIONS) {
-            figures.intents = Some(intents::measure(args, &measured).await?);
-            figures.write(args)?;
-            continue;
-        }
-        for count in counts(args, family) {
-            let run = chains::measure(args, &measured, count).await?;
-            figures.runs.push(run);
-            // Written after each run: a later one may be interrupted.
-            figures.write(args)?;
-        }
-        if family.is(&SUPPLY_CHAIN) && args.crowd > 0 {
-            for &namespaces in &args.crowd_namespaces {
-                let fairness = fairness::measure(args, &measured, namespaces).await?;
-                tell("fairness", &report::fairness(&fairness));
-                figures.fairness.push(fairness);
-                figures.write(args)?;
-            }
-        }
+        figures.write(args)?;
     }
     let mut bars = figures.bars;
     bars.retain(|bar| bar.is_count || !args.counts_only);
@@ -125,7 +109,7 @@ fn controllers(args: &Args) -> anyhow::Result<Vec<Measured>> {
         args.controller.is_none() || families.len() == 1,
         "--controller is one binary: name its --family"
     );
-    let with_binary = |family: &'static Family| Ok((family, controller::binary(args, family)?));
+    let with_binary = |family| Ok((family, controller::binary(args, family)?));
     families.into_iter().map(with_binary).collect()
 }
 
@@ -141,9 +125,26 @@ fn counts(args: &Args, family: &Family) -> Vec<usize> {
 }
 
 impl Figures {
+    /// All figures are written after each number of owners: what comes later may be interrupted.
+    async fn measure_chains(&mut self, args: &Args, measured: &Measured) -> anyhow::Result<()> {
+        for count in counts(args, measured.0) {
+            self.runs
+                .push(chains::measure(args, measured, count).await?);
+            self.write(args)?;
+        }
+        if measured.0.is(&SUPPLY_CHAIN) && args.crowd > 0 {
+            for &namespaces in &args.crowd_namespaces {
+                let fairness = fairness::measure(args, measured, namespaces).await?;
+                self.fairness.push(fairness);
+                self.write(args)?;
+            }
+        }
+        Ok(())
+    }
+
     /// With the bars for what there is so far.
     fn write(&mut self, args: &Args) -> anyhow::Result<()> {
-        self.bars = bars(self);
+        self.bars = bars(self)?;
         let Some(file) = &args.json else {
             return Ok(());
         };

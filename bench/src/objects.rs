@@ -1,76 +1,64 @@
-//! What a platform team and developers write: blueprints and owners. And what is said downstream.
+//! What is written: blueprints and owners, as a platform team and developers write them; what
+//! controllers downstream say of stamped objects; and what the bare client writes in the
+//! controller's place, of the same shape and size. How they look is in the folder `templates`; what
+//! is put into them is here.
 
-pub(crate) mod intents;
-
+use anyhow::Context as _;
+use api_types::runnable::MOST_RUNS;
+use serde::Serialize;
 use serde_json::{Value, json};
 use test_support::documents;
 
 use crate::api::{ACCOUNTS, Kind, ROLE_BINDINGS, TEMPLATES};
-use crate::family::{CONVENTIONS, Family};
+use crate::family::Family;
+use crate::images::Image;
 use crate::layout::Key;
+use crate::templates::render;
 
-/// Name of its definition.
-pub(crate) const STEPS_NAME: &str = "steps.bench.carto.run";
-/// Group of the Runnables that no controller serves.
-pub(crate) const TWIN_GROUP: &str = "twin.carto.run";
 /// Name of the blueprint.
 pub(crate) const CHAIN: &str = "linear";
 /// The revision that the owner of a chain names first.
 pub(crate) const FIRST_REVISION: &str = "v1";
-/// Runs that have succeeded and are kept, of each Runnable: the fewest there may be, so that each run costs a deletion.
+/// Runs that have succeeded and are kept, of each Runnable.
 pub(crate) const KEPT: usize = 1;
-/// ServiceAccount in each namespace.
-const ACCOUNT: &str = "builder";
-const ACCOUNT_OF: &str = include_str!("../manifests/account.yaml");
-const TEMPLATE: &str = include_str!("../manifests/template.yaml");
-const RUN_TEMPLATE: &str = include_str!("../manifests/run-template.yaml");
-const SELECTOR: &str = "bench.carto.run/chain";
+/// Label of the templates and conventions that are measured.
+pub(crate) const MEASURED: &str = "measured";
+/// Label of those with large bills of materials.
+pub(crate) const BOMS: &str = "boms";
+
+fn object(file: &str, values: impl Serialize) -> anyhow::Result<Value> {
+    let text = render(file, values)?;
+    serde_json::from_str(&text).with_context(|| format!("{file}: {text}"))
+}
 
 /// A definition of ours in the group of its twin.
 pub(crate) fn twin_of(mut definition: Value) -> Value {
     let plural = definition["spec"]["names"]["plural"].as_str();
-    let name = format!("{}.{TWIN_GROUP}", plural.unwrap_or_default());
+    let name = format!("{}.twin.carto.run", plural.unwrap_or_default());
     definition["metadata"]["name"] = json!(name);
-    definition["spec"]["group"] = json!(TWIN_GROUP);
+    definition["spec"]["group"] = json!("twin.carto.run");
     definition
 }
 
 /// What a namespace of owners needs, and of which kind it is.
 pub(crate) fn account(namespace: &str) -> anyhow::Result<Vec<(Kind, Value)>> {
-    let objects = documents(&ACCOUNT_OF.replace("NAMESPACE", namespace))?;
+    let objects = documents(&render("account.yaml", json!({"namespace": namespace}))?)?;
     Ok([ACCOUNTS, ROLE_BINDINGS].into_iter().zip(objects).collect())
 }
 
 /// The blueprint of a family, after the templates it needs: a chain of so many steps, or what one run is.
 pub(crate) fn blueprint(family: &Family, steps: u8) -> anyhow::Result<Vec<(Kind, Value)>> {
-    if family.is_run() {
-        let template = documents(RUN_TEMPLATE)?;
-        return Ok([family.blueprints].into_iter().zip(template).collect());
-    }
-    // Each convention names its webhook, which is not there yet.
-    if family.is(&CONVENTIONS) {
-        return Ok(Vec::new());
-    }
-    let mut objects = Vec::new();
-    for step in 1..=steps {
-        let templates = documents(&template(family, step))?;
-        objects.extend([TEMPLATES].into_iter().zip(templates));
-    }
-    objects.push((family.blueprints, chain(family, steps)));
-    Ok(objects)
-}
-
-/// The first reads the owner's source, each other one the output of the step before.
-fn template(family: &Family, step: u8) -> String {
-    let (url, revision) = match step {
-        1 => ("OWNER.spec.source.git.url", "OWNER.spec.source.git.ref.tag"),
-        _ => ("source.url", "source.revision"),
+    let file = match family.kind {
+        // Each convention names its webhook, which is not there yet.
+        "PodIntent" => return Ok(Vec::new()),
+        "Runnable" => "run.yaml",
+        _ => "chain.yaml",
     };
-    TEMPLATE
-        .replace("URL", url)
-        .replace("REVISION", revision)
-        .replace("OWNER", family.word)
-        .replace("NUMBER", &step.to_string())
+    let values = json!({"family": family, "word": family.kind.to_lowercase(), "steps": steps});
+    let mut objects = documents(&render(file, values)?)?;
+    let last = objects.pop().context("no blueprint")?;
+    let templates = objects.into_iter().map(|template| (TEMPLATES, template));
+    Ok(templates.chain([(family.blueprints, last)]).collect())
 }
 
 /// Name of the template of a step.
@@ -78,43 +66,28 @@ pub(crate) fn template_name(step: u8) -> String {
     format!("step-{step}")
 }
 
-fn chain(family: &Family, steps: u8) -> Value {
-    let resource = |step: u8| {
-        let mut resource = json!({
-            "name": template_name(step),
-            "templateRef": {"kind": "ClusterSourceTemplate", "name": template_name(step)},
-        });
-        if step > 1 {
-            resource["sources"] = json!([{"name": "source", "resource": template_name(step - 1)}]);
-        }
-        resource
+/// What a developer or operator writes.
+pub(crate) fn owner(family: &Family, key: &Key, revision: &str) -> anyhow::Result<Value> {
+    let file = if family.is_run() {
+        "run-owner.json"
+    } else {
+        "chain-owner.json"
     };
-    json!({
-        "apiVersion": family.blueprints.api,
-        "kind": family.blueprint_kind,
-        "metadata": {"name": CHAIN},
-        "spec": {"selector": {SELECTOR: CHAIN}, "resources": (1..=steps).map(resource).collect::<Vec<_>>()},
-    })
+    let url = url(key);
+    object(
+        file,
+        json!({"family": family, "key": key, "url": url, "revision": revision, "kept": KEPT}),
+    )
 }
 
-/// What a developer or operator writes.
-pub(crate) fn owner(family: &Family, owner: &Key, revision: &str) -> Value {
-    let mut object = json!({
-        "apiVersion": family.owners.api,
-        "kind": family.kind,
-        "metadata": {"name": owner.name, "namespace": owner.namespace},
-        "spec": {"serviceAccountName": ACCOUNT},
-    });
-    let spec = &mut object["spec"];
-    if family.is_run() {
-        spec[family.blueprint_ref] = json!({"name": CHAIN});
-        spec["inputs"] = json!({"url": url(owner), "revision": revision});
-        spec["retentionPolicy"] = json!({"maxFailedRuns": KEPT, "maxSuccessfulRuns": KEPT});
-    } else {
-        spec["source"] = json!({"git": {"url": url(owner), "ref": {"tag": revision}}});
-        object["metadata"]["labels"] = json!({SELECTOR: CHAIN});
-    }
-    object
+/// These owners.
+pub(crate) fn all_owners(
+    family: &Family,
+    keys: &[Key],
+    revision: &str,
+) -> impl Iterator<Item = (Key, anyhow::Result<Value>)> {
+    let of = move |key: &Key| (key.clone(), owner(family, key, revision));
+    keys.iter().map(of)
 }
 
 /// A change of the source or the inputs, as a merge patch of an owner.
@@ -127,65 +100,114 @@ pub(crate) fn new_revision(family: &Family, revision: &str) -> Value {
 }
 
 /// The source of an owner, which all objects of its chain carry.
-pub(crate) fn url(owner: &Key) -> String {
+fn url(owner: &Key) -> String {
     format!("https://git.example/{}/{}.git", owner.namespace, owner.name)
 }
 
-/// What a controller downstream reports of a step.
-pub(crate) fn step_status(url: &str, revision: &str, generation: i64) -> Value {
-    json!({"status": {"url": url, "revision": revision, "observedGeneration": generation}})
+/// What a controller downstream reports of a step; of one that is a run, also that it has
+/// succeeded.
+pub(crate) fn step_status(is_run: bool, url: &str, revision: &str, generation: i64) -> Value {
+    let mut status = json!({"url": url, "revision": revision, "observedGeneration": generation});
+    if is_run {
+        let succeeded = json!({"type": "Succeeded", "status": "True", "message": "done"});
+        status["conditions"] = json!([succeeded]);
+    }
+    json!({"status": status})
 }
 
-/// What a controller downstream reports of a step that is a run: it has succeeded, too.
-pub(crate) fn run_status(url: &str, revision: &str, generation: i64) -> Value {
-    let mut status = step_status(url, revision, generation);
-    status["status"]["conditions"] =
-        json!([{"type": "Succeeded", "status": "True", "message": "done"}]);
-    status
+/// The object of a step of a chain.
+pub(crate) fn stamped(
+    family: &Family,
+    owner: &Key,
+    uid: &str,
+    step: u8,
+    revision: &str,
+) -> anyhow::Result<Value> {
+    let word = family.kind.to_lowercase();
+    let values = json!({"family": family, "word": word, "owner": owner, "uid": uid,
+        "url": url(owner), "step": owner.step(step), "number": step, "revision": revision});
+    object("step.json", values)
+}
+
+/// The run of a round.
+pub(crate) fn run(family: &Family, owner: &Key, uid: &str, round: usize) -> anyhow::Result<Value> {
+    let values = json!({"family": family, "owner": owner, "uid": uid, "url": url(owner),
+        "step": owner.run(round), "revision": round_revision(round)});
+    object("step.json", values)
+}
+
+/// What the inputs of a round are called.
+pub(crate) fn round_revision(round: usize) -> String {
+    format!("v{round}")
+}
+
+/// The status of the owner of a chain when so many steps are done.
+pub(crate) fn chain_status(
+    family: &Family,
+    owner: &Key,
+    done: u8,
+    of: u8,
+) -> anyhow::Result<Value> {
+    let steps: Vec<String> = (1..=of).map(|step| owner.step(step).name).collect();
+    let url = url(owner);
+    let values =
+        json!({"family": family, "owner": owner, "url": url, "steps": steps, "done": done});
+    object("chain-status.json", values)
+}
+
+/// The status of a Runnable when the run of a round has begun, or has succeeded.
+pub(crate) fn run_status(owner: &Key, round: usize, begun: bool) -> anyhow::Result<Value> {
+    let runs = (0..=round).rev().take(MOST_RUNS);
+    let runs: Vec<String> = runs.map(|past| owner.run(past).name).collect();
+    let good = round.checked_sub(usize::from(begun));
+    let values = json!({"owner": owner, "generation": round + 1, "begun": begun, "runs": runs,
+        "url": url(owner), "revision": good.map(round_revision)});
+    object("run-status.json", values)
+}
+
+/// Name of a convention.
+pub(crate) fn convention_name(number: usize) -> String {
+    format!("convention-{number}")
+}
+
+/// A convention for templates with a label.
+pub(crate) fn convention(name: &str, label: &str, client_config: &Value) -> anyhow::Result<Value> {
+    let values = json!({"name": name, "label": label, "client_config": client_config});
+    object("convention.json", values)
+}
+
+/// A PodIntent, whose template has a label.
+pub(crate) fn intent(
+    family: &Family,
+    key: &Key,
+    image: &str,
+    label: &str,
+) -> anyhow::Result<Value> {
+    let values = json!({"family": family, "key": key, "image": image, "label": label});
+    object("intent.json", values)
+}
+
+/// What a webhook is asked.
+pub(crate) fn intent_context(
+    key: &Key,
+    convention: &str,
+    template: &Value,
+    image: &Image,
+) -> anyhow::Result<Value> {
+    let values =
+        json!({"key": key, "convention": convention, "template": template, "image": image});
+    object("intent-context.json", values)
+}
+
+/// The status of a PodIntent when these conventions have made this of its template.
+pub(crate) fn intent_status(
+    template: &Value,
+    conventions: &[String],
+    image: &Image,
+) -> anyhow::Result<Value> {
+    let values = json!({"template": template, "conventions": conventions, "image": image});
+    object("intent-status.json", values)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::family::{DELIVERY, RUNNABLE, SUPPLY_CHAIN, TWIN};
-    use api_types::validation::validate;
-
-    #[test]
-    fn blueprints_and_their_templates_are_valid() {
-        let families = [&SUPPLY_CHAIN, &DELIVERY, &RUNNABLE];
-        for (_, object) in families
-            .map(|family| blueprint(family, 5).unwrap())
-            .concat()
-        {
-            let kind = object["kind"].as_str().unwrap();
-            let verdict = validate(kind, &object);
-            assert!(verdict.error.is_none(), "{kind}: {verdict:?}");
-            assert!(verdict.warnings.is_empty(), "{kind}: {verdict:?}");
-        }
-    }
-
-    #[test]
-    fn each_step_takes_the_output_of_the_one_before() {
-        let chain = chain(&SUPPLY_CHAIN, 3);
-        let sources = |step: usize| &chain["spec"]["resources"][step]["sources"];
-        assert_eq!(sources(0), &Value::Null);
-        assert_eq!(sources(2)[0]["resource"], "step-2");
-    }
-
-    #[test]
-    fn owners_are_read_by_their_own_types() {
-        let key = Key::new("team-0", "app-0");
-        let object = owner(&DELIVERY, &key, "v1");
-        let read: api_types::Deliverable = serde_json::from_value(object).unwrap();
-        assert_eq!(read.spec.service_account_name.as_deref(), Some(ACCOUNT));
-
-        let runnable = owner(&RUNNABLE, &key, "v1");
-        let twin = owner(&TWIN, &key, "v1");
-        assert_eq!(runnable["spec"], twin["spec"]);
-        assert_ne!(runnable["apiVersion"], twin["apiVersion"]);
-        let read: api_types::runnable::Runnable = serde_json::from_value(runnable).unwrap();
-        assert_eq!(read.spec.run_template_ref.name, CHAIN);
-        let changed = new_revision(&RUNNABLE, "v2");
-        assert!(read.spec.inputs["revision"] != changed["spec"]["inputs"]["revision"]);
-    }
-}
+mod tests;

@@ -4,17 +4,16 @@
 //! cache, the same work takes up to 1.7 times the CPU time a minute later (docs/benchmarks.md). CPU times of phases
 //! minutes apart can be compared when each is divided by the pace of its own time.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 
-use crate::bare::chain_status;
-use crate::bars::number;
 use crate::family::SUPPLY_CHAIN;
 use crate::layout::Key;
-use crate::objects::{FIRST_REVISION, owner};
+use crate::objects::{FIRST_REVISION, chain_status, owner};
+use crate::pairs::number;
 
 /// Between two pieces: the work takes a fiftieth of one core.
 const BETWEEN: Duration = Duration::from_millis(100);
@@ -36,11 +35,11 @@ pub(crate) struct Reading {
 
 impl Pace {
     /// Starts to work.
-    pub(crate) fn start() -> Self {
-        let pace = Self(Arc::default());
+    pub(crate) fn start() -> anyhow::Result<Self> {
+        let (pace, object) = (Self(Arc::default()), object()?);
         let worked = Arc::downgrade(&pace.0);
-        std::thread::spawn(move || work(&worked));
-        pace
+        std::thread::spawn(move || work(&worked, &object));
+        Ok(pace)
     }
 
     /// To be compared with a later one.
@@ -61,10 +60,10 @@ impl Reading {
     }
 }
 
-fn work(worked: &Weak<Mutex<Reading>>) {
+fn work(worked: &Weak<Mutex<Reading>>, object: &str) {
     loop {
         let start = thread_nanos();
-        std::hint::black_box(piece());
+        std::hint::black_box(piece(object));
         let nanos = thread_nanos().saturating_sub(start);
         let Some(worked) = worked.upgrade() else {
             return;
@@ -86,16 +85,17 @@ fn thread_nanos() -> u64 {
 }
 
 /// What servers and controllers do all day: objects are read and written.
-fn piece() -> usize {
-    static OBJECT: OnceLock<String> = OnceLock::new();
-    let text = OBJECT.get_or_init(|| {
-        let key = Key::new("team", "app");
-        let mut object = owner(&SUPPLY_CHAIN, &key, FIRST_REVISION);
-        object["status"] = chain_status(&SUPPLY_CHAIN, &key, STEPS, STEPS)["status"].take();
-        object.to_string()
-    });
-    let read = |_| serde_json::from_str::<Value>(text).map_or(0, |read| read.to_string().len());
+fn piece(object: &str) -> usize {
+    let read = |_| serde_json::from_str::<Value>(object).map_or(0, |read| read.to_string().len());
     (0..OBJECTS).map(read).sum()
+}
+
+/// An owner of a chain with its status.
+fn object() -> anyhow::Result<String> {
+    let key = Key::new("team", "app");
+    let mut object = owner(&SUPPLY_CHAIN, &key, FIRST_REVISION)?;
+    object["status"] = chain_status(&SUPPLY_CHAIN, &key, STEPS, STEPS)?["status"].take();
+    Ok(object.to_string())
 }
 
 #[cfg(test)]
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_piece_takes_cpu_time_and_is_counted() {
-        let pace = Pace::start();
+        let pace = Pace::start().unwrap();
         let then = pace.read();
         while pace.read().pieces < then.pieces + 2 {
             std::thread::yield_now();

@@ -4,10 +4,9 @@
 //! between which the machine changed would choose among the results. How far the pairs scatter says how well their ratio is
 //! known; one that is not known well enough is none.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::args::Args;
-use crate::bars::count;
 
 /// Pairs are added until the ratio is known this well, or there are enough.
 const WELL: f64 = 0.08;
@@ -22,7 +21,7 @@ const STUDENT: [f64; MOST - 1] = [
 ];
 
 /// The controller between two floors.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Pair {
     /// Of the bare client, right before and right after.
@@ -72,11 +71,17 @@ fn overall(pairs: &[Pair]) -> f64 {
 /// By which part of it the ratio may be wrong; nothing if there are too few pairs to tell, or one is no number.
 fn uncertainty(pairs: &[Pair]) -> Option<f64> {
     let student = STUDENT.get(pairs.len().checked_sub(2)?)?;
-    let of = count(pairs.len());
+    let of = number(pairs.len() as u64);
     let mean = pairs.iter().map(Pair::ratio).sum::<f64>() / of;
     let squares = pairs.iter().map(|pair| (pair.ratio() - mean).powi(2));
     let error = (squares.sum::<f64>() / (of - 1.0) / of).sqrt();
     Some(student * error / mean).filter(|known| known.is_finite())
+}
+
+/// A count as a figure.
+#[expect(clippy::cast_precision_loss, reason = "counts here are far below 2^52")]
+pub(crate) fn number(count: u64) -> f64 {
+    count as f64
 }
 
 #[cfg(test)]

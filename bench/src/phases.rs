@@ -10,9 +10,9 @@ pub(crate) mod runs;
 pub(crate) mod steady;
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use test_support::Usage;
 
 use crate::args::Args;
@@ -38,8 +38,8 @@ pub(crate) struct Stage<'a> {
 }
 
 /// What the controller did in all blocks or rounds.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Work {
     /// Owners reconciled, by the controller's own count.
     pub(crate) reconciles: u64,
@@ -52,6 +52,18 @@ pub(crate) struct Work {
     /// What the requests are counted from.
     #[serde(skip)]
     pub(crate) sent: Tally,
+}
+
+/// What a phase took.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct Phase {
+    /// Until what was asked for was seen.
+    pub(crate) seconds: f64,
+    /// Requests of the controller, until it came to rest.
+    pub(crate) requests: Requests,
+    /// What the controller used since it started.
+    pub(crate) usage: Usage,
 }
 
 impl<'a> Stage<'a> {
@@ -106,10 +118,24 @@ impl<'a> Stage<'a> {
         owners(TEAM, self.count)
     }
 
+    /// Has something done, and waits until the controller rests again.
+    async fn phase(
+        &mut self,
+        task: impl AsyncFnOnce(&mut Self) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Phase> {
+        self.world.forget_requests()?;
+        let start = Instant::now();
+        task(self).await?;
+        Ok(Phase {
+            seconds: start.elapsed().as_secs_f64(),
+            requests: self.requests().await?,
+            usage: self.controller.process.usage()?,
+        })
+    }
+
     /// The controller's requests since [`World::forget_requests`], once it has come to rest.
     pub(crate) async fn requests(&mut self) -> anyhow::Result<Requests> {
-        let requests = self.world.requests_until_rest(Requests::sum).await?;
-        Ok(requests.of(Agent::Controller))
+        self.world.requests_until_rest(Requests::sum).await
     }
 
     /// Gives the controller something to do, and waits until it has sent the last of the requests that are `counted`; `done` gets
@@ -126,8 +152,8 @@ impl<'a> Stage<'a> {
         let before = self.controller.reconciles().await?;
         let task = self.world.measure_cpu(pid, used, async || task(self).await);
         let result = task.await?;
-        let sent = self.world.requests_until_rest(counted).await?;
-        done.sent.merge(sent);
+        let sent = self.world.add_requests_until_rest(counted, &mut done.sent);
+        sent.await?;
         done.requests = done.sent.of(Agent::Controller);
         done.by_agent = done.sent.by_agent();
         done.reconciles += self.controller.reconciles().await? - before;

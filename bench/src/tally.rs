@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use test_support::AuditEvent;
 
 /// The User-Agent of the bench's own requests as a user of the platform: owners, templates, and all of the floor.
@@ -15,7 +15,7 @@ pub(crate) const OBSERVER_AGENT: &str = "bench-observer";
 const CONTROLLER_AGENT: &str = "carto-";
 
 /// Who sent a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Agent {
     /// The controller under test.
@@ -31,24 +31,23 @@ pub(crate) enum Agent {
 }
 
 impl Agent {
-    /// All there are, in the order of a report.
-    pub(crate) const ALL: [Self; 5] = [
-        Self::Controller,
-        Self::Client,
-        Self::Downstream,
-        Self::Observer,
-        Self::Other,
+    /// All there are, in the order of a report, with what it calls them.
+    pub(crate) const ALL: [(Self, &str); 5] = [
+        (Self::Controller, "carto-*"),
+        (Self::Client, CLIENT_AGENT),
+        (Self::Downstream, DOWNSTREAM_AGENT),
+        (Self::Observer, OBSERVER_AGENT),
+        (Self::Other, "others"),
     ];
 
     /// By the `User-Agent` header.
     fn of(user_agent: &str) -> Self {
-        match user_agent {
-            agent if agent.starts_with(CONTROLLER_AGENT) => Self::Controller,
-            CLIENT_AGENT => Self::Client,
-            DOWNSTREAM_AGENT => Self::Downstream,
-            OBSERVER_AGENT => Self::Observer,
-            _ => Self::Other,
+        if user_agent.starts_with(CONTROLLER_AGENT) {
+            return Self::Controller;
         }
+        let mut all = Self::ALL.into_iter();
+        let found = all.find(|(_, name)| *name == user_agent);
+        found.map_or(Self::Other, |(agent, _)| agent)
     }
 }
 
@@ -59,48 +58,12 @@ const EVENTS: &str = "events";
 /// The leader's lease.
 const LEASES: &str = "leases";
 
-/// A sort of request.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Sort {
-    agent: Agent,
-    /// Kubernetes verb, such as `patch`.
-    verb: String,
-    /// One of those above, or `<plural>[.<group>][/<subresource>]`.
-    topic: String,
-}
-
-impl Sort {
-    /// What a record of the audit log stands for. A request with several records is counted once: a watch, which may not end
-    /// in this run, when it starts, anything else when it is answered.
-    fn of(record: &AuditEvent) -> Option<Self> {
-        let counted = match record.verb.as_str() {
-            "watch" => "ResponseStarted",
-            _ => "ResponseComplete",
-        };
-        let topic = match &record.object_ref {
-            None => DISCOVERY.to_owned(),
-            Some(object) if object.resource == EVENTS => EVENTS.to_owned(),
-            Some(object) if object.resource == LEASES => LEASES.to_owned(),
-            Some(object) => object.kind(),
-        };
-        (record.stage == counted).then(|| Self {
-            agent: Agent::of(&record.user_agent),
-            verb: record.verb.clone(),
-            topic,
-        })
-    }
-}
-
-/// How many requests of each sort there were.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Tally(BTreeMap<Sort, u64>);
-
 /// Requests by sender and verb, events and the lease among them.
 pub(crate) type ByAgent = BTreeMap<Agent, BTreeMap<String, u64>>;
 
 /// The requests of one sender, by what they cost. Events and the lease stand apart.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Requests {
     /// Everything but `get`, `list` and `watch`.
     pub(crate) writes: u64,
@@ -136,8 +99,8 @@ impl Requests {
         self.gets + self.lists + self.discovery
     }
 
-    fn add(&mut self, sort: &Sort, count: u64) {
-        let slot = match (&*sort.topic, &*sort.verb) {
+    fn add(&mut self, verb: &str, topic: &str) {
+        *match (topic, verb) {
             (EVENTS, _) => &mut self.events,
             (LEASES, _) => &mut self.leases,
             (DISCOVERY, "get") => &mut self.discovery,
@@ -145,45 +108,52 @@ impl Requests {
             (_, "list") => &mut self.lists,
             (_, "watch") => &mut self.watches,
             _ => &mut self.writes,
-        };
-        *slot += count;
-        let name = format!("{} {}", sort.verb, sort.topic);
-        *self.by_sort.entry(name).or_default() += count;
+        } += 1;
+        *self.by_sort.entry(format!("{verb} {topic}")).or_default() += 1;
     }
 }
 
-impl Tally {
-    /// The requests that the audit log tells of.
-    pub(crate) fn of_records(records: &[AuditEvent]) -> Self {
-        let mut tally = Self::default();
-        for sort in records.iter().filter_map(Sort::of) {
-            *tally.0.entry(sort).or_default() += 1;
-        }
-        tally
-    }
+/// The requests of each sender.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tally(BTreeMap<Agent, Requests>);
 
-    /// Adds all of another tally.
-    pub(crate) fn merge(&mut self, other: Self) {
-        for (sort, count) in other.0 {
-            *self.0.entry(sort).or_default() += count;
+impl Tally {
+    /// Adds the request that a record of the audit log stands for. One with several records is
+    /// counted once: a watch, which may not end in this run, when it starts, anything else when it
+    /// is answered.
+    pub(crate) fn add(&mut self, record: &AuditEvent) {
+        let counted = match record.verb.as_str() {
+            "watch" => "ResponseStarted",
+            _ => "ResponseComplete",
+        };
+        if record.stage != counted {
+            return;
         }
+        let topic = match &record.object_ref {
+            None => DISCOVERY.to_owned(),
+            Some(object) if [EVENTS, LEASES].contains(&&*object.resource) => {
+                object.resource.clone()
+            }
+            Some(object) => object.kind(),
+        };
+        let of_sender = self.0.entry(Agent::of(&record.user_agent));
+        of_sender.or_default().add(&record.verb, &topic);
     }
 
     /// The requests of one sender.
     pub(crate) fn of(&self, agent: Agent) -> Requests {
-        let mut requests = Requests::default();
-        for (sort, &count) in self.0.iter().filter(|(sort, _)| sort.agent == agent) {
-            requests.add(sort, count);
-        }
-        requests
+        self.0.get(&agent).cloned().unwrap_or_default()
     }
 
     /// All requests: who sent how many of each verb.
     pub(crate) fn by_agent(&self) -> ByAgent {
         let mut agents = ByAgent::new();
-        for (sort, &count) in &self.0 {
-            let verbs = agents.entry(sort.agent).or_default();
-            *verbs.entry(sort.verb.clone()).or_default() += count;
+        for (&agent, requests) in &self.0 {
+            let verbs = agents.entry(agent).or_default();
+            for (sort, count) in &requests.by_sort {
+                let verb = sort.split(' ').next().unwrap_or_default();
+                *verbs.entry(verb.to_owned()).or_default() += count;
+            }
         }
         agents
     }
@@ -208,13 +178,15 @@ mod tests {
     }
 
     fn answered(agent: &str, verb: &str, object: &str) -> AuditEvent {
-        let watch = verb == "watch";
-        let stage = if watch {
-            "ResponseStarted"
-        } else {
-            "ResponseComplete"
-        };
+        let is_watch = verb == "watch";
+        let stage = ["ResponseComplete", "ResponseStarted"][usize::from(is_watch)];
         record(stage, verb, agent, object)
+    }
+
+    fn tally<'a>(records: impl IntoIterator<Item = &'a AuditEvent>) -> Tally {
+        let mut tally = Tally::default();
+        records.into_iter().for_each(|record| tally.add(record));
+        tally
     }
 
     #[test]
@@ -228,8 +200,7 @@ mod tests {
             answered(CONTROLLER, "get", "leases"),
             answered(CLIENT_AGENT, "patch", "steps bench.carto.run"),
         ];
-        let mut tally = Tally::of_records(&of_steps);
-        tally.merge(Tally::of_records(&others));
+        let tally = tally(of_steps.iter().chain(&others));
         let seen = tally.of(Agent::Controller);
         let expected = Requests {
             writes: 3,
@@ -253,47 +224,33 @@ mod tests {
 
     #[test]
     fn a_request_is_attributed_to_its_sender_and_object() {
-        let workload = "workloads carto.run status";
         let cases = [
             (
                 CONTROLLER,
-                workload,
-                Agent::Controller,
+                "workloads carto.run status",
                 "workloads.carto.run/status",
             ),
             (
                 CLIENT_AGENT,
                 "serviceaccounts  token",
-                Agent::Client,
                 "serviceaccounts/token",
             ),
-            (
-                DOWNSTREAM_AGENT,
-                "steps x.run",
-                Agent::Downstream,
-                "steps.x.run",
-            ),
-            (
-                OBSERVER_AGENT,
-                "events events.k8s.io",
-                Agent::Observer,
-                EVENTS,
-            ),
-            ("carto", "leases coordination.k8s.io", Agent::Other, LEASES),
-            ("kube-apiserver/v1.36", "", Agent::Other, DISCOVERY),
+            (DOWNSTREAM_AGENT, "steps x.run", "steps.x.run"),
+            (OBSERVER_AGENT, "events events.k8s.io", EVENTS),
+            ("carto", "leases coordination.k8s.io", LEASES),
         ];
-        for (sender, object, agent, topic) in cases {
-            let sort = Sort::of(&answered(sender, "create", object)).unwrap();
-            assert_eq!(
-                (sort.agent, &*sort.verb, &*sort.topic),
-                (agent, "create", topic)
-            );
+        for ((sender, object, topic), (agent, _)) in cases.into_iter().zip(Agent::ALL) {
+            let sort = format!("create {topic}");
+            let seen = tally([&answered(sender, "create", object)]).of(agent);
+            assert_eq!(seen.by_sort, [(sort, 1)].into(), "{sender}");
         }
+        let others = tally([&answered("kube-apiserver/v1.36", "get", "")]);
+        assert_eq!(others.of(Agent::Other).discovery, 1);
     }
 
     #[test]
     fn a_watch_counts_when_it_starts_and_a_long_list_when_it_is_answered() {
-        let counted = |stage, verb| Sort::of(&record(stage, verb, "carto-x", "")).is_some();
+        let counted = |stage, verb| !tally([&record(stage, verb, "carto-x", "")]).0.is_empty();
         assert!(counted("ResponseStarted", "watch") && !counted("ResponseComplete", "watch"));
         assert!(!counted("ResponseStarted", "list") && counted("ResponseComplete", "list"));
         assert!(!counted("Panic", "list"));

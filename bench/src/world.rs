@@ -22,7 +22,7 @@ use crate::census::Census;
 use crate::cpu::{CpuSeconds, add_spent};
 use crate::downstream::{Pending, answer};
 use crate::family::{CONVENTIONS, Family, Measured, RUNNABLE};
-use crate::objects::{CHAIN, STEPS_NAME, blueprint, run_status, step_status, twin_of};
+use crate::objects::{CHAIN, blueprint, twin_of};
 use crate::pace::Pace;
 use crate::seen::Seen;
 use crate::tally::{Agent, CLIENT_AGENT, DOWNSTREAM_AGENT, OBSERVER_AGENT, Requests, Tally};
@@ -34,8 +34,8 @@ pub(crate) const LIMIT: Duration = Duration::from_mins(15);
 const QUIET: Duration = Duration::from_secs(3);
 const CONTROL_PLANE_LIMIT: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(50);
-const KINDS: &str = include_str!("../manifests/kinds.yaml");
-const RIGHTS: &str = include_str!("../manifests/rights.yaml");
+const KINDS: &str = include_str!("../templates/kinds.yaml");
+const RIGHTS: &str = include_str!("../templates/rights.yaml");
 
 /// A running control plane with the bench's kinds, and the bench's watches on it.
 pub(crate) struct World {
@@ -114,7 +114,7 @@ impl World {
             args: args.clone(),
             name,
             client: Api::connect(&plane, CLIENT_AGENT)?,
-            pace: Pace::start(),
+            pace: Pace::start()?,
             audit: AuditLog::new(plane.folder().join("audit.log")),
             plane,
             home,
@@ -140,7 +140,7 @@ impl World {
     /// The controller has taken up its work when it says so of the blueprint.
     pub(crate) async fn blueprint_ready(&self) {
         let path = self.family.blueprints.named(CHAIN);
-        let what = format!("the {} is Ready", self.family.blueprint_kind);
+        let what = format!("the Cluster{} is Ready", self.family.blueprint);
         eventually(&what, LIMIT, async || {
             let blueprint = self.client.read(&path).await?;
             let ready = condition(&blueprint["status"], "Ready");
@@ -153,14 +153,14 @@ impl World {
     /// Makes the controller's service account with the rights that are shipped, and the right to watch what is stamped here;
     /// a kubeconfig with a token of it. An administrator would be exempt from the API server's priorities.
     pub(crate) async fn install(&self) -> anyhow::Result<PathBuf> {
-        let (system, name) = (CONTROLLERS_NAMESPACE, self.family.binary);
+        let (system, name) = (CONTROLLERS_NAMESPACE, &self.family.binary());
         if self.family.is(&CONVENTIONS) {
             self.plane.install_conventions().await?;
         } else {
             self.plane.install_controllers().await?;
-            let right = format!("watch {STEPS_NAME}");
             let user = service_account(system, name);
-            self.plane.until_it_may(&user, &right).await;
+            let right = "watch steps.bench.carto.run";
+            self.plane.until_it_may(&user, right).await;
         }
         self.plane.kubeconfig_of_service_account(system, name).await
     }
@@ -170,22 +170,34 @@ impl World {
         self.audit.drain().map(drop)
     }
 
-    /// Waits until the controller has come to rest, as far as its requests are `counted`, and returns all requests of all senders
-    /// since [`World::forget_requests`]. Events go out at a slow pace, and go on long after all is done.
+    /// Waits until the controller has come to rest, as far as its requests are `counted`, and adds
+    /// all requests of all senders since [`World::forget_requests`]. Events go out at a slow pace,
+    /// and go on long after all is done.
+    pub(crate) async fn add_requests_until_rest(
+        &mut self,
+        counted: fn(&Requests) -> u64,
+        to: &mut Tally,
+    ) -> anyhow::Result<()> {
+        let rests = self.watch_for_rest(Agent::Controller, LIMIT, counted, to);
+        ensure!(rests.await?, "the controller does not come to rest");
+        Ok(())
+    }
+
+    /// The same, and returns the controller's own.
     pub(crate) async fn requests_until_rest(
         &mut self,
         counted: fn(&Requests) -> u64,
-    ) -> anyhow::Result<Tally> {
-        let rest = self.watch_for_rest(Agent::Controller, LIMIT, counted);
-        let (requests, rests) = rest.await?;
-        ensure!(rests, "the controller does not come to rest");
-        Ok(requests)
+    ) -> anyhow::Result<Requests> {
+        let mut requests = Tally::default();
+        self.add_requests_until_rest(counted, &mut requests).await?;
+        Ok(requests.of(Agent::Controller))
     }
 
     /// Gives garbage collection and the like time to end, before something else is measured.
     pub(crate) async fn let_control_plane_rest(&mut self) -> anyhow::Result<()> {
         // It never rests for long; what is under way every few seconds is no burden.
-        let rest = self.watch_for_rest(Agent::Other, CONTROL_PLANE_LIMIT, Requests::sum);
+        let (limit, requests) = (CONTROL_PLANE_LIMIT, &mut Tally::default());
+        let rest = self.watch_for_rest(Agent::Other, limit, Requests::sum, requests);
         rest.await.map(drop)
     }
 
@@ -194,22 +206,25 @@ impl World {
         agent: Agent,
         limit: Duration,
         counted: fn(&Requests) -> u64,
-    ) -> anyhow::Result<(Tally, bool)> {
+        requests: &mut Tally,
+    ) -> anyhow::Result<bool> {
         let deadline = Instant::now() + limit;
-        let mut requests = Tally::default();
-        let mut last = Instant::now();
+        let (mut last, mut before) = (Instant::now(), counted(&requests.of(agent)));
         while last.elapsed() < QUIET {
-            let new = Tally::of_records(&self.audit.drain()?);
-            if counted(&new.of(agent)) > 0 {
-                last = Instant::now();
+            self.audit
+                .drain()?
+                .iter()
+                .for_each(|record| requests.add(record));
+            let now = counted(&requests.of(agent));
+            if now > before {
+                (last, before) = (Instant::now(), now);
             }
-            requests.merge(new);
             if Instant::now() > deadline {
-                return Ok((requests, false));
+                return Ok(false);
             }
             tokio::time::sleep(LOOK).await;
         }
-        Ok((requests, true))
+        Ok(true)
     }
 
     /// Does something; `used` gets the CPU time meanwhile of each part of the control plane, of the bench, and of the controller
@@ -256,18 +271,13 @@ fn definitions(family: &Family) -> anyhow::Result<Vec<Value>> {
 
 /// Watches the stamped objects, and has their statuses written.
 fn watch_steps(
-    family: &'static Family,
+    family: &Family,
     plane: &ControlPlane,
     tasks: &mut JoinSet<()>,
 ) -> anyhow::Result<Arc<Census>> {
     let (due, to_answer) = mpsc::unbounded_channel();
-    let status = if family.is_run() {
-        run_status
-    } else {
-        step_status
-    };
     let downstream = Api::connect(plane, DOWNSTREAM_AGENT)?;
-    tasks.spawn(answer(downstream, status, to_answer));
+    tasks.spawn(answer(downstream, family.is_run(), to_answer));
     let mut pending = Pending::default();
     watch(STEPS, plane, tasks, move |change| {
         for step in pending.due(change) {

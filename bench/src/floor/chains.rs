@@ -3,10 +3,9 @@
 use std::time::{Duration, Instant};
 
 use crate::api::{Api, STEPS};
-use crate::bare::{chain_status, stamped};
 use crate::family::Family;
 use crate::layout::{FLOOR, Key, owners};
-use crate::objects::{FIRST_REVISION, owner};
+use crate::objects::{FIRST_REVISION, chain_status, owner, stamped};
 use crate::seen::Seen;
 use crate::world::World;
 
@@ -49,26 +48,29 @@ async fn write_one(
     steps: u8,
     by: By,
 ) -> anyhow::Result<()> {
-    let status = family.owners.status_at(key);
-    let object = owner(family, key, FIRST_REVISION);
-    let collection = family.owners.within(&key.namespace);
-    let uid = client.create(&collection, &object).await?;
+    let status = async |done| {
+        let status = chain_status(family, key, done, steps)?;
+        client.merge(&family.owners.status_at(key), &status).await
+    };
+    let object = owner(family, key, FIRST_REVISION)?;
+    let uid = client
+        .create(&family.owners.within(&key.namespace), &object)
+        .await?;
     for step in 1..=steps {
-        let object = stamped(family, key, &uid, step, FIRST_REVISION);
+        let object = stamped(family, key, &uid, step, FIRST_REVISION)?;
+        let key = key.step(step);
         match by {
-            By::Apply => client.apply(&STEPS.at(&key.step(step)), &object).await?,
-            By::Create => {
-                let collection = STEPS.within(&key.namespace);
-                client.create(&collection, &object).await.map(drop)?;
-            }
+            By::Apply => client.apply(&STEPS.at(&key), &object).await?,
+            By::Create => client
+                .create(&STEPS.within(&key.namespace), &object)
+                .await
+                .map(drop)?,
         }
         if step == 1 {
-            let first = chain_status(family, key, 1, steps);
-            client.merge(&status, &first).await?;
+            status(1).await?;
         }
     }
-    let last = chain_status(family, key, steps, steps);
-    client.merge(&status, &last).await
+    status(steps).await
 }
 
 /// Changes the source of an owner and carries it through its chain; the time until the last object is seen with it. Needs the
@@ -99,7 +101,7 @@ pub(crate) async fn walk(
         let passed = world.steps.when(&key, move |now: &Seen| {
             now.spec.revision == of_revision && wanted(now, is_last)
         });
-        let object = stamped(family, owner, uid, step, revision);
+        let object = stamped(family, owner, uid, step, revision)?;
         world.client.apply(&STEPS.at(&key), &object).await?;
         seen = passed.await?;
     }

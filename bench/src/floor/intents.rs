@@ -7,32 +7,25 @@ use crate::api::Api;
 use crate::family::TWIN_INTENT;
 use crate::images::Image;
 use crate::layout::{FLOOR, Key, owners};
-use crate::objects::intents::{MEASURED, context, convention_name, intent, intent_status};
+use crate::objects::{MEASURED, convention_name, intent, intent_context, intent_status};
 use crate::seen::Seen;
 use crate::world::World;
-
-/// What the bare client needs beside the API server.
-#[derive(Clone)]
-pub(crate) struct Bare {
-    /// Connections to the webhook.
-    pub(crate) webhook: Api,
-    pub(crate) images: Arc<Vec<Image>>,
-}
 
 /// Writes everything for so many PodIntents and leaves it there; the time until the last status is seen.
 pub(crate) async fn write_intents(
     world: &World,
-    bare: &Bare,
+    webhook: &Api,
+    images: &Arc<Vec<Image>>,
     count: usize,
     concurrency: usize,
 ) -> anyhow::Result<Duration> {
-    let conventions = world.args.conventions;
-    let items = owners(FLOOR, count).into_iter().enumerate().collect();
+    let names: Arc<[String]> = (0..world.args.conventions).map(convention_name).collect();
+    let items = owners(FLOOR, count).into_iter().enumerate();
     let write = |client: Api, (number, key): (usize, Key)| {
-        let bare = bare.clone();
+        let (webhook, images, names) = (webhook.clone(), images.clone(), names.clone());
         async move {
-            let image = &bare.images[number % bare.images.len()];
-            write_one(&client, &bare.webhook, &key, image, conventions).await
+            let image = &images[number % images.len()];
+            write_one(&client, &webhook, &key, image, &names).await
         }
     };
     let start = Instant::now();
@@ -48,19 +41,17 @@ async fn write_one(
     webhook: &Api,
     key: &Key,
     image: &Image,
-    conventions: usize,
+    conventions: &[String],
 ) -> anyhow::Result<()> {
-    let mut object = intent(&TWIN_INTENT, key, &image.pinned, MEASURED);
-    let collection = TWIN_INTENT.owners.within(&key.namespace);
-    client.create(&collection, &object).await?;
+    let kind = TWIN_INTENT.owners;
+    let mut object = intent(&TWIN_INTENT, key, &image.pinned, MEASURED)?;
+    client.create(&kind.within(&key.namespace), &object).await?;
     let mut template = object["spec"]["template"].take();
-    for convention in (0..conventions).map(convention_name) {
-        let asked = context(key, &convention, &template, image);
+    for convention in conventions {
+        let asked = intent_context(key, convention, &template, image)?;
         let mut answer = webhook.post(&format!("/{convention}"), &asked).await?;
         template = answer["status"]["template"].take();
     }
-    let status = intent_status(&template, conventions, image);
-    client
-        .merge(&TWIN_INTENT.owners.status_at(key), &status)
-        .await
+    let status = intent_status(&template, conventions, image)?;
+    client.merge(&kind.status_at(key), &status).await
 }

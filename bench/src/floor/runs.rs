@@ -3,10 +3,9 @@
 use std::time::{Duration, Instant};
 
 use crate::api::{Api, STEPS};
-use crate::bare::{begun_status, round_revision, run, runnable_status};
 use crate::family::TWIN;
 use crate::layout::{FLOOR, Key, owners};
-use crate::objects::{new_revision, owner};
+use crate::objects::{new_revision, owner, round_revision, run, run_status};
 use crate::seen::Seen;
 use crate::world::World;
 
@@ -46,19 +45,20 @@ async fn write_one(
     uid: Option<String>,
     round: usize,
 ) -> anyhow::Result<()> {
-    let (kind, revision) = (TWIN.owners, round_revision(round));
+    let revision = round_revision(round);
     let uid = if let Some(uid) = uid {
         let input = new_revision(&TWIN, &revision);
-        client.merge(&kind.at(key), &input).await?;
+        client.merge(&TWIN.owners.at(key), &input).await?;
         uid
     } else {
-        let object = owner(&TWIN, key, &revision);
-        client.create(&kind.within(&key.namespace), &object).await?
+        let object = owner(&TWIN, key, &revision)?;
+        client
+            .create(&TWIN.owners.within(&key.namespace), &object)
+            .await?
     };
     start_run(client, key, &uid, round).await?;
-    let begun = begun_status(&TWIN, key, round);
-    client.merge(&kind.status_at(key), &begun).await?;
-    report(client, key, round).await?;
+    report(client, key, round, true).await?;
+    report(client, key, round, false).await?;
     match round.checked_sub(1) {
         Some(before) => client.delete(&STEPS.at(&key.run(before))).await,
         None => Ok(()),
@@ -66,13 +66,15 @@ async fn write_one(
 }
 
 async fn start_run(client: &Api, key: &Key, uid: &str, round: usize) -> anyhow::Result<()> {
-    let collection = STEPS.within(&key.namespace);
-    let run = run(&TWIN, key, uid, round);
-    client.create(&collection, &run).await.map(drop)
+    let run = run(&TWIN, key, uid, round)?;
+    client
+        .create(&STEPS.within(&key.namespace), &run)
+        .await
+        .map(drop)
 }
 
-async fn report(client: &Api, key: &Key, round: usize) -> anyhow::Result<()> {
-    let status = runnable_status(&TWIN, key, round);
+async fn report(client: &Api, key: &Key, round: usize, begun: bool) -> anyhow::Result<()> {
+    let status = run_status(key, round, begun)?;
     client.merge(&TWIN.owners.status_at(key), &status).await
 }
 
@@ -89,7 +91,7 @@ pub(crate) async fn change_run(
     start_run(client, owner, &uid, round).await?;
     settled.await?;
     let ready = world.bare_owners.when(owner, has_outputs_of(round));
-    report(client, owner, round).await?;
+    report(client, owner, round, false).await?;
     let taken = ready.await? - start;
     client.delete(&STEPS.at(&owner.run(round - 1))).await?;
     Ok(taken)

@@ -4,7 +4,8 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::cpu::CpuSeconds;
 use crate::layout::{FLOOR, Key, OWNERS_PER_ACCOUNT};
@@ -20,8 +21,8 @@ const BLOCK: usize = 100;
 const MOST_BLOCKS: usize = 5;
 
 /// What all blocks came to.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Blocks {
     /// Owners of all blocks; one that was made twice counts twice.
     pub(crate) owners: usize,
@@ -89,20 +90,20 @@ impl Blocks {
         Ok(blocks)
     }
 
-    /// Has the controller do a block, whose owners `create` makes.
+    /// Has the controller do a block of these owners, which are made as they are `written`.
     pub(crate) async fn work(
         &mut self,
         stage: &mut Stage<'_>,
         owners: &[Key],
         counted: fn(&Requests) -> u64,
-        create: impl AsyncFnOnce(&World, usize) -> anyhow::Result<()>,
+        written: impl Iterator<Item = (Key, anyhow::Result<Value>)>,
     ) -> anyhow::Result<Done> {
         let wanted: HashSet<Key> = owners.iter().cloned().collect();
         let is_ready = move |key: &Key, owner: &Seen| wanted.contains(key) && owner.is_ready();
         let task = async |stage: &Stage<'_>| {
             let world = &*stage.world;
             let (start, pace) = (Instant::now(), world.pace.read());
-            create(world, stage.concurrency).await?;
+            world.create_owners(stage.concurrency, written).await?;
             let what = "all owners are Ready";
             world.owners.reach(what, owners.len(), is_ready).await?;
             Ok(Done {

@@ -1,23 +1,23 @@
 //! Workloads and Deliverables: all that is measured for one number of them, on one control plane.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::args::Args;
 use crate::family::Measured;
 use crate::floor::By;
-use crate::phases::Stage;
 use crate::phases::blocks::block_size;
-use crate::phases::change::{self, SourceChange, TemplateEdit};
+use crate::phases::change::{self, SourceChange};
 use crate::phases::cold::{self, Cold, write};
-use crate::phases::steady::{self, Deletion, Restart, Steady};
+use crate::phases::steady::{self, Restart, Steady};
+use crate::phases::{Phase, Stage};
 use crate::report::say;
 
 /// Everything measured for one family and number of owners.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Run {
     /// Kind of the owners.
-    pub(crate) kind: &'static str,
+    pub(crate) kind: String,
     /// Number of owners.
     pub(crate) owners: usize,
     /// Steps of the chain.
@@ -31,11 +31,11 @@ pub(crate) struct Run {
     /// Single source changes.
     pub(crate) source_change: SourceChange,
     /// A template edit.
-    pub(crate) template_edit: TemplateEdit,
+    pub(crate) template_edit: Phase,
     /// Killed and started again.
     pub(crate) restart: Restart,
     /// All owners deleted.
-    pub(crate) deletion: Deletion,
+    pub(crate) deletion: Phase,
 }
 
 /// Measures everything for one number of owners.
@@ -50,7 +50,7 @@ pub(crate) async fn measure(args: &Args, measured: &Measured, count: usize) -> a
 /// One after the other, as they stand here.
 async fn phases(stage: &mut Stage<'_>) -> anyhow::Result<Run> {
     Ok(Run {
-        kind: stage.world.family.kind,
+        kind: stage.world.family.kind.to_owned(),
         owners: stage.count,
         steps: stage.world.args.steps,
         concurrency: stage.concurrency,

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::api::TEMPLATES;
@@ -11,9 +11,9 @@ use crate::floor;
 use crate::latency::Latency;
 use crate::layout::{FLOOR, Key, owners, spread, step_of};
 use crate::objects::{new_revision, template_name};
-use crate::phases::Stage;
 use crate::phases::blocks::block_size;
-use crate::report::{self, tell};
+use crate::phases::{Phase, Stage};
+use crate::report::report;
 use crate::seen::Seen;
 use crate::tally::Requests;
 
@@ -23,8 +23,8 @@ const PAUSE: Duration = Duration::from_millis(100);
 const NOTE: &str = "edited";
 
 /// Single changes, one owner after the other.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Single {
     /// By the controller, from the change of the owner until the last object of its chain carries it, or until the Runnable is
     /// Ready with its outputs.
@@ -33,30 +33,13 @@ pub(crate) struct Single {
     pub(crate) bare: Latency,
 }
 
-impl Single {
-    /// The controller against the bare client, by their medians.
-    pub(crate) fn ratio(&self) -> f64 {
-        self.latency.p50_ms / self.bare.p50_ms
-    }
-}
-
 /// Single changes of sources.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct SourceChange {
     #[serde(flatten)]
     pub(crate) single: Single,
     /// Requests of the controller for all changes.
-    pub(crate) requests: Requests,
-}
-
-/// An edit of a template.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct TemplateEdit {
-    /// From the edit until each owner's object carries it.
-    pub(crate) seconds: f64,
-    /// Requests of the controller, until it came to rest.
     pub(crate) requests: Requests,
 }
 
@@ -97,7 +80,7 @@ pub(crate) async fn sources(stage: &mut Stage<'_>) -> anyhow::Result<SourceChang
     let requests = stage.requests().await?;
     stage.world.clear(FLOOR, block).await?;
     let change = SourceChange { single, requests };
-    tell("source change", &report::source_change(&change));
+    report("source change", &change)?;
     Ok(change)
 }
 
@@ -118,21 +101,19 @@ async fn source(stage: &Stage<'_>, owner: &Key, revision: String) -> anyhow::Res
 }
 
 /// Edits the template of the last step, which concerns one object of each owner.
-pub(crate) async fn template(stage: &mut Stage<'_>) -> anyhow::Result<TemplateEdit> {
-    stage.world.forget_requests()?;
-    let (world, last) = (&*stage.world, stage.world.args.steps);
-    let edit = json!({"spec": {"template": {"spec": {"note": NOTE}}}});
-    let path = TEMPLATES.named(&template_name(last));
-    let start = Instant::now();
-    world.client.merge(&path, &edit).await?;
-    let carries_it =
-        move |key: &Key, step: &Seen| step_of(&key.name) == Some(last) && step.spec.note == NOTE;
-    let what = "each owner's object carries the edit";
-    world.steps.reach(what, stage.count, carries_it).await?;
-    let edit = TemplateEdit {
-        seconds: start.elapsed().as_secs_f64(),
-        requests: stage.requests().await?,
-    };
-    tell("template edit", &report::template_edit(&edit));
-    Ok(edit)
+pub(crate) async fn template(stage: &mut Stage<'_>) -> anyhow::Result<Phase> {
+    let edited = stage.phase(async |stage| {
+        let (world, last) = (&*stage.world, stage.world.args.steps);
+        let edit = json!({"spec": {"template": {"spec": {"note": NOTE}}}});
+        let path = TEMPLATES.named(&template_name(last));
+        world.client.merge(&path, &edit).await?;
+        let carries_it = move |key: &Key, step: &Seen| {
+            step_of(&key.name) == Some(last) && step.spec.note == NOTE
+        };
+        let what = "each owner's object carries the edit";
+        world.steps.reach(what, stage.count, carries_it).await
+    });
+    let edited = edited.await?;
+    report("template edit", &edited)?;
+    Ok(edited)
 }

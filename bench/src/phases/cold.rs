@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cpu::CpuSeconds;
 use crate::floor::{By, write_chains};
 use crate::layout::Key;
-use crate::objects::FIRST_REVISION;
+use crate::objects::{FIRST_REVISION, all_owners};
 use crate::pairs::Pair;
 use crate::phases::Stage;
 use crate::phases::blocks::{Blocks, bare};
-use crate::report::{self, tell};
+use crate::report::report;
 use crate::tally::Requests;
 use crate::world::World;
 
 /// The cold phase.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Cold {
     /// Each until its events had ended.
     #[serde(flatten)]
@@ -39,11 +39,8 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
     let controller = async |stage: &mut Stage<'_>, owners: &[Key], blocks: &mut Blocks| {
         let count = owners.len();
         let posted = bare(stage, count, &mut CpuSeconds::new(), &write(By::Create)).await?;
-        let create = async |world: &World, in_flight| {
-            let owners = owners.to_vec();
-            world.create_owners(in_flight, owners, FIRST_REVISION).await
-        };
-        let done = blocks.work(stage, owners, Requests::all, create).await?;
+        let written = all_owners(stage.world.family, owners, FIRST_REVISION);
+        let done = blocks.work(stage, owners, Requests::all, written).await?;
         let (seconds, pace_ms) = (done.taken.as_secs_f64(), done.pace_ms);
         let events_seconds = done.ready.elapsed().as_secs_f64();
         cold.events_seconds = cold.events_seconds.max(events_seconds);
@@ -57,7 +54,7 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
     };
     cold.blocks = Blocks::measure(stage, apply, controller).await?;
     cold.pace_ms = paced / cold.blocks.seconds();
-    tell("cold", &report::cold(&cold));
+    report("cold", &cold)?;
     Ok(cold)
 }
 

@@ -8,21 +8,21 @@ use std::num::NonZeroUsize;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use test_support::Usage;
 
 use crate::args::Args;
-use crate::bare::chain_status;
 use crate::cpu::CpuSeconds;
 use crate::family::{DELIVERY, Measured, SUPPLY_CHAIN};
 use crate::floor::walk;
 use crate::latency::Latency;
 use crate::layout::{CROWD, FLOOR, GUEST, Key, crowd};
-use crate::objects::{FIRST_REVISION, owner};
+use crate::objects::{FIRST_REVISION, all_owners, chain_status, owner};
 use crate::phases::Stage;
-use crate::report::{self, say, tell};
+use crate::report::{report, say, tell};
 use crate::seen::Seen;
 use crate::tally::Requests;
+use crate::templates::render;
 use crate::world::World;
 
 /// Creates of the crowd in flight.
@@ -41,8 +41,8 @@ const IDLE: &str = "idle";
 const LOADED: &str = "loaded";
 
 /// What a single owner in a namespace of its own waits for.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Fairness {
     /// Owners in the other namespaces.
     pub(crate) crowd: usize,
@@ -61,8 +61,8 @@ pub(crate) struct Fairness {
 }
 
 /// Single owners, one after the other.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Singles {
     /// By the controller: from the create of the owner until it is seen Ready.
     pub(crate) ready: Latency,
@@ -76,43 +76,8 @@ pub(crate) struct Singles {
     pub(crate) cpu_seconds: CpuSeconds,
 }
 
-/// By what a percentile of the loaded ones exceeds that of the idle ones.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Ratios {
-    /// For the controller's owners.
-    pub(crate) controller: f64,
-    /// For the bare client's: the machine.
-    pub(crate) machine: f64,
-}
-
-impl Ratios {
-    /// Loaded against idle, by a percentile.
-    pub(crate) fn of(idle: &Singles, loaded: &Singles, by: fn(&Latency) -> f64) -> Self {
-        Self {
-            controller: by(&loaded.ready) / by(&idle.ready),
-            machine: by(&loaded.bare) / by(&idle.bare),
-        }
-    }
-
-    /// What the controller adds to the machine's own.
-    pub(crate) fn quotient(self) -> f64 {
-        self.controller / self.machine
-    }
-}
-
-impl Fairness {
-    /// Loaded against idle, by the 99th percentile.
-    pub(crate) fn ratios(&self) -> Ratios {
-        Ratios::of(&self.idle, &self.loaded, |latency| latency.p99_ms)
-    }
-
-    /// Where the crowd is, in words.
-    pub(crate) fn of_others(&self) -> String {
-        of_others(self.namespaces)
-    }
-}
-
-fn of_others(namespaces: usize) -> String {
+/// Where the crowd is, in words.
+pub(crate) fn of_others(namespaces: usize) -> String {
     match namespaces {
         1 => "another namespace".to_owned(),
         many => format!("{many} other namespaces"),
@@ -150,20 +115,22 @@ async fn phases(stage: &mut Stage<'_>, namespaces: NonZeroUsize) -> anyhow::Resu
     let (idle, _) = singles(stage, IDLE).await?;
     gather(stage, namespaces).await?;
     let (loaded, unsettled) = singles(stage, LOADED).await?;
-    let queue = stage.controller.queue().await?;
-    // What follows takes minutes, and may fail.
-    say(&report::ratios(&idle, &loaded));
-    crowd_ready(stage, "the crowd is settled", stage.count).await?;
-    stage.world.requests_until_rest(Requests::sum).await?;
-    Ok(Fairness {
+    let mut fairness = Fairness {
         crowd: stage.count,
         namespaces: namespaces.get(),
         unsettled,
-        settled: stage.controller.process.usage()?,
         idle,
         loaded,
-        queue,
-    })
+        queue: stage.controller.queue().await?,
+        ..Fairness::default()
+    };
+    // What follows takes minutes, and may fail.
+    say(&render("report/singles.txt", &fairness)?);
+    crowd_ready(stage, "the crowd is settled", stage.count).await?;
+    stage.world.requests_until_rest(Requests::sum).await?;
+    fairness.settled = stage.controller.process.usage()?;
+    report("fairness", &fairness)?;
+    Ok(fairness)
 }
 
 /// Creates the crowd while the controller is away, so that all of it is to be settled when it comes back.
@@ -171,10 +138,8 @@ async fn gather(stage: &mut Stage<'_>, namespaces: NonZeroUsize) -> anyhow::Resu
     stage.controller.process.kill();
     let all = crowd(stage.count, namespaces);
     let start = Instant::now();
-    let created = stage
-        .world
-        .create_owners(stage.concurrency, all, FIRST_REVISION);
-    created.await?;
+    let all = all_owners(&SUPPLY_CHAIN, &all, FIRST_REVISION);
+    stage.world.create_owners(stage.concurrency, all).await?;
     let seconds = start.elapsed().as_secs_f64();
     tell("crowd", &format!("created in {seconds:.1} s"));
     stage.start_again().await?;
@@ -187,13 +152,6 @@ async fn crowd_ready(stage: &Stage<'_>, what: &str, count: usize) -> anyhow::Res
     stage.world.owners.reach(what, count, is_ready).await
 }
 
-/// What one single and the bare client's took.
-struct Sample {
-    first_step: Duration,
-    ready: Duration,
-    bare: Duration,
-}
-
 /// Measures single owners and, in turn, the bare client's; and how many of the crowd are left. Ends early when none is.
 async fn singles(stage: &Stage<'_>, name: &str) -> anyhow::Result<(Singles, usize)> {
     let (world, wanted) = (&*stage.world, stage.world.args.singles);
@@ -201,58 +159,53 @@ async fn singles(stage: &Stage<'_>, name: &str) -> anyhow::Result<(Singles, usiz
         sample(world, name, number).await?;
     }
     let (mut samples, mut unsettled) = (Vec::new(), 0);
-    let mut cpu_seconds = CpuSeconds::new();
-    let start = Instant::now();
-    let sampled = world.measure_cpu(
-        Some(stage.controller.process.pid()),
-        &mut cpu_seconds,
-        async || {
-            for number in WARM_UP..WARM_UP + wanted {
-                let taken = sample(world, name, number).await?;
-                if name == LOADED {
-                    let left = stage.count.saturating_sub(world.owners.reached());
-                    if left == 0 {
-                        break;
-                    }
-                    unsettled = left;
+    let (mut cpu_seconds, start) = (CpuSeconds::new(), Instant::now());
+    let controller = Some(stage.controller.process.pid());
+    let sampled = world.measure_cpu(controller, &mut cpu_seconds, async || {
+        for number in WARM_UP..WARM_UP + wanted {
+            let taken = sample(world, name, number).await?;
+            if name == LOADED {
+                let left = stage.count.saturating_sub(world.owners.reached());
+                if left == 0 {
+                    break;
                 }
-                samples.push(taken);
+                unsettled = left;
             }
-            Ok(())
-        },
-    );
+            samples.push(taken);
+        }
+        Ok(())
+    });
     sampled.await?;
     ensure!(
         samples.len() >= FEWEST.min(wanted),
         "the crowd was settled after {} samples: make it larger",
         samples.len()
     );
-    let of = |figure: fn(&Sample) -> Duration| {
-        let figures: Vec<Duration> = samples.iter().map(figure).collect();
+    let seconds = start.elapsed().as_secs_f64();
+    let of = |figure: usize| {
+        let figures: Vec<Duration> = samples.iter().map(|sample| sample[figure]).collect();
         Latency::of(&figures).context("no samples were asked for")
     };
     let singles = Singles {
-        ready: of(|sample| sample.ready)?,
-        first_step: of(|sample| sample.first_step)?,
-        bare: of(|sample| sample.bare)?,
-        seconds: start.elapsed().as_secs_f64(),
+        first_step: of(0)?,
+        ready: of(1)?,
+        bare: of(2)?,
+        seconds,
         cpu_seconds,
     };
     Ok((singles, unsettled))
 }
 
-async fn sample(world: &World, name: &str, number: usize) -> anyhow::Result<Sample> {
+/// What one single took until its first object and until it was Ready, and what the bare client's
+/// took.
+async fn sample(world: &World, name: &str, number: usize) -> anyhow::Result<[Duration; 3]> {
     let name_of_owner = format!("{name}-{number}");
     tokio::time::sleep(PAUSE).await;
     let guest = Key::new(guest(name), &*name_of_owner);
-    let (first_step, ready) = by_controller(world, &guest).await?;
+    let [first_step, ready] = by_controller(world, &guest).await?;
     tokio::time::sleep(PAUSE).await;
     let bare = Key::new(format!("{FLOOR}-0"), &*name_of_owner);
-    Ok(Sample {
-        first_step,
-        ready,
-        bare: by_bare_client(world, &bare).await?,
-    })
+    Ok([first_step, ready, by_bare_client(world, &bare).await?])
 }
 
 /// The loaded ones come to a namespace of their own: the idle ones, which the restarted controller looks at again together
@@ -261,14 +214,14 @@ fn guest(name: &str) -> String {
     format!("{GUEST}-{}", u8::from(name == LOADED))
 }
 
-async fn by_controller(world: &World, key: &Key) -> anyhow::Result<(Duration, Duration)> {
+async fn by_controller(world: &World, key: &Key) -> anyhow::Result<[Duration; 2]> {
     let first = world.steps.when(&key.step(1), |_: &Seen| true);
     let ready = world.owners.when(key, Seen::is_ready);
     let start = Instant::now();
     let collection = SUPPLY_CHAIN.owners.within(&key.namespace);
-    let object = owner(&SUPPLY_CHAIN, key, FIRST_REVISION);
+    let object = owner(&SUPPLY_CHAIN, key, FIRST_REVISION)?;
     world.client.create(&collection, &object).await?;
-    Ok((first.await? - start, ready.await? - start))
+    Ok([first.await? - start, ready.await? - start])
 }
 
 /// As a controller would: by watch and apply, and with the least of statuses. The owner is a Deliverable, which the
@@ -277,11 +230,11 @@ async fn by_bare_client(world: &World, key: &Key) -> anyhow::Result<Duration> {
     let (client, steps) = (&world.client, world.args.steps);
     let start = Instant::now();
     let collection = DELIVERY.owners.within(&key.namespace);
-    let object = owner(&DELIVERY, key, FIRST_REVISION);
+    let object = owner(&DELIVERY, key, FIRST_REVISION)?;
     let uid = client.create(&collection, &object).await?;
     let is_settled = |step: &Seen, _| step.is_settled();
     walk(world, key, &uid, FIRST_REVISION, is_settled).await?;
-    let status = chain_status(&DELIVERY, key, steps, steps);
+    let status = chain_status(&DELIVERY, key, steps, steps)?;
     let path = DELIVERY.owners.status_at(key);
     client.merge(&path, &status).await?;
     Ok(start.elapsed())

@@ -8,28 +8,29 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::ensure;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use test_support::{DockerRegistry, Scratch, Usage};
 
 use crate::api::Api;
 use crate::args::Args;
 use crate::family::{CONVENTIONS, Measured};
-use crate::floor::{Bare, write_intents};
+use crate::floor::write_intents;
 use crate::images::{BOM_BYTES, Image, push, push_with_bom};
 use crate::layout::{CROWD, FLOOR, GUEST, Key, namespaces_of, owners};
-use crate::objects::intents::{BOMS, MEASURED, convention, convention_name, intent};
+use crate::objects::{BOMS, MEASURED, convention, convention_name, intent};
 use crate::phases::Stage;
 use crate::phases::blocks::{Blocks, block_size};
 use crate::phases::steady::{self, Restart, Steady};
-use crate::report::{self, say, tell};
+use crate::report::{report, say, tell};
 use crate::seen::Seen;
 use crate::tally::Requests;
 use crate::webhook::Webhook;
 use crate::world::World;
 
 /// What was measured of PodIntents.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Intents {
     /// Number of PodIntents.
     pub(crate) owners: usize,
@@ -54,7 +55,8 @@ pub(crate) struct Intents {
 }
 
 /// Images with large bills of materials.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Boms {
     pub(crate) images: usize,
     /// Until conventions were applied to a PodIntent for each.
@@ -67,6 +69,8 @@ pub(crate) struct Boms {
 struct Outside {
     registry: DockerRegistry,
     webhook: Webhook,
+    /// The bare client's connections to it.
+    bare: Api,
     images: Arc<Vec<Image>>,
 }
 
@@ -96,22 +100,20 @@ pub(crate) async fn measure(args: &Args, measured: &Measured) -> anyhow::Result<
     args.more.push(format!("--image-cache={folder}"));
     let registry = DockerRegistry::start().await?;
     let names = (0..conventions).map(convention_name);
+    let webhook = Webhook::start(names.chain([BOMS.to_owned()])).await?;
     let outside = Outside {
         images: Arc::new(push(&registry, args.images.into()).await?),
-        webhook: Webhook::start(names.chain([BOMS.to_owned()])).await?,
+        bare: webhook.connect()?,
+        webhook,
         registry,
     };
-    let bare = Bare {
-        webhook: outside.webhook.connect()?,
-        images: outside.images.clone(),
-    };
     let world = (CONVENTIONS.name.to_owned(), count, block_size(count));
-    let phases = async |stage: &mut Stage<'_>| phases(stage, &outside, &bare).await;
-    Stage::within(&args, measured, world, write(&bare), phases).await
+    let phases = async |stage: &mut Stage<'_>| phases(stage, &outside).await;
+    Stage::within(&args, measured, world, write(&outside), phases).await
 }
 
 /// One after the other, as they stand here.
-async fn phases(stage: &mut Stage<'_>, outside: &Outside, bare: &Bare) -> anyhow::Result<Intents> {
+async fn phases(stage: &mut Stage<'_>, outside: &Outside) -> anyhow::Result<Intents> {
     let mut intents = Intents {
         owners: stage.count,
         conventions: stage.world.args.conventions,
@@ -124,18 +126,18 @@ async fn phases(stage: &mut Stage<'_>, outside: &Outside, bare: &Bare) -> anyhow
     let tagged = outside.images.iter().map(|image| image.tagged.clone());
     apply_to_each(stage, GUEST, tagged.collect(), MEASURED).await?;
     stage.requests().await?;
-    (intents.cold, intents.calls) = cold(stage, outside, bare).await?;
+    cold(stage, outside, &mut intents).await?;
     intents.registry_requests = outside.registry_requests()?;
-    tell("intents", &report::intents(&intents));
+    report("intents", &intents)?;
     let before = outside.asked()?;
     intents.steady = steady::measure(stage).await?;
     intents.restart = steady::restart(stage).await?;
     intents.asked_at_rest = outside.asked()? - before;
-    let asked = format!(
-        "{} calls and requests to the registry",
-        intents.asked_at_rest
+    let asked = intents.asked_at_rest;
+    tell(
+        "at rest",
+        &format!("{asked} calls and requests to the registry"),
     );
-    tell("at rest", &asked);
     intents.boms = boms(stage, outside).await?;
     Ok(intents)
 }
@@ -144,16 +146,12 @@ async fn write_convention(
     stage: &Stage<'_>,
     outside: &Outside,
     name: &str,
-    set: &str,
+    label: &str,
 ) -> anyhow::Result<()> {
-    let convention = convention(name, set, &outside.webhook);
+    let convention = convention(name, label, &outside.webhook.client_config(name))?;
     let path = CONVENTIONS.blueprints.everywhere();
-    stage
-        .world
-        .client
-        .create(&path, &convention)
-        .await
-        .map(drop)
+    let created = stage.world.client.create(&path, &convention);
+    created.await.map(drop)
 }
 
 /// Makes a PodIntent for each image, in namespaces of their own, and waits until all are Ready.
@@ -161,58 +159,46 @@ async fn apply_to_each(
     stage: &Stage<'_>,
     prefix: &'static str,
     images: Vec<String>,
-    set: &'static str,
+    label: &str,
 ) -> anyhow::Result<()> {
     let (world, count) = (&*stage.world, images.len());
     world.furnish(prefix, namespaces_of(count)).await?;
-    let items = owners(prefix, count).into_iter().zip(images).collect();
-    create(world, stage.concurrency, items, set).await?;
+    let keys = owners(prefix, count);
+    let intents = intents(&keys, images.into_iter(), label);
+    world.create_owners(stage.concurrency, intents).await?;
     let is_ready = move |key: &Key, owner: &Seen| key.is_of(prefix) && owner.is_ready();
     let what = "conventions are applied to each image";
     world.owners.reach(what, count, is_ready).await
 }
 
-/// Creates PodIntents, each with its image.
-async fn create(
-    world: &World,
-    concurrency: usize,
-    items: Vec<(Key, String)>,
-    set: &'static str,
-) -> anyhow::Result<()> {
-    let create = move |client: Api, (key, image): (Key, String)| async move {
-        let object = intent(&CONVENTIONS, &key, &image, set);
-        let collection = CONVENTIONS.owners.within(&key.namespace);
-        client.create(&collection, &object).await.map(drop)
-    };
-    world.client.each(concurrency, items, create).await
+/// PodIntents, each with its image.
+fn intents(
+    keys: &[Key],
+    images: impl Iterator<Item = String>,
+    label: &str,
+) -> impl Iterator<Item = (Key, anyhow::Result<Value>)> {
+    let all = keys.iter().zip(images);
+    all.map(move |(key, image)| (key.clone(), intent(&CONVENTIONS, key, &image, label)))
 }
 
-/// Makes PodIntents in blocks, whose images are known by then; how often webhooks were called for them.
-async fn cold(
-    stage: &mut Stage<'_>,
-    outside: &Outside,
-    bare: &Bare,
-) -> anyhow::Result<(Blocks, u64)> {
-    let mut calls = 0;
+/// Makes PodIntents in blocks, whose images are known by then.
+async fn cold(stage: &mut Stage<'_>, outside: &Outside, all: &mut Intents) -> anyhow::Result<()> {
     let controller = async |stage: &mut Stage<'_>, owners: &[Key], blocks: &mut Blocks| {
         let before = outside.webhook.calls();
         let images = outside.images.iter().map(|image| image.pinned.clone());
-        let items = owners.iter().cloned().zip(images.cycle()).collect();
-        let create =
-            async |world: &World, in_flight| create(world, in_flight, items, MEASURED).await;
-        let done = blocks.work(stage, owners, Requests::sum, create).await?;
-        calls += outside.webhook.calls() - before;
+        let intents = intents(owners, images.cycle(), MEASURED);
+        let done = blocks.work(stage, owners, Requests::sum, intents).await?;
+        all.calls += outside.webhook.calls() - before;
         Ok((done.taken.as_secs_f64(), String::new()))
     };
-    let blocks = Blocks::measure(stage, write(bare), controller).await?;
-    stage.world.clear(FLOOR, block_size(stage.count)).await?;
-    Ok((blocks, calls))
+    all.cold = Blocks::measure(stage, write(outside), controller).await?;
+    stage.world.clear(FLOOR, block_size(stage.count)).await
 }
 
 /// What the bare client does for PodIntents.
-fn write(bare: &Bare) -> impl AsyncFn(&World, usize, usize) -> anyhow::Result<Duration> {
+fn write(outside: &Outside) -> impl AsyncFn(&World, usize, usize) -> anyhow::Result<Duration> {
     async move |world: &World, owners, in_flight| {
-        write_intents(world, bare, owners, in_flight).await
+        write_intents(world, &outside.bare, &outside.images, owners, in_flight).await
     }
 }
 
@@ -230,18 +216,18 @@ async fn boms(stage: &mut Stage<'_>, outside: &Outside) -> anyhow::Result<Option
     let (start, before) = (Instant::now(), outside.webhook.bom_bytes());
     apply_to_each(stage, CROWD, images, BOMS).await?;
     let seconds = start.elapsed().as_secs_f64();
-    let (told, all) = (outside.webhook.bom_bytes() - before, count * BOM_BYTES);
-    ensure!(
-        told >= u64::try_from(all)?,
-        "the webhook was told {told} bytes of {all}"
+    let (told, all) = (
+        outside.webhook.bom_bytes() - before,
+        (count * BOM_BYTES) as u64,
     );
+    ensure!(told >= all, "the webhook was told {told} bytes of {all}");
     stage.requests().await?;
     let usage = stage.controller.process.usage()?;
-    let peak = usage.peak_rss_mib;
-    let text = format!("{seconds:.1} s for {count} images of 20 MB, {peak:.1} MiB peak");
+    let (images, peak) = (count, usage.peak_rss_mib);
+    let text = format!("{seconds:.1} s for {images} images of 20 MB, {peak:.1} MiB peak");
     tell("boms", &text);
     Ok(Some(Boms {
-        images: count,
+        images,
         seconds,
         usage,
     }))

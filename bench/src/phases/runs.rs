@@ -5,21 +5,19 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::args::Args;
-use crate::bare::round_revision;
 use crate::cpu::{CpuSeconds, add_spent};
 use crate::family::{Measured, RUNNABLE};
 use crate::floor::{self, has_outputs_of};
 use crate::layout::{FLOOR, Key, owners};
-use crate::objects::{KEPT, new_revision};
+use crate::objects::{KEPT, all_owners, new_revision, round_revision};
 use crate::pairs::{Pair, are_enough};
-
 use crate::phases::change::{Single, in_turn};
-use crate::phases::steady::{self, Deletion, Restart, Steady};
-use crate::phases::{Stage, Work};
-use crate::report::{self, say, tell};
+use crate::phases::steady::{self, Restart, Steady};
+use crate::phases::{Phase, Stage, Work};
+use crate::report::{report, say};
 use crate::seen::Seen;
 use crate::tally::Requests;
 use crate::world::World;
@@ -31,8 +29,8 @@ const PART: usize = 3;
 const MOST_PARTS: usize = 6;
 
 /// What was measured of Runnables.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Reruns {
     /// Number of Runnables.
     pub(crate) runnables: usize,
@@ -53,19 +51,12 @@ pub(crate) struct Reruns {
     /// Killed and started again.
     pub(crate) restart: Restart,
     /// All Runnables deleted.
-    pub(crate) deletion: Deletion,
-}
-
-impl Reruns {
-    /// All runs there were.
-    pub(crate) fn all_runs(&self) -> usize {
-        self.runnables * (self.again + 1)
-    }
+    pub(crate) deletion: Phase,
 }
 
 /// Rounds of runs; in the first all Runnables are created, in each other one all get new inputs.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Rounds {
     /// Seconds of each round.
     pub(crate) each: Vec<f64>,
@@ -95,8 +86,8 @@ impl Rounds {
 }
 
 /// The rounds by the controller.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Runs {
     /// Until all Runnables are Ready with the outputs of the round.
     pub(crate) rounds: Rounds,
@@ -123,7 +114,7 @@ pub(crate) async fn measure(args: &Args, measured: &Measured) -> anyhow::Result<
 async fn phases(stage: &mut Stage<'_>) -> anyhow::Result<Reruns> {
     let reruns = between_floors(stage).await?;
     stage.world.clear(FLOOR, stage.count).await?;
-    tell("runs", &report::runs(&reruns));
+    report("runs", &reruns)?;
     Ok(Reruns {
         single: single(stage, reruns.again + 1).await?,
         steady: steady::measure(stage).await?,
@@ -152,7 +143,7 @@ async fn between_floors(stage: &mut Stage<'_>) -> anyhow::Result<Reruns> {
             floor: [before.seconds(), after.seconds()],
             controller: part.seconds(),
         });
-        tell("part", &report::rounds(&part));
+        report("part", &part)?;
         reruns.runs.rounds.add(part);
         before = after.clone();
         reruns.floor.add(after);
@@ -176,7 +167,7 @@ async fn bare(stage: &mut Stage<'_>, from: usize) -> anyhow::Result<Rounds> {
         cpu_seconds,
         ..Rounds::default()
     };
-    tell("floor", &report::seconds(&rounds));
+    report("floor", &rounds)?;
     Ok(rounds)
 }
 
@@ -191,8 +182,8 @@ async fn by_controller(
         stage.world.steps.forget_most();
         part(from, async |number| round(stage, number).await).await
     };
-    let into = (done, &mut cpu_seconds);
-    let each = stage.work(Requests::sum, into, rounds).await?;
+    let work = stage.work(Requests::sum, (done, &mut cpu_seconds), rounds);
+    let each = work.await?;
     // At rest the bare client has kept one run of each of its Runnables.
     let (of_others, steps) = (KEPT * stage.count, &stage.world.steps);
     Ok(Rounds {
@@ -220,13 +211,14 @@ async fn round(stage: &Stage<'_>, number: usize) -> anyhow::Result<Duration> {
     let (world, all, in_flight) = (&*stage.world, stage.owners(), stage.concurrency);
     let (revision, start) = (round_revision(number), Instant::now());
     if number == 0 {
-        world.create_owners(in_flight, all, &revision).await?;
+        let all = all_owners(world.family, &all, &revision);
+        world.create_owners(in_flight, all).await?;
     } else {
         let patch = new_revision(world.family, &revision);
         world.patch_owners(in_flight, all, &patch).await?;
     }
-    let is_ready = has_outputs_of(number);
     let what = "all Runnables are Ready with the outputs of the round";
+    let is_ready = has_outputs_of(number);
     let is_ready = move |_: &Key, owner: &Seen| is_ready(owner);
     world.owners.reach(what, stage.count, is_ready).await?;
     Ok(start.elapsed())
@@ -256,7 +248,7 @@ async fn single(stage: &mut Stage<'_>, round: usize) -> anyhow::Result<Option<Si
     );
     let single = single.await?;
     stage.world.clear(FLOOR, count).await?;
-    tell("single", &report::single(single.as_ref()));
+    report("single", single)?;
     stage.world.requests_until_rest(Requests::sum).await?;
     Ok(single)
 }

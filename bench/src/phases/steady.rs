@@ -1,16 +1,14 @@
 //! What every owner goes through: reconciles that change nothing, and a restart, which should both ask nothing and write
 //! nothing; and its deletion.
 
-use std::time::Instant;
-
 use anyhow::ensure;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use test_support::Usage;
 
 use crate::layout::{TEAM, namespaces, namespaces_of};
-use crate::phases::Stage;
-use crate::report::{self, tell};
+use crate::phases::{Phase, Stage};
+use crate::report::report;
 use crate::tally::Requests;
 use crate::world::LIMIT;
 
@@ -18,8 +16,8 @@ use crate::world::LIMIT;
 const SPARE_ROUNDS: u64 = 3;
 
 /// The steady phase.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Steady {
     /// Reconciles that happened, by the controller's own count.
     pub(crate) reconciles: u64,
@@ -34,29 +32,14 @@ pub(crate) struct Steady {
 }
 
 /// The restart.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(crate) struct Restart {
     /// What the killed process used since it started, in all phases before this one.
     pub(crate) killed: Usage,
-    /// From the start of the new process until it has reconciled as many owners as there are.
-    pub(crate) seconds: f64,
-    /// Requests of the new process until it came to rest.
-    pub(crate) requests: Requests,
-    /// What the new process used.
-    pub(crate) usage: Usage,
-}
-
-/// The deletion of all owners.
-#[derive(Debug, Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Deletion {
-    /// From the first request until the last stamped object is gone.
-    pub(crate) seconds: f64,
-    /// Requests of the controller; the objects go by garbage collection.
-    pub(crate) requests: Requests,
-    /// What the controller used since its restart.
-    pub(crate) usage: Usage,
+    /// Of the new process, until it has reconciled as many owners as there are.
+    #[serde(flatten)]
+    pub(crate) phase: Phase,
 }
 
 /// Forces reconciles by changing annotations of the owners.
@@ -89,7 +72,7 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Steady> {
         cpu_seconds: stage.controller.process.usage()?.cpu_seconds - used,
         pace_ms: stage.world.pace.since(pace),
     };
-    tell("steady", &report::steady(&steady));
+    report("steady", &steady)?;
     Ok(steady)
 }
 
@@ -98,36 +81,32 @@ pub(crate) async fn restart(stage: &mut Stage<'_>) -> anyhow::Result<Restart> {
     let killed = stage.controller.process.usage()?;
     stage.controller.process.kill();
     stage.world.requests_until_rest(Requests::sum).await?;
-    let start = Instant::now();
-    stage.start_again().await?;
-    let owners = u64::try_from(stage.count)?;
-    stage.controller.reconciled(owners, LIMIT).await?;
+    let phase = stage.phase(async |stage| {
+        stage.start_again().await?;
+        let owners = u64::try_from(stage.count)?;
+        stage.controller.reconciled(owners, LIMIT).await
+    });
     let restart = Restart {
         killed,
-        seconds: start.elapsed().as_secs_f64(),
-        requests: stage.requests().await?,
-        usage: stage.controller.process.usage()?,
+        phase: phase.await?,
     };
-    tell("restart", &report::restart(&restart));
+    report("restart", &restart)?;
     Ok(restart)
 }
 
-/// Deletes all owners.
-pub(crate) async fn deletion(stage: &mut Stage<'_>) -> anyhow::Result<Deletion> {
-    stage.world.forget_requests()?;
-    let start = Instant::now();
-    let (kind, all) = (stage.world.family.owners, namespaces_of(stage.count));
-    let all = namespaces(TEAM, all);
-    let deleted = stage.world.delete_all(stage.concurrency, kind, all);
-    deleted.await?;
-    let steps = &stage.world.steps;
-    let gone = steps.emptied("all stamped objects are gone", |_| true);
-    gone.await?;
-    let deletion = Deletion {
-        seconds: start.elapsed().as_secs_f64(),
-        requests: stage.requests().await?,
-        usage: stage.controller.process.usage()?,
-    };
-    tell("deletion", &report::deletion(&deletion));
+/// Deletes all owners, whose objects go by garbage collection.
+pub(crate) async fn deletion(stage: &mut Stage<'_>) -> anyhow::Result<Phase> {
+    let deletion = stage.phase(async |stage| {
+        let (kind, all) = (stage.world.family.owners, namespaces_of(stage.count));
+        let all = namespaces(TEAM, all);
+        let deleted = stage.world.delete_all(stage.concurrency, kind, all);
+        deleted.await?;
+        let steps = &stage.world.steps;
+        steps
+            .emptied("all stamped objects are gone", |_| true)
+            .await
+    });
+    let deletion = deletion.await?;
+    report("deletion", &deletion)?;
     Ok(deletion)
 }

@@ -12,7 +12,7 @@ use super::{LIMIT, World};
 use crate::api::{Api, CONFIG_MAPS, Kind, NAMESPACES, STEPS};
 use crate::census::Census;
 use crate::layout::{Key, namespaces, namespaces_of};
-use crate::objects::{account, new_revision, owner};
+use crate::objects::{account, new_revision};
 use crate::seen::Seen;
 
 const SETUP_IN_FLIGHT: usize = 16;
@@ -47,20 +47,16 @@ impl World {
         Ok(maps.filter(is_ours).count())
     }
 
-    /// Creates these owners of the controller, so many at a time.
+    /// Creates these owners of the controller, so many at a time; each is made when its turn comes.
     pub(crate) async fn create_owners(
         &self,
         concurrency: usize,
-        owners: Vec<Key>,
-        revision: &str,
+        owners: impl Iterator<Item = (Key, anyhow::Result<Value>)>,
     ) -> anyhow::Result<()> {
-        let (family, revision) = (self.family, revision.to_owned());
-        let create = move |client: Api, key: Key| {
-            let object = owner(family, &key, &revision);
-            async move {
-                let collection = family.owners.within(&key.namespace);
-                client.create(&collection, &object).await.map(drop)
-            }
+        let kind = self.family.owners;
+        let create = move |client: Api, (key, object): (Key, anyhow::Result<Value>)| async move {
+            let collection = kind.within(&key.namespace);
+            client.create(&collection, &object?).await.map(drop)
         };
         self.client.each(concurrency, owners, create).await
     }

@@ -3,15 +3,15 @@
 use std::fs;
 
 use anyhow::Context as _;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Linux counts CPU time for user space in hundredths of a second on every architecture (`USER_HZ`).
 const TICKS_PER_SECOND: f64 = 100.0;
 const KIB_PER_MIB: f64 = 1024.0;
 
 /// What one process used since it started.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Usage {
     /// User and system time of all threads, in seconds.
     pub cpu_seconds: f64,
