@@ -67,33 +67,76 @@ impl Settings {
 
 /// The parts that every controller of owners has.
 pub fn shell(settings: Settings, process: &Process) -> Arc<OwnerShell> {
-    let (cluster, metrics, tasks) = (&process.cluster, &process.metrics, &process.tasks);
+    let (cluster, kind) = (&process.cluster, settings.kind);
     let field_manager = process.program.field_manager;
-    let clock = cluster.clock();
+    let scheduler = process.queue("owners", process.concurrency);
+    let dependencies = Arc::new(DependencyIndex::default());
+    let tokens = tokens(process);
+    let watched = wakes_owners(&settings, process, &scheduler, &dependencies);
+    let shell = Arc::new(OwnerShell {
+        kind,
+        cluster: cluster.clone(),
+        owners: Arc::default(),
+        accounts: Arc::default(),
+        submitter: submitter(&settings, process, watched, tokens.clone()),
+        tokens,
+        events: events(process),
+        scheduler,
+        metrics: process.metrics.clone(),
+        clock: cluster.clock(),
+        field_manager,
+        dependencies,
+        statuses: StatusWriter::new(cluster, kind.watched(), field_manager),
+        outages: Outages::default(),
+        settling: Settling::default(),
+        scopes: Scopes::default(),
+        status_keys: settings.status_keys,
+        limits: settings.limits,
+        shard: settings.shard,
+        other_shards: OtherShards::new(cluster.clone(), kind),
+    });
+    shell.show_in_metrics();
+    shell
+}
+
+/// The tokens of the owners' service accounts.
+fn tokens(process: &Process) -> Arc<TokenCache> {
     let sources = TokenSources {
-        clock: clock.clone(),
+        clock: process.cluster.clock(),
         jitter: Arc::new(crate::jitter::random),
     };
-    let tokens = Arc::new(TokenCache::new(
-        cluster.controller().clone(),
+    let controller = process.cluster.controller().clone();
+    Arc::new(TokenCache::new(
+        controller,
         sources,
-        metrics.clone(),
-    ));
-    let events = EventRecorder::start(
-        cluster.controller(),
+        process.metrics.clone(),
+    ))
+}
+
+/// Who writes events, as the controller.
+fn events(process: &Process) -> EventRecorder {
+    EventRecorder::start(
+        process.cluster.controller(),
         &EventSettings::default(),
-        clock.clone(),
-        metrics.clone(),
-        tasks,
-    );
-    let scheduler = process.queue("owners", process.concurrency);
-    let mapper = Arc::new(Mapper::new(cluster.clone()));
-    let dependencies = Arc::new(DependencyIndex::default());
+        process.cluster.clock(),
+        process.metrics.clone(),
+        &process.tasks,
+    )
+}
+
+/// What watches of stamped objects wake: the owner of an object that changed, and whoever waits for
+/// the place of one that moved.
+fn wakes_owners(
+    settings: &Settings,
+    process: &Process,
+    scheduler: &Arc<Scheduler>,
+    dependencies: &Arc<DependencyIndex>,
+) -> WatchSettings {
     let (waking, freeing, waiting) = (scheduler.clone(), scheduler.clone(), dependencies.clone());
-    let (heard, shard) = (metrics.clone(), settings.shard.clone());
-    let watch_settings = WatchSettings {
+    let (metrics, shard) = (process.metrics.clone(), settings.shard.clone());
+    WatchSettings {
         label: settings.kind.name_label,
-        field_manager,
+        field_manager: process.program.field_manager,
         owner_kind: settings.kind.kind,
         wake: Arc::new(move |namespace: &str, name: &str| {
             if shard.takes_from(namespace) {
@@ -104,47 +147,30 @@ pub fn shell(settings: Settings, process: &Process) -> Arc<OwnerShell> {
             OwnerShell::object_moved(&freeing, &waiting, kind, key);
         }),
         stale_after: STALE_AFTER,
-        hears_others: Arc::new(move |resource| heard.hears_others(resource)),
-        clock: clock.clone(),
-    };
-    let watches = StampedWatches::new(
-        cluster.clone(),
-        mapper.clone(),
-        watch_settings,
-        tasks.clone(),
-    );
-    let submitter = Arc::new(Submitter::new(
+        hears_others: Arc::new(move |resource| metrics.hears_others(resource)),
+        clock: process.cluster.clock(),
+    }
+}
+
+/// What writes stamped objects, as their owners, and watches them.
+fn submitter(
+    settings: &Settings,
+    process: &Process,
+    watched: WatchSettings,
+    tokens: Arc<TokenCache>,
+) -> Arc<Submitter> {
+    let cluster = &process.cluster;
+    let mapper = Arc::new(Mapper::new(cluster.clone()));
+    let tasks = process.tasks.clone();
+    let watches = StampedWatches::new(cluster.clone(), mapper.clone(), watched, tasks);
+    Arc::new(Submitter::new(
         cluster.clone(),
         mapper,
         watches,
-        tokens.clone(),
+        tokens,
         SchemaCache::default(),
         settings.limits.rendering_bytes(),
-    ));
-    let shell = Arc::new(OwnerShell {
-        kind: settings.kind,
-        cluster: cluster.clone(),
-        owners: Arc::default(),
-        accounts: Arc::default(),
-        submitter,
-        tokens,
-        events,
-        scheduler,
-        metrics: metrics.clone(),
-        clock,
-        field_manager,
-        dependencies,
-        statuses: StatusWriter::new(cluster, settings.kind.watched(), field_manager),
-        outages: Outages::default(),
-        settling: Settling::default(),
-        scopes: Scopes::default(),
-        status_keys: settings.status_keys,
-        limits: settings.limits,
-        shard: settings.shard,
-        other_shards: OtherShards::new(cluster.clone(), settings.kind),
-    });
-    shell.show_in_metrics();
-    shell
+    ))
 }
 
 /// Renders ytt templates for one controller.
