@@ -91,13 +91,13 @@ async fn from_file(file: &Path) -> Result<kube::Config, KubeconfigError> {
 }
 
 async fn from_files(files: &OsStr) -> Result<kube::Config, KubeconfigError> {
-    let told = Path::new(files);
+    let files = Path::new(files);
     let mut merged = Kubeconfig::default();
     for file in std::env::split_paths(files).filter(|file| !file.as_os_str().is_empty()) {
         let one = Kubeconfig::read_from(&file).map_err(|error| unusable(&file, &error))?;
-        merged = merged.merge(one).map_err(|error| unusable(told, &error))?;
+        merged = merged.merge(one).map_err(|error| unusable(files, &error))?;
     }
-    chosen(told, merged).await
+    chosen(files, merged).await
 }
 
 /// Its current context.

@@ -26,7 +26,7 @@ const TOLERANCE: SignedDuration = SignedDuration::from_secs(10);
 /// Answers name whole seconds.
 const SECOND: SignedDuration = SignedDuration::from_secs(1);
 /// A correction is logged no more often than this.
-const TOLD_EVERY: Duration = Duration::from_mins(1);
+const WARN_EVERY: Duration = Duration::from_mins(1);
 
 /// Whether the API server itself answers at this path: the core group, Leases, and the groups whose kinds our CRDs define.
 /// What it passes on to an aggregated server carries the time of that one.
@@ -49,7 +49,7 @@ pub(crate) struct TimeOfDay(Mutex<Known>);
 struct Known {
     at: Timestamp,
     since: Instant,
-    told: Option<Instant>,
+    warned: Option<Instant>,
 }
 
 impl TimeOfDay {
@@ -66,7 +66,7 @@ impl TimeOfDay {
         Self(Mutex::new(Known {
             at,
             since: Instant::now(),
-            told: None,
+            warned: None,
         }))
     }
 
@@ -87,11 +87,11 @@ impl TimeOfDay {
         }
         known.at = date;
         known.since = received;
-        let is_told = known
-            .told
-            .is_some_and(|told| received.saturating_duration_since(told) < TOLD_EVERY);
-        if !is_told {
-            known.told = Some(received);
+        let is_warned = known
+            .warned
+            .is_some_and(|warned| received.saturating_duration_since(warned) < WARN_EVERY);
+        if !is_warned {
+            known.warned = Some(received);
             let seconds = behind.max(ahead).as_secs();
             warn!(
                 seconds,

@@ -60,14 +60,14 @@ pub async fn start(process: &Process, args: &OwnerArgs) -> anyhow::Result<Work> 
         shell,
     });
     let mut work = Work::default();
-    let told = controller.clone();
+    let listener = controller.clone();
     work.follow(
         tasks,
         "template-watch",
         &controller.templates,
         Watched::carto("ClusterRunTemplate", "clusterruntemplates")
             .objects(cluster.controller().clone()),
-        move |change| told.template_changed(&change.key.name),
+        move |change| listener.template_changed(&change.key.name),
     );
     let sweep = controller.clone().sweep_selections();
     tasks.spawn_until_stopped("selection-sweep", sweep);

@@ -68,7 +68,7 @@ impl OwnerShell {
     }
 
     fn account_of(&self, object: &Stamped) -> Result<Account, String> {
-        let text = object.claims.account.as_deref().unwrap_or_default();
+        let text = object.annotations.account.as_deref().unwrap_or_default();
         let (namespace, name) = text
             .split_once('/')
             .ok_or("annotation carto.run/service-account does not name the account that made it")?;

@@ -65,11 +65,11 @@ struct Outage {
     since: Option<Instant>,
     tries: u32,
     /// What was told of each step: the next try may fail with other words, and is no news.
-    told: BTreeMap<String, Told>,
+    messages: BTreeMap<String, StepMessage>,
 }
 
 /// What is told of a step.
-struct Told {
+struct StepMessage {
     hurdle: Hurdle,
     message: String,
     /// When a try last met this hurdle,
@@ -114,12 +114,12 @@ impl Outages {
         now: Instant,
     ) -> String {
         let mut known = self.0.lock();
-        let told = &mut known.of(owner).told;
-        let told = told
+        let messages = &mut known.of(owner).messages;
+        let of_step = messages
             .entry(step.to_owned())
-            .or_insert_with(|| Told::of(unavailable, now));
-        told.meets(unavailable, now);
-        told.message.clone()
+            .or_insert_with(|| StepMessage::of(unavailable, now));
+        of_step.meets(unavailable, now);
+        of_step.message.clone()
     }
 
     /// A walk has failed: when the next one begins.
@@ -136,7 +136,7 @@ impl Outages {
     pub(super) fn walked(&self, owner: &ObjectKey) {
         if let Some(trouble) = self.0.lock().by_owner.get_mut(owner) {
             trouble.since = None;
-            trouble.told.clear();
+            trouble.messages.clear();
         }
     }
 
@@ -157,7 +157,7 @@ impl OfTerm<Outage> {
     }
 }
 
-impl Told {
+impl StepMessage {
     fn of(unavailable: &Unavailable, now: Instant) -> Self {
         Self {
             hurdle: unavailable.hurdle,

@@ -28,7 +28,7 @@ pub struct Realized {
     /// What the owner waits for.
     pub awaited: Vec<Dependency>,
     /// Events about requests: reason and message.
-    pub told: Vec<(EventReason, String)>,
+    pub events: Vec<(EventReason, String)>,
     /// What the API server did not carry out.
     pub overload: Option<Overload>,
 }
@@ -40,7 +40,7 @@ impl Realized {
             outcome,
             again: None,
             awaited,
-            told: Vec::new(),
+            events: Vec::new(),
             overload: None,
         }
     }
@@ -110,12 +110,12 @@ impl OwnerShell {
             outcome,
             again,
             awaited,
-            told,
+            events,
             overload,
         } = realized;
         let missed = self.await_all(key, &awaited, rights_changes);
         self.emit_for_owner(owner, outcome.events.iter().filter(|event| event.immediate));
-        self.tell_owner(owner, told);
+        self.tell_owner(owner, events);
         if overload.is_none() {
             self.outages.walked(key);
         }
@@ -242,8 +242,8 @@ impl OwnerShell {
         waits_for_rights.then(|| missed().or_else(late)).flatten()
     }
 
-    fn tell_owner(&self, owner: Subject<'_>, told: Vec<(EventReason, String)>) {
-        for (reason, message) in told {
+    fn tell_owner(&self, owner: Subject<'_>, events: Vec<(EventReason, String)>) {
+        for (reason, message) in events {
             let event = OwnerEvent {
                 warning: reason.event_type() == EventType::Warning,
                 reason: reason.as_str().to_owned(),

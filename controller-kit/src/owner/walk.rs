@@ -40,7 +40,7 @@ pub struct Walk<'w> {
     reads: Reads<'w>,
     again: Option<Duration>,
     awaited: Vec<Dependency>,
-    told: Vec<(EventReason, String)>,
+    events: Vec<(EventReason, String)>,
     unwatched: BTreeSet<String>,
     kinds: BTreeSet<Kind>,
     /// What the last look listed, and for which step.
@@ -66,7 +66,7 @@ impl<'w> Walk<'w> {
             reads,
             again: None,
             awaited: Vec::new(),
-            told: Vec::new(),
+            events: Vec::new(),
             unwatched: BTreeSet::new(),
             kinds: BTreeSet::new(),
             listed: None,
@@ -165,7 +165,7 @@ impl<'w> Walk<'w> {
         if let Some(again) = submitted.again {
             self.look_again(again);
         }
-        self.told.extend(submitted.told);
+        self.events.extend(submitted.events);
         Ok(Some(submitted.observation))
     }
 
@@ -358,8 +358,8 @@ impl<'w> Walk<'w> {
         match self.shell.submitter.remove(self.applicant, removal).await {
             Ok(removed) => Ok(removed),
             Err(error) => {
-                let told = self.bear(removal.resource.as_str(), error)?;
-                Ok(Err(told.unwrap_or(not_tried)))
+                let borne = self.bear(removal.resource.as_str(), error)?;
+                Ok(Err(borne.unwrap_or(not_tried)))
             }
         }
     }
@@ -375,7 +375,7 @@ impl<'w> Walk<'w> {
             outcome,
             again: self.again,
             awaited: self.awaited,
-            told: self.told,
+            events: self.events,
             overload: self.overload,
         }
     }

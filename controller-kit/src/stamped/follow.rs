@@ -44,7 +44,7 @@ pub(super) struct Follower {
     pub(super) quiet: bool,
     pub(super) health: WatchHealth,
     /// Whether the owners of what is held have been told that it is refused.
-    pub(super) told: bool,
+    pub(super) notified: bool,
     /// How long it rests after the next refusal.
     pub(super) pause: Duration,
 }
@@ -121,7 +121,7 @@ impl Follower {
         self.tell_of_moves(&touched);
         if goes_on {
             self.quiet = false;
-            self.told = false;
+            self.notified = false;
         }
     }
 
@@ -176,7 +176,7 @@ impl Follower {
             let stays = touched.iter().find(another).is_some_and(|other| {
                 other.uid == object.uid
                     && other.controller == object.controller
-                    && other.claims.adopt == object.claims.adopt
+                    && other.annotations.adopt == object.annotations.adopt
             });
             if !stays {
                 (self.settings.moved)(kind, &object.key);
@@ -257,8 +257,8 @@ impl Follower {
     /// look otherwise from now on. Not for a moment's refusal: a server that was just starting
     /// would be asked by all of them.
     fn notify(&mut self) {
-        if !self.told {
-            self.told = true;
+        if !self.notified {
+            self.notified = true;
             self.wake(&self.watch.held());
         }
     }

@@ -32,7 +32,7 @@ pub struct Stamped {
     /// Where its owner is: the object's own namespace; of a cluster-scoped object, what its annotation or label says.
     pub owner_namespace: Arc<str>,
     /// What the object says of itself.
-    pub claims: Markings,
+    pub annotations: Annotations,
     /// What we own of it and what it holds there; `None` when we own nothing.
     pub values: Option<OwnedValues>,
     /// Whether managed fields are to be migrated: the Go controller's, or our own of old.
@@ -45,7 +45,7 @@ pub struct Stamped {
 
 /// What an object says of itself. Whoever may edit the object may write this, so it decides nothing alone.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Markings {
+pub struct Annotations {
     /// Annotation `carto.run/rendered-digest`.
     pub digest: Option<Box<str>>,
     /// Annotation `carto.run/submission`; 0 when absent.
@@ -85,7 +85,7 @@ impl PartialEq for Stamped {
             && self.terminating == other.terminating
             && self.controller == other.controller
             && self.owner_namespace == other.owner_namespace
-            && self.claims == other.claims
+            && self.annotations == other.annotations
             && self.values == other.values
             && self.legacy == other.legacy
             && self.content == other.content
@@ -111,7 +111,7 @@ impl Stamped {
             terminating: metadata["deletionTimestamp"].is_string(),
             controller,
             owner_namespace,
-            claims: Markings::of(metadata),
+            annotations: Annotations::of(metadata),
             values: OwnedValues::held_by(value, field_manager),
             legacy: needs_migration(value, field_manager),
             memory: Memory::default(),
@@ -207,7 +207,7 @@ impl Memory {
     }
 }
 
-impl Markings {
+impl Annotations {
     fn of(metadata: &Value) -> Self {
         let annotation = |key: &str| metadata["annotations"][key].as_str();
         Self {

@@ -333,7 +333,7 @@ impl StampedWatches {
             settings: self.settings.clone(),
             quiet,
             health,
-            told: false,
+            notified: false,
             pause: REFUSED_PAUSE,
         };
         let (client, watched) = (self.cluster.controller().clone(), watch.clone());

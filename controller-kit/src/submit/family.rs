@@ -22,8 +22,8 @@ pub(super) struct Member {
 }
 
 impl Member {
-    pub(super) fn of(object: Arc<Stamped>, told: &[KnownRun], is_gone: bool) -> Self {
-        let known = known_as(&object, told);
+    pub(super) fn of(object: Arc<Stamped>, recorded: &[KnownRun], is_gone: bool) -> Self {
+        let known = known_as(&object, recorded);
         Self {
             object,
             known,
@@ -50,10 +50,10 @@ impl Member {
 
     /// What it is ordered by among those of which nothing is known: what it says of itself, then its age.
     pub(super) fn claimed_age(&self) -> (u64, i64, String) {
-        let claims = &self.object.claims;
+        let annotations = &self.object.annotations;
         (
-            claims.sequence,
-            claims.owner_generation,
+            annotations.sequence,
+            annotations.owner_generation,
             created_at(&self.object),
         )
     }
@@ -72,19 +72,19 @@ impl Member {
 }
 
 /// What this process or status knows of an object.
-fn known_as(object: &Stamped, told: &[KnownRun]) -> Option<KnownAs> {
+fn known_as(object: &Stamped, recorded: &[KnownRun]) -> Option<KnownAs> {
     if let Some(known) = &object.memory.run {
         return Some((**known).clone());
     }
     let created = || created_at(object);
-    let told = told.iter().find(|run| match &run.uid {
+    let recorded = recorded.iter().find(|run| match &run.uid {
         Some(uid) => **uid == *object.uid,
         // Two objects of one name are not created in the same second by chance, and the time is the API server's.
         None => *run.name == *object.key.name && run.started == Some(created()),
     })?;
     Some(KnownAs {
-        digest: told.digest.as_deref().map(Box::from),
-        sequence: told.sequence,
+        digest: recorded.digest.as_deref().map(Box::from),
+        sequence: recorded.sequence,
     })
 }
 

@@ -78,7 +78,7 @@ fn without_owner(applicant: &Applicant<'_>, submission: &Submission, held: &Stam
     if was_applied || is_labelled(submission, held) {
         return Holder::Ours;
     }
-    if submission.adopt || held.claims.adopt {
+    if submission.adopt || held.annotations.adopt {
         return Holder::Adoptable;
     }
     Holder::Contested(format!(

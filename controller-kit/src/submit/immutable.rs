@@ -48,7 +48,7 @@ impl Attempt<'_> {
         let mut outcome = self.family(current, &members, write);
         let render_loops = &self.submitter.render_loops;
         let warning = render_loops.written(self.applicant, self.submission, now());
-        outcome.told.extend(warning);
+        outcome.events.extend(warning);
         Ok(outcome)
     }
 
@@ -86,10 +86,10 @@ impl Attempt<'_> {
         let Some(known) = self.adopt_unknown(&members, false).await? else {
             return Ok(members);
         };
-        let told = &self.submission.recorded.runs;
+        let recorded = &self.submission.recorded.runs;
         let replaced = members.into_iter().map(|member| {
             if member.object.key == known.key {
-                Member::of(known.clone(), told, false)
+                Member::of(known.clone(), recorded, false)
             } else {
                 member
             }
@@ -114,7 +114,7 @@ impl Attempt<'_> {
         }) else {
             return Ok(None);
         };
-        let claimed = newest.object.claims.digest.as_deref();
+        let claimed = newest.object.annotations.digest.as_deref();
         let is_other = claimed.map_or(!may_write, |claimed| claimed != self.submission.digest);
         if is_other {
             return Ok(None);
@@ -128,8 +128,8 @@ impl Attempt<'_> {
             return Ok(None);
         }
         let position = newest.known.as_ref().map(|known| known.sequence);
-        let told = self.submission.recorded.position.sequence;
-        let position = position.unwrap_or_else(|| told.max(1));
+        let recorded = self.submission.recorded.position.sequence;
+        let position = position.unwrap_or_else(|| recorded.max(1));
         if claimed.is_some() {
             return Ok(Some(self.known(&live, position)));
         }
@@ -207,8 +207,9 @@ impl Attempt<'_> {
     /// wants any more. What an object says of the owner's generation is not believed: the API server is asked.
     async fn refuse_if_behind(self, members: &[Member]) -> Result<(), Failure> {
         let known = self.applicant.generation;
-        let claims_newer =
-            |member: &Member| member.is_live() && member.object.claims.owner_generation > known;
+        let claims_newer = |member: &Member| {
+            member.is_live() && member.object.annotations.owner_generation > known
+        };
         if !members.iter().any(claims_newer) {
             return Ok(());
         }

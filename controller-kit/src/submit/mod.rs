@@ -116,7 +116,7 @@ pub struct Submitted {
     /// cannot be watched.
     pub again: Option<Duration>,
     /// Events: reason and message.
-    pub told: Vec<(EventReason, String)>,
+    pub events: Vec<(EventReason, String)>,
     /// What is missing to watch the kind.
     pub unwatched: Option<String>,
 }
@@ -126,7 +126,7 @@ impl Submitted {
         Self {
             observation,
             again: None,
-            told: Vec::new(),
+            events: Vec::new(),
             unwatched: None,
         }
     }

@@ -76,7 +76,7 @@ impl Attempt<'_> {
         let (kind, digest) = (&self.served().kind, &*self.submission.digest);
         let strangers = &self.submitter.strangers;
         match strangers.known(kind, &self.key(), (digest, self.moves()), now()) {
-            Some(told) => Err(contested(&*told)),
+            Some(why) => Err(contested(&*why)),
             None => Ok(()),
         }
     }
@@ -171,7 +171,7 @@ impl Attempt<'_> {
         let Some(state) = self.state_of(held).filter(|_| !held.legacy) else {
             return false;
         };
-        held.memory.state == Some(state) || self.told_state(held) == Some(&state.to_string())
+        held.memory.state == Some(state) || self.recorded_state(held) == Some(&state.to_string())
     }
 
     fn state_of(self, held: &Stamped) -> Option<State> {
@@ -180,7 +180,7 @@ impl Attempt<'_> {
     }
 
     /// What status says of the object.
-    fn told_state(&self, held: &Stamped) -> Option<&String> {
+    fn recorded_state(&self, held: &Stamped) -> Option<&String> {
         let applied = self.submission.recorded.applied.as_ref();
         applied
             .filter(|applied| *applied.uid == *held.uid)
@@ -194,9 +194,9 @@ impl Attempt<'_> {
         if self.is_as_rendered(stamped) {
             observed.digest = Some(self.submission.digest.clone());
         }
-        observed.state = match (stamped.memory.state, self.told_state(stamped)) {
+        observed.state = match (stamped.memory.state, self.recorded_state(stamped)) {
             (Some(state), _) if !stamped.memory.is_passing => Some(state.to_string()),
-            (_, told) => told.cloned(),
+            (_, recorded) => recorded.cloned(),
         };
         observed
     }
@@ -215,7 +215,7 @@ impl Attempt<'_> {
                 address(self.submission),
                 self.applicant.kind.to_lowercase(),
             );
-            submitted.told.push((EventReason::ObjectAdopted, message));
+            submitted.events.push((EventReason::ObjectAdopted, message));
         }
         submitted
     }

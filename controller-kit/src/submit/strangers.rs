@@ -40,8 +40,8 @@ impl Strangers {
         now: Instant,
     ) -> Option<Arc<str>> {
         let look = Repeatable::new(&(kind, key, digest), &moves);
-        let (wait, told) = self.0.last(look, now)?;
-        (!wait.is_zero()).then_some(told)
+        let (wait, message) = self.0.last(look, now)?;
+        (!wait.is_zero()).then_some(message)
     }
 
     /// A look found an object that must not be written; the text says why.
@@ -50,11 +50,11 @@ impl Strangers {
         kind: &Kind,
         key: &ObjectKey,
         (digest, moves): (&str, u64),
-        told: &str,
+        message: &str,
         now: Instant,
     ) {
         let look = Repeatable::new(&(kind, key, digest), &moves);
-        self.0.written(look, now, |_| told.into());
+        self.0.written(look, now, |_| message.into());
     }
 }
 

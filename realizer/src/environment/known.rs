@@ -36,10 +36,12 @@ pub(crate) enum Present {
 impl Known<'_> {
     /// Whether status says of every validation that the environment need not be kept for this arrival.
     pub(super) fn is_free(&self, arrival: u64) -> bool {
-        let told = self.status.map_or(&[][..], |status| &status.validations);
+        let recorded = self.status.map_or(&[][..], |status| &status.validations);
         self.validations.iter().all(|name| {
-            told.iter().any(|told| {
-                told.resource == *name && told.arrival == arrival && told.verdict.releases()
+            recorded.iter().any(|recorded| {
+                recorded.resource == *name
+                    && recorded.arrival == arrival
+                    && recorded.verdict.releases()
             })
         })
     }
@@ -47,12 +49,12 @@ impl Known<'_> {
     /// The number of the next arrival.
     pub(super) fn number_after(&self, number: u64) -> u64 {
         let status = self.status.into_iter();
-        let told = status.flat_map(|status| {
+        let recorded = status.flat_map(|status| {
             let revisions = status.deployed.iter().chain(&status.arriving);
-            let revisions = revisions.map(|told| told.arrival);
-            revisions.chain(status.validations.iter().map(|told| told.arrival))
+            let revisions = revisions.map(|recorded| recorded.arrival);
+            revisions.chain(status.validations.iter().map(|recorded| recorded.arrival))
         });
-        let highest = told.max().unwrap_or(0).max(number);
+        let highest = recorded.max().unwrap_or(0).max(number);
         highest.min(HIGHEST - 1) + 1
     }
 
@@ -63,9 +65,9 @@ impl Known<'_> {
         incoming: &Incoming,
         now: &Time,
     ) -> Option<Record> {
-        let told = self.status?.arriving.as_ref()?;
-        let arrival = incoming.arrival(told.arrival, rendered, &told.since);
-        let announced = Arrival::read(told.record.as_deref()?, self.key)?;
+        let recorded = self.status?.arriving.as_ref()?;
+        let arrival = incoming.arrival(recorded.arrival, rendered, &recorded.since);
+        let announced = Arrival::read(recorded.record.as_deref()?, self.key)?;
         let is_announced = announced.has_values_of(incoming) && announced.secret == incoming.secret;
         is_announced
             .then(|| Record::new(arrival, now.clone(), self.key))
@@ -74,26 +76,27 @@ impl Known<'_> {
 
     /// What counts, for an object that says this of itself.
     pub(crate) fn present(&self, said: Option<&str>, now: &Time) -> Present {
-        let told = self
+        let recorded = self
             .status
             .filter(|status| status.deployed.is_some() || status.arriving.is_some());
-        let Some(told) = told else {
+        let Some(recorded) = recorded else {
             let lost = said.and_then(|said| lost(said, self.key, now));
             return lost.map_or(Present::Nothing, Present::Revision);
         };
-        let (record, as_told) = match &told.deployed {
+        let (record, as_recorded) = match &recorded.deployed {
             Some(deployed) => {
-                let (record, as_told) = self.deployed(deployed, said);
-                (Some(record), as_told)
+                let (record, as_recorded) = self.deployed(deployed, said);
+                (Some(record), as_recorded)
             }
             None => (None, said.is_none()),
         };
         let digest = self.digest(said);
-        if !as_told && !self.has_arrived(said) && told.disregarded.as_ref() != Some(&digest) {
+        if !as_recorded && !self.has_arrived(said) && recorded.disregarded.as_ref() != Some(&digest)
+        {
             return Present::Unheard(digest);
         }
         match record {
-            _ if told.arriving.is_some() => Present::Either,
+            _ if recorded.arriving.is_some() => Present::Either,
             Some(record) => Present::Revision(record),
             None => Present::Nothing,
         }
@@ -102,7 +105,7 @@ impl Known<'_> {
     /// Whether the object says what status says of what is, or may be, in the environment.
     pub(crate) fn recognises(&self, said: Option<&str>) -> bool {
         let deployed = self.status.and_then(|status| status.deployed.as_ref());
-        self.has_arrived(said) || deployed.is_some_and(|told| self.deployed(told, said).1)
+        self.has_arrived(said) || deployed.is_some_and(|recorded| self.deployed(recorded, said).1)
     }
 
     /// Whether anything is known to be, or to come, into the environment.
@@ -112,18 +115,19 @@ impl Known<'_> {
     }
 
     fn has_arrived(&self, said: Option<&str>) -> bool {
-        let told = self.status.and_then(|status| status.arriving.as_ref());
-        told.zip(said)
-            .is_some_and(|(told, said)| told.record.as_deref() == Some(said))
+        let recorded = self.status.and_then(|status| status.arriving.as_ref());
+        recorded
+            .zip(said)
+            .is_some_and(|(recorded, said)| recorded.record.as_deref() == Some(said))
     }
 
     /// The digest of what the object says, unless that is what status says of what is deployed.
     pub(crate) fn unless_deployed(&self, said: Option<&str>) -> Option<String> {
-        let as_told = match self.status.and_then(|status| status.deployed.as_ref()) {
+        let as_recorded = match self.status.and_then(|status| status.deployed.as_ref()) {
             Some(deployed) => self.deployed(deployed, said).1,
             None => said.is_none(),
         };
-        (!as_told).then(|| self.digest(said))
+        (!as_recorded).then(|| self.digest(said))
     }
 
     /// Keyed, because what the object says may come from a Secret.
@@ -132,49 +136,51 @@ impl Known<'_> {
     }
 
     /// What is deployed, and whether the object says so as well.
-    fn deployed(&self, told: &DeployedRevision, said: Option<&str>) -> (Record, bool) {
-        if let Some(record) = &told.record {
+    fn deployed(&self, recorded: &DeployedRevision, said: Option<&str>) -> (Record, bool) {
+        if let Some(record) = &recorded.record {
             let known = match Arrival::read(record, self.key) {
-                Some(arrival) => Record::proven(arrival, record.clone(), told.since.clone()),
+                Some(arrival) => Record::proven(arrival, record.clone(), recorded.since.clone()),
                 // It was sealed with another key.
-                None => stand_in(told),
+                None => stand_in(recorded),
             };
             return (known, said == Some(record));
         }
         let said = said.and_then(|said| Some((said, Arrival::read(said, self.key)?)));
-        if !told.unproven {
-            return self.of_former_version(told, said);
+        if !recorded.unproven {
+            return self.of_former_version(recorded, said);
         }
-        match said.filter(|(_, said)| said.number == told.arrival) {
-            Some((said, arrival)) => (unproven(arrival, said, &told.since), true),
-            None => (stand_in(told), false),
+        match said.filter(|(_, said)| said.number == recorded.arrival) {
+            Some((said, arrival)) => (unproven(arrival, said, &recorded.since), true),
+            None => (stand_in(recorded), false),
         }
     }
 
     /// A former version wrote the record on the object alone: it counts if it agrees with all that status says.
     fn of_former_version(
         &self,
-        told: &DeployedRevision,
+        recorded: &DeployedRevision,
         said: Option<(&str, Arrival)>,
     ) -> (Record, bool) {
         let agrees = |arrival: &Arrival| {
-            arrival.number == told.arrival
-                && shown(&arrival.revision, arrival.secret) == told.revision
-                && shown(&arrival.url, arrival.secret) == told.url
-                && arrival.started == told.since
+            arrival.number == recorded.arrival
+                && shown(&arrival.revision, arrival.secret) == recorded.revision
+                && shown(&arrival.url, arrival.secret) == recorded.url
+                && arrival.started == recorded.since
         };
         match said.filter(|(_, arrival)| agrees(arrival)) {
             // That both are redacted says nothing about either.
-            Some((said, arrival)) if arrival.secret => (unproven(arrival, said, &told.since), true),
+            Some((said, arrival)) if arrival.secret => {
+                (unproven(arrival, said, &recorded.since), true)
+            }
             Some((said, arrival)) => {
-                let record = Record::proven(arrival, said.to_owned(), told.since.clone());
+                let record = Record::proven(arrival, said.to_owned(), recorded.since.clone());
                 (record, true)
             }
             None => {
-                let shown = Some(as_told(told)).filter(|arrival| !arrival.secret);
+                let shown = Some(as_recorded(recorded)).filter(|arrival| !arrival.secret);
                 let record =
-                    shown.and_then(|shown| Record::new(shown, told.since.clone(), self.key));
-                (record.unwrap_or_else(|| stand_in(told)), false)
+                    shown.and_then(|shown| Record::new(shown, recorded.since.clone(), self.key));
+                (record.unwrap_or_else(|| stand_in(recorded)), false)
             }
         }
     }
@@ -200,12 +206,12 @@ fn unproven(arrival: Arrival, said: &str, since: &Time) -> Record {
 }
 
 /// What status says of an arrival whose values cannot be had.
-fn stand_in(told: &DeployedRevision) -> Record {
+fn stand_in(recorded: &DeployedRevision) -> Record {
     Record {
-        arrival: as_told(told),
+        arrival: as_recorded(recorded),
         text: String::new(),
-        since: told.since.clone(),
-        in_status: told.record.clone(),
+        since: recorded.since.clone(),
+        in_status: recorded.record.clone(),
         proven: false,
         taint: Taint::NONE,
     }
@@ -213,19 +219,19 @@ fn stand_in(told: &DeployedRevision) -> Record {
 
 /// Status shows texts, which is what revisions and urls are. It does not say by which rendering they were written, so that
 /// the next one is another arrival.
-fn as_told(told: &DeployedRevision) -> Arrival {
+fn as_recorded(recorded: &DeployedRevision) -> Arrival {
     Arrival {
-        number: told.arrival,
-        revision: json!(told.revision),
-        url: json!(told.url),
+        number: recorded.arrival,
+        revision: json!(recorded.revision),
+        url: json!(recorded.url),
         rendered: String::new(),
-        started: told.since.clone(),
-        secret: is_redacted(told),
+        started: recorded.since.clone(),
+        secret: is_redacted(recorded),
     }
 }
 
-fn is_redacted(told: &DeployedRevision) -> bool {
-    [&told.revision, &told.url]
+fn is_redacted(recorded: &DeployedRevision) -> bool {
+    [&recorded.revision, &recorded.url]
         .into_iter()
         .any(|text| text == REDACTED)
 }

@@ -149,7 +149,7 @@ impl Record {
     pub(crate) fn is_settled(&self, status: &EnvironmentStatus) -> bool {
         let deployed = status.deployed.as_ref();
         status.arriving.is_none()
-            && deployed.is_some_and(|told| told.arrival == self.arrival.number)
+            && deployed.is_some_and(|recorded| recorded.arrival == self.arrival.number)
     }
 
     /// This record, if it is that of the rendering, which makes it known for sure: submitting it compares the values.

@@ -136,8 +136,8 @@ impl<'a> RunConclusion<'a> {
             Write::Created => "Created",
             Write::Patched => "Patched",
         };
-        let told = events::applied(format!("{done} object [{shown}]"));
-        self.events.push(told);
+        let event = events::applied(format!("{done} object [{shown}]"));
+        self.events.push(event);
     }
 
     fn observe(&mut self, run: &Run<'_>, latest: Option<Observed>, runs: &[Observed]) {

@@ -97,9 +97,10 @@ impl Run<'_> {
 
     /// Whether a run was rendered from a Secret: its digest says so, or was not told.
     pub(super) fn was_secret(&self, run: &Observed) -> bool {
-        let told = || history::record_of(&self.runnable.status.runs, run);
+        let recorded = || history::record_of(&self.runnable.status.runs, run);
         run.digest.as_deref().is_some_and(attempt::is_marked)
-            || told().is_some_and(|told| told.uid.is_some() && told.digest.is_none())
+            || recorded()
+                .is_some_and(|recorded| recorded.uid.is_some() && recorded.digest.is_none())
     }
 }
 

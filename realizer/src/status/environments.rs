@@ -46,7 +46,7 @@ impl EnvironmentReport {
             match steps.environment(environment) {
                 Some(state) => report.add(&facts, environment, state),
                 // Not reached, or rejected: what is known stays known.
-                None => report.statuses.extend(facts.told(environment).cloned()),
+                None => report.statuses.extend(facts.recorded(environment).cloned()),
             }
         }
         report
@@ -91,8 +91,8 @@ impl EnvironmentReport {
         let unfinished: Vec<&str> = status
             .validations
             .iter()
-            .filter(|told| !told.verdict.releases())
-            .map(|told| told.resource.as_str())
+            .filter(|recorded| !recorded.verdict.releases())
+            .map(|recorded| recorded.resource.as_str())
             .collect();
         if let Some(next) = state.next.as_ref().filter(|_| unfinished.is_empty()) {
             status.arriving = Some(deployed(next));
@@ -108,11 +108,11 @@ impl EnvironmentReport {
             self.held.insert(environment, message);
         }
         for validation in facts.blueprint.validations(environment) {
-            let told = &facts.blueprint.steps[validation].name;
+            let name = &facts.blueprint.steps[validation].name;
             if facts.begins_when_told(validation) {
                 self.look_again(Duration::ZERO);
             }
-            if unfinished.contains(&told.as_str())
+            if unfinished.contains(&name.as_str())
                 && let Some(left) = facts.time_left(validation, record)
             {
                 self.look_again(left);
@@ -131,7 +131,7 @@ impl EnvironmentReport {
         environment: usize,
         state: &EnvironmentState,
     ) {
-        let before = facts.told(environment);
+        let before = facts.recorded(environment);
         let known = before.and_then(|before| before.disregarded.as_ref());
         // What we announced and replace was written by ourselves, if it was.
         let is_news = state.disregarded.is_some() && known != state.disregarded.as_ref();
@@ -152,7 +152,7 @@ impl EnvironmentReport {
         let Some(deployed) = &status.deployed else {
             return;
         };
-        let before = facts.told(environment);
+        let before = facts.recorded(environment);
         let arrived = before
             .and_then(|before| before.deployed.as_ref())
             .is_none_or(|before| before.arrival != deployed.arrival);
@@ -165,16 +165,17 @@ impl EnvironmentReport {
                 ),
             ));
         }
-        for told in &status.validations {
+        for recorded in &status.validations {
             let known = before
                 .into_iter()
                 .flat_map(|before| &before.validations)
                 .any(|before| {
                     (&before.resource, before.arrival, before.verdict)
-                        == (&told.resource, told.arrival, told.verdict)
+                        == (&recorded.resource, recorded.arrival, recorded.verdict)
                 });
-            if !known && facts.is_nearest(environment, &told.resource) {
-                self.events.extend(verdict_event(status, deployed, told));
+            if !known && facts.is_nearest(environment, &recorded.resource) {
+                self.events
+                    .extend(verdict_event(status, deployed, recorded));
             }
         }
     }
@@ -183,9 +184,9 @@ impl EnvironmentReport {
 fn verdict_event(
     status: &EnvironmentStatus,
     deployed: &DeployedRevision,
-    told: &ValidationStatus,
+    recorded: &ValidationStatus,
 ) -> Option<OwnerEvent> {
-    let (reason, what) = match told.verdict {
+    let (reason, what) = match recorded.verdict {
         ValidationVerdict::Succeeded => (EventReason::ValidationSucceeded, "succeeded"),
         ValidationVerdict::Failed => (EventReason::ValidationFailed, "failed"),
         ValidationVerdict::TimedOut => (EventReason::ValidationTimedOut, "did not end in time"),
@@ -193,7 +194,7 @@ fn verdict_event(
             return None;
         }
     };
-    let cause = told
+    let cause = recorded
         .message
         .as_ref()
         .map(|cause| format!(": {cause}"))
@@ -202,7 +203,7 @@ fn verdict_event(
         reason,
         format!(
             "validation [{}] {what} for revision [{}] in environment [{}]{cause}",
-            told.resource, deployed.revision, status.resource
+            recorded.resource, deployed.revision, status.resource
         ),
     ))
 }

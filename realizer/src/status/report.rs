@@ -138,7 +138,7 @@ pub(crate) fn removal_events(
     absent: &[Removal],
     was_told: &dyn Fn(&ObjectRef, &str) -> bool,
 ) -> Vec<OwnerEvent> {
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     for removal in removals.iter().filter(|removal| !absent.contains(removal)) {
         let Some(shown) = events::shown(&removal.object) else {
             continue;
@@ -147,17 +147,17 @@ pub(crate) fn removal_events(
             .iter()
             .find(|(failed, _)| failed.object.is_same(&removal.object))
         {
-            None => told.push(events::removed(format!("Deleted object [{shown}]"))),
+            None => events.push(events::removed(format!("Deleted object [{shown}]"))),
             Some((_, why)) => {
                 let passes = why.kind == SubmitFailureKind::Unavailable;
                 if !passes && !was_told(&removal.object, &why.message) {
                     let message = format!("Could not delete object [{shown}]: {}", why.message);
-                    told.push(events::of_status(EventReason::DeletionFailed, message));
+                    events.push(events::of_status(EventReason::DeletionFailed, message));
                 }
             }
         }
     }
-    told
+    events
 }
 
 /// Compares the new status with the present one and puts everything together.

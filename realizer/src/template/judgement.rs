@@ -26,7 +26,7 @@ pub(crate) struct Judgement {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ValidationState {
     /// There is no object for this arrival. With `first_told`, it begins once status says that it has not ended.
-    NotBegun { first_told: bool },
+    NotBegun { is_reported: bool },
     /// Not ended; what it waits for.
     Running(String),
     /// It succeeded.

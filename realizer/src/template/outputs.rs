@@ -122,13 +122,13 @@ impl Output {
             return self;
         }
         let is_suspect = |(name, value): (&str, &Value)| {
-            let told = before.iter().find(|told| told.name == name);
-            match told.filter(|told| told.preview == REDACTED) {
+            let last = before.iter().find(|last| last.name == name);
+            match last.filter(|last| last.preview == REDACTED) {
                 Some(_) if !inputs.is_none() => true,
-                Some(told) => secret_digest(value, key)
-                    .is_none_or(|it| it == told.digest || told.digest.is_empty()),
+                Some(last) => secret_digest(value, key)
+                    .is_none_or(|it| it == last.digest || last.digest.is_empty()),
                 None if inputs.is_none() || !is_of_other_inputs => false,
-                None => told.is_none_or(|told| told.digest != yaml_digest::digest(value)),
+                None => last.is_none_or(|last| last.digest != yaml_digest::digest(value)),
             }
         };
         if self.named().into_iter().any(is_suspect) {
@@ -198,7 +198,7 @@ fn read(
     what: &str,
 ) -> Result<Value, ReadError> {
     let text = path.text();
-    let told = |problem: &str| format!("failed to evaluate {what} [{text}]: {problem}");
+    let message = |problem: &str| format!("failed to evaluate {what} [{text}]: {problem}");
     let hopeless = |cause| ReadError::Hopeless {
         path: text.to_owned(),
         cause,
@@ -208,7 +208,7 @@ fn read(
         cause,
     };
     if let Some(problem) = path.unparsable() {
-        return Err(hopeless(told(problem)));
+        return Err(hopeless(message(problem)));
     }
     let Some(object) = object else {
         let cause = "failed to evaluate path of empty object";
@@ -217,13 +217,13 @@ fn read(
     match path.read(object) {
         Ok(value) => Ok(value.into_owned()),
         Err(PathProblem::Absent(problem) | PathProblem::EmptyList(problem)) => {
-            Err(not_yet(told(&problem)))
+            Err(not_yet(message(&problem)))
         }
         // The text may quote the data.
         Err(PathProblem::Broken(_)) if Veil::over(object, inputs).hides_all() => {
-            Err(hopeless(told(REDACTED)))
+            Err(hopeless(message(REDACTED)))
         }
-        Err(PathProblem::Broken(problem)) => Err(hopeless(told(&problem))),
+        Err(PathProblem::Broken(problem)) => Err(hopeless(message(&problem))),
     }
 }
 

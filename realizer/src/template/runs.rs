@@ -87,8 +87,8 @@ struct Run {
 }
 
 /// The objects that status knows, for the shell.
-pub(crate) fn known(told: &[StampedRun]) -> std::sync::Arc<[KnownRun]> {
-    let known = told.iter().map(|run| KnownRun {
+pub(crate) fn known(recorded: &[StampedRun]) -> std::sync::Arc<[KnownRun]> {
+    let known = recorded.iter().map(|run| KnownRun {
         uid: Some(run.uid.clone()),
         name: run.name.clone(),
         started: None,
@@ -173,13 +173,13 @@ impl Runs<'_> {
         let gone = self
             .recorded
             .iter()
-            .filter(|told| !found.iter().any(|run| run.record.uid == told.uid))
-            .map(|told| Run {
-                sequence: told.sequence,
-                digest: told.digest.clone(),
+            .filter(|recorded| !found.iter().any(|run| run.record.uid == recorded.uid))
+            .map(|recorded| Run {
+                sequence: recorded.sequence,
+                digest: recorded.digest.clone(),
                 is_live: false,
                 is_found: false,
-                record: told.clone(),
+                record: recorded.clone(),
             });
         let gone: Vec<Run> = gone.collect();
         found.into_iter().chain(gone).collect()
@@ -188,7 +188,7 @@ impl Runs<'_> {
     fn found(&self, found: &Observed) -> Run {
         let text = |pointer| found.object.pointer(pointer).and_then(Value::as_str);
         let uid = text("/metadata/uid").unwrap_or_default();
-        let told = self.recorded.iter().find(|told| told.uid == uid);
+        let recorded = self.recorded.iter().find(|recorded| recorded.uid == uid);
         let output = Output::read(
             self.template,
             Some(&found.object),
@@ -198,13 +198,13 @@ impl Runs<'_> {
         .ok();
         let result = self.result(found, output.as_ref());
         // A run that has ended says no more than it did; what is on its way out may have lost what it said.
-        let told = told.filter(|_| found.terminating && result == RunResult::Running);
+        let recorded = recorded.filter(|_| found.terminating && result == RunResult::Running);
         Run {
             sequence: found.sequence,
             digest: found.digest.clone(),
             is_live: !found.terminating,
             is_found: !found.is_gone,
-            record: told.cloned().unwrap_or_else(|| StampedRun {
+            record: recorded.cloned().unwrap_or_else(|| StampedRun {
                 name: text("/metadata/name").unwrap_or_default().to_owned(),
                 uid: uid.to_owned(),
                 digest: found.digest.clone(),

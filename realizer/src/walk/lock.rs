@@ -119,8 +119,9 @@ impl Search {
         let known = walk.known(step);
         let mut found = found.iter().filter(|member| !member.is_gone);
         if known.is_in_use() {
-            let is_told = place.lifecycle == Lifecycle::Mutable;
-            return found.find(|member| is_told || known.recognises(annotation_of(&member.object)));
+            let is_recorded = place.lifecycle == Lifecycle::Mutable;
+            return found
+                .find(|member| is_recorded || known.recognises(annotation_of(&member.object)));
         }
         let newest = found.filter_map(|member| {
             match known.present(annotation_of(&member.object), &walk.now) {

@@ -126,7 +126,7 @@ impl Observing<'_> {
 
     /// As much as is known of an object that is gone.
     fn stand_in(&self, submission: &Submission, run: &StampedRun) -> Observed {
-        let told = self.previous.and_then(|entry| entry.stamped_ref.as_ref());
+        let recorded = self.previous.and_then(|entry| entry.stamped_ref.as_ref());
         let object = json!({
             "apiVersion": submission.object["apiVersion"],
             "kind": submission.object["kind"],
@@ -137,10 +137,10 @@ impl Observing<'_> {
             },
         });
         Observed {
-            qualified_resource: told
+            qualified_resource: recorded
                 .and_then(object_ref)
-                .and_then(|told| told.qualified_resource),
-            namespaced: told.is_none_or(|told| told.namespace.is_some()),
+                .and_then(|recorded| recorded.qualified_resource),
+            namespaced: recorded.is_none_or(|recorded| recorded.namespace.is_some()),
             sequence: run.sequence,
             digest: run.digest.clone(),
             terminating: true,

@@ -243,7 +243,7 @@ impl Preparing<'_> {
         } else {
             WaitsFor::Edit
         };
-        let told = match starved {
+        let cause = match starved {
             Some(why) => format!("{}; {why}", failure.message),
             None => failure.message.clone(),
         };
@@ -251,7 +251,7 @@ impl Preparing<'_> {
             template: format!("{}/{}", template.kind, template.name),
             resource: self.step.name.clone(),
             blueprint: self.blueprint.name.clone(),
-            cause: self.inputs.taint().scrub(told),
+            cause: self.inputs.taint().scrub(cause),
             waits_for,
         }
     }

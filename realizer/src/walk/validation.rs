@@ -126,12 +126,12 @@ impl Walk<'_> {
         let inputs = self.steps.inputs(step);
         if !inputs.missing.is_empty() {
             let known = known.cloned();
-            let state = known.unwrap_or(ValidationState::NotBegun { first_told: false });
+            let state = known.unwrap_or(ValidationState::NotBegun { is_reported: false });
             return Some((self.preparing_with(step, inputs).held(), state));
         }
         if !self.is_deployed_by_status(step) || known.is_none() && self.has_ended_by_status(step) {
             let error = self.not_validated(step, ValidationError::Begins, "");
-            return Some((error, ValidationState::NotBegun { first_told: true }));
+            return Some((error, ValidationState::NotBegun { is_reported: true }));
         }
         None
     }
@@ -182,9 +182,9 @@ impl Walk<'_> {
     fn recorded_verdicts(&self, step: usize) -> impl Iterator<Item = &ValidationStatus> {
         let name = &self.blueprint.steps[step].name;
         self.arrivals(step).flat_map(move |(record, status)| {
-            let told = status.into_iter().flat_map(|status| &status.validations);
-            told.filter(move |told| {
-                *name == *told.resource && told.arrival == record.arrival.number
+            let recorded = status.into_iter().flat_map(|status| &status.validations);
+            recorded.filter(move |recorded| {
+                *name == *recorded.resource && recorded.arrival == record.arrival.number
             })
         })
     }
@@ -193,7 +193,7 @@ impl Walk<'_> {
     fn recorded_cause(&self, step: usize) -> String {
         let mut causes = self
             .recorded_verdicts(step)
-            .filter_map(|told| told.message.clone());
+            .filter_map(|recorded| recorded.message.clone());
         causes.next().unwrap_or_default()
     }
 
@@ -207,8 +207,9 @@ impl Walk<'_> {
     /// Whether status says that this validation need not be waited for. To begin it now would let the next process, which
     /// knows no more than status, change the environment under it. One that timed out is not waited for anyhow.
     fn has_ended_by_status(&self, step: usize) -> bool {
-        self.recorded_verdicts(step)
-            .any(|told| told.verdict.releases() && told.verdict != ValidationVerdict::TimedOut)
+        self.recorded_verdicts(step).any(|recorded| {
+            recorded.verdict.releases() && recorded.verdict != ValidationVerdict::TimedOut
+        })
     }
 
     fn output_after(&self, at: &At, state: &ValidationState) -> Result<Output, StepError> {

@@ -18,23 +18,23 @@ pub(super) fn follow_blueprints<F: BlueprintFamily>(
 ) {
     let client = || process.cluster.controller().clone();
     for (kind, store) in controller.templates.stores() {
-        let told = controller.clone();
+        let listener = controller.clone();
         let events = Watched::carto(kind.as_str(), kind.plural()).objects(client());
         work.follow(
             &process.tasks,
             "template-watch",
             store,
             events,
-            move |change| told.template_changed(kind, &change),
+            move |change| listener.template_changed(kind, &change),
         );
     }
-    let told = controller.clone();
+    let listener = controller.clone();
     work.follow(
         &process.tasks,
         "blueprint-watch",
         &controller.blueprints,
         F::watched().objects(client()),
-        move |change| told.blueprint_changed(&change),
+        move |change| listener.blueprint_changed(&change),
     );
 }
 
@@ -48,21 +48,21 @@ pub(super) fn follow_owners(shell: &Arc<OwnerShell>, process: &Process, work: &m
         kind: "ServiceAccount",
         plural: "serviceaccounts",
     };
-    let told = shell.clone();
+    let listener = shell.clone();
     work.follow(
         tasks,
         "account-watch",
         &shell.accounts,
         accounts.metadata(client()),
-        move |change| told.account_changed(&change),
+        move |change| listener.account_changed(&change),
     );
-    let told = shell.clone();
+    let listener = shell.clone();
     work.follow(
         tasks,
         "owner-watch",
         &shell.owners,
         shell.shard.events(&shell.kind.watched(), client()),
-        move |change| told.owner_changed(&change),
+        move |change| listener.owner_changed(&change),
     );
     follow_rights(shell, process);
     follow_definitions(shell, process);
@@ -92,10 +92,10 @@ fn follow_rights(shell: &Arc<OwnerShell>, process: &Process) {
             kind,
             plural,
         };
-        let told = shell.clone();
+        let listener = shell.clone();
         let events = watched.metadata(process.cluster.controller().clone());
         watch_changes(&process.tasks, "rights-watch", events, move |key| {
-            told.rights_changed(key.map(|key| &*key.namespace));
+            listener.rights_changed(key.map(|key| &*key.namespace));
         });
     }
 }
@@ -107,10 +107,10 @@ fn follow_definitions(shell: &Arc<OwnerShell>, process: &Process) {
         kind: "CustomResourceDefinition",
         plural: "customresourcedefinitions",
     };
-    let told = shell.clone();
+    let listener = shell.clone();
     let noticed = move |key: Option<&ObjectKey>| match key {
-        Some(key) => told.definition_changed(&key.name),
-        None => told.definitions_missed(),
+        Some(key) => listener.definition_changed(&key.name),
+        None => listener.definitions_missed(),
     };
     let events = definitions.metadata(process.cluster.controller().clone());
     watch_changes(&process.tasks, "definition-watch", events, noticed);

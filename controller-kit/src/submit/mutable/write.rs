@@ -47,13 +47,13 @@ impl Attempt<'_> {
         let render_loops = render_loops.written(self.applicant, self.submission, now());
         stamped.memory.state = self.state_of(&stamped);
         stamped.memory.is_passing =
-            changes_nothing && answers > 0 && self.told_state(&stamped).is_some();
+            changes_nothing && answers > 0 && self.recorded_state(&stamped).is_some();
         let mut submitted = self.report(&self.keep(stamped), write);
-        submitted.told.extend(render_loops);
-        submitted.told.extend(self.left_out(&applied.conformed));
+        submitted.events.extend(render_loops);
+        submitted.events.extend(self.left_out(&applied.conformed));
         if let Some(left) = conflict {
-            let told = fought_over(self.submission, self.source);
-            submitted.told.push(told);
+            let event = fought_over(self.submission, self.source);
+            submitted.events.push(event);
             submitted.look_again(left);
         }
         submitted
@@ -61,7 +61,7 @@ impl Attempt<'_> {
 
     /// Tells which fields had to be left out to apply the rendering.
     fn left_out(self, fields: &[String]) -> Option<(EventReason, String)> {
-        let told = || {
+        let event = || {
             let message = format!(
                 "[{}] left out of {} [{}] because its kind does not declare them or lists them twice: {}; correct the template",
                 self.submission.resource,
@@ -71,7 +71,7 @@ impl Attempt<'_> {
             );
             (EventReason::FieldsDropped, message)
         };
-        (!fields.is_empty()).then(told)
+        (!fields.is_empty()).then(event)
     }
 
     async fn send_apply(self, held: Option<&Stamped>) -> Result<Option<Applied>, Failure> {

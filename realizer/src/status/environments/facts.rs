@@ -41,7 +41,7 @@ impl ValidationFact {
 }
 
 impl WalkFacts<'_> {
-    pub(super) fn told(&self, environment: usize) -> Option<&EnvironmentStatus> {
+    pub(super) fn recorded(&self, environment: usize) -> Option<&EnvironmentStatus> {
         self.previous
             .environment(&self.blueprint.steps[environment].name)
     }
@@ -52,7 +52,7 @@ impl WalkFacts<'_> {
         environment: usize,
         state: &EnvironmentState,
     ) -> EnvironmentStatus {
-        let before = self.told(environment).cloned().unwrap_or_default();
+        let before = self.recorded(environment).cloned().unwrap_or_default();
         EnvironmentStatus {
             resource: self.blueprint.steps[environment].name.to_string(),
             arriving: state.next.as_ref().map(deployed).or(before.arriving),
@@ -68,7 +68,7 @@ impl WalkFacts<'_> {
         state: &EnvironmentState,
         record: &Record,
     ) -> EnvironmentStatus {
-        let before = self.told(environment);
+        let before = self.recorded(environment);
         let waiting = state.waiting.as_ref().map(|waiting| {
             let revision = shown(&waiting.revision, waiting.secret);
             let url = shown(&waiting.url, waiting.secret);
@@ -94,8 +94,8 @@ impl WalkFacts<'_> {
 
     /// An environment that status calls free goes to what comes next, though something that had ended could begin now.
     pub(super) fn keep_released(&self, environment: usize, validations: &mut [ValidationStatus]) {
-        let told = self.told(environment).into_iter();
-        for before in told.flat_map(|told| &told.validations) {
+        let recorded = self.recorded(environment).into_iter();
+        for before in recorded.flat_map(|recorded| &recorded.validations) {
             let is_same = |now: &&mut ValidationStatus| {
                 (&now.resource, now.arrival) == (&before.resource, before.arrival)
             };
@@ -115,7 +115,7 @@ impl WalkFacts<'_> {
         failed: bool,
     ) -> Vec<ValidationStatus> {
         let mut stuck: BTreeMap<usize, bool> = BTreeMap::from([(environment, failed)]);
-        let mut told: Vec<(usize, ValidationStatus)> = Vec::new();
+        let mut validations: Vec<(usize, ValidationStatus)> = Vec::new();
         for &step in &self.blueprint.downstream[environment] {
             let behind = self.blueprint.steps[step]
                 .deployment_providers()
@@ -123,7 +123,7 @@ impl WalkFacts<'_> {
             if self.blueprint.steps[step].validates() {
                 let fact = self.fact(environment, record, step, behind);
                 stuck.insert(step, is_stuck(fact.verdict));
-                told.push((step, self.written(environment, record, step, fact)));
+                validations.push((step, self.written(environment, record, step, fact)));
             } else {
                 let failed = self
                     .steps
@@ -133,8 +133,11 @@ impl WalkFacts<'_> {
                 stuck.insert(step, behind || failed);
             }
         }
-        told.sort_by_key(|(step, _)| *step);
-        told.into_iter().map(|(_, told)| told).collect()
+        validations.sort_by_key(|(step, _)| *step);
+        validations
+            .into_iter()
+            .map(|(_, validation)| validation)
+            .collect()
     }
 
     /// `behind` when something before it failed.
@@ -157,21 +160,23 @@ impl WalkFacts<'_> {
                 verdict: Failed,
                 message: Some(cause.clone()).filter(|cause| !cause.is_empty()),
             },
-            Some(ValidationState::NotBegun { first_told: true }) => ValidationFact::plain(Pending),
-            Some(ValidationState::NotBegun { first_told: false }) if behind => skipped(),
-            Some(ValidationState::NotBegun { first_told: false }) => {
+            Some(ValidationState::NotBegun { is_reported: true }) => ValidationFact::plain(Pending),
+            Some(ValidationState::NotBegun { is_reported: false }) if behind => skipped(),
+            Some(ValidationState::NotBegun { is_reported: false }) => {
                 self.unbegun(environment, record, step)
             }
             Some(ValidationState::Running(_)) => self.unless_late(step, record, Running),
             None if passed_through => ValidationFact::plain(Succeeded),
-            None => match self.told_of(environment, record, step) {
-                Some(told) if matches!(told.verdict, Succeeded | Failed | TimedOut) => {
+            None => match self.recorded_of(environment, record, step) {
+                Some(recorded) if matches!(recorded.verdict, Succeeded | Failed | TimedOut) => {
                     ValidationFact {
-                        verdict: told.verdict,
-                        message: told.message.clone(),
+                        verdict: recorded.verdict,
+                        message: recorded.message.clone(),
                     }
                 }
-                Some(told) if told.verdict == Running => self.unless_late(step, record, Running),
+                Some(recorded) if recorded.verdict == Running => {
+                    self.unless_late(step, record, Running)
+                }
                 // It is not known whether it has begun, but what it would begin with is not there.
                 _ if behind => skipped(),
                 _ => self.unbegun(environment, record, step),
@@ -182,8 +187,9 @@ impl WalkFacts<'_> {
     /// Of what is not proven to be in the environment no validation begins; only one that status says is awaited, is.
     fn unbegun(&self, environment: usize, record: &Record, step: usize) -> ValidationFact {
         use ValidationVerdict::{Pending, Running, Skipped};
-        let told = self.told_of(environment, record, step);
-        let is_awaited = told.is_some_and(|told| matches!(told.verdict, Pending | Running));
+        let recorded = self.recorded_of(environment, record, step);
+        let is_awaited =
+            recorded.is_some_and(|recorded| matches!(recorded.verdict, Pending | Running));
         if record.proven || is_awaited {
             return self.unless_late(step, record, Pending);
         }
@@ -217,7 +223,7 @@ impl WalkFacts<'_> {
         fact: ValidationFact,
     ) -> ValidationStatus {
         let before = self
-            .told_of(environment, record, step)
+            .recorded_of(environment, record, step)
             .filter(|before| before.verdict == fact.verdict);
         ValidationStatus {
             resource: self.blueprint.steps[step].name.to_string(),
@@ -228,16 +234,17 @@ impl WalkFacts<'_> {
         }
     }
 
-    fn told_of(
+    fn recorded_of(
         &self,
         environment: usize,
         record: &Record,
         step: usize,
     ) -> Option<&ValidationStatus> {
         let name = &self.blueprint.steps[step].name;
-        let told = self.told(environment)?.validations.iter();
-        told.into_iter()
-            .find(|told| *name == *told.resource && told.arrival == record.arrival.number)
+        let recorded = self.recorded(environment)?.validations.iter();
+        recorded.into_iter().find(|recorded| {
+            *name == *recorded.resource && recorded.arrival == record.arrival.number
+        })
     }
 
     /// Whether what went into a step is this arrival.
@@ -262,7 +269,7 @@ impl WalkFacts<'_> {
     pub(super) fn begins_when_told(&self, step: usize) -> bool {
         matches!(
             self.steps.validation(step),
-            Some(ValidationState::NotBegun { first_told: true })
+            Some(ValidationState::NotBegun { is_reported: true })
         )
     }
 
