@@ -12,7 +12,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::Happening;
+use super::PendingEvent;
 use crate::metrics::EventOutcome;
 
 /// What may be told together with others.
@@ -167,14 +167,14 @@ struct Waiting<T> {
 /// Between those who record events and the one who sends them.
 pub(super) struct Lane {
     /// `None` once closed.
-    turns: Mutex<Option<Turns<Happening>>>,
+    turns: Mutex<Option<Turns<PendingEvent>>>,
     arrived: Notify,
     /// Where more than so many go before an event, it joins one that waits.
     join_beyond: usize,
 }
 
 impl Lane {
-    pub(super) fn new(turns: Turns<Happening>, join_beyond: usize) -> Self {
+    pub(super) fn new(turns: Turns<PendingEvent>, join_beyond: usize) -> Self {
         Self {
             turns: Mutex::new(Some(turns)),
             arrived: Notify::new(),
@@ -184,7 +184,7 @@ impl Lane {
 
     /// Never waits. Returns why an event is not sent by itself, this or another, if one is not.
     #[must_use]
-    pub(super) fn push(&self, happening: Happening) -> Option<EventOutcome> {
+    pub(super) fn push(&self, happening: PendingEvent) -> Option<EventOutcome> {
         let why = match &mut *self.turns.lock() {
             Some(turns) => self.push_into(turns, happening),
             None => Some(EventOutcome::Shutdown),
@@ -195,8 +195,8 @@ impl Lane {
 
     fn push_into(
         &self,
-        turns: &mut Turns<Happening>,
-        happening: Happening,
+        turns: &mut Turns<PendingEvent>,
+        happening: PendingEvent,
     ) -> Option<EventOutcome> {
         let namespace = happening.involved.namespace.clone();
         let joined = if turns.before(&namespace) > self.join_beyond {
@@ -213,7 +213,7 @@ impl Lane {
     }
 
     /// Waits for the next one of a namespace that is not `busy`. For one receiver only.
-    pub(super) async fn next(&self, busy: &BTreeSet<String>) -> Happening {
+    pub(super) async fn next(&self, busy: &BTreeSet<String>) -> PendingEvent {
         loop {
             let next = self
                 .turns
@@ -228,7 +228,7 @@ impl Lane {
     }
 
     /// Takes no more. Returns what still waits, in turn.
-    pub(super) fn close(&self) -> Vec<Happening> {
+    pub(super) fn close(&self) -> Vec<PendingEvent> {
         let Some(mut turns) = self.turns.lock().take() else {
             return Vec::new();
         };

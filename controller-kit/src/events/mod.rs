@@ -62,7 +62,7 @@ impl InvolvedObject {
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Happening {
+pub(crate) struct PendingEvent {
     pub(crate) involved: InvolvedObject,
     pub(crate) warning: bool,
     pub(crate) reason: String,
@@ -82,7 +82,7 @@ const BETWEEN: &str = "; ";
 const JOINED_BYTES: usize = 1024;
 
 /// Good news of an owner are told together by their reason. A Warning stands for itself: somebody looks for its text.
-impl Alike for Happening {
+impl Alike for PendingEvent {
     fn likeness(&self) -> Option<u64> {
         let mut hasher = DefaultHasher::new();
         (&self.involved.uid, &self.reason).hash(&mut hasher);
@@ -197,7 +197,7 @@ impl EventRecorder {
     /// Takes note of an event and returns at once. `warning` makes its type `Warning`, else it is `Normal`.
     pub fn record(&self, involved: InvolvedObject, warning: bool, reason: &str, message: &str) {
         let at = (self.clock)();
-        let happening = Happening {
+        let happening = PendingEvent {
             warning,
             reason: reason.to_owned(),
             message: message.to_owned(),

@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use template_language::digest::hex;
 
 use super::memory::Memory;
-use super::{EventSettings, Happening};
+use super::{EventSettings, PendingEvent};
 
 /// Series and owners remembered. Namespaces with few of them lose none to one with thousands.
 const REMEMBERED: usize = 4096;
@@ -75,7 +75,7 @@ impl Series {
         }
     }
 
-    pub(super) fn admit(&mut self, happening: &Happening) -> Request {
+    pub(super) fn admit(&mut self, happening: &PendingEvent) -> Request {
         if !self.spend(happening) {
             return Request::RateLimited;
         }
@@ -87,7 +87,7 @@ impl Series {
         }
     }
 
-    fn again(&mut self, happening: &Happening, key: SeriesKey, mut sent: Sent) -> Counted {
+    fn again(&mut self, happening: &PendingEvent, key: SeriesKey, mut sent: Sent) -> Counted {
         sent.count = sent.count.saturating_add(happening.count);
         sent.last = happening.at;
         let counted = Counted {
@@ -100,7 +100,7 @@ impl Series {
         counted
     }
 
-    fn anew(&mut self, happening: &Happening, key: SeriesKey) -> Created {
+    fn anew(&mut self, happening: &PendingEvent, key: SeriesKey) -> Created {
         let name = name_of(happening, &key);
         let event = event(happening, &name);
         let sent = Sent {
@@ -121,7 +121,7 @@ impl Series {
         self.sent.take(key);
     }
 
-    fn spend(&mut self, happening: &Happening) -> bool {
+    fn spend(&mut self, happening: &PendingEvent) -> bool {
         // An owner that moves a lot spends its allowance on good news; the bad ones must not be missing then.
         let account = format!("{} {}", kind_of(happening), happening.involved.uid);
         let mut left = match self.owners.take(&account) {
@@ -143,7 +143,7 @@ impl Series {
     }
 }
 
-fn key_of(happening: &Happening) -> SeriesKey {
+fn key_of(happening: &PendingEvent) -> SeriesKey {
     let mut hasher = Sha256::new();
     for part in [
         &*happening.involved.uid,
@@ -159,7 +159,7 @@ fn key_of(happening: &Happening) -> SeriesKey {
 
 /// `<owner>.<hash>`. The time is part of it: after a restart the same event is a new object, which costs
 /// no read to find the old one.
-fn name_of(happening: &Happening, key: &SeriesKey) -> String {
+fn name_of(happening: &PendingEvent, key: &SeriesKey) -> String {
     let mut hasher = Sha256::new();
     hasher.update(key);
     hasher.update(happening.at.as_nanosecond().to_le_bytes());
@@ -169,7 +169,7 @@ fn name_of(happening: &Happening, key: &SeriesKey) -> String {
     format!("{owner}{suffix}")
 }
 
-fn event(happening: &Happening, name: &str) -> Value {
+fn event(happening: &PendingEvent, name: &str) -> Value {
     let involved = &happening.involved;
     let mut reference = json!({
         "apiVersion": involved.api_version, "kind": involved.kind, "name": involved.name, "uid": involved.uid,
@@ -191,7 +191,7 @@ fn event(happening: &Happening, name: &str) -> Value {
     })
 }
 
-fn kind_of(happening: &Happening) -> &'static str {
+fn kind_of(happening: &PendingEvent) -> &'static str {
     if happening.warning {
         "Warning"
     } else {
@@ -199,7 +199,7 @@ fn kind_of(happening: &Happening) -> &'static str {
     }
 }
 
-fn namespace_of(happening: &Happening) -> &str {
+fn namespace_of(happening: &PendingEvent) -> &str {
     let namespace = &*happening.involved.namespace;
     if namespace.is_empty() {
         "default"

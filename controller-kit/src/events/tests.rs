@@ -27,8 +27,8 @@ fn involved(name: &str) -> InvolvedObject {
     }
 }
 
-fn happening(name: &str, message: &str, second: i64) -> Happening {
-    Happening {
+fn happening(name: &str, message: &str, second: i64) -> PendingEvent {
+    PendingEvent {
         involved: involved(name),
         warning: false,
         reason: "StampedObjectApplied".into(),
@@ -111,15 +111,15 @@ fn events_that_differ_in_anything_are_different_events() {
     for other in [
         happening("app2", "m", 0),
         happening("app", "m2", 0),
-        Happening {
+        PendingEvent {
             reason: "Other".into(),
             ..base.clone()
         },
-        Happening {
+        PendingEvent {
             warning: true,
             ..base.clone()
         },
-        Happening {
+        PendingEvent {
             involved: InvolvedObject {
                 uid: "made-again".into(),
                 ..base.involved.clone()
@@ -157,7 +157,7 @@ fn good_news_take_nothing_from_the_bad_ones() {
         series.admit(&happening("app", &number.to_string(), 0));
     }
     let good = happening("app", "one more", 0);
-    let bad = Happening {
+    let bad = PendingEvent {
         warning: true,
         ..good.clone()
     };
@@ -212,7 +212,7 @@ fn a_guest_that_is_limited_stays_so_however_many_owners_a_crowd_has() {
     assert_eq!(series.admit(&guest(25)), Decision::RateLimited);
 }
 
-fn joined(first: &Happening, later: &Happening) -> Option<Happening> {
+fn joined(first: &PendingEvent, later: &PendingEvent) -> Option<PendingEvent> {
     let mut joined = first.clone();
     joined.take_in(later.clone()).ok()?;
     assert_eq!(first.likeness(), later.likeness());
@@ -242,11 +242,11 @@ fn only_good_news_of_one_owner_and_reason_are_told_together_and_not_without_end(
     let others = [
         happening("app2", "b", 1),
         happening("app", &"b".repeat(1022), 1),
-        Happening {
+        PendingEvent {
             reason: "Other".into(),
             ..happening("app", "b", 1)
         },
-        Happening {
+        PendingEvent {
             warning: true,
             ..happening("app", "b", 1)
         },
@@ -256,7 +256,7 @@ fn only_good_news_of_one_owner_and_reason_are_told_together_and_not_without_end(
         assert_eq!(told.take_in(other.clone()), Err(other));
         assert_eq!(told, first);
     }
-    let warning = Happening {
+    let warning = PendingEvent {
         warning: true,
         ..first.clone()
     };
@@ -265,11 +265,11 @@ fn only_good_news_of_one_owner_and_reason_are_told_together_and_not_without_end(
 }
 
 /// What a chain of so many steps tells while it settles: each object is created, then has an output and is healthy.
-fn told_of_a_chain(name: &str, steps: usize) -> Vec<Happening> {
+fn told_of_a_chain(name: &str, steps: usize) -> Vec<PendingEvent> {
     let mut told = Vec::new();
     for step in 0..steps {
         let mut tell = |reason: &str, message: String| {
-            told.push(Happening {
+            told.push(PendingEvent {
                 reason: reason.to_owned(),
                 ..happening(name, &message, 0)
             });
@@ -297,13 +297,13 @@ fn told_of_a_chain(name: &str, steps: usize) -> Vec<Happening> {
 }
 
 /// Owners that settle side by side, each within this many seconds, at the pace of the default settings. Returns what was sent.
-fn settle(owners: usize, seconds: u32) -> Vec<Happening> {
+fn settle(owners: usize, seconds: u32) -> Vec<PendingEvent> {
     let settings = EventSettings::default();
     let lane = Lane::new(
         Turns::new(settings.queue, settings.queue_per_namespace),
         settings.join_beyond,
     );
-    let mut told: Vec<(u32, Happening)> = Vec::new();
+    let mut told: Vec<(u32, PendingEvent)> = Vec::new();
     for owner in 0..owners {
         let chain = told_of_a_chain(&format!("app{owner}"), 5);
         let of_all = u32::try_from(chain.len()).unwrap();
@@ -353,7 +353,7 @@ fn what_a_crowd_tells_is_told_in_half_as_many_events_and_not_a_word_is_missing()
             "ResourceOutputChanged",
             "ResourceHealthyStatusChanged",
         ] {
-            let of_reason = |of: &[Happening]| -> Vec<String> {
+            let of_reason = |of: &[PendingEvent]| -> Vec<String> {
                 of.iter()
                     .filter(|it| it.involved == chain[0].involved && it.reason == reason)
                     .flat_map(|it| it.message.split(BETWEEN).map(str::to_owned))

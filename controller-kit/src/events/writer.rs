@@ -22,7 +22,7 @@ use tracing::{debug, warn};
 use super::lane::Lane;
 use super::pace::Pace;
 use super::series::{Counted, Created, Request, Series};
-use super::{EventSettings, Happening};
+use super::{EventSettings, PendingEvent};
 use crate::metrics::{EventOutcome, Metrics};
 
 /// Waits before each further try, when the API server is unreachable or overloaded.
@@ -113,7 +113,7 @@ impl Writer {
         }
     }
 
-    fn send_off(&self, happening: Happening) -> UnderWay<'_> {
+    fn send_off(&self, happening: PendingEvent) -> UnderWay<'_> {
         UnderWay {
             owner: happening.involved.uid.clone(),
             namespace: happening.involved.namespace.clone(),
@@ -124,11 +124,11 @@ impl Writer {
     /// Each sends the events of its owners in their order; whoever is slow holds up only these.
     fn couriers<'w>(
         &'w self,
-        waiting: Vec<Happening>,
+        waiting: Vec<PendingEvent>,
         under_way: Vec<UnderWay<'w>>,
         unsent: &'w AtomicUsize,
     ) -> impl Iterator<Item = impl Future<Output = ()> + Send + 'w> + 'w {
-        let mut couriers: Vec<(Vec<UnderWay<'w>>, Vec<Happening>)> = Vec::new();
+        let mut couriers: Vec<(Vec<UnderWay<'w>>, Vec<PendingEvent>)> = Vec::new();
         couriers.resize_with(self.flush_at_once, Default::default);
         let mut of_owner: HashMap<String, usize> = HashMap::new();
         for sending in under_way {
@@ -155,12 +155,12 @@ impl Writer {
         })
     }
 
-    async fn deliver(&self, happening: &Happening, paced: bool) {
+    async fn deliver(&self, happening: &PendingEvent, paced: bool) {
         let outcome = self.send(happening, paced).await;
         self.metrics.event(outcome);
     }
 
-    async fn send(&self, happening: &Happening, paced: bool) -> EventOutcome {
+    async fn send(&self, happening: &PendingEvent, paced: bool) -> EventOutcome {
         let request = self.series.lock().admit(happening);
         if paced && request != Request::RateLimited {
             // Only what is sent takes from the pace.
@@ -190,7 +190,7 @@ impl Writer {
 
     async fn count(
         &self,
-        happening: &Happening,
+        happening: &PendingEvent,
         counted: Counted,
     ) -> Result<EventOutcome, kube::Error> {
         match self.try_count(&counted).await {

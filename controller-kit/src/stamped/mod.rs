@@ -6,12 +6,12 @@
 
 mod controller_ref;
 mod follow;
+mod foreign_watches;
 mod kind_watch;
 mod object;
 mod projection;
 mod store;
 mod uses;
-mod vigil;
 mod watch;
 
 pub use crate::object_key::ObjectKey;

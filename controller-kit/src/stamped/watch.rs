@@ -15,8 +15,8 @@ use crate::mapper::{Kind, Mapper, Served};
 use crate::reflect::{WatchHealth, named_metadata};
 use crate::shutdown::Tasks;
 use crate::stamped::follow::{Follower, REFUSED_PAUSE, events};
+use crate::stamped::foreign_watches::{self, ForeignWatches};
 use crate::stamped::uses::Uses;
-use crate::stamped::vigil::{self, Vigils};
 use crate::stamped::{KindWatch, ObjectKey, Projection, Readiness, Stamped};
 use crate::time_of_day::Clock;
 
@@ -68,7 +68,7 @@ pub struct StampedWatches {
     settings: WatchSettings,
     tasks: Tasks,
     watched: Mutex<Watched>,
-    vigils: Arc<Vigils>,
+    foreign_watches: Arc<ForeignWatches>,
 }
 
 impl StampedWatches {
@@ -85,7 +85,7 @@ impl StampedWatches {
             settings,
             tasks,
             watched: Mutex::default(),
-            vigils: Arc::default(),
+            foreign_watches: Arc::default(),
         })
     }
 
@@ -152,7 +152,7 @@ impl StampedWatches {
         let synced = self
             .watch(kind)
             .filter(|watch| *watch.readiness.borrow() == Readiness::Synced);
-        let Some(watch) = synced.filter(|_| vigil::is_plain(name)) else {
+        let Some(watch) = synced.filter(|_| foreign_watches::is_plain(name)) else {
             return;
         };
         let namespace = if watch.served().namespaced {
@@ -164,14 +164,14 @@ impl StampedWatches {
         if watch.get(&key).is_some() {
             return;
         }
-        let Some(cancel) = self.vigils.begin(kind, &key, self.tasks.token()) else {
+        let Some(cancel) = self.foreign_watches.begin(kind, &key, self.tasks.token()) else {
             return;
         };
         let events = named_metadata(self.cluster.controller().clone(), watch.served(), &key);
-        let (vigils, moved) = (self.vigils.clone(), self.settings.moved.clone());
+        let (foreign_watches, moved) = (self.foreign_watches.clone(), self.settings.moved.clone());
         let kind = kind.clone();
-        let following = vigil::follow(events, cancel, move || {
-            vigils.moved(&kind, &key);
+        let following = foreign_watches::follow(events, cancel, move || {
+            foreign_watches.moved(&kind, &key);
             moved(&kind, &key);
         });
         self.tasks.spawn("vigil", following);
@@ -179,12 +179,12 @@ impl StampedWatches {
 
     /// Another number whenever an object that is attended is known to have moved.
     pub(crate) fn moves(&self, kind: &Kind, key: &ObjectKey) -> u64 {
-        self.vigils.moves(kind, key)
+        self.foreign_watches.moves(kind, key)
     }
 
     /// No longer tells of objects that nobody waits for.
     pub(crate) fn attend_only(&self, is_awaited: impl Fn(&Kind, &ObjectKey) -> bool) {
-        self.vigils.retain(is_awaited);
+        self.foreign_watches.retain(is_awaited);
     }
 
     /// One object of a kind, if that is watched.

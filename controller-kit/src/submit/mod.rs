@@ -17,6 +17,7 @@ mod conflict_backoff;
 mod error;
 mod failure;
 mod family;
+mod foreign_objects;
 mod holder;
 mod immutable;
 mod look;
@@ -27,7 +28,6 @@ mod render_loop;
 mod requests;
 mod select;
 mod source;
-mod strangers;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,11 +54,11 @@ pub use source::{SLOW_READ, missing_to_watch};
 use attempt::Attempt;
 use brake::Brake;
 use failure::Failure;
+use foreign_objects::ForeignObjects;
 use refused::KnownRefusals;
 use render_loop::RenderLoopGuard;
 use requests::Requests;
 use source::Source;
-use strangers::Strangers;
 
 /// For whom an object is submitted.
 #[derive(Clone)]
@@ -147,7 +147,7 @@ pub struct Submitter {
     requests: Requests,
     conflicts: ConflictBackoff,
     render_loops: RenderLoopGuard,
-    strangers: Strangers,
+    foreign_objects: ForeignObjects,
     refusals: KnownRefusals,
     brake: Brake,
     /// The most bytes of a rendering that is sent.
@@ -176,7 +176,7 @@ impl Submitter {
             requests,
             conflicts: ConflictBackoff::default(),
             render_loops: RenderLoopGuard::default(),
-            strangers: Strangers::default(),
+            foreign_objects: ForeignObjects::default(),
             refusals: KnownRefusals::default(),
             brake: Brake::default(),
             longest,

@@ -74,8 +74,8 @@ impl Attempt<'_> {
     /// An object of somebody else that the watch does not show is not looked at with every reconcile.
     fn refuse_known_stranger(self) -> Result<(), Failure> {
         let (kind, digest) = (&self.served().kind, &*self.submission.digest);
-        let strangers = &self.submitter.strangers;
-        match strangers.known(kind, &self.key(), (digest, self.moves()), now()) {
+        let foreign_objects = &self.submitter.foreign_objects;
+        match foreign_objects.known(kind, &self.key(), (digest, self.moves()), now()) {
             Some(why) => Err(contested(&*why)),
             None => Ok(()),
         }
@@ -97,8 +97,9 @@ impl Attempt<'_> {
         let adopts = self.admit(&live).inspect_err(|failure| {
             if let Failure::Step(step) = failure {
                 let looked = (&*self.submission.digest, moves);
-                let (kind, strangers) = (&self.served().kind, &self.submitter.strangers);
-                strangers.found(kind, &self.key(), looked, &step.message, now());
+                let (kind, foreign_objects) =
+                    (&self.served().kind, &self.submitter.foreign_objects);
+                foreign_objects.found(kind, &self.key(), looked, &step.message, now());
             }
         })?;
         match self.apply(Some(&live)).await? {

@@ -9,7 +9,7 @@
 //! A walk knows of each step the error itself. Of a status only the conditions can be read, so a step then has no error, and
 //! what holds it back is what a condition says. Texts are made where they are printed.
 
-mod told;
+mod of_status;
 
 use std::collections::BTreeMap;
 
@@ -75,7 +75,7 @@ impl ExplainedStep<'_> {
     /// What holds it back, if anything does. A value that is awaited does not come from an object that says it is broken.
     pub fn cause(&self) -> Option<Cause<'_>> {
         let Some(error) = &self.error else {
-            return self.told();
+            return self.by_conditions();
         };
         let broken = self
             .condition(ConditionType::Healthy)
@@ -84,7 +84,7 @@ impl ExplainedStep<'_> {
     }
 
     /// What its conditions say: the first that is False, else the first that is not True.
-    fn told(&self) -> Option<Cause<'_>> {
+    fn by_conditions(&self) -> Option<Cause<'_>> {
         let ready = self.condition(ConditionType::Ready);
         if ready.is_some_and(|ready| ready.status == ConditionStatus::True) {
             return None;
@@ -106,7 +106,9 @@ impl ExplainedStep<'_> {
             Cause::Error(error) if error.is_stuck() => Urgency::Stuck,
             Cause::Error(error) if error.waits_for_another_step() => Urgency::Awaits,
             Cause::Condition(_) | Cause::Pending if awaits => Urgency::Awaits,
-            Cause::Condition(told) if told.status == ConditionStatus::False => Urgency::Stuck,
+            Cause::Condition(by_conditions) if by_conditions.status == ConditionStatus::False => {
+                Urgency::Stuck
+            }
             Cause::Error(_) | Cause::Condition(_) | Cause::Pending => Urgency::GoesOn,
         })
     }

@@ -37,7 +37,7 @@ impl Explanation<'static> {
         let steps = steps(status.resources, blueprint);
         let conditions = status.conditions;
         Self {
-            first: first_told(family, &conditions, status.summary.as_ref(), &steps),
+            first: first_hindrance(family, &conditions, status.summary.as_ref(), &steps),
             blueprint: status.blueprint_ref.name,
             conditions,
             steps,
@@ -90,7 +90,7 @@ fn steps(
     steps
 }
 
-fn first_told(
+fn first_hindrance(
     family: Family,
     conditions: &[Condition],
     summary: Option<&OwnerSummary>,
@@ -100,7 +100,9 @@ fn first_told(
     if ready.is_some_and(|ready| ready.status == ConditionStatus::True) {
         return None;
     }
-    let of_owner = |told: &Condition| Hindrance::of(told, told.status == ConditionStatus::False);
+    let of_owner = |condition: &Condition| {
+        Hindrance::of(condition, condition.status == ConditionStatus::False)
+    };
     summary
         .and_then(|summary| summarized(summary, conditions, steps))
         .or_else(|| before_any_step(family, conditions).map(of_owner))

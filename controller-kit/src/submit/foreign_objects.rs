@@ -21,15 +21,15 @@ const SPACING: Spacing = Spacing {
 
 /// The latest looks, with what they came to.
 #[derive(Debug)]
-pub(super) struct Strangers(KeyedBackoff<Arc<str>>);
+pub(super) struct ForeignObjects(KeyedBackoff<Arc<str>>);
 
-impl Default for Strangers {
+impl Default for ForeignObjects {
     fn default() -> Self {
         Self(KeyedBackoff::new(SPACING))
     }
 }
 
-impl Strangers {
+impl ForeignObjects {
     /// What the last look with this rendering came to, as long as that is to be believed: until the object is known to have
     /// moved once more.
     pub(super) fn known(
@@ -64,24 +64,24 @@ mod tests {
 
     #[test]
     fn a_stranger_is_looked_at_twice_and_then_every_half_minute() {
-        let strangers = Strangers::default();
+        let foreign_objects = ForeignObjects::default();
         let (kind, key) = (Kind::new("v1", "ConfigMap"), ObjectKey::new("n", "a"));
         let mut now = Instant::now();
-        let known = |now| strangers.known(&kind, &key, ("d", 0), now);
+        let known = |now| foreign_objects.known(&kind, &key, ("d", 0), now);
         assert_eq!(known(now), None);
-        strangers.found(&kind, &key, ("d", 0), "theirs", now);
+        foreign_objects.found(&kind, &key, ("d", 0), "theirs", now);
         assert_eq!(known(now), None);
-        strangers.found(&kind, &key, ("d", 0), "theirs", now);
+        foreign_objects.found(&kind, &key, ("d", 0), "theirs", now);
         for _ in 0..3 {
             assert_eq!(known(now), Some("theirs".into()));
             now += super::super::SLOW_READ;
             assert_eq!(known(now), None);
-            strangers.found(&kind, &key, ("d", 0), "theirs", now);
+            foreign_objects.found(&kind, &key, ("d", 0), "theirs", now);
         }
-        let other = strangers.known(&kind, &key, ("another rendering", 0), now);
+        let other = foreign_objects.known(&kind, &key, ("another rendering", 0), now);
         assert_eq!(other, None);
         assert_eq!(
-            strangers.known(&kind, &key, ("d", 1), now),
+            foreign_objects.known(&kind, &key, ("d", 1), now),
             None,
             "it moved"
         );

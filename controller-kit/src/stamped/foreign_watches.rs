@@ -26,7 +26,7 @@ type Place = (Kind, ObjectKey);
 
 /// The objects that are watched so.
 #[derive(Default)]
-pub(super) struct Vigils(Mutex<Held>);
+pub(super) struct ForeignWatches(Mutex<Held>);
 
 #[derive(Default)]
 struct Held {
@@ -36,7 +36,7 @@ struct Held {
     moved: u64,
 }
 
-impl Vigils {
+impl ForeignWatches {
     /// Takes a place for an object; `None` if it has one already, or there is none left.
     pub(super) fn begin(
         &self,
@@ -194,13 +194,13 @@ mod tests {
 
     #[test]
     fn places_are_bounded_and_given_on() {
-        let vigils = Vigils::default();
+        let foreign_watches = ForeignWatches::default();
         let kind = Kind::new("v1", "ConfigMap");
         let parent = CancellationToken::new();
         let key = |namespace: usize, name: usize| {
             ObjectKey::new(&namespace.to_string(), &name.to_string())
         };
-        let begin = |key: &ObjectKey| vigils.begin(&kind, key, &parent);
+        let begin = |key: &ObjectKey| foreign_watches.begin(&kind, key, &parent);
         for name in 0..MOST_OF_A_NAMESPACE {
             assert!(begin(&key(0, name)).is_some());
         }
@@ -209,24 +209,24 @@ mod tests {
         while begin(&key(namespace, 0)).is_some() {
             namespace += 1;
         }
-        assert_eq!(vigils.0.lock().watches.len(), MOST);
-        let first = vigils.0.lock().watches[&(kind.clone(), key(0, 0))].clone();
+        assert_eq!(foreign_watches.0.lock().watches.len(), MOST);
+        let first = foreign_watches.0.lock().watches[&(kind.clone(), key(0, 0))].clone();
         assert!(begin(&key(0, 0)).is_none(), "it is watched already");
-        vigils.retain(|_, other| *other != key(0, 0));
+        foreign_watches.retain(|_, other| *other != key(0, 0));
         assert!(first.is_cancelled());
         assert!(begin(&key(0, 99)).is_some());
     }
 
     #[test]
     fn each_move_has_another_number() {
-        let vigils = Vigils::default();
+        let foreign_watches = ForeignWatches::default();
         let kind = Kind::new("v1", "ConfigMap");
         let key = ObjectKey::new("n", "a");
-        let mut seen = std::collections::BTreeSet::from([vigils.moves(&kind, &key)]);
+        let mut seen = std::collections::BTreeSet::from([foreign_watches.moves(&kind, &key)]);
         for other in 0..2 * MOST {
-            vigils.moved(&kind, &ObjectKey::new("n", &other.to_string()));
-            vigils.moved(&kind, &key);
-            assert!(seen.insert(vigils.moves(&kind, &key)));
+            foreign_watches.moved(&kind, &ObjectKey::new("n", &other.to_string()));
+            foreign_watches.moved(&kind, &key);
+            assert!(seen.insert(foreign_watches.moves(&kind, &key)));
         }
     }
 
