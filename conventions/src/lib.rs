@@ -35,6 +35,7 @@ pub mod receipts;
 mod schema;
 pub mod select;
 pub mod tally;
+pub mod told;
 
 pub use convention::{
     CertificateReference, ClusterPodConvention, ClusterPodConventionSpec, ConventionWebhook,
