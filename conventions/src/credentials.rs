@@ -88,6 +88,17 @@ impl Keyring {
     ///
     /// The name is registry and repository, as [`crate::image::Reference::credentials_name`] gives them.
     pub fn lookup(&self, name: &str) -> Vec<&Credential> {
+        let mut found = self.lookup_on_host(name);
+        if found.is_empty() && is_docker_hub(name) {
+            let entry = self.entries.get(DOCKER_HUB);
+            found.extend(entry.into_iter().flat_map(|entry| &entry.credentials));
+        }
+        found
+    }
+
+    /// The same for a name whose first part is certainly a host, such as `mirror/team/app`: nothing that is for Docker Hub
+    /// is given only because that part has no dot.
+    pub fn lookup_on_host(&self, name: &str) -> Vec<&Credential> {
         let Some(target) = Target::parse(name) else {
             return Vec::new();
         };
@@ -99,10 +110,6 @@ impl Keyring {
             if !found.contains(&credential) {
                 found.push(credential);
             }
-        }
-        if found.is_empty() && is_docker_hub(name) {
-            let entry = self.entries.get(DOCKER_HUB);
-            found.extend(entry.into_iter().flat_map(|entry| &entry.credentials));
         }
         found
     }

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 
-use conventions::credentials::Keyring;
-use conventions::image::Reference;
+use conventions::credentials::{Credential, Keyring};
+use conventions::image::{DOCKER_HUB, Reference};
 
 use crate::endpoints::Endpoint;
 use crate::error::{Cause, FaultKind};
@@ -25,7 +25,7 @@ pub(crate) struct Plan {
     broken: BTreeSet<usize>,
     /// Tells apart those who ask, whatever programs know for them.
     identity: Vec<Fingerprint>,
-    plugins: Option<(Arc<Plugins>, String)>,
+    plugins: Option<(Arc<Plugins>, Name)>,
 }
 
 struct Way {
@@ -54,10 +54,43 @@ pub(crate) trait Read: Sync {
     fn read(&self, answer: Answer) -> impl Future<Output = Result<Self::Output, Trouble>> + Send;
 }
 
+/// Registry and repository, as credentials for them are looked up.
+#[derive(Clone)]
+struct Name {
+    text: String,
+    /// Docker Hub has several addresses; what is for one of them is for no other host.
+    hub: bool,
+}
+
+impl Name {
+    fn of(reference: &Reference) -> Self {
+        Self {
+            text: reference.credentials_name(),
+            hub: reference.registry() == DOCKER_HUB,
+        }
+    }
+
+    /// The same repository of a mirror, which is another host.
+    fn at_mirror(host: &str, reference: &Reference) -> Self {
+        Self {
+            text: format!("{host}/{}", reference.repository()),
+            hub: false,
+        }
+    }
+
+    fn known<'k>(&self, keyring: &'k Keyring) -> Vec<&'k Credential> {
+        if self.hub {
+            keyring.lookup(&self.text)
+        } else {
+            keyring.lookup_on_host(&self.text)
+        }
+    }
+}
+
 /// As whom an image may be asked for, the most specific first, and as nobody last.
-pub(crate) fn candidates(name: &str, keyrings: &[&Keyring]) -> Vec<Who> {
+fn candidates(name: &Name, keyrings: &[&Keyring]) -> Vec<Who> {
     let mut candidates: Vec<Who> = Vec::new();
-    let known = keyrings.iter().flat_map(|keyring| keyring.lookup(name));
+    let known = keyrings.iter().flat_map(|keyring| name.known(keyring));
     for who in known.map(Who::of).chain([Who::Nobody]) {
         // An entry without anything is nobody, who comes last.
         if who != Who::Nobody && !candidates.contains(&who) {
@@ -76,7 +109,7 @@ impl Plan {
         keyrings: &[&Keyring],
         plugins: Option<Arc<Plugins>>,
     ) -> Self {
-        let name = reference.credentials_name();
+        let name = Name::of(reference);
         let identity = candidates(&name, keyrings)
             .iter()
             .map(Who::fingerprint)
@@ -92,9 +125,7 @@ impl Plan {
         for endpoint in 0..plan.endpoints.len() {
             // A mirror is another host: it is not told the credentials of the registry.
             let at = &plan.endpoints[endpoint];
-            let mirror = at
-                .mirror
-                .then(|| format!("{}/{}", at.host, reference.repository()));
+            let mirror = at.mirror.then(|| Name::at_mirror(&at.host, reference));
             let known = candidates(mirror.as_ref().unwrap_or(&name), keyrings);
             let mut known: Vec<Candidate> = known.into_iter().map(Candidate::Is).collect();
             // Nobody is last.
@@ -113,7 +144,7 @@ impl Plan {
         let Some((plugins, name)) = &self.plugins else {
             return Vec::new();
         };
-        match plugins.remembered(name) {
+        match plugins.remembered(&name.text) {
             Some(keyrings) => known_to(&keyrings, name),
             None => vec![Candidate::AskPlugins],
         }
@@ -221,7 +252,7 @@ impl Plan {
     async fn ask_plugins(&mut self, index: usize, faults: &mut Faults) -> Range<usize> {
         let (start, endpoint) = (self.ways.len(), self.ways[index].endpoint);
         if let Some((plugins, name)) = &self.plugins {
-            let given = plugins.ask(name).await;
+            let given = plugins.ask(&name.text).await;
             faults.plugins.extend(given.faults);
             let known = known_to(&given.keyrings, name).into_iter();
             self.ways.extend(known.map(|who| Way { endpoint, who }));
@@ -241,7 +272,7 @@ impl Way {
 }
 
 /// Those whom programs know. Nobody is among them elsewhere.
-fn known_to(keyrings: &[Arc<Keyring>], name: &str) -> Vec<Candidate> {
+fn known_to(keyrings: &[Arc<Keyring>], name: &Name) -> Vec<Candidate> {
     let keyrings: Vec<&Keyring> = keyrings.iter().map(AsRef::as_ref).collect();
     let mut known = candidates(name, &keyrings);
     known.pop();
@@ -327,5 +358,59 @@ impl Faults {
             what: ask.what(),
             tried: tried.join(", "),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use conventions::credentials::SecretKind;
+
+    use super::*;
+    use crate::clients::Clients;
+    use crate::endpoints::Endpoints;
+
+    /// Hosts that would be told a credential for Docker Hub, of an image whose registry has this
+    /// file.
+    async fn told(image: &str, folder: &str, text: &str) -> Vec<String> {
+        let hosts = tempfile::tempdir().unwrap();
+        std::fs::create_dir(hosts.path().join(folder)).unwrap();
+        std::fs::write(hosts.path().join(folder).join("hosts.toml"), text).unwrap();
+        let clients = Clients::new(&Arc::new(Settings::new("/nowhere"))).unwrap();
+        let endpoints = Endpoints::new(Arc::new(clients), Some(hosts.path().to_owned()));
+        let reference: Reference = image.parse().unwrap();
+        let endpoints = endpoints.of(&reference).await.unwrap();
+        let mut keyring = Keyring::default();
+        let config = br#"{"auths": {"https://index.docker.io/v1/": {"username": "hub"}}}"#;
+        assert_eq!(keyring.add(SecretKind::DockerConfigJson, config), []);
+        let plan = Plan::new(endpoints, &reference, &[&keyring], None);
+        let known = plan.ways.iter().filter(|way| {
+            let nobody = Who::Nobody.fingerprint();
+            way.fingerprint() != Some(nobody)
+        });
+        known
+            .map(|way| plan.endpoints[way.endpoint].host.clone())
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn what_is_for_docker_hub_is_told_to_no_other_host() {
+        let mirrors = r#"
+            server = "https://registry-1.docker.io"
+            [host."https://mirror"]
+            [host."https://localhost"]
+            [host."https://docker.io.example"]
+        "#;
+        assert_eq!(
+            told("ubuntu", "docker.io", mirrors).await,
+            ["registry-1.docker.io"],
+            "the server is the registry itself"
+        );
+        let server = "server = \"https://localhost\"";
+        assert_eq!(told("localhost/app", "localhost", server).await, [""; 0]);
+        let none: [&str; 0] = [];
+        assert_eq!(
+            told("registry.example/app", "_default", mirrors).await,
+            none
+        );
     }
 }

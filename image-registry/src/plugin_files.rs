@@ -103,7 +103,7 @@ struct Entry {
 impl Provider {
     /// Whether it may be asked for an image (registry and repository).
     pub(crate) fn matches(&self, image: &str) -> bool {
-        !self.patterns.lookup(image).is_empty()
+        !self.patterns.lookup_on_host(image).is_empty()
     }
 }
 

@@ -177,6 +177,9 @@ fn docker_hub_is_found_under_the_address_of_its_first_version_if_nothing_else_ma
     }
     assert!(users(&keyring, "host.example/ubuntu").is_empty());
     assert!(users(&keyring, "localhost:5000/ubuntu").is_empty());
+    for name in ["localhost/ubuntu", "mirror/library/ubuntu"] {
+        assert!(keyring.lookup_on_host(name).is_empty(), "{name}");
+    }
     let keyring = for_each(&[old, "docker.io/library"]);
     assert_eq!(
         users(&keyring, "docker.io/library/ubuntu"),
