@@ -18,18 +18,8 @@ pub(crate) use stream::{RequestStream, StoredError};
 /// the SDK take no more.
 pub const MOST_REQUEST_BYTES: u64 = 64 << 20;
 
-/// A bill of materials that lies in a file.
-#[derive(Clone, Debug)]
-pub struct StoredBom {
-    /// Its name, as the webhook is told it.
-    pub name: String,
-    /// Where it lies. It may be removed from its folder meanwhile, and must not be written.
-    pub file: Arc<File>,
-    /// Its first byte in the file.
-    pub offset: u64,
-    /// How many bytes it has.
-    pub length: u64,
-}
+/// A bill of materials that lies in a file, which is read when it is sent.
+pub type StoredBom = conventions::StoredBom<Arc<File>>;
 
 /// What is sent: JSON, of which only what lies in no file is held.
 #[derive(Clone, Debug)]

@@ -180,13 +180,7 @@ impl KnownImages {
                 boms: Vec::new(),
                 config: known.config.clone(),
             });
-            let stored = known.boms.iter().map(|bom| convention_client::StoredBom {
-                name: bom.name.clone(),
-                file: bom.file.clone(),
-                offset: bom.offset,
-                length: bom.length,
-            });
-            boms.insert(text.to_owned(), stored.collect());
+            boms.insert(text.to_owned(), known.boms.clone());
         }
         (configs, boms)
     }

@@ -20,6 +20,7 @@
 pub mod admission;
 pub mod answer;
 pub mod authority;
+mod bom;
 pub mod chain;
 pub mod condition;
 pub mod considered;
@@ -37,6 +38,7 @@ pub mod select;
 pub mod tally;
 pub mod told;
 
+pub use bom::StoredBom;
 pub use convention::{
     CertificateReference, ClusterPodConvention, ClusterPodConventionSpec, ConventionWebhook,
     FailurePolicy, MOST_TIMEOUT_SECONDS, Priority, SelectorTarget,

@@ -6,7 +6,7 @@ use image_registry::{Cause, Pass, ResolvedImage, Settings};
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 
-use crate::fake::{FakeRegistry, INDEX, MANIFEST, images_with, settings};
+use crate::fake::{FakeRegistry, INDEX, MANIFEST, content, images_with, settings};
 
 const BILL: &str = r#"{"bomFormat": "CycloneDX"}"#;
 
@@ -47,7 +47,7 @@ fn read(image: &ResolvedImage) -> Vec<(String, String)> {
     image
         .boms
         .iter()
-        .map(|bom| (bom.name.clone(), text(bom.read().unwrap())))
+        .map(|bom| (bom.name.clone(), text(content(bom))))
         .collect()
 }
 

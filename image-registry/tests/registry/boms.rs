@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 use test_support::eventually;
 
-use crate::fake::{FakeRegistry, digest_of, images, images_with, settings};
+use crate::fake::{FakeRegistry, content, digest_of, images, images_with, settings};
 
 fn layer(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
@@ -73,7 +73,7 @@ async fn resolve(
 
 fn read(image: &ResolvedImage) -> Vec<(String, Vec<u8>)> {
     let boms = image.boms.iter();
-    boms.map(|bom| (bom.name.clone(), bom.read().unwrap()))
+    boms.map(|bom| (bom.name.clone(), content(bom)))
         .collect()
 }
 

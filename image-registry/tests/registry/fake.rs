@@ -1,6 +1,7 @@
 //! A registry in this process.
 
 use std::collections::HashMap;
+use std::os::unix::fs::FileExt as _;
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
@@ -8,7 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::response::Response;
 use conventions::credentials::{Keyring, SecretKind};
-use image_registry::{Images, Settings, Unobserved};
+use image_registry::{Images, Settings, StoredBom, Unobserved};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::net::TcpListener;
@@ -188,6 +189,12 @@ async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response {
             r#"{"errors": [{"code": "MANIFEST_UNKNOWN", "message": "no such thing"}]}"#,
         ),
     }
+}
+
+pub(crate) fn content(bom: &StoredBom) -> Vec<u8> {
+    let mut bytes = vec![0; usize::try_from(bom.length).unwrap()];
+    bom.file.read_exact_at(&mut bytes, bom.offset).unwrap();
+    bytes
 }
 
 pub(crate) fn status(status: u16, body: &'static str) -> Response {
