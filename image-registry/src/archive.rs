@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt as _;
 
+use conventions::told::in_a_line;
 use tar::{Archive, Entry, EntryType, PaxExtensions};
 
 /// The most bytes of a name, and of what else stands before a file.
@@ -160,8 +161,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn clip(text: &str) -> String {
-    let plain = text.chars().filter(|c| !c.is_control());
-    format!("is no archive: {}", plain.take(200).collect::<String>())
+    format!("is no archive: {}", in_a_line(text, 200))
 }
 
 #[cfg(test)]

@@ -71,6 +71,7 @@ impl Images {
         let reader = Whole {
             digest: None,
             limit: MANIFEST_BYTES,
+            manifest: true,
         };
         let asked = self
             .ask_for(look, rest, manifest::ACCEPT, true, &reader)

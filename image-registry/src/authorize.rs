@@ -25,6 +25,8 @@ const TOKEN_BYTES: usize = 16 << 10;
 const USUAL_LIFE: Duration = Duration::from_mins(1);
 /// The longest that a token is kept, whatever it says.
 const LONGEST_LIFE: Duration = Duration::from_hours(1);
+/// The longest that anybody is left alone at his own wish.
+const LONGEST_WAIT: Duration = Duration::from_hours(24);
 /// As whom we ask where tokens are given for tokens.
 const CLIENT: &str = "carto";
 
@@ -176,8 +178,8 @@ impl TokenRequest {
 fn is_safe(endpoint: &Endpoint, realm: &Url) -> Result<(), NoToken> {
     let own = is_loopback(realm);
     let safe = match realm.scheme() {
-        "https" => !own || endpoint.loopback,
-        "http" => own && endpoint.loopback,
+        "https" => !own || endpoint.is_loopback(),
+        "http" => own && endpoint.is_loopback(),
         _ => false,
     };
     let userinfo = !realm.username().is_empty() || realm.password().is_some();
@@ -243,7 +245,7 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name| headers.get(name)?.to_str().ok().map(str::trim);
     let asked: &str = text(RETRY_AFTER)?;
     if let Ok(seconds) = asked.parse() {
-        return Some(Duration::from_secs(seconds));
+        return Some(Duration::from_secs(seconds).min(LONGEST_WAIT));
     }
     let time = |text| {
         jiff::fmt::rfc2822::parse(text)
@@ -251,7 +253,13 @@ pub(crate) fn retry_after(headers: &HeaderMap) -> Option<Duration> {
             .map(|it| it.timestamp())
     };
     let wait = time(asked)?.duration_since(time(text(DATE)?)?);
-    Some(Duration::try_from(wait).unwrap_or_default())
+    let wait = Duration::try_from(wait).unwrap_or_default();
+    Some(wait.min(LONGEST_WAIT))
+}
+
+/// Whether what is sent along is a token, which somebody may give another one for.
+pub(crate) fn is_token(header: &HeaderValue) -> bool {
+    header.as_bytes().starts_with(b"Bearer ")
 }
 
 /// Whether an answer says that somebody else may be let in.
@@ -295,6 +303,8 @@ mod tests {
         assert_eq!(of("120"), Some(120));
         assert_eq!(of("Wed, 21 Oct 2026 07:29:30 GMT"), Some(90));
         assert_eq!(of("Wed, 21 Oct 2026 07:20:00 GMT"), Some(0));
+        assert_eq!(of("18446744073709551615"), Some(24 * 3600));
+        assert_eq!(of("Thu, 31 Dec 9998 00:00:00 GMT"), Some(24 * 3600));
         for none in ["soon", "-5", "", "1.5"] {
             assert_eq!(of(none), None, "{none}");
         }

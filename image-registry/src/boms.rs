@@ -139,7 +139,7 @@ mod tests {
         let odd = with(&json!({SHORT: "sha512:\n00"})).unwrap_err();
         assert_eq!(
             odd,
-            "layer sha512:00 of bills of materials is named by no sha256 digest"
+            r"layer sha512:\n00 of bills of materials is named by no sha256 digest"
         );
     }
 

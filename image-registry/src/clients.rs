@@ -3,10 +3,7 @@
 //! Ways through proxies are those of the environment (`HTTPS_PROXY`, `HTTP_PROXY`, `NO_PROXY`);
 //! loopback goes through none.
 
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use parking_lot::Mutex;
 use reqwest::{Client, ClientBuilder, Url};
@@ -16,24 +13,28 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
 use crate::settings::{Settings, SettingsError};
+use crate::watched::Watched;
 
 /// The most bytes of a file with authorities. Those of all systems together have a quarter of a
 /// MiB.
-const CA_BYTES: u64 = 8 << 20;
+pub(crate) const CA_BYTES: u64 = 8 << 20;
+
+/// What a file with authorities has.
+pub(crate) type Authorities = Vec<CertificateDer<'static>>;
 
 /// What a request may be sent with.
 pub(crate) struct Clients {
     settings: Arc<Settings>,
-    system: Vec<CertificateDer<'static>>,
+    system: Authorities,
     made: Mutex<Made>,
     /// That believes any certificate.
     believing: Mutex<Option<Client>>,
 }
 
 struct Made {
-    /// Of the file that the authorities were read from, good or not.
-    stamp: Option<Stamp>,
-    authorities: Vec<CertificateDer<'static>>,
+    file: Option<Watched<Authorities>>,
+    /// Counts what the file has said.
+    version: u64,
     pair: Pair,
 }
 
@@ -42,18 +43,6 @@ struct Made {
 pub(crate) struct Pair {
     network: Client,
     loopback: Client,
-}
-
-/// Tells whether a file is still the same.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp(Option<SystemTime>, u64);
-
-impl Stamp {
-    /// Nothing if there is no such file.
-    pub(crate) fn of(file: &Path) -> Option<Self> {
-        let metadata = fs::metadata(file).ok()?;
-        Some(Self(metadata.modified().ok(), metadata.len()))
-    }
 }
 
 impl Pair {
@@ -74,18 +63,22 @@ impl Clients {
     /// If there is a file of authorities that is broken.
     pub(crate) fn new(settings: &Arc<Settings>) -> Result<Self, SettingsError> {
         let system = rustls_native_certs::load_native_certs().certs;
-        let stamp = settings.ca_file.as_deref().and_then(Stamp::of);
-        let authorities = match &settings.ca_file {
-            Some(file) if stamp.is_some() => authorities(file)?,
-            _ => Vec::new(),
+        let file = settings.ca_file.clone();
+        let mut file = file.map(|file| Watched::new(file, CA_BYTES));
+        let authorities = match &mut file {
+            Some(file) => {
+                file.look(read);
+                file.good()?.clone()
+            }
+            None => Vec::new(),
         };
         let pair = pair(settings, &system, &authorities)?;
         Ok(Self {
             settings: settings.clone(),
             system,
             made: Mutex::new(Made {
-                stamp,
-                authorities,
+                file,
+                version: 0,
                 pair,
             }),
             believing: Mutex::default(),
@@ -94,47 +87,29 @@ impl Clients {
 
     /// The clients for now: with other authorities if their file has changed.
     pub(crate) fn current(&self) -> Pair {
-        let Some(file) = &self.settings.ca_file else {
-            return self.made.lock().pair.clone();
-        };
-        let stamp = Stamp::of(file);
         let mut made = self.made.lock();
-        if made.stamp == stamp {
-            return made.pair.clone();
-        }
-        made.stamp.clone_from(&stamp);
-        let read = if stamp.is_some() {
-            authorities(file)
-        } else {
-            Ok(Vec::new())
-        };
-        match read.and_then(|read| Ok((pair(&self.settings, &self.system, &read)?, read))) {
-            Ok((pair, authorities)) => {
-                made.authorities = authorities;
-                made.pair = pair;
-            }
-            Err(error) => tracing::warn!("{error}; the authorities from before are trusted"),
-        }
+        made.look(&self.settings, &self.system);
         made.pair.clone()
     }
 
-    /// What the file of authorities looks like that is trusted.
-    pub(crate) fn stamp(&self) -> Option<Stamp> {
-        self.current();
-        self.made.lock().stamp.clone()
+    /// Which of the clients are the current ones.
+    pub(crate) fn version(&self) -> u64 {
+        let mut made = self.made.lock();
+        made.look(&self.settings, &self.system);
+        made.version
     }
 
-    /// Clients that trust these files as well.
+    /// Clients that trust these as well.
     ///
     /// # Errors
     ///
-    /// If one of them is missing or broken.
-    pub(crate) fn trusting(&self, files: &[PathBuf]) -> Result<Pair, SettingsError> {
-        self.current();
-        let mut all = self.made.lock().authorities.clone();
-        for file in files {
-            all.extend(authorities(file)?);
-        }
+    /// If they cannot be made.
+    pub(crate) fn trusting(
+        &self,
+        others: impl Iterator<Item = CertificateDer<'static>>,
+    ) -> Result<Pair, SettingsError> {
+        let mut all = self.made.lock().authorities();
+        all.extend(others);
         pair(&self.settings, &self.system, &all)
     }
 
@@ -157,43 +132,51 @@ impl Clients {
     }
 }
 
-fn authorities(file: &Path) -> Result<Vec<CertificateDer<'static>>, SettingsError> {
-    let broken = |cause: String| SettingsError::File {
-        file: file.to_owned(),
-        cause,
-    };
-    let pem = read_bounded(file, CA_BYTES).map_err(|error| broken(error.to_string()))?;
-    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
-    let certificates = certificates.map_err(|error| broken(format!("it is not PEM: {error}")))?;
+impl Made {
+    fn look(&mut self, settings: &Settings, system: &[CertificateDer<'static>]) {
+        let Some(file) = &mut self.file else {
+            return;
+        };
+        if !file.look(read) {
+            return;
+        }
+        match pair(settings, system, &self.authorities()) {
+            Ok(pair) => {
+                self.pair = pair;
+                self.version += 1;
+            }
+            Err(error) => tracing::warn!("{error}; the authorities from before are trusted"),
+        }
+    }
+
+    fn authorities(&self) -> Authorities {
+        let good = self.file.as_ref().map(Watched::good);
+        good.and_then(|good| good.ok().cloned()).unwrap_or_default()
+    }
+}
+
+/// The authorities of a file that may be missing.
+fn read(pem: Option<&[u8]>) -> Result<Authorities, String> {
+    pem.map_or_else(|| Ok(Vec::new()), authorities)
+}
+
+/// The authorities in a text; there may be none in an empty one.
+///
+/// # Errors
+///
+/// If it is no PEM, or has something that is no certificate.
+pub(crate) fn authorities(pem: &[u8]) -> Result<Authorities, String> {
+    let certificates: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let certificates = certificates.map_err(|error| format!("it is not PEM: {error}"))?;
     if certificates.is_empty() && !pem.trim_ascii().is_empty() {
-        return Err(broken("it has no certificate in PEM".to_owned()));
+        return Err("it has no certificate in PEM".to_owned());
     }
     let mut store = RootCertStore::empty();
     for certificate in &certificates {
         let added = store.add(certificate.clone());
-        added.map_err(|error| broken(format!("it has a certificate that is none: {error}")))?;
+        added.map_err(|error| format!("it has a certificate that is none: {error}"))?;
     }
     Ok(certificates)
-}
-
-/// What is in a file, if it is not too much.
-///
-/// # Errors
-///
-/// If it cannot be read, or is larger.
-pub(crate) fn read_bounded(file: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
-    use std::io::Read as _;
-
-    let mut bytes = Vec::new();
-    fs::File::open(file)?
-        .take(limit + 1)
-        .read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > limit {
-        return Err(std::io::Error::other(format!(
-            "it is larger than {limit} bytes"
-        )));
-    }
-    Ok(bytes)
 }
 
 fn pair(

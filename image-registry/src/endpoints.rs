@@ -3,42 +3,42 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
-use conventions::image::Reference;
+use conventions::image::{DOCKER_HUB, Reference};
 use parking_lot::Mutex;
-use quick_cache::sync::Cache;
-use reqwest::{Client, Url};
+use reqwest::{Client, StatusCode, Url};
 
-use crate::clients::{Clients, Stamp, is_loopback, read_bounded};
+use crate::clients::{Clients, is_loopback};
 use crate::error::Cause;
-use crate::fault::{clip, has_bad_certificate, text_of};
-use crate::hosts::{Host, Hosts, folders};
+use crate::fault::clip;
+use crate::host_clients::HostClients;
+use crate::hosts::{DOCKER_HUB_ALIAS, Host, Hosts, folders};
+use crate::schemes::Schemes;
+use crate::watched::{Stamp, Watched};
 
-/// Hosts of loopback whose scheme is remembered.
-const LOOPBACKS: usize = 64;
-/// The time to find out the scheme of loopback.
-const PROBE: Duration = Duration::from_secs(5);
 /// The most bytes of a file with mirrors.
 const HOSTS_BYTES: u64 = 1 << 20;
 const HOSTS_FILE: &str = "hosts.toml";
 
 /// A registry's address, or that of a mirror.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Endpoint {
     /// Ends with a slash; repositories follow.
     base: Url,
     /// Host and port, as they are shown and counted.
     pub(crate) host: String,
-    pub(crate) client: Client,
-    /// Whether it is this host.
-    pub(crate) loopback: bool,
+    /// For its own host. It may be the fault of the installation that there is none.
+    client: Result<Client, Cause>,
+    /// Whether the client believes any certificate.
+    believing: bool,
     /// Whether it stands in for another one.
     pub(crate) mirror: bool,
     /// Whether it knows what a tag means.
     pub(crate) resolves: bool,
     /// The registry it stands in for, which it is told.
     namespace: Option<String>,
+    /// That have found out its scheme.
+    schemes: Option<Arc<Schemes>>,
 }
 
 impl Endpoint {
@@ -51,9 +51,44 @@ impl Endpoint {
         Some(url)
     }
 
+    /// Whether it is this host.
+    pub(crate) fn is_loopback(&self) -> bool {
+        is_loopback(&self.base)
+    }
+
     /// Whether an address is of this endpoint, so that what is sent to it may be sent there.
     pub(crate) fn is_origin_of(&self, url: &Url) -> bool {
         self.base.origin() == url.origin()
+    }
+
+    /// The client for an address of this endpoint, or one that it leads to. The authorities of its
+    /// own are trusted on its own host, at whatever port, and nowhere else.
+    ///
+    /// # Errors
+    ///
+    /// If the endpoint's files cannot be used. The operator mends them.
+    pub(crate) fn client(&self, url: &Url, clients: &Clients) -> Result<Client, Cause> {
+        let own = if self.believing {
+            self.is_origin_of(url)
+        } else {
+            self.base.host() == url.host()
+        };
+        if own {
+            self.client.clone()
+        } else {
+            Ok(clients.current().for_url(url))
+        }
+    }
+
+    /// Takes note of how it answered a request, or that it did not. A program with TLS answers 400
+    /// where none is used.
+    pub(crate) fn heard(&self, status: Option<StatusCode>) {
+        let odd = status.is_none_or(|status| status == StatusCode::BAD_REQUEST);
+        if let Some(schemes) = &self.schemes
+            && odd
+        {
+            schemes.doubt(&self.host);
+        }
     }
 }
 
@@ -70,30 +105,21 @@ pub(crate) fn host_of(url: &Url) -> String {
 /// Finds endpoints.
 pub(crate) struct Endpoints {
     clients: Arc<Clients>,
+    of_hosts: HostClients,
+    schemes: Arc<Schemes>,
     folder: Option<PathBuf>,
-    schemes: Cache<String, &'static str>,
     /// By file, what was read from it. Files are the operator's, so that they are few.
-    files: Mutex<HashMap<PathBuf, Known>>,
-    /// By the files that are trusted: clients that trust them, and what the files looked like.
-    trusting: Mutex<HashMap<Vec<PathBuf>, Trusting>>,
-}
-
-/// What the files looked like, and the client that trusts them.
-type Trusting = (Vec<Option<Stamp>>, Client);
-
-struct Known {
-    stamp: Stamp,
-    hosts: Option<Arc<Hosts>>,
+    files: Mutex<HashMap<PathBuf, Watched<Arc<Hosts>>>>,
 }
 
 impl Endpoints {
     pub(crate) fn new(clients: Arc<Clients>, folder: Option<PathBuf>) -> Self {
         Self {
+            of_hosts: HostClients::new(clients.clone()),
+            schemes: Arc::new(Schemes::new(clients.clone())),
             clients,
             folder,
-            schemes: Cache::new(LOOPBACKS),
             files: Mutex::default(),
-            trusting: Mutex::default(),
         }
     }
 
@@ -101,18 +127,19 @@ impl Endpoints {
     ///
     /// # Errors
     ///
-    /// If the registry is this host and does not answer, or if the installation's files are broken.
+    /// If the registry is this host and does not answer, or if what is written about the registry
+    /// is broken.
     pub(crate) async fn of(&self, reference: &Reference) -> Result<Vec<Endpoint>, Cause> {
         let registry = reference.registry();
         let Some(hosts) = self.hosts(registry)? else {
             return Ok(vec![self.origin(registry).await?]);
         };
-        let mut endpoints = Vec::new();
-        for mirror in &hosts.mirrors {
-            endpoints.push(self.named(mirror, registry, true)?);
-        }
+        let mirrors = hosts.mirrors.iter();
+        let mut endpoints: Vec<Endpoint> = mirrors
+            .map(|mirror| self.named(mirror, registry, true))
+            .collect();
         endpoints.push(match &hosts.server {
-            Some(server) => self.named(server, registry, false)?,
+            Some(server) => self.named(server, registry, false),
             None => self.origin(registry).await?,
         });
         Ok(endpoints)
@@ -125,140 +152,86 @@ impl Endpoints {
         };
         for folder in folders(root, registry) {
             let file = folder.join(HOSTS_FILE);
-            if let Some(stamp) = Stamp::of(&file) {
-                return self.read(&file, &folder, stamp).map(Some);
+            // Whether one that cannot be seen is there is told when it is read.
+            if !matches!(Stamp::of(&file), Ok(None)) {
+                return self.read(&file, &folder).map(Some);
             }
         }
         Ok(None)
     }
 
-    fn read(&self, file: &Path, folder: &Path, stamp: Stamp) -> Result<Arc<Hosts>, Cause> {
+    fn read(&self, file: &Path, folder: &Path) -> Result<Arc<Hosts>, Cause> {
         let mut files = self.files.lock();
-        let before = files.get(file);
-        if let Some(known) = before
-            && known.stamp == stamp
-            && let Some(hosts) = &known.hosts
-        {
-            return Ok(hosts.clone());
-        }
-        let told = before.is_some_and(|known| known.stamp == stamp);
-        let good = before.and_then(|known| known.hosts.clone());
-        let bytes = read_bounded(file, HOSTS_BYTES).map_err(|error| error.to_string());
-        let text = bytes.and_then(|it| String::from_utf8(it).map_err(|error| error.to_string()));
-        let read = text
-            .and_then(|text| Hosts::parse(&text, folder))
-            .map(Arc::new);
-        let fault = read
-            .as_ref()
-            .err()
-            .map(|fault| format!("{}: {fault}", file.display()));
-        let hosts = read.ok().or(good);
-        files.insert(
-            file.to_owned(),
-            Known {
-                stamp,
-                hosts: hosts.clone(),
-            },
-        );
-        match (hosts, fault) {
-            (Some(hosts), fault) => {
-                if let Some(fault) = fault.filter(|_| !told) {
-                    tracing::warn!("{fault}; what it said before counts");
-                }
-                Ok(hosts)
+        let watched = files
+            .entry(file.to_owned())
+            .or_insert_with(|| Watched::new(file.to_owned(), HOSTS_BYTES));
+        watched.look(|bytes| {
+            let text = std::str::from_utf8(bytes.unwrap_or_default());
+            let hosts = Hosts::parse(text.map_err(|error| error.to_string())?, folder)?;
+            if !hosts.unknown.is_empty() {
+                let unknown = hosts.unknown.join(", ");
+                tracing::warn!(
+                    "{} says what does not count here: {unknown}",
+                    file.display()
+                );
             }
-            (None, fault) => Err(Cause::Installation(fault.unwrap_or_default())),
-        }
+            Ok(Arc::new(hosts))
+        });
+        let good = watched.good().map(Arc::clone);
+        good.map_err(|fault| Cause::Installation(fault.to_string()))
     }
 
     /// One that a file names. What is called the server is the registry itself, wherever it is.
-    fn named(&self, host: &Host, registry: &str, other: bool) -> Result<Endpoint, Cause> {
+    fn named(&self, host: &Host, registry: &str, other: bool) -> Endpoint {
         let name = host_of(&host.base);
         let mirror = other && name != registry;
-        Ok(Endpoint {
-            client: self.client(host)?,
-            loopback: is_loopback(&host.base),
+        Endpoint {
+            client: self.of_hosts.of(host),
+            believing: host.skip_verify,
             mirror,
             resolves: host.resolves,
-            namespace: mirror.then(|| registry.to_owned()),
+            namespace: mirror.then(|| told_as(registry)),
             host: name,
             base: host.base.clone(),
-        })
-    }
-
-    fn client(&self, host: &Host) -> Result<Client, Cause> {
-        let told = |error: crate::SettingsError| Cause::Installation(error.to_string());
-        if host.skip_verify {
-            return self.clients.trusting_all().map_err(told);
+            schemes: None,
         }
-        if host.authorities.is_empty() {
-            return Ok(self.clients.current().for_url(&host.base));
-        }
-        let mut stamps: Vec<Option<Stamp>> =
-            host.authorities.iter().map(|it| Stamp::of(it)).collect();
-        stamps.push(self.clients.stamp());
-        let mut trusting = self.trusting.lock();
-        if let Some((before, client)) = trusting.get(&host.authorities)
-            && *before == stamps
-        {
-            return Ok(client.clone());
-        }
-        let client = self
-            .clients
-            .trusting(&host.authorities)
-            .map_err(told)?
-            .for_url(&host.base);
-        trusting.insert(host.authorities.clone(), (stamps, client.clone()));
-        Ok(client)
     }
 
     async fn origin(&self, registry: &str) -> Result<Endpoint, Cause> {
         let secure = address("https", registry)?;
         let loopback = is_loopback(&secure);
         let base = if loopback {
-            address(self.scheme(registry).await?, registry)?
+            self.schemes.address(registry).await?
         } else {
             secure
         };
         Ok(Endpoint {
-            client: self.clients.current().for_url(&base),
+            client: Ok(self.clients.current().for_url(&base)),
+            believing: false,
             host: registry.to_owned(),
             base,
-            loopback,
             mirror: false,
             resolves: true,
             namespace: None,
-        })
-    }
-
-    /// Registries of loopback have TLS or not; there is only one way to find out.
-    async fn scheme(&self, registry: &str) -> Result<&'static str, Cause> {
-        if let Some(scheme) = self.schemes.get(registry) {
-            return Ok(scheme);
-        }
-        let mut fault = String::new();
-        for scheme in ["https", "http"] {
-            let url = address(scheme, registry)?;
-            let client = self.clients.current().for_url(&url);
-            match client.get(url).timeout(PROBE).send().await {
-                Ok(_) => {
-                    self.schemes.insert(registry.to_owned(), scheme);
-                    return Ok(scheme);
-                }
-                // It has TLS, and is not believed: the request will say why.
-                Err(error) if has_bad_certificate(&error) => return Ok(scheme),
-                Err(error) => fault = text_of(error),
-            }
-        }
-        Err(Cause::Unreachable {
-            host: registry.to_owned(),
-            what: "its version".to_owned(),
-            fault,
+            schemes: loopback.then(|| self.schemes.clone()),
         })
     }
 }
 
-fn address(scheme: &str, registry: &str) -> Result<Url, Cause> {
+/// What mirrors call a registry: they know Docker Hub by the name that people use.
+fn told_as(registry: &str) -> String {
+    match registry {
+        DOCKER_HUB => DOCKER_HUB_ALIAS.to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+/// The address of a registry's API.
+///
+/// # Errors
+///
+/// If a client would read the registry as another host, or as none.
+pub(crate) fn address(scheme: &str, registry: &str) -> Result<Url, Cause> {
     let url = Url::parse(&format!("{scheme}://{registry}/v2/")).ok();
     // What is read as another host than it is written would be asked with the credentials of the
     // written one.

@@ -9,7 +9,7 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
 use reqwest::{Method, Response, StatusCode, Url};
 
 use crate::authorize::{
-    NoToken, TokenKey, TokenRequest, Tokens, basic, is_denial, retry_after, token_in,
+    NoToken, TokenKey, TokenRequest, Tokens, basic, is_denial, is_token, retry_after, token_in,
 };
 use crate::challenge::Challenge;
 use crate::clients::{Clients, is_loopback};
@@ -102,12 +102,17 @@ impl Exchange {
             who: who.fingerprint(),
         };
         let known = self.tokens.get(&key);
-        let answer = self.send(endpoint, ask, known.as_ref()).await?;
+        let mut answer = self.send(endpoint, ask, known.as_ref()).await?;
+        if let Some(stale) = known.filter(|_| is_denial(answer.response.status())) {
+            self.tokens.forget(&key, &stale);
+            // A new token may open what this one does not any more.
+            if answer.response.status() == StatusCode::FORBIDDEN && is_token(&stale) {
+                drop(answer);
+                answer = self.send(endpoint, ask, None).await?;
+            }
+        }
         if answer.response.status() != StatusCode::UNAUTHORIZED {
             return self.judge(answer).await;
-        }
-        if let Some(stale) = &known {
-            self.tokens.forget(&key, stale);
         }
         let Some(challenge) = Challenge::from_headers(answer.response.headers()) else {
             return self.judge(answer).await;
@@ -167,16 +172,19 @@ impl Exchange {
         let host = host_of(&request.url);
         let what = format!("a token for {}", ask.repository);
         let place = self.enter(&host, &what).await?;
-        let client = if endpoint.is_origin_of(&request.url) {
-            endpoint.client.clone()
-        } else {
-            self.clients.current().for_url(&request.url)
-        };
+        let client = endpoint.client(&request.url, &self.clients);
+        let client = client.map_err(Trouble::Final)?;
         let sent = request.build(&client).send().await;
         let response = sent.map_err(|error| self.unreachable(&host, &what, error))?;
-        if is_denial(response.status()) || response.status() == StatusCode::BAD_REQUEST {
+        let status = response.status();
+        if is_denial(status) || status == StatusCode::BAD_REQUEST {
             self.observe.request(&host, Outcome::Denied);
             return Err(Trouble::Final(denied(&host, ask)));
+        }
+        if is_misled(status) {
+            self.observe.request(&host, Outcome::Refused);
+            let status = status.as_u16();
+            return Err(Trouble::Final(Cause::Trouble { host, what, status }));
         }
         let answer = Answer {
             response,
@@ -205,11 +213,8 @@ impl Exchange {
         for _ in 0..=REDIRECTIONS {
             let to = url.take().ok_or_else(|| Trouble::Final(no_address()))?;
             let own = endpoint.is_origin_of(&to);
-            let client = if own {
-                endpoint.client.clone()
-            } else {
-                self.clients.current().for_url(&to)
-            };
+            let client = endpoint.client(&to, &self.clients);
+            let client = client.map_err(Trouble::Final)?;
             let host = if own {
                 endpoint.host.clone()
             } else {
@@ -223,6 +228,9 @@ impl Exchange {
                 request = request.header(AUTHORIZATION, header.clone());
             }
             let sent = request.send().await;
+            if own {
+                endpoint.heard(sent.as_ref().ok().map(Response::status));
+            }
             let response = sent.map_err(|error| self.unreachable(&host, &what, error))?;
             if !is_redirection(response.status()) {
                 return Ok(Answer {
@@ -322,6 +330,13 @@ fn denied(host: &str, ask: &Ask<'_>) -> Cause {
     }
 }
 
+/// Whether the registry names a place for tokens that knows of none. Nobody who asks for an image
+/// can mend that.
+fn is_misled(status: StatusCode) -> bool {
+    let passing = [StatusCode::TOO_MANY_REQUESTS, StatusCode::REQUEST_TIMEOUT];
+    status.is_redirection() || (status.is_client_error() && !passing.contains(&status))
+}
+
 fn is_redirection(status: StatusCode) -> bool {
     matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308)
 }
@@ -337,8 +352,8 @@ fn led_to(endpoint: &Endpoint, from: &Url, response: &Response, what: &str) -> R
         let own = is_loopback(to);
         let bare = to.username().is_empty() && to.password().is_none() && to.host_str().is_some();
         let scheme = match to.scheme() {
-            "https" => !own || endpoint.loopback,
-            "http" => own && endpoint.loopback,
+            "https" => !own || endpoint.is_loopback(),
+            "http" => own && endpoint.is_loopback(),
             _ => false,
         };
         bare && scheme

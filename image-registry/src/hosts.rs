@@ -9,14 +9,21 @@
 //!   ca = "/etc/mirror/ca.crt"
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use conventions::image::DOCKER_HUB;
 use reqwest::Url;
 use serde::Deserialize;
-use toml::Spanned;
+use toml::{Spanned, Table};
 
 use crate::clients::is_loopback;
+use crate::fault::clip;
+
+/// How people, and mirrors, call Docker Hub.
+pub(crate) const DOCKER_HUB_ALIAS: &str = "docker.io";
+/// What may be said of a host.
+const OPTIONS: [&str; 4] = ["capabilities", "ca", "skip_verify", "override_path"];
 
 /// What a file says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +32,8 @@ pub(crate) struct Hosts {
     pub(crate) mirrors: Vec<Host>,
     /// Instead of the registry itself, if it is named.
     pub(crate) server: Option<Host>,
+    /// What does not count here.
+    pub(crate) unknown: Vec<String>,
 }
 
 /// One to ask.
@@ -41,7 +50,6 @@ pub(crate) struct Host {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Document {
     server: Option<String>,
     #[serde(default)]
@@ -55,7 +63,6 @@ struct Document {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Options {
     capabilities: Option<Vec<String>>,
     ca: Option<OneOrMany>,
@@ -102,6 +109,7 @@ impl Hosts {
         Ok(Self {
             mirrors,
             server: server.transpose()?.flatten(),
+            unknown: unknown(text),
         })
     }
 }
@@ -154,6 +162,22 @@ impl Host {
     }
 }
 
+/// Fields of a document that do not count: newer versions of containerd know more of them.
+fn unknown(text: &str) -> Vec<String> {
+    let document: Table = toml::from_str(text).unwrap_or_default();
+    let known = |key: &str| OPTIONS.contains(&key);
+    let of_root = document
+        .keys()
+        .filter(|key| !known(key) && !["server", "host"].contains(&key.as_str()));
+    let mut unknown: BTreeSet<String> = of_root.cloned().collect();
+    let hosts = document.get("host").and_then(|hosts| hosts.as_table());
+    for options in hosts.iter().flat_map(|hosts| hosts.values()) {
+        let keys = options.as_table().into_iter().flat_map(Table::keys);
+        unknown.extend(keys.filter(|key| !known(key)).cloned());
+    }
+    unknown.into_iter().map(|key| clip(&key)).collect()
+}
+
 /// Where repositories begin: below `v2`, unless the path says all of it.
 fn root(mut base: Url, whole: bool) -> Url {
     let path = base.path().trim_end_matches('/').to_owned();
@@ -171,7 +195,7 @@ fn root(mut base: Url, whole: bool) -> Url {
 pub(crate) fn folders(root: &Path, registry: &str) -> Vec<PathBuf> {
     // Docker Hub has several names; files are below the one that people use.
     let name = match registry {
-        conventions::image::DOCKER_HUB => "docker.io",
+        DOCKER_HUB => DOCKER_HUB_ALIAS,
         other => other,
     };
     // What consists of dots would be another folder.
@@ -240,7 +264,8 @@ mod tests {
             read(""),
             Ok(Hosts {
                 mirrors: Vec::new(),
-                server: None
+                server: None,
+                unknown: Vec::new(),
             })
         );
     }
@@ -254,13 +279,38 @@ mod tests {
             "[host.\"https://mirror.example\"]\nskip_verify = true",
             "[host.\"https://user:pass@mirror.example\"]",
             "[host.\"https://mirror.example\"]\ncapabilities = [\"fly\"]",
-            "[host.\"https://mirror.example\"]\nclient = \"cert.pem\"",
             "[host.\"https://\"]",
             "server = \"http://registry.example\"",
             "x",
         ] {
             assert!(read(text).is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_newer_versions_say_more_does_not_count_and_is_told() {
+        let hosts = read(
+            r#"
+            version = 3
+            server = "https://registry.example"
+            dial_timeout = "5s"
+            [host."https://mirror.example"]
+            capabilities = ["pull"]
+            client = "cert.pem"
+            [host."https://mirror.example".header]
+            x-token = "t"
+            [host."https://other.example"]
+            client = ["a.pem", "a.key"]
+            "#,
+        );
+        let hosts = hosts.unwrap();
+        assert_eq!(
+            hosts.unknown,
+            ["client", "dial_timeout", "header", "version"]
+        );
+        assert_eq!(hosts.mirrors.len(), 2);
+        assert!(!hosts.mirrors[0].resolves);
+        assert!(hosts.server.is_some());
     }
 
     #[test]

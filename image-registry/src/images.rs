@@ -332,7 +332,12 @@ impl Images {
         digest: Option<&Digest>,
         limit: u64,
     ) -> Result<Bytes, Cause> {
-        self.ask(look, rest, accept, &Whole { digest, limit }).await
+        let reader = Whole {
+            digest,
+            limit,
+            manifest: accept == manifest::ACCEPT,
+        };
+        self.ask(look, rest, accept, &reader).await
     }
 
     /// Keeps a content that was read.
@@ -402,6 +407,8 @@ impl Look {
 pub(crate) struct Whole<'a> {
     pub(crate) digest: Option<&'a Digest>,
     pub(crate) limit: u64,
+    /// Whether it is to be a manifest.
+    pub(crate) manifest: bool,
 }
 
 impl Read for Whole<'_> {
@@ -414,6 +421,12 @@ impl Read for Whole<'_> {
         let claimed = self.digest.cloned().or_else(|| claimed(&headers));
         if claimed.is_none_or(|claimed| claimed == own) {
             return Ok(bytes);
+        }
+        // The signed ones of the time before 2016 have the digest of what is signed.
+        if self.manifest
+            && let Err(cause @ Cause::Schema1 { .. }) = manifest::parse(&bytes, &what)
+        {
+            return Err(Trouble::Final(cause));
         }
         let fault = format!("its digest is {own}");
         Err(Trouble::Passing(Cause::Lie { host, what, fault }, None))

@@ -8,10 +8,12 @@ use conventions::credentials::{Keyring, SecretKind};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::clients::read_bounded;
+use crate::watched::read_bounded;
 
 /// The most bytes of the configuration.
 const CONFIG_BYTES: u64 = 1 << 20;
+/// The longest that an answer is remembered.
+const LONGEST_LIFE: Duration = Duration::from_hours(30 * 24);
 /// The versions of the protocol; they differ in their names only.
 const PROTOCOLS: [&str; 3] = [
     "credentialprovider.kubelet.k8s.io/v1",
@@ -194,13 +196,14 @@ fn keyring(auths: &serde_json::Map<String, Value>) -> (Keyring, bool) {
     (keyring, !faults.is_empty())
 }
 
-/// A duration as Go writes it. Nothing for a negative one.
+/// A duration as Go writes it, no longer than an answer is remembered. Nothing for a negative one.
 fn duration(text: &str) -> Option<Duration> {
     if text == "0" {
         return Some(Duration::ZERO);
     }
     let parsed: jiff::SignedDuration = text.parse().ok()?;
-    Duration::try_from(parsed).ok()
+    let duration = Duration::try_from(parsed).ok()?;
+    Some(duration.min(LONGEST_LIFE))
 }
 
 #[cfg(test)]
@@ -318,6 +321,12 @@ providers:
             let _ = parse_config(&text);
             let _ = parse_config(CONFIG.get(..cut).unwrap_or_default());
             let _ = duration(&text);
+        }
+
+        #[test]
+        fn no_duration_is_endless(count in any::<u64>(), unit in "[hms]|ms|us|ns") {
+            let life = duration(&format!("{count}{unit}")).unwrap_or_default();
+            prop_assert!(life <= LONGEST_LIFE);
         }
     }
 }

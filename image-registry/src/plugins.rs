@@ -216,3 +216,39 @@ fn key(kind: KeyKind, image: &str) -> String {
         KeyKind::Global => "global".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_program_has_its_time_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        symlink("/bin/sh", folder.path().join("plugin")).unwrap();
+        let config = json!({
+            "apiVersion": "kubelet.config.k8s.io/v1",
+            "kind": "CredentialProviderConfig",
+            "providers": [{
+                "name": "plugin",
+                "matchImages": ["registry.example"],
+                "defaultCacheDuration": "1h",
+                "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
+                "args": ["-c", "exec sleep 1000"],
+            }],
+        });
+        let file = folder.path().join("config.yaml");
+        fs::write(&file, config.to_string()).unwrap();
+        let plugins = Plugins::new(&file, folder.path()).unwrap();
+        let begun = Instant::now();
+        let given = plugins.ask("registry.example/app").await;
+        let fault = "credential plugin plugin says nothing within 15 s";
+        assert_eq!(
+            (given.keyrings.len(), given.faults),
+            (0, vec![fault.to_owned()])
+        );
+        assert!(begun.elapsed() >= LIMIT);
+    }
+}

@@ -10,6 +10,7 @@ use crate::archive::{self, ListFault, Slice};
 use crate::boms::{self, BUILDPACK};
 use crate::contents::ContentKey;
 use crate::error::Cause;
+use crate::fault::clip;
 use crate::images::{ANYTHING, Images, Look};
 use crate::manifest::Image;
 use crate::observe::CacheKind;
@@ -113,7 +114,7 @@ fn told(fault: ListFault, what: &str, limit: u64) -> Cause {
             fault,
         },
         ListFault::File(file) => Cause::TooLarge {
-            what: format!("{:?} in {what}", file.name),
+            what: format!("\"{}\" in {what}", clip(&file.name)),
             size: Some(file.length),
             limit,
             flag: FILE_FLAG,

@@ -233,6 +233,63 @@ async fn a_token_is_asked_for_once_and_used_until_it_expires() {
 }
 
 #[tokio::test]
+async fn a_token_that_opens_nothing_any_more_is_replaced_once() {
+    let (registry, tokens) = (FakeRegistry::start().await, FakeRegistry::start().await);
+    let folder = tempdir().unwrap();
+    registry.put_image("app", "1", &json!({}));
+    let (given, good) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(1)));
+    let (realm, opens) = (tokens.host.clone(), good.clone());
+    registry.behave(move |seen| {
+        let opens = format!("Bearer {}", opens.load(Ordering::SeqCst));
+        match seen.authorization.as_deref() {
+            Some(token) if token == opens => None,
+            Some(_) => Some(status(403, "")),
+            None if seen.path == "/v2/" => None,
+            None => Some(challenge(&format!("Bearer realm=\"http://{realm}/token\""))),
+        }
+    });
+    let count = given.clone();
+    tokens.behave(move |_| {
+        let number = count.fetch_add(1, Ordering::SeqCst) + 1;
+        let body = json!({"token": number.to_string(), "expires_in": 300}).to_string();
+        Some(Response::new(Body::from(body)))
+    });
+    let images = images(&folder);
+    let image = format!("{}/app:1", registry.host);
+    let resolve = async || {
+        let (nobody, pass) = (Keyring::default(), Pass::default());
+        images.resolve(&image, &nobody, &pass).await.map(drop)
+    };
+    assert_eq!(resolve().await, Ok(()));
+    good.store(2, Ordering::SeqCst);
+    assert_eq!(resolve().await, Ok(()));
+    assert_eq!(given.load(Ordering::SeqCst), 2);
+    // Where no token opens anything, one more is asked for and no further one.
+    good.store(100, Ordering::SeqCst);
+    let error = resolve().await.unwrap_err();
+    assert!(matches!(error.cause(), Cause::Denied { .. }), "{error}");
+    assert_eq!(given.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn a_place_for_tokens_that_knows_of_none_is_no_fault_of_the_user() {
+    for code in [404, 410, 302] {
+        let (registry, tokens) = with_tokens(&[]).await;
+        let folder = tempdir().unwrap();
+        tokens.behave(move |_| Some(status(code, "")));
+        let image = format!("{}/app:1", registry.host);
+        let error = images(&folder)
+            .resolve(&image, &Keyring::default(), &Pass::default())
+            .await
+            .unwrap_err();
+        assert_eq!(error.kind(), FaultKind::Infrastructure, "{error}");
+        let told = format!("answers {code} when asked for a token for app");
+        assert!(error.to_string().contains(&told), "{error}");
+        assert_eq!(tokens.seen().len(), 1);
+    }
+}
+
+#[tokio::test]
 async fn an_identity_token_is_exchanged_for_a_token() {
     let (registry, tokens) = with_tokens(&[]).await;
     let folder = tempdir().unwrap();

@@ -253,6 +253,23 @@ async fn a_registry_that_lies_about_digests_is_not_believed() {
 }
 
 #[tokio::test]
+async fn a_signed_manifest_of_the_first_version_is_no_lie_and_is_refused_as_such() {
+    let registry = FakeRegistry::start().await;
+    let signed = r#"{"schemaVersion": 1, "fsLayers": [], "signatures": [{}]}"#;
+    let digest = digest_of(b"what is signed");
+    let claimed = digest.clone();
+    registry.behave(move |seen| {
+        let response = Response::builder().header("docker-content-digest", &claimed);
+        (seen.path != "/v2/").then(|| response.body(Body::from(signed)).unwrap())
+    });
+    for image in ["app:1", &format!("app@{digest}")] {
+        let error = failure(&registry, image).await;
+        assert!(matches!(error.cause(), Cause::Schema1 { .. }), "{error}");
+        assert_eq!(error.kind(), FaultKind::User);
+    }
+}
+
+#[tokio::test]
 async fn trouble_that_passes_is_not_told() {
     for code in [408, 429, 500, 502, 503, 504] {
         let (registry, folder) = (FakeRegistry::start().await, tempdir().unwrap());

@@ -2,18 +2,22 @@
 
 use std::collections::HashMap;
 use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
+use axum::http::HeaderValue;
+use axum::http::header::CONNECTION;
 use axum::response::Response;
 use conventions::credentials::{Keyring, SecretKind};
 use image_registry::{Images, Settings, StoredBom, Unobserved};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+
+use crate::door::{Authority, Door};
 
 pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub(crate) const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -36,25 +40,45 @@ struct Inner {
     contents: Mutex<HashMap<String, (&'static str, Bytes)>>,
     seen: Mutex<Vec<Seen>>,
     behaviour: Mutex<Option<Behaviour>>,
+    /// Whether a connection ends with its first answer.
+    hasty: bool,
 }
 
 /// Until it is dropped.
 pub(crate) struct FakeRegistry {
     pub(crate) host: String,
+    secure: Arc<AtomicBool>,
     inner: Arc<Inner>,
     _task: JoinSet<()>,
 }
 
 impl FakeRegistry {
     pub(crate) async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let host = listener.local_addr().unwrap().to_string();
-        let inner = Arc::new(Inner::default());
+        Self::behind(Door::open(None).await, false)
+    }
+
+    /// With TLS, and a certificate of this authority.
+    pub(crate) async fn start_secure(authority: &Authority) -> Self {
+        Self::behind(Door::open(Some(authority)).await, true)
+    }
+
+    /// Has new connections of one that was started with TLS have it, or not.
+    pub(crate) fn speak_tls(&self, secure: bool) {
+        self.secure.store(secure, Ordering::SeqCst);
+    }
+
+    fn behind(door: Door, hasty: bool) -> Self {
+        let (host, secure) = (door.address().to_string(), door.secure());
+        let inner = Arc::new(Inner {
+            hasty,
+            ..Inner::default()
+        });
         let router = Router::new().fallback(answer).with_state(inner.clone());
         let mut task = JoinSet::new();
-        task.spawn(async move { axum::serve(listener, router).await.unwrap() });
+        task.spawn(async move { axum::serve(door, router).await.unwrap() });
         Self {
             host,
+            secure,
             inner,
             _task: task,
         }
@@ -155,6 +179,15 @@ impl FakeRegistry {
 }
 
 async fn answer(State(inner): State<Arc<Inner>>, request: Request) -> Response {
+    let mut response = answer_of(&inner, request).await;
+    if inner.hasty {
+        let close = HeaderValue::from_static("close");
+        response.headers_mut().insert(CONNECTION, close);
+    }
+    response
+}
+
+async fn answer_of(inner: &Inner, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
     let path = parts

@@ -80,6 +80,38 @@ async fn a_mirror_is_asked_first_and_told_whose_it_is() {
 }
 
 #[tokio::test]
+async fn a_mirror_of_docker_hub_is_told_the_name_that_people_use() {
+    let stand = Stand::new().await;
+    stand.mirror.put_image("library/ubuntu", "1", &json!({}));
+    stand.mirrored("docker.io", "");
+    let (images, pass) = (stand.images(), Pass::default());
+    images
+        .resolve("ubuntu:1", &Keyring::default(), &pass)
+        .await
+        .unwrap();
+    let paths = stand.mirror.take_paths();
+    assert_eq!(paths.len(), 2);
+    assert!(
+        paths.iter().all(|path| path.ends_with("?ns=docker.io")),
+        "{paths:?}"
+    );
+}
+
+#[tokio::test]
+async fn fields_that_only_others_know_harm_no_image() {
+    let stand = Stand::new().await;
+    stand.mirror.put_image("app", "1", &json!({}));
+    let more = "dial_timeout = \"5s\"\nheader = {x-token = \"t\"}";
+    stand.mirrored(&stand.origin.host, more);
+    let (images, pass) = (stand.images(), Pass::default());
+    images
+        .resolve(&stand.image("app:1"), &Keyring::default(), &pass)
+        .await
+        .unwrap();
+    assert_eq!(stand.mirror.take_paths().len(), 2);
+}
+
+#[tokio::test]
 async fn whatever_a_mirror_does_the_registry_is_asked_after_it() {
     let stand = Stand::new().await;
     stand.origin.put_image("app", "1", &json!({}));

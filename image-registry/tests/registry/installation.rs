@@ -79,7 +79,7 @@ impl Plugin {
         self.set_images(host);
         images_with(Settings {
             plugins: Some((self.path("config.yaml"), self.folder.path().to_owned())),
-            budget: Duration::from_secs(5),
+            budget: Duration::from_mins(1),
             ..settings(cache)
         })
     }
@@ -169,25 +169,40 @@ async fn a_program_that_fails_is_told_as_a_fault_of_the_installation() {
 }
 
 #[tokio::test]
-async fn a_program_that_hangs_is_ended() {
+async fn a_program_that_hangs_is_ended_when_nobody_waits_for_it() {
     let (registry, folder) = (registry_for("cloud").await, tempdir().unwrap());
     let plugin = Plugin::new("echo $$ > \"$HERE/pid\"; exec sleep 1000");
-    plugin.set_images(&registry.host);
-    let images = images_with(Settings {
-        plugins: Some((plugin.path("config.yaml"), plugin.folder.path().to_owned())),
-        budget: Duration::from_secs(4),
-        ..settings(&folder)
-    });
+    let images = plugin.images(&folder, &registry.host);
     let image = format!("{}/app:1", registry.host);
-    let told = images
-        .resolve(&image, &Keyring::default(), &Pass::default())
-        .await
-        .unwrap_err();
-    assert!(matches!(told.cause(), Cause::Late { .. }), "{told}");
+    let (nobody, pass) = (Keyring::default(), Pass::default());
+    let begun = eventually("the program runs", Duration::from_mins(1), || async {
+        let pid = fs::read_to_string(plugin.path("pid")).unwrap_or_default();
+        anyhow::ensure!(pid.ends_with('\n'), "{pid:?}");
+        Ok(())
+    });
+    tokio::select! {
+        ended = images.resolve(&image, &nobody, &pass) => panic!("it hangs: {ended:?}"),
+        () = begun => {}
+    }
     let pid = fs::read_to_string(plugin.path("pid")).unwrap();
     let process = Path::new("/proc").join(pid.trim()).join("exe");
     let gone = || async { fs::read_link(&process).is_err() };
-    eventually("the program is gone", Duration::from_secs(10), gone).await;
+    eventually("the program is gone", Duration::from_mins(1), gone).await;
+}
+
+#[tokio::test]
+async fn what_a_program_says_for_ever_is_remembered_for_long() {
+    let (registry, folder) = (registry_for("cloud").await, tempdir().unwrap());
+    let ever = "\"cacheDuration\":\"9223372036854775807s\",\"cacheKeyType\"";
+    let plugin = Plugin::new(&giving(&registry.host).replace("\"cacheKeyType\"", ever));
+    let images = plugin.images(&folder, &registry.host);
+    let image = format!("{}/app:1", registry.host);
+    for _ in 0..2 {
+        let (nobody, pass) = (Keyring::default(), Pass::default());
+        images.resolve(&image, &nobody, &pass).await.unwrap();
+    }
+    let requests = fs::read_to_string(plugin.path("requests")).unwrap();
+    assert_eq!(requests.lines().count(), 1, "{requests}");
 }
 
 #[tokio::test]

@@ -7,6 +7,8 @@ mod answers;
 mod attached;
 mod boms;
 mod counts;
+mod door;
 mod fake;
 mod hosts;
 mod installation;
+mod trust;
