@@ -48,6 +48,7 @@ mod unpack;
 mod values;
 mod watched;
 mod who;
+mod zstd;
 
 pub use error::{Cause, FaultKind, ImageError};
 pub use images::Images;

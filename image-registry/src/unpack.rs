@@ -16,6 +16,7 @@ use crate::exchange::Answer;
 use crate::hash::digest_of_hash;
 use crate::plan;
 use crate::tries::Trouble;
+use crate::zstd::{WINDOW, Zstd, is_zstd};
 
 /// Files that are not whole begin with it.
 pub(crate) const UNFINISHED: &str = "unfinished-";
@@ -24,7 +25,8 @@ const WAITING: usize = 4;
 /// What is unpacked at once.
 const BUFFER: usize = 64 << 10;
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// How many of the first bytes tell how something is packed.
+const HEAD: u64 = 4;
 
 /// What is wanted of an answer.
 #[derive(Clone)]
@@ -135,21 +137,22 @@ impl Unpack {
     }
 
     fn copy(&self, packed: &mut Parts) -> Result<NamedTempFile, Fault> {
-        let broken = |_| Fault::Bad("cannot be unpacked".to_owned());
+        let broken = |error: io::Error| {
+            Fault::Bad(match error.kind() {
+                io::ErrorKind::Unsupported => {
+                    let most = WINDOW >> 20;
+                    format!("is packed with a window of more than {most} MiB")
+                }
+                _ => "cannot be unpacked".to_owned(),
+            })
+        };
         let mut head = Vec::new();
-        packed
-            .take(ZSTD.len() as u64)
-            .read_to_end(&mut head)
-            .map_err(broken)?;
-        let (gzip, zstd) = (head.starts_with(&GZIP), head.starts_with(&ZSTD));
+        packed.take(HEAD).read_to_end(&mut head).map_err(broken)?;
+        let (gzip, zstd) = (head.starts_with(&GZIP), is_zstd(&head));
         let all = io::Cursor::new(head).chain(packed);
         let mut unpacked: Box<dyn Read + '_> = match &self.unpacked {
             Some(_) if gzip => Box::new(MultiGzDecoder::new(all)),
-            Some(_) if zstd => {
-                return Err(Fault::Bad(
-                    "is packed with zstd, which is not supported".to_owned(),
-                ));
-            }
+            Some(_) if zstd => Box::new(Zstd::new(all)),
             _ => Box::new(all),
         };
         let file = tempfile::Builder::new()

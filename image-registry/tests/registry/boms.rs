@@ -13,6 +13,7 @@ use flate2::write::GzEncoder;
 use futures::future::join_all;
 use futures::stream;
 use image_registry::{Cause, FaultKind, Images, Pass, ResolvedImage, Settings};
+use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 use test_support::eventually;
@@ -35,6 +36,10 @@ fn gzip(bytes: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap().into()
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    compress_to_vec(bytes, CompressionLevel::Fastest)
 }
 
 /// The configuration of an image whose last layer, of this digest, has bills of materials.
@@ -101,8 +106,10 @@ async fn bills_are_read_from_the_layer_and_then_from_disk() {
     put(&registry, "plain", &unpacked, unpacked.clone());
     let halves = [gzip(&unpacked[..700]), gzip(&unpacked[700..])].concat();
     put(&registry, "halves", &unpacked, halves);
+    let frames = [zstd(&unpacked[..700]), zstd(&unpacked[700..])].concat();
+    put(&registry, "frames", &unpacked, frames);
     let first = images(&folder);
-    for name in ["packed", "plain", "halves"] {
+    for name in ["packed", "plain", "halves", "frames"] {
         let image = resolve(&first, &registry, name).await.unwrap();
         assert_eq!(read(&image), expected(), "{name}");
         assert_eq!(
@@ -247,6 +254,7 @@ async fn what_is_larger_than_it_may_be_is_told_with_its_flag() {
     let bomb = layer(&[("bomb", &vec![b'x'; 3 << 19])]);
     put(&registry, "bomb", &bomb, gzip(&bomb));
     put(&registry, "plain", &bomb, bomb.clone());
+    put(&registry, "zstd", &bomb, zstd(&bomb));
     let images = images_with(settings());
     let told = resolve(&images, &registry, "file").await.unwrap_err();
     let unpacked = digest_of(&large);
@@ -262,7 +270,7 @@ async fn what_is_larger_than_it_may_be_is_told_with_its_flag() {
     let told = resolve(&images, &registry, "long").await.unwrap_err();
     let told = told.to_string();
     assert!(told.len() < 400 && !told.contains('\u{1b}'), "{told}");
-    for name in ["bomb", "plain"] {
+    for name in ["bomb", "plain", "zstd"] {
         let told = resolve(&images, &registry, name)
             .await
             .unwrap_err()
@@ -286,7 +294,11 @@ async fn a_layer_without_end_is_given_up() {
     let (registry, folder) = (FakeRegistry::start().await, tempdir().unwrap());
     let unpacked = layer(&FILES);
     let packed = put(&registry, "app", &unpacked, gzip(&unpacked));
-    for head in [&b"plain"[..], &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff]] {
+    let (gzip, skipped) = (
+        &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff][..],
+        &[0x50, 0x2a, 0x4d, 0x18, 0xff, 0xff, 0xff, 0xff][..],
+    );
+    for head in [&b"plain"[..], gzip, skipped] {
         let wanted = packed.clone();
         registry.behave(move |seen| {
             let chunks =
@@ -342,13 +354,20 @@ async fn layers_that_are_not_what_they_are_said_to_be_are_not_kept() {
         &unpacked,
         Bytes::from_static(&[0x28, 0xb5, 0x2f, 0xfd, 0, 0]),
     );
+    put(
+        &registry,
+        "window",
+        &unpacked,
+        Bytes::from_static(&[0x28, 0xb5, 0x2f, 0xfd, 0, 0xff, 0, 0, 0]),
+    );
     for (name, fault) in [
         (
             "other",
             "has another digest unpacked than the configuration says",
         ),
         ("cut", "cannot be unpacked"),
-        ("zstd", "is packed with zstd, which is not supported"),
+        ("zstd", "cannot be unpacked"),
+        ("window", "is packed with a window of more than 8 MiB"),
     ] {
         let told = resolve(&images(&folder), &registry, name)
             .await
