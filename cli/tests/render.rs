@@ -11,6 +11,7 @@ use std::process::Output;
 use convention_webhook_sdk::{Applied, ConventionError, Images, Limits, Server, Template};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use test_support::TestKeyPair;
 use tokio::process::Command;
 use tokio::task::JoinSet;
 
@@ -60,11 +61,10 @@ struct Scene {
 impl Scene {
     async fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let key_pair = TestKeyPair::signed_by_itself(&["localhost"]).unwrap();
+        key_pair.write_to(folder.path()).unwrap();
         let write =
             |file: &str, text: &str| std::fs::write(folder.path().join(file), text).unwrap();
-        write("tls.crt", &made.cert.pem());
-        write("tls.key", &made.signing_key.serialize_pem());
         write("intent.yaml", INTENT);
         write(
             "images.yaml",

@@ -30,8 +30,8 @@ fn called(config: &WebhookClientConfig) -> Result<String, String> {
 }
 
 fn certificate() -> String {
-    let key = rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap();
-    key.cert.pem()
+    let key_pair = test_support::TestKeyPair::signed_by_itself(&["a"]);
+    key_pair.unwrap().certificate_pem()
 }
 
 #[test]

@@ -11,9 +11,9 @@ use convention_client::{
 use convention_protocol::{PodConventionContext, PodTemplate};
 use conventions::answer::Answer;
 use k8s_openapi::api::admissionregistration::v1::WebhookClientConfig;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::CertificateParams;
 use rustls::ServerConfig;
-use rustls::pki_types::PrivateKeyDer;
+use test_support::TestAuthority;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::task::JoinSet;
@@ -281,22 +281,15 @@ pub(crate) fn shown(error: &CallError) -> (CallErrorKind, String) {
 }
 
 /// An authority that signs certificates.
-pub(crate) struct Authority {
-    issuer: CertifiedIssuer<'static, KeyPair>,
-}
+pub(crate) struct Authority(TestAuthority);
 
 impl Authority {
     pub(crate) fn new() -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        Self {
-            issuer: CertifiedIssuer::self_signed(params, key).unwrap(),
-        }
+        Self(TestAuthority::new("authority").unwrap())
     }
 
     pub(crate) fn pem(&self) -> String {
-        self.issuer.pem()
+        self.0.pem()
     }
 
     /// What a server needs that this authority signs for these names.
@@ -309,27 +302,9 @@ impl Authority {
         names: &[&str],
         change: impl FnOnce(&mut CertificateParams),
     ) -> ServerConfig {
-        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
-        let mut params = CertificateParams::new(names).unwrap();
-        change(&mut params);
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        server_config(certificate.der().clone(), &key)
+        let key_pair = self.0.sign_with(names, change).unwrap();
+        key_pair.server_config().unwrap()
     }
-}
-
-pub(crate) fn server_config(
-    certificate: rustls::pki_types::CertificateDer<'static>,
-    key: &KeyPair,
-) -> ServerConfig {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
-        .unwrap()
 }
 
 /// A port that is taken, and at which nobody listens yet.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use convention_client::{CallErrorKind, Clients, DEFAULT_BUDGET, Settings};
-use rcgen::{BasicConstraints, CertificateParams, IsCa, KeyPair, date_time_ymd};
+use rcgen::{BasicConstraints, CertificateParams, IsCa, date_time_ymd};
+use test_support::TestKeyPair;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 
-use crate::server::{Authority, Reply, Server, body, call, clients, failed, server_config, target};
+use crate::server::{Authority, Reply, Server, body, call, clients, failed, target};
 
 #[tokio::test]
 async fn the_authority_of_the_convention_is_trusted() {
@@ -121,44 +122,30 @@ async fn the_time_is_that_of_the_clock_that_is_given() {
 }
 
 /// Made by itself, and calling itself an authority, as `openssl req -x509` does it.
-fn own_authority(
-    name: &str,
-    change: impl FnOnce(&mut CertificateParams),
-) -> (String, OwnAuthority) {
-    let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    change(&mut params);
-    let key = KeyPair::generate().unwrap();
-    let certificate = params.self_signed(&key).unwrap();
-    (certificate.pem(), OwnAuthority { certificate, key })
-}
-
-struct OwnAuthority {
-    certificate: rcgen::Certificate,
-    key: KeyPair,
-}
-
-impl OwnAuthority {
-    fn server(&self) -> rustls::ServerConfig {
-        server_config(self.certificate.der().clone(), &self.key)
-    }
+fn own_authority(name: &str, change: impl FnOnce(&mut CertificateParams)) -> (String, TestKeyPair) {
+    let own = TestKeyPair::signed_by_itself_with(&[name], |params| {
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        change(params);
+    });
+    let own = own.unwrap();
+    (own.certificate_pem(), own)
 }
 
 #[tokio::test]
 async fn a_server_that_is_its_own_authority_is_trusted_if_the_bundle_has_it() {
     let (pem, own) = own_authority("localhost", |_| {});
-    let server = Server::start(Some(own.server()), |_, _| Reply::good()).await;
+    let server = Server::start(Some(own.server_config().unwrap()), |_, _| Reply::good()).await;
     call(&server.https(&pem)).await.unwrap();
     let (_, text) = failed(&server.https(&Authority::new().pem())).await;
     assert!(text.contains("certificate"), "{text}");
 
     // One that does not call itself an authority is none for others, and trusted all the same.
     let (pem, own) = own_authority("localhost", |params| params.is_ca = IsCa::NoCa);
-    let server = Server::start(Some(own.server()), |_, _| Reply::good()).await;
+    let server = Server::start(Some(own.server_config().unwrap()), |_, _| Reply::good()).await;
     call(&server.https(&pem)).await.unwrap();
 
     let (pem, own) = own_authority("other", |_| {});
-    let server = Server::start(Some(own.server()), |_, _| Reply::good()).await;
+    let server = Server::start(Some(own.server_config().unwrap()), |_, _| Reply::good()).await;
     let (_, text) = failed(&server.https(&pem)).await;
     assert!(text.contains("not for localhost"), "{text}");
 
@@ -166,7 +153,7 @@ async fn a_server_that_is_its_own_authority_is_trusted_if_the_bundle_has_it() {
         params.not_before = date_time_ymd(2000, 1, 1);
         params.not_after = date_time_ymd(2001, 1, 1);
     });
-    let server = Server::start(Some(own.server()), |_, _| Reply::good()).await;
+    let server = Server::start(Some(own.server_config().unwrap()), |_, _| Reply::good()).await;
     let (_, text) = failed(&server.https(&pem)).await;
     assert!(text.contains("expired"), "{text}");
     assert_eq!(server.requests().len(), 0);

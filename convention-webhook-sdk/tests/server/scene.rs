@@ -18,6 +18,7 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
 use serde_json::Value;
 use tempfile::TempDir;
+use test_support::TestKeyPair;
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -54,11 +55,11 @@ pub(crate) struct Identity {
 
 impl Identity {
     pub(crate) fn new() -> Self {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        let made = TestKeyPair::signed_by_itself(&["localhost"]).unwrap();
         Self {
-            certificate: made.cert.der().clone(),
-            pem: made.cert.pem(),
-            key: made.signing_key.serialize_pem(),
+            certificate: made.certificate(),
+            pem: made.certificate_pem(),
+            key: made.key_pem(),
         }
     }
 

@@ -10,9 +10,8 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::serve::Listener;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use rustls::pki_types::PrivatePkcs8KeyDer;
 use serde_json::{Value, json};
+use test_support::TestAuthority;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -156,24 +155,9 @@ impl Listener for TlsListener {
 
 /// With a certificate for `localhost`, and the authority that signed it.
 fn acceptor() -> (TlsAcceptor, String) {
-    let mut of_authority = CertificateParams::default();
-    of_authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    let authority = CertifiedIssuer::self_signed(of_authority, KeyPair::generate().unwrap());
-    let authority = authority.unwrap();
-    let key = KeyPair::generate().unwrap();
-    let of_server = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    let certificate = of_server.signed_by(&key, &authority).unwrap();
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(
-            vec![certificate.der().clone()],
-            PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
-        )
-        .unwrap();
-    (TlsAcceptor::from(Arc::new(config)), authority.pem())
+    let authority = TestAuthority::new("authority of a webhook").unwrap();
+    let config = authority.sign(&["localhost"]).unwrap().server_config();
+    (TlsAcceptor::from(Arc::new(config.unwrap())), authority.pem())
 }
 
 async fn answer(State(shared): State<Arc<Shared>>, body: axum::body::Bytes) -> Response {

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use test_support::TestAuthority;
 
 /// The certificate of a server at `localhost`, as `tls.crt` and `tls.key` in a folder, and the authority that signed it.
 ///
@@ -13,15 +13,10 @@ use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, 
 #[derive(Debug)]
 pub struct Certificates {
     folder: PathBuf,
-    authority: Authority,
-    generation: u32,
-}
-
-#[derive(Debug)]
-struct Authority {
-    key: KeyPair,
-    params: CertificateParams,
+    authority: TestAuthority,
+    /// Of the authority, as PEM.
     pem: String,
+    generation: u32,
 }
 
 impl Certificates {
@@ -35,9 +30,11 @@ impl Certificates {
         for file in ["tls.crt", "tls.key"] {
             symlink(Path::new("..data").join(file), folder.join(file))?;
         }
+        let authority = authority(0)?;
         let mut certificates = Self {
             folder,
-            authority: Authority::new(0)?,
+            pem: authority.pem(),
+            authority,
             generation: 0,
         };
         certificates.renew()?;
@@ -51,7 +48,7 @@ impl Certificates {
 
     /// The certificate of the authority, as PEM.
     pub fn authority(&self) -> &str {
-        &self.authority.pem
+        &self.pem
     }
 
     /// Replaces key and certificate; the same authority signs them.
@@ -61,12 +58,10 @@ impl Certificates {
     /// When the folder cannot be written.
     pub fn renew(&mut self) -> anyhow::Result<()> {
         self.generation += 1;
-        let (key, chain) = self.authority.sign()?;
         let generation = format!("..generation-{}", self.generation);
         let files = self.folder.join(&generation);
         fs::create_dir(&files)?;
-        fs::write(files.join("tls.crt"), chain)?;
-        fs::write(files.join("tls.key"), key)?;
+        self.authority.sign(&["localhost"])?.write_to(&files)?;
         let next = self.folder.join("..data_tmp");
         symlink(&generation, &next)?;
         fs::rename(next, self.folder.join("..data"))?;
@@ -79,29 +74,12 @@ impl Certificates {
     ///
     /// When no key can be made.
     pub fn replace_authority(&mut self) -> anyhow::Result<&str> {
-        self.authority = Authority::new(self.generation)?;
+        self.authority = authority(self.generation)?;
+        self.pem = self.authority.pem();
         Ok(self.authority())
     }
 }
 
-impl Authority {
-    fn new(number: u32) -> anyhow::Result<Self> {
-        let key = KeyPair::generate()?;
-        let mut params = CertificateParams::new(Vec::new())?;
-        let name = format!("authority {number} of conventions");
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
-        let pem = params.self_signed(&key)?.pem();
-        Ok(Self { key, params, pem })
-    }
-
-    /// A key and its certificate, as PEM.
-    fn sign(&self) -> anyhow::Result<(String, String)> {
-        let key = KeyPair::generate()?;
-        let params = CertificateParams::new(vec!["localhost".to_owned()])?;
-        let issuer = Issuer::new(self.params.clone(), &self.key);
-        let certificate = params.signed_by(&key, &issuer)?.pem();
-        Ok((key.serialize_pem(), certificate))
-    }
+fn authority(number: u32) -> anyhow::Result<TestAuthority> {
+    TestAuthority::new(&format!("authority {number} of conventions"))
 }

@@ -9,6 +9,7 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use test_support::TestKeyPair;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
@@ -40,13 +41,8 @@ async fn logged(server: &mut Child, text: &str) -> String {
 #[tokio::test]
 async fn it_serves_until_it_is_told_to_end() {
     let directory = tempfile::tempdir().unwrap();
-    let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    std::fs::write(directory.path().join("tls.crt"), made.cert.pem()).unwrap();
-    std::fs::write(
-        directory.path().join("tls.key"),
-        made.signing_key.serialize_pem(),
-    )
-    .unwrap();
+    let key_pair = TestKeyPair::signed_by_itself(&["localhost"]).unwrap();
+    key_pair.write_to(directory.path()).unwrap();
     let mut server = server(directory.path()).env("PORT", "0").spawn().unwrap();
     let line = logged(&mut server, "serving conventions").await;
     assert!(
