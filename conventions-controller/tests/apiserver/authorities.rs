@@ -4,6 +4,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use test_support::eventually;
+use test_support::stage::PATIENCE;
 
 use crate::stage::{Intents, applied, fails, intent, set, start};
 use crate::webhook::{Does, Webhook};
@@ -79,7 +81,14 @@ async fn an_authority_that_is_late_harms_only_those_it_is_for_and_nobody_has_to_
     until_it_has(&stage, "app", "second").await;
     applied(&stage, "app").await;
     stage.idle().await;
-    let asked = second.asked().len();
+    let of_app = || {
+        second
+            .asked()
+            .iter()
+            .filter(|it| *it == "app-over-tls")
+            .count()
+    };
+    let asked = of_app();
 
     // The requests are cleaned up: their Secret says who signed.
     let secret = json!({
@@ -95,9 +104,18 @@ async fn an_authority_that_is_late_harms_only_those_it_is_for_and_nobody_has_to_
     }
     stage.apply(&intent("later", "tls")).await;
     until_it_has(&stage, "later", "second").await;
+    eventually("app is asked for again, untouched", PATIENCE, async || {
+        let again = of_app();
+        if again > asked { Ok(()) } else { Err(again) }
+    })
+    .await;
     stage.idle().await;
     applied(&stage, "app").await;
-    assert!(second.asked().len() > asked);
+    let others = second.asked();
+    assert!(
+        others.iter().all(|it| it != "other-over-tls"),
+        "it is not for all: {others:?}"
+    );
 }
 
 #[tokio::test]

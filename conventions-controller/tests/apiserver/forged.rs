@@ -5,8 +5,7 @@ use serde_json::json;
 use test_support::objects_in;
 use test_support::stage::NOTHING;
 
-use crate::stage::{INTENT, applied, set, start};
-use crate::webhook::{Does, Webhook};
+use crate::stage::{INTENT, applied, open_with_env};
 
 const RIGHTS: &str = "
 apiVersion: rbac.authorization.k8s.io/v1
@@ -24,12 +23,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: author}]
 
 #[tokio::test]
 async fn what_an_author_writes_beside_the_template_makes_nothing_look_done() {
-    let mut stage = set().await;
-    let webhook = Webhook::start(Does::AddsEnv("A", "b")).await;
-    stage
-        .apply(&webhook.convention("add-env", json!({}), json!({})))
-        .await;
-    start(&mut stage, &[]);
+    let (stage, webhook) = open_with_env().await;
     stage.apply(INTENT).await;
     let intent = applied(&stage, "app").await;
     stage.apply(RIGHTS).await;

@@ -6,17 +6,8 @@ use serde_json::{Value, json};
 use test_support::stage::{NOTHING, condition};
 use test_support::{DockerRegistry, TestImage};
 
-use crate::stage::{applied, restart, set, start};
+use crate::stage::{applied, open_with, open_with_env, restart, set, start, with_image};
 use crate::webhook::{Does, Webhook};
-
-fn intent(image: &str, secrets: &Value) -> String {
-    json!({
-        "apiVersion": "conventions.carto.run/v1alpha1", "kind": "PodIntent", "metadata": {"name": "app"},
-        "spec": {"serviceAccountName": "sa", "imagePullSecrets": secrets, "template": {
-            "spec": {"containers": [{"name": "web", "image": image}, {"name": "none"}]}}},
-    })
-    .to_string()
-}
 
 fn image(status: &Value) -> &Value {
     &status["template"]["spec"]["containers"][0]["image"]
@@ -44,7 +35,7 @@ async fn an_image_gets_its_digest_and_webhooks_are_told_of_it() {
         .await;
     start(&mut stage, &[]);
     let name = format!("{}/team/app:1.0", registry.host());
-    stage.apply(&intent(&name, &json!([]))).await;
+    stage.apply(&with_image(&name, &json!([]))).await;
     let intent = applied(&stage, "app").await;
     let resolved = json!(format!("{name}@{}", pushed.digest));
     assert_eq!(image(&intent["status"]), &resolved);
@@ -85,15 +76,10 @@ async fn credentials_come_from_pull_secrets_which_their_tenant_need_not_be_able_
         .push("team/app", "1.0", &TestImage::new())
         .await
         .unwrap();
-    let mut stage = set().await;
-    let webhook = Webhook::start(Does::AddsEnv("A", "b")).await;
-    stage
-        .apply(&webhook.convention("a", json!({}), json!({})))
-        .await;
-    start(&mut stage, &[]);
+    let (stage, _webhook) = open_with_env().await;
     let name = format!("{}/team/app:1.0", registry.host());
     stage
-        .apply(&intent(&name, &json!([{"name": "late"}])))
+        .apply(&with_image(&name, &json!([{"name": "late"}])))
         .await;
     let failed = stage.ready("app", "False", "ConventionsApplied").await;
     let message = condition(&failed["status"], "Ready")["message"]
@@ -139,7 +125,7 @@ async fn without_a_convention_an_image_is_left_alone_unless_the_operator_wants_i
     let mut stage = set().await;
     start(&mut stage, &[]);
     let name = format!("{}/team/app:1.0", registry.host());
-    stage.apply(&intent(&name, &json!([]))).await;
+    stage.apply(&with_image(&name, &json!([]))).await;
     let intent = applied(&stage, "app").await;
     assert_eq!(image(&intent["status"]), &json!(name));
     assert!(registry.requests().unwrap().is_empty());
@@ -154,14 +140,10 @@ async fn a_tag_that_has_moved_is_noticed_in_time_and_a_registry_that_is_down_is_
     let mut registry = DockerRegistry::start().await.unwrap();
     let first = TestImage::new().config(json!({"User": "one"}));
     registry.push("team/app", "1.0", &first).await.unwrap();
-    let mut stage = set().await;
-    let webhook = Webhook::start(Does::AddsEnv("A", "b")).await;
-    stage
-        .apply(&webhook.convention("a", json!({}), json!({})))
-        .await;
-    start(&mut stage, &["--resync-seconds=2"]);
+    let does = Does::AddsEnv("A", "b");
+    let (stage, _webhook) = open_with("add-env", does, &["--resync-seconds=2"]).await;
     let name = format!("{}/team/app:1.0", registry.host());
-    stage.apply(&intent(&name, &json!([]))).await;
+    stage.apply(&with_image(&name, &json!([]))).await;
     applied(&stage, "app").await;
     let second = TestImage::new().config(json!({"User": "two"}));
     let second = registry.push("team/app", "1.0", &second).await.unwrap();
@@ -205,7 +187,7 @@ async fn an_image_that_a_convention_adds_has_its_digest_before_the_next_one_is_a
             stage.apply(&convention).await;
         }
         start(&mut stage, &[]);
-        stage.apply(&intent(app, &json!([]))).await;
+        stage.apply(&with_image(app, &json!([]))).await;
         let done = applied(&stage, "app").await;
         let containers = &sees.last()["spec"]["template"]["spec"]["containers"];
         assert_eq!(containers[2]["image"], **added.1, "{containers}");

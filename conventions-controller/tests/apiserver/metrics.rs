@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 use test_support::{DockerRegistry, TestImage};
 
-use crate::stage::{applied, set, start};
-use crate::webhook::{Does, Webhook};
+use crate::stage::{applied, open_with_env, with_image};
 
 /// The names in the section of this controller.
 fn documented() -> BTreeSet<String> {
@@ -26,18 +25,9 @@ async fn what_is_exported_beside_what_all_export_is_documented_and_true() {
         .push("team/app", "1.0", &TestImage::new())
         .await
         .unwrap();
-    let mut stage = set().await;
-    let webhook = Webhook::start(Does::AddsEnv("A", "b")).await;
-    stage
-        .apply(&webhook.convention("add-env", json!({}), json!({})))
-        .await;
-    start(&mut stage, &[]);
+    let (stage, _webhook) = open_with_env().await;
     let image = format!("{}/team/app:1.0", registry.host());
-    let intent = json!({
-        "apiVersion": "conventions.carto.run/v1alpha1", "kind": "PodIntent", "metadata": {"name": "app"},
-        "spec": {"serviceAccountName": "sa", "template": {"spec": {"containers": [{"name": "web", "image": image}]}}},
-    });
-    stage.apply(&intent.to_string()).await;
+    stage.apply(&with_image(&image, &json!([]))).await;
     applied(&stage, "app").await;
     for (metric, labels) in [
         (

@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 use test_support::stage::{Cast, Particulars, condition};
 use test_support::{Stage, all_objects};
 
+use crate::webhook::{Does, Webhook};
+
 const CAST: Cast = Cast {
     binary: env!("CARGO_BIN_EXE_conventions-controller"),
     user_agent: "carto-conventions",
@@ -104,6 +106,32 @@ pub(crate) async fn open() -> Intents {
     start(&mut stage, &[]);
     stage.apply(INTENT).await;
     stage
+}
+
+/// With the controller, started with these flags, and a convention of this name for all PodIntents
+/// whose webhook does this.
+pub(crate) async fn open_with(name: &str, does: Does, flags: &[&str]) -> (Intents, Webhook) {
+    let mut stage = set().await;
+    let webhook = Webhook::start(does).await;
+    let convention = webhook.convention(name, json!({}), json!({}));
+    stage.apply(&convention).await;
+    start(&mut stage, flags);
+    (stage, webhook)
+}
+
+/// The same with a convention `add-env`, which adds variable `A`.
+pub(crate) async fn open_with_env() -> (Intents, Webhook) {
+    open_with("add-env", Does::AddsEnv("A", "b"), &[]).await
+}
+
+/// A PodIntent `app` with one container that has an image.
+pub(crate) fn with_image(image: &str, secrets: &Value) -> String {
+    json!({
+        "apiVersion": "conventions.carto.run/v1alpha1", "kind": "PodIntent", "metadata": {"name": "app"},
+        "spec": {"serviceAccountName": "sa", "imagePullSecrets": secrets, "template": {
+            "spec": {"containers": [{"name": "web", "image": image}, {"name": "none"}]}}},
+    })
+    .to_string()
 }
 
 /// Waits until the PodIntent is Ready.

@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use test_support::eventually;
 use test_support::stage::{NOTHING, PATIENCE, condition};
 
-use crate::stage::{INTENT, applied, fails, intent, open, restart, set, start};
+use crate::stage::{
+    INTENT, applied, fails, intent, open, open_with, open_with_env, restart, set, start,
+};
 use crate::webhook::{Does, Webhook};
 
 const KEY: &str = "conventions.carto.run/applied-conventions";
@@ -30,12 +32,7 @@ fn receipts(intent: &Value) -> &str {
 
 #[tokio::test]
 async fn a_convention_is_asked_once_and_not_again_after_a_restart() {
-    let mut stage = set().await;
-    let webhook = Webhook::start(Does::AddsEnv("A", "b")).await;
-    stage
-        .apply(&webhook.convention("add-env", json!({}), json!({})))
-        .await;
-    start(&mut stage, &[]);
+    let (mut stage, webhook) = open_with_env().await;
     stage.apply(INTENT).await;
     let intent = applied(&stage, "app").await;
     assert_eq!(env(&intent), ["A=b"]);
@@ -297,12 +294,7 @@ async fn a_change_of_a_convention_is_a_call_for_those_it_is_for_and_for_nobody_e
 
 #[tokio::test]
 async fn a_convention_that_never_settles_is_named() {
-    let mut stage = set().await;
-    let webhook = Webhook::start(Does::Random).await;
-    stage
-        .apply(&webhook.convention("random", json!({}), json!({})))
-        .await;
-    start(&mut stage, &["--resync-seconds=1"]);
+    let (stage, _webhook) = open_with("random", Does::Random, &["--resync-seconds=1"]).await;
     stage.apply(INTENT).await;
     let intent = stage
         .until("app", "it does not settle", |intent| {
