@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use controller_kit::cluster::{Call, Identity};
+use controller_kit::cluster::{Call, Identity, RequestError};
 use controller_kit::reflect::Entry;
 use controller_kit::stamped::ObjectKey;
 use conventions::CertificateReference;
@@ -98,8 +98,15 @@ impl IntentController {
         let requests = self.requests(&certificate);
         let bundled = match bundle(&entry.name, &certificate, &requests, None) {
             Err(AuthorityError::NoneValid { .. }) => {
-                let of_secret = self.authority_of_secret(&certificate).await?;
-                bundle(&entry.name, &certificate, &requests, of_secret.as_deref())
+                match self.authority_of_secret(&certificate).await? {
+                    Ok(pem) => bundle(&entry.name, &certificate, &requests, pem.as_deref()),
+                    Err(refused) => Err(AuthorityError::Forbidden {
+                        namespace: certificate.namespace.clone(),
+                        name: certificate.name.clone(),
+                        convention: entry.name.to_string(),
+                        cause: refused.to_string(),
+                    }),
+                }
             }
             bundled => bundled,
         };
@@ -122,7 +129,7 @@ impl IntentController {
     async fn authority_of_secret(
         &self,
         certificate: &CertificateReference,
-    ) -> Result<Authority, Fault> {
+    ) -> Result<Result<Authority, RequestError>, Fault> {
         let all = self.stores.secrets.all().into_iter();
         let of_certificate = all.filter(|(key, secret)| {
             *key.namespace == *certificate.namespace
@@ -131,24 +138,27 @@ impl IntentController {
         // Of several always the same one.
         match of_certificate.map(|(key, _)| key).min() {
             Some(key) => self.read_authority(&key).await,
-            None => Ok(None),
+            None => Ok(Ok(None)),
         }
     }
 
-    async fn read_authority(&self, key: &ObjectKey) -> Result<Authority, Fault> {
+    async fn read_authority(
+        &self,
+        key: &ObjectKey,
+    ) -> Result<Result<Authority, RequestError>, Fault> {
         let call = Call::get(secrets::SECRETS.path(Some(&key.namespace), &key.name));
         let answer = match asked(self.cluster.send(Identity::Controller, call).await, key)? {
             Asked::Answered(answer) => answer,
-            Asked::Missing => return Ok(None),
+            Asked::Missing => return Ok(Ok(None)),
             Asked::Refused(error) => {
                 warn!(secret = %key, error = %error, "the authority of a convention cannot be read");
-                return Ok(None);
+                return Ok(Err(error));
             }
         };
         let secret: Option<Secret> = serde_json::from_value(answer).ok();
         let data = secret.and_then(|secret| secret.data).unwrap_or_default();
         let pem = data.into_iter().find(|(name, _)| name == AUTHORITY);
-        Ok(pem.map(|(_, ByteString(pem))| pem.into()))
+        Ok(Ok(pem.map(|(_, ByteString(pem))| pem.into())))
     }
 }
 

@@ -1,5 +1,7 @@
-//! What the API server did not carry out. It is nobody's fault who reads the PodIntent's status, so
-//! nothing is said there.
+//! What the API server did not carry out, or files of our own were in the way of. It is nobody's
+//! fault who reads the PodIntent's status, so nothing is said there.
+
+use std::time::Duration;
 
 use controller_kit::cluster::{Answer, RequestError};
 use controller_kit::stamped::ObjectKey;
@@ -9,15 +11,32 @@ use serde_json::Value;
 /// Only this says that somebody has to mend something.
 const FORBIDDEN: u16 = 403;
 
-/// A request that the API server did not carry out.
+/// What was needed, and could not be had.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to read Secret [{secret}]")]
-pub(crate) struct Fault {
-    /// What was asked for.
-    pub(crate) secret: ObjectKey,
-    /// What the API server said.
-    #[source]
-    pub(crate) error: RequestError,
+pub(crate) enum Fault {
+    /// A request that the API server did not carry out.
+    #[error("failed to read Secret [{secret}]")]
+    Secret {
+        /// What was asked for.
+        secret: ObjectKey,
+        /// What the API server said.
+        #[source]
+        error: RequestError,
+    },
+    /// A file of the installation, or of what is kept on disk, cannot be used. The operator must
+    /// mend it, if it does not pass.
+    #[error("{0}")]
+    Files(String),
+}
+
+impl Fault {
+    /// How long the API server asked to be left alone.
+    pub(crate) fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Secret { error, .. } => error.retry_after(),
+            Self::Files(_) => None,
+        }
+    }
 }
 
 /// Why a pass went no further.
@@ -61,7 +80,7 @@ pub(crate) fn asked(answer: Result<Answer, RequestError>, key: &ObjectKey) -> Re
         }
         // Also a 404 of the path and a 401: the server is just starting, or a token is just
         // replaced.
-        Err(error) => Err(Fault {
+        Err(error) => Err(Fault::Secret {
             secret: key.clone(),
             error,
         }),

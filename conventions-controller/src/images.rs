@@ -11,9 +11,12 @@ use conventions::credentials::Keyring;
 use conventions::image::{Reference, unresolvable};
 use conventions::outcome::Failure;
 use futures::{StreamExt as _, stream};
-use image_registry::{Cause, Images, Pass};
+use image_registry::{Cause, ImageError, Images, Pass};
 use parking_lot::Mutex;
 use tokio::time::Instant;
+
+use crate::again::Again;
+use crate::fault::{Fault, Stop};
 
 /// Images of one template that are looked at side by side. The registries' own limits hold for all
 /// templates together.
@@ -36,6 +39,37 @@ pub(crate) struct KnownImages {
     asked: Vec<String>,
     /// What of the time is over.
     spent: Duration,
+    /// When a registry wants to be asked again.
+    again: Again,
+}
+
+/// An image of which nothing is known.
+struct Unresolved {
+    cause: String,
+    /// Whether only our own files were in the way.
+    is_ours: bool,
+    again: Again,
+}
+
+impl Unresolved {
+    /// It was not looked at, or not to the end.
+    fn left(text: &str, cause: &str) -> Self {
+        Self {
+            cause: unresolvable(text, &cause),
+            is_ours: false,
+            again: Again::Backoff,
+        }
+    }
+}
+
+impl From<&ImageError> for Unresolved {
+    fn from(error: &ImageError) -> Self {
+        Self {
+            cause: error.to_string(),
+            is_ours: matches!(error.cause(), Cause::Installation(_)),
+            again: Again::asked(error.retry_after()),
+        }
+    }
 }
 
 /// How many images each registry gave no answer for.
@@ -51,7 +85,7 @@ impl Silent {
         keyring: &Keyring,
         pass: &Pass,
         until: Instant,
-    ) -> Result<image_registry::ResolvedImage, String> {
+    ) -> Result<image_registry::ResolvedImage, Unresolved> {
         let reference = text.parse::<Reference>().ok();
         let registry = reference.map(|it| it.registry().to_owned());
         let registry = registry.unwrap_or_default();
@@ -62,13 +96,13 @@ impl Silent {
             .is_some_and(|it| *it >= SEVERAL)
         {
             let cause = format!("registry {registry} does not answer for other images");
-            return Err(unresolvable(text, &cause));
+            return Err(Unresolved::left(text, &cause));
         }
         let resolving = images.resolve(text, keyring, pass);
         let Ok(resolved) = tokio::time::timeout_at(until, resolving).await else {
             let limit = BUDGET.as_secs();
             let cause = format!("all images together took longer than {limit} s");
-            return Err(unresolvable(text, &cause));
+            return Err(Unresolved::left(text, &cause));
         };
         resolved.map_err(|error| {
             if matches!(
@@ -77,7 +111,7 @@ impl Silent {
             ) {
                 *self.0.lock().entry(registry).or_default() += 1;
             }
-            error.to_string()
+            Unresolved::from(&error)
         })
     }
 }
@@ -89,19 +123,20 @@ impl KnownImages {
         chain: &mut Chain,
         images: &Images,
         keyring: &Keyring,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Stop> {
         let texts = chain.template().images().into_iter();
         let new: BTreeSet<String> = texts
             .filter(|text| !self.by_text.contains_key(*text))
             .map(str::to_owned)
             .collect();
-        let mut causes = self.too_many(&new);
-        if causes.is_empty() {
-            causes = self.look_at(new, images, keyring).await;
-        }
+        let causes = self.too_many(&new);
         if !causes.is_empty() {
-            return Err(Failure::Images { causes });
+            return Err(Failure::Images { causes }.into());
         }
+        let unresolved = self.look_at(new, images, keyring).await;
+        let asked = unresolved.values().map(|it| it.again).max();
+        self.again = self.again.max(asked.unwrap_or_default());
+        judged(unresolved)?;
         // Also what is there a second time: a convention may have put back the text as it was.
         let references: BTreeMap<String, String> = self
             .by_text
@@ -129,7 +164,7 @@ impl KnownImages {
         new: BTreeSet<String>,
         images: &Images,
         keyring: &Keyring,
-    ) -> BTreeMap<String, String> {
+    ) -> BTreeMap<String, Unresolved> {
         let began = Instant::now();
         let until = began + BUDGET.saturating_sub(self.spent);
         let (pass, silent) = (&self.pass, Silent::default());
@@ -141,16 +176,16 @@ impl KnownImages {
             .buffer_unordered(AT_ONCE);
         let looked_at: Vec<_> = looked_at.collect().await;
         self.spent += began.elapsed();
-        let mut causes = BTreeMap::new();
+        let mut unresolved = BTreeMap::new();
         for (text, resolved) in looked_at {
             match resolved {
                 Ok(resolved) => self.keep(text, resolved),
-                Err(cause) => {
-                    causes.insert(text, cause);
+                Err(why) => {
+                    unresolved.insert(text, why);
                 }
             }
         }
-        causes
+        unresolved
     }
 
     fn keep(&mut self, text: String, resolved: image_registry::ResolvedImage) {
@@ -185,6 +220,11 @@ impl KnownImages {
         (configs, boms)
     }
 
+    /// When the registries want to be asked again.
+    pub(crate) fn again(&self) -> Again {
+        self.again
+    }
+
     /// What status says of them.
     pub(crate) fn status(&self) -> Vec<ResolvedImage> {
         let mut asked: Vec<&String> = self.asked.iter().collect();
@@ -201,6 +241,23 @@ impl KnownImages {
         });
         known.collect()
     }
+}
+
+/// What follows if nothing is known of some images. What is the matter with files of ours is
+/// nothing for the author.
+fn judged(unresolved: BTreeMap<String, Unresolved>) -> Result<(), Stop> {
+    let (mut fault, mut causes) = (None, BTreeMap::new());
+    for (text, Unresolved { cause, is_ours, .. }) in unresolved {
+        if is_ours {
+            fault = Some(Fault::Files(cause));
+        } else {
+            causes.insert(text, cause);
+        }
+    }
+    if !causes.is_empty() {
+        return Err(Failure::Images { causes }.into());
+    }
+    fault.map_or(Ok(()), |fault| Err(fault.into()))
 }
 
 #[cfg(test)]
@@ -229,7 +286,7 @@ mod tests {
         let mut chain = chain(registry, count);
         let keyring = Keyring::default();
         match known.resolve(&mut chain, &images, &keyring).await {
-            Err(Failure::Images { causes }) => (causes, began.elapsed()),
+            Err(Stop::Failure(Failure::Images { causes })) => (causes, began.elapsed()),
             other => panic!("{other:?}"),
         }
     }
@@ -258,5 +315,28 @@ mod tests {
             told,
             [("registry.invalid/app:100".to_owned(), cause.to_owned())]
         );
+    }
+
+    #[test]
+    fn the_author_is_told_what_is_the_matter_with_images_and_nothing_of_our_files() {
+        let of = |image: &str, cause| {
+            let image = image.to_owned();
+            let error = ImageError::Digest {
+                image: image.clone(),
+                cause,
+            };
+            (image, Unresolved::from(&error))
+        };
+        let ours = || of("a", Cause::Installation("no such file".to_owned()));
+        let limit = Duration::from_secs(1);
+        let theirs = of("b", Cause::Late { limit });
+        assert!(judged(BTreeMap::new()).is_ok());
+        let only_ours = judged([ours()].into());
+        assert!(matches!(only_ours, Err(Stop::Fault(Fault::Files(_)))));
+        let both = judged([ours(), theirs].into());
+        let Err(Stop::Failure(Failure::Images { causes })) = both else {
+            panic!("it is told");
+        };
+        assert_eq!(causes.into_keys().collect::<Vec<_>>(), ["b"]);
     }
 }

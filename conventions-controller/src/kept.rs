@@ -7,6 +7,7 @@ use controller_kit::stamped::ObjectKey;
 use conventions::outcome::{Failure, Pass};
 use parking_lot::Mutex;
 
+use crate::again::Again;
 use crate::report::Subject;
 
 /// The most bytes of templates that are kept. Who has no room is decorated anew.
@@ -27,6 +28,8 @@ pub(crate) struct MadePass {
     pub(crate) uid: String,
     pub(crate) inputs_digest: String,
     pub(crate) pass: Pass,
+    /// When what was left out, or failed, is tried again.
+    pub(crate) again: Again,
 }
 
 impl MadePass {
@@ -36,6 +39,7 @@ impl MadePass {
             uid: of.uid().to_owned(),
             inputs_digest: String::new(),
             pass: Pass::failed(failure, of.before),
+            again: Again::Backoff,
         }
     }
 }
@@ -96,6 +100,7 @@ mod tests {
                 outcome: Ok(serde_json::from_value(template).unwrap()),
                 ..failed
             },
+            again: Again::Backoff,
         }
     }
 

@@ -12,6 +12,7 @@
 //! shares with other controllers is in `controller-kit`.
 
 mod admission;
+mod again;
 mod args;
 mod authority;
 mod controller;

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use controller_kit::stamped::ObjectKey;
-use convention_client::{CallError, RequestBody, Target};
+use convention_client::{CallError, CallErrorKind, RequestBody, Target};
 use conventions::answer::Answer;
+use conventions::authority::AuthorityError;
 use conventions::chain::Chain;
 use conventions::considered::are_told;
 use conventions::credentials::Keyring;
@@ -16,6 +17,7 @@ use conventions::{
 use tokio::time::Instant;
 use tracing::{Instrument as _, debug_span};
 
+use crate::again::Again;
 use crate::controller::IntentController;
 use crate::fault::{Fault, Stop};
 use crate::images::KnownImages;
@@ -30,6 +32,8 @@ struct Run<'r> {
     images: KnownImages,
     /// Read when the first image is resolved.
     keyring: Option<Keyring>,
+    /// When what was left out, or failed, is tried again.
+    again: Again,
 }
 
 /// What has become of the conventions so far.
@@ -43,20 +47,22 @@ struct Outcome {
 }
 
 impl IntentController {
-    /// Asks each convention in its order.
+    /// Asks each convention in its order. Returns also when what was left out, or failed, is tried
+    /// again.
     pub(crate) async fn realize(
         &self,
         key: &ObjectKey,
         intent: &PodIntent,
         before: &PodIntentStatus,
         plan: Plan,
-    ) -> Result<Pass, Fault> {
+    ) -> Result<(Pass, Again), Fault> {
         let mut run = Run {
             key,
             plan: &plan,
             chain: Chain::start(intent.spec.template.clone()),
             images: KnownImages::default(),
             keyring: None,
+            again: Again::Backoff,
         };
         let mut outcome = Outcome::default();
         for call in &plan.calls {
@@ -74,7 +80,8 @@ impl IntentController {
         considered.extend(plan.others.iter().cloned());
         // What is not whole is made again: it must not count as done.
         let digest = (!outcome.went_without).then(|| plan.inputs_digest.clone());
-        Ok(Pass {
+        let again = run.again.max(run.images.again());
+        let pass = Pass {
             outcome: match outcome.failure {
                 Some(failure) => Err(failure),
                 None => run.chain.finish().map_err(Failure::TooLarge),
@@ -82,7 +89,8 @@ impl IntentController {
             inputs_digest: digest.unwrap_or_default(),
             conventions: considered,
             images,
-        })
+        };
+        Ok((pass, again))
     }
 
     /// Asks one convention, unless one before it has failed.
@@ -118,11 +126,7 @@ impl IntentController {
         self.resolve_images(run).await?;
         let name = &*call.entry.name;
         let convention = || name.to_owned();
-        let answer = self.ask(run, call, told).await;
-        let answer = answer.map_err(|cause| Failure::Webhook {
-            convention: convention(),
-            cause,
-        })?;
+        let answer = self.ask(run, call, told).await?;
         let before = run.chain.template().clone();
         let receipts = answer.applied.clone();
         let recorded = run.chain.record(name, answer);
@@ -146,36 +150,59 @@ impl IntentController {
         }
         let keyring = run.keyring.get_or_insert_default();
         let resolving = run.images.resolve(&mut run.chain, &self.images, keyring);
-        Ok(resolving.await?)
+        resolving.await
     }
 
     /// The answer of a webhook, or why there is none. It is measured, and one that does not answer
     /// is spared.
     async fn ask(
         &self,
-        run: &Run<'_>,
+        run: &mut Run<'_>,
         call: &PlannedCall,
         told: &mut ConsideredConvention,
-    ) -> Result<Answer, String> {
-        let (target, body) = prepared(run, call)?;
+    ) -> Result<Answer, Stop> {
         let name = &*call.entry.name;
-        let turn = self.patience.enter(name, run.key)?;
+        let failed = |cause| webhook_failed(name, cause);
+        if matches!(call.authority, Err(AuthorityError::Forbidden { .. })) {
+            run.again = run.again.max(Again::WithinAMinute);
+        }
+        let (target, body) = prepared(run, call).map_err(failed)?;
+        let turn = self.patience.enter(name, run.key).map_err(failed)?;
         let _room = self.answers.take().await;
         let started = Instant::now();
         let answered = self.clients.call(&target, call.budget(), &body).await;
         let took = started.elapsed();
         told.duration_millis = i64::try_from(took.as_millis()).ok();
-        self.metrics.called(name, took, answered.is_ok());
-        match answered {
-            Err(error @ CallError::TimedOut { .. }) => {
-                let cause = error.to_string();
-                turn.timed_out(&cause);
-                Err(cause)
-            }
-            answered => {
-                self.wake_in_turn(turn.answered().into_iter().collect());
-                answered.map_err(|error| error.to_string())
-            }
+        // The webhook has nothing to do with files of ours.
+        if !matches!(answered, Err(CallError::Request { .. })) {
+            self.metrics.called(name, took, answered.is_ok());
+        }
+        match &answered {
+            Err(error @ CallError::TimedOut { .. }) => turn.timed_out(&error.to_string()),
+            Err(CallError::Request { .. }) => drop(turn),
+            _ => self.wake_in_turn(turn.answered().into_iter().collect()),
+        }
+        answered.map_err(|error| {
+            run.again = run.again.max(Again::asked(error.retry_after()));
+            unanswered(name, &error)
+        })
+    }
+}
+
+fn webhook_failed(convention: &str, cause: String) -> Stop {
+    Stop::Failure(Failure::Webhook {
+        convention: convention.to_owned(),
+        cause,
+    })
+}
+
+/// What follows from a call without an answer. A file of ours that cannot be read is no failure of
+/// the convention, and so never ignored.
+fn unanswered(convention: &str, error: &CallError) -> Stop {
+    match error.kind() {
+        CallErrorKind::Request => Stop::Fault(Fault::Files(error.to_string())),
+        CallErrorKind::Webhook | CallErrorKind::Connection => {
+            webhook_failed(convention, error.to_string())
         }
     }
 }
@@ -234,5 +261,35 @@ fn count_changes(
         let earlier = before.conventions.iter().find(|it| it.name == told.name);
         told.count_changes(earlier, same_inputs);
         same_inputs = same_inputs && told.changes == 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_ours_that_cannot_be_read_is_no_failure_of_the_convention() {
+        let (url, cause) = (|| "https://hook".to_owned(), || "why".to_owned());
+        let ours = CallError::Request {
+            url: url(),
+            cause: cause(),
+        };
+        assert!(matches!(
+            unanswered("a", &ours),
+            Stop::Fault(Fault::Files(_))
+        ));
+        let answer = CallError::Answer {
+            url: url(),
+            cause: cause(),
+        };
+        let connection = CallError::Connection {
+            url: url(),
+            cause: cause(),
+        };
+        for theirs in [answer, connection] {
+            let stop = unanswered("a", &theirs);
+            assert!(matches!(stop, Stop::Failure(Failure::Webhook { .. })));
+        }
     }
 }

@@ -14,11 +14,12 @@ use conventions::PodIntent;
 use conventions::outcome::stands;
 use tracing::{Instrument as _, debug, error_span, warn};
 
+use crate::again::bear;
 use crate::controller::IntentController;
 use crate::fault::{Fault, Stop};
 use crate::kept::MadePass;
 use crate::plan::Plan;
-use crate::report::{Subject, bear};
+use crate::report::Subject;
 
 impl IntentController {
     /// Reconciles one PodIntent. Nothing is sent when nothing changed.
@@ -88,11 +89,13 @@ impl IntentController {
 
     async fn pass(&self, of: Subject<'_>, plan: Plan) -> Result<MadePass, Fault> {
         let inputs_digest = plan.inputs_digest.clone();
-        let pass = self.realize(of.key, of.intent, of.before, plan).await?;
+        let realized = self.realize(of.key, of.intent, of.before, plan).await?;
+        let (pass, again) = realized;
         Ok(MadePass {
             uid: of.uid().to_owned(),
             inputs_digest,
             pass,
+            again,
         })
     }
 }

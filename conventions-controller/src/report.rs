@@ -6,6 +6,7 @@ use api_types::event::EventType;
 use api_types::{ConditionStatus, EventReason};
 use controller_kit::cluster::{RequestError, chain};
 use controller_kit::events::InvolvedObject;
+use controller_kit::jitter::random;
 use controller_kit::process::Reconciled;
 use controller_kit::scheduler::Next;
 use controller_kit::stamped::ObjectKey;
@@ -16,15 +17,13 @@ use conventions::outcome::{Failure, Pass, say_the_same, status_after};
 use conventions::{PodIntent, PodIntentStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
-use tracing::{debug, error, info, warn};
+use tracing::{debug, error, info};
 
+use crate::again::{Again, rest};
 use crate::controller::{IntentController, ready_in};
 use crate::entries::{content, said};
-use crate::fault::Fault;
 use crate::kept::MadePass;
 
-/// How long it is waited at the least if the API server asks for that.
-const REST: Duration = Duration::from_secs(1);
 /// How long at the most before a status is written again that the API server could not take.
 const SOON: Duration = Duration::from_secs(20);
 
@@ -53,6 +52,8 @@ impl Subject<'_> {
 pub(crate) struct Finding {
     after: PodIntentStatus,
     failure: Option<Failure>,
+    /// When what was left out, or failed, is tried again.
+    again: Again,
 }
 
 impl IntentController {
@@ -62,14 +63,21 @@ impl IntentController {
             observed_generation: Some(of.generation()),
             ..of.before.clone()
         };
-        let failure = None;
-        let reported = self.report(of, Finding { after, failure }).await;
+        let finding = Finding {
+            after,
+            failure: None,
+            again: Again::Backoff,
+        };
+        let reported = self.report(of, finding).await;
         reported.unwrap_or_else(|error| self.not_written(of, &error))
     }
 
     /// Reports on a pass. If the API server cannot write its status, it is kept for the next try.
     pub(crate) async fn report_pass(&self, of: Subject<'_>, made: MadePass) -> Reconciled {
-        let finding = self.finding(of, made.pass.clone());
+        let finding = Finding {
+            again: made.again,
+            ..self.finding(of, made.pass.clone())
+        };
         match self.report(of, finding).await {
             Ok(reconciled) => {
                 self.kept.forget(of.key);
@@ -91,6 +99,7 @@ impl IntentController {
         Finding {
             failure: pass.outcome.as_ref().err().cloned(),
             after: status_after(of.before, of.generation(), pass, &now),
+            again: Again::Backoff,
         }
     }
 
@@ -170,25 +179,25 @@ impl IntentController {
     /// When to look again: at once if somebody has changed the PodIntent since it was read.
     fn conclude(&self, of: Subject<'_>, finding: &Finding, is_the_latest: bool) -> Reconciled {
         if is_the_latest {
-            return self.next(of.key, &finding.after, finding.failure.as_ref());
+            return self.next(of.key, finding);
         }
         // The store holds the reply now, so the event of that change will wake nobody.
         debug!("changed while it was reconciled");
         Reconciled::new(Next::After(Duration::ZERO), "settled")
     }
 
-    fn next(
-        &self,
-        key: &ObjectKey,
-        after: &PodIntentStatus,
-        failure: Option<&Failure>,
-    ) -> Reconciled {
+    fn next(&self, key: &ObjectKey, finding: &Finding) -> Reconciled {
+        let failure = finding.failure.as_ref();
         match failure {
             Some(failure) if is_tried_again(failure) => {
-                Reconciled::new(Next::Backoff, "user_error")
+                Reconciled::new(finding.again.next(random), "user_error")
             }
+            // No event tells of a right that is granted.
+            Some(Failure::Forbidden { .. }) => Reconciled::new(Next::Slow, "user_error"),
             // Somebody was left out, who may be well again.
-            None if after.inputs_digest.is_empty() => Reconciled::new(Next::Backoff, "unhealthy"),
+            None if finding.after.inputs_digest.is_empty() => {
+                Reconciled::new(finding.again.next(random), "unhealthy")
+            }
             _ => {
                 let next = self.resync.wait(key).map_or(Next::Done, Next::After);
                 let end = if failure.is_some() {
@@ -241,27 +250,13 @@ impl IntentController {
     }
 }
 
-/// The API server did not carry out what was needed: nothing is said, and it is tried again.
-pub(crate) fn bear(fault: &Fault) -> Reconciled {
-    warn!(error = %chain(fault), "not reconciled");
-    match fault.error.retry_after() {
-        Some(asked) => rest(asked),
-        None => Reconciled::new(Next::Backoff, "infrastructure"),
-    }
-}
-
-fn rest(asked: Duration) -> Reconciled {
-    let wait = asked.max(REST);
-    let next = Next::Rest { hold: asked, wait };
-    Reconciled::new(next, "infrastructure")
-}
-
 /// Whether it may be over without anything that is watched having changed.
 fn is_tried_again(failure: &Failure) -> bool {
     match failure {
         Failure::Images { .. } | Failure::Webhook { .. } | Failure::NotStorable { .. } => true,
         Failure::CaBundle { .. }
         | Failure::Credentials { .. }
+        | Failure::Forbidden { .. }
         | Failure::Selection(_)
         | Failure::TooLarge(_) => false,
     }

@@ -3,6 +3,7 @@
 use controller_kit::cluster::{Call, Identity};
 use controller_kit::reflect::Watched;
 use controller_kit::stamped::ObjectKey;
+use conventions::condition::IntentReason;
 use conventions::credentials::{Keyring, SecretKind};
 use conventions::outcome::Failure;
 use k8s_openapi::api::core::v1::Secret;
@@ -38,8 +39,11 @@ impl IntentController {
                 Asked::Answered(secret) => add(&mut keyring, &key, secret),
                 Asked::Missing => warn!(secret = %key, "there is no such pull secret"),
                 Asked::Refused(error) => {
-                    let cause = error.to_string();
-                    return Err(Failure::Credentials { cause }.into());
+                    return Err(Failure::Forbidden {
+                        reason: IntentReason::ImageResolutionFailed,
+                        cause: error.to_string(),
+                    }
+                    .into());
                 }
             }
         }

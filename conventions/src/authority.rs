@@ -53,6 +53,20 @@ pub enum AuthorityError {
         /// The convention that names it.
         convention: String,
     },
+    /// The Secret that says it may not be read.
+    #[error(
+        r#"no "CertificateRequests" for certificate "{namespace}/{name}" configured in convention "{convention}", and its Secret may not be read: {cause}"#
+    )]
+    Forbidden {
+        /// Namespace of the Certificate.
+        namespace: String,
+        /// Name of the Certificate.
+        name: String,
+        /// The convention that names it.
+        convention: String,
+        /// What the API server said.
+        cause: String,
+    },
     /// The requests cannot be read.
     #[error(
         "failed to fetch associated `CertificateRequests` using the certificate namespace \

@@ -28,6 +28,14 @@ pub enum Failure {
         /// Why.
         cause: String,
     },
+    /// A Secret that is needed may not be read.
+    #[error("failed to authenticate: {cause}")]
+    Forbidden {
+        /// The reason of the condition, which says what for.
+        reason: IntentReason,
+        /// What the API server said.
+        cause: String,
+    },
     /// Which conventions are to be applied is not known.
     #[error("filtering conventions failed: {0}")]
     Selection(#[from] SelectionError),
@@ -81,6 +89,7 @@ impl Failure {
         match self {
             Self::CaBundle { .. } => IntentReason::CaBundleResolutionFailed,
             Self::Credentials { .. } => IntentReason::ImageResolutionFailed,
+            Self::Forbidden { reason, .. } => *reason,
             Self::Selection(_) => IntentReason::LabelSelector,
             Self::Images { .. } | Self::Webhook { .. } => IntentReason::ConventionsApplied,
             Self::TooLarge(_) | Self::NotStorable { .. } => IntentReason::TemplateNotStorable,
@@ -266,6 +275,14 @@ mod tests {
             (
                 Failure::Credentials { cause: cause() },
                 "ImageResolutionFailed",
+                "failed to authenticate: why",
+            ),
+            (
+                Failure::Forbidden {
+                    reason: IntentReason::CaBundleResolutionFailed,
+                    cause: cause(),
+                },
+                "CABundleResolutionFailed",
                 "failed to authenticate: why",
             ),
             (

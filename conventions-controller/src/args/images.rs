@@ -1,6 +1,7 @@
 //! Flags about images and registries.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use image_registry::{PinnedDigest, Platform, Settings};
@@ -100,6 +101,16 @@ pub struct ImageArgs {
     #[arg(long, env = "CARTO_SBOM_REFERRERS")]
     pub sbom_referrers: bool,
 
+    /// The time for all about one image; all images of a PodIntent have two minutes
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "CARTO_IMAGE_TIMEOUT_SECONDS",
+        default_value_t = 60,
+        value_parser = clap::value_parser!(u64).range(1..=120)
+    )]
+    pub image_timeout_seconds: u64,
+
     /// Requests to one registry at the same time
     #[arg(
         long,
@@ -138,6 +149,7 @@ impl ImageArgs {
             referrers: self.sbom_referrers,
             concurrency: self.registry_concurrency,
             requests_per_second: self.registry_requests_per_second,
+            budget: Duration::from_secs(self.image_timeout_seconds),
             ..Settings::new(&self.image_cache)
         }
     }

@@ -26,6 +26,8 @@ use super::SOON;
 use crate::ConventionArgs;
 use crate::controller::IntentController;
 
+mod large;
+
 #[derive(clap::Parser)]
 struct Flags {
     #[command(flatten)]
@@ -81,7 +83,12 @@ impl Scene {
         let process = Process::new(crate::PROGRAM, cluster, metrics, Tasks::new());
         let images = tempfile::tempdir().unwrap();
         let cache = format!("--image-cache={}", images.path().display());
-        let flags = Flags::parse_from(["", &cache, "--resync-seconds=100"]);
+        let flags = Flags::parse_from([
+            "",
+            &cache,
+            "--resync-seconds=100",
+            "--resolve-images-at-end",
+        ]);
         Self {
             controller: crate::controller(&process, &flags.all).unwrap(),
             server,
@@ -133,6 +140,15 @@ fn intent() -> Value {
         "metadata": {"namespace": "dev", "name": "app", "uid": "u", "resourceVersion": "10", "generation": 1},
         "spec": {"serviceAccountName": "sa", "template": {"spec": {"containers": [{"name": "web"}]}}},
     })
+}
+
+impl Scene {
+    /// Reason and message of Ready, as they were written last.
+    fn told(&self) -> [String; 2] {
+        let status = self.statuses().pop().unwrap();
+        let ready = &status["conditions"][1];
+        ["reason", "message"].map(|field| ready[field].as_str().unwrap().to_owned())
+    }
 }
 
 /// The object as it is after a status was written.
@@ -254,4 +270,71 @@ async fn a_pass_that_was_due_is_due_until_its_status_is_written() {
     fails.store(false, Ordering::SeqCst);
     assert!(matches!(scene.reconcile().await.next, Next::After(_)));
     assert!(!scene.controller.resync.is_due(&key));
+}
+
+fn forbidden() -> (u16, Value) {
+    refusal(403, "secrets is forbidden: no right")
+}
+
+/// No event tells of a right that is granted.
+#[tokio::test]
+async fn a_secret_that_may_not_be_read_is_told_and_asked_for_again_now_and_then() {
+    let mut intent = intent();
+    intent["spec"]["imagePullSecrets"] = json!([{"name": "pull"}]);
+    intent["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example/app".into();
+    let stored = intent.clone();
+    let scene = Scene::new(move |_, path, patch| {
+        if path.ends_with("/status") {
+            (200, written(&stored, &patch))
+        } else {
+            forbidden()
+        }
+    });
+    scene.shows_intent(&intent).await;
+    scene.shows_account().await;
+    let secret = json!({"metadata": {"namespace": "dev", "name": "pull", "resourceVersion": "1",
+        "annotations": {"cert-manager.io/certificate-name": "hook"}}});
+    Scene::shows(&scene.controller.stores.secrets, &[secret]).await;
+    assert_eq!(scene.reconcile().await.next, Next::Slow);
+    let told = scene.told();
+    assert_eq!(told[0], "ImageResolutionFailed");
+    assert!(told[1].ends_with("no right"), "{told:?}");
+
+    // The same of a Secret that says whom to trust.
+    let convention = json!({"metadata": {"name": "a", "uid": "c", "generation": 1}, "spec": {"webhook": {
+        "certificate": {"namespace": "dev", "name": "hook"}, "clientConfig": {"url": "https://localhost:1"}}}});
+    Scene::shows(&scene.controller.stores.conventions, &[convention]).await;
+    assert_eq!(scene.reconcile().await.next, Next::Slow);
+    let told = scene.told();
+    assert_eq!(told[0], "CABundleResolutionFailed");
+    assert!(
+        told[1].contains("may not be read") && told[1].ends_with("no right"),
+        "{told:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_convention_that_is_left_out_for_a_right_is_tried_again_within_a_minute() {
+    let (intent, stored) = (intent(), intent());
+    let scene = Scene::new(move |_, path, patch| {
+        if path.ends_with("/status") {
+            (200, written(&stored, &patch))
+        } else {
+            forbidden()
+        }
+    });
+    scene.shows_intent(&intent).await;
+    scene.shows_account().await;
+    let secret = json!({"metadata": {"namespace": "dev", "name": "hook", "resourceVersion": "1",
+        "annotations": {"cert-manager.io/certificate-name": "hook"}}});
+    Scene::shows(&scene.controller.stores.secrets, &[secret]).await;
+    let ignored = json!({"metadata": {"name": "a", "uid": "c", "generation": 1}, "spec": {"webhook": {
+        "certificate": {"namespace": "dev", "name": "hook"}, "failurePolicy": "Ignore",
+        "clientConfig": {"url": "https://localhost:1"}}}});
+    Scene::shows(&scene.controller.stores.conventions, &[ignored]).await;
+    let within = Next::BackoffWithin(Duration::from_secs(55));
+    assert_eq!(scene.reconcile().await.next, within);
+    let status = scene.statuses().pop().unwrap();
+    let error = status["conventions"][0]["error"].as_str().unwrap();
+    assert!(error.contains("may not be read"), "{error}");
 }

@@ -6,6 +6,7 @@ mod stage;
 mod tally;
 
 mod admission;
+mod answers;
 mod authorities;
 mod flood;
 mod forged;
@@ -13,6 +14,8 @@ mod images;
 mod intents;
 mod metrics;
 mod overload;
+mod registries;
+mod registry;
 mod rights;
 mod webhook;
 mod webhooks;

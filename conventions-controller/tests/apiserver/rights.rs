@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-use serde_json::json;
-use test_support::stage::Particulars;
+use serde_json::{Value, json};
+use test_support::stage::{NOTHING, Particulars, condition};
 use test_support::{CONTROLLERS_NAMESPACE, documents, service_account};
 
-use crate::stage::{INTENT, applied, set};
+use crate::registry::{Behaves, Registry};
+use crate::stage::{INTENT, Intents, applied, set, with_image};
 use crate::webhook::{Does, Webhook};
 
 /// Only makes sense inside a cluster: here the controller runs beside it.
@@ -49,17 +50,42 @@ const DENIED: [&str; 14] = [
     "update leases.coordination.k8s.io in carto-system named supplychain-controller",
 ];
 
+/// What is to be applied outside of a cluster, without the right to get Secrets if that is asked for.
+fn manifests(gets_secrets: bool) -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/conventions/install.yaml");
+    let mut all = documents(&std::fs::read_to_string(file).unwrap()).unwrap();
+    all.retain(|document| !INSIDE.iter().any(|kind| document["kind"] == *kind));
+    if !gets_secrets {
+        let role = all.iter_mut().find(|document| {
+            document["kind"] == "ClusterRole"
+                && document["metadata"]["name"] == "carto-conventions-controller"
+        });
+        let rules = role.unwrap()["rules"].as_array_mut().unwrap();
+        let is_of_secrets = |rule: &&mut Value| rule["resources"] == json!(["secrets"]);
+        let rule = rules.iter_mut().find(is_of_secrets).unwrap();
+        rule["verbs"] = json!(["list", "watch"]);
+    }
+    test_support::as_yaml(&all)
+}
+
+/// Starts the controller as the service account of the manifests.
+fn start_as(stage: &mut Intents, user: &str) {
+    let kubeconfig = stage.plane.kubeconfig_as_user(user, &[]).unwrap();
+    let cache = stage.plane.folder().join("images");
+    let cache = format!("--image-cache={}", cache.display());
+    let own = format!("--own-namespace={CONTROLLERS_NAMESPACE}");
+    let flags = [&*cache, &*own, "--leader-elect"];
+    stage.start_controller_with(&Particulars {
+        kubeconfig: Some(&kubeconfig),
+        flags: &flags,
+        ..Particulars::default()
+    });
+}
+
 #[tokio::test]
 async fn the_controller_has_the_rights_it_needs_and_no_others() {
     let mut stage = set().await;
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/conventions/install.yaml");
-    let mut all = documents(&std::fs::read_to_string(manifest).unwrap()).unwrap();
-    all.retain(|document| !INSIDE.iter().any(|kind| document["kind"] == *kind));
-    stage
-        .plane
-        .apply_yaml(&test_support::as_yaml(&all))
-        .await
-        .unwrap();
+    stage.plane.apply_yaml(&manifests(true)).await.unwrap();
     let user = service_account(CONTROLLERS_NAMESPACE, "conventions-controller");
     for right in GRANTED {
         stage.plane.until_it_may(&user, right).await;
@@ -75,16 +101,7 @@ async fn the_controller_has_the_rights_it_needs_and_no_others() {
     stage
         .apply(&webhook.convention("add-env", json!({}), json!({})))
         .await;
-    let kubeconfig = stage.plane.kubeconfig_as_user(&user, &[]).unwrap();
-    let cache = stage.plane.folder().join("images");
-    let cache = format!("--image-cache={}", cache.display());
-    let own = format!("--own-namespace={CONTROLLERS_NAMESPACE}");
-    let flags = [&*cache, &*own, "--leader-elect"];
-    stage.start_controller_with(&Particulars {
-        kubeconfig: Some(&kubeconfig),
-        flags: &flags,
-        ..Particulars::default()
-    });
+    start_as(&mut stage, &user);
     stage.apply(INTENT).await;
     applied(&stage, "app").await;
     stage.idle().await;
@@ -103,4 +120,43 @@ async fn the_controller_has_the_rights_it_needs_and_no_others() {
         "deploy/conventions/install.yaml lacks rights for {refused:#?}"
     );
     assert!(!requests.is_empty());
+}
+
+/// No event tells of a right that is granted.
+#[tokio::test]
+async fn a_secret_that_may_not_be_read_is_told_with_the_right_and_read_when_it_is_granted() {
+    let mut stage = set().await;
+    stage.plane.apply_yaml(&manifests(false)).await.unwrap();
+    let user = service_account(CONTROLLERS_NAMESPACE, "conventions-controller");
+    stage.plane.until_it_may(&user, "watch secrets").await;
+    let namespace = stage.namespace.clone();
+    let right = format!("get secrets in {namespace} named pull");
+    assert!(!stage.plane.may(&user, &right).await.unwrap());
+    let registry = Registry::start(Behaves::Well).await;
+    let webhook = Webhook::start(Does::AddsEnv("A", "b")).await;
+    let convention = webhook.convention("add-env", json!({}), json!({"failurePolicy": "Ignore"}));
+    stage.apply(&convention).await;
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pull"},
+        "type": "kubernetes.io/dockerconfigjson", "stringData": {".dockerconfigjson": r#"{"auths": {}}"#},
+    });
+    stage.apply(&secret.to_string()).await;
+    start_as(&mut stage, &user);
+    let secrets = json!([{"name": "pull"}]);
+    stage.apply(&with_image(&registry.image, &secrets)).await;
+    let told = stage.ready("app", "False", "ImageResolutionFailed").await;
+    let message = condition(&told["status"], "Ready")["message"].clone();
+    let message = message.as_str().unwrap();
+    let right_told = format!(
+        r#"User "{user}" cannot get resource "secrets" in API group "" in the namespace "{namespace}""#
+    );
+    assert!(
+        message.starts_with("failed to authenticate: ") && message.contains(&right_told),
+        "{message}"
+    );
+    assert_eq!(webhook.asked(), NOTHING);
+
+    stage.plane.apply_yaml(&manifests(true)).await.unwrap();
+    applied(&stage, "app").await;
+    assert_eq!(webhook.asked(), ["app-add-env"]);
 }

@@ -2,11 +2,12 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::header::{LOCATION, RETRY_AFTER};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::serve::Listener;
@@ -29,6 +30,10 @@ pub(crate) enum Does {
     Random,
     /// Answers with this status and body.
     Answers(u16, String),
+    /// Wants to be left alone for so many seconds.
+    Throttles(u32),
+    /// Leads to this place, with this status.
+    Leads(u16, String),
     /// Says nothing.
     Hangs,
 }
@@ -43,6 +48,7 @@ pub(crate) struct Webhook {
 struct Shared {
     does: watch::Sender<Does>,
     asked: parking_lot::Mutex<Vec<Value>>,
+    times: parking_lot::Mutex<Vec<Instant>>,
 }
 
 impl Webhook {
@@ -72,6 +78,7 @@ impl Webhook {
         let shared = Arc::new(Shared {
             does: watch::Sender::new(does),
             asked: parking_lot::Mutex::default(),
+            times: parking_lot::Mutex::default(),
         });
         let router = Router::new()
             .route("/hook", post(answer))
@@ -98,6 +105,11 @@ impl Webhook {
             .iter()
             .map(|it| it["metadata"]["name"].as_str().unwrap().to_owned());
         names.collect()
+    }
+
+    /// When each request came.
+    pub(crate) fn times(&self) -> Vec<Instant> {
+        self.shared.times.lock().clone()
     }
 
     /// The last request.
@@ -157,12 +169,16 @@ impl Listener for TlsListener {
 fn acceptor() -> (TlsAcceptor, String) {
     let authority = TestAuthority::new("authority of a webhook").unwrap();
     let config = authority.sign(&["localhost"]).unwrap().server_config();
-    (TlsAcceptor::from(Arc::new(config.unwrap())), authority.pem())
+    (
+        TlsAcceptor::from(Arc::new(config.unwrap())),
+        authority.pem(),
+    )
 }
 
 async fn answer(State(shared): State<Arc<Shared>>, body: axum::body::Bytes) -> Response {
     let context: Value = serde_json::from_slice(&body).unwrap();
     shared.asked.lock().push(context.clone());
+    shared.times.lock().push(Instant::now());
     let mut does = shared.does.subscribe();
     let does = does
         .wait_for(|does| !matches!(does, Does::Hangs))
@@ -175,6 +191,13 @@ async fn answer(State(shared): State<Arc<Shared>>, body: axum::body::Bytes) -> R
         Does::Random => axum::Json(with_random(&context)).into_response(),
         Does::Answers(status, body) => {
             (StatusCode::from_u16(status).unwrap(), body).into_response()
+        }
+        Does::Throttles(seconds) => {
+            let after = [(RETRY_AFTER, seconds.to_string())];
+            (StatusCode::TOO_MANY_REQUESTS, after, "too much").into_response()
+        }
+        Does::Leads(status, to) => {
+            (StatusCode::from_u16(status).unwrap(), [(LOCATION, to)]).into_response()
         }
         Does::Hangs => unreachable!("it was waited for"),
     }
