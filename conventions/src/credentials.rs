@@ -15,6 +15,10 @@ use key::{Key, Target};
 
 use crate::image::DOCKER_HUB;
 
+/// The most credentials that are given for one image. Each that is wrong costs its registry requests,
+/// which all others share.
+pub const MOST_CREDENTIALS: usize = 32;
+
 /// Who to be for a registry. Never shown.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
@@ -83,15 +87,15 @@ impl Keyring {
         faults
     }
 
-    /// All credentials that may be meant for an image, the most specific first and each once; without any the registry is
-    /// asked as nobody.
+    /// All credentials that may be meant for an image, the most specific first and each once, up to [`MOST_CREDENTIALS`];
+    /// without any the registry is asked as nobody.
     ///
     /// The name is registry and repository, as [`crate::image::Reference::credentials_name`] gives them.
     pub fn lookup(&self, name: &str) -> Vec<&Credential> {
         let mut found = self.lookup_on_host(name);
         if found.is_empty() && is_docker_hub(name) {
             let entry = self.entries.get(DOCKER_HUB);
-            found.extend(entry.into_iter().flat_map(|entry| &entry.credentials));
+            found = each_once(entry.into_iter().flat_map(|entry| &entry.credentials));
         }
         found
     }
@@ -105,13 +109,7 @@ impl Keyring {
         // The greatest text first, so that a longer path comes before a shorter one.
         let entries = self.entries.values().rev();
         let matching = entries.filter(|entry| entry.key.matches(&target));
-        let mut found: Vec<&Credential> = Vec::new();
-        for credential in matching.flat_map(|entry| &entry.credentials) {
-            if !found.contains(&credential) {
-                found.push(credential);
-            }
-        }
-        found
+        each_once(matching.flat_map(|entry| &entry.credentials))
     }
 }
 
@@ -122,6 +120,20 @@ impl Entry {
             credentials: Vec::new(),
         }
     }
+}
+
+/// The first [`MOST_CREDENTIALS`].
+fn each_once<'k>(credentials: impl Iterator<Item = &'k Credential>) -> Vec<&'k Credential> {
+    let mut found: Vec<&Credential> = Vec::new();
+    for credential in credentials {
+        if found.len() == MOST_CREDENTIALS {
+            break;
+        }
+        if !found.contains(&credential) {
+            found.push(credential);
+        }
+    }
+    found
 }
 
 /// Whether an image is of Docker Hub, whose credentials many have under the address of its first version.

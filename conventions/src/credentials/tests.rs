@@ -189,6 +189,23 @@ fn docker_hub_is_found_under_the_address_of_its_first_version_if_nothing_else_ma
 }
 
 #[test]
+fn of_a_flood_of_credentials_the_first_are_given() {
+    // One address, written in many ways.
+    let entries = (0..30_000).map(|number| {
+        let entry = json!({"username": format!("{number:05}"), "password": "p"});
+        (format!("host.example#{number:05}"), entry)
+    });
+    let (keyring, faults) = keyring(&Value::Object(entries.collect()));
+    assert_eq!(faults, []);
+    let given = users(&keyring, "host.example/team/app");
+    assert_eq!(given.len(), MOST_CREDENTIALS);
+    assert_eq!((given[0], given[31]), ("00000", "00031"));
+    let hub = json!({"https://index.docker.io/v1/": {"username": "u"}, "index.docker.io": {"username": "v"}});
+    let (keyring, _) = self::keyring(&hub);
+    assert_eq!(users(&keyring, "docker.io/library/ubuntu"), ["u", "v"]);
+}
+
+#[test]
 fn a_broken_entry_harms_only_itself() {
     let good = STANDARD.encode("user:pass:word");
     let unpadded = good.trim_end_matches('=').to_owned();
