@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
-use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderMap, HeaderValue, LOCATION};
+use reqwest::header::{ACCEPT, AUTHORIZATION, HeaderValue, LOCATION};
 use reqwest::{Method, Response, StatusCode, Url};
 
+use crate::answer::Answer;
 use crate::authorize::{
     NoToken, TokenKey, TokenRequest, Tokens, basic, is_denial, is_token, retry_after, token_in,
 };
@@ -24,8 +24,6 @@ use crate::who::Who;
 
 /// How often an answer may lead on.
 const REDIRECTIONS: usize = 5;
-/// The most bytes of an answer that is an error.
-const ERROR_BYTES: u64 = 16 << 10;
 /// The most bytes of an answer with a token.
 const TOKEN_BYTES: u64 = 256 << 10;
 /// How long a name and password are sent along without being asked for them.
@@ -42,16 +40,6 @@ pub(crate) struct Ask<'a> {
     pub(crate) optional: bool,
     /// Whether what a tag means is asked.
     pub(crate) by_tag: bool,
-}
-
-/// What is there, not yet read.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    response: Response,
-    pub(crate) host: String,
-    pub(crate) what: String,
-    /// Among the requests to the registry, until all is read.
-    _place: Place,
 }
 
 /// Asks.
@@ -114,7 +102,9 @@ impl Exchange {
         if answer.response.status() != StatusCode::UNAUTHORIZED {
             return self.judge(answer).await;
         }
-        let Some(challenge) = Challenge::from_headers(answer.response.headers()) else {
+        // Somebody whom the registry led to is not to learn the password by asking for it.
+        let challenge = Challenge::from_headers(answer.response.headers());
+        let Some(challenge) = challenge.filter(|_| answer.own) else {
             return self.judge(answer).await;
         };
         let header = match &challenge {
@@ -186,12 +176,7 @@ impl Exchange {
             let status = status.as_u16();
             return Err(Trouble::Final(Cause::Trouble { host, what, status }));
         }
-        let answer = Answer {
-            response,
-            host,
-            what,
-            _place: place,
-        };
+        let answer = Answer::new(response, host, what, false, place);
         let (_, body) = self.judge(answer).await?.bytes(TOKEN_BYTES, "").await?;
         token_in(&body).ok_or_else(|| lie("there is no token in the answer for one".to_owned()))
     }
@@ -233,15 +218,13 @@ impl Exchange {
             }
             let response = sent.map_err(|error| self.unreachable(&host, &what, error))?;
             if !is_redirection(response.status()) {
-                return Ok(Answer {
-                    response,
-                    host,
-                    what,
-                    _place: place,
-                });
+                return Ok(Answer::new(response, host, what, own, place));
             }
             self.observe.request(&host, Outcome::Answered);
-            url = Some(led_to(endpoint, &to, &response, &what).map_err(Trouble::Final)?);
+            let location = response.headers().get(LOCATION);
+            let location = location.and_then(|it| it.to_str().ok());
+            let next = location.and_then(|location| led_to(endpoint.is_loopback(), &to, location));
+            url = Some(next.ok_or_else(|| Trouble::Final(misled(&endpoint.host, &what)))?);
         }
         self.observe.request(&endpoint.host, Outcome::Failed);
         Err(Trouble::Final(Cause::Lie {
@@ -342,98 +325,50 @@ fn is_redirection(status: StatusCode) -> bool {
 }
 
 /// Where an answer leads: to a host of the network over TLS, or from this host to itself.
-fn led_to(endpoint: &Endpoint, from: &Url, response: &Response, what: &str) -> Result<Url, Cause> {
-    let location = response
-        .headers()
-        .get(LOCATION)
-        .and_then(|it| it.to_str().ok());
-    let to = location.and_then(|location| from.join(location).ok());
-    let safe = to.filter(|to| {
-        let own = is_loopback(to);
-        let bare = to.username().is_empty() && to.password().is_none() && to.host_str().is_some();
-        let scheme = match to.scheme() {
-            "https" => !own || endpoint.is_loopback(),
-            "http" => own && endpoint.is_loopback(),
-            _ => false,
-        };
-        bare && scheme
-    });
-    safe.ok_or_else(|| Cause::Lie {
-        host: endpoint.host.clone(),
-        what: what.to_owned(),
-        fault: "it leads to a place that is not safe".to_owned(),
-    })
+fn led_to(from_loopback: bool, from: &Url, location: &str) -> Option<Url> {
+    let to = from.join(location).ok()?;
+    let own = is_loopback(&to);
+    let bare = to.username().is_empty() && to.password().is_none() && to.host_str().is_some();
+    let safe = match to.scheme() {
+        "https" => !own || from_loopback,
+        "http" => own && from_loopback,
+        _ => false,
+    };
+    (bare && safe).then_some(to)
 }
 
-impl Answer {
-    /// A part of the content; nothing at its end.
-    ///
-    /// # Errors
-    ///
-    /// If the answer breaks off.
-    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, Trouble> {
-        let chunk = self.response.chunk().await;
-        chunk.map_err(|error| {
-            let cause = Cause::Unreachable {
-                host: self.host.clone(),
-                what: self.what.clone(),
-                fault: text_of(error),
-            };
-            Trouble::Passing(cause, None)
-        })
+fn misled(host: &str, what: &str) -> Cause {
+    Cause::Lie {
+        host: host.to_owned(),
+        what: what.to_owned(),
+        fault: "it leads to a place that is not safe".to_owned(),
     }
+}
 
-    /// All of the content, if it is not too much.
-    ///
-    /// # Errors
-    ///
-    /// If the answer breaks off, or is too long.
-    pub(crate) async fn bytes(
-        mut self,
-        limit: u64,
-        flag: &'static str,
-    ) -> Result<(HeaderMap, Bytes), Trouble> {
-        let too_large = |what: &str| {
-            Trouble::Final(Cause::TooLarge {
-                what: what.to_owned(),
-                size: None,
-                limit,
-                flag,
-            })
-        };
-        if self
-            .response
-            .content_length()
-            .is_some_and(|length| length > limit)
-        {
-            return Err(too_large(&self.what));
-        }
-        let mut body = BytesMut::new();
-        while let Some(chunk) = self.chunk().await? {
-            if body.len() as u64 + chunk.len() as u64 > limit {
-                return Err(too_large(&self.what));
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn whatever_an_answer_says_it_leads_to_no_place_that_is_not_safe(
+            scheme in "(http|https|ftp|file|//|)",
+            user in "(|u@|u:p@)",
+            host in "(localhost|127\\.0\\.0\\.1|\\[::1\\]|registry\\.example|169\\.254\\.169\\.254|)",
+            rest in "\\PC{0,40}",
+            loopback in any::<bool>(),
+        ) {
+            let from = Url::parse("https://registry.example/v2/app/blobs/x").unwrap();
+            for location in [format!("{scheme}://{user}{host}{rest}"), format!("{scheme}{rest}"), rest] {
+                let Some(to) = led_to(loopback, &from, &location) else {
+                    continue;
+                };
+                prop_assert!(to.scheme() == "https" || is_loopback(&to), "{}", to);
+                prop_assert!(loopback || !is_loopback(&to), "{}", to);
+                prop_assert!(to.username().is_empty() && to.password().is_none());
             }
-            body.extend_from_slice(&chunk);
         }
-        Ok((std::mem::take(self.response.headers_mut()), body.freeze()))
-    }
-
-    /// What the registry calls the error, in brackets. Its own words are not told: they may repeat
-    /// what it was sent.
-    async fn code(self) -> String {
-        let Ok((_, body)) = self.bytes(ERROR_BYTES, "").await else {
-            return String::new();
-        };
-        let body: Option<serde_json::Value> = serde_json::from_slice(&body).ok();
-        let code = body
-            .as_ref()
-            .and_then(|body| body.pointer("/errors/0/code")?.as_str());
-        let plain = |code: &&str| {
-            let fits = |c: u8| c.is_ascii_uppercase() || c == b'_';
-            code.len() <= 40 && !code.is_empty() && code.bytes().all(fits)
-        };
-        code.filter(plain)
-            .map(|code| format!(" ({code})"))
-            .unwrap_or_default()
     }
 }

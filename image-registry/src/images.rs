@@ -11,11 +11,12 @@ use reqwest::header::{HeaderMap, HeaderName};
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::answer::Answer;
 use crate::attached::Found;
 use crate::contents::{ContentKey, Contents, Flights};
 use crate::endpoints::Endpoints;
 use crate::error::{Cause, ImageError};
-use crate::exchange::{Answer, Ask, Exchange};
+use crate::exchange::{Ask, Exchange};
 use crate::hash::digest_of;
 use crate::layers::Layers;
 use crate::manifest::{self, Image, Manifest};

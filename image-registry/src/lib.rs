@@ -15,6 +15,7 @@
 //!   repository, and is read only for those whom the registry let in ([`Settings::access_age`]).
 //! - An error never holds a credential, and says whether the user or the installation is at fault.
 
+mod answer;
 mod archive;
 mod attached;
 mod authorize;

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use conventions::credentials::{Credential, Keyring};
 use conventions::image::{DOCKER_HUB, Reference};
 
+use crate::answer::Answer;
 use crate::endpoints::Endpoint;
 use crate::error::{Cause, FaultKind};
-use crate::exchange::{Answer, Ask, Exchange};
+use crate::exchange::{Ask, Exchange};
 use crate::plugins::Plugins;
 use crate::settings::Settings;
 use crate::tries::{Tries, Trouble};

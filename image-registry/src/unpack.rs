@@ -11,8 +11,8 @@ use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
 use tokio::sync::mpsc::{Receiver, channel};
 
+use crate::answer::Answer;
 use crate::error::Cause;
-use crate::exchange::Answer;
 use crate::hash::digest_of_hash;
 use crate::plan;
 use crate::tries::Trouble;

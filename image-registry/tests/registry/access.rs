@@ -383,6 +383,46 @@ async fn who_a_registry_leads_to_is_not_told_the_password() {
 }
 
 #[tokio::test]
+async fn who_a_registry_leads_to_is_not_told_the_password_when_he_asks_for_it() {
+    let (registry, other) = (FakeRegistry::start().await, FakeRegistry::start().await);
+    let folder = tempdir().unwrap();
+    registry.put_image("app", "1", &json!({}));
+    let (to, let_in) = (other.host.clone(), only(&["me"]));
+    registry.behave(move |seen| {
+        let location = format!("http://{to}{}", seen.path);
+        let led = Response::builder().status(307).header("location", location);
+        let leads = seen.path.contains("/blobs/");
+        let_in(seen).or_else(|| leads.then(|| led.body(Body::empty()).unwrap()))
+    });
+    let me = keyring(&[(&registry.host, "me")]);
+    let image = format!("{}/app:1", registry.host);
+    let realm = format!("Bearer realm=\"http://{}/token\"", other.host);
+    for asks in [realm.as_str(), "Basic"] {
+        let with = asks.to_owned();
+        other.behave(move |seen| {
+            let token = seen.path.starts_with("/token");
+            let body = r#"{"token": "t", "expires_in": 300}"#;
+            Some(if token {
+                status(200, body)
+            } else {
+                challenge(&with)
+            })
+        });
+        let error = images(&folder)
+            .resolve(&image, &me, &Pass::default())
+            .await
+            .unwrap_err();
+        assert!(matches!(error.cause(), Cause::Denied { .. }), "{error}");
+        let seen = other.seen();
+        assert!(
+            seen.iter().all(|seen| seen.authorization.is_none()),
+            "{seen:?}"
+        );
+        assert!(!seen.is_empty());
+    }
+}
+
+#[tokio::test]
 async fn a_registry_cannot_lead_anywhere() {
     let count = Arc::new(AtomicUsize::new(0));
     for location in [

@@ -240,6 +240,11 @@ async fn the_own_file_is_for_images_of_everybody_and_counts_when_it_changes() {
     let config = json!({"auths": {&registry.host: {"username": "own", "password": "pass"}}});
     fs::write(&file, config.to_string()).unwrap();
     assert_eq!(resolve().await, Ok(()));
+    // Somebody writes it at this moment.
+    for half in ["{\"auths\": {", ""] {
+        fs::write(&file, half).unwrap();
+        assert_eq!(resolve().await, Ok(()), "{half:?}");
+    }
     fs::write(&file, json!({"auths": {}}).to_string()).unwrap();
     assert_eq!(resolve().await, Err(FaultKind::User));
 }
