@@ -143,6 +143,7 @@ impl Images {
         }
         let wanted = Unpack {
             folder: self.layers.folder().to_owned(),
+            arriving: self.layers.arriving(),
             packed: digest.clone(),
             unpacked: None,
             limit,

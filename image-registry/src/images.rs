@@ -150,6 +150,7 @@ impl Images {
         let both = [&named, &own];
         let digests = if named == own { &both[..1] } else { &both[..] };
         boms.extend(self.attached(&mut look, digests).await.map_err(unread)?);
+        look.held.boms(&boms).map_err(unread)?;
         let given = look.reference.digest().is_some();
         let digest = match self.settings.pinned_digest {
             PinnedDigest::Child if !given => own,
@@ -264,7 +265,7 @@ impl Images {
             .await?;
         let fault = match value_in(&bytes) {
             Ok((config, number)) if config.is_object() => {
-                look.held.values(&what, number)?;
+                look.held.config(&what, number, bytes.len())?;
                 return Ok(config);
             }
             Err(NoValue::Flood) => NoValue::Flood.to_string(),

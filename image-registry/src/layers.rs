@@ -16,6 +16,7 @@ use quick_cache::sync::Cache;
 use sha2::{Digest as _, Sha256};
 use tempfile::NamedTempFile;
 
+use crate::arriving::Arriving;
 use crate::contents::ContentKey;
 use crate::hash::{digest_of_hash, hex};
 use crate::unpack::UNFINISHED;
@@ -29,6 +30,7 @@ const WHOLE: usize = 4096;
 pub(crate) struct Layers {
     folder: PathBuf,
     most: u64,
+    arriving: Arriving,
     known: Mutex<Known>,
     /// By name, what the file looked like when its digest was right.
     whole: Cache<String, Look>,
@@ -83,6 +85,7 @@ impl Layers {
         let layers = Self {
             folder: folder.to_owned(),
             most,
+            arriving: Arriving::new(most),
             known: Mutex::default(),
             whole: Cache::new(WHOLE),
         };
@@ -94,6 +97,11 @@ impl Layers {
 
     pub(crate) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// What is on its way to the folder.
+    pub(crate) fn arriving(&self) -> Arriving {
+        self.arriving.clone()
     }
 
     /// The file with this content, if it is there and whole. Reads all of it the first time;

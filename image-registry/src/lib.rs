@@ -17,6 +17,7 @@
 
 mod answer;
 mod archive;
+mod arriving;
 mod attached;
 mod authorize;
 mod boms;

@@ -8,10 +8,17 @@ use parking_lot::Mutex;
 
 use crate::contents::ContentKey;
 use crate::error::Cause;
+use crate::resolved::StoredBom;
 use crate::who::Fingerprint;
 
 /// The most values in the configurations of all images of an object.
 const VALUES: usize = 100_000;
+/// The most bytes of the configurations of all images of an object.
+const CONFIG_BYTES: usize = 16 << 20;
+/// The most bytes of the names of all their bills of materials.
+const NAMES_BYTES: usize = 4 << 20;
+/// What a bill takes in memory beside its name.
+const BOM: usize = 100;
 /// The flag of [`crate::Settings::sbom_layer_bytes`], of which there may be two.
 const FLAG: &str = " (twice --max-sbom-layer-size)";
 
@@ -33,7 +40,26 @@ pub struct Pass {
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     files: Mutex<Files>,
-    values: Mutex<usize>,
+    values: Count,
+    configs: Count,
+    names: Count,
+}
+
+/// Of something that all images have together.
+#[derive(Debug, Default)]
+struct Count(Mutex<usize>);
+
+impl Count {
+    /// Whether there may be so many more; if so, they are counted.
+    fn add(&self, number: usize, most: usize) -> bool {
+        let mut count = self.0.lock();
+        let all = count.saturating_add(number);
+        let fits = all <= most;
+        if fits {
+            *count = all;
+        }
+        fits
+    }
 }
 
 #[derive(Debug, Default)]
@@ -81,23 +107,80 @@ impl Held {
         Ok(())
     }
 
-    /// Counts the values of a configuration that is given.
+    /// Counts a configuration that is given.
     ///
     /// # Errors
     ///
-    /// If all together are too many.
-    pub(crate) fn values(&self, what: &str, number: usize) -> Result<(), Cause> {
-        let mut values = self.values.lock();
-        let all = values.saturating_add(number);
-        if all > VALUES {
-            return Err(Cause::Image {
-                what: what.to_owned(),
-                fault: format!(
-                    "has, with the configurations of the other images, more than {VALUES} values"
-                ),
-            });
+    /// If all together have too many values, or too many bytes. Who wrote the template takes fewer
+    /// images.
+    pub(crate) fn config(&self, what: &str, values: usize, bytes: usize) -> Result<(), Cause> {
+        let too_many = |most: String| Cause::Image {
+            what: what.to_owned(),
+            fault: format!("has, with the configurations of the other images, more than {most}"),
+        };
+        if !self.values.add(values, VALUES) {
+            return Err(too_many(format!("{VALUES} values")));
         }
-        *values = all;
+        if !self.configs.add(bytes, CONFIG_BYTES) {
+            return Err(too_many(format!("{} MiB", CONFIG_BYTES >> 20)));
+        }
         Ok(())
+    }
+
+    /// Counts bills of materials that are given, by their names.
+    ///
+    /// # Errors
+    ///
+    /// If all together take too much memory. Who wrote the template takes fewer images.
+    pub(crate) fn boms(&self, boms: &[StoredBom]) -> Result<(), Cause> {
+        let bytes = boms.iter().map(|bom| bom.name.len() + BOM).sum();
+        if self.names.add(bytes, NAMES_BYTES) {
+            return Ok(());
+        }
+        Err(Cause::Image {
+            what: "bills of materials of all images together".to_owned(),
+            fault: format!("have names of more than {} MiB", NAMES_BYTES >> 20),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn configurations_are_bounded_by_their_values_and_their_bytes() {
+        let held = Held::default();
+        for _ in 0..16 {
+            held.config("it", 6000, 1 << 20).unwrap();
+        }
+        let told = held.config("it", 1, 1).unwrap_err().to_string();
+        assert!(told.ends_with("more than 16 MiB"), "{told}");
+        let told = held.config("it", 4001, 0).unwrap_err().to_string();
+        assert!(told.ends_with("more than 100000 values"), "{told}");
+    }
+
+    #[test]
+    fn bills_are_bounded_by_their_names() {
+        let file = Arc::new(File::open("/dev/null").unwrap());
+        let bom = |name: String| StoredBom {
+            name,
+            file: file.clone(),
+            offset: 0,
+            length: 0,
+        };
+        let (held, many) = (Held::default(), vec![bom("x".repeat(156)); 4096]);
+        for _ in 0..3 {
+            held.boms(&many).unwrap();
+        }
+        let told = held.boms(&vec![bom(String::new()); 1000]).map(drop);
+        assert_eq!(told, Ok(()), "there is room for some");
+        let told = held.boms(&many).unwrap_err().to_string();
+        assert!(
+            told.starts_with("bills of materials of all images"),
+            "{told}"
+        );
     }
 }

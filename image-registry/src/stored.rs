@@ -40,6 +40,7 @@ impl Images {
         })?;
         let wanted = Unpack {
             folder: self.layers.folder().to_owned(),
+            arriving: self.layers.arriving(),
             packed: layer.digest("the manifest")?,
             unpacked: Some(unpacked.clone()),
             limit: self.settings.sbom_layer_bytes,

@@ -12,6 +12,7 @@ use tempfile::NamedTempFile;
 use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::answer::Answer;
+use crate::arriving::Arriving;
 use crate::error::Cause;
 use crate::hash::digest_of_hash;
 use crate::plan;
@@ -32,6 +33,8 @@ const HEAD: u64 = 4;
 #[derive(Clone)]
 pub(crate) struct Unpack {
     pub(crate) folder: PathBuf,
+    /// Beside what else arrives there.
+    pub(crate) arriving: Arriving,
     /// Of what is sent.
     pub(crate) packed: Digest,
     /// Of what is to be in the file; what is sent is taken as it is if there is none.
@@ -49,6 +52,8 @@ enum Message {
 /// Why there is no file.
 enum Fault {
     TooLarge,
+    /// There is too much else on its way to the disk.
+    NoRoom,
     /// What came is not what was asked for.
     Other(String),
     /// What came is what was asked for, and no good.
@@ -106,6 +111,12 @@ impl Unpack {
                 limit: self.limit,
                 flag: self.flag,
             }),
+            Fault::NoRoom => {
+                let folder = self.folder.display();
+                Trouble::Final(Cause::Installation(format!(
+                    "the folder {folder} has no room for all that arrives at the same time"
+                )))
+            }
             Fault::Other(fault) => Trouble::Passing(Cause::Lie { host, what, fault }, None),
             Fault::Bad(fault) => Trouble::Final(Cause::Image { what, fault }),
             Fault::Disk(error) => {
@@ -125,7 +136,10 @@ impl Unpack {
             ended: false,
         };
         let copied = self.copy(&mut packed);
-        if matches!(copied, Err(Fault::TooLarge | Fault::Disk(_))) {
+        if matches!(
+            copied,
+            Err(Fault::TooLarge | Fault::NoRoom | Fault::Disk(_))
+        ) {
             return copied;
         }
         // To the end, to see whose fault it is.
@@ -160,6 +174,7 @@ impl Unpack {
             .tempfile_in(&self.folder);
         let mut file = file.map_err(Fault::Disk)?;
         let (mut hash, mut length, mut buffer) = (Sha256::new(), 0, vec![0; BUFFER]);
+        let mut room = self.arriving.room();
         loop {
             let read = unpacked.read(&mut buffer).map_err(broken)?;
             if read == 0 {
@@ -168,6 +183,9 @@ impl Unpack {
             length += read as u64;
             if length > self.limit {
                 return Err(Fault::TooLarge);
+            }
+            if !room.grow(read as u64) {
+                return Err(Fault::NoRoom);
             }
             hash.update(&buffer[..read]);
             file.write_all(&buffer[..read]).map_err(Fault::Disk)?;

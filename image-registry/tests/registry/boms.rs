@@ -209,6 +209,44 @@ async fn who_gives_up_lets_the_next_one_fetch_and_leaves_nothing() {
 }
 
 #[tokio::test]
+async fn what_arrives_at_the_same_time_is_no_more_than_the_cache_may_hold() {
+    let (registry, folder) = (FakeRegistry::start().await, tempdir().unwrap());
+    let large = |fill: u8| layer(&[("/layers/sbom/a.syft.json", &[fill; 300_000])]);
+    let (slow, other) = (large(1), large(2));
+    let packed = put(&registry, "slow", &slow, slow.clone());
+    put(&registry, "other", &other, other.clone());
+    let (begun, wanted) = (Bytes::from(slow[..290_000].to_owned()), packed);
+    registry.behave(move |seen| {
+        let begun = stream::iter([Ok::<_, std::io::Error>(begun.clone())]);
+        let body = Body::from_stream(futures::StreamExt::chain(begun, stream::pending()));
+        seen.path.contains(&wanted).then(|| Response::new(body))
+    });
+    let images = images_with(Settings {
+        disk_bytes: 400_000,
+        ..settings(&folder)
+    });
+    let arrives = eventually("one arrives", Duration::from_mins(1), || async {
+        let files = std::fs::read_dir(folder.path())?;
+        let sizes = files.map(|file| Ok(file?.metadata()?.len()));
+        let arrived = sizes.sum::<std::io::Result<u64>>()?;
+        anyhow::ensure!(arrived == 290_000, "{arrived} bytes");
+        Ok(())
+    });
+    let refused = async {
+        arrives.await;
+        resolve(&images, &registry, "other").await.unwrap_err()
+    };
+    let told = tokio::select! {
+        ended = resolve(&images, &registry, "slow") => panic!("it hangs: {ended:?}"),
+        told = refused => told,
+    };
+    assert!(matches!(told, Cause::Installation(_)), "{told}");
+    assert!(told.to_string().contains("no room"), "{told}");
+    let alone = || async { Ok(resolve(&images, &registry, "other").await.map(drop)?) };
+    eventually("the slow one is gone", Duration::from_mins(1), alone).await;
+}
+
+#[tokio::test]
 async fn all_images_of_an_object_together_have_no_more_than_two_layers_of_bills_may_have() {
     let (registry, folder) = (FakeRegistry::start().await, tempdir().unwrap());
     let of = |content: &'static [u8]| layer(&[("/layers/sbom/a.syft.json", content)]);
