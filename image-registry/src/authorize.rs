@@ -269,6 +269,8 @@ pub(crate) fn is_denial(status: StatusCode) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -334,6 +336,40 @@ mod tests {
             r#"{"token": "a\nb"}"#,
         ] {
             assert_eq!(life(none), None, "{none}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_asked_a_token_is_for_reading_this_repository(asked in "[a-z/:, ]{0,60}") {
+            for asked in [asked.clone(), format!("repository:{asked}team/app:pull")] {
+                let scope = scope_of("team/app", Some(&asked));
+                let name = scope.strip_prefix("repository:").and_then(|it| it.strip_suffix(":pull"));
+                let name = name.unwrap_or_default();
+                prop_assert!(name == "team/app" || name.ends_with("/team/app"), "{scope}");
+                prop_assert!(!name.contains([':', ' ']), "{scope}");
+            }
+        }
+
+        #[test]
+        fn no_answer_makes_it_panic_or_lasts_for_ever(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            token in "\\PC{0,40}",
+            life in any::<f64>(),
+            wait in "[ -~]{0,40}",
+            seconds in any::<u64>(),
+        ) {
+            let _ = token_in(&bytes);
+            let body = serde_json::json!({"token": token, "expires_in": life}).to_string();
+            if let Some((header, life)) = token_in(body.as_bytes()) {
+                prop_assert!(header.is_sensitive() && life <= LONGEST_LIFE);
+            }
+            for wait in [wait, seconds.to_string()] {
+                let mut headers = HeaderMap::new();
+                headers.insert(RETRY_AFTER, wait.parse().unwrap());
+                headers.insert(DATE, "Wed, 21 Oct 2026 07:28:00 GMT".parse().unwrap());
+                prop_assert!(retry_after(&headers).unwrap_or_default() <= LONGEST_WAIT);
+            }
         }
     }
 }

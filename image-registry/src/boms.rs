@@ -149,5 +149,24 @@ mod tests {
             let _ = with(&json!({SHORT: text.clone()}));
             let _ = with(&json!({LONG: text}));
         }
+
+        #[test]
+        fn no_configuration_makes_it_panic(
+            parts in prop::collection::vec(0..6_usize, 8),
+            text in "\\PC{0,40}",
+        ) {
+            let odd = [json!(null), json!(5), json!([]), json!({}), json!(text), json!(digest('a'))];
+            let of = |index: usize| odd[parts[index]].clone();
+            let metadata = json!({"sbom": {"sha": of(0)}, "bom": of(1)}).to_string();
+            for config in [
+                of(2),
+                json!({"config": of(3), "rootfs": of(4)}),
+                json!({"config": {"Labels": of(5)}}),
+                json!({"config": {"Labels": {SHORT: of(6)}}, "rootfs": {"diff_ids": [of(7)]}}),
+                json!({"config": {"Labels": {LONG: metadata}}, "rootfs": {"diff_ids": of(7)}}),
+            ] {
+                let _ = layer(&config);
+            }
+        }
     }
 }

@@ -249,3 +249,30 @@ pub(crate) fn address(scheme: &str, registry: &str) -> Result<Url, Cause> {
         fault: "is no address".to_owned(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_registry_is_asked_at_the_host_that_is_written(
+            host in "[a-z0-9._-]{1,12}|[0-9x.]{1,8}|\\[[0-9a-f:.]{1,12}\\]",
+            port in "(|:[0-9]{1,5})",
+        ) {
+            let Ok(reference) = format!("{host}{port}/app").parse::<Reference>() else {
+                return Ok(());
+            };
+            let Ok(url) = address("https", reference.registry()) else {
+                return Ok(());
+            };
+            prop_assert_eq!(url.path(), "/v2/");
+            prop_assert!(url.username().is_empty() && url.password().is_none());
+            if !host.starts_with('[') && reference.registry() != DOCKER_HUB {
+                prop_assert_eq!(url.host_str(), Some(host.as_str()));
+            }
+        }
+    }
+}

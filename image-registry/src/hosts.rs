@@ -341,6 +341,8 @@ mod tests {
         fn no_text_makes_it_panic(text in "\\PC{0,200}", name in "\\PC{0,30}") {
             let _ = read(&text);
             let _ = read(&format!("[host.{name:?}]\n{text}"));
+            let _ = read(&format!("server = {name:?}\nhost = {text}"));
+            let _ = read(&format!("[host.\"https://a.example\".{name:?}]\n{text}"));
             for folder in folders(Path::new("/hosts"), &name) {
                 prop_assert_eq!(folder.components().count(), 3);
             }

@@ -246,10 +246,57 @@ mod tests {
         assert!(matches!(read(&null), Ok(Manifest::Image(_))));
     }
 
+    /// Something that a registry may call a part.
+    fn part() -> impl Strategy<Value = serde_json::Value> {
+        let text = prop_oneof![
+            Just(json!(digest('1'))),
+            "\\PC{0,80}".prop_map(|text| json!(text)),
+            Just(json!(null)),
+        ];
+        let platform = prop_oneof![
+            Just(json!(null)),
+            Just(json!({"os": "linux", "architecture": "amd64", "variant": "v8"})),
+            Just(json!({"os": 5})),
+            Just(json!([])),
+        ];
+        let part = (text, any::<i64>(), platform);
+        let part = part.prop_map(|(digest, size, platform)| {
+            json!({"digest": digest, "size": size, "platform": platform, "artifactType": digest})
+        });
+        prop_oneof![4 => part, 1 => Just(json!(null)), 1 => Just(json!("x"))]
+    }
+
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = parse(&bytes, "it");
+        }
+
+        #[test]
+        fn no_document_makes_it_panic(
+            part in part(),
+            parts in prop::collection::vec(part(), 0..5),
+            version in prop_oneof![Just(json!(2)), Just(json!(1)), Just(json!("2")), Just(json!(null))],
+            fields in any::<[bool; 4]>(),
+        ) {
+            let mut document = json!({"schemaVersion": version});
+            let values = [&part, &json!(parts), &part, &json!(parts)];
+            for (index, name) in ["config", "layers", "subject", "manifests"].iter().enumerate() {
+                if fields[index] {
+                    document[*name] = values[index].clone();
+                }
+            }
+            match read(&document) {
+                Ok(Manifest::Image(image)) => {
+                    let _ = image.config.digest("it");
+                    prop_assert!(image.layers.len() <= parts.len());
+                }
+                Ok(Manifest::Index(children)) => {
+                    let child = child_for(&children, &Platform::default());
+                    let _ = child.map(|child| child.digest("it"));
+                }
+                Err(cause) => prop_assert!(cause.to_string().starts_with("it ")),
+            }
         }
     }
 }

@@ -39,7 +39,33 @@ impl fmt::Display for NoValue {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn values(value: &Value) -> usize {
+        match value {
+            Value::Array(values) => 1 + values.iter().map(self::values).sum::<usize>(),
+            Value::Object(fields) => 1 + fields.values().map(|it| 1 + values(it)).sum::<usize>(),
+            _ => 1,
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn there_are_no_more_values_than_were_counted(
+            text in "[\\[\\]{}:,\"\\\\ a0]{0,60}",
+            bytes in prop::collection::vec(any::<u8>(), 0..60),
+        ) {
+            let _ = value_in(&bytes);
+            for text in [text.clone(), format!("[{text}]"), format!("{{\"a\": [{text}]}}")] {
+                if let Ok((value, number)) = value_in(text.as_bytes()) {
+                    // The first one has no sign before it.
+                    prop_assert!(values(&value) <= number + 1, "{text}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn a_document_is_read_unless_it_is_a_flood_of_values() {
