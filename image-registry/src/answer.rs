@@ -95,7 +95,7 @@ impl Answer {
 
     /// What the registry calls the error, in brackets. Its own words are not told: they may repeat
     /// what it was sent.
-    async fn code(self) -> String {
+    pub(crate) async fn code(self) -> String {
         let Ok((_, body)) = self.bytes(ERROR_BYTES, "").await else {
             return String::new();
         };

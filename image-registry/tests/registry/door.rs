@@ -7,49 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use rustls::ServerConfig;
-use rustls::pki_types::PrivateKeyDer;
+use test_support::TestAuthority;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
-
-/// An authority that signs certificates.
-pub(crate) struct Authority {
-    issuer: CertifiedIssuer<'static, KeyPair>,
-}
-
-impl Authority {
-    pub(crate) fn new() -> Self {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        Self {
-            issuer: CertifiedIssuer::self_signed(params, key).unwrap(),
-        }
-    }
-
-    pub(crate) fn pem(&self) -> String {
-        self.issuer.pem()
-    }
-
-    /// What a server of this host needs.
-    fn server(&self) -> ServerConfig {
-        let names = ["127.0.0.1", "localhost"].map(str::to_owned);
-        let params = CertificateParams::new(names).unwrap();
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let private = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_no_client_auth()
-            .with_single_cert(vec![certificate.der().clone()], private)
-            .unwrap()
-    }
-}
 
 pub(crate) struct Door {
     listener: TcpListener,
@@ -59,10 +21,14 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    pub(crate) async fn open(authority: Option<&Authority>) -> Self {
+    pub(crate) async fn open(authority: Option<&TestAuthority>) -> Self {
+        let server = |authority: &TestAuthority| {
+            let names = ["127.0.0.1", "localhost"];
+            authority.sign(&names).unwrap().server_config().unwrap()
+        };
         Self {
             listener: TcpListener::bind("127.0.0.1:0").await.unwrap(),
-            tls: authority.map(|it| TlsAcceptor::from(Arc::new(it.server()))),
+            tls: authority.map(|it| TlsAcceptor::from(Arc::new(server(it)))),
             secure: Arc::new(AtomicBool::new(authority.is_some())),
         }
     }

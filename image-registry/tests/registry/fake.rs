@@ -15,9 +15,10 @@ use conventions::credentials::{Keyring, SecretKind};
 use image_registry::{Images, Settings, StoredBom, Unobserved};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use test_support::TestAuthority;
 use tokio::task::JoinSet;
 
-use crate::door::{Authority, Door};
+use crate::door::Door;
 
 pub(crate) const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 pub(crate) const INDEX: &str = "application/vnd.oci.image.index.v1+json";
@@ -58,7 +59,7 @@ impl FakeRegistry {
     }
 
     /// With TLS, and a certificate of this authority.
-    pub(crate) async fn start_secure(authority: &Authority) -> Self {
+    pub(crate) async fn start_secure(authority: &TestAuthority) -> Self {
         Self::behind(Door::open(Some(authority)).await, true)
     }
 

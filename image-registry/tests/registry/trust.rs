@@ -9,12 +9,12 @@ use conventions::credentials::Keyring;
 use image_registry::{Cause, FaultKind, ImageError, Images, Pass, Settings};
 use serde_json::json;
 use tempfile::{TempDir, tempdir};
+use test_support::TestAuthority;
 
-use crate::door::Authority;
 use crate::fake::{FakeRegistry, images_with, settings, status};
 
 struct Stand {
-    authority: Authority,
+    authority: TestAuthority,
     registry: FakeRegistry,
     cache: TempDir,
     hosts: TempDir,
@@ -23,7 +23,7 @@ struct Stand {
 impl Stand {
     /// A registry with TLS that has an image, and whose authority nobody trusts yet.
     async fn new() -> Self {
-        let authority = Authority::new();
+        let authority = TestAuthority::new("the right one").unwrap();
         let registry = FakeRegistry::start_secure(&authority).await;
         registry.put_image("app", "1", &json!({}));
         Self {
@@ -171,8 +171,9 @@ async fn a_registry_whose_authorities_are_broken_fails_alone_and_what_was_good_s
             "{broken:?}"
         );
     }
+    let other = TestAuthority::new("another one").unwrap();
     // Others are trusted as soon as they are there, and then the old ones are not.
-    fs::write(stand.authorities(), Authority::new().pem()).unwrap();
+    fs::write(stand.authorities(), other.pem()).unwrap();
     let error = stand.resolve(&images, &stand.registry).await.unwrap_err();
     assert!(error.to_string().contains("certificate"), "{error}");
 }
