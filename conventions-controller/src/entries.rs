@@ -146,6 +146,11 @@ impl ConventionEntry {
         })
     }
 
+    /// What tells it from what it was before.
+    pub(crate) fn version(&self) -> String {
+        format!("{}/{}/{}", self.uid, self.generation, self.revision)
+    }
+
     /// What follows when its webhook fails.
     pub(crate) fn failure_policy(&self) -> FailurePolicy {
         let webhook = self.convention.spec.webhook.as_ref();

@@ -46,6 +46,8 @@ pub(crate) enum Stop {
     Failure(Failure),
     /// The API server did not carry out what was needed.
     Fault(Fault),
+    /// Others wait already for the answer of a webhook that hangs.
+    PutOff,
 }
 
 impl From<Failure> for Stop {

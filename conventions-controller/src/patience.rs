@@ -1,149 +1,225 @@
 //! Webhooks that do not answer: they must not hold up whom they are not for.
 //!
 //! A call that hangs takes a place among those that are reconciled at once, for as long as its
-//! budget is. So from the first one that was not answered in time only a few calls of the
-//! convention are under way at a time; whoever else it is for is told the same cause without
-//! asking, and is woken when one is answered again.
+//! budget is. So a convention that several PodIntents were not answered by, one after the other, has
+//! few calls under way at a time. Whoever else it is for is put off: nothing is said of him, and he
+//! is woken when it answers.
+//!
+//! One tenant must not have that done to others, be it by a template that takes the webhook too
+//! long. So several PodIntents of a namespace count for that namespace alone, which has one call at a
+//! time then; for all it hangs only when several namespaces had no answer, and nobody had one in
+//! between.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 use controller_kit::stamped::ObjectKey;
 use parking_lot::Mutex;
 
-/// Calls under way of a convention whose last one was not answered in time.
+/// Calls under way of a convention that hangs for all, each of another namespace.
 const TRIES: usize = 2;
+
+/// PodIntents of a namespace, and namespaces, that were not answered in time, from which on it hangs.
+pub(crate) const SEVERAL: usize = 3;
 
 /// The conventions that do not answer.
 #[derive(Default)]
-pub(crate) struct Patience(Mutex<HashMap<Box<str>, Hanging>>);
+pub(crate) struct Patience(Mutex<HashMap<Box<str>, Late>>);
 
-struct Hanging {
-    /// What was told last.
-    cause: String,
-    under_way: usize,
+/// What is known of a convention that did not answer somebody.
+struct Late {
+    version: String,
+    namespaces: HashMap<Arc<str>, Unanswered>,
+    /// Namespaces that were not answered since it answered anybody.
+    silent: BTreeSet<Arc<str>>,
+    /// Whether it hangs for all.
+    hangs: bool,
+    /// Calls under way, of those for whom it hangs.
+    tries: Vec<ObjectKey>,
     put_off: BTreeSet<ObjectKey>,
 }
+
+/// Those of a namespace that were not answered since somebody there was.
+#[derive(Default)]
+struct Unanswered(BTreeSet<ObjectKey>);
 
 /// The right to call a convention, until it is dropped.
 pub(crate) struct Turn<'p> {
     patience: &'p Patience,
     convention: &'p str,
+    /// What the convention says; of another one nothing can be told.
+    version: String,
+    intent: ObjectKey,
     /// Whether it is one of the few.
     is_try: bool,
 }
 
 impl Patience {
-    /// A call for this PodIntent, or why there is none.
+    /// A call for this PodIntent; nothing if it is put off.
     pub(crate) fn enter<'p>(
         &'p self,
         convention: &'p str,
+        version: String,
         intent: &ObjectKey,
-    ) -> Result<Turn<'p>, String> {
-        let mut hanging = self.0.lock();
-        let mut is_try = false;
-        if let Some(hanging) = hanging.get_mut(convention) {
-            if hanging.under_way >= TRIES {
-                hanging.put_off.insert(intent.clone());
-                return Err(hanging.cause.clone());
+    ) -> Option<Turn<'p>> {
+        let mut all = self.0.lock();
+        let late = all.get_mut(convention);
+        let late = late.filter(|late| late.version == version && late.hangs_for(intent));
+        let is_try = late.is_some();
+        if let Some(late) = late {
+            if !late.has_room_for(intent) {
+                late.put_off.insert(intent.clone());
+                return None;
             }
-            hanging.under_way += 1;
-            is_try = true;
+            late.put_off.remove(intent);
+            late.tries.push(intent.clone());
         }
-        Ok(Turn {
+        Some(Turn {
             patience: self,
             convention,
+            version,
+            intent: intent.clone(),
             is_try,
         })
     }
 
-    /// The convention is another one now: its first calls are like any. Those who were put off are
-    /// to be woken.
+    /// The convention is another one now: its first calls are like any. Those who waited for its
+    /// answer are to be woken.
     pub(crate) fn forget(&self, convention: &str) -> BTreeSet<ObjectKey> {
-        let hanging = self.0.lock().remove(convention);
-        hanging.map(|hanging| hanging.put_off).unwrap_or_default()
+        let late = self.0.lock().remove(convention);
+        late.map(Late::waiting).unwrap_or_default()
     }
 
     /// The PodIntent is gone.
     pub(crate) fn forget_intent(&self, intent: &ObjectKey) {
-        for hanging in self.0.lock().values_mut() {
-            hanging.put_off.remove(intent);
+        for late in self.0.lock().values_mut() {
+            late.put_off.remove(intent);
+            if let Some(unanswered) = late.namespaces.get_mut(&intent.namespace) {
+                unanswered.0.remove(intent);
+                if unanswered.0.is_empty() {
+                    late.namespaces.remove(&intent.namespace);
+                }
+            }
         }
     }
 }
 
-impl Turn<'_> {
-    /// It was answered, be it with a refusal. Those who were put off are to be woken.
-    pub(crate) fn answered(self) -> BTreeSet<ObjectKey> {
-        self.patience.forget(self.convention)
+impl Late {
+    fn of(version: String) -> Self {
+        Self {
+            version,
+            namespaces: HashMap::new(),
+            silent: BTreeSet::new(),
+            hangs: false,
+            tries: Vec::new(),
+            put_off: BTreeSet::new(),
+        }
     }
 
-    /// It was not answered in time.
-    pub(crate) fn timed_out(self, cause: &str) {
-        let mut hanging = self.patience.0.lock();
-        let hanging = hanging
+    fn hangs_for(&self, intent: &ObjectKey) -> bool {
+        self.hangs || self.hangs_in(&intent.namespace)
+    }
+
+    fn hangs_in(&self, namespace: &str) -> bool {
+        let unanswered = self.namespaces.get(namespace);
+        unanswered.is_some_and(|unanswered| unanswered.0.len() >= SEVERAL)
+    }
+
+    fn has_room_for(&self, intent: &ObjectKey) -> bool {
+        let is_of_same = |other: &ObjectKey| other.namespace == intent.namespace;
+        let is_full = self.hangs && self.tries.len() >= TRIES;
+        !is_full && !self.tries.iter().any(is_of_same)
+    }
+
+    /// All that wait for an answer.
+    fn waiting(mut self) -> BTreeSet<ObjectKey> {
+        for mut unanswered in self.namespaces.into_values() {
+            self.put_off.append(&mut unanswered.0);
+        }
+        self.put_off
+    }
+
+    /// It answered this namespace, which it did not hang for. An answer there tells nothing of one
+    /// whose own templates take the webhook too long.
+    fn answered_in(&mut self, namespace: &str) {
+        self.silent.clear();
+        self.namespaces.remove(namespace);
+    }
+
+    /// Who is to try next after this one did in vain, by turns: so each is told in the end. Where it
+    /// hangs for all, somebody of another namespace goes first.
+    fn take_next(&mut self, after: &ObjectKey) -> Option<ObjectKey> {
+        let goes_first = |it: &&ObjectKey| (it.namespace != after.namespace) == self.hangs;
+        let behind = self.put_off.range(after.clone()..);
+        let next = behind
+            .chain(&self.put_off)
+            .find(goes_first)
+            .or_else(|| self.put_off.first().filter(|_| self.hangs))
+            .cloned()?;
+        self.put_off.take(&next)
+    }
+}
+
+impl Turn<'_> {
+    /// It was answered, be it with a refusal. Those who waited for that are to be woken.
+    pub(crate) fn answered(self) -> BTreeSet<ObjectKey> {
+        let mut all = self.patience.0.lock();
+        let Some(late) = all.get_mut(self.convention) else {
+            return BTreeSet::new();
+        };
+        if late.version != self.version {
+            return BTreeSet::new();
+        }
+        let mut waiting = BTreeSet::new();
+        if late.hangs_for(&self.intent) {
+            let late = all.remove(self.convention);
+            waiting = late.map(Late::waiting).unwrap_or_default();
+            waiting.remove(&self.intent);
+        } else {
+            late.answered_in(&self.intent.namespace);
+            if late.namespaces.is_empty() && late.tries.is_empty() {
+                all.remove(self.convention);
+            }
+        }
+        drop(all);
+        waiting
+    }
+
+    /// It was not answered in time, and is still what was asked. Whoever is to try next is to be
+    /// woken.
+    pub(crate) fn timed_out(self) -> Option<ObjectKey> {
+        let mut all = self.patience.0.lock();
+        let late = all
             .entry(self.convention.into())
-            .or_insert_with(|| Hanging {
-                cause: String::new(),
-                under_way: 0,
-                put_off: BTreeSet::new(),
-            });
-        cause.clone_into(&mut hanging.cause);
+            .or_insert_with(|| Late::of(self.version.clone()));
+        if late.version != self.version {
+            *late = Late::of(self.version.clone());
+        }
+        let namespace = &self.intent.namespace;
+        let unanswered = late.namespaces.entry(namespace.clone()).or_default();
+        unanswered.0.insert(self.intent.clone());
+        late.silent.insert(namespace.clone());
+        late.hangs |= late.silent.len() >= SEVERAL;
+        let next = self.is_try.then(|| late.take_next(&self.intent)).flatten();
+        drop(all);
+        next
     }
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut hanging = self.patience.0.lock();
-        if let Some(hanging) = hanging.get_mut(self.convention).filter(|_| self.is_try) {
-            hanging.under_way = hanging.under_way.saturating_sub(1);
+        if !self.is_try {
+            return;
+        }
+        let mut all = self.patience.0.lock();
+        if let Some(late) = all.get_mut(self.convention)
+            && late.version == self.version
+            && let Some(at) = late.tries.iter().position(|it| *it == self.intent)
+        {
+            late.tries.remove(at);
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn key(name: &str) -> ObjectKey {
-        ObjectKey::new("dev", name)
-    }
-
-    #[test]
-    fn while_a_webhook_does_not_answer_only_a_few_ask_it_and_the_others_are_woken_afterwards() {
-        let patience = Patience::default();
-        let many: Vec<_> = (0..5)
-            .map(|_| patience.enter("a", &key("x")).unwrap())
-            .collect();
-        for turn in many {
-            turn.timed_out("late");
-        }
-        let first = patience.enter("a", &key("1")).unwrap();
-        let second = patience.enter("a", &key("2")).unwrap();
-        assert_eq!(patience.enter("a", &key("3")).err().unwrap(), "late");
-        assert!(patience.enter("b", &key("3")).is_ok());
-        second.timed_out("later");
-        let third = patience.enter("a", &key("2")).unwrap();
-        assert_eq!(patience.enter("a", &key("4")).err().unwrap(), "later");
-        patience.forget_intent(&key("4"));
-        assert_eq!(first.answered(), BTreeSet::from([key("3")]));
-        let many: Vec<_> = (0..5)
-            .map(|_| patience.enter("a", &key("x")).unwrap())
-            .collect();
-        assert_eq!(many.len(), 5);
-        // One from before ends late.
-        drop(third);
-        assert!(patience.enter("a", &key("5")).is_ok());
-    }
-
-    #[test]
-    fn a_call_that_is_broken_off_gives_its_turn_back() {
-        let patience = Patience::default();
-        patience.enter("a", &key("1")).unwrap().timed_out("late");
-        for _ in 0..3 {
-            drop(patience.enter("a", &key("1")).unwrap());
-        }
-        let _first = patience.enter("a", &key("1")).unwrap();
-        let _second = patience.enter("a", &key("1")).unwrap();
-        assert!(patience.enter("a", &key("1")).is_err());
-    }
-}
+mod tests;

@@ -19,10 +19,16 @@ use tracing::{Instrument as _, debug_span};
 
 use crate::again::Again;
 use crate::controller::IntentController;
+use crate::entries::ConventionEntry;
 use crate::fault::{Fault, Stop};
 use crate::images::KnownImages;
 use crate::log;
+use crate::patience::Turn;
 use crate::plan::{Plan, PlannedCall};
+
+/// What is said of a convention that is left out without a call. It tells nothing of other
+/// tenants' calls.
+const SPARED: &str = "it does not answer in time, and is not asked for the moment";
 
 /// One pass over a PodIntent.
 struct Run<'r> {
@@ -55,7 +61,7 @@ impl IntentController {
         intent: &PodIntent,
         before: &PodIntentStatus,
         plan: Plan,
-    ) -> Result<(Pass, Again), Fault> {
+    ) -> Result<(Pass, Again), Stop> {
         let mut run = Run {
             key,
             plan: &plan,
@@ -100,7 +106,7 @@ impl IntentController {
         call: &PlannedCall,
         mut told: ConsideredConvention,
         outcome: &mut Outcome,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Stop> {
         if outcome.failure.is_none() {
             let span = debug_span!("convention", convention = &*call.entry.name);
             let applied = self.apply(run, call, &mut told).instrument(span).await;
@@ -154,7 +160,7 @@ impl IntentController {
     }
 
     /// The answer of a webhook, or why there is none. It is measured, and one that does not answer
-    /// is spared.
+    /// is spared: whoever cannot go on without it is put off.
     async fn ask(
         &self,
         run: &mut Run<'_>,
@@ -167,7 +173,13 @@ impl IntentController {
             run.again = run.again.max(Again::WithinAMinute);
         }
         let (target, body) = prepared(run, call).map_err(failed)?;
-        let turn = self.patience.enter(name, run.key).map_err(failed)?;
+        let version = call.entry.version();
+        let Some(turn) = self.patience.enter(name, version, run.key) else {
+            return Err(match call.entry.failure_policy() {
+                FailurePolicy::Ignore => failed(SPARED.to_owned()),
+                FailurePolicy::Fail => Stop::PutOff,
+            });
+        };
         let _room = self.answers.take().await;
         let started = Instant::now();
         let answered = self.clients.call(&target, call.budget(), &body).await;
@@ -178,7 +190,7 @@ impl IntentController {
             self.metrics.called(name, took, answered.is_ok());
         }
         match &answered {
-            Err(error @ CallError::TimedOut { .. }) => turn.timed_out(&error.to_string()),
+            Err(CallError::TimedOut { .. }) => self.timed_out(&call.entry, turn),
             Err(CallError::Request { .. }) => drop(turn),
             _ => self.wake_in_turn(turn.answered().into_iter().collect()),
         }
@@ -186,6 +198,16 @@ impl IntentController {
             run.again = run.again.max(Again::asked(error.retry_after()));
             unanswered(name, &error)
         })
+    }
+
+    /// Nobody answered in time. Of a convention that was corrected since, that tells nothing.
+    fn timed_out(&self, asked: &ConventionEntry, turn: Turn<'_>) {
+        let key = ObjectKey::new("", &asked.name);
+        let now = self.stores.conventions.get(&key);
+        let is_same = |now: &ConventionEntry| now.version() == asked.version();
+        if now.is_some_and(|now| now.0.as_deref().is_ok_and(is_same)) {
+            self.wake_in_turn(turn.timed_out().into_iter().collect());
+        }
     }
 }
 
@@ -231,12 +253,12 @@ impl PlannedCall {
     }
 }
 
-/// What stands in the status; a fault does not.
-fn failure_of(done: Result<(), Stop>) -> Result<Option<Failure>, Fault> {
+/// What stands in the status; no other cause does.
+fn failure_of(done: Result<(), Stop>) -> Result<Option<Failure>, Stop> {
     match done {
         Ok(()) => Ok(None),
         Err(Stop::Failure(failure)) => Ok(Some(failure)),
-        Err(Stop::Fault(fault)) => Err(fault),
+        Err(stop @ (Stop::Fault(_) | Stop::PutOff)) => Err(stop),
     }
 }
 

@@ -16,7 +16,7 @@ use tracing::{Instrument as _, debug, error_span, warn};
 
 use crate::again::bear;
 use crate::controller::IntentController;
-use crate::fault::{Fault, Stop};
+use crate::fault::Stop;
 use crate::kept::MadePass;
 use crate::plan::Plan;
 use crate::report::Subject;
@@ -78,16 +78,21 @@ impl IntentController {
                 }
                 self.pass(of, plan).await
             }
-            Err(Stop::Failure(failure)) => Ok(MadePass::unasked(of, failure)),
-            Err(Stop::Fault(fault)) => Err(fault),
+            Err(stop) => Err(stop),
         };
         match made {
             Ok(made) => self.report_pass(of, made).await,
-            Err(fault) => bear(&fault),
+            Err(Stop::Failure(failure)) => {
+                let made = MadePass::unasked(of, failure);
+                self.report_pass(of, made).await
+            }
+            Err(Stop::Fault(fault)) => bear(&fault),
+            // It is woken when the webhook answers, and looks again if nobody else asks.
+            Err(Stop::PutOff) => Reconciled::new(Next::Backoff, "unhealthy"),
         }
     }
 
-    async fn pass(&self, of: Subject<'_>, plan: Plan) -> Result<MadePass, Fault> {
+    async fn pass(&self, of: Subject<'_>, plan: Plan) -> Result<MadePass, Stop> {
         let inputs_digest = plan.inputs_digest.clone();
         let realized = self.realize(of.key, of.intent, of.before, plan).await?;
         let (pass, again) = realized;

@@ -10,6 +10,7 @@ mod answers;
 mod authorities;
 mod flood;
 mod forged;
+mod hanging;
 mod images;
 mod intents;
 mod metrics;

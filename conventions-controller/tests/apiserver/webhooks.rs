@@ -181,69 +181,6 @@ async fn a_failure_that_is_ignored_is_visible_and_tried_again() {
 }
 
 #[tokio::test]
-async fn a_webhook_that_hangs_holds_up_only_those_it_is_for() {
-    let mut stage = set().await;
-    let hanging = Webhook::start(Does::Hangs).await;
-    let of_slow = json!({"selectors": [{"matchLabels": {"app": "slow"}}]});
-    stage
-        .apply(&hanging.convention("hangs", of_slow, json!({"timeoutSeconds": 2})))
-        .await;
-    start(&mut stage, &["--max-concurrent-podintents=4"]);
-    for index in 0..12 {
-        stage.apply(&intent(&format!("slow{index}"), "slow")).await;
-    }
-    let others = stage.plane.create_namespace("others").await.unwrap();
-    stage.grant_account(&others).await;
-    let ours = std::mem::replace(&mut stage.stage.namespace, others);
-    stage.apply(&intent("fine", "fine")).await;
-    applied(&stage, "fine").await;
-    stage.stage.namespace = ours;
-    let late = stage.until("slow0", "it is told that nobody answers", |intent| {
-        let ready = condition(&intent["status"], "Ready");
-        ready["message"]
-            .as_str()
-            .unwrap_or_default()
-            .contains("within 2s")
-    });
-    late.await;
-    hanging.does(Does::AddsEnv("A", "b"));
-    for index in 0..12 {
-        applied(&stage, &format!("slow{index}")).await;
-    }
-}
-
-#[tokio::test]
-async fn a_webhook_that_hangs_holds_up_nobody_else_of_the_same_namespace() {
-    let mut stage = set().await;
-    let hanging = Webhook::start(Does::Hangs).await;
-    let of_slow = json!({"selectors": [{"matchLabels": {"app": "slow"}}]});
-    let webhook = json!({"timeoutSeconds": 3});
-    stage
-        .apply(&hanging.convention("hangs", of_slow, webhook))
-        .await;
-    start(&mut stage, &["--max-concurrent-podintents=4"]);
-    let slow: Vec<String> = (0..60)
-        .map(|index| intent(&format!("slow{index}"), "slow"))
-        .collect();
-    stage.apply(&slow.join("\n---\n")).await;
-    for index in 0..60 {
-        stage
-            .ready(&format!("slow{index}"), "False", "ConventionsApplied")
-            .await;
-    }
-    // Each was told, and most without a call: one after the other they would have taken four times
-    // as long.
-    let asked = hanging.asked().len();
-    assert!(asked < 45, "{asked} calls");
-    stage.apply(&intent("fine", "fine")).await;
-    applied(&stage, "fine").await;
-    hanging.does(Does::AddsEnv("A", "b"));
-    for index in 0..60 {
-        applied(&stage, &format!("slow{index}")).await;
-    }
-}
-
-#[tokio::test]
 async fn a_change_of_a_convention_is_a_call_for_those_it_is_for_and_for_nobody_else() {
     let mut stage = set().await;
     let webhook = Webhook::start(Does::AddsEnv("A", "b")).await;
