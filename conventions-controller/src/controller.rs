@@ -26,6 +26,7 @@ use crate::entries::{
 use crate::kept::KeptPasses;
 use crate::metrics::ConventionMetrics;
 use crate::patience::Patience;
+use crate::remembered::Remembered;
 use crate::resync::Resync;
 use crate::rollout::Rollout;
 use crate::room::AnswersRoom;
@@ -100,6 +101,8 @@ pub(crate) struct IntentController {
     pub(crate) written: Mutex<HashMap<ObjectKey, u64>>,
     /// What could not be written yet.
     pub(crate) kept: KeptPasses,
+    /// What webhooks answered that need not be asked again.
+    pub(crate) remembered: Remembered,
 }
 
 impl IntentController {
@@ -233,6 +236,7 @@ impl IntentController {
         self.patience.forget_intent(key);
         self.written.lock().remove(key);
         self.kept.forget(key);
+        self.remembered.forget(key);
     }
 
     /// The conventions that there are, by name.

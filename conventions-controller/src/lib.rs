@@ -15,6 +15,7 @@ mod admission;
 mod again;
 mod args;
 mod authority;
+mod conclusion;
 mod controller;
 mod entries;
 mod fault;
@@ -26,6 +27,7 @@ mod patience;
 mod plan;
 mod realize;
 mod reconcile;
+mod remembered;
 mod report;
 mod resync;
 mod rollout;
@@ -53,6 +55,7 @@ use controller::{CONVENTIONS, INTENTS, IntentController, Options, Stores};
 use kept::KeptPasses;
 use metrics::ConventionMetrics;
 use patience::Patience;
+use remembered::Remembered;
 use resync::Resync;
 use rollout::Rollout;
 use room::AnswersRoom;
@@ -157,6 +160,7 @@ fn controller(process: &Process, args: &ConventionArgs) -> anyhow::Result<Intent
         rollout: Rollout::new(args.convention_rollout_per_second),
         written: Mutex::default(),
         kept: KeptPasses::default(),
+        remembered: Remembered::default(),
     })
 }
 

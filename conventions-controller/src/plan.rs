@@ -27,6 +27,8 @@ pub(crate) struct Plan {
     pub(crate) secrets: Vec<(String, Option<u64>)>,
     /// A digest of all that decides what comes of it.
     pub(crate) inputs_digest: String,
+    /// The same without what is exchanged while nobody wants another template.
+    pub(crate) contents_digest: String,
 }
 
 /// A convention that matches.
@@ -59,6 +61,7 @@ impl IntentController {
         };
         Ok(Plan {
             inputs_digest: inputs.digest(),
+            contents_digest: inputs.digest_of_contents(),
             others: others(entries.iter().map(|entry| &entry.selection), labels),
             calls,
             secrets,
@@ -149,7 +152,7 @@ fn unauthentic(error: &AuthorityError) -> Failure {
 }
 
 impl PlannedCall {
-    fn called(&self) -> Called {
+    pub(crate) fn called(&self) -> Called {
         Called {
             name: self.entry.name.to_string(),
             uid: self.entry.uid.to_string(),

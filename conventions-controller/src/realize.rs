@@ -7,17 +7,15 @@ use convention_client::{CallError, CallErrorKind, RequestBody, Target};
 use conventions::answer::Answer;
 use conventions::authority::AuthorityError;
 use conventions::chain::Chain;
-use conventions::considered::are_told;
 use conventions::credentials::Keyring;
 use conventions::inputs::template_digest;
 use conventions::outcome::{Failure, Pass};
-use conventions::{
-    ConsideredConvention, ConventionWebhook, FailurePolicy, PodIntent, PodIntentStatus,
-};
+use conventions::{ConsideredConvention, ConventionWebhook, FailurePolicy, PodIntentStatus};
 use tokio::time::Instant;
 use tracing::{Instrument as _, debug_span};
 
 use crate::again::Again;
+use crate::conclusion::{Outcome, concluded, is_made_from};
 use crate::controller::IntentController;
 use crate::entries::ConventionEntry;
 use crate::fault::{Fault, Stop};
@@ -25,6 +23,8 @@ use crate::images::KnownImages;
 use crate::log;
 use crate::patience::Turn;
 use crate::plan::{Plan, PlannedCall};
+use crate::remembered::Answers;
+use crate::report::Subject;
 
 /// What is said of a convention that is left out without a call. It tells nothing of other
 /// tenants' calls.
@@ -33,6 +33,8 @@ const SPARED: &str = "it does not answer in time, and is not asked for the momen
 /// One pass over a PodIntent.
 struct Run<'r> {
     key: &'r ObjectKey,
+    /// The status as it is.
+    before: &'r PodIntentStatus,
     plan: &'r Plan,
     chain: Chain,
     images: KnownImages,
@@ -40,62 +42,38 @@ struct Run<'r> {
     keyring: Option<Keyring>,
     /// When what was left out, or failed, is tried again.
     again: Again,
-}
-
-/// What has become of the conventions so far.
-#[derive(Default)]
-struct Outcome {
-    considered: Vec<ConsideredConvention>,
-    /// Why there will be no template.
-    failure: Option<Failure>,
-    /// Whether a convention was left out.
-    went_without: bool,
+    /// What the last try was answered, if it came to nothing.
+    earlier: Answers,
+    /// What this one was.
+    answers: Answers,
 }
 
 impl IntentController {
     /// Asks each convention in its order. Returns also when what was left out, or failed, is tried
     /// again.
-    pub(crate) async fn realize(
-        &self,
-        key: &ObjectKey,
-        intent: &PodIntent,
-        before: &PodIntentStatus,
-        plan: Plan,
-    ) -> Result<(Pass, Again), Stop> {
+    pub(crate) async fn realize(&self, of: Subject<'_>, plan: Plan) -> Result<(Pass, Again), Stop> {
         let mut run = Run {
-            key,
+            key: of.key,
+            before: of.before,
             plan: &plan,
-            chain: Chain::start(intent.spec.template.clone()),
+            chain: Chain::start(of.intent.spec.template.clone()),
             images: KnownImages::default(),
             keyring: None,
             again: Again::Backoff,
+            earlier: self.remembered.of(of.key, of.uid()),
+            answers: Answers::default(),
         };
-        let mut outcome = Outcome::default();
-        for call in &plan.calls {
-            let told = call.considered.clone();
-            self.take_turn(&mut run, call, told, &mut outcome).await?;
-        }
-        if outcome.failure.is_none() && self.options.resolve_at_end {
-            outcome.failure = failure_of(self.resolve_images(&mut run).await)?;
+        let outcome = self.ask_all(&mut run).await;
+        // The next try asks only those who did not answer.
+        if outcome.as_ref().is_ok_and(Outcome::is_whole) {
+            self.remembered.forget(of.key);
+        } else {
+            let answers = std::mem::take(&mut run.answers);
+            self.remembered.keep(of.key, of.uid(), answers);
         }
         let images = run.images.status();
-        let same_inputs =
-            plan.inputs_digest == before.inputs_digest && are_told(&images, &before.images);
-        let mut considered = outcome.considered;
-        count_changes(&mut considered, before, same_inputs);
-        considered.extend(plan.others.iter().cloned());
-        // What is not whole is made again: it must not count as done.
-        let digest = (!outcome.went_without).then(|| plan.inputs_digest.clone());
         let again = run.again.max(run.images.again());
-        let pass = Pass {
-            outcome: match outcome.failure {
-                Some(failure) => Err(failure),
-                None => run.chain.finish().map_err(Failure::TooLarge),
-            },
-            inputs_digest: digest.unwrap_or_default(),
-            conventions: considered,
-            images,
-        };
+        let pass = concluded(of.before, &plan, run.chain, images, outcome?);
         Ok((pass, again))
     }
 
@@ -107,13 +85,14 @@ impl IntentController {
         mut told: ConsideredConvention,
         outcome: &mut Outcome,
     ) -> Result<(), Stop> {
-        if outcome.failure.is_none() {
+        if outcome.is_open() {
             let span = debug_span!("convention", convention = &*call.entry.name);
             let applied = self.apply(run, call, &mut told).instrument(span).await;
             if let Some(failure) = failure_of(applied)? {
                 told.error = failure.to_string();
                 if is_ignored(call, &failure) {
                     outcome.went_without = true;
+                    outcome.stays = is_made_from(run.before, run.plan, &run.images.status());
                 } else {
                     outcome.failure = Some(failure);
                 }
@@ -131,15 +110,19 @@ impl IntentController {
     ) -> Result<(), Stop> {
         self.resolve_images(run).await?;
         let name = &*call.entry.name;
-        let convention = || name.to_owned();
-        let answer = self.ask(run, call, told).await?;
         let before = run.chain.template().clone();
+        let question = call.called().digest_with(&before);
+        let answer = match run.earlier.get(&question).cloned() {
+            Some(answer) => answer,
+            None => self.ask(run, call, told).await?,
+        };
         let receipts = answer.applied.clone();
-        let recorded = run.chain.record(name, answer);
+        let recorded = run.chain.record(name, answer.clone());
         recorded.map_err(|fault| Failure::NotStorable {
-            convention: convention(),
+            convention: name.to_owned(),
             fault,
         })?;
+        run.answers.insert(question, answer, &run.earlier);
         log::applied(name, &before, run.chain.template());
         told.receipts = receipts;
         told.output_digest = template_digest(run.chain.template());
@@ -198,6 +181,19 @@ impl IntentController {
             run.again = run.again.max(Again::asked(error.retry_after()));
             unanswered(name, &error)
         })
+    }
+
+    /// Asks each convention in its order, and resolves images.
+    async fn ask_all(&self, run: &mut Run<'_>) -> Result<Outcome, Stop> {
+        let mut outcome = Outcome::default();
+        for call in &run.plan.calls {
+            let told = call.considered.clone();
+            self.take_turn(run, call, told, &mut outcome).await?;
+        }
+        if outcome.is_open() && self.options.resolve_at_end {
+            outcome.failure = failure_of(self.resolve_images(run).await)?;
+        }
+        Ok(outcome)
     }
 
     /// Nobody answered in time. Of a convention that was corrected since, that tells nothing.
@@ -269,21 +265,6 @@ fn is_ignored(call: &PlannedCall, failure: &Failure) -> bool {
         Failure::Webhook { .. } | Failure::NotStorable { .. }
     );
     is_its_own && call.entry.failure_policy() == FailurePolicy::Ignore
-}
-
-/// Counts who made another template of what it was given before. Only the first one in the chain
-/// can be told: those behind it were given something else.
-fn count_changes(
-    considered: &mut [ConsideredConvention],
-    before: &PodIntentStatus,
-    same_inputs: bool,
-) {
-    let mut same_inputs = same_inputs;
-    for told in considered {
-        let earlier = before.conventions.iter().find(|it| it.name == told.name);
-        told.count_changes(earlier, same_inputs);
-        same_inputs = same_inputs && told.changes == 0;
-    }
 }
 
 #[cfg(test)]

@@ -94,8 +94,7 @@ impl IntentController {
 
     async fn pass(&self, of: Subject<'_>, plan: Plan) -> Result<MadePass, Stop> {
         let inputs_digest = plan.inputs_digest.clone();
-        let realized = self.realize(of.key, of.intent, of.before, plan).await?;
-        let (pass, again) = realized;
+        let (pass, again) = self.realize(of, plan).await?;
         Ok(MadePass {
             uid: of.uid().to_owned(),
             inputs_digest,

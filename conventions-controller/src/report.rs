@@ -237,7 +237,12 @@ impl IntentController {
         for told in after.conventions.iter().filter(|it| !it.error.is_empty()) {
             let is_news = known(&told.name).is_none_or(|it| it.error != told.error);
             if is_news && ready_in(after) == ConditionStatus::True {
-                let message = format!("went on without convention {}: {}", told.name, told.error);
+                let what = if after.template_inputs_digest.is_empty() {
+                    "went on without convention"
+                } else {
+                    "kept the template that was made with convention"
+                };
+                let message = format!("{what} {}: {}", told.name, told.error);
                 warn(EventReason::ConventionIgnored, &message);
             }
         }

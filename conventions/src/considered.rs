@@ -53,6 +53,18 @@ impl ConsideredConvention {
         }
     }
 
+    /// What is told of one whose webhook failed where the template that it made before stays.
+    #[must_use]
+    pub fn of_standing(self, before: Option<&Self>) -> Self {
+        match before {
+            Some(before) => Self {
+                error: self.error,
+                ..before.clone()
+            },
+            None => self,
+        }
+    }
+
     /// Counts a template that differs from the one that was made of the same inputs before.
     pub fn count_changes(&mut self, before: Option<&Self>, same_inputs: bool) {
         let before = before.filter(|before| same_inputs && !before.output_digest.is_empty());
@@ -105,6 +117,12 @@ pub fn bounded_images(mut images: Vec<ResolvedImage>) -> Vec<ResolvedImage> {
 /// Whether these images are those that a status tells of, which may have had no room for all.
 pub fn are_told(images: &[ResolvedImage], told: &[ResolvedImage]) -> bool {
     bounded_images(images.to_vec()) == told
+}
+
+/// Whether an image that a status tells of is another one now, of the same text.
+pub fn has_moved(image: &ResolvedImage, told: &[ResolvedImage]) -> bool {
+    let told = told.iter().find(|told| told.image == image.image);
+    told.is_some_and(|told| told.reference != image.reference || told.digest != image.digest)
 }
 
 /// As many as there is room for.
@@ -214,6 +232,35 @@ mod tests {
         }
         assert_eq!(unsettled(&[made("a", 2)]).count(), 0);
         assert_eq!(unsettled(&[made("a", 3)]).count(), 1);
+    }
+
+    #[test]
+    fn an_image_has_moved_if_its_text_stands_for_another_one() {
+        let image = |text: &str, digest: &str| ResolvedImage {
+            image: text.to_owned(),
+            digest: digest.to_owned(),
+            ..ResolvedImage::default()
+        };
+        let told = [image("a", "1"), image("b", "1")];
+        assert!(!has_moved(&image("a", "1"), &told));
+        assert!(has_moved(&image("a", "2"), &told));
+        assert!(!has_moved(&image("c", "2"), &told), "a new one");
+    }
+
+    #[test]
+    fn of_a_template_that_stays_it_is_told_how_it_was_made_and_who_failed_since() {
+        let made = matched("a", 2, 3);
+        let failed = ConsideredConvention {
+            receipts: Vec::new(),
+            error: "why".to_owned(),
+            ..made.clone()
+        };
+        let told = failed.clone().of_standing(Some(&made));
+        assert_eq!(
+            (told.receipts, told.error),
+            (made.receipts, "why".to_owned())
+        );
+        assert_eq!(failed.clone().of_standing(None), failed);
     }
 
     #[test]

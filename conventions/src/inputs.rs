@@ -42,6 +42,14 @@ pub struct Called {
     pub authority: String,
 }
 
+impl Called {
+    /// A digest of this convention and the template that it is given. As long as it is the same, so is what its webhook
+    /// would answer.
+    pub fn digest_with(&self, template: &PodTemplate) -> String {
+        digest_of(&(FORM, self, template))
+    }
+}
+
 impl Inputs<'_> {
     /// The digest.
     ///
@@ -57,6 +65,28 @@ impl Inputs<'_> {
     /// ```
     pub fn digest(&self) -> String {
         digest_of(&(FORM, self))
+    }
+
+    /// The digest of what a template becomes: credentials and authorities aside, which are exchanged
+    /// without anybody wanting another template.
+    ///
+    /// ```
+    /// use conventions::inputs::Inputs;
+    ///
+    /// let template = Default::default();
+    /// let inputs = Inputs { template: &template, credentials: &[], conventions: &[], resolution: "" };
+    /// let more = [("pull".to_owned(), Some(7))];
+    /// let digest = inputs.digest_of_contents();
+    /// assert_ne!(digest, inputs.digest());
+    /// assert_eq!(Inputs { credentials: &more, ..inputs }.digest_of_contents(), digest);
+    /// ```
+    pub fn digest_of_contents(&self) -> String {
+        let bare = |called: &Called| Called {
+            authority: String::new(),
+            ..called.clone()
+        };
+        let conventions: Vec<Called> = self.conventions.iter().map(bare).collect();
+        digest_of(&(FORM, self.template, conventions, self.resolution))
     }
 }
 
@@ -130,5 +160,23 @@ mod tests {
         ] {
             assert_ne!(changed, first);
         }
+    }
+
+    #[test]
+    fn what_a_convention_was_given_and_which_it_is_tell_one_call_from_another() {
+        let template = |name: &str| -> PodTemplate {
+            serde_json::from_value(json!({"spec": {"containers": [{"name": name}]}})).unwrap()
+        };
+        let called = |generation| Called {
+            name: "a".to_owned(),
+            uid: "u".to_owned(),
+            generation,
+            revision: String::new(),
+            authority: String::new(),
+        };
+        let first = called(1).digest_with(&template("a"));
+        assert_eq!(called(1).digest_with(&template("a")), first);
+        assert_ne!(called(1).digest_with(&template("b")), first);
+        assert_ne!(called(2).digest_with(&template("a")), first);
     }
 }

@@ -63,6 +63,11 @@ pub struct PodIntentStatus {
     /// Absent after a failure.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub inputs_digest: String,
+    /// What `template` was made from, as a digest, if all conventions are in it: the same as `inputs_digest`, but for
+    /// credentials and authorities, which decide whether it can be made and not what it becomes. It stays with the template
+    /// after a failure.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub template_inputs_digest: String,
     /// The conventions that were considered last: those that match in the order of application, then the others by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conventions: Vec<ConsideredConvention>,

@@ -109,6 +109,8 @@ pub struct Pass {
     pub outcome: Result<PodTemplate, Failure>,
     /// [`crate::inputs::Inputs::digest`] of what it was made from.
     pub inputs_digest: String,
+    /// [`crate::inputs::Inputs::digest_of_contents`] of what the template was made from, if nothing was left out.
+    pub template_inputs_digest: String,
     /// The conventions that were considered.
     pub conventions: Vec<ConsideredConvention>,
     /// The images that were resolved.
@@ -121,6 +123,7 @@ impl Pass {
         Self {
             outcome: Err(failure),
             inputs_digest: String::new(),
+            template_inputs_digest: String::new(),
             conventions: before.conventions.clone(),
             images: Vec::new(),
         }
@@ -152,14 +155,23 @@ pub fn status_after(
     now: &Time,
 ) -> PodIntentStatus {
     let conventions = bounded(pass.conventions);
-    let (verdict, template, inputs_digest, images) = match pass.outcome {
+    let (verdict, stands) = match pass.outcome {
         Ok(template) => {
-            let images = bounded_images(pass.images);
-            (Verdict::APPLIED, Some(template), pass.inputs_digest, images)
+            let made = PodIntentStatus {
+                template: Some(template),
+                inputs_digest: pass.inputs_digest,
+                template_inputs_digest: pass.template_inputs_digest,
+                images: bounded_images(pass.images),
+                ..PodIntentStatus::default()
+            };
+            (Verdict::APPLIED, made)
         }
         Err(failure) => {
-            let (template, images) = (before.template.clone(), before.images.clone());
-            (failure.verdict(), template, String::new(), images)
+            let last = PodIntentStatus {
+                inputs_digest: String::new(),
+                ..before.clone()
+            };
+            (failure.verdict(), last)
         }
     };
     let mut conditions = verdict.conditions(&before.conditions, now);
@@ -169,10 +181,8 @@ pub fn status_after(
     PodIntentStatus {
         observed_generation: Some(generation),
         conditions,
-        template,
-        inputs_digest,
         conventions,
-        images,
+        ..stands
     }
 }
 
@@ -184,16 +194,14 @@ pub fn say_the_same(stored: &PodIntentStatus, made: &PodIntentStatus) -> bool {
         conditions,
         template,
         inputs_digest,
+        template_inputs_digest,
         conventions,
         images,
     } = stored;
-    (observed_generation, conditions, inputs_digest, images)
-        == (
-            &made.observed_generation,
-            &made.conditions,
-            &made.inputs_digest,
-            &made.images,
-        )
+    (observed_generation, conditions, images)
+        == (&made.observed_generation, &made.conditions, &made.images)
+        && (inputs_digest, template_inputs_digest)
+            == (&made.inputs_digest, &made.template_inputs_digest)
         && considered::say_the_same(conventions, &made.conventions)
         && is_stored_as(made.template.as_ref(), template.as_ref())
 }
@@ -352,6 +360,7 @@ mod tests {
         let made = |name: &str| Pass {
             outcome: Ok(template(name)),
             inputs_digest: name.to_owned(),
+            template_inputs_digest: format!("of {name}"),
             ..failed()
         };
         let none = PodIntentStatus::default();
@@ -363,6 +372,7 @@ mod tests {
         let bad = status_after(&good, 2, failed(), &at(2));
         assert!(!stands(&bad, "a") && !stands(&bad, ""));
         assert_eq!(bad.template, Some(template("a")));
+        assert_eq!(bad.template_inputs_digest, "of a");
         assert_eq!(bad.observed_generation, Some(2));
         assert!(
             bad.conditions
@@ -381,6 +391,7 @@ mod tests {
         let made = |changes, millis| Pass {
             outcome: Ok(PodTemplate::default()),
             inputs_digest: "a".to_owned(),
+            template_inputs_digest: "c".to_owned(),
             conventions: vec![ConsideredConvention {
                 name: "random".to_owned(),
                 matched: true,

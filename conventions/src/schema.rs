@@ -104,6 +104,7 @@ fn intent() -> Value {
                     },
                     "template": template("The decorated template. After a failure it is the last good one."),
                     "inputsDigest": text("A digest of what the template was made from and by whom; as long as it is the same, no webhook is asked again."),
+                    "templateInputsDigest": text("A digest of what the template was made from, credentials and authorities aside; absent if a convention was left out."),
                     "conventions": considered(),
                     "images": images(),
                 },

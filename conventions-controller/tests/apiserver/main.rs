@@ -11,6 +11,7 @@ mod authorities;
 mod flood;
 mod forged;
 mod hanging;
+mod ignored;
 mod images;
 mod intents;
 mod metrics;

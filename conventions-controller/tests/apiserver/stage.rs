@@ -158,3 +158,25 @@ pub(crate) async fn fails(stage: &Stage, name: &str, reason: &str, message: &str
         })
         .await
 }
+
+/// The variables of the first container of the template in status.
+pub(crate) fn env(intent: &Value) -> Vec<String> {
+    let env = &intent["status"]["template"]["spec"]["containers"][0]["env"];
+    let env = env.as_array().into_iter().flatten();
+    env.map(|it| {
+        format!(
+            "{}={}",
+            it["name"].as_str().unwrap(),
+            it["value"].as_str().unwrap()
+        )
+    })
+    .collect()
+}
+
+/// The receipts in the template in status.
+pub(crate) fn receipts(intent: &Value) -> &str {
+    let annotations = &intent["status"]["template"]["metadata"]["annotations"];
+    annotations["conventions.carto.run/applied-conventions"]
+        .as_str()
+        .unwrap_or_default()
+}

@@ -6,29 +6,10 @@ use test_support::eventually;
 use test_support::stage::{NOTHING, PATIENCE, condition};
 
 use crate::stage::{
-    INTENT, applied, fails, intent, open, open_with, open_with_env, restart, set, start,
+    INTENT, applied, env, fails, intent, open, open_with, open_with_env, receipts, restart, set,
+    start,
 };
 use crate::webhook::{Does, Webhook};
-
-const KEY: &str = "conventions.carto.run/applied-conventions";
-
-fn env(intent: &Value) -> Vec<String> {
-    let env = &intent["status"]["template"]["spec"]["containers"][0]["env"];
-    let env = env.as_array().into_iter().flatten();
-    env.map(|it| {
-        format!(
-            "{}={}",
-            it["name"].as_str().unwrap(),
-            it["value"].as_str().unwrap()
-        )
-    })
-    .collect()
-}
-
-fn receipts(intent: &Value) -> &str {
-    let annotations = &intent["status"]["template"]["metadata"]["annotations"];
-    annotations[KEY].as_str().unwrap_or_default()
-}
 
 #[tokio::test]
 async fn a_convention_is_asked_once_and_not_again_after_a_restart() {
@@ -134,50 +115,6 @@ async fn an_answer_that_cannot_be_stored_is_told_and_the_last_good_template_stay
     webhook.does(Does::AddsEnv("A", "b"));
     let intent = applied(&stage, "app").await;
     assert_eq!(env(&intent), ["A=b"]);
-}
-
-#[tokio::test]
-async fn a_failure_that_is_ignored_is_visible_and_tried_again() {
-    let mut stage = set().await;
-    let webhook = Webhook::start(Does::Answers(500, "no".to_owned())).await;
-    let ignore = json!({"failurePolicy": "Ignore"});
-    stage
-        .apply(&webhook.convention("broken", json!({}), ignore))
-        .await;
-    let good = Webhook::start(Does::AddsEnv("A", "b")).await;
-    stage
-        .apply(&good.convention("good", json!({}), json!({})))
-        .await;
-    start(&mut stage, &[]);
-    stage.apply(INTENT).await;
-    let intent = applied(&stage, "app").await;
-    assert_eq!(receipts(&intent), "good/add-A");
-    let told = &intent["status"]["conventions"][0];
-    assert!(
-        told["error"]
-            .as_str()
-            .unwrap()
-            .starts_with("failed to apply convention with name broken: "),
-        "{told}"
-    );
-    eventually("an event tells of it", PATIENCE, async || {
-        let events = stage.events().await;
-        let is_told = |event: &String| {
-            event.starts_with("Warning ConventionIgnored: went on without convention broken: ")
-        };
-        if events.iter().any(is_told) {
-            Ok(())
-        } else {
-            Err(events)
-        }
-    })
-    .await;
-    webhook.does(Does::AddsEnv("C", "d"));
-    stage
-        .until("app", "both are applied", |intent| {
-            receipts(intent) == "broken/add-C\ngood/add-A"
-        })
-        .await;
 }
 
 #[tokio::test]
