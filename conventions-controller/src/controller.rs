@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use api_types::ConditionStatus;
 use controller_kit::cluster::Cluster;
 use controller_kit::events::{EventRecorder, InvolvedObject};
+use controller_kit::metrics::Metrics;
 use controller_kit::reflect::{Change, Reflector, Watched};
 use controller_kit::scheduler::{Lane, Scheduler};
 use controller_kit::stamped::ObjectKey;
@@ -94,6 +95,10 @@ pub(crate) struct IntentController {
     pub(crate) patience: Patience,
     /// Whether any PodIntent has been reconciled. Before, all of them wait for that anyway.
     pub(crate) has_begun: AtomicBool,
+    /// Says which of the times this is that this replica works,
+    pub(crate) replica: Arc<Metrics>,
+    /// and which one it was when it last looked.
+    pub(crate) term: AtomicU64,
     /// Told of each change that the counts may have changed with.
     pub(crate) counts_changed: Arc<Notify>,
     pub(crate) options: Options,
@@ -229,10 +234,25 @@ impl IntentController {
         }
     }
 
+    /// When this replica works again another one may have worked meanwhile: what was due, hung or
+    /// was in the way before says nothing of now.
+    pub(crate) fn begin_term(&self) {
+        let Some(term) = self.replica.term() else {
+            return;
+        };
+        if self.term.swap(term, Ordering::AcqRel) != term {
+            self.resync.begin_term();
+            self.rollout.begin_term();
+            self.patience.begin_term();
+            self.remembered.begin_term();
+        }
+    }
+
     /// Drops what is remembered of a PodIntent that is gone.
     pub(crate) fn forget(&self, key: &ObjectKey) {
         self.dependencies.set(key, &[]);
         self.resync.forget(key);
+        self.rollout.forget(key);
         self.patience.forget_intent(key);
         self.written.lock().remove(key);
         self.kept.forget(key);

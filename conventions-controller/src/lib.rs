@@ -36,7 +36,7 @@ mod secrets;
 mod tally;
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use anyhow::Context as _;
 use controller_kit::args::ConcurrencyFlag;
@@ -147,6 +147,8 @@ fn controller(process: &Process, args: &ConventionArgs) -> anyhow::Result<Intent
         metrics,
         authorities: Authorities::default(),
         has_begun: AtomicBool::new(false),
+        replica: process.metrics.clone(),
+        term: AtomicU64::new(0),
         patience: Patience::default(),
         counts_changed: Arc::default(),
         options: Options {

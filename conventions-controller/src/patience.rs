@@ -102,6 +102,11 @@ impl Patience {
             }
         }
     }
+
+    /// Another replica has worked meanwhile.
+    pub(crate) fn begin_term(&self) {
+        self.0.lock().clear();
+    }
 }
 
 impl Late {

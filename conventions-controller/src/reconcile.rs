@@ -11,7 +11,7 @@ use controller_kit::process::Reconciled;
 use controller_kit::scheduler::Next;
 use controller_kit::stamped::ObjectKey;
 use conventions::PodIntent;
-use conventions::outcome::stands;
+use conventions::outcome::{has_good, stands};
 use tracing::{Instrument as _, debug, error_span, warn};
 
 use crate::again::bear;
@@ -26,6 +26,7 @@ impl IntentController {
     pub(crate) async fn reconcile(&self, key: &ObjectKey) -> Reconciled {
         let span = error_span!("reconcile", podintent = %key);
         self.has_begun.store(true, Ordering::Release);
+        self.begin_term();
         let reconciling = async {
             let Some((intent, content)) = self.dereference(key) else {
                 self.forget(key);
@@ -74,7 +75,12 @@ impl IntentController {
                     return self.report_pass(of, kept).await;
                 }
                 if stands(&before, &plan.inputs_digest) && !self.resync.is_due(key) {
+                    self.rollout.first_look(key, false);
                     return self.report_again(of).await;
+                }
+                let had_enough = has_good(&before, of.generation());
+                if let Some(wait) = self.rollout.first_look(key, had_enough) {
+                    return Reconciled::new(Next::After(wait), "waiting");
                 }
                 self.pass(of, plan).await
             }

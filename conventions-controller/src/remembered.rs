@@ -71,6 +71,11 @@ impl Remembered {
         }
     }
 
+    /// Another replica has worked meanwhile.
+    pub(crate) fn begin_term(&self) {
+        self.0.lock().clear();
+    }
+
     /// All were answered, or it is gone.
     pub(crate) fn forget(&self, intent: &ObjectKey) {
         self.0.lock().remove(intent);

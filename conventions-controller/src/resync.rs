@@ -51,6 +51,11 @@ impl Resync {
         Some(due.saturating_duration_since(Instant::now()))
     }
 
+    /// Another replica has worked meanwhile, and what was due here may be done.
+    pub(crate) fn begin_term(&self) {
+        self.due.lock().clear();
+    }
+
     /// It is gone.
     pub(crate) fn forget(&self, key: &ObjectKey) {
         self.due.lock().remove(key);
@@ -78,6 +83,10 @@ mod tests {
         assert_eq!(resync.wait(&key), Some(Duration::from_secs(800)));
         resync.forget(&key);
         assert_eq!(resync.wait(&key), Some(Duration::from_secs(100)));
+        tokio::time::advance(Duration::from_secs(100)).await;
+        assert!(resync.is_due(&key));
+        resync.begin_term();
+        assert!(!resync.is_due(&key));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! How fast a changed convention reaches its PodIntents: a fleet that is decorated all at once
 //! would ask its webhook, and then restart its pods, all at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use controller_kit::stamped::ObjectKey;
@@ -24,6 +24,10 @@ struct Turns {
     given: HashMap<ObjectKey, Instant>,
     /// The first turn that is free.
     free: Option<Instant>,
+    /// Those that this replica has looked at since it works.
+    looked_at: HashSet<ObjectKey>,
+    /// When each is to be decorated anew that turned out to be due at the first look.
+    first: HashMap<ObjectKey, Instant>,
 }
 
 impl Rollout {
@@ -42,18 +46,58 @@ impl Rollout {
         let now = Instant::now();
         let mut turns = self.turns.lock();
         turns.given.retain(|_, due| *due > now);
-        let mut free = turns.free.map_or(now, |free| free.max(now));
-        let mut delays = Vec::with_capacity(concerned.len());
-        for key in concerned {
-            let due = *turns.given.entry(key.clone()).or_insert_with(|| {
-                let due = free + DEBOUNCE;
-                free += self.apart;
-                due
-            });
-            delays.push((key, due.saturating_duration_since(now)));
+        let delays = concerned.into_iter().map(|key| {
+            let due = turns.give(&key, self.apart, now);
+            (key, due.saturating_duration_since(now))
+        });
+        delays.collect()
+    }
+
+    /// How long this one has to wait before it is decorated, if this is the first look at it and it
+    /// has `had_enough` of what was before: whatever changed while nobody worked would else reach all
+    /// of them at once.
+    pub(crate) fn first_look(&self, key: &ObjectKey, had_enough: bool) -> Option<Duration> {
+        let now = Instant::now();
+        let mut turns = self.turns.lock();
+        let is_first = turns.looked_at.insert(key.clone());
+        if is_first && had_enough && !self.apart.is_zero() {
+            let due = turns.give(key, self.apart, now);
+            turns.first.insert(key.clone(), due);
         }
-        turns.free = Some(free);
-        delays
+        // Whatever else wakes it meanwhile is no reason to go before the others; an edit of it is.
+        let due = turns.first.get(key).copied();
+        if let Some(due) = due.filter(|due| had_enough && *due > now) {
+            return Some(due.saturating_duration_since(now));
+        }
+        turns.first.remove(key);
+        None
+    }
+
+    /// It is gone.
+    pub(crate) fn forget(&self, key: &ObjectKey) {
+        let mut turns = self.turns.lock();
+        turns.looked_at.remove(key);
+        turns.first.remove(key);
+    }
+
+    /// Another replica has worked meanwhile: each look is the first one again.
+    pub(crate) fn begin_term(&self) {
+        *self.turns.lock() = Turns::default();
+    }
+}
+
+impl Turns {
+    /// The turn of this one.
+    fn give(&mut self, key: &ObjectKey, apart: Duration, now: Instant) -> Instant {
+        let free = self.free.map_or(now, |free| free.max(now));
+        let given = self.given.get(key).copied();
+        if let Some(due) = given.filter(|due| *due > now) {
+            return due;
+        }
+        let due = free + DEBOUNCE;
+        self.free = Some(free + apart);
+        self.given.insert(key.clone(), due);
+        due
     }
 }
 
@@ -84,7 +128,51 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn without_a_limit_all_are_woken_at_once() {
-        let turns = Rollout::new(0).turns(keys(1000));
+        let rollout = Rollout::new(0);
+        let turns = rollout.turns(keys(1000));
         assert!(turns.iter().all(|(_, delay)| *delay == DEBOUNCE));
+        let first = keys(1000);
+        assert!(
+            first
+                .iter()
+                .all(|it| rollout.first_look(it, true).is_none())
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_changed_while_nobody_worked_reaches_those_who_have_enough_at_that_pace() {
+        let rollout = Rollout::new(10);
+        let all = keys(21);
+        let looks = || -> Vec<Option<Duration>> {
+            let looks = all.iter();
+            looks.map(|key| rollout.first_look(key, true)).collect()
+        };
+        let first = looks();
+        assert_eq!(first[0], Some(DEBOUNCE));
+        assert_eq!(first[20], Some(DEBOUNCE + Duration::from_secs(2)));
+        // Whatever wakes them meanwhile.
+        assert_eq!(looks(), first);
+        // A convention changes, too.
+        let turns = rollout.turns(keys(21)).into_iter();
+        assert!(turns.map(|(_, delay)| Some(delay)).eq(first));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        let later = looks();
+        assert_eq!(later[9], None);
+        assert_eq!(later[20], Some(DEBOUNCE + Duration::from_secs(1)));
+        // An edit goes first, and a second look is no first one.
+        assert_eq!(rollout.first_look(&all[20], false), None);
+        assert_eq!(rollout.first_look(&all[20], true), None);
+        rollout.begin_term();
+        assert_eq!(rollout.first_look(&all[0], true), Some(DEBOUNCE));
+        rollout.forget(&all[0]);
+        assert!(rollout.first_look(&all[0], true).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_has_nothing_yet_waits_for_nobody() {
+        let rollout = Rollout::new(1);
+        for key in keys(100) {
+            assert_eq!(rollout.first_look(&key, false), None);
+        }
     }
 }

@@ -244,12 +244,20 @@ fn is_filled_in(made: &Value, stored: &Value) -> bool {
 
 /// Whether the last pass was good and was made from these inputs, so that another one would make the same.
 pub fn stands(status: &PodIntentStatus, inputs_digest: &str) -> bool {
+    status.inputs_digest == inputs_digest && is_good(status)
+}
+
+/// Whether the last pass over this generation was good: its author has had what he asked for, whatever
+/// else has changed since.
+pub fn has_good(status: &PodIntentStatus, generation: i64) -> bool {
+    status.observed_generation == Some(generation) && is_good(status)
+}
+
+fn is_good(status: &PodIntentStatus) -> bool {
     let applied = |it: &api_types::Condition| {
         it.type_ == condition::CONVENTIONS_APPLIED && it.status == api_types::ConditionStatus::True
     };
-    status.inputs_digest == inputs_digest
-        && status.template.is_some()
-        && status.conditions.iter().any(applied)
+    status.template.is_some() && status.conditions.iter().any(applied)
 }
 
 #[cfg(test)]
@@ -369,8 +377,9 @@ mod tests {
 
         let good = status_after(&none, 1, made("a"), &at(1));
         assert!(stands(&good, "a") && !stands(&good, "b"));
+        assert!(has_good(&good, 1) && !has_good(&good, 2));
         let bad = status_after(&good, 2, failed(), &at(2));
-        assert!(!stands(&bad, "a") && !stands(&bad, ""));
+        assert!(!stands(&bad, "a") && !stands(&bad, "") && !has_good(&bad, 2));
         assert_eq!(bad.template, Some(template("a")));
         assert_eq!(bad.template_inputs_digest, "of a");
         assert_eq!(bad.observed_generation, Some(2));

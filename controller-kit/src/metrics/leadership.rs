@@ -36,7 +36,7 @@ impl Metrics {
     }
 
     /// Which of the times this is that this process works; none while it stands by.
-    pub(crate) fn term(&self) -> Option<u64> {
+    pub fn term(&self) -> Option<u64> {
         self.standing().term()
     }
 

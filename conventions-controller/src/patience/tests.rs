@@ -170,4 +170,6 @@ fn a_call_that_is_broken_off_gives_its_turn_back() {
     let _first = enter(&patience, &key("x", "1")).unwrap();
     let _second = enter(&patience, &key("y", "1")).unwrap();
     assert!(enter(&patience, &key("z", "1")).is_none());
+    patience.begin_term();
+    assert!(enter(&patience, &key("z", "1")).is_some());
 }

@@ -16,6 +16,7 @@ mod images;
 mod intents;
 mod metrics;
 mod overload;
+mod pace;
 mod registries;
 mod registry;
 mod rights;
