@@ -31,6 +31,7 @@ use crate::remembered::Remembered;
 use crate::resync::Resync;
 use crate::rollout::Rollout;
 use crate::room::AnswersRoom;
+use crate::trouble::Troubles;
 
 /// The kind that is reconciled.
 pub(crate) const INTENTS: Watched = conventions_kind("PodIntent", "podintents");
@@ -108,6 +109,8 @@ pub(crate) struct IntentController {
     pub(crate) kept: KeptPasses,
     /// What webhooks answered that need not be asked again.
     pub(crate) remembered: Remembered,
+    /// What is in the way, and since when.
+    pub(crate) troubles: Troubles,
 }
 
 impl IntentController {
@@ -245,6 +248,7 @@ impl IntentController {
             self.rollout.begin_term();
             self.patience.begin_term();
             self.remembered.begin_term();
+            self.troubles.begin_term();
         }
     }
 
@@ -257,6 +261,7 @@ impl IntentController {
         self.written.lock().remove(key);
         self.kept.forget(key);
         self.remembered.forget(key);
+        self.troubles.ended(key);
     }
 
     /// The conventions that there are, by name.

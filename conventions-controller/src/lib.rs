@@ -34,6 +34,7 @@ mod rollout;
 mod room;
 mod secrets;
 mod tally;
+mod trouble;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -60,6 +61,7 @@ use resync::Resync;
 use rollout::Rollout;
 use room::AnswersRoom;
 use tally::{CONFIG_MAPS, Tally};
+use trouble::Troubles;
 
 /// This controller.
 pub const PROGRAM: Program = Program {
@@ -163,6 +165,7 @@ fn controller(process: &Process, args: &ConventionArgs) -> anyhow::Result<Intent
         written: Mutex::default(),
         kept: KeptPasses::default(),
         remembered: Remembered::default(),
+        troubles: Troubles::default(),
     })
 }
 

@@ -72,9 +72,11 @@ impl IntentController {
         let made = match self.plan(key, intent).await {
             Ok(plan) => {
                 if let Some(kept) = self.kept.get(key, of.uid(), &plan.inputs_digest) {
+                    self.troubles.ended(key);
                     return self.report_pass(of, kept).await;
                 }
                 if stands(&before, &plan.inputs_digest) && !self.resync.is_due(key) {
+                    self.troubles.ended(key);
                     self.rollout.first_look(key, false);
                     return self.report_again(of).await;
                 }
@@ -86,13 +88,16 @@ impl IntentController {
             }
             Err(stop) => Err(stop),
         };
+        if !matches!(made, Err(Stop::Fault(_))) {
+            self.troubles.ended(key);
+        }
         match made {
             Ok(made) => self.report_pass(of, made).await,
             Err(Stop::Failure(failure)) => {
                 let made = MadePass::unasked(of, failure);
                 self.report_pass(of, made).await
             }
-            Err(Stop::Fault(fault)) => bear(&fault),
+            Err(Stop::Fault(fault)) => self.bear(of, &fault).await,
             // It is woken when the webhook answers, and looks again if nobody else asks.
             Err(Stop::PutOff) => Reconciled::new(Next::Backoff, "unhealthy"),
         }

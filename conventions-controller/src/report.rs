@@ -11,7 +11,7 @@ use controller_kit::process::Reconciled;
 use controller_kit::scheduler::Next;
 use controller_kit::stamped::ObjectKey;
 use controller_kit::status::{Unwritten, Written};
-use conventions::condition::CONVENTIONS_SETTLED;
+use conventions::condition::{CONVENTIONS_SETTLED, without_trouble};
 use conventions::considered::UNSETTLED;
 use conventions::outcome::{Failure, Pass, say_the_same, status_after};
 use conventions::{PodIntent, PodIntentStatus};
@@ -61,6 +61,7 @@ impl IntentController {
     pub(crate) async fn report_again(&self, of: Subject<'_>) -> Reconciled {
         let after = PodIntentStatus {
             observed_generation: Some(of.generation()),
+            conditions: without_trouble(&of.before.conditions),
             ..of.before.clone()
         };
         let finding = Finding {
@@ -119,7 +120,7 @@ impl IntentController {
 
     /// Writes the status if it says anything new, and sends the events. Whether nobody has changed
     /// the PodIntent since it was read.
-    async fn tell_news(
+    pub(crate) async fn tell_news(
         &self,
         of: Subject<'_>,
         after: &PodIntentStatus,

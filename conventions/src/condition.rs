@@ -9,6 +9,10 @@ pub const CONVENTIONS_APPLIED: &str = "ConventionsApplied";
 /// A condition that is there only while some convention makes another template of the same inputs again and again.
 pub const CONVENTIONS_SETTLED: &str = "ConventionsSettled";
 
+/// A condition that is there only while something that is needed cannot be read, and nobody who reads the status can mend
+/// it. The other conditions are what they were.
+pub const INPUTS_READABLE: &str = "InputsReadable";
+
 /// Why a condition of a PodIntent has its status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum IntentReason {
@@ -28,11 +32,13 @@ pub enum IntentReason {
     TemplateNotStorable,
     /// A convention makes another template of the same inputs each time.
     OutputUnstable,
+    /// The API server, or what stands behind it, has not carried out a request for half a minute.
+    ApiServerUnavailable,
 }
 
 impl IntentReason {
     /// Every reason.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Initializing,
         Self::Applied,
         Self::CaBundleResolutionFailed,
@@ -41,6 +47,7 @@ impl IntentReason {
         Self::ConventionsApplied,
         Self::TemplateNotStorable,
         Self::OutputUnstable,
+        Self::ApiServerUnavailable,
     ];
 
     /// The text of `reason`.
@@ -54,6 +61,7 @@ impl IntentReason {
             Self::ConventionsApplied => CONVENTIONS_APPLIED,
             Self::TemplateNotStorable => "TemplateNotStorable",
             Self::OutputUnstable => "OutputUnstable",
+            Self::ApiServerUnavailable => "APIServerUnavailable",
         }
     }
 }
@@ -181,6 +189,48 @@ pub fn unsettled(names: &[&str], before: &[Condition], now: &Time) -> Option<Con
         message,
     );
     Some(condition(CONVENTIONS_SETTLED, said, before, now))
+}
+
+/// The conditions where something has not been readable for long. One that says so already stays: the next try may fail in
+/// other words.
+///
+/// ```
+/// use conventions::condition::{Verdict, while_unreadable, without_trouble};
+/// use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Time, jiff::Timestamp};
+///
+/// let now = Time(Timestamp::UNIX_EPOCH);
+/// let good = Verdict::APPLIED.conditions(&[], &now);
+/// let troubled = while_unreadable(&good, "no answer", &now);
+/// let said: Vec<_> = troubled.iter().map(|it| (it.type_.as_str(), it.status.as_str())).collect();
+/// assert_eq!(said, [("ConventionsApplied", "True"), ("InputsReadable", "False"), ("Ready", "True")]);
+/// assert_eq!(while_unreadable(&troubled, "a reset", &now), troubled);
+/// assert_eq!(without_trouble(&troubled), good);
+/// assert_eq!(while_unreadable(&[], "no answer", &now)[2].status.as_str(), "Unknown");
+/// ```
+pub fn while_unreadable(before: &[Condition], message: &str, now: &Time) -> Vec<Condition> {
+    let is_known = |type_: &str| before.iter().any(|it| it.type_ == type_);
+    if is_known(INPUTS_READABLE) {
+        return before.to_vec();
+    }
+    let mut conditions = if is_known(CONVENTIONS_APPLIED) {
+        before.to_vec()
+    } else {
+        Verdict::INITIALIZING.conditions(before, now)
+    };
+    let said = (
+        ConditionStatus::False,
+        IntentReason::ApiServerUnavailable,
+        message.to_owned(),
+    );
+    conditions.push(condition(INPUTS_READABLE, said, before, now));
+    conditions.sort_by(|left, right| left.type_.cmp(&right.type_));
+    conditions
+}
+
+/// The conditions where all is readable again.
+pub fn without_trouble(conditions: &[Condition]) -> Vec<Condition> {
+    let others = conditions.iter().filter(|it| it.type_ != INPUTS_READABLE);
+    others.cloned().collect()
 }
 
 #[cfg(test)]
