@@ -21,9 +21,7 @@ use tokio::sync::Notify;
 use tracing::warn;
 
 use crate::authority::{Authorities, RequestEntry};
-use crate::entries::{
-    AccountEntry, ConventionEntry, IntentEntry, ReadConvention, SecretEntry, StoredConvention,
-};
+use crate::entries::{AccountEntry, ConventionEntry, IntentEntry, SecretEntry, StoredConvention};
 use crate::kept::KeptPasses;
 use crate::metrics::ConventionMetrics;
 use crate::patience::Patience;
@@ -140,15 +138,15 @@ impl IntentController {
     /// A ClusterPodConvention appeared, changed or went: wakes those that it is for, before or
     /// after.
     pub(crate) fn convention_changed(&self, change: &Change<'_, StoredConvention>) {
-        let read = |stored: Option<&Arc<StoredConvention>>| match stored {
-            Some(stored) => stored.0.clone().ok(),
-            None => None,
-        };
-        if let Some(Err(error)) = change.after.map(|stored| &stored.0) {
+        let entry = |stored: Option<&Arc<StoredConvention>>| stored.map(|it| it.0.clone());
+        let (before, after) = (entry(change.before), entry(change.after));
+        if let Some(error) = after.as_ref().and_then(|after| after.unreadable.as_ref()) {
             let convention = &*change.key.name;
-            warn!(convention, error = %error, "this ClusterPodConvention cannot be read and is left out; correct or delete it");
+            warn!(
+                convention,
+                error, "this ClusterPodConvention cannot be read; correct or delete it"
+            );
         }
-        let (before, after) = (read(change.before), read(change.after));
         self.counts_changed.notify_one();
         if let (Some(before), Some(after)) = (&before, &after)
             && is_same(before, after)
@@ -267,8 +265,7 @@ impl IntentController {
     /// The conventions that there are, by name.
     pub(crate) fn conventions(&self) -> Vec<Arc<ConventionEntry>> {
         let all = self.stores.conventions.all().into_iter();
-        let readable = |stored: ReadConvention| stored.ok();
-        let mut all: Vec<_> = all.filter_map(|(_, it)| readable(it.0.clone())).collect();
+        let mut all: Vec<_> = all.map(|(_, it)| it.0.clone()).collect();
         all.sort_by(|left, right| left.name.cmp(&right.name));
         all
     }

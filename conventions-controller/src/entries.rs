@@ -9,7 +9,11 @@ use controller_kit::reflect::{Entry, version_of};
 use conventions::authority::CERTIFICATE_NAME;
 use conventions::condition::Verdict;
 use conventions::select::{Labels, Selectable, Selection, SelectionError};
-use conventions::{ClusterPodConvention, FailurePolicy, PodIntent, REVISION};
+use conventions::{
+    ClusterPodConvention, ClusterPodConventionSpec, ConventionWebhook, FailurePolicy, PodIntent,
+    REVISION,
+};
+use serde::Deserialize as _;
 use serde_json::Value;
 
 /// A PodIntent as packed text: parsed when it is reconciled, which is rarer than it is listed.
@@ -116,34 +120,36 @@ pub(crate) struct ConventionEntry {
     pub(crate) revision: Box<str>,
     pub(crate) convention: Arc<ClusterPodConvention>,
     pub(crate) selection: Result<Selection, SelectionError>,
+    /// Why nobody can be asked: only whom it is for is known, if that.
+    pub(crate) unreadable: Option<String>,
 }
 
-/// The text says why it cannot be read.
-pub(crate) type ReadConvention = Result<Arc<ConventionEntry>, String>;
-
 /// What the store has of a ClusterPodConvention.
-pub(crate) struct StoredConvention(pub(crate) ReadConvention);
+pub(crate) struct StoredConvention(pub(crate) Arc<ConventionEntry>);
 
 impl Entry for StoredConvention {
     fn build(object: Value) -> Self {
-        Self(ConventionEntry::read(object).map(Arc::new))
+        Self(Arc::new(ConventionEntry::read(&object)))
     }
 }
 
 impl ConventionEntry {
-    fn read(object: Value) -> Result<Self, String> {
+    fn read(object: &Value) -> Self {
         let revision = text(&object["metadata"]["annotations"][REVISION]).into();
-        let convention: ClusterPodConvention =
-            serde_json::from_value(object).map_err(|error| error.to_string())?;
+        let (convention, unreadable) = match ClusterPodConvention::deserialize(object) {
+            Ok(convention) => (convention, None),
+            Err(error) => (legible(object), Some(error.to_string())),
+        };
         let metadata = &convention.metadata;
-        Ok(Self {
+        Self {
             name: metadata.name.as_deref().unwrap_or_default().into(),
             uid: metadata.uid.as_deref().unwrap_or_default().into(),
             generation: metadata.generation.unwrap_or_default(),
             revision,
             selection: Selection::compile(&convention),
+            unreadable,
             convention: Arc::new(convention),
-        })
+        }
     }
 
     /// What tells it from what it was before.
@@ -166,6 +172,26 @@ impl ConventionEntry {
             Ok(selection) => selection.matched_by(labels).is_some(),
             Err(_) => true,
         }
+    }
+}
+
+/// What of a convention counts that cannot be read whole: whom it is for, which is all if that cannot
+/// be read either, and what follows when nobody answers.
+fn legible(object: &Value) -> ClusterPodConvention {
+    let spec = &object["spec"];
+    let selectors = serde_json::from_value(spec["selectors"].clone());
+    let webhook = ConventionWebhook {
+        failure_policy: text(&spec["webhook"]["failurePolicy"]).to_owned(),
+        ..ConventionWebhook::default()
+    };
+    ClusterPodConvention {
+        metadata: serde_json::from_value(object["metadata"].clone()).unwrap_or_default(),
+        spec: ClusterPodConventionSpec {
+            selectors: selectors.unwrap_or_default(),
+            selector_target: text(&spec["selectorTarget"]).to_owned(),
+            priority: text(&spec["priority"]).to_owned(),
+            webhook: Some(webhook),
+        },
     }
 }
 
@@ -250,7 +276,7 @@ mod tests {
     fn a_convention_whose_selectors_cannot_be_read_concerns_all() {
         let convention = |selectors: Value| {
             let object = json!({"metadata": {"name": "c"}, "spec": {"selectors": selectors}});
-            StoredConvention::build(object).0.unwrap()
+            StoredConvention::build(object).0
         };
         let labels = Labels::new();
         let labels = Selectable {
@@ -261,5 +287,26 @@ mod tests {
         assert!(convention(near).concerns(labels));
         assert!(convention(json!([])).concerns(labels));
         assert!(!convention(json!([{"matchLabels": {"a": "b"}}])).concerns(labels));
+    }
+
+    #[test]
+    fn of_a_convention_that_cannot_be_read_it_is_known_whom_it_is_for_if_it_says_so() {
+        let read = |selectors: Value| {
+            let webhook = json!({"timeoutSeconds": "soon", "failurePolicy": "Ignore"});
+            let spec = json!({"selectors": selectors, "webhook": webhook});
+            let metadata = json!({"name": "c", "uid": "u", "generation": 2});
+            StoredConvention::build(json!({"metadata": metadata, "spec": spec})).0
+        };
+        let labels = Labels::new();
+        let labels = Selectable {
+            intent: &labels,
+            template: &labels,
+        };
+        let of_some = read(json!([{"matchLabels": {"a": "b"}}]));
+        assert!(of_some.unreadable.as_ref().unwrap().contains("\"soon\""));
+        assert_eq!(of_some.version(), "u/2/");
+        assert_eq!(of_some.failure_policy(), FailurePolicy::Ignore);
+        assert!(!of_some.concerns(labels));
+        assert!(read(json!("nobody")).concerns(labels));
     }
 }

@@ -84,6 +84,10 @@ impl IntentController {
             let (Some(entry), Some(by)) = (entry, selection.matched_by(labels)) else {
                 continue;
             };
+            if let Some(cause) = unreadable(entry) {
+                let convention = name.to_owned();
+                return Err(Failure::Unreadable { convention, cause }.into());
+            }
             let authority = self.authority(key, entry).await?;
             if let Err(error) = &authority
                 && entry.failure_policy() == FailurePolicy::Fail
@@ -130,6 +134,12 @@ impl IntentController {
         });
         Ok(versions.collect())
     }
+}
+
+/// Why a convention cannot be read without which the template does not go on.
+fn unreadable(entry: &ConventionEntry) -> Option<String> {
+    let cause = entry.unreadable.clone()?;
+    (entry.failure_policy() == FailurePolicy::Fail).then_some(cause)
 }
 
 /// The names that there are, in order, each once.

@@ -201,7 +201,7 @@ impl IntentController {
         let key = ObjectKey::new("", &asked.name);
         let now = self.stores.conventions.get(&key);
         let is_same = |now: &ConventionEntry| now.version() == asked.version();
-        if now.is_some_and(|now| now.0.as_deref().is_ok_and(is_same)) {
+        if now.is_some_and(|now| is_same(&now.0)) {
             self.wake_in_turn(turn.timed_out().into_iter().collect());
         }
     }
@@ -227,6 +227,9 @@ fn unanswered(convention: &str, error: &CallError) -> Stop {
 
 /// Who is called, and with what.
 fn prepared(run: &Run<'_>, call: &PlannedCall) -> Result<(Target, RequestBody), String> {
+    if let Some(cause) = &call.entry.unreadable {
+        return Err(format!("it cannot be read: {cause}"));
+    }
     let authority = call.authority.as_ref().map_err(ToString::to_string)?;
     let webhook = call.entry.convention.spec.webhook.as_ref();
     let config = webhook

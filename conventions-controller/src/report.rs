@@ -264,6 +264,7 @@ fn is_tried_again(failure: &Failure) -> bool {
         | Failure::Credentials { .. }
         | Failure::Forbidden { .. }
         | Failure::Selection(_)
+        | Failure::Unreadable { .. }
         | Failure::TooLarge(_) => false,
     }
 }

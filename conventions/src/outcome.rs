@@ -39,6 +39,16 @@ pub enum Failure {
     /// Which conventions are to be applied is not known.
     #[error("filtering conventions failed: {0}")]
     Selection(#[from] SelectionError),
+    /// A convention that may be for this PodIntent cannot be read.
+    #[error(
+        "filtering conventions failed: ClusterPodConvention {convention:?} cannot be read: {cause}"
+    )]
+    Unreadable {
+        /// The convention.
+        convention: String,
+        /// Why.
+        cause: String,
+    },
     /// Images could not be read: by image, why.
     #[error("{}", images_message(.causes))]
     Images {
@@ -90,7 +100,7 @@ impl Failure {
             Self::CaBundle { .. } => IntentReason::CaBundleResolutionFailed,
             Self::Credentials { .. } => IntentReason::ImageResolutionFailed,
             Self::Forbidden { reason, .. } => *reason,
-            Self::Selection(_) => IntentReason::LabelSelector,
+            Self::Selection(_) | Self::Unreadable { .. } => IntentReason::LabelSelector,
             Self::Images { .. } | Self::Webhook { .. } => IntentReason::ConventionsApplied,
             Self::TooLarge(_) | Self::NotStorable { .. } => IntentReason::TemplateNotStorable,
         }
@@ -308,6 +318,14 @@ mod tests {
                 }),
                 "LabelSelector",
                 r#"filtering conventions failed: unable to convert label selector for ClusterPodConvention "add-env": "Near" is not a valid pod selector operator"#,
+            ),
+            (
+                Failure::Unreadable {
+                    convention: convention(),
+                    cause: cause(),
+                },
+                "LabelSelector",
+                r#"filtering conventions failed: ClusterPodConvention "add-env" cannot be read: why"#,
             ),
             (
                 images(&["a"]),

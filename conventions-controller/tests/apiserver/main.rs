@@ -20,5 +20,6 @@ mod pace;
 mod registries;
 mod registry;
 mod rights;
+mod unreadable;
 mod webhook;
 mod webhooks;
