@@ -71,12 +71,25 @@ impl RequestBody {
         context: &PodConventionContext,
         boms: &BTreeMap<String, Vec<StoredBom>>,
     ) -> Result<Self, RequestBodyError> {
+        Self::within(MOST_REQUEST_BYTES, context, boms)
+    }
+
+    /// The same with another number of bytes in place of [`MOST_REQUEST_BYTES`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::new`].
+    pub fn within(
+        most_bytes: u64,
+        context: &PodConventionContext,
+        boms: &BTreeMap<String, Vec<StoredBom>>,
+    ) -> Result<Self, RequestBodyError> {
         let mut pieces = document::pieces(context, boms)?;
         let mut length = length_of(&pieces)?;
         let mut left_out = Vec::new();
-        if length > MOST_REQUEST_BYTES {
+        if length > most_bytes {
             let bare = length_of(&document::pieces(context, &BTreeMap::new())?)?;
-            let room = MOST_REQUEST_BYTES.saturating_sub(bare);
+            let room = most_bytes.saturating_sub(bare);
             let kept = room::shared(room, context, boms);
             pieces = document::pieces(context, &kept.boms)?;
             length = length_of(&pieces)?;

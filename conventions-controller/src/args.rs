@@ -44,6 +44,17 @@ pub struct ConventionArgs {
     )]
     pub convention_rollout_per_second: u32,
 
+    /// What is sent to a webhook at most: bills of materials of images that do not fit are left
+    /// out, and status says so
+    #[arg(
+        long,
+        value_name = "MIB",
+        env = "CARTO_MAX_WEBHOOK_REQUEST",
+        default_value_t = 64,
+        value_parser = clap::value_parser!(u16).range(1..=1024)
+    )]
+    pub max_webhook_request: u16,
+
     /// What is read of the answer of a webhook; a longer one fails, and the condition says so
     #[arg(
         long,

@@ -73,6 +73,8 @@ pub(crate) struct Options {
     pub(crate) resolve_at_end: bool,
     /// What of the flags decides what a template becomes.
     pub(crate) resolution: String,
+    /// What a request with bills of materials may have.
+    pub(crate) most_request_bytes: u64,
 }
 
 /// Reconciles PodIntents.
@@ -233,33 +235,6 @@ impl IntentController {
         } else {
             self.wake_in_turn(dependent.collect());
         }
-    }
-
-    /// When this replica works again another one may have worked meanwhile: what was due, hung or
-    /// was in the way before says nothing of now.
-    pub(crate) fn begin_term(&self) {
-        let Some(term) = self.replica.term() else {
-            return;
-        };
-        if self.term.swap(term, Ordering::AcqRel) != term {
-            self.resync.begin_term();
-            self.rollout.begin_term();
-            self.patience.begin_term();
-            self.remembered.begin_term();
-            self.troubles.begin_term();
-        }
-    }
-
-    /// Drops what is remembered of a PodIntent that is gone.
-    pub(crate) fn forget(&self, key: &ObjectKey) {
-        self.dependencies.set(key, &[]);
-        self.resync.forget(key);
-        self.rollout.forget(key);
-        self.patience.forget_intent(key);
-        self.written.lock().remove(key);
-        self.kept.forget(key);
-        self.remembered.forget(key);
-        self.troubles.ended(key);
     }
 
     /// The conventions that there are, by name.

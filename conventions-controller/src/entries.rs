@@ -175,8 +175,8 @@ impl ConventionEntry {
     }
 }
 
-/// What of a convention counts that cannot be read whole: whom it is for, which is all if that cannot
-/// be read either, and what follows when nobody answers.
+/// What of a convention counts that cannot be read whole: whom it is for, which is all if that
+/// cannot be read either, and what follows when nobody answers.
 fn legible(object: &Value) -> ClusterPodConvention {
     let spec = &object["spec"];
     let selectors = serde_json::from_value(spec["selectors"].clone());

@@ -22,6 +22,7 @@ mod fault;
 mod images;
 mod kept;
 mod log;
+mod memory;
 mod metrics;
 mod patience;
 mod plan;
@@ -156,6 +157,7 @@ fn controller(process: &Process, args: &ConventionArgs) -> anyhow::Result<Intent
         options: Options {
             resolve_at_end,
             resolution: format!("{resolution} {resolve_at_end}"),
+            most_request_bytes: u64::from(args.max_webhook_request) << 20,
         },
         statuses: StatusWriter::new(cluster, INTENTS, process.program.field_manager),
         events,

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use controller_kit::stamped::ObjectKey;
 use convention_client::{CallError, CallErrorKind, RequestBody, Target};
-use conventions::answer::Answer;
 use conventions::authority::AuthorityError;
 use conventions::chain::Chain;
 use conventions::credentials::Keyring;
@@ -23,7 +22,7 @@ use crate::images::KnownImages;
 use crate::log;
 use crate::patience::Turn;
 use crate::plan::{Plan, PlannedCall};
-use crate::remembered::Answers;
+use crate::remembered::{Answers, Heard};
 use crate::report::Subject;
 
 /// What is said of a convention that is left out without a call. It tells nothing of other
@@ -112,17 +111,18 @@ impl IntentController {
         let name = &*call.entry.name;
         let before = run.chain.template().clone();
         let question = call.called().digest_with(&before);
-        let answer = match run.earlier.get(&question).cloned() {
-            Some(answer) => answer,
+        let heard = match run.earlier.get(&question).cloned() {
+            Some(heard) => heard,
             None => self.ask(run, call, told).await?,
         };
-        let receipts = answer.applied.clone();
-        let recorded = run.chain.record(name, answer.clone());
+        told.boms_left_out.clone_from(&heard.boms_left_out);
+        let receipts = heard.answer.applied.clone();
+        let recorded = run.chain.record(name, heard.answer.clone());
         recorded.map_err(|fault| Failure::NotStorable {
             convention: name.to_owned(),
             fault,
         })?;
-        run.answers.insert(question, answer, &run.earlier);
+        run.answers.insert(question, heard, &run.earlier);
         log::applied(name, &before, run.chain.template());
         told.receipts = receipts;
         told.output_digest = template_digest(run.chain.template());
@@ -149,13 +149,15 @@ impl IntentController {
         run: &mut Run<'_>,
         call: &PlannedCall,
         told: &mut ConsideredConvention,
-    ) -> Result<Answer, Stop> {
+    ) -> Result<Heard, Stop> {
         let name = &*call.entry.name;
         let failed = |cause| webhook_failed(name, cause);
         if matches!(call.authority, Err(AuthorityError::Forbidden { .. })) {
             run.again = run.again.max(Again::WithinAMinute);
         }
-        let (target, body) = prepared(run, call).map_err(failed)?;
+        let most_bytes = self.options.most_request_bytes;
+        let (target, body) = prepared(run, call, most_bytes).map_err(failed)?;
+        let boms_left_out = body.left_out().to_vec();
         let version = call.entry.version();
         let Some(turn) = self.patience.enter(name, version, run.key) else {
             return Err(match call.entry.failure_policy() {
@@ -177,9 +179,13 @@ impl IntentController {
             Err(CallError::Request { .. }) => drop(turn),
             _ => self.wake_in_turn(turn.answered().into_iter().collect()),
         }
-        answered.map_err(|error| {
+        let answer = answered.map_err(|error| {
             run.again = run.again.max(Again::asked(error.retry_after()));
             unanswered(name, &error)
+        })?;
+        Ok(Heard {
+            answer,
+            boms_left_out,
         })
     }
 
@@ -226,7 +232,11 @@ fn unanswered(convention: &str, error: &CallError) -> Stop {
 }
 
 /// Who is called, and with what.
-fn prepared(run: &Run<'_>, call: &PlannedCall) -> Result<(Target, RequestBody), String> {
+fn prepared(
+    run: &Run<'_>,
+    call: &PlannedCall,
+    most_bytes: u64,
+) -> Result<(Target, RequestBody), String> {
     if let Some(cause) = &call.entry.unreadable {
         return Err(format!("it cannot be read: {cause}"));
     }
@@ -239,7 +249,8 @@ fn prepared(run: &Run<'_>, call: &PlannedCall) -> Result<(Target, RequestBody), 
     let (configs, boms) = run.images.told(&run.chain);
     let name = &run.key.name;
     let context = run.chain.request(name, &call.entry.name, configs);
-    let body = RequestBody::new(&context, &boms).map_err(|error| error.to_string())?;
+    let body =
+        RequestBody::within(most_bytes, &context, &boms).map_err(|error| error.to_string())?;
     Ok((target, body))
 }
 

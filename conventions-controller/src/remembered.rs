@@ -11,28 +11,36 @@ use tokio::time::Instant;
 
 /// The most bytes of templates that are kept. Who has no room is asked for again.
 const MOST_BYTES: usize = 16 << 20;
-/// How long an answer is believed. Who waits longer for one webhook hears also what the others say by
-/// then.
+/// How long an answer is believed. Who waits longer for one webhook hears also what the others say
+/// by then.
 const LONGEST: Duration = Duration::from_mins(10);
+
+/// What a webhook answered.
+#[derive(Clone)]
+pub(crate) struct Heard {
+    pub(crate) answer: Answer,
+    /// Images whose bills of materials it was not sent.
+    pub(crate) boms_left_out: Vec<String>,
+}
 
 /// Answers, by [`conventions::inputs::Called::digest_with`] of what was asked.
 #[derive(Clone, Default)]
 pub(crate) struct Answers {
-    by_question: HashMap<String, (Answer, Instant)>,
+    by_question: HashMap<String, (Heard, Instant)>,
 }
 
 impl Answers {
     /// What was answered to this.
-    pub(crate) fn get(&self, question: &str) -> Option<&Answer> {
-        let (answer, since) = self.by_question.get(question)?;
-        (since.elapsed() < LONGEST).then_some(answer)
+    pub(crate) fn get(&self, question: &str) -> Option<&Heard> {
+        let (heard, since) = self.by_question.get(question)?;
+        (since.elapsed() < LONGEST).then_some(heard)
     }
 
     /// Takes an answer, which was there already if it is among the earlier ones.
-    pub(crate) fn insert(&mut self, question: String, answer: Answer, earlier: &Self) {
+    pub(crate) fn insert(&mut self, question: String, heard: Heard, earlier: &Self) {
         let known = earlier.by_question.get(&question);
         let since = known.map_or_else(Instant::now, |(_, since)| *since);
-        self.by_question.insert(question, (answer, since));
+        self.by_question.insert(question, (heard, since));
     }
 }
 
@@ -86,10 +94,11 @@ impl Remembered {
 fn size(answers: &Answers) -> usize {
     const LEAST: usize = 1 << 10;
     let templates = answers.by_question.values();
-    let sizes = templates.map(|(answer, _)| {
-        let json = answer.template.as_ref().map(serde_json::to_vec);
-        let receipts: usize = answer.applied.iter().map(String::len).sum();
-        LEAST + receipts + json.and_then(Result::ok).map_or(0, |json| json.len())
+    let sizes = templates.map(|(heard, _)| {
+        let json = heard.answer.template.as_ref().map(serde_json::to_vec);
+        let texts = heard.answer.applied.iter().chain(&heard.boms_left_out);
+        let texts: usize = texts.map(String::len).sum();
+        LEAST + texts + json.and_then(Result::ok).map_or(0, |json| json.len())
     });
     sizes.sum()
 }
@@ -100,17 +109,21 @@ mod tests {
 
     use super::*;
 
-    fn answer(bytes: usize) -> Answer {
+    fn heard(bytes: usize) -> Heard {
         let template = json!({"metadata": {"annotations": {"a": "b".repeat(bytes)}}});
-        Answer {
+        let answer = Answer {
             template: serde_json::from_value(template).unwrap(),
             applied: Vec::new(),
+        };
+        Heard {
+            answer,
+            boms_left_out: Vec::new(),
         }
     }
 
     fn answers(question: &str, bytes: usize) -> Answers {
         let mut answers = Answers::default();
-        answers.insert(question.to_owned(), answer(bytes), &Answers::default());
+        answers.insert(question.to_owned(), heard(bytes), &Answers::default());
         answers
     }
 

@@ -54,8 +54,8 @@ impl Rollout {
     }
 
     /// How long this one has to wait before it is decorated, if this is the first look at it and it
-    /// has `had_enough` of what was before: whatever changed while nobody worked would else reach all
-    /// of them at once.
+    /// has `had_enough` of what was before: whatever changed while nobody worked would else reach
+    /// all of them at once.
     pub(crate) fn first_look(&self, key: &ObjectKey, had_enough: bool) -> Option<Duration> {
         let now = Instant::now();
         let mut turns = self.turns.lock();

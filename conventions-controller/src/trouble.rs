@@ -1,8 +1,8 @@
 //! Passes that something is in the way of that nobody can mend who reads the status: mostly the API
 //! server, which is asked too much or does not answer.
 //!
-//! That is over in a moment as a rule, so nothing is said for half a minute. What lasts longer has a
-//! condition of its own; all others stay what they were.
+//! That is over in a moment as a rule, so nothing is said for half a minute. What lasts longer has
+//! a condition of its own; all others stay what they were.
 
 use std::collections::HashMap;
 use std::time::Duration;

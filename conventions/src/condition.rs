@@ -9,8 +9,8 @@ pub const CONVENTIONS_APPLIED: &str = "ConventionsApplied";
 /// A condition that is there only while some convention makes another template of the same inputs again and again.
 pub const CONVENTIONS_SETTLED: &str = "ConventionsSettled";
 
-/// A condition that is there only while something that is needed cannot be read, and nobody who reads the status can mend
-/// it. The other conditions are what they were.
+/// A condition that is there only while something that is needed cannot be read, and nobody who
+/// reads the status can mend it. The other conditions are what they were.
 pub const INPUTS_READABLE: &str = "InputsReadable";
 
 /// Why a condition of a PodIntent has its status.
@@ -191,8 +191,8 @@ pub fn unsettled(names: &[&str], before: &[Condition], now: &Time) -> Option<Con
     Some(condition(CONVENTIONS_SETTLED, said, before, now))
 }
 
-/// The conditions where something has not been readable for long. One that says so already stays: the next try may fail in
-/// other words.
+/// The conditions where something has not been readable for long. One that says so already stays:
+/// the next try may fail in other words.
 ///
 /// ```
 /// use conventions::condition::{Verdict, while_unreadable, without_trouble};

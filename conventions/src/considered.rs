@@ -86,8 +86,10 @@ pub fn unsettled(conventions: &[ConsideredConvention]) -> impl Iterator<Item = &
 pub fn bounded(mut conventions: Vec<ConsideredConvention>) -> Vec<ConsideredConvention> {
     for convention in &mut conventions {
         convention.receipts.truncate(MOST_RECEIPTS);
-        for receipt in &mut convention.receipts {
-            *receipt = cut(std::mem::take(receipt), MOST_CHARS);
+        convention.boms_left_out.truncate(MOST_RECEIPTS);
+        let receipts = convention.receipts.iter_mut();
+        for text in receipts.chain(&mut convention.boms_left_out) {
+            *text = cut(std::mem::take(text), MOST_CHARS);
         }
         convention.error = cut(std::mem::take(&mut convention.error), MOST_ERROR_CHARS);
     }
@@ -97,6 +99,7 @@ pub fn bounded(mut conventions: Vec<ConsideredConvention>) -> Vec<ConsideredConv
     for convention in conventions.iter_mut().rev() {
         if size_of(convention) > MOST_BYTES / 64 {
             convention.receipts.clear();
+            convention.boms_left_out.clear();
             convention.error = cut(std::mem::take(&mut convention.error), MOST_CHARS);
         }
     }
@@ -165,6 +168,7 @@ mod tests {
             name: name.to_owned(),
             matched: true,
             receipts: vec!["é".repeat(chars); receipts],
+            boms_left_out: vec!["é".repeat(chars); receipts],
             error: "é".repeat(chars),
             ..ConsideredConvention::default()
         }

@@ -43,8 +43,8 @@ pub struct Called {
 }
 
 impl Called {
-    /// A digest of this convention and the template that it is given. As long as it is the same, so is what its webhook
-    /// would answer.
+    /// A digest of this convention and the template that it is given. As long as it is the same, so
+    /// is what its webhook would answer.
     pub fn digest_with(&self, template: &PodTemplate) -> String {
         digest_of(&(FORM, self, template))
     }
@@ -67,8 +67,8 @@ impl Inputs<'_> {
         digest_of(&(FORM, self))
     }
 
-    /// The digest of what a template becomes: credentials and authorities aside, which are exchanged
-    /// without anybody wanting another template.
+    /// The digest of what a template becomes: credentials and authorities aside, which are
+    /// exchanged without anybody wanting another template.
     ///
     /// ```
     /// use conventions::inputs::Inputs;

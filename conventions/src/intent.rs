@@ -63,9 +63,9 @@ pub struct PodIntentStatus {
     /// Absent after a failure.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub inputs_digest: String,
-    /// What `template` was made from, as a digest, if all conventions are in it: the same as `inputs_digest`, but for
-    /// credentials and authorities, which decide whether it can be made and not what it becomes. It stays with the template
-    /// after a failure.
+    /// What `template` was made from, as a digest, if all conventions are in it: the same as
+    /// `inputs_digest`, but for credentials and authorities, which decide whether it can be made
+    /// and not what it becomes. It stays with the template after a failure.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub template_inputs_digest: String,
     /// The conventions that were considered last: those that match in the order of application, then the others by name.
@@ -93,6 +93,10 @@ pub struct ConsideredConvention {
     /// What it says that it did.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub receipts: Vec<String>,
+    /// Images whose bills of materials it was not sent, since there was no room for them in its
+    /// request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub boms_left_out: Vec<String>,
     /// Why it was not applied, if it should have been.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub error: String,

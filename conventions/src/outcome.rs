@@ -119,7 +119,8 @@ pub struct Pass {
     pub outcome: Result<PodTemplate, Failure>,
     /// [`crate::inputs::Inputs::digest`] of what it was made from.
     pub inputs_digest: String,
-    /// [`crate::inputs::Inputs::digest_of_contents`] of what the template was made from, if nothing was left out.
+    /// [`crate::inputs::Inputs::digest_of_contents`] of what the template was made from, if nothing
+    /// was left out.
     pub template_inputs_digest: String,
     /// The conventions that were considered.
     pub conventions: Vec<ConsideredConvention>,
@@ -257,8 +258,8 @@ pub fn stands(status: &PodIntentStatus, inputs_digest: &str) -> bool {
     status.inputs_digest == inputs_digest && is_good(status)
 }
 
-/// Whether the last pass over this generation was good: its author has had what he asked for, whatever
-/// else has changed since.
+/// Whether the last pass over this generation was good: its author has had what he asked for,
+/// whatever else has changed since.
 pub fn has_good(status: &PodIntentStatus, generation: i64) -> bool {
     status.observed_generation == Some(generation) && is_good(status)
 }

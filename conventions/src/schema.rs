@@ -123,6 +123,7 @@ fn considered() -> Value {
             "description": "A convention, and what became of it.",
             "required": ["name", "matched"],
             "properties": {
+                "bomsLeftOut": list_of_texts("Images whose bills of materials it was not sent, since there was no room for them in its request."),
                 "changes": whole("How many passes in a row it made another template of the same inputs."),
                 "durationMillis": whole("How long its webhook took to answer."),
                 "error": text("Why it was not applied, if it should have been."),

@@ -66,6 +66,43 @@ async fn an_image_gets_its_digest_and_webhooks_are_told_of_it() {
 }
 
 #[tokio::test]
+async fn bills_of_materials_for_which_a_request_has_no_room_are_told() {
+    let registry = DockerRegistry::start().await.unwrap();
+    let file = "/layers/sbom/launch/sbom.cdx.json";
+    for (tag, bytes) in [("small", 10), ("large", 1 << 20)] {
+        let image = TestImage::new().sbom(&[(file, &vec![b' '; bytes])]);
+        registry.push("team/app", tag, &image).await.unwrap();
+    }
+    let mut stage = set().await;
+    let webhook = Webhook::start(Does::AddsEnv("A", "b")).await;
+    stage
+        .apply(&webhook.convention("a", json!({}), json!({})))
+        .await;
+    start(&mut stage, &["--max-webhook-request=1"]);
+    let name = |tag: &str| format!("{}/team/app:{tag}", registry.host());
+    stage.apply(&intent(&name("small"), &json!([]))).await;
+    let app = applied(&stage, "app").await;
+    assert_eq!(app["status"]["conventions"][0]["bomsLeftOut"], Value::Null);
+    assert_eq!(boms(&webhook), 1);
+
+    stage.apply(&intent(&name("large"), &json!([]))).await;
+    let what = "it is told that they were not sent";
+    let is_told = |it: &Value| it["status"]["conventions"][0]["bomsLeftOut"].is_array();
+    let app = stage.until("app", what, is_told).await;
+    let left_out = &app["status"]["conventions"][0]["bomsLeftOut"];
+    assert_eq!(left_out, &json!([image(&app["status"])]));
+    assert_eq!(condition(&app["status"], "Ready")["status"], "True");
+    assert_eq!(boms(&webhook), 0);
+}
+
+/// How many bills of materials a webhook was sent last.
+fn boms(webhook: &Webhook) -> usize {
+    let sent = webhook.last();
+    let boms = sent["spec"]["imageConfig"][0]["boms"].as_array();
+    boms.map_or(0, Vec::len)
+}
+
+#[tokio::test]
 async fn credentials_come_from_pull_secrets_which_their_tenant_need_not_be_able_to_read() {
     let registry = DockerRegistry::builder()
         .with_password()
