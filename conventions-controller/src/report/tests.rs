@@ -338,3 +338,22 @@ async fn a_convention_that_is_left_out_for_a_right_is_tried_again_within_a_minut
     let error = status["conventions"][0]["error"].as_str().unwrap();
     assert!(error.contains("may not be read"), "{error}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_was_due_before_another_replica_worked_is_not_due_any_more() {
+    let scene = Scene::new(|_, _, patch| (200, written(&intent(), &patch)));
+    scene.shows_intent(&intent()).await;
+    scene.shows_account().await;
+    let key = ObjectKey::new("dev", "app");
+    assert!(matches!(scene.reconcile().await.next, Next::After(_)));
+    let is_due = || {
+        scene.controller.begin_term();
+        scene.controller.resync.is_due(&key)
+    };
+    tokio::time::advance(Duration::from_secs(200)).await;
+    assert!(is_due());
+    scene.controller.replica.leader(false);
+    assert!(is_due(), "nothing is done meanwhile");
+    scene.controller.replica.leader(true);
+    assert!(!is_due());
+}

@@ -1,14 +1,15 @@
 //! An API server that is asked too much is nobody's fault who reads the status of a PodIntent.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::json;
-use test_support::stage::{NOTHING, Particulars, condition};
-use test_support::{Disturbance, DockerRegistry, LossyProxy, TestImage};
+use serde_json::{Value, json};
+use test_support::stage::{NOTHING, PATIENCE, condition};
+use test_support::{Disturbance, DockerRegistry, LossyProxy, TestImage, eventually};
 
-use crate::stage::{INTENT, applied, set};
+use crate::stage::{INTENT, applied, env, set, start, start_behind};
 use crate::webhook::{Does, Webhook};
 
 const THROTTLED: Disturbance = Disturbance::Refused {
@@ -48,13 +49,7 @@ async fn what_the_api_server_does_not_carry_out_is_tried_again_and_told_to_nobod
         is_first.then_some(THROTTLED)
     });
     let network = network.await.unwrap();
-    let cache = stage.plane.folder().join("images");
-    let cache = format!("--image-cache={}", cache.display());
-    stage.start_controller_with(&Particulars {
-        kubeconfig: Some(network.kubeconfig()),
-        flags: &[&cache],
-        ..Particulars::default()
-    });
+    start_behind(&mut stage, &network);
     let config = STANDARD.encode(json!({"auths": {}}).to_string());
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pull"},
@@ -101,13 +96,7 @@ async fn what_the_store_does_not_take_is_told_and_not_tried_for_ever() {
         is_first.then_some(TOO_LARGE)
     });
     let network = network.await.unwrap();
-    let cache = stage.plane.folder().join("images");
-    let cache = format!("--image-cache={}", cache.display());
-    stage.start_controller_with(&Particulars {
-        kubeconfig: Some(network.kubeconfig()),
-        flags: &[&cache],
-        ..Particulars::default()
-    });
+    start_behind(&mut stage, &network);
     stage.apply(INTENT).await;
     let told = stage.ready("app", "False", "TemplateNotStorable").await;
     let message = condition(&told["status"], "Ready")["message"].clone();
@@ -118,4 +107,114 @@ async fn what_the_store_does_not_take_is_told_and_not_tried_for_ever() {
     assert_eq!(told["status"]["observedGeneration"], 1);
     stage.idle().await;
     assert_eq!(webhook.asked(), ["app-add-env"]);
+}
+
+#[tokio::test]
+async fn what_the_api_server_does_not_carry_out_for_long_is_told_beside_the_last_outcome() {
+    let mut stage = set().await;
+    let webhook = Webhook::start(Does::AddsEnv("A", "b")).await;
+    stage
+        .apply(&webhook.convention("add-env", json!({}), json!({})))
+        .await;
+    let lasts = Arc::new(AtomicBool::new(true));
+    let disturbs = lasts.clone();
+    let network = LossyProxy::disturbing(&stage.plane, move |parts| {
+        let is_read = parts.method == "GET" && parts.uri.path().ends_with("/secrets/pull");
+        (is_read && disturbs.load(Ordering::SeqCst)).then_some(Disturbance::Broken)
+    });
+    let network = network.await.unwrap();
+    start_behind(&mut stage, &network);
+    stage.apply(INTENT).await;
+    applied(&stage, "app").await;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "pull"}});
+    stage.apply(&secret.to_string()).await;
+    let image = json!([{"name": "web", "image": "localhost:1/app:1.0"}]);
+    let edit = json!({"spec": {"imagePullSecrets": [{"name": "pull"}],
+        "template": {"spec": {"containers": image}}}});
+    stage.edit_owner("app", edit).await;
+    let what = "it is told what is in the way";
+    let is_told = |it: &Value| condition(&it["status"], "InputsReadable")["status"] == "False";
+    let app = stage.until("app", what, is_told).await;
+    let told = condition(&app["status"], "InputsReadable");
+    assert_eq!(told["reason"], "APIServerUnavailable");
+    let message = told["message"].as_str().unwrap();
+    assert!(message.starts_with("failed to read Secret ["), "{message}");
+    let ready = condition(&app["status"], "Ready");
+    assert_eq!(ready["status"], "True", "that was the last outcome");
+    assert_eq!(app["status"]["observedGeneration"], 1);
+
+    lasts.store(false, Ordering::SeqCst);
+    let failed = stage.ready("app", "False", "ConventionsApplied").await;
+    assert!(condition(&failed["status"], "InputsReadable").is_null());
+    assert_eq!(failed["status"]["observedGeneration"], 2);
+}
+
+#[tokio::test]
+async fn a_kind_that_cannot_be_listed_at_the_start_is_waited_for() {
+    let mut stage = set().await;
+    let webhook = Webhook::start(Does::AddsEnv("A", "b")).await;
+    stage
+        .apply(&webhook.convention("add-env", json!({}), json!({})))
+        .await;
+    stage.apply(INTENT).await;
+    let refused = Arc::new(AtomicU32::new(0));
+    let lists = Arc::new(AtomicBool::new(false));
+    let (count, works) = (refused.clone(), lists.clone());
+    let network = LossyProxy::disturbing(&stage.plane, move |parts| {
+        let is_list = parts.uri.path().ends_with("/clusterpodconventions");
+        if !is_list || works.load(Ordering::SeqCst) {
+            return None;
+        }
+        count.fetch_add(1, Ordering::SeqCst);
+        Some(Disturbance::Refused {
+            code: 500,
+            retry_after: None,
+            text: "conversion webhook failed\n",
+        })
+    });
+    let network = network.await.unwrap();
+    start_behind(&mut stage, &network);
+    eventually("it is tried again and again", PATIENCE, async || {
+        refused.load(Ordering::SeqCst) >= 2
+    })
+    .await;
+    let early = stage.owner("app").await;
+    assert!(
+        early["status"].is_null(),
+        "it would be without the convention"
+    );
+    lists.store(true, Ordering::SeqCst);
+    let intent = applied(&stage, "app").await;
+    assert_eq!(env(&intent), ["A=b"]);
+    assert_eq!(webhook.asked(), ["app-add-env"]);
+}
+
+/// The real store, and an object whose fields have many names: they are stored once more than the
+/// fields themselves, for whoever wrote them.
+#[tokio::test]
+async fn a_template_of_many_small_variables_that_the_store_does_not_take_is_told() {
+    let mut stage = set().await;
+    let webhook = Webhook::start(Does::AddsEnv("A", "b")).await;
+    stage
+        .apply(&webhook.convention("add-env", json!({}), json!({})))
+        .await;
+    start(&mut stage, &[]);
+    stage.apply(INTENT).await;
+    let small = applied(&stage, "app").await;
+    let many: Vec<Value> = (0..12_000)
+        .map(|index| json!({"name": format!("V{index}"), "value": "x"}))
+        .collect();
+    let containers = json!([{"name": "web", "env": many}]);
+    let edit = json!({"spec": {"template": {"spec": {"containers": containers}}}});
+    stage.edit_owner("app", edit).await;
+    let told = stage.ready("app", "False", "TemplateNotStorable").await;
+    let message = condition(&told["status"], "Ready")["message"].clone();
+    let beginning = "the template cannot be stored: status.template: Too long: ";
+    let message = message.as_str().unwrap();
+    assert!(message.starts_with(beginning), "{message}");
+    assert!(message.contains("too large"), "by the store: {message}");
+    assert_eq!(told["status"]["observedGeneration"], 2);
+    assert_eq!(told["status"]["template"], small["status"]["template"]);
+    stage.idle().await;
+    assert_eq!(webhook.asked().len(), 2, "once for each template");
 }

@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use test_support::stage::{Cast, Particulars, condition};
-use test_support::{Stage, all_objects};
+use test_support::{LossyProxy, Stage, all_objects};
 
 use crate::webhook::{Does, Webhook};
 
@@ -90,6 +90,17 @@ pub(crate) fn start(stage: &mut Intents, flags: &[&str]) {
     let flags: Vec<&str> = flags.iter().copied().chain([&*cache]).collect();
     stage.start_controller_with(&Particulars {
         flags: &flags,
+        ..Particulars::default()
+    });
+}
+
+/// Starts the controller behind a network of its own.
+pub(crate) fn start_behind(stage: &mut Intents, network: &LossyProxy) {
+    let cache = stage.plane.folder().join("images");
+    let cache = format!("--image-cache={}", cache.display());
+    stage.start_controller_with(&Particulars {
+        kubeconfig: Some(network.kubeconfig()),
+        flags: &[&cache],
         ..Particulars::default()
     });
 }

@@ -230,3 +230,30 @@ async fn so_many_webhooks_are_asked_at_a_time_as_there_is_room_for_their_answers
     }
     assert_eq!(webhook.asked().len(), 5);
 }
+
+#[tokio::test]
+async fn what_is_edited_while_its_webhook_is_asked_is_decorated_at_once_as_it_is_then() {
+    let mut stage = set().await;
+    let webhook = Webhook::start(Does::Hangs).await;
+    stage
+        .apply(&webhook.convention("add-env", json!({}), json!({})))
+        .await;
+    start(&mut stage, &[]);
+    stage.apply(&intent("app", "early")).await;
+    eventually("the webhook is asked", PATIENCE, async || {
+        webhook.asked().len() == 1
+    })
+    .await;
+    let late = json!({"spec": {"template": {"metadata": {"labels": {"app": "late"}}}}});
+    stage.edit_owner("app", late).await;
+    webhook.does(Does::AddsEnv("A", "b"));
+    let what = "it is decorated as it is now";
+    let app = stage
+        .until("app", what, |it| {
+            it["status"]["template"]["metadata"]["labels"]["app"] == "late"
+        })
+        .await;
+    assert_eq!(env(&app), ["A=b"]);
+    assert_eq!(app["status"]["observedGeneration"], 2);
+    assert_eq!(webhook.asked().len(), 2);
+}
