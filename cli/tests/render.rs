@@ -201,8 +201,8 @@ async fn who_is_not_trusted_is_told_with_the_flag_that_says_whom_to_trust() {
         assert!(!output.status.success());
         said(&output)
     };
-    let other = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    for authority in [None, Some(other.cert.pem())] {
+    let other = TestKeyPair::signed_by_itself(&["localhost"]).unwrap();
+    for authority in [None, Some(other.certificate_pem())] {
         let told = render(authority.as_deref()).await;
         assert!(told.contains("--ca"), "{told}");
     }

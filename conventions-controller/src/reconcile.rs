@@ -14,7 +14,6 @@ use conventions::PodIntent;
 use conventions::outcome::{has_good, stands};
 use tracing::{Instrument as _, debug, error_span, warn};
 
-use crate::again::bear;
 use crate::controller::IntentController;
 use crate::fault::Stop;
 use crate::kept::MadePass;

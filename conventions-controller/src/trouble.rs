@@ -17,9 +17,10 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tracing::debug;
 
+use crate::again::bear;
 use crate::controller::IntentController;
 use crate::fault::Fault;
-use crate::report::{Subject, bear};
+use crate::report::Subject;
 
 /// How long nothing is said. About six tries fall into it.
 const BORNE: Duration = Duration::from_secs(30);

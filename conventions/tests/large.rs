@@ -128,6 +128,7 @@ fn ten_times_the_variables_take_about_ten_times_as_long_through_five_conventions
             let pass = Pass {
                 outcome: Ok(made),
                 inputs_digest: inputs.digest(),
+                template_inputs_digest: inputs.digest_of_contents(),
                 conventions: Vec::new(),
                 images: Vec::new(),
             };

@@ -80,12 +80,12 @@ async fn bills_of_materials_for_which_a_request_has_no_room_are_told() {
         .await;
     start(&mut stage, &["--max-webhook-request=1"]);
     let name = |tag: &str| format!("{}/team/app:{tag}", registry.host());
-    stage.apply(&intent(&name("small"), &json!([]))).await;
+    stage.apply(&with_image(&name("small"), &json!([]))).await;
     let app = applied(&stage, "app").await;
     assert_eq!(app["status"]["conventions"][0]["bomsLeftOut"], Value::Null);
     assert_eq!(boms(&webhook), 1);
 
-    stage.apply(&intent(&name("large"), &json!([]))).await;
+    stage.apply(&with_image(&name("large"), &json!([]))).await;
     let what = "it is told that they were not sent";
     let is_told = |it: &Value| it["status"]["conventions"][0]["bomsLeftOut"].is_array();
     let app = stage.until("app", what, is_told).await;
