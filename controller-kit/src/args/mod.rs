@@ -1,6 +1,6 @@
 //! The command line of a controller: the flags of every process, and those that this controller has besides.
 //!
-//! Every flag of the Go controller is accepted under its own name and in its own form
+//! Every flag of the Go controllers is accepted under its own name and in its own form
 //! (docs/behaviour/process.md#flags): one
 //! dash or two, `-flag value` or `-flag=value`, `-Port` with a capital. `go_style` turns such a command
 //! line into one that clap reads. Those that a controller has no use for are taken and not shown. Each flag
@@ -39,14 +39,21 @@ const DEFAULT_CONCURRENCY: usize = 16;
 
 /// Flags of the Go controller. A controller that has no use for one takes it all the same: command lines
 /// that were written for the Go controller go on working.
-const GO_FLAGS: [&str; 6] = [
+const GO_FLAGS: [&str; 10] = [
     "port",
     "cert-dir",
     "pprof-port",
     "max-concurrent-deliveries",
     "max-concurrent-runnables",
     "max-concurrent-workloads",
+    // Those of the logs of kubebuilder's managers, of which Cartographer Conventions is one.
+    "zap-encoder",
+    "zap-log-level",
+    "zap-stacktrace-level",
+    "zap-time-encoding",
 ];
+/// The same, of those that need no value.
+const GO_SWITCHES: [&str; 1] = ["zap-devel"];
 
 /// The flag that says how many objects a controller reconciles at once. The Go controller has one for each kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,18 +141,22 @@ pub struct ServeArgs {
     /// TCP port of Prometheus /metrics; 0 = off
     #[arg(
         long,
+        aliases = ["metrics-addr", "metrics-bind-address"],
         value_name = "PORT",
         env = "CARTO_METRICS_PORT",
-        default_value_t = 0
+        default_value_t = 0,
+        value_parser = port_of_all
     )]
     pub metrics_port: u16,
 
     /// TCP port of /healthz and /readyz; 0 = off
     #[arg(
         long,
+        aliases = ["probes-addr", "health-probe-bind-address"],
         value_name = "PORT",
         env = "CARTO_HEALTH_PORT",
-        default_value_t = 8081
+        default_value_t = 8081,
+        value_parser = port_of_all
     )]
     pub health_port: u16,
 
@@ -158,7 +169,7 @@ pub struct ServeArgs {
 #[derive(Debug, Clone, Args)]
 pub struct LeaseArgs {
     /// Let one replica at a time work; default: true inside a cluster, false outside
-    #[arg(long, env = "CARTO_LEADER_ELECT", default_missing_value = "true", num_args = 0..=1, require_equals = true,
+    #[arg(long, alias = "enable-leader-election", env = "CARTO_LEADER_ELECT", default_missing_value = "true", num_args = 0..=1, require_equals = true,
           value_name = "BOOL", value_parser = parse_bool, action = ArgAction::Set)]
     pub leader_elect: Option<bool>,
 
@@ -269,11 +280,12 @@ fn command<F: Args>(program: &Program) -> Command {
             .any(|it| it.get_long() == Some(flag))
     };
     let unused: Vec<&str> = GO_FLAGS.into_iter().filter(|flag| !is_used(flag)).collect();
-    command.args(
-        unused
-            .into_iter()
-            .map(|flag| Arg::new(flag).long(flag).hide(true)),
-    )
+    let unused = unused.into_iter().map(|flag| Arg::new(flag).long(flag));
+    let switches = GO_SWITCHES.into_iter().map(|flag| {
+        let switch = Arg::new(flag).long(flag).num_args(0..=1);
+        switch.require_equals(true)
+    });
+    command.args(unused.chain(switches).map(|flag| flag.hide(true)))
 }
 
 fn concurrency(ConcurrencyFlag { name, objects }: ConcurrencyFlag) -> Arg {
@@ -286,6 +298,15 @@ fn concurrency(ConcurrencyFlag { name, objects }: ConcurrencyFlag) -> Arg {
         .help(format!("{objects} reconciled at once; 0 = 16"))
         .default_value("0")
         .value_parser(value_parser!(usize))
+}
+
+/// A port, or as kubebuilder's managers have it an address of all interfaces, such as `:8080`.
+fn port_of_all(text: &str) -> Result<u16, String> {
+    let all = ["0.0.0.0:", "[::]:", ":"];
+    let port = all.iter().find_map(|all| text.strip_prefix(all));
+    let port = port.unwrap_or(text);
+    let told = |_| "it is neither a port nor an address of all interfaces such as :8080".to_owned();
+    port.parse().map_err(told)
 }
 
 /// A path, which may be empty; clap's own parser of paths refuses that.

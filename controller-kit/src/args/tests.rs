@@ -246,6 +246,45 @@ fn a_flag_of_the_go_controller_that_has_no_use_is_taken_and_not_shown() {
 }
 
 #[test]
+fn the_command_line_of_a_manager_of_kubebuilder_works() {
+    let serves = |line: &str| {
+        let serve = parse(line).unwrap().process.serve;
+        (serve.metrics_port, serve.health_port)
+    };
+    let conventions = "--metrics-addr=:0 --probes-addr :8082 --enable-leader-election --zap-devel";
+    assert_eq!(serves(conventions), (0, 8082));
+    let presets = "--metrics-bind-address=:8080 --health-probe-bind-address=0.0.0.0:8082";
+    assert_eq!(serves(presets), (8080, 8082));
+    let elects = |line: &str| parse(line).unwrap().process.lease.leader_elect;
+    assert_eq!(elects(conventions), Some(true));
+    assert_eq!(elects("--enable-leader-election=false"), Some(false));
+    parse("--zap-devel=true --zap-encoder=json --zap-log-level debug --zap-stacktrace-level=error")
+        .unwrap();
+    for line in [
+        "--metrics-addr=127.0.0.1:8080",
+        "--probes-addr=:http",
+        "--metrics-addr=:70000",
+    ] {
+        let error = parse(line).unwrap_err();
+        assert!(
+            error.contains("-port <PORT>") && error.contains("address of all interfaces"),
+            "{error}"
+        );
+    }
+    let help = command::<OwnerArgs>(&PROGRAM)
+        .render_long_help()
+        .to_string();
+    for flag in [
+        "zap",
+        "probes-addr",
+        "metrics-addr",
+        "enable-leader-election",
+    ] {
+        assert!(!help.contains(flag), "{flag}");
+    }
+}
+
+#[test]
 fn zero_means_the_default_concurrency() {
     assert_eq!(
         parse("-max-concurrent-workloads=0")
