@@ -187,3 +187,27 @@ async fn a_file_of_ours_that_cannot_be_read_is_told_to_nobody_and_no_convention_
     let warnings = events.iter().filter(|it| it.starts_with("Warning"));
     assert_eq!(warnings.collect::<Vec<_>>(), Vec::<&String>::new());
 }
+
+#[tokio::test]
+async fn a_file_of_the_installation_that_cannot_be_used_is_told_to_nobody_and_may_be_mended() {
+    let registry = Registry::start(Behaves::Well).await;
+    let hosts = tempfile::tempdir().unwrap();
+    let (host, _) = registry.image.split_once('/').unwrap();
+    let folder = hosts.path().join(host);
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("hosts.toml"), "nonsense").unwrap();
+    let flag = format!("--registry-hosts={}", hosts.path().display());
+    let (stage, webhook) = open_with("add-env", Does::AddsEnv("A", "b"), &[&flag]).await;
+    stage.apply(&named("app", &registry.image)).await;
+    eventually("it is tried again", PATIENCE, async || {
+        let met = [r#"outcome="infrastructure""#];
+        let met = stage.metric("carto_reconcile_total", &met).await;
+        if met >= Some(2.0) { Ok(()) } else { Err(met) }
+    })
+    .await;
+    assert_eq!(stage.owner("app").await["status"], Value::Null);
+    assert!(stage.log().contains("hosts.toml"), "the operator is told");
+    assert_eq!(webhook.asked(), NOTHING);
+    std::fs::remove_dir_all(folder).unwrap();
+    applied(&stage, "app").await;
+}
