@@ -202,8 +202,11 @@ async fn who_is_not_trusted_is_told_with_the_flag_that_says_whom_to_trust() {
         said(&output)
     };
     let other = TestKeyPair::signed_by_itself(&["localhost"]).unwrap();
-    for authority in [None, Some(other.certificate_pem())] {
+    let another = TestKeyPair::with_another_kind_of_key(&["localhost"]).unwrap();
+    let (other, another) = (other.certificate_pem(), another.certificate_pem());
+    for authority in [None, Some(other), Some(another)] {
         let told = render(authority.as_deref()).await;
+        assert!(told.contains("its certificate was signed by an"), "{told}");
         assert!(told.contains("--ca"), "{told}");
     }
     let told = render(Some("no certificate")).await;

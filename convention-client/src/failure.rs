@@ -46,10 +46,13 @@ fn inner<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'stati
 }
 
 fn of_tls(url: &str, target: &Target, error: &rustls::Error) -> CallError {
-    use CertificateError::{BadSignature, NotValidForName, NotValidForNameContext, UnknownIssuer};
+    use CertificateError::{
+        BadSignature, NotValidForName, NotValidForNameContext, UnknownIssuer,
+        UnsupportedSignatureAlgorithmForPublicKeyContext as OtherKindOfKey,
+    };
     match error {
-        // By one of the same name and another key, as after a rotation.
-        rustls::Error::InvalidCertificate(UnknownIssuer | BadSignature) => {
+        // By one of the same name and another key, or another kind of key, as after a rotation.
+        rustls::Error::InvalidCertificate(UnknownIssuer | BadSignature | OtherKindOfKey { .. }) => {
             CallError::untrusted(url, unknown_issuer(target.trust()))
         }
         rustls::Error::InvalidCertificate(NotValidForName) => {

@@ -43,6 +43,18 @@ impl TestKeyPair {
         Ok(Self { certificate, key })
     }
 
+    /// The same, with a key of another kind (Ed25519): its name is that of the others, and neither is
+    /// an authority of the other.
+    ///
+    /// # Errors
+    ///
+    /// When a name is none, or no key can be made.
+    pub fn with_another_kind_of_key(names: &[&str]) -> anyhow::Result<Self> {
+        let key = KeyPair::generate_for(&rcgen::PKCS_ED25519)?;
+        let certificate = params(names, |_| {})?.self_signed(&key)?;
+        Ok(Self { certificate, key })
+    }
+
     /// The certificate.
     pub fn certificate(&self) -> CertificateDer<'static> {
         self.certificate.der().clone()
