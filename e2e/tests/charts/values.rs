@@ -113,7 +113,8 @@ fn schema(declared: &[Declared]) -> Value {
             .extend(value.schema.clone());
         place["properties"][*last] = property;
     }
-    root["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    // The draft that every helm reads, older ones of version 3 among them.
+    root["$schema"] = json!("http://json-schema.org/draft-07/schema#");
     // What a chart around this one says to all its parts.
     root["properties"]["global"] = json!({"type": "object"});
     root
