@@ -108,6 +108,12 @@ pub(crate) fn read(body: &[u8]) -> Result<PodConventionContext, Answer> {
     Ok(request)
 }
 
+/// How many values a body has. One that has too many is refused, and so has none.
+#[cfg(feature = "server")]
+pub(crate) fn values(body: &[u8]) -> usize {
+    convention_protocol::count_values(body, MOST_VALUES).unwrap_or(0)
+}
+
 pub(crate) fn shortened(text: &str, characters: usize) -> String {
     text.chars().take(characters).collect()
 }

@@ -16,8 +16,9 @@ pub struct Limits {
     /// Bytes of one request; more are answered with 413. 64 MiB, of which bills of materials are
     /// nearly all.
     pub body_bytes: usize,
-    /// Bytes that have come of all requests that are being read or answered; one that finds no room
-    /// in time, or waits for what another one waits for, is answered with 503. 128 MiB.
+    /// Bytes that have come of all requests that are being read or answered, and those that values
+    /// take in memory where a request has thousands; one that finds no room in time, or waits for what
+    /// another one waits for, is answered with 503. 128 MiB.
     pub all_bodies_bytes: usize,
     /// Connections at once; who has been idle for longest goes when another wants to come. 256. It is
     /// also how many requests there are at once, each of which may have 64 KiB beside

@@ -60,7 +60,7 @@ impl Metrics {
                 registry,
                 IntGauge::new(
                     "carto_convention_body_bytes",
-                    "Room that bodies of over 64 KiB take, until their answers are sent."
+                    "Room that bodies of over 64 KiB, or with thousands of values, take until they are answered."
                 )
             ),
             key_pairs: registered!(registry, IntCounterVec::new(key_pairs, &["outcome"])),

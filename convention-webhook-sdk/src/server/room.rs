@@ -15,6 +15,8 @@ const UNIT: usize = 1024;
 #[derive(Clone)]
 pub(super) struct Room {
     requests: Arc<Semaphore>,
+    /// How much there is when nobody has any.
+    whole: usize,
     units: Arc<Semaphore>,
     /// For the one body that may wait for more while it has some. If all waited, for one another,
     /// none would ever be whole.
@@ -43,6 +45,7 @@ impl Room {
         let requests = requests.clamp(1, Semaphore::MAX_PERMITS);
         Self {
             requests: Arc::new(Semaphore::new(requests)),
+            whole: units,
             units: Arc::new(Semaphore::new(units)),
             turn: Arc::new(Semaphore::new(1)),
             taken,
@@ -59,10 +62,10 @@ impl Room {
         Ok(share)
     }
 
-    /// Has a share fit a body of so many bytes. Who has nothing yet waits for it.
+    /// Has a share fit so many bytes, or take all that there is. Who has nothing yet waits for it.
     pub(super) async fn grow(&self, share: &mut Share, bytes: usize) -> Result<(), Full> {
         let lacking = if bytes <= SMALL { 0 } else { bytes / UNIT };
-        let lacking = lacking.saturating_sub(share.units());
+        let lacking = lacking.min(self.whole).saturating_sub(share.units());
         if lacking == 0 {
             return Ok(());
         }

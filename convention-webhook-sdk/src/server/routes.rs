@@ -25,6 +25,10 @@ pub(super) const METRICS: &str = "/metrics";
 
 /// Reading more than this is done where it holds up nobody else.
 const LONG: usize = 256 * 1024;
+/// What a value may take in memory, its key and its share of what it stands in included.
+const VALUE_BYTES: usize = 220;
+/// As many as a pod and its images have; room is taken for those beyond.
+const FEW_VALUES: usize = 2048;
 /// Names of calls are longer only if somebody makes them up.
 const LONGEST_NAME: usize = 512;
 
@@ -99,6 +103,11 @@ impl Routes {
 /// Why a body is not read.
 type Refusal = (StatusCode, &'static str);
 
+const NO_ROOM: Refusal = (
+    StatusCode::SERVICE_UNAVAILABLE,
+    "there is no room for the body",
+);
+
 /// A body, and the room that it takes until it is dropped.
 #[derive(Default)]
 struct Received {
@@ -136,7 +145,8 @@ impl Desk {
             let allow = [(header::ALLOW, "POST")];
             return (StatusCode::METHOD_NOT_ALLOWED, allow, "POST only\n").into_response();
         }
-        let reading = tokio::time::timeout(self.shared.limits.body, self.receive(request));
+        let receiving = async { self.unfold(self.receive(request).await?).await };
+        let reading = tokio::time::timeout(self.shared.limits.body, receiving);
         let received = match reading.await {
             Ok(Ok(received)) => received,
             Ok(Err((status, text))) => return self.refuse(status, text, started.elapsed()),
@@ -160,10 +170,6 @@ impl Desk {
     /// reason to keep room for it.
     async fn receive(&self, request: Request<Body>) -> Result<Received, Refusal> {
         const TOO_LARGE: Refusal = (StatusCode::PAYLOAD_TOO_LARGE, "the body is too large");
-        const NO_ROOM: Refusal = (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "there is no room for the body",
-        );
         let limit = self.shared.limits.body_bytes;
         let length = request.headers().get(header::CONTENT_LENGTH);
         let length = length.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
@@ -188,6 +194,22 @@ impl Desk {
             grown.map_err(|Full| NO_ROOM)?;
             received.bytes.extend_from_slice(&part);
         }
+        Ok(received)
+    }
+
+    /// Takes room for what the body becomes in memory: `{"":0},` is seven bytes, and becomes hundreds.
+    async fn unfold(&self, received: Received) -> Result<Received, Refusal> {
+        let (values, mut received) = if received.bytes.len() > LONG {
+            let count = move || (answer::values(&received.bytes), received);
+            tokio::task::spawn_blocking(count)
+                .await
+                .map_err(|_| NO_ROOM)?
+        } else {
+            (answer::values(&received.bytes), received)
+        };
+        let bytes = received.bytes.len() + values.saturating_sub(FEW_VALUES) * VALUE_BYTES;
+        let grown = self.shared.room.grow(&mut received.room, bytes).await;
+        grown.map_err(|Full| NO_ROOM)?;
         received.room.is_enough();
         Ok(received)
     }
@@ -280,20 +302,24 @@ mod tests {
     use super::*;
     use crate::{Applied, ConventionError, Images, Template};
 
-    static ASKED: AtomicUsize = AtomicUsize::new(0);
+    /// Never answers, and counts who asks.
+    struct Hangs(Arc<AtomicUsize>);
 
-    async fn hangs(_: &mut Template, _: &Images) -> Result<Applied, ConventionError> {
-        ASKED.fetch_add(1, Ordering::Relaxed);
-        std::future::pending().await
+    impl Convention for Hangs {
+        async fn apply(&self, _: &mut Template, _: &Images) -> Result<Applied, ConventionError> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            std::future::pending().await
+        }
     }
 
-    /// In a server of somebody else, which takes as many connections as come.
-    #[tokio::test(start_paused = true)]
-    async fn a_flood_of_small_requests_is_not_taken_in_at_once() {
-        let server = TowerToHyperService::new(router(hangs));
+    /// In a server of somebody else, which takes as many connections as come: how many of so many
+    /// requests reach the convention. The others are told to come again.
+    async fn reach(times: usize, body: &str) -> usize {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let server = TowerToHyperService::new(router(Hangs(asked.clone())));
         let mut answers = JoinSet::new();
-        for _ in 0..1000 {
-            let body = Body::from("{}");
+        for _ in 0..times {
+            let body = Body::from(body.to_owned());
             let request = Request::post("/").body(body).unwrap();
             let server = server.clone();
             answers.spawn(async move { server.call(request).await.unwrap() });
@@ -308,10 +334,28 @@ mod tests {
                 assert_eq!(answer.status(), StatusCode::GATEWAY_TIMEOUT);
             }
         }
+        let asked = asked.load(Ordering::Relaxed);
+        assert_eq!(asked + refused, times);
+        asked
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_small_requests_is_not_taken_in_at_once() {
         let most = Limits::default().connections;
-        assert_eq!(
-            (ASKED.load(Ordering::Relaxed), refused),
-            (most, 1000 - most)
-        );
+        assert_eq!(reach(1000, "{}").await, most);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn room_is_taken_for_what_bodies_become() {
+        // Less than half a MiB, and 40 MiB in memory.
+        let values = vec![r#"{"":0}"#; 64_000].join(",");
+        let body = format!(r#"{{"spec": {{"template": {{"spec": {{"a": [{values}]}}}}}}}}"#);
+        assert!(body.len() < 1 << 19);
+        let reached = reach(20, &body).await;
+        assert!((1..=3).contains(&reached), "{reached}");
+        // As many small values as a pod has take none.
+        let values = vec!["0"; 1000].join(",");
+        let body = format!(r#"{{"spec": {{"template": {{"spec": {{"a": [{values}]}}}}}}}}"#);
+        assert_eq!(reach(200, &body).await, 200);
     }
 }
