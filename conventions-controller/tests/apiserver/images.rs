@@ -73,12 +73,8 @@ async fn bills_of_materials_for_which_a_request_has_no_room_are_told() {
         let image = TestImage::new().sbom(&[(file, &vec![b' '; bytes])]);
         registry.push("team/app", tag, &image).await.unwrap();
     }
-    let mut stage = set().await;
-    let webhook = Webhook::start(Does::AddsEnv("A", "b")).await;
-    stage
-        .apply(&webhook.convention("a", json!({}), json!({})))
-        .await;
-    start(&mut stage, &["--max-webhook-request=1"]);
+    let adds = Does::AddsEnv("A", "b");
+    let (stage, webhook) = open_with("a", adds, &["--max-webhook-request=1"]).await;
     let name = |tag: &str| format!("{}/team/app:{tag}", registry.host());
     stage.apply(&with_image(&name("small"), &json!([]))).await;
     let app = applied(&stage, "app").await;
