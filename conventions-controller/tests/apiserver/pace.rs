@@ -6,19 +6,13 @@ use serde_json::json;
 use test_support::eventually;
 use test_support::stage::PATIENCE;
 
-use crate::stage::{applied, intent, set, start};
-use crate::webhook::{Does, Webhook};
+use crate::stage::{applied, intent, open_with_env, start};
 
 const MANY: usize = 6;
 
 #[tokio::test]
 async fn what_changed_while_no_controller_ran_reaches_a_fleet_at_the_pace_of_the_flag() {
-    let mut stage = set().await;
-    let webhook = Webhook::start(Does::AddsEnv("A", "b")).await;
-    stage
-        .apply(&webhook.convention("add-env", json!({}), json!({})))
-        .await;
-    start(&mut stage, &[]);
+    let (mut stage, webhook) = open_with_env().await;
     for index in 0..MANY {
         let name = format!("app{index}");
         stage.apply(&intent(&name, "web")).await;

@@ -233,12 +233,7 @@ async fn so_many_webhooks_are_asked_at_a_time_as_there_is_room_for_their_answers
 
 #[tokio::test]
 async fn what_is_edited_while_its_webhook_is_asked_is_decorated_at_once_as_it_is_then() {
-    let mut stage = set().await;
-    let webhook = Webhook::start(Does::Hangs).await;
-    stage
-        .apply(&webhook.convention("add-env", json!({}), json!({})))
-        .await;
-    start(&mut stage, &[]);
+    let (stage, webhook) = open_with("add-env", Does::Hangs, &[]).await;
     stage.apply(&intent("app", "early")).await;
     eventually("the webhook is asked", PATIENCE, async || {
         webhook.asked().len() == 1
