@@ -63,3 +63,6 @@ impl Tries {
 
 /// Who asks to wait longer is told to whoever schedules the next look.
 const MOST: Duration = Duration::from_secs(20);
+
+#[cfg(test)]
+mod tests;
