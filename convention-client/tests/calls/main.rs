@@ -10,6 +10,7 @@ mod connections;
 mod proxies;
 mod redirects;
 mod requests;
+mod roots;
 mod server;
 mod tries;
 mod trust;
