@@ -122,6 +122,11 @@ fn defaults_and_enums_are_in_the_schema_and_an_empty_text_is_accepted() {
             "PodTemplateSpec",
             json!(["", "PodTemplateSpec", "PodIntent"]),
         ),
+        (
+            "spec.webhook.failurePolicy",
+            "Fail",
+            json!(["", "Fail", "Ignore"]),
+        ),
     ] {
         let schema = schema(&convention, field);
         assert_eq!(
@@ -130,6 +135,12 @@ fn defaults_and_enums_are_in_the_schema_and_an_empty_text_is_accepted() {
             "{field}"
         );
     }
+    let timeout = schema(&convention, "spec.webhook.timeoutSeconds");
+    assert_eq!(
+        [&timeout["minimum"], &timeout["maximum"]].map(Value::as_f64),
+        [Some(1.0), Some(30.0)]
+    );
+    assert_eq!(timeout["default"], 30);
     let service = schema(&convention, "spec.webhook.clientConfig.service");
     assert_eq!(service["properties"]["port"]["default"], 443);
     assert_eq!(service["required"], json!(["name", "namespace"]));

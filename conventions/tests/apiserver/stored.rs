@@ -105,6 +105,11 @@ async fn a_template_is_stored_as_it_was_written() {
     assert_eq!(object["spec"]["serviceAccountName"], "default");
 }
 
+/// A spec that is good but for this field of its webhook.
+fn with_webhook(field: &str, value: Value) -> Value {
+    json!({"webhook": {"clientConfig": {"url": "https://a.example"}, field: value}})
+}
+
 #[tokio::test]
 async fn defaults_are_filled_in_and_other_metadata_is_dropped() {
     let client = client().await;
@@ -145,10 +150,26 @@ async fn defaults_are_filled_in_and_other_metadata_is_dropped() {
             .await
             .is_ok()
     );
+    for good in [
+        with_webhook("timeoutSeconds", json!(1)),
+        with_webhook("timeoutSeconds", json!(30)),
+        with_webhook("failurePolicy", json!("Ignore")),
+        with_webhook("failurePolicy", json!("")),
+    ] {
+        let stored = created(&client, CONVENTIONS, &convention(&good)).await;
+        let stored = stored.unwrap()["spec"]["webhook"].clone();
+        let fields = good["webhook"].as_object().unwrap();
+        let same = fields.iter().all(|(name, value)| &stored[name] == value);
+        assert!(same, "{good}: {stored}");
+    }
     for wrong in [
         json!({"priority": "early"}),
         json!({"selectorTarget": "Pod"}),
         json!({"webhook": {}}),
+        with_webhook("timeoutSeconds", json!(0)),
+        with_webhook("timeoutSeconds", json!(31)),
+        with_webhook("timeoutSeconds", json!("30")),
+        with_webhook("failurePolicy", json!("ignore")),
     ] {
         assert!(
             created(&client, CONVENTIONS, &convention(&wrong))
