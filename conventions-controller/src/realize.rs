@@ -85,7 +85,9 @@ impl IntentController {
         outcome: &mut Outcome,
     ) -> Result<(), Stop> {
         if outcome.is_open() {
-            let span = debug_span!("convention", convention = &*call.entry.name);
+            // A line of the log has the fields of the innermost span alone.
+            let (podintent, convention) = (run.key, &*call.entry.name);
+            let span = debug_span!("convention", %podintent, convention);
             let applied = self.apply(run, call, &mut told).instrument(span).await;
             if let Some(failure) = failure_of(applied)? {
                 told.error = failure.to_string();

@@ -17,12 +17,13 @@ use conventions::outcome::{Failure, Pass, say_the_same, status_after};
 use conventions::{PodIntent, PodIntentStatus};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
-use tracing::{debug, error, info};
+use tracing::{debug, error};
 
 use crate::again::{Again, rest};
 use crate::controller::{IntentController, ready_in};
 use crate::entries::{content, said};
 use crate::kept::MadePass;
+use crate::log;
 
 /// How long at the most before a status is written again that the API server could not take.
 const SOON: Duration = Duration::from_secs(20);
@@ -128,12 +129,13 @@ impl IntentController {
         if say_the_same(of.before, after) {
             return Ok(true);
         }
+        log::updating(of.before, after);
         let content = self.write(of.key, of.uid(), after).await?;
         let involved = Self::involved(of.key, of.uid());
         let updated = "Updated status";
         self.tell_event(&involved, EventReason::StatusUpdated, updated);
         self.tell_of_conventions(&involved, of.before, after);
-        tell(of.before, after);
+        log::ready(of.before, after);
         Ok(content == of.content)
     }
 
@@ -151,7 +153,9 @@ impl IntentController {
             name: &key.name,
             uid,
         };
-        let written = self.statuses.write(object, &status, None).await?;
+        let written = self.statuses.write(object, &status, None).await;
+        log::updated(&written);
+        let written = written?;
         let content = content(&written);
         self.stores.intents.overlay(written);
         // The event of it is no change any more.
@@ -266,29 +270,6 @@ fn is_tried_again(failure: &Failure) -> bool {
         | Failure::Selection(_)
         | Failure::Unreadable { .. }
         | Failure::TooLarge(_) => false,
-    }
-}
-
-/// Tells what is new about Ready.
-fn tell(before: &PodIntentStatus, after: &PodIntentStatus) {
-    let ready = after
-        .conditions
-        .iter()
-        .find(|it| it.is(api_types::ConditionType::Ready));
-    let Some(ready) = ready else { return };
-    if before
-        .conditions
-        .iter()
-        .any(|it| it.says_the_same_as(ready))
-    {
-        return;
-    }
-    let (reason, message) = (&*ready.reason, &*ready.message);
-    match ready_in(after) {
-        ConditionStatus::True => info!(reason, "ready"),
-        ConditionStatus::False | ConditionStatus::Unknown => {
-            info!(reason, "handled error" = message, "not ready");
-        }
     }
 }
 

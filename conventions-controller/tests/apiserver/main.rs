@@ -14,6 +14,7 @@ mod hanging;
 mod ignored;
 mod images;
 mod intents;
+mod logs;
 mod metrics;
 mod overload;
 mod pace;
