@@ -57,6 +57,13 @@ pub(crate) struct Finding {
     again: Again,
 }
 
+/// A finding that stands in the status.
+struct Reported {
+    finding: Finding,
+    /// Whether nobody has changed the PodIntent since it was read.
+    is_the_latest: bool,
+}
+
 impl IntentController {
     /// Reports that the status still stands, for this generation too.
     pub(crate) async fn report_again(&self, of: Subject<'_>) -> Reconciled {
@@ -70,8 +77,10 @@ impl IntentController {
             failure: None,
             again: Again::Backoff,
         };
-        let reported = self.report(of, finding).await;
-        reported.unwrap_or_else(|error| self.not_written(of, &error))
+        match self.report(of, finding).await {
+            Ok(reported) => self.conclude(of, &reported),
+            Err(error) => self.not_written(of, &error),
+        }
     }
 
     /// Reports on a pass. If the API server cannot write its status, it is kept for the next try.
@@ -81,10 +90,11 @@ impl IntentController {
             ..self.finding(of, made.pass.clone())
         };
         match self.report(of, finding).await {
-            Ok(reconciled) => {
+            Ok(reported) => {
                 self.kept.forget(of.key);
+                // Before it is said how long it rests.
                 self.resynced(of.key, &made.pass);
-                reconciled
+                self.conclude(of, &reported)
             }
             Err(error) => {
                 if matches!(Unwritten::of(&error), Unwritten::Prevented { .. }) {
@@ -105,17 +115,22 @@ impl IntentController {
         }
     }
 
-    /// Writes the status if it says anything new, sends the events, and says when to look again.
-    /// Of what is too large to be stored it is said that it is.
-    async fn report(&self, of: Subject<'_>, finding: Finding) -> Result<Reconciled, RequestError> {
+    /// Writes the status if it says anything new, and sends the events. Of what is too large to be
+    /// stored it is said that it is.
+    async fn report(&self, of: Subject<'_>, finding: Finding) -> Result<Reported, RequestError> {
         match self.tell_news(of, &finding.after).await {
             Err(error) if error.is_too_large() => {
                 let failure = Failure::too_large(&error.to_string());
                 let less = self.finding(of, Pass::failed(failure, of.before));
-                let is_the_latest = self.tell_news(of, &less.after).await?;
-                Ok(self.conclude(of, &less, is_the_latest))
+                Ok(Reported {
+                    is_the_latest: self.tell_news(of, &less.after).await?,
+                    finding: less,
+                })
             }
-            told => Ok(self.conclude(of, &finding, told?)),
+            told => Ok(Reported {
+                is_the_latest: told?,
+                finding,
+            }),
         }
     }
 
@@ -182,9 +197,9 @@ impl IntentController {
     }
 
     /// When to look again: at once if somebody has changed the PodIntent since it was read.
-    fn conclude(&self, of: Subject<'_>, finding: &Finding, is_the_latest: bool) -> Reconciled {
-        if is_the_latest {
-            return self.next(of.key, finding);
+    fn conclude(&self, of: Subject<'_>, reported: &Reported) -> Reconciled {
+        if reported.is_the_latest {
+            return self.next(of.key, &reported.finding);
         }
         // The store holds the reply now, so the event of that change will wake nobody.
         debug!("changed while it was reconciled");

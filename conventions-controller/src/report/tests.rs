@@ -1,5 +1,9 @@
 //! What follows from a status that was written or not, where the API server is scripted.
 
+mod events;
+mod large;
+mod rests;
+
 use std::convert::Infallible;
 use std::slice;
 use std::sync::Arc;
@@ -26,8 +30,6 @@ use super::SOON;
 use crate::ConventionArgs;
 use crate::controller::IntentController;
 
-mod large;
-
 #[derive(clap::Parser)]
 struct Flags {
     #[command(flatten)]
@@ -40,6 +42,8 @@ type Answers = Box<dyn FnMut(&Method, &str, Value) -> (u16, Value) + Send>;
 struct Server {
     answers: Mutex<Answers>,
     asked: Mutex<Vec<(Method, String, Value)>>,
+    /// It takes them all.
+    events: Mutex<Vec<Value>>,
 }
 
 async fn serve(server: &Server, request: Request<kube::client::Body>) -> Response {
@@ -50,6 +54,7 @@ async fn serve(server: &Server, request: Request<kube::client::Body>) -> Respons
     let body: Value = serde_json::from_slice(&body).unwrap_or_default();
     let path = head.uri.path();
     if path.ends_with("/events") || path.contains("/events/") {
+        server.events.lock().push(body.clone());
         return (StatusCode::CREATED, axum::Json(body)).into_response();
     }
     let asked = (head.method.clone(), path.to_owned(), body.clone());
@@ -71,6 +76,7 @@ impl Scene {
         let server = Arc::new(Server {
             answers: Mutex::new(Box::new(answers)),
             asked: Mutex::default(),
+            events: Mutex::default(),
         });
         let asked = server.clone();
         let service = tower::service_fn(move |request: Request<kube::client::Body>| {
@@ -119,6 +125,11 @@ impl Scene {
         self.controller
             .reconcile(&ObjectKey::new("dev", "app"))
             .await
+    }
+
+    /// The events that were told, and counted up.
+    fn events(&self) -> Vec<Value> {
+        self.server.events.lock().clone()
     }
 
     /// The statuses that were to be written.
