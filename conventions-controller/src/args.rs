@@ -104,3 +104,6 @@ impl ConventionArgs {
         (self.resync_seconds > 0).then(|| Duration::from_secs(self.resync_seconds))
     }
 }
+
+#[cfg(test)]
+mod tests;
