@@ -17,6 +17,9 @@ export CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local GOWORK=off
 readonly BUILD_FLAGS=(-trimpath -buildvcs=false)
 readonly LINK_FLAGS='-s -w'
 readonly GO_MINOR_WANTED=26
+# Only its definitions are taken, so it is no part of the hash: nothing that is built depends on it.
+readonly CERT_MANAGER=github.com/cert-manager/cert-manager@v1.21.2
+readonly CERT_MANAGER_SUM=h1:UWgoYM+KLNtRlqmoWOKjKBOBUPVHeepQ6/ac3ERJW68=
 
 cache=${CARTO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/carto}/control-plane
 
@@ -128,6 +131,28 @@ copy_flux_crds() {
   say "flux-crds: copied"
 }
 
+# The kinds of cert-manager that conventions read. Its programs are no part of the module.
+copy_cert_manager_crds() {
+  local folder=$assets/cert-manager-crds partial=$assets/.cert-manager-crds.partial
+  if [[ -e $folder/version && $(<"$folder/version") == "$CERT_MANAGER" ]]; then
+    say "cert-manager-crds: cached"
+    return
+  fi
+  require_tools
+  local said source
+  said=$(cd / && go mod download -json "$CERT_MANAGER")
+  [[ $said == *"\"Sum\": \"$CERT_MANAGER_SUM\""* ]] ||
+    die "$CERT_MANAGER is not what it was when it was pinned: $said"
+  source=$(sed -n 's/^\t"Dir": "\(.*\)",$/\1/p' <<<"$said")
+  rm -rf "$partial" "$folder"
+  mkdir "$partial"
+  cp "$source"/deploy/crds/cert-manager.io_certificate{s,requests}.yaml "$partial/"
+  chmod u+w "$partial"/*
+  echo "$CERT_MANAGER" >"$partial/version"
+  mv "$partial" "$folder"
+  say "cert-manager-crds: copied"
+}
+
 known() { # name...
   local name
   for name in "$@"; do
@@ -148,7 +173,10 @@ build() { # name... ; all without names
     flock -n 9 || { say "another run is building, waiting for it" && flock 9; }
   fi
   build_binaries "$@"
-  [[ $# -gt 0 ]] || copy_flux_crds
+  if [[ $# == 0 ]]; then
+    copy_flux_crds
+    copy_cert_manager_crds
+  fi
   say "ready in $assets"
 }
 

@@ -89,6 +89,15 @@ impl Assets {
         self.find("flux-crds", Path::is_dir)
     }
 
+    /// The folder with the CRDs of cert-manager's Certificate and CertificateRequest.
+    ///
+    /// # Errors
+    ///
+    /// [`AssetsError::Missing`] when no folder has them.
+    pub fn cert_manager_crds(&self) -> Result<PathBuf, AssetsError> {
+        self.find("cert-manager-crds", Path::is_dir)
+    }
+
     fn find(&self, name: &str, accept: fn(&Path) -> bool) -> Result<PathBuf, AssetsError> {
         self.folders
             .iter()

@@ -7,31 +7,9 @@ use serde_json::{Value, json};
 use test_support::eventually;
 use test_support::stage::PATIENCE;
 
+use crate::cert_manager::{install, signed};
 use crate::stage::{Intents, applied, fails, intent, set, start};
 use crate::webhook::{Does, Webhook};
-
-const DEFINITION: &str = "
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: certificaterequests.cert-manager.io}
-spec:
-  group: cert-manager.io
-  scope: Namespaced
-  names: {kind: CertificateRequest, plural: certificaterequests, singular: certificaterequest, listKind: CertificateRequestList}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-";
-
-fn request(name: &str, authority: &str) -> Value {
-    json!({
-        "apiVersion": "cert-manager.io/v1", "kind": "CertificateRequest",
-        "metadata": {"name": name, "annotations": {"cert-manager.io/certificate-name": "hook"}},
-        "status": {"ca": STANDARD.encode(authority), "conditions": [{"type": "Ready", "status": "True"}]},
-    })
-}
 
 /// For those with the label `app: tls`.
 fn convention(webhook: &Webhook, namespace: &str) -> String {
@@ -64,10 +42,8 @@ async fn an_authority_that_is_late_harms_only_those_it_is_for_and_nobody_has_to_
     fails(&stage, "app", "CABundleResolutionFailed", &message).await;
 
     // cert-manager is installed, and signs.
-    stage.apply(DEFINITION).await;
-    stage
-        .apply(&request("hook-1", &authority).to_string())
-        .await;
+    install(&stage).await;
+    signed(&stage, "hook-1", "hook", &authority).await;
     applied(&stage, "app").await;
     until_it_has(&stage, "app", "first").await;
     assert_eq!(first.asked(), ["app-over-tls"]);
@@ -75,9 +51,7 @@ async fn an_authority_that_is_late_harms_only_those_it_is_for_and_nobody_has_to_
     // Another authority signs another certificate.
     let (second, other_authority) = Webhook::start_tls(Does::AddsEnv("A", "second")).await;
     stage.apply(&convention(&second, &namespace)).await;
-    stage
-        .apply(&request("hook-2", &other_authority).to_string())
-        .await;
+    signed(&stage, "hook-2", "hook", &other_authority).await;
     until_it_has(&stage, "app", "second").await;
     applied(&stage, "app").await;
     stage.idle().await;
@@ -121,14 +95,12 @@ async fn an_authority_that_is_late_harms_only_those_it_is_for_and_nobody_has_to_
 #[tokio::test]
 async fn who_shows_a_certificate_of_somebody_else_is_not_spoken_to() {
     let mut stage = set().await;
-    stage.apply(DEFINITION).await;
+    install(&stage).await;
     let (webhook, _) = Webhook::start_tls(Does::AddsEnv("A", "b")).await;
     let (_other, authority) = Webhook::start_tls(Does::Hangs).await;
     let namespace = stage.namespace.clone();
     stage.apply(&convention(&webhook, &namespace)).await;
-    stage
-        .apply(&request("hook-1", &authority).to_string())
-        .await;
+    signed(&stage, "hook-1", "hook", &authority).await;
     start(&mut stage, &[]);
     stage.apply(&intent("app", "tls")).await;
     let failed = stage.ready("app", "False", "ConventionsApplied").await;
