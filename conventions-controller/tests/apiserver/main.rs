@@ -5,10 +5,12 @@
 mod stage;
 mod tally;
 
+mod accounts;
 mod admission;
 mod answers;
 mod authorities;
 mod cert_manager;
+mod events;
 mod flood;
 mod forged;
 mod hanging;
@@ -22,6 +24,7 @@ mod pace;
 mod registries;
 mod registry;
 mod rights;
+mod secrets;
 mod unreadable;
 mod wakes;
 mod webhook;
