@@ -5,7 +5,7 @@ mod certificates;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rustls::pki_types::pem::PemObject as _;
@@ -98,19 +98,24 @@ impl ConventionWebhook {
             "spec": {"webhook": {"clientConfig": self.client_config(authorities)}}})
     }
 
-    /// Connects and shakes hands, trusting nothing but this authority.
+    /// Connects and shakes hands, trusting nothing but the authority of its certificates, and sees
+    /// the newest one.
     ///
     /// # Errors
     ///
-    /// When it shows a certificate of another one: it has not read the newest yet.
-    pub async fn is_trusted_by(&self, authority: &str) -> anyhow::Result<()> {
+    /// When it shows another certificate: it has not read the newest yet.
+    pub async fn shows_the_newest(&self) -> anyhow::Result<()> {
         let mut roots = RootCertStore::empty();
+        let authority = self.certificates.authority();
         roots.add(CertificateDer::from_pem_slice(authority.as_bytes())?)?;
         let config = ClientConfig::builder().with_root_certificates(roots);
         let stream = TcpStream::connect(("127.0.0.1", self.port)).await?;
         let name = ServerName::try_from("localhost")?;
         let connector = TlsConnector::from(Arc::new(config.with_no_client_auth()));
-        connector.connect(name, stream).await?;
+        let stream = connector.connect(name, stream).await?;
+        let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
+        let newest = CertificateDer::from_pem_slice(self.certificates.newest().as_bytes())?;
+        ensure!(shown.first() == Some(&newest), "it shows an older one");
         Ok(())
     }
 

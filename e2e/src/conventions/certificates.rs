@@ -14,6 +14,8 @@ use test_support::TestAuthority;
 pub struct Certificates {
     folder: PathBuf,
     authority: TestAuthority,
+    /// The newest, as PEM.
+    newest: String,
     /// Of the authority, as PEM.
     pem: String,
     generation: u32,
@@ -35,6 +37,7 @@ impl Certificates {
             folder,
             pem: authority.pem(),
             authority,
+            newest: String::new(),
             generation: 0,
         };
         certificates.renew()?;
@@ -51,6 +54,11 @@ impl Certificates {
         &self.pem
     }
 
+    /// The newest certificate of the server, as PEM.
+    pub fn newest(&self) -> &str {
+        &self.newest
+    }
+
     /// Replaces key and certificate; the same authority signs them.
     ///
     /// # Errors
@@ -61,10 +69,12 @@ impl Certificates {
         let generation = format!("..generation-{}", self.generation);
         let files = self.folder.join(&generation);
         fs::create_dir(&files)?;
-        self.authority.sign(&["localhost"])?.write_to(&files)?;
+        let key_pair = self.authority.sign(&["localhost"])?;
+        key_pair.write_to(&files)?;
         let next = self.folder.join("..data_tmp");
         symlink(&generation, &next)?;
         fs::rename(next, self.folder.join("..data"))?;
+        self.newest = key_pair.certificate_pem();
         Ok(())
     }
 

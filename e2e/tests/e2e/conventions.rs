@@ -1,20 +1,21 @@
 //! Pod conventions from end to end: real registries, webhooks made with the SDK, exactly the rights of the manifests.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::ensure;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use e2e::binaries::CONVENTIONS_CONTROLLER;
-use e2e::conventions::{condition, pod_intent};
+use e2e::conventions::{Certificates, condition, pod_intent};
 use e2e::stack::user;
 use e2e::{ConventionStack, ConventionWebhook};
-use futures::future::try_join_all;
+use futures::future::{join_all, try_join_all};
 use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use serde_json::{Value, json};
 use test_support::{
-    Change, ControlPlane, DockerRegistry, Scratch, TestImage, all_objects, eventually, objects_in,
-    observe,
+    Change, ControlPlane, DockerRegistry, Scratch, TestImage, all_objects, eventually, free_port,
+    http_get, objects_in, observe, sum_of,
 };
 
 use crate::LIMIT;
@@ -160,14 +161,24 @@ fn is_enriched(intent: &Value, image: &str) {
     );
 }
 
-/// Each change makes another PodIntent be worked on while certificates come and go.
+/// PodIntents that are changed again and again while certificates come and go.
+const CHANGED: usize = 8;
+/// One that nobody changes.
+const STILL: &str = "still";
+/// So many changes are carried out during each replacement, at the least.
+const DURING: usize = 2 * CHANGED;
+
 #[tokio::test]
 async fn certificates_and_their_authority_are_replaced_under_load_and_nothing_fails() {
-    let stack = ConventionStack::start(&[]).await.unwrap();
+    let metrics = free_port().unwrap();
+    let stack = ConventionStack::start(&[format!("--metrics-port={metrics}")])
+        .await
+        .unwrap();
     let mut webhook = ConventionWebhook::start("add-env").await.unwrap();
     let control_plane = &stack.control_plane;
     let namespace = control_plane.create_namespace("load").await.unwrap();
-    apply(control_plane, &[webhook.convention("add-env")]).await;
+    let still = pod_intent(&namespace, STILL, None);
+    apply(control_plane, &[webhook.convention("add-env"), still]).await;
     let client = control_plane.client().unwrap();
     let failed = std::sync::Mutex::new(Vec::new());
     let path = format!("/apis/{API_VERSION}/namespaces/{namespace}/podintents");
@@ -181,23 +192,108 @@ async fn certificates_and_their_authority_are_replaced_under_load_and_nothing_fa
             }
         }
     });
+    let load = Load::default();
+    let changing = (0..CHANGED).map(|number| load.change(control_plane, &namespace, number));
     let replacing = async {
+        load.goes_on().await;
         for round in 0..6 {
             if round % 2 == 0 {
-                webhook.certificates.renew().unwrap();
+                renew(control_plane, &namespace, &mut webhook, &load).await;
             } else {
-                replace_authority(control_plane, &namespace, &mut webhook).await;
+                replace_authority(control_plane, &namespace, &mut webhook, &load).await;
             }
-            let name = format!("round-{round}");
-            wave(control_plane, &namespace, &name).await;
         }
     };
     tokio::select! {
         () = watching => unreachable!("a watch goes on"),
+        _ = join_all(changing) => unreachable!("they are changed as long as the test goes on"),
         () = replacing => {}
     }
     let failed = failed.into_inner().unwrap();
     assert!(failed.is_empty(), "{failed:#?}");
+    no_reconcile_failed(&http_get(metrics, "/metrics").await.unwrap());
+}
+
+/// Also none that was tried again at once, and that no status tells of.
+fn no_reconcile_failed(metrics: &str) {
+    let of_intents = r#"kind="PodIntent""#;
+    let reconciles = |labels: &[&str]| sum_of(metrics, "carto_reconcile_total", labels).unwrap();
+    let all = reconciles(&[of_intents]);
+    let settled = reconciles(&[of_intents, r#"outcome="settled""#]);
+    assert!(all - settled < 0.5, "{all} reconciles, {settled} settled");
+    let calls = |outcome: &str| {
+        let outcome = format!("outcome=\"{outcome}\"");
+        sum_of(metrics, "carto_convention_calls_total", &[&outcome]).unwrap()
+    };
+    let (answered, failed) = (calls("answered"), calls("failed"));
+    assert!(
+        failed < 0.5,
+        "{failed} calls failed, {answered} were answered"
+    );
+}
+
+/// Changes that go on all the time.
+#[derive(Default)]
+struct Load {
+    /// Those that were carried out.
+    carried_out: AtomicUsize,
+}
+
+impl Load {
+    /// Changes a PodIntent as soon as its last change was carried out.
+    async fn change(&self, control_plane: &ControlPlane, namespace: &str, number: usize) {
+        let name = format!("app-{number}");
+        let client = control_plane.client().unwrap();
+        let intents = objects_in(&client, namespace, API_VERSION, "PodIntent");
+        for round in 0_u64.. {
+            let mut changed = pod_intent(namespace, &name, None);
+            let round = round.to_string();
+            changed["spec"]["template"]["metadata"] = json!({"labels": {"round": round}});
+            let by = PatchParams::apply("load");
+            let applied = intents.patch(&name, &by, &Patch::Apply(changed)).await;
+            applied.unwrap();
+            eventually("the change is carried out", LIMIT, async || {
+                let intent = intent(control_plane, namespace, &name).await?;
+                let label = &intent["status"]["template"]["metadata"]["labels"]["round"];
+                ensure!(label == &round, "{}", intent["status"]);
+                anyhow::Ok(())
+            })
+            .await;
+            self.carried_out.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits for some more changes that are carried out.
+    async fn goes_on(&self) {
+        let before = self.carried_out.load(Ordering::Relaxed);
+        eventually("changes are carried out", LIMIT, async || {
+            let more = self.carried_out.load(Ordering::Relaxed) - before;
+            ensure!(more >= DURING, "{more}");
+            anyhow::Ok(())
+        })
+        .await;
+    }
+}
+
+/// Another certificate of the same authority.
+async fn renew(
+    control_plane: &ControlPlane,
+    namespace: &str,
+    webhook: &mut ConventionWebhook,
+    load: &Load,
+) {
+    webhook.certificates.renew().unwrap();
+    shows_the_newest(webhook).await;
+    load.goes_on().await;
+    // Who has a connection sees nothing of it. Another bundle is another connection.
+    let authority = webhook.certificates.authority().to_owned();
+    let spare = Scratch::new("carto-spare-").unwrap();
+    let spare = Certificates::issue(spare.path().join("authority")).unwrap();
+    let both = format!("{authority}{}", spare.authority());
+    for trusted in [both, authority] {
+        trust(control_plane, namespace, webhook, &trusted).await;
+        load.goes_on().await;
+    }
 }
 
 /// As an operator does: both are trusted before the new one signs, and the old one goes at last.
@@ -205,55 +301,51 @@ async fn replace_authority(
     control_plane: &ControlPlane,
     namespace: &str,
     webhook: &mut ConventionWebhook,
+    load: &Load,
 ) {
     let old = webhook.certificates.authority().to_owned();
     let new = webhook.certificates.replace_authority().unwrap().to_owned();
-    let conventions = all_objects(
-        &control_plane.client().unwrap(),
-        API_VERSION,
-        "ClusterPodConvention",
-    );
-    trust(&conventions, webhook, &format!("{old}{new}")).await;
-    wave(control_plane, namespace, "both").await;
+    trust(control_plane, namespace, webhook, &format!("{old}{new}")).await;
+    load.goes_on().await;
     webhook.certificates.renew().unwrap();
-    wave(control_plane, namespace, "renewed").await;
-    eventually("the server shows the new certificate", LIMIT, || {
-        webhook.is_trusted_by(&new)
-    })
-    .await;
-    trust(&conventions, webhook, &new).await;
+    shows_the_newest(webhook).await;
+    load.goes_on().await;
+    trust(control_plane, namespace, webhook, &new).await;
+    load.goes_on().await;
 }
 
-async fn trust(conventions: &Api<DynamicObject>, webhook: &ConventionWebhook, authorities: &str) {
+async fn shows_the_newest(webhook: &ConventionWebhook) {
+    eventually("the server shows the new certificate", LIMIT, || {
+        webhook.shows_the_newest()
+    })
+    .await;
+}
+
+/// Has these authorities be trusted, and waits until the controller knows: what a PodIntent was made
+/// from is said to be something else then.
+async fn trust(
+    control_plane: &ControlPlane,
+    namespace: &str,
+    webhook: &ConventionWebhook,
+    authorities: &str,
+) {
+    let made_from = async || {
+        let still = is_ready(control_plane, namespace, STILL).await;
+        still["status"]["inputsDigest"].as_str().unwrap().to_owned()
+    };
+    let before = made_from().await;
+    let client = control_plane.client().unwrap();
+    let conventions = all_objects(&client, API_VERSION, "ClusterPodConvention");
     let config = webhook.client_config(authorities);
     let patch = json!({"spec": {"webhook": {"clientConfig": config}}});
     let patched = conventions
         .patch("add-env", &PatchParams::default(), &Patch::Merge(patch))
         .await;
     patched.unwrap();
-}
-
-/// Twenty PodIntents are handed in or changed at once, and become ready.
-async fn wave(control_plane: &ControlPlane, namespace: &str, name: &str) {
-    let names: Vec<String> = (0..20).map(|number| format!("app-{number}")).collect();
-    let intents: Vec<Value> = names
-        .iter()
-        .map(|app| {
-            let mut intent = pod_intent(namespace, app, None);
-            intent["spec"]["template"]["metadata"] = json!({"labels": {"wave": name}});
-            intent
-        })
-        .collect();
-    apply(control_plane, &intents).await;
-    for app in &names {
-        eventually("the wave has passed", LIMIT, async || {
-            let intent = intent(control_plane, namespace, app).await?;
-            let label = &intent["status"]["template"]["metadata"]["labels"]["wave"];
-            ensure!(label == name, "{}", intent["status"]);
-            anyhow::Ok(())
-        })
-        .await;
-    }
+    eventually("the controller knows whom to trust", LIMIT, async || {
+        made_from().await != before
+    })
+    .await;
 }
 
 #[tokio::test]
