@@ -106,8 +106,8 @@ async fn a_template_is_stored_as_it_was_written() {
 }
 
 /// A spec that is good but for this field of its webhook.
-fn with_webhook(field: &str, value: Value) -> Value {
-    json!({"webhook": {"clientConfig": {"url": "https://a.example"}, field: value}})
+fn with_webhook(field: &str, value: impl Into<Value>) -> Value {
+    json!({"webhook": {"clientConfig": {"url": "https://a.example"}, field: value.into()}})
 }
 
 #[tokio::test]
@@ -151,10 +151,10 @@ async fn defaults_are_filled_in_and_other_metadata_is_dropped() {
             .is_ok()
     );
     for good in [
-        with_webhook("timeoutSeconds", json!(1)),
-        with_webhook("timeoutSeconds", json!(30)),
-        with_webhook("failurePolicy", json!("Ignore")),
-        with_webhook("failurePolicy", json!("")),
+        with_webhook("timeoutSeconds", 1),
+        with_webhook("timeoutSeconds", 30),
+        with_webhook("failurePolicy", "Ignore"),
+        with_webhook("failurePolicy", ""),
     ] {
         let stored = created(&client, CONVENTIONS, &convention(&good)).await;
         let stored = stored.unwrap()["spec"]["webhook"].clone();
@@ -166,10 +166,10 @@ async fn defaults_are_filled_in_and_other_metadata_is_dropped() {
         json!({"priority": "early"}),
         json!({"selectorTarget": "Pod"}),
         json!({"webhook": {}}),
-        with_webhook("timeoutSeconds", json!(0)),
-        with_webhook("timeoutSeconds", json!(31)),
-        with_webhook("timeoutSeconds", json!("30")),
-        with_webhook("failurePolicy", json!("ignore")),
+        with_webhook("timeoutSeconds", 0),
+        with_webhook("timeoutSeconds", 31),
+        with_webhook("timeoutSeconds", "30"),
+        with_webhook("failurePolicy", "ignore"),
     ] {
         assert!(
             created(&client, CONVENTIONS, &convention(&wrong))
