@@ -54,9 +54,11 @@ doc: ## Build the API documentation; a broken link is an error
 
 .PHONY: generate
 generate: ## Write the CRDs, the golden files and the tables of docs/behaviour anew
-	cargo build -q --workspace --example generate-crds --example generate-convention-crds
+	cargo build -q --workspace --example generate-crds --example generate-convention-crds --example generate-preset-crds
 	"$${CARGO_TARGET_DIR:-target}/debug/examples/generate-crds" deploy/crds
 	"$${CARGO_TARGET_DIR:-target}/debug/examples/generate-convention-crds" deploy/conventions/crds
+	"$${CARGO_TARGET_DIR:-target}/debug/examples/generate-preset-crds" deploy/conventions/crds
+	"$${CARGO_TARGET_DIR:-target}/debug/examples/generate-preset-crds" deploy/conventions/optional-crds optional
 	@$(CONTROL_PLANE) helm
 	UPDATE_GOLDEN=1 cargo test -q --workspace $(GOLDEN_TESTS)
 

@@ -96,7 +96,7 @@ taste() {
 # Whoever builds one of these alone, as deploy/Dockerfile.* do, has no other. Most dependencies are there from clippy.
 each_alone() {
   local crate
-  for crate in template-language api-types realizer submission convention-protocol conventions convention-client image-registry convention-webhook-sdk controller-kit cli supplychain-controller delivery-controller runnable-controller conventions-controller bench; do
+  for crate in template-language api-types realizer submission convention-protocol conventions pod-presets convention-client image-registry convention-webhook-sdk controller-kit cli supplychain-controller delivery-controller runnable-controller conventions-controller bench; do
     cargo check --quiet --lib --bins --package "$crate"
   done
 }

@@ -31,6 +31,7 @@ pub mod image;
 pub mod inputs;
 mod intent;
 pub mod outcome;
+pub mod pod;
 pub mod quantity;
 pub mod receipts;
 mod schema;

@@ -85,7 +85,17 @@ fn keep_in_list(list: &List, before: &[Value], after: &mut [Value]) {
     }
 }
 
-fn is_same_amount(left: &Value, right: &Value) -> bool {
+/// Whether two values are quantities of the same amount, in whatever words.
+///
+/// ```
+/// use conventions::quantity::is_same_amount;
+/// use serde_json::json;
+///
+/// assert!(is_same_amount(&json!("1Gi"), &json!("1024Mi")));
+/// assert!(!is_same_amount(&json!("1Gi"), &json!("1G")));
+/// assert!(!is_same_amount(&json!("much"), &json!("much")));
+/// ```
+pub fn is_same_amount(left: &Value, right: &Value) -> bool {
     let amount = |value: &Value| match value {
         Value::String(text) => amount(text),
         Value::Number(number) => amount(&number.to_string()),

@@ -183,7 +183,7 @@ fn template(description: &str) -> Value {
     })
 }
 
-fn conditions() -> Value {
+pub(crate) fn conditions() -> Value {
     use api_types::ConditionStatus::{False, True, Unknown};
     let statuses = [True, False, Unknown].map(api_types::ConditionStatus::as_str);
     json!({

@@ -47,6 +47,7 @@ fn files_in_deploy_are_what_the_code_generates() {
     let found: BTreeSet<String> = std::fs::read_dir(directory())
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with("conventions."))
         .collect();
     assert_eq!(found, expected);
 }

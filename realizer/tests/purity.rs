@@ -9,13 +9,14 @@ use std::path::Path;
 use std::process::Command;
 
 /// Our crates that do no I/O.
-const PURE: [&str; 6] = [
+const PURE: [&str; 7] = [
     "template-language",
     "api-types",
     "realizer",
     "submission",
     "convention-protocol",
     "conventions",
+    "pod-presets",
 ];
 
 /// Crates that mean a network, a runtime or a cluster.

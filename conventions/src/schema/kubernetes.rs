@@ -18,7 +18,12 @@ pub(crate) const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([K
 
 /// The PodSpec, without descriptions: with them the definition would be too large for some API servers.
 pub(crate) fn pod_spec() -> Value {
-    let mut schema = of::<PodSpec>();
+    part::<PodSpec>()
+}
+
+/// A part of a pod, without descriptions.
+pub(crate) fn part<T: JsonSchema>() -> Value {
+    let mut schema = of::<T>();
     keep_unknown(&mut schema);
     schema
 }
@@ -29,7 +34,7 @@ pub(super) fn local_object_reference() -> Value {
 }
 
 /// A selector by labels.
-pub(super) fn label_selector() -> Value {
+pub(crate) fn label_selector() -> Value {
     of::<LabelSelector>()
 }
 

@@ -113,8 +113,8 @@ fn crd_command() -> String {
     lines[0].to_owned()
 }
 
-/// Twelve of `carto.run`, two of conventions.
-const CRDS: usize = 14;
+/// Twelve of `carto.run`, two of conventions, two of pod presets.
+const CRDS: usize = 16;
 
 #[tokio::test]
 async fn crds_that_somebody_else_installed_are_upgraded_by_the_command_of_the_readme() {
@@ -373,7 +373,8 @@ async fn nothing_is_left(terminal: &Terminal) {
             "kubectl get --ignore-not-found -o name -f deploy/install.yaml -f deploy/optional -f deploy/policies \
                 -f deploy/crds -f deploy/conventions/install.yaml -f deploy/conventions/crds
             kubectl api-resources --api-group=carto.run -o name
-            kubectl api-resources --api-group=conventions.carto.run -o name",
+            kubectl api-resources --api-group=conventions.carto.run -o name
+            kubectl api-resources --api-group=settings.carto.run -o name",
         );
         anyhow::ensure!(left.is_empty(), "{left}");
         anyhow::Ok(())
