@@ -220,6 +220,7 @@ fn status() -> Value {
             },
             "matched": count("Pods that it selects."),
             "observedGeneration": count("Generation of the object that the conditions are about."),
+            "observedResourceVersion": text("Version of the object in which that generation was first seen. Pods are marked with it."),
             "staleOwners": {
                 "type": "array",
                 "description": "Who the pods with an older version belong to.",

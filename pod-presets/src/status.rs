@@ -19,6 +19,10 @@ pub struct PresetStatus {
     /// Generation of the object that the conditions are about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
+    /// Version of the object in which that generation was first seen: what pods that get it are marked with. Each write of a
+    /// status changes the version of the object, and no pod is outdated by that.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub observed_resource_version: String,
     /// What is known, sorted by type.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
