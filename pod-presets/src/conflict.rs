@@ -140,7 +140,7 @@ pub struct Conflict {
 }
 
 /// Characters of a key that are told; names of pods and paths are far shorter.
-const MOST_KEY: usize = 200;
+const MOST_KEY: usize = 120;
 
 impl Conflict {
     /// The message of the event. No value is in it.

@@ -1,15 +1,13 @@
 //! What presets make of a pod.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use conventions::pod::Part;
 use serde_json::{Map, Value};
 
 use crate::conflict::{Conflict, PresetName, Settled};
-use crate::merge::{Item, Merged, Wish, merge};
-use crate::preset::{Mode, Preset, list_of};
+use crate::plan::{Plan, Scope};
+use crate::preset::{Mode, Preset};
 use crate::stale::markers;
-use crate::target::ContainerType;
 
 /// Something that a preset adds to a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -91,7 +89,9 @@ pub fn inject_ephemeral(pod: &Value, before: &Value, presets: &[&Preset]) -> Inj
     let names = |pod: &Value| {
         let containers = pod["spec"]["ephemeralContainers"].as_array().cloned();
         let containers = containers.into_iter().flatten();
-        containers.map(|it| text(&it["name"]).to_owned()).collect()
+        containers
+            .filter_map(|it| it["name"].as_str().map(str::to_owned))
+            .collect()
     };
     let scope = Scope::NewEphemeral {
         before: names(before),
@@ -102,12 +102,6 @@ pub fn inject_ephemeral(pod: &Value, before: &Value, presets: &[&Preset]) -> Inj
 /// The operations that make one pod of another.
 pub fn patch(before: &Value, after: &Value) -> json_patch::Patch {
     json_patch::diff(before, after)
-}
-
-/// What of a pod is looked at.
-enum Scope {
-    WholePod,
-    NewEphemeral { before: BTreeSet<String> },
 }
 
 fn injected(pod: &Value, presets: &[&Preset], scope: &Scope) -> Injection {
@@ -128,7 +122,7 @@ fn injected(pod: &Value, presets: &[&Preset], scope: &Scope) -> Injection {
         let is_changed = plan.carry_out(&mut after);
         let is_marked = matches!(scope, Scope::WholePod) && mark(&mut after, &enforced);
         injection.pod = (is_changed || is_marked).then_some(after);
-        injection.applied = applied(&enforced, &plan.added);
+        injection.applied = applied(&enforced, plan.added);
     }
     injection.conflicts = plan.conflicts;
     let after = injection.pod.as_ref().unwrap_or(pod);
@@ -148,15 +142,16 @@ fn look(pod: &Value, preset: &Preset, scope: &Scope) -> Audited {
     }
 }
 
-fn applied(presets: &[&Preset], added: &[(PresetName, Addition)]) -> Vec<Applied> {
-    let of = |preset: &&Preset| {
-        let own = added.iter().filter(|(by, _)| by == preset.id());
-        Applied {
-            preset: preset.id().clone(),
-            added: own.map(|(_, addition)| addition.clone()).collect(),
-        }
-    };
-    presets.iter().map(of).collect()
+fn applied(presets: &[&Preset], added: Vec<(PresetName, Addition)>) -> Vec<Applied> {
+    let mut by_preset: BTreeMap<PresetName, Vec<Addition>> = BTreeMap::new();
+    for (preset, addition) in added {
+        by_preset.entry(preset).or_default().push(addition);
+    }
+    let applied = presets.iter().map(|preset| Applied {
+        preset: preset.id().clone(),
+        added: by_preset.remove(preset.id()).unwrap_or_default(),
+    });
+    applied.collect()
 }
 
 fn warnings(conflicts: &[Conflict]) -> Vec<String> {
@@ -176,199 +171,6 @@ fn warnings(conflicts: &[Conflict]) -> Vec<String> {
 fn denial(conflicts: &[Conflict]) -> Option<String> {
     let denied = conflicts.iter().find(|it| it.settled == Settled::Denied)?;
     Some(format!("{}: {}", denied.preset, denied.message()))
-}
-
-/// All that is to be done to a pod.
-#[derive(Default)]
-struct Plan {
-    lists: Vec<(String, Vec<Value>)>,
-    added: Vec<(PresetName, Addition)>,
-    conflicts: Vec<Conflict>,
-}
-
-impl Plan {
-    fn of(pod: &Value, presets: &[&Preset], scope: &Scope) -> Self {
-        let containers = containers(pod, scope);
-        let mut plan = Self::default();
-        let at_work: Vec<&Preset> = presets
-            .iter()
-            .filter(|preset| containers.iter().any(|it| it.is_of(preset)))
-            .copied()
-            .collect();
-        let lost = plan.volumes(pod, &at_work, scope);
-        for container in &containers {
-            let own: Vec<&Preset> = at_work
-                .iter()
-                .filter(|it| container.is_of(it))
-                .copied()
-                .collect();
-            plan.list(Part::EnvVar, container, &own, &lost);
-            plan.list(Part::VolumeMount, container, &own, &lost);
-            plan.list(Part::EnvFromSource, container, &own, &lost);
-        }
-        plan
-    }
-
-    /// Plans the volumes; returns those that are another's, by preset: what mounts them would see something else.
-    fn volumes(
-        &mut self,
-        pod: &Value,
-        presets: &[&Preset],
-        scope: &Scope,
-    ) -> BTreeSet<(PresetName, String)> {
-        let own = items(&pod["spec"]["volumes"]);
-        let wishes = presets.iter().flat_map(|preset| {
-            let volumes = preset.volumes.iter();
-            volumes.map(|entry| Wish { preset, entry })
-        });
-        let merged = merge(Part::Volume, None, own.map(Item::Own), wishes);
-        let mut lost: BTreeSet<(PresetName, String)> = merged
-            .conflicts
-            .iter()
-            .filter(|conflict| conflict.settled == Settled::Kept)
-            .map(|conflict| (conflict.preset.clone(), conflict.key.clone()))
-            .collect();
-        match scope {
-            Scope::WholePod => self.take("/spec/volumes", None, Part::Volume, merged),
-            // To a pod that runs no volume can be added.
-            Scope::NewEphemeral { .. } => {
-                let missing = merged.items.iter().filter_map(|item| match item {
-                    Item::Wished(wish) => Some(wish.entry.text("name").to_owned()),
-                    Item::Own(_) | Item::Device(_) => None,
-                });
-                let missing: BTreeSet<String> = missing.collect();
-                for preset in presets {
-                    let own = preset.volumes.iter().map(|it| it.text("name"));
-                    let own = own.filter(|name| missing.contains(*name));
-                    lost.extend(own.map(|name| (preset.id().clone(), name.to_owned())));
-                }
-                self.conflicts.extend(merged.conflicts);
-            }
-        }
-        lost
-    }
-
-    fn list(
-        &mut self,
-        part: Part,
-        container: &Container<'_>,
-        presets: &[&Preset],
-        lost: &BTreeSet<(PresetName, String)>,
-    ) {
-        let wishes = presets.iter().flat_map(|preset| {
-            let entries = match part {
-                Part::EnvVar => &preset.env,
-                Part::EnvFromSource => &preset.env_from,
-                Part::VolumeMount => &preset.mounts,
-                Part::Volume => &preset.volumes,
-            };
-            let entries = entries.iter().filter(|entry| {
-                let volume = || (preset.id().clone(), entry.text("name").to_owned());
-                part != Part::VolumeMount
-                    || container.takes_mount(&entry.written) && !lost.contains(&volume())
-            });
-            entries.map(|entry| Wish { preset, entry })
-        });
-        let list = list_of(part);
-        let devices = match part {
-            Part::VolumeMount => &container.value["volumeDevices"],
-            _ => &Value::Null,
-        };
-        let own = items(&container.value[list]).map(Item::Own);
-        let own = items(devices).map(Item::Device).chain(own);
-        let merged = merge(part, Some(container.name), own, wishes);
-        let path = format!("{}/{list}", container.path);
-        self.take(&path, Some(container.name), part, merged);
-    }
-
-    fn take(&mut self, path: &str, container: Option<&str>, part: Part, merged: Merged<'_>) {
-        if merged.is_changed() {
-            let mut items = Vec::with_capacity(merged.items.len());
-            for item in merged.items {
-                match item {
-                    Item::Own(value) | Item::Device(value) => items.push(value.clone()),
-                    Item::Wished(wish) => {
-                        items.push(wish.entry.written.clone());
-                        let addition = Addition {
-                            path: path.to_owned(),
-                            container: container.map(str::to_owned),
-                            list: list_of(part),
-                            key: key_of(part, wish),
-                        };
-                        self.added.push((wish.preset.id().clone(), addition));
-                    }
-                }
-            }
-            self.lists.push((path.to_owned(), items));
-        }
-        self.conflicts.extend(merged.conflicts);
-    }
-
-    /// Returns whether anything was to be done.
-    fn carry_out(&mut self, pod: &mut Value) -> bool {
-        let is_any = !self.lists.is_empty();
-        for (path, items) in self.lists.drain(..) {
-            let (parent, list) = path.rsplit_once('/').unwrap_or_default();
-            if let Some(Value::Object(parent)) = pod.pointer_mut(parent) {
-                parent.insert(list.to_owned(), Value::Array(items));
-            }
-        }
-        is_any
-    }
-}
-
-fn key_of(part: Part, wish: Wish<'_>) -> String {
-    match part {
-        Part::VolumeMount => wish.entry.text("mountPath").to_owned(),
-        _ => crate::merge::name_of(part, Item::Wished(wish)),
-    }
-}
-
-/// A container that presets may be for.
-struct Container<'p> {
-    path: String,
-    name: &'p str,
-    type_: ContainerType,
-    value: &'p Value,
-}
-
-impl Container<'_> {
-    fn is_of(&self, preset: &Preset) -> bool {
-        preset.target.includes(self.type_, self.name)
-    }
-
-    /// An ephemeral container sees volumes as a whole.
-    fn takes_mount(&self, mount: &Value) -> bool {
-        let within = ["subPath", "subPathExpr"].map(|field| text(&mount[field]));
-        self.type_ != ContainerType::Ephemeral || within == ["", ""]
-    }
-}
-
-fn containers<'p>(pod: &'p Value, scope: &Scope) -> Vec<Container<'p>> {
-    let of = |list: &str, type_of: fn(&Value) -> ContainerType| {
-        let path = format!("/spec/{list}");
-        let containers = items(&pod["spec"][list]).enumerate();
-        let containers = containers.filter(|(_, value)| value.is_object());
-        let containers = containers.map(|(index, value)| Container {
-            path: format!("{path}/{index}"),
-            name: text(&value["name"]),
-            type_: type_of(value),
-            value,
-        });
-        containers.collect::<Vec<_>>()
-    };
-    match scope {
-        Scope::WholePod => {
-            let mut all = of("containers", |_| ContainerType::App);
-            all.extend(of("initContainers", ContainerType::of_init_container));
-            all
-        }
-        Scope::NewEphemeral { before } => {
-            let mut new = of("ephemeralContainers", |_| ContainerType::Ephemeral);
-            new.retain(|container| !before.contains(container.name));
-            new
-        }
-    }
 }
 
 /// Writes the markers; returns whether any was another one.
@@ -396,12 +198,4 @@ fn object<'v>(within: &'v mut Value, field: &str) -> Option<&'v mut Value> {
         *value = Value::Object(Map::new());
     }
     Some(value)
-}
-
-fn items(list: &Value) -> impl Iterator<Item = &Value> {
-    list.as_array().into_iter().flatten()
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }

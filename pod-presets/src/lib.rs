@@ -9,6 +9,7 @@
 //!  object of a preset ──▶ validate ──▶ Preset::compile ──▶ Preset        (once per resourceVersion)
 //!                                                            │ select
 //!  pod ──▶ gate ──▶ inject ◀─────────────────────────────────┘
+//!                     │  plan:  what is done to each list, before any is touched
 //!                     │  merge: what presets wish for in one list, and what is there
 //!                     │  same:  whether two values mean the same
 //!                     └──▶ Injection: the pod with all of it, or as it was; conflicts; what was added
@@ -26,10 +27,12 @@ mod gate;
 mod inject;
 mod merge;
 mod origin;
+mod plan;
 mod preset;
 mod same;
 mod schema;
 mod select;
+mod shadow;
 mod stale;
 mod status;
 mod target;
@@ -42,6 +45,7 @@ pub use origin::Origin;
 pub use preset::{ConflictPolicy, Mode, Preset};
 pub use schema::{crds, optional_crds};
 pub use select::select;
+pub use shadow::{Source, shadowed};
 pub use stale::{Stale, stale};
 pub use status::{
     CONFLICTING, LastConflict, PresetStatus, StaleOwner, StatusReason, VALID, Verdict,

@@ -154,11 +154,12 @@ impl<'v> List<'v> {
             let by_name = self.by_name.get(&name_of(self.part, item));
             return (by_name.copied(), None);
         }
-        let by_path = if wish.preset.multi_mount {
-            self.by_tidy_path.get(tidy(path_of(item))).copied()
-        } else {
-            self.by_path.get(path_of(item)).copied()
-        };
+        let path = path_of(item);
+        let but_for_a_slash = || self.by_tidy_path.get(tidy(path)).copied();
+        let mut by_path = self.by_path.get(path).copied();
+        if wish.preset.multi_mount {
+            by_path = by_path.or_else(but_for_a_slash);
+        }
         // Kubernetes lets a container see a volume at several paths. Who replaces what is there replaces what is at the path.
         let only_path = wish.preset.multi_mount || wish.preset.policy == ConflictPolicy::Override;
         let by_name = if only_path {

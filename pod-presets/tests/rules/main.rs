@@ -7,5 +7,11 @@
 )]
 
 mod build;
+mod containers;
 mod env;
+mod env_from;
+mod mounts;
 mod pods;
+mod policies;
+mod selection;
+mod volumes;
