@@ -66,6 +66,9 @@ text_enum! {
         ConventionIgnored,
         /// A convention answers the same template with another one each time.
         ConventionUnstable,
+        /// A pod has something else already where a PodPreset would put something. The word is that of the design of pod
+        /// presets.
+        PresetConflict = "conflict",
     }
 }
 
@@ -95,7 +98,8 @@ impl EventReason {
             | Self::RenderingUnstable
             | Self::StatusUpdateFailed
             | Self::ConventionIgnored
-            | Self::ConventionUnstable => EventType::Warning,
+            | Self::ConventionUnstable
+            | Self::PresetConflict => EventType::Warning,
         }
     }
 }

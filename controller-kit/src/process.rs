@@ -21,7 +21,7 @@ use tokio::time::Instant;
 use tracing::info;
 
 pub use reconciled::Reconciled;
-pub use work::{Queue, Work};
+pub use work::{Queue, Synced, Work};
 
 use crate::args::{ConcurrencyFlag, Parsed, ProcessArgs};
 use crate::cluster::Cluster;

@@ -37,7 +37,7 @@ use writer::Writer;
 pub struct InvolvedObject {
     /// apiVersion.
     pub api_version: String,
-    /// Kind; also the event's `source.component`.
+    /// Kind; also the event's `source.component`, unless somebody else is named.
     pub kind: String,
     /// Namespace; empty for cluster-scoped objects, whose events are in `default`.
     pub namespace: String,
@@ -64,6 +64,8 @@ impl InvolvedObject {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PendingEvent {
     pub(crate) involved: InvolvedObject,
+    /// Who tells of it, if that is not the kind that it is about.
+    pub(crate) component: Option<String>,
     pub(crate) warning: bool,
     pub(crate) reason: String,
     pub(crate) message: String,
@@ -90,7 +92,7 @@ impl Alike for PendingEvent {
     }
 
     fn take_in(&mut self, later: Self) -> Result<(), Self> {
-        let is_alike = self.involved == later.involved
+        let is_alike = (&self.involved, &self.component) == (&later.involved, &later.component)
             && (self.warning, &self.reason) == (later.warning, &later.reason);
         let is_said = self
             .message
@@ -196,8 +198,32 @@ impl EventRecorder {
 
     /// Takes note of an event and returns at once. `warning` makes its type `Warning`, else it is `Normal`.
     pub fn record(&self, involved: InvolvedObject, warning: bool, reason: &str, message: &str) {
+        self.take(involved, None, warning, reason, message);
+    }
+
+    /// A Warning that this component tells, as people see it behind `From`.
+    pub fn record_warning_of(
+        &self,
+        component: &str,
+        involved: InvolvedObject,
+        reason: &str,
+        message: &str,
+    ) {
+        let component = Some(component.to_owned());
+        self.take(involved, component, true, reason, message);
+    }
+
+    fn take(
+        &self,
+        involved: InvolvedObject,
+        component: Option<String>,
+        warning: bool,
+        reason: &str,
+        message: &str,
+    ) {
         let at = (self.clock)();
         let happening = PendingEvent {
+            component,
             warning,
             reason: reason.to_owned(),
             message: message.to_owned(),

@@ -15,7 +15,7 @@ const MESSAGE_BYTES: usize = 8 * 1024;
 /// Longest object name.
 const NAME_BYTES: usize = 253;
 
-/// Identity of repeated events: digest of owner, type, reason and message.
+/// Identity of repeated events: digest of owner, teller, type, reason and message.
 type SeriesKey = [u8; 32];
 
 #[derive(Debug, PartialEq)]
@@ -147,6 +147,7 @@ fn key_of(happening: &PendingEvent) -> SeriesKey {
     let mut hasher = Sha256::new();
     for part in [
         &*happening.involved.uid,
+        component_of(happening),
         kind_of(happening),
         &happening.reason,
         &happening.message,
@@ -170,7 +171,7 @@ fn name_of(happening: &PendingEvent, key: &SeriesKey) -> String {
 }
 
 fn event(happening: &PendingEvent, name: &str) -> Value {
-    let involved = &happening.involved;
+    let (involved, component) = (&happening.involved, component_of(happening));
     let mut reference = json!({
         "apiVersion": involved.api_version, "kind": involved.kind, "name": involved.name, "uid": involved.uid,
     });
@@ -186,9 +187,14 @@ fn event(happening: &PendingEvent, name: &str) -> Value {
         "metadata": {"name": name, "namespace": namespace_of(happening)},
         "involvedObject": reference,
         "type": kind_of(happening), "reason": happening.reason, "message": message,
-        "source": {"component": involved.kind}, "reportingComponent": involved.kind, "reportingInstance": "",
+        "source": {"component": component}, "reportingComponent": component, "reportingInstance": "",
         "firstTimestamp": seconds(happening.since), "lastTimestamp": seconds(happening.at), "count": happening.count,
     })
+}
+
+fn component_of(happening: &PendingEvent) -> &str {
+    let component = happening.component.as_deref();
+    component.unwrap_or(&happening.involved.kind)
 }
 
 fn kind_of(happening: &PendingEvent) -> &'static str {

@@ -30,6 +30,7 @@ fn involved(name: &str) -> InvolvedObject {
 fn happening(name: &str, message: &str, second: i64) -> PendingEvent {
     PendingEvent {
         involved: involved(name),
+        component: None,
         warning: false,
         reason: "StampedObjectApplied".into(),
         message: message.into(),
@@ -120,6 +121,10 @@ fn events_that_differ_in_anything_are_different_events() {
             ..base.clone()
         },
         PendingEvent {
+            component: Some("policy.example.com/a".into()),
+            ..base.clone()
+        },
+        PendingEvent {
             involved: InvolvedObject {
                 uid: "made-again".into(),
                 ..base.involved.clone()
@@ -129,6 +134,24 @@ fn events_that_differ_in_anything_are_different_events() {
     ] {
         created(series.admit(&other));
     }
+}
+
+#[test]
+fn who_tells_of_an_event_is_the_kind_it_is_about_or_a_component() {
+    let event = created(series().admit(&happening("app", "m", 0)));
+    assert_eq!(event["source"], json!({"component": "Workload"}));
+    assert_eq!(event["reportingComponent"], "Workload");
+    let told = PendingEvent {
+        component: Some("policy.example.com/a".into()),
+        ..happening("app", "m", 0)
+    };
+    let event = created(series().admit(&told));
+    assert_eq!(
+        event["source"],
+        json!({"component": "policy.example.com/a"})
+    );
+    assert_eq!(event["reportingComponent"], "policy.example.com/a");
+    assert_eq!(event["involvedObject"]["kind"], "Workload");
 }
 
 #[test]

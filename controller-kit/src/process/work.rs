@@ -83,6 +83,11 @@ impl Work {
         self.admission = Some(admission);
     }
 
+    /// Whether all that is followed by now was listed once, for what is served before anything is reconciled.
+    pub fn synced(&self) -> Synced {
+        self.synced.clone()
+    }
+
     /// A check for the readiness probe.
     pub(super) fn synced_check(&self) -> impl Fn() -> bool + Send + Sync + 'static {
         let synced = self.synced.clone();
@@ -117,16 +122,18 @@ async fn until<T>(shutdown: &CancellationToken, work: impl Future<Output = T>) {
     }
 }
 
-/// What has to be listed once before anything is reconciled.
+/// What has to be listed once before anything is reconciled. What may be absent counts as listed if it is.
 #[derive(Clone, Default)]
-struct Synced(Vec<signal::Receiver<bool>>);
+pub struct Synced(Vec<signal::Receiver<bool>>);
 
 impl Synced {
-    fn is_synced(&self) -> bool {
+    /// Whether all of it was.
+    pub fn is_synced(&self) -> bool {
         self.0.iter().all(|synced| *synced.borrow())
     }
 
-    async fn wait(&self) {
+    /// Waits until all of it was.
+    pub async fn wait(&self) {
         for synced in &self.0 {
             // The sender lives as long as the store, which the controller holds.
             let _ = synced.clone().wait_for(|synced| *synced).await;
