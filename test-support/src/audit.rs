@@ -42,6 +42,9 @@ pub struct AuditEvent {
     /// The answer. Absent while a request is under way.
     #[serde(default)]
     pub response_status: Option<AuditStatus>,
+    /// What authorizers, policies and webhooks noted.
+    #[serde(default)]
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// Who sent a request.

@@ -85,6 +85,11 @@ impl Watched {
         self.events::<true>(client, None, page())
     }
 
+    /// The same of those whose fields are so; field selector as in URLs. One that ceases to be is seen as deleted.
+    pub fn metadata_where(&self, client: kube::Client, fields: &str) -> Events {
+        self.events::<true>(client, None, page().fields(fields))
+    }
+
     /// What tells of rights and definitions is among these kinds, so nobody tells them.
     pub(super) fn events<const METADATA_ONLY: bool>(
         &self,

@@ -10,16 +10,27 @@ pub(super) const JUDGES: usize = 4;
 
 /// Some threads, each with its turn. Clones share them.
 #[derive(Clone)]
-pub(super) struct Judges(pub(super) Arc<Semaphore>);
+pub struct Judges(pub(super) Arc<Semaphore>);
+
+impl Default for Judges {
+    fn default() -> Self {
+        Self::new()
+    }
+}
 
 impl Judges {
-    pub(super) fn new() -> Self {
+    /// So many as usual.
+    pub fn new() -> Self {
         Self(Arc::new(Semaphore::new(JUDGES)))
     }
 
     /// Does the work on a thread of its own, as soon as there is one for it; nothing comes of it when the process ends. The
-    /// turn goes with the work, which goes on when nobody waits for it any longer. Whoever waits panics if the work does.
-    pub(super) async fn do_aside<T: Send + 'static>(
+    /// turn goes with the work, which goes on when nobody waits for it any longer.
+    ///
+    /// # Panics
+    ///
+    /// If the work does.
+    pub async fn do_aside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Option<T> {

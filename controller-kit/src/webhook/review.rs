@@ -29,17 +29,27 @@ pub enum Operation {
 
 /// Why a request is no admission review. The text goes back to the caller.
 #[derive(Debug, PartialEq, Eq, Error)]
-pub(super) enum ReviewError {
+pub enum ReviewError {
+    /// It cannot be read at all.
     #[error("the body is not JSON: {0}")]
     Json(String),
+    /// It is something else.
     #[error(
         "expected kind AdmissionReview of admission.k8s.io/v1 or admission.k8s.io/v1beta1, found {kind} of {api_version}"
     )]
-    Kind { api_version: String, kind: String },
+    Kind {
+        /// Its apiVersion.
+        api_version: String,
+        /// Its kind.
+        kind: String,
+    },
+    /// Nothing is asked.
     #[error("the admission review has no request")]
     NoRequest,
+    /// A field is not there without which nothing can be said.
     #[error("the admission review's request has no {0}")]
     Missing(&'static str),
+    /// Nothing of that sort happens to objects.
     #[error("operation {0:?} is none of CREATE, UPDATE, DELETE, CONNECT")]
     Operation(String),
 }
@@ -121,7 +131,11 @@ struct Request<'a> {
 }
 
 impl Review {
-    pub(super) fn parse(kind: &'static str, body: &[u8]) -> Result<Self, ReviewError> {
+    /// Reads the body of a request to the path of this kind.
+    ///
+    /// # Errors
+    /// When it is no admission review; whoever sent it must correct it.
+    pub fn parse(kind: &'static str, body: &[u8]) -> Result<Self, ReviewError> {
         let json = |error: serde_json::Error| ReviewError::Json(error.to_string());
         let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(json)?;
         let api_version = text(envelope.api_version).unwrap_or_else(|| "(nothing)".to_owned());
