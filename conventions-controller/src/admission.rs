@@ -1,5 +1,5 @@
 //! Admission of PodIntents and ClusterPodConventions: the Go controller's paths, verdicts and
-//! messages.
+//! messages. Pods and their presets are served beside them.
 
 use controller_kit::webhook::{
     Admission, Answer, Operation, Route, Routes, Validate, Validating, routes,
@@ -47,9 +47,11 @@ impl Validate for Rules {
 }
 
 /// As the flags ask for it.
-pub(crate) fn admission(args: &ConventionArgs) -> Admission {
+pub(crate) fn admission(args: &ConventionArgs, more: Routes) -> Admission {
     let mutating = args.mutating_webhook_configuration.clone();
-    Admission::new(&args.webhook, all()).named_by_mutating(mutating)
+    let mut routes = all();
+    routes.extend(more);
+    Admission::new(&args.webhook, routes).named_by_mutating(mutating)
 }
 
 fn all() -> Routes {

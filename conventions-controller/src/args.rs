@@ -1,6 +1,7 @@
 //! Flags of this controller, beside those of every process.
 
 mod images;
+mod presets;
 
 use std::time::Duration;
 
@@ -8,6 +9,7 @@ use clap::Args;
 use controller_kit::args::WebhookArgs;
 
 pub use images::ImageArgs;
+pub use presets::PresetArgs;
 
 /// Flags of the conventions controller.
 #[derive(Debug, Clone, Args)]
@@ -86,6 +88,10 @@ pub struct ConventionArgs {
     /// How images are read.
     #[command(flatten)]
     pub images: ImageArgs,
+
+    /// How pods get their presets.
+    #[command(flatten)]
+    pub presets: PresetArgs,
 }
 
 impl ConventionArgs {

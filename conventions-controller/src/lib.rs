@@ -1,4 +1,4 @@
-//! Applies pod conventions to PodIntents.
+//! Applies pod conventions to PodIntents, and presets to pods.
 //!
 //! ```text
 //! watches: PodIntents, ClusterPodConventions, ServiceAccounts, Secrets (metadata) ─▶ controller.rs: who is woken
@@ -6,6 +6,8 @@
 //!          plan.rs (what is to be done; digest of all inputs) ◀── reconcile.rs ◀─────────┘
 //!          realize.rs (images, webhooks) ─▶ conventions::chain ─▶ report.rs (status, events)
 //! ```
+//!
+//! What pods get from presets is served beside that, by every replica: `presets.rs`.
 //!
 //! A separate deployable: it speaks with the other controllers only through objects and their
 //! status on the API server. All decisions are in the crate `conventions`, without I/O; what it
@@ -26,6 +28,7 @@ mod memory;
 mod metrics;
 mod patience;
 mod plan;
+mod presets;
 mod realize;
 mod reconcile;
 mod remembered;
@@ -51,7 +54,7 @@ use convention_client::Clients;
 use image_registry::Images;
 use parking_lot::Mutex;
 
-pub use args::{ConventionArgs, ImageArgs};
+pub use args::{ConventionArgs, ImageArgs, PresetArgs};
 use authority::Authorities;
 use controller::{CONVENTIONS, INTENTS, IntentController, Options, Stores};
 use kept::KeptPasses;
@@ -97,8 +100,11 @@ const CERTIFICATE_REQUESTS: Watched = Watched {
 /// # Errors
 /// When the flags do not fit together; the operator must correct them.
 pub async fn start(process: &Process, args: &ConventionArgs) -> anyhow::Result<Work> {
-    let controller = Arc::new(controller(process, args)?);
     let mut work = Work::default();
+    let events = events(process);
+    // First of all: pods wait for them, and for nothing that follows.
+    let presets = presets::serve(process, &args.presets, &events, &mut work);
+    let controller = Arc::new(controller(process, args, events)?);
     follow(&controller, process, &mut work);
     let counted = Arc::downgrade(&controller);
     process.metrics.before_gather(move |metrics| {
@@ -106,7 +112,7 @@ pub async fn start(process: &Process, args: &ConventionArgs) -> anyhow::Result<W
             metrics.owners(INTENTS.kind, &controller.count());
         }
     });
-    work.admits(admission::admission(args));
+    work.admits(admission::admission(args, presets));
     if args.metrics_configmap {
         let namespace = process.own_namespace().await;
         keep_counts(&controller, process, &namespace, &mut work);
@@ -123,15 +129,22 @@ pub async fn start(process: &Process, args: &ConventionArgs) -> anyhow::Result<W
     Ok(work)
 }
 
-fn controller(process: &Process, args: &ConventionArgs) -> anyhow::Result<IntentController> {
-    let (cluster, clock) = (&process.cluster, process.cluster.clock());
-    let events = EventRecorder::start(
-        cluster.controller(),
+fn events(process: &Process) -> EventRecorder {
+    EventRecorder::start(
+        process.cluster.controller(),
         &EventSettings::default(),
-        clock.clone(),
+        process.cluster.clock(),
         process.metrics.clone(),
         &process.tasks,
-    );
+    )
+}
+
+fn controller(
+    process: &Process,
+    args: &ConventionArgs,
+    events: EventRecorder,
+) -> anyhow::Result<IntentController> {
+    let (cluster, clock) = (&process.cluster, process.cluster.clock());
     let metrics = Arc::new(ConventionMetrics::new(&process.metrics.build()));
     let images = Images::new(args.images.settings(), metrics.clone())
         .context("images cannot be read as the flags say")?;

@@ -96,7 +96,7 @@ impl Scene {
             "--resolve-images-at-end",
         ]);
         Self {
-            controller: crate::controller(&process, &flags.all).unwrap(),
+            controller: crate::controller(&process, &flags.all, crate::events(&process)).unwrap(),
             server,
             _images: images,
         }

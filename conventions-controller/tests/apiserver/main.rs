@@ -29,3 +29,5 @@ mod unreadable;
 mod wakes;
 mod webhook;
 mod webhooks;
+
+mod presets;

@@ -18,10 +18,15 @@ const INSIDE: [&str; 4] = [
     "ValidatingWebhookConfiguration",
 ];
 
-const GRANTED: [&str; 12] = [
+const GRANTED: [&str; 17] = [
     "watch podintents.conventions.carto.run",
     "list clusterpodconventions.conventions.carto.run",
     "patch podintents.conventions.carto.run/status in dev named app",
+    "watch podpresets.settings.carto.run",
+    "watch clusterpodpresets.settings.carto.run",
+    "patch podpresets.settings.k8s.io/status in dev named app",
+    "watch namespaces",
+    "watch customresourcedefinitions.apiextensions.k8s.io named podpresets.settings.k8s.io",
     "watch serviceaccounts",
     "get secrets in dev named pull",
     "watch secrets",
@@ -33,7 +38,7 @@ const GRANTED: [&str; 12] = [
     "patch mutatingwebhookconfigurations.admissionregistration.k8s.io named carto-conventions-controller",
 ];
 
-const DENIED: [&str; 14] = [
+const DENIED: [&str; 18] = [
     "patch podintents.conventions.carto.run in dev named app",
     "delete podintents.conventions.carto.run in dev named app",
     "create clusterpodconventions.conventions.carto.run",
@@ -44,6 +49,10 @@ const DENIED: [&str; 14] = [
     "impersonate serviceaccounts in dev named app",
     "get configmaps in dev named app",
     "watch pods",
+    "get pods in dev named app",
+    "patch pods in dev named app",
+    "patch podpresets.settings.carto.run in dev named app",
+    "get namespaces named dev",
     "watch customresourcedefinitions.apiextensions.k8s.io",
     "patch validatingwebhookconfigurations.admissionregistration.k8s.io named other",
     "create clusterrolebindings.rbac.authorization.k8s.io",

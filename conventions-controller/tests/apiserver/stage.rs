@@ -5,7 +5,7 @@ use std::ops::{Deref, DerefMut};
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use test_support::stage::{Cast, Particulars, condition};
-use test_support::{LossyProxy, Stage, all_objects};
+use test_support::{ControlPlane, LossyProxy, Stage, all_objects};
 
 use crate::webhook::{Does, Webhook};
 
@@ -80,6 +80,12 @@ impl Intents {
 /// Everything but the controller.
 pub(crate) async fn set() -> Intents {
     let stage = Stage::set(CAST).await;
+    Intents { stage }
+}
+
+/// The same on this control plane.
+pub(crate) async fn set_on(plane: ControlPlane) -> Intents {
+    let stage = Stage::on(CAST, plane).await;
     Intents { stage }
 }
 

@@ -26,6 +26,8 @@ pub(crate) enum Does {
     AddsEnv(&'static str, &'static str),
     /// Adds a container with this image.
     AddsContainer(String),
+    /// Admits a pod with one container more.
+    AdmitsWithSidecar,
     /// Adds a label to the template that nobody has seen before.
     Random,
     /// Answers with this status and body.
@@ -201,6 +203,7 @@ async fn answer(State(shared): State<Arc<Shared>>, body: axum::body::Bytes) -> R
     match does {
         Does::AddsEnv(name, value) => axum::Json(with_env(&context, name, value)).into_response(),
         Does::AddsContainer(image) => axum::Json(with_container(&context, &image)).into_response(),
+        Does::AdmitsWithSidecar => axum::Json(admitted_with_sidecar(&context)).into_response(),
         Does::Random => axum::Json(with_random(&context)).into_response(),
         Does::Answers(status, body) => {
             (StatusCode::from_u16(status).unwrap(), body).into_response()
@@ -232,6 +235,20 @@ fn with_container(context: &Value, image: &str) -> Value {
     let containers = template["spec"]["containers"].as_array_mut().unwrap();
     containers.push(json!({"name": "sidecar", "image": image}));
     answered(&template, "add-sidecar")
+}
+
+fn admitted_with_sidecar(review: &Value) -> Value {
+    let request = &review["request"];
+    let mut response = json!({"uid": request["uid"], "allowed": true});
+    let containers = request["object"]["spec"]["containers"].as_array().unwrap();
+    if containers.iter().all(|it| it["name"] != "sidecar") {
+        let sidecar = json!({"name": "sidecar", "image": "sidecar"});
+        let patch = json!([{"op": "add", "path": "/spec/containers/0", "value": sidecar}]);
+        let patch = patch.to_string().into_bytes();
+        response["patchType"] = json!("JSONPatch");
+        response["patch"] = json!(k8s_openapi::ByteString(patch));
+    }
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
 }
 
 fn with_random(context: &Value) -> Value {

@@ -1,0 +1,20 @@
+//! Flags about pod presets.
+
+use clap::Args;
+
+/// How pods get their presets.
+#[derive(Debug, Clone, Args)]
+pub struct PresetArgs {
+    /// Give containers that are added to running pods (kubectl debug) what presets say that name containers of type Ephemeral
+    #[arg(long, env = "CARTO_PRESET_EPHEMERAL_CONTAINERS")]
+    pub preset_ephemeral_containers: bool,
+
+    /// Let the spec of a preset be changed; the CRDs refuse that unless they are installed from their mutable form
+    #[arg(long, env = "CARTO_MUTABLE_PRESETS")]
+    pub mutable_presets: bool,
+
+    /// Say in the status of a preset which running pods carry an older version of it; needs the right to watch pods, and some
+    /// 300 bytes for each pod in the replica that leads
+    #[arg(long, env = "CARTO_REPORT_STALE_PODS")]
+    pub report_stale_pods: bool,
+}

@@ -1,0 +1,171 @@
+//! Pod presets: what pods are given when they are created, in a namespace or in many.
+//!
+//! ```text
+//!  watches: presets of three kinds, namespaces (labels) ─▶ entries: compiled once ─▶ index: by namespace, in order
+//!                                                                                      │
+//!  API server ── pod ─▶ admit ─▶ pod_presets::inject ◀─────────────────────────────────┘
+//!                         │ └─▶ answer: patch, warnings, audit annotations
+//!                         ├─▶ tell: events of conflicts
+//!                         └─▶ counts ─▶ report: status of the preset, every few seconds
+//! ```
+//!
+//! Every replica admits pods, and is ready once it knows all presets. What a preset does to a pod
+//! is decided in the crate `pod-presets`, without I/O.
+
+mod admit;
+mod answer;
+mod counts;
+mod entries;
+mod index;
+mod kinds;
+mod metrics;
+mod report;
+mod rules;
+mod stale;
+mod status;
+mod subject;
+mod tell;
+
+use std::sync::Arc;
+
+use controller_kit::events::EventRecorder;
+use controller_kit::process::{Process, Work};
+use controller_kit::reflect::Reflector;
+use controller_kit::webhook::{Route, Routes, routes};
+use pod_presets::Origin;
+use tokio::sync::Notify;
+
+use crate::args::PresetArgs;
+use admit::PodAdmission;
+use counts::Counts;
+use entries::{NamespaceEntry, PresetEntry};
+use index::Index;
+use metrics::PresetMetrics;
+use report::Reporter;
+use rules::Rules;
+use tell::Teller;
+
+/// The path of pods.
+const PODS: Route = Route {
+    path: "/mutate-pods",
+    kind: "Pod",
+};
+
+/// That of presets themselves, whatever their kind.
+const PRESETS: Route = Route {
+    path: "/validate-settings-carto-run-v1alpha1-podpreset",
+    kind: "PodPreset",
+};
+
+/// What is watched.
+#[derive(Default)]
+struct Stores {
+    cluster: Arc<Reflector<PresetEntry>>,
+    namespaced: Arc<Reflector<PresetEntry>>,
+    old: Arc<Reflector<PresetEntry>>,
+    namespaces: Arc<Reflector<NamespaceEntry>>,
+}
+
+impl Stores {
+    fn of(&self, origin: Origin) -> &Arc<Reflector<PresetEntry>> {
+        match origin {
+            Origin::Cluster => &self.cluster,
+            Origin::Namespaced => &self.namespaced,
+            Origin::NamespacedOld => &self.old,
+        }
+    }
+}
+
+/// What changes with a watch.
+#[derive(Default)]
+struct News {
+    /// A preset appeared, changed or went.
+    presets: Notify,
+    /// A namespace did.
+    namespaces: Notify,
+}
+
+/// Follows presets from now on. Says where pods and presets are admitted.
+pub(crate) fn serve(
+    process: &Process,
+    args: &PresetArgs,
+    events: &EventRecorder,
+    work: &mut Work,
+) -> Routes {
+    let stores = Arc::new(Stores::default());
+    let (index, news) = (Arc::new(Index::default()), Arc::new(News::default()));
+    follow(process, work, &stores, &index, &news);
+    let metrics = Arc::new(PresetMetrics::new(&process.metrics.build()));
+    let counts = Arc::new(Counts::new(process.cluster.clock()));
+    let pods = PodAdmission {
+        namespaces: stores.namespaces.clone(),
+        synced: work.synced(),
+        teller: Teller(events.clone()),
+        counts: counts.clone(),
+        room: PodAdmission::room(),
+        ephemeral: args.preset_ephemeral_containers,
+        metrics: metrics.clone(),
+        index,
+        news: news.clone(),
+        judge: admit::judge,
+    };
+    let counted = stores.clone();
+    let shown = metrics.clone();
+    process
+        .metrics
+        .before_gather(move |_| show(&counted, &shown));
+    Reporter::start(process, args, &stores, &counts, &news, &metrics, work);
+    let mut all = routes(&[PODS], pods);
+    all.extend(routes(&[PRESETS], Rules::new(args)));
+    all
+}
+
+/// Follows what pods may get. None of the kinds has to be installed.
+fn follow(
+    process: &Process,
+    work: &mut Work,
+    stores: &Stores,
+    index: &Arc<Index>,
+    news: &Arc<News>,
+) {
+    for origin in Origin::ALL {
+        let (index, news) = (index.clone(), news.clone());
+        work.follow_if_installed(
+            process,
+            "preset-watch",
+            stores.of(origin),
+            kinds::watched(origin),
+            move |change| {
+                index.changed(&change);
+                news.presets.notify_one();
+            },
+        );
+    }
+    let news = news.clone();
+    let client = process.cluster.controller().clone();
+    work.follow(
+        &process.tasks,
+        "namespace-watch",
+        &stores.namespaces,
+        kinds::NAMESPACES.metadata(client),
+        move |_| news.namespaces.notify_waiters(),
+    );
+}
+
+/// How many presets there are.
+fn show(stores: &Stores, metrics: &PresetMetrics) {
+    let (mut valid, mut invalid) = ([0; 2], [0; 2]);
+    for origin in Origin::ALL {
+        let kind = usize::from(origin.is_namespaced());
+        stores.of(origin).for_each(|entry| {
+            valid[kind] += usize::from(entry.compiled.is_ok());
+            invalid[kind] += usize::from(entry.compiled.is_err());
+        });
+    }
+    for (kind, name) in [Origin::Cluster.kind(), Origin::Namespaced.kind()]
+        .into_iter()
+        .enumerate()
+    {
+        metrics.presets(name, valid[kind], invalid[kind]);
+    }
+}

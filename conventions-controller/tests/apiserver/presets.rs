@@ -1,0 +1,10 @@
+//! Pod presets on a real API server that asks the real binary about each pod.
+
+mod admission;
+mod conflicts;
+mod deployments;
+mod large;
+mod old_group;
+mod stage;
+mod status;
+mod trouble;
