@@ -167,6 +167,10 @@ fn who_wants_several_mounts_of_a_volume_says_so_and_paths_count_alone() {
     let same = injected(&own, &[&multi(&[mount("a", "/opt")])]);
     assert_eq!(same.conflicts, []);
     assert_eq!(same.applied[0].added.len(), 1, "{:?}", same.applied);
+    // Where the pod has both, the one that is wished counts.
+    let both = json!({"volumeMounts": [mount("a", "/opt/"), mount("b", "/opt")]});
+    let same = injected(&one(&both), &[&multi(&[mount("a", "/opt/")])]);
+    assert_eq!(same.conflicts, []);
     let other = injected(&own, &[&multi(&[mount("b", "/opt")])]);
     assert_eq!(
         messages(&other),
