@@ -51,7 +51,11 @@ pub(crate) fn admission(args: &ConventionArgs, more: Routes) -> Admission {
     let mutating = args.mutating_webhook_configuration.clone();
     let mut routes = all();
     routes.extend(more);
-    Admission::new(&args.webhook, routes).named_by_mutating(mutating)
+    let of_presets = &args.presets.preset_webhook_configuration;
+    Admission::new(&args.webhook, routes)
+        .named_by_mutating(mutating)
+        .named_by_mutating(of_presets.clone())
+        .named_by_validating(of_presets.clone())
 }
 
 fn all() -> Routes {

@@ -50,6 +50,7 @@ use controller_kit::process::{Process, Program, Queue, Work};
 use controller_kit::reflect::Watched;
 use controller_kit::status::StatusWriter;
 use controller_kit::waiting::WaitIndex;
+use controller_kit::webhook::Routes;
 use convention_client::Clients;
 use image_registry::Images;
 use parking_lot::Mutex;
@@ -103,7 +104,11 @@ pub async fn start(process: &Process, args: &ConventionArgs) -> anyhow::Result<W
     let mut work = Work::default();
     let events = events(process);
     // First of all: pods wait for them, and for nothing that follows.
-    let presets = presets::serve(process, &args.presets, &events, &mut work);
+    let presets = if args.presets.pod_presets {
+        presets::serve(process, &args.presets, &events, &mut work)
+    } else {
+        Routes::new()
+    };
     let controller = Arc::new(controller(process, args, events)?);
     follow(&controller, process, &mut work);
     let counted = Arc::downgrade(&controller);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use conventions::image::Digest;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use crate::archive::{self, ListFault, Slice};
 use crate::boms::{self, BUILDPACK};
@@ -123,9 +124,19 @@ fn told(fault: ListFault, what: &str, limit: u64) -> Cause {
     }
 }
 
+/// How many looks at the disk are under way at the same time. Each takes a thread, and a thread keeps
+/// its memory once it has run: without a bound there is one for each image that is asked about.
+static LOOKS: Semaphore = Semaphore::const_new(4);
+
 async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Cause> {
+    // Nobody closes it. It is given back by the thread: who asks may be gone before.
+    let place = LOOKS.acquire().await;
+    let work = move || {
+        let _place = place;
+        work()
+    };
     let done = tokio::task::spawn_blocking(work).await;
     done.map_err(|_| Cause::Installation("a look at the disk was broken off".to_owned()))
 }

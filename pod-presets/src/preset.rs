@@ -215,6 +215,12 @@ impl Preset {
         &self.uid
     }
 
+    /// How many variables, sources of variables, volumes and mounts it has: what a container costs
+    /// that gets it.
+    pub fn entries(&self) -> usize {
+        self.env.len() + self.env_from.len() + self.volumes.len() + self.mounts.len()
+    }
+
     /// Whether it changes pods.
     pub fn mode(&self) -> Mode {
         self.mode

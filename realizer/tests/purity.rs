@@ -32,18 +32,11 @@ const BANNED: [&str; 9] = [
     "rustls",
 ];
 
-fn dependencies(package: &str) -> Vec<String> {
+fn dependencies(package: &str, options: &[&str]) -> Vec<String> {
     let output = Command::new(env!("CARGO"))
-        .args([
-            "tree",
-            "-p",
-            package,
-            "-e",
-            "normal",
-            "--prefix",
-            "none",
-            "--offline",
-        ])
+        .args(["tree", "-p", package, "-e", "normal"])
+        .args(["--prefix", "none", "--offline"])
+        .args(options)
         .current_dir(env!("CARGO_MANIFEST_DIR"))
         .output()
         .expect("cargo runs");
@@ -59,10 +52,27 @@ fn dependencies(package: &str) -> Vec<String> {
         .collect()
 }
 
+/// Whoever writes a convention for a server of his own compiles these, and what they need.
+#[test]
+fn the_library_for_conventions_needs_few_crates_without_its_server() {
+    let options = ["--no-default-features", "--depth", "1"];
+    let mut direct = dependencies("convention-webhook-sdk", &options);
+    direct.retain(|name| name != "convention-webhook-sdk");
+    let few = [
+        "convention-protocol",
+        "semver",
+        "serde",
+        "serde_json",
+        "thiserror",
+        "tracing",
+    ];
+    assert_eq!(direct, few);
+}
+
 #[test]
 fn engine_and_types_depend_on_nothing_that_does_io() {
     for package in PURE {
-        let dependencies = dependencies(package);
+        let dependencies = dependencies(package, &[]);
         assert!(
             dependencies.iter().any(|name| name == "serde_json"),
             "the list of {package} was read"

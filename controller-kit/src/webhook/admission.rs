@@ -15,8 +15,8 @@ use crate::process::Process;
 pub struct Admission {
     args: WebhookArgs,
     routes: Routes,
-    /// MutatingWebhookConfiguration whose caBundle is kept up to date.
-    mutating: Option<String>,
+    /// Whose caBundle is kept up to date beside that of the flag.
+    configurations: Vec<Configuration>,
 }
 
 impl Admission {
@@ -25,7 +25,7 @@ impl Admission {
         Self {
             args: args.clone(),
             routes,
-            mutating: None,
+            configurations: Vec::new(),
         }
     }
 
@@ -33,7 +33,16 @@ impl Admission {
     /// to date, too.
     #[must_use]
     pub fn named_by_mutating(mut self, configuration: Option<String>) -> Self {
-        self.mutating = configuration;
+        self.configurations
+            .extend(configuration.map(Configuration::Mutating));
+        self
+    }
+
+    /// The same for a ValidatingWebhookConfiguration beside the one that the flag names.
+    #[must_use]
+    pub fn named_by_validating(mut self, configuration: Option<String>) -> Self {
+        self.configurations
+            .extend(configuration.map(Configuration::Validating));
         self
     }
 
@@ -82,12 +91,9 @@ impl Admission {
             .webhook_service
             .as_deref()
             .context("--webhook-secret needs --webhook-service")?;
-        let validating = args.webhook_configuration.clone();
-        let mutating = self.mutating.clone();
-        let configurations = validating.map(Configuration::Validating).into_iter();
-        let configurations = configurations
-            .chain(mutating.map(Configuration::Mutating))
-            .collect();
+        let named = args.webhook_configuration.clone();
+        let named = named.map(Configuration::Validating).into_iter();
+        let configurations = named.chain(self.configurations.iter().cloned()).collect();
         Ok(SelfManaged {
             names: service_names(service, &namespace),
             namespace,

@@ -297,10 +297,11 @@ mod tests {
 
     use hyper::service::Service as _;
     use hyper_util::service::TowerToHyperService;
+    use serde_json::{Value, json};
     use tokio::task::JoinSet;
 
     use super::*;
-    use crate::{Applied, ConventionError, Images, Template};
+    use crate::{Applied, Change, ConventionError, Images, Template};
 
     /// Never answers, and counts who asks.
     struct Hangs(Arc<AtomicUsize>);
@@ -337,6 +338,58 @@ mod tests {
         let asked = asked.load(Ordering::Relaxed);
         assert_eq!(asked + refused, times);
         asked
+    }
+
+    /// Adds a label, but for a template that has it already.
+    struct Labels;
+
+    impl Convention for Labels {
+        async fn apply(
+            &self,
+            template: &mut Template,
+            _: &Images,
+        ) -> Result<Applied, ConventionError> {
+            let mut applied = Applied::nothing();
+            match applied.record("team", template.set_label("team", "web")) {
+                Change::Made => Ok(applied),
+                _ => Err(ConventionError::new("labelled already")),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_convention_answers_below_a_path_of_somebody_elses_server() {
+        let routes = Router::new().nest("/conventions/label", router(Labels));
+        let server = TowerToHyperService::new(routes);
+        let answer = async |path: &str, body: Body| {
+            let request = Request::post(path).body(body).unwrap();
+            let answer = server.call(request).await.unwrap();
+            let status = answer.status().as_u16();
+            let body = axum::body::to_bytes(answer.into_body(), 1 << 20).await;
+            let body = serde_json::from_slice(&body.unwrap()).unwrap_or(Value::Null);
+            (status, body)
+        };
+        let of = |metadata: Value| {
+            let template = json!({"metadata": metadata, "spec": {"containers": []}});
+            Body::from(json!({"spec": {"template": template}}).to_string())
+        };
+        let (status, body) = answer("/conventions/label", of(json!({}))).await;
+        assert_eq!(status, 200);
+        let label = &body["status"]["template"]["metadata"]["labels"]["team"];
+        assert_eq!(
+            (label, &body["status"]["appliedConventions"]),
+            (&json!("web"), &json!(["team"]))
+        );
+        let labelled = of(json!({"labels": {"team": "web"}}));
+        let (status, body) = answer("/conventions/label", labelled).await;
+        assert_eq!(
+            (status, &body["message"]),
+            (500, &json!("labelled already"))
+        );
+        assert_eq!(answer("/conventions/label", Body::from("no")).await.0, 400);
+        assert_eq!(answer("/conventions", of(json!({}))).await.0, 404);
+        let too_large = Body::from(vec![b' '; (64 << 20) + 1]);
+        assert_eq!(answer("/conventions/label", too_large).await.0, 413);
     }
 
     #[tokio::test(start_paused = true)]

@@ -17,7 +17,7 @@ fn container(template: &mut Template) -> ContainerMut<'_> {
 }
 
 /// Each kind of change, once as a default and once as a demand, where both are there.
-const MUTATIONS: [(&str, Mutation); 22] = [
+const MUTATIONS: [(&str, Mutation); 27] = [
     ("default_label", |t| Ok(t.default_label("a", "b"))),
     ("set_label", |t| Ok(t.set_label("a", "b"))),
     ("default_annotation", |t| Ok(t.default_annotation("a", "b"))),
@@ -68,6 +68,21 @@ const MUTATIONS: [(&str, Mutation); 22] = [
     ("default_limit", |t| {
         container(t).default_limit("memory", "1Gi")
     }),
+    ("default_request", |t| {
+        container(t).default_request("memory", "1Gi")
+    }),
+    ("default_security", |t| {
+        container(t).default_security("runAsNonRoot", true)
+    }),
+    ("set_security", |t| {
+        container(t).set_security("runAsUser", 1000)
+    }),
+    ("default_at in a container", |t| {
+        container(t).default_at(&["lifecycle", "stopSignal"], "SIGUSR1")
+    }),
+    ("set_at in a container", |t| {
+        container(t).set_at(&["lifecycle", "stopSignal"], "SIGTERM")
+    }),
 ];
 
 #[test]
@@ -93,7 +108,9 @@ fn a_default_keeps_what_is_there_and_a_demand_does_not() {
                 "volumeMounts": [{"name": "x", "mountPath": "/v"}],
                 "ports": [{"name": "http", "containerPort": 8080}],
                 "startupProbe": {"httpGet": {"port": 1}},
-                "resources": {"limits": {"memory": "1Mi"}}},
+                "resources": {"limits": {"memory": "1Mi"}, "requests": {"memory": "1Mi"}},
+                "securityContext": {"runAsNonRoot": false, "runAsUser": 0},
+                "lifecycle": {"stopSignal": "SIGINT"}},
             {"name": "s", "image": "x"},
         ],
     }});
@@ -114,7 +131,7 @@ fn a_default_keeps_what_is_there_and_a_demand_does_not() {
 #[test]
 fn what_is_of_another_type_is_an_error_with_its_place_and_stays() {
     let containers = json!([{"name": "web", "env": 1, "volumeMounts": "x", "ports": {}, "startupProbe": [],
-        "resources": true}]);
+        "resources": true, "securityContext": "none", "lifecycle": 1}]);
     let before = template(json!({"spec": {"a": 1, "volumes": {}, "containers": containers}}));
     let mut seen = 0;
     for (name, mutate) in MUTATIONS {
@@ -125,7 +142,7 @@ fn what_is_of_another_type_is_an_error_with_its_place_and_stays() {
             assert_eq!(after, before, "{name}");
         }
     }
-    assert_eq!(seen, 13);
+    assert_eq!(seen, 18);
     let error = container(&mut before.clone())
         .set_env("A", "b")
         .unwrap_err();

@@ -5,6 +5,20 @@ use clap::Args;
 /// How pods get their presets.
 #[derive(Debug, Clone, Args)]
 pub struct PresetArgs {
+    /// Give pods their presets when they are created; needs what deploy/conventions/pod-presets.yaml installs
+    #[arg(long, env = "CARTO_POD_PRESETS")]
+    pub pod_presets: bool,
+
+    /// MutatingWebhookConfiguration and ValidatingWebhookConfiguration for presets, both of this name, whose caBundle is kept up
+    /// to date with --webhook-secret
+    #[arg(
+        long,
+        value_name = "NAME",
+        env = "CARTO_PRESET_WEBHOOK_CONFIGURATION",
+        requires_all = ["pod_presets", "webhook_secret"]
+    )]
+    pub preset_webhook_configuration: Option<String>,
+
     /// Give containers that are added to running pods (kubectl debug) what presets say that name containers of type Ephemeral
     #[arg(long, env = "CARTO_PRESET_EPHEMERAL_CONTAINERS")]
     pub preset_ephemeral_containers: bool,

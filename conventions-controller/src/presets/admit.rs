@@ -26,16 +26,20 @@ use super::counts::Counts;
 use super::entries::{NamespaceEntry, PresetEntry, labels_of};
 use super::index::{Candidates, Index};
 use super::metrics::{PodOutcome, PresetMetrics};
+use super::subject::LONGEST_NAME;
 use super::tell::Teller;
 
 /// How long the answer to a pod may take, less than the API server waits for it.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_millis(1500);
 /// How long a pod waits for what is not known yet: at the start, and for a namespace that was
 /// created a moment ago.
 const FOR_NEWS: Duration = Duration::from_millis(500);
 /// How many pods are worked on at once. One takes well under a millisecond, with a thousand presets
 /// some.
 const AT_ONCE: usize = 8;
+/// The most entries of presets times containers of a pod: hundreds of variables for dozens of
+/// containers.
+const MOST_WORK: usize = 50_000;
 
 /// Admits pods.
 pub(super) struct PodAdmission {
@@ -89,6 +93,8 @@ pub(super) enum Unanswered {
     Panicked,
     #[error("the labels of the namespace are not known yet")]
     UnknownNamespace,
+    #[error("pod presets have too many entries for so many containers")]
+    TooMuch,
     #[error("the process ends")]
     Ends,
     #[error("{}", Untouched::NotAPod)]
@@ -188,7 +194,9 @@ impl Admit for PodAdmission {
 }
 
 fn unanswered(review: &Review, why: Unanswered) -> Answer {
-    let (namespace, name) = (&*review.namespace, &*review.name);
+    // Of a name that is too long to be one nothing is told.
+    let name = Some(&*review.name).filter(|it| it.len() <= LONGEST_NAME);
+    let (namespace, name) = (&*review.namespace, name.unwrap_or_default());
     warn!(namespace, name, error = %why, "a pod is admitted as it is");
     Answer {
         warnings: vec![format!("{why}; the pod is admitted as it is")],
@@ -214,7 +222,21 @@ pub(super) fn judge(
     if matching.is_empty() {
         return Ok(None);
     }
+    if work(pod, &matching) > MOST_WORK {
+        return Err(Unanswered::TooMuch);
+    }
     Ok(Some(done(review, pod, matching)))
+}
+
+/// What is looked at: each entry of each preset in each container. A tenant can write both by the
+/// thousand, and their product would fill the memory.
+fn work(pod: &Value, matching: &[Arc<PresetEntry>]) -> usize {
+    let lists = ["containers", "initContainers", "ephemeralContainers"];
+    let lists = lists.iter().filter_map(|list| pod["spec"][list].as_array());
+    let containers: usize = lists.map(Vec::len).sum();
+    let presets = matching.iter().filter_map(|entry| entry.preset());
+    let entries: usize = presets.map(Preset::entries).sum();
+    entries.saturating_mul(containers.max(1))
 }
 
 fn done(review: &Review, pod: &Value, matching: Vec<Arc<PresetEntry>>) -> Done {
@@ -382,6 +404,31 @@ mod tests {
         let other = json!({"kind": "Deployment", "spec": {}});
         let why = "Resource was marked with kind Pod but was unable to be converted";
         assert_eq!(said(&admission, create(&other)).await, as_it_is(why));
+    }
+
+    /// A tenant can write thousands of both, and their product would fill the memory.
+    #[tokio::test]
+    async fn too_many_entries_for_too_many_containers_admit_the_pod_as_it_is() {
+        let env: Vec<Value> = (0..100)
+            .map(|index| json!({"name": format!("A{index}"), "value": "b"}))
+            .collect();
+        let mut many = preset();
+        many["spec"]["env"] = json!(env);
+        let index = Index::default();
+        let entry = Arc::new(PresetEntry::build(many));
+        index.changed(&Change {
+            key: &key_of(&preset()),
+            before: None,
+            after: Some(&entry),
+        });
+        let of = |count: usize| {
+            let mut pod = pod();
+            let containers = (0..count).map(|index| json!({"name": format!("c{index}")}));
+            pod["spec"]["containers"] = containers.collect();
+            judge(&create(&pod), &index.candidates("dev"), None)
+        };
+        assert!(of(500).unwrap().is_some());
+        assert!(matches!(of(501), Err(Unanswered::TooMuch)));
     }
 
     #[tokio::test]

@@ -181,10 +181,12 @@ impl Reporter {
                 self.counts.give(entry.uid.clone(), counted);
                 true
             }
-            Some(code) if code < 500 => {
+            // A policy of somebody's, an object at the limit of its size, or a right that is missing
+            // for one group: others' statuses can be written all the same.
+            Some(code) if code < 500 && code != 429 => {
                 warn!(preset, error = %chain(error), "the status of a preset is refused");
                 self.counts.give(entry.uid.clone(), counted);
-                false
+                true
             }
             // It may have been carried out: to count twice would be worse than not at all.
             _ => {
@@ -236,7 +238,7 @@ impl Reporter {
 /// Whether the same would be refused again.
 fn is_of_this_status(error: &RequestError) -> bool {
     let code = error.code().map(|code| code.as_u16());
-    matches!(code, Some(409 | 422))
+    code.is_some_and(|code| code < 500 && !matches!(code, 401 | 403 | 429))
 }
 
 /// Of a status, and of the version that it is written over.

@@ -66,6 +66,44 @@ fn pod(metadata: &Value, review: &Review) -> Option<InvolvedObject> {
     })
 }
 
+/// The longest name of an object.
+pub(super) const LONGEST_NAME: usize = 253;
+/// The longest version of an API: a group and the version in it.
+const LONGEST_API: usize = LONGEST_NAME + 64;
+/// The longest kind, and the longest uid.
+const LONGEST_WORD: usize = 63;
+
+/// While a pod is admitted nobody has checked what it says: names of megabytes would wait in the
+/// lanes of events.
 fn named(object: InvolvedObject) -> Option<InvolvedObject> {
-    (!object.name.is_empty() && !object.kind.is_empty()).then_some(object)
+    let is_named = !object.name.is_empty() && !object.kind.is_empty();
+    let is_short = object.name.len() <= LONGEST_NAME
+        && object.api_version.len() <= LONGEST_API
+        && object.kind.len() <= LONGEST_WORD
+        && object.uid.len() <= LONGEST_WORD;
+    (is_named && is_short).then_some(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_to_be_a_name_is_told_to_nobody() {
+        let of = |name: &str, uid: &str| {
+            let owner = serde_json::json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name,
+                "uid": uid, "controller": true});
+            owner_of(&serde_json::json!({"ownerReferences": [owner]})).map(|it| it.name)
+        };
+        fn owner_of(metadata: &Value) -> Option<InvolvedObject> {
+            owner(metadata, "dev")
+        }
+        assert_eq!(of("web", "u"), Some("web".to_owned()));
+        assert_eq!(
+            of(&"n".repeat(LONGEST_NAME), "u").map(|it| it.len()),
+            Some(LONGEST_NAME)
+        );
+        assert_eq!(of(&"n".repeat(LONGEST_NAME + 1), "u"), None);
+        assert_eq!(of("web", &"u".repeat(1 << 20)), None);
+    }
 }

@@ -1,4 +1,4 @@
-//! What deploy/conventions/install.yaml grants is what the controller needs, and no more.
+//! What the manifests in deploy/conventions grant is what the controller needs, and no more.
 
 use std::path::Path;
 
@@ -18,7 +18,7 @@ const INSIDE: [&str; 4] = [
     "ValidatingWebhookConfiguration",
 ];
 
-const GRANTED: [&str; 17] = [
+const GRANTED: [&str; 18] = [
     "watch podintents.conventions.carto.run",
     "list clusterpodconventions.conventions.carto.run",
     "patch podintents.conventions.carto.run/status in dev named app",
@@ -36,6 +36,7 @@ const GRANTED: [&str; 17] = [
     "update leases.coordination.k8s.io in carto-system named conventions-controller",
     "update secrets in carto-system named conventions-controller-webhook",
     "patch mutatingwebhookconfigurations.admissionregistration.k8s.io named carto-conventions-controller",
+    "patch validatingwebhookconfigurations.admissionregistration.k8s.io named carto-pod-presets",
 ];
 
 const DENIED: [&str; 18] = [
@@ -61,8 +62,10 @@ const DENIED: [&str; 18] = [
 
 /// What is to be applied outside of a cluster, without the right to get Secrets if that is asked for.
 fn manifests(gets_secrets: bool) -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/conventions/install.yaml");
-    let mut all = documents(&std::fs::read_to_string(file).unwrap()).unwrap();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/conventions");
+    let read = |file: &&str| documents(&std::fs::read_to_string(folder.join(file)).unwrap());
+    let files = ["install.yaml", "pod-presets.yaml"].iter();
+    let mut all: Vec<Value> = files.flat_map(|file| read(file).unwrap()).collect();
     all.retain(|document| !INSIDE.iter().any(|kind| document["kind"] == *kind));
     if !gets_secrets {
         let role = all.iter_mut().find(|document| {
@@ -83,7 +86,7 @@ fn start_as(stage: &mut Intents, user: &str) {
     let cache = stage.plane.folder().join("images");
     let cache = format!("--image-cache={}", cache.display());
     let own = format!("--own-namespace={CONTROLLERS_NAMESPACE}");
-    let flags = [&*cache, &*own, "--leader-elect"];
+    let flags = [&*cache, &*own, "--leader-elect", "--pod-presets"];
     stage.start_controller_with(&Particulars {
         kubeconfig: Some(&kubeconfig),
         flags: &flags,
@@ -126,7 +129,7 @@ async fn the_controller_has_the_rights_it_needs_and_no_others() {
         .collect();
     assert!(
         refused.is_empty(),
-        "deploy/conventions/install.yaml lacks rights for {refused:#?}"
+        "deploy/conventions lacks rights for {refused:#?}"
     );
     assert!(!requests.is_empty());
 }

@@ -1,4 +1,4 @@
-//! A stage on which the API server asks about pods, as deploy/conventions/install.yaml has it.
+//! A stage on which the API server asks about pods, as deploy/conventions/pod-presets.yaml has it.
 
 use std::ops::{Deref, DerefMut};
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::stage::{Intents, set};
 pub(crate) const MARKER: &str = "podpreset.admission.kubernetes.io/podpreset-";
 
 /// The configurations of webhooks.
-const HOOKS: &str = "carto-conventions-controller";
+const HOOKS: &str = "carto-pod-presets";
 
 /// The stage of conventions, and the port of the webhook.
 pub(crate) struct Pods {
@@ -86,8 +86,8 @@ impl Pods {
             format!("--own-namespace={}", self.namespace),
             "--webhook-secret=hook".to_owned(),
             "--webhook-service=localhost".to_owned(),
-            format!("--webhook-configuration={HOOKS}"),
-            format!("--mutating-webhook-configuration={HOOKS}"),
+            "--pod-presets".to_owned(),
+            format!("--preset-webhook-configuration={HOOKS}"),
         ]
     }
 
@@ -115,10 +115,10 @@ impl Pods {
         .await;
     }
 
-    /// The configurations of deploy/conventions/install.yaml, with the address of this machine.
+    /// The configurations of deploy/conventions/pod-presets.yaml, with the address of this machine.
     pub(crate) async fn configure(&self, port: &Port) {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let manifest = root.join("../deploy/conventions/install.yaml");
+        let manifest = root.join("../deploy/conventions/pod-presets.yaml");
         let all = documents(&std::fs::read_to_string(manifest).unwrap()).unwrap();
         let kind = |it: &Value| it["kind"].as_str().unwrap().to_owned();
         let hooks = all
