@@ -23,7 +23,7 @@ pub struct PresetArgs {
     #[arg(long, env = "CARTO_PRESET_EPHEMERAL_CONTAINERS")]
     pub preset_ephemeral_containers: bool,
 
-    /// Let the spec of a preset be changed; the CRDs refuse that unless they are installed from their mutable form
+    /// Let the spec of a preset be changed; without this the webhook of presets refuses it
     #[arg(long, env = "CARTO_MUTABLE_PRESETS")]
     pub mutable_presets: bool,
 
