@@ -129,6 +129,8 @@ impl Pods {
                 let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap();
                 let url = format!("https://localhost:{}{path}", port.number());
                 webhook["clientConfig"] = json!({"url": url});
+                // On a busy machine the API server itself may take a while to reach us.
+                webhook["timeoutSeconds"] = json!(10);
             }
             self.apply(&configuration.to_string()).await;
         }
