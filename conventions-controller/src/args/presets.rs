@@ -4,6 +4,10 @@ use clap::Args;
 
 /// How pods get their presets.
 #[derive(Debug, Clone, Args)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a flag that is given or not"
+)]
 pub struct PresetArgs {
     /// Give pods their presets when they are created; needs what deploy/conventions/pod-presets.yaml installs
     #[arg(long, env = "CARTO_POD_PRESETS")]

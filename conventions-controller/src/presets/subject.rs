@@ -93,11 +93,9 @@ mod tests {
         let of = |name: &str, uid: &str| {
             let owner = serde_json::json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name,
                 "uid": uid, "controller": true});
-            owner_of(&serde_json::json!({"ownerReferences": [owner]})).map(|it| it.name)
+            let metadata = serde_json::json!({"ownerReferences": [owner]});
+            super::owner(&metadata, "dev").map(|it| it.name)
         };
-        fn owner_of(metadata: &Value) -> Option<InvolvedObject> {
-            owner(metadata, "dev")
-        }
         assert_eq!(of("web", "u"), Some("web".to_owned()));
         assert_eq!(
             of(&"n".repeat(LONGEST_NAME), "u").map(|it| it.len()),
