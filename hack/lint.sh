@@ -97,7 +97,7 @@ taste() {
 each_alone() {
   local crate
   for crate in template-language api-types realizer submission convention-protocol conventions pod-presets convention-client image-registry convention-webhook-sdk controller-kit cli supplychain-controller delivery-controller runnable-controller conventions-controller bench; do
-    cargo check --quiet --lib --bins --package "$crate"
+    cargo check --quiet --package "$crate"
   done
 }
 

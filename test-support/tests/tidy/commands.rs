@@ -4,7 +4,7 @@ use crate::repository::{files, read};
 
 const COMPILING: [&str; 5] = ["build", "check", "clippy", "run", "test"];
 /// The lint that wants just that: one crate, with the features of no other.
-const ALONE: &str = r#"cargo check --quiet --lib --bins --package "$crate""#;
+const ALONE: &str = r#"cargo check --quiet --package "$crate""#;
 
 /// Whether a line of a script compiles with the features of some crates only. A release is meant to have no others, nor is a
 /// crate that is checked alone.
