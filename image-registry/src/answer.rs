@@ -8,6 +8,7 @@ use crate::error::Cause;
 use crate::fault::text_of;
 use crate::limits::Place;
 use crate::tries::Trouble;
+use crate::who::Fingerprint;
 
 /// The most bytes of an answer that is an error.
 const ERROR_BYTES: u64 = 16 << 10;
@@ -20,6 +21,8 @@ pub(crate) struct Answer {
     pub(crate) what: String,
     /// Whether it is of the endpoint, and not of somebody whom that led to.
     pub(crate) own: bool,
+    /// As whom it was asked for.
+    pub(crate) asker: Fingerprint,
     /// Among the requests to the registry, until all is read.
     _place: Place,
 }
@@ -30,6 +33,7 @@ impl Answer {
         host: String,
         what: String,
         own: bool,
+        asker: Fingerprint,
         place: Place,
     ) -> Self {
         Self {
@@ -37,6 +41,7 @@ impl Answer {
             host,
             what,
             own,
+            asker,
             _place: place,
         }
     }

@@ -5,14 +5,19 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use conventions::image::Digest;
+use reqwest::header::{HeaderMap, LINK};
 use tokio::time::Instant;
 
+use crate::answer::Answer;
 use crate::error::Cause;
 use crate::images::{Images, Look, MANIFEST_BYTES, Whole};
 use crate::manifest::{self, Manifest, Part};
+use crate::plan::Read;
 use crate::resolved::StoredBom;
 use crate::stored::FILE_FLAG;
+use crate::tries::Trouble;
 use crate::unpack::Unpack;
 
 /// What a name begins with that cosign attached.
@@ -21,6 +26,10 @@ const COSIGN: &str = "cosign:";
 const REFERRER: &str = "referrer:";
 /// The most that is taken of an image, and from one place.
 const MOST: usize = 32;
+/// How often a registry may go on telling what refers to an image.
+const PAGES: usize = 8;
+/// The longest query by which it may name what follows.
+const QUERY_BYTES: usize = 1024;
 
 /// What was found beside an image, and when.
 pub(crate) type Found = (Instant, Arc<[Digest]>);
@@ -68,35 +77,63 @@ impl Images {
         {
             return Ok(found);
         }
-        let reader = Whole {
-            digest: None,
-            limit: MANIFEST_BYTES,
-            manifest: true,
-        };
-        let asked = self
-            .ask_for(look, rest, manifest::ACCEPT, true, &reader)
-            .await;
-        let bytes = match asked {
-            Ok(bytes) => Some(bytes),
-            Err(Cause::Unknown { .. }) => None,
-            Err(cause) => return Err(cause),
-        };
-        let what = look.what(rest);
-        let found: Vec<Digest> = match (bytes, kind) {
-            (None, _) => Vec::new(),
-            (Some(bytes), Kind::Attachment) => {
-                let digest = crate::hash::digest_of(&bytes);
-                self.keep(look, &digest, bytes);
-                vec![digest]
-            }
-            (Some(bytes), Kind::Referrers) => match manifest::parse(&bytes, &what)? {
-                Manifest::Index(children) => bills_among(&children, &what)?,
-                Manifest::Image(_) => Vec::new(),
-            },
+        let found = match kind {
+            Kind::Attachment => self.attachment(look, rest).await?,
+            Kind::Referrers => self.referrers(look, rest).await?,
         };
         let found: Arc<[Digest]> = found.into();
         self.beside.insert(key, (Instant::now(), found.clone()));
         Ok(found)
+    }
+
+    async fn attachment(&self, look: &mut Look, rest: &str) -> Result<Vec<Digest>, Cause> {
+        let Some((bytes, _)) = self.page(look, rest).await? else {
+            return Ok(Vec::new());
+        };
+        let digest = crate::hash::digest_of(&bytes);
+        self.keep(look, &digest, bytes);
+        Ok(vec![digest])
+    }
+
+    /// The bills among all that refers to an image, which a registry may tell in parts.
+    async fn referrers(&self, look: &mut Look, rest: &str) -> Result<Vec<Digest>, Cause> {
+        let what = look.what(rest);
+        let (mut found, mut next) = (Vec::new(), Some(rest.to_owned()));
+        for _ in 0..PAGES {
+            let Some(rest) = next.take() else { break };
+            let Some((bytes, query)) = self.page(look, &rest).await? else {
+                break;
+            };
+            if let Manifest::Index(children) = manifest::parse(&bytes, &what)? {
+                found.extend(bills_among(&children, &what)?);
+            }
+            let path = rest.split('?').next().unwrap_or_default();
+            let is_full = found.len() >= MOST;
+            next = query.filter(|_| !is_full).map(|it| format!("{path}?{it}"));
+        }
+        found.truncate(MOST);
+        Ok(found)
+    }
+
+    /// What is in a place, with the query of what follows; nothing if nothing is there.
+    async fn page(
+        &self,
+        look: &mut Look,
+        rest: &str,
+    ) -> Result<Option<(Bytes, Option<String>)>, Cause> {
+        let reader = Page(Whole {
+            digest: None,
+            limit: MANIFEST_BYTES,
+            manifest: true,
+        });
+        let asked = self
+            .ask_for(look, rest, manifest::ACCEPT, true, &reader)
+            .await;
+        match asked {
+            Ok(page) => Ok(Some(page)),
+            Err(Cause::Unknown { .. }) => Ok(None),
+            Err(cause) => Err(cause),
+        }
     }
 
     /// What these manifests have, if they are about the image.
@@ -169,6 +206,38 @@ enum Kind {
     Referrers,
 }
 
+/// A part of a listing, and the query of the next one.
+struct Page<'a>(Whole<'a>);
+
+impl Read for Page<'_> {
+    type Output = (Bytes, Option<String>);
+
+    async fn read(&self, answer: Answer) -> Result<Self::Output, Trouble> {
+        let next = next_query(answer.response.headers());
+        Ok((self.0.read(answer).await?, next))
+    }
+}
+
+/// The query of what `Link` calls the next part. The rest of that address is not looked at: it is
+/// the place that was asked for, and nobody leads to another one by a listing.
+fn next_query(headers: &HeaderMap) -> Option<String> {
+    let texts = headers.get_all(LINK).into_iter();
+    let links = texts
+        .filter_map(|text| text.to_str().ok())
+        .flat_map(|text| {
+            let links = text.split('<').skip(1);
+            links.filter_map(|link| link.split_once('>'))
+        });
+    let is_next = |parameters: &str| {
+        let mut parameters = parameters.split([';', ',']);
+        parameters.any(|it| matches!(it.trim(), "rel=next" | "rel=\"next\""))
+    };
+    let mut next = links.filter(|(_, parameters)| is_next(parameters));
+    let (address, _) = next.next()?;
+    let query = address.split_once('?')?.1.split('#').next()?;
+    (!query.is_empty() && query.len() <= QUERY_BYTES).then(|| query.to_owned())
+}
+
 /// A digest as the name of a tag.
 fn as_tag(digest: &Digest) -> String {
     digest.as_str().replace(':', "-")
@@ -188,4 +257,54 @@ fn bills_among(children: &[Part], what: &str) -> Result<Vec<Digest>, Cause> {
     };
     let bills = children.iter().filter(is_bill).take(MOST);
     bills.map(|child| child.digest(what)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use reqwest::header::HeaderValue;
+
+    use super::*;
+
+    fn next(links: &[&str]) -> Option<String> {
+        let links = links
+            .iter()
+            .map(|link| (LINK, HeaderValue::from_str(link).unwrap()));
+        next_query(&links.collect())
+    }
+
+    #[test]
+    fn the_next_part_is_named_by_its_query() {
+        let at = "/v2/app/referrers/sha256:1";
+        for link in [
+            format!("<{at}?n=2&last=b>; rel=\"next\""),
+            format!("<http://elsewhere.example{at}?n=2&last=b#top>;rel=next"),
+            format!("<{at}?n=0>; rel=\"prev\", <{at}?n=2&last=b>; rel=\"next\""),
+        ] {
+            assert_eq!(next(&[&link]).as_deref(), Some("n=2&last=b"), "{link}");
+        }
+        assert_eq!(
+            next(&["<?a>; rel=prev", "<?b>; rel=next"]).as_deref(),
+            Some("b")
+        );
+        let long = format!("<?{}>; rel=next", "a".repeat(2000));
+        for link in [
+            "",
+            "<?a>",
+            "<?a>; rel=nextish",
+            "<none>; rel=next",
+            "<?>; rel=next",
+            &long,
+        ] {
+            assert_eq!(next(&[link]), None, "{link}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_link_is_read_without_harm(link in "[ -~]{0,80}") {
+            let next = next(&[&link]);
+            prop_assert!(next.is_none_or(|query| link.contains(&query)));
+        }
+    }
 }

@@ -20,7 +20,7 @@ use crate::limits::{Limits, Place};
 use crate::observe::{Observe, Outcome};
 use crate::settings::{Settings, SettingsError};
 use crate::tries::Trouble;
-use crate::who::Who;
+use crate::who::{Fingerprint, Who};
 
 /// How often an answer may lead on.
 const REDIRECTIONS: usize = 5;
@@ -53,7 +53,9 @@ pub(crate) struct Exchange {
 impl Ask<'_> {
     /// What it is, for people.
     pub(crate) fn what(&self) -> String {
-        format!("{}/{}", self.repository, self.rest)
+        // How a registry counts its parts is nobody's business.
+        let rest = self.rest.split('?').next().unwrap_or_default();
+        format!("{}/{rest}", self.repository)
     }
 }
 
@@ -89,14 +91,15 @@ impl Exchange {
             repository: ask.repository.to_owned(),
             who: who.fingerprint(),
         };
+        let asker = key.who;
         let known = self.tokens.get(&key);
-        let mut answer = self.send(endpoint, ask, known.as_ref()).await?;
+        let mut answer = self.send(endpoint, ask, asker, known.as_ref()).await?;
         if let Some(stale) = known.filter(|_| is_denial(answer.response.status())) {
             self.tokens.forget(&key, &stale);
             // A new token may open what this one does not any more.
             if answer.response.status() == StatusCode::FORBIDDEN && is_token(&stale) {
                 drop(answer);
-                answer = self.send(endpoint, ask, None).await?;
+                answer = self.send(endpoint, ask, asker, None).await?;
             }
         }
         if answer.response.status() != StatusCode::UNAUTHORIZED {
@@ -121,15 +124,15 @@ impl Exchange {
             Some(header) => (header, BASIC_LIFE),
             None => self.token(endpoint, ask, &challenge, who).await?,
         };
-        let answer = self.send(endpoint, ask, Some(&header)).await?;
+        let answer = self.send(endpoint, ask, asker, Some(&header)).await?;
         if !is_denial(answer.response.status()) {
             self.tokens.keep(key, header, life);
         }
         self.judge(answer).await
     }
 
-    async fn enter(&self, host: &str, what: &str) -> Result<Place, Trouble> {
-        self.limits.enter(host).await.map_err(|paused| {
+    async fn enter(&self, host: &str, who: Fingerprint, what: &str) -> Result<Place, Trouble> {
+        self.limits.enter(host, who).await.map_err(|paused| {
             let cause = Cause::Throttled {
                 host: host.to_owned(),
                 what: what.to_owned(),
@@ -161,7 +164,8 @@ impl Exchange {
         };
         let host = host_of(&request.url);
         let what = format!("a token for {}", ask.repository);
-        let place = self.enter(&host, &what).await?;
+        let asker = who.fingerprint();
+        let place = self.enter(&host, asker, &what).await?;
         let client = endpoint.client(&request.url, &self.clients);
         let client = client.map_err(Trouble::Final)?;
         let sent = request.build(&client).send().await;
@@ -176,7 +180,7 @@ impl Exchange {
             let status = status.as_u16();
             return Err(Trouble::Final(Cause::Trouble { host, what, status }));
         }
-        let answer = Answer::new(response, host, what, false, place);
+        let answer = Answer::new(response, host, what, false, asker, place);
         let (_, body) = self.judge(answer).await?.bytes(TOKEN_BYTES, "").await?;
         token_in(&body).ok_or_else(|| lie("there is no token in the answer for one".to_owned()))
     }
@@ -186,10 +190,11 @@ impl Exchange {
         &self,
         endpoint: &Endpoint,
         ask: &Ask<'_>,
+        asker: Fingerprint,
         authorization: Option<&HeaderValue>,
     ) -> Result<Answer, Trouble> {
         let what = ask.what();
-        let place = self.enter(&endpoint.host, &what).await?;
+        let place = self.enter(&endpoint.host, asker, &what).await?;
         let no_address = || Cause::Image {
             what: what.clone(),
             fault: "is no address".to_owned(),
@@ -218,7 +223,7 @@ impl Exchange {
             }
             let response = sent.map_err(|error| self.unreachable(&host, &what, error))?;
             if !is_redirection(response.status()) {
-                return Ok(Answer::new(response, host, what, own, place));
+                return Ok(Answer::new(response, host, what, own, asker, place));
             }
             self.observe.request(&host, Outcome::Answered);
             let location = response.headers().get(LOCATION);
@@ -252,7 +257,12 @@ impl Exchange {
         let (host, what) = (answer.host.clone(), answer.what.clone());
         if outcome == Outcome::Throttled || (status.is_server_error() && asked.is_some()) {
             let (status, retry_after) = (status.as_u16(), asked);
-            self.limits.pause(&host, status, asked.unwrap_or_default());
+            let pause = asked.unwrap_or_default();
+            if outcome == Outcome::Throttled {
+                self.limits.pause_asker(&host, answer.asker, status, pause);
+            } else {
+                self.limits.pause(&host, status, pause);
+            }
             let cause = Cause::Throttled {
                 host,
                 what,

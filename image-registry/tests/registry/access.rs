@@ -289,6 +289,36 @@ async fn a_place_for_tokens_that_knows_of_none_is_no_fault_of_the_user() {
     }
 }
 
+/// A registry counts what each account asks for. Who uses up his own is not to stop all others.
+#[tokio::test]
+async fn an_account_that_has_used_up_its_share_stops_no_other() {
+    let (registry, folder) = (FakeRegistry::start().await, tempdir().unwrap());
+    registry.put_image("app", "1", &json!({}));
+    let known = only(&["greedy", "modest"]);
+    registry.behave(move |seen| {
+        let is_greedy = seen.authorization.as_deref() == Some(&basic("greedy"));
+        let throttled = Response::builder()
+            .status(429)
+            .header("retry-after", "3600");
+        known(seen).or_else(|| is_greedy.then(|| throttled.body(Body::empty()).unwrap()))
+    });
+    let images = images(&folder);
+    let image = format!("{}/app:1", registry.host);
+    let resolve = async |name: &str| {
+        let keyring = keyring(&[(&registry.host, name)]);
+        let resolved = images.resolve(&image, &keyring, &Pass::default()).await;
+        resolved.map(drop).map_err(|error| error.cause().clone())
+    };
+    for _ in 0..2 {
+        let throttled = resolve("greedy").await;
+        assert!(
+            matches!(throttled, Err(Cause::Throttled { status: 429, .. })),
+            "{throttled:?}"
+        );
+        resolve("modest").await.unwrap();
+    }
+}
+
 #[tokio::test]
 async fn an_identity_token_is_exchanged_for_a_token() {
     let (registry, tokens) = with_tokens(&[]).await;

@@ -1,6 +1,7 @@
 //! Bills of materials beside images.
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
+use axum::response::Response;
 use conventions::credentials::Keyring;
 use image_registry::{Cause, Pass, ResolvedImage, Settings};
 use serde_json::{Value, json};
@@ -134,6 +135,50 @@ async fn all_that_is_beside_an_image_is_no_more_than_one_place_may_have() {
     registry.put(&path, INDEX, Bytes::from(index.to_string()));
     let resolved = resolve(&registry, with(&folder, false, true)).await;
     assert_eq!(resolved.unwrap().boms.len(), 32);
+}
+
+#[tokio::test]
+async fn what_refers_to_an_image_may_be_told_in_parts_but_not_without_end() {
+    let (registry, folder) = (FakeRegistry::start().await, tempdir().unwrap());
+    let digest = registry.put_image("app", "1", &json!({}));
+    let bill = artifact(&registry, BILL, Some(&digest));
+    let bill = registry.put_manifest("app", "bill", MANIFEST, &bill);
+    let place = format!("/v2/app/referrers/{digest}");
+    let part = move |number: usize, last: usize| {
+        // The bill is in the last part, and what leads to it names another host.
+        let kind = [
+            "application/vnd.example.signature",
+            "application/vnd.cyclonedx+json",
+        ];
+        let kind = kind[usize::from(number == last)];
+        let entry = json!({"digest": bill, "size": 1, "artifactType": kind});
+        let index = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry]});
+        let next = format!(
+            "<https://elsewhere.example/v2/x?last={}>; rel=\"next\"",
+            number + 1
+        );
+        let response = Response::builder().header("content-type", INDEX);
+        let response = if number == last {
+            response
+        } else {
+            response.header("link", next)
+        };
+        response.body(Body::from(index.to_string())).unwrap()
+    };
+    for (last, parts, bills) in [(3, 4, expected("referrer")), (usize::MAX, 8, Vec::new())] {
+        let (place, part) = (place.clone(), part.clone());
+        registry.behave(move |seen| {
+            let query = seen.path.strip_prefix(&place)?;
+            let number = query.strip_prefix("?last=").unwrap_or("0");
+            Some(part(number.parse().unwrap(), last))
+        });
+        registry.take_paths();
+        let resolved = resolve(&registry, with(&folder, false, true)).await;
+        assert_eq!(read(&resolved.unwrap()), bills);
+        let paths = registry.take_paths();
+        let asked = paths.iter().filter(|path| path.contains("/referrers/"));
+        assert_eq!(asked.count(), parts, "{paths:?}");
+    }
 }
 
 #[tokio::test]
