@@ -115,5 +115,29 @@ impl FromStr for FieldOperator {
     }
 }
 
+impl FieldOperator {
+    /// What is asked for of a key, and what is there instead (in brackets), in words.
+    ///
+    /// ```
+    /// use api_types::FieldOperator;
+    ///
+    /// let text = FieldOperator::Exists.unmet_by("team", &[], None);
+    /// assert_eq!(text, "[team] must be there, but is not there");
+    /// ```
+    pub fn unmet_by(self, key: &str, values: &[String], found: Option<String>) -> String {
+        let found = match found {
+            Some(found) => format!("is {found}"),
+            None => "is not there".to_owned(),
+        };
+        let values = values.join(", ");
+        match self {
+            Self::In => format!("[{key}] must be one of [{values}], but {found}"),
+            Self::NotIn => format!("[{key}] must be none of [{values}], but {found}"),
+            Self::Exists => format!("[{key}] must be there, but {found}"),
+            Self::DoesNotExist => format!("[{key}] must not be there, but {found}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -45,6 +45,42 @@ pub enum Command {
     /// Conventions for pods
     #[command(subcommand)]
     Convention(ConventionCommand),
+    /// Presets of pods
+    #[command(subcommand)]
+    Preset(PresetCommand),
+}
+
+/// What to do about presets.
+#[derive(Debug, Clone, Subcommand)]
+pub enum PresetCommand {
+    /// Say which presets touch a pod, what each adds, what conflicts, and why others do not touch it
+    #[command(
+        after_help = "Examples:\n  carto preset explain deployment.yaml\n  carto preset explain -n dev pod/web-0\n  carto preset explain pod.yaml --presets presets/ --namespace-labels team=web\n  carto preset explain pod.yaml --presets db.yaml --diff"
+    )]
+    Explain(ExplainArgs),
+}
+
+/// Which pod to explain, and by which presets.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ExplainArgs {
+    /// File with a Pod or with a workload that has a pod template, or an object of the cluster such as pod/NAME or deployment/NAME
+    #[arg(value_name = "FILE|KIND/NAME")]
+    pub target: String,
+    /// File or folder with presets; give it again for more [default: those of the cluster]
+    #[arg(long, value_name = "FILE|FOLDER")]
+    pub presets: Vec<PathBuf>,
+    /// Labels of the namespace, for ClusterPodPresets out of files
+    #[arg(long, value_name = "KEY=VALUE", value_delimiter = ',', value_parser = parse_label, requires = "presets")]
+    pub namespace_labels: Vec<(String, String)>,
+    /// Print what changes in the pod, a line for each value; values of variables are hidden
+    #[arg(long)]
+    pub diff: bool,
+    /// Show the values of variables, too
+    #[arg(long, requires = "diff")]
+    pub show_values: bool,
+    /// Lines for people, or JSON for programs
+    #[arg(long, short, value_enum, default_value_t = Output::Tree)]
+    pub output: Output,
 }
 
 /// What to do about conventions.
@@ -125,6 +161,13 @@ pub enum Output {
     Tree,
     /// JSON for programs
     Json,
+}
+
+/// `KEY=VALUE`.
+fn parse_label(text: &str) -> Result<(String, String), String> {
+    let label = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    let label = label.map(|(key, value)| (key.to_owned(), value.to_owned()));
+    label.ok_or_else(|| "write a label as KEY=VALUE, several with commas between them".to_owned())
 }
 
 /// `90`, `90s`, `5m`, `1h`.

@@ -2,12 +2,13 @@
 //!
 //! [`tree`] is pure: objects in, lines or JSON out. Around it lies a thin shell: [`args`] (the command line),
 //! [`cluster`] (reading and watching), [`descend`] (what is below the objects), [`trouble`] (what to do when something is missing), [`show`] (printing).
-//! [`scaffold`] writes a convention to begin with, [`render`] sends a pod through some.
+//! [`scaffold`] writes a convention to begin with, [`render`] sends a pod through some, [`preset`] says what presets make of a pod.
 
 pub mod args;
 pub mod cluster;
 pub mod descend;
 pub mod follow;
+pub mod preset;
 pub mod render;
 pub mod scaffold;
 pub mod show;
@@ -15,7 +16,7 @@ pub mod target;
 pub mod tree;
 pub mod trouble;
 
-use args::{Args, Command, ConventionCommand};
+use args::{Args, Command, ConventionCommand, PresetCommand};
 
 /// Runs one command to its end. Returns whether what was waited for came about.
 ///
@@ -34,6 +35,10 @@ pub async fn run(args: Args) -> anyhow::Result<bool> {
             let (images, authority) = (args.images.as_deref(), args.ca.as_deref());
             let rendered = render::render(&args.file, images, authority, &args.server).await?;
             render::show(&rendered, args.diff)?;
+            Ok(true)
+        }
+        Command::Preset(PresetCommand::Explain(explain)) => {
+            preset::explain_pods(&args.connection, &explain).await?;
             Ok(true)
         }
     }

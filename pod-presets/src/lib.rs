@@ -23,6 +23,7 @@
 
 mod conflict;
 mod defaults;
+mod explain;
 mod gate;
 mod inject;
 mod merge;
@@ -39,6 +40,7 @@ mod target;
 mod validate;
 
 pub use conflict::{Conflict, Field, Opponent, PresetName, Settled};
+pub use explain::{Candidate, Explained, Explanation, Outcome, explain};
 pub use gate::{EXCLUDE, MIRROR, Untouched, passes_gate};
 pub use inject::{Addition, Applied, Audited, Injection, inject, inject_ephemeral, patch};
 pub use origin::Origin;

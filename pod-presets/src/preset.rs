@@ -242,6 +242,18 @@ impl Preset {
         self.pods.matches(labels) && (self.origin().is_namespaced() || of_namespace())
     }
 
+    /// What a pod with these labels lacks for this preset, in words; nothing if it is for the pod.
+    pub(crate) fn unmet(&self, labels: &BTreeMap<String, String>) -> Option<String> {
+        unmet(&self.pods, labels)
+    }
+
+    /// What a namespace with these labels lacks for this preset. To one in a namespace labels of it
+    /// do not matter.
+    pub(crate) fn unmet_of_namespace(&self, labels: &BTreeMap<String, String>) -> Option<String> {
+        let asks = !self.origin().is_namespaced();
+        unmet(&self.namespaces, labels).filter(|_| asks)
+    }
+
     /// The annotation that a pod gets, by which it is known that the preset was applied, and in which version.
     pub fn marker(&self) -> (String, String) {
         (self.name.marker_key(), self.resource_version.clone())
@@ -269,6 +281,12 @@ impl Preset {
         }
         key(self).cmp(&key(other))
     }
+}
+
+fn unmet(selector: &CompiledSelector, labels: &BTreeMap<String, String>) -> Option<String> {
+    let requirement = selector.unmet(labels)?;
+    let found = labels.get(&requirement.key).map(String::as_str);
+    Some(format!("label {}", requirement.unmet_by(found)))
 }
 
 /// `matchLabels` and `matchExpressions`, nothing else.

@@ -109,6 +109,24 @@ impl CompiledSelector {
 }
 
 impl Requirement {
+    /// What is asked for, and what is there instead, in words.
+    ///
+    /// ```
+    /// use api_types::FieldOperator;
+    /// use api_types::selector::Requirement;
+    ///
+    /// let requirement = Requirement {
+    ///     key: "team".to_owned(),
+    ///     operator: FieldOperator::In,
+    ///     values: vec!["a".to_owned(), "b".to_owned()],
+    /// };
+    /// assert_eq!(requirement.unmet_by(Some("c")), "[team] must be one of [a, b], but is [c]");
+    /// ```
+    pub fn unmet_by(&self, found: Option<&str>) -> String {
+        let found = found.map(|found| format!("[{found}]"));
+        self.operator.unmet_by(&self.key, &self.values, found)
+    }
+
     fn checked(
         key: &str,
         operator: FieldOperator,

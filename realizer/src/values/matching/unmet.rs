@@ -44,37 +44,19 @@ pub enum Unmet<'m> {
 
 impl fmt::Display for Unmet<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (key, operator, values, found) = match self {
+        match self {
             Self::Label { requirement, found } => {
-                write!(f, "label ")?;
-                let found = found.map(|found| format!("[{found}]"));
-                let Requirement {
-                    key,
-                    operator,
-                    values,
-                } = requirement;
-                (key, *operator, values, found)
+                write!(f, "label {}", requirement.unmet_by(*found))
             }
             Self::Field {
                 requirement,
                 operator,
                 found,
             } => {
-                write!(f, "field ")?;
                 let found = found.as_deref().map(|found| shown(found, *operator));
-                (&requirement.key, *operator, &requirement.values, found)
+                let (key, values) = (&requirement.key, &requirement.values);
+                write!(f, "field {}", operator.unmet_by(key, values, found))
             }
-        };
-        let found = match found {
-            Some(found) => format!("is {found}"),
-            None => "is not there".to_owned(),
-        };
-        let values = values.join(", ");
-        match operator {
-            FieldOperator::In => write!(f, "[{key}] must be one of [{values}], but {found}"),
-            FieldOperator::NotIn => write!(f, "[{key}] must be none of [{values}], but {found}"),
-            FieldOperator::Exists => write!(f, "[{key}] must be there, but {found}"),
-            FieldOperator::DoesNotExist => write!(f, "[{key}] must not be there, but {found}"),
         }
     }
 }
