@@ -58,6 +58,17 @@ pub enum PresetCommand {
         after_help = "Examples:\n  carto preset explain deployment.yaml\n  carto preset explain -n dev pod/web-0\n  carto preset explain pod.yaml --presets presets/ --namespace-labels team=web\n  carto preset explain pod.yaml --presets db.yaml --diff"
     )]
     Explain(ExplainArgs),
+    /// Print presets as MutatingAdmissionPolicies (Kubernetes 1.36), which need no controller, and say what these do not do
+    #[command(after_help = "Example:\n  carto preset export -n dev db.yaml | kubectl apply -f -")]
+    Export(ExportArgs),
+}
+
+/// What to export.
+#[derive(Debug, Clone, clap::Args)]
+pub struct ExportArgs {
+    /// Files or folders with presets
+    #[arg(value_name = "FILE|FOLDER", required = true)]
+    pub files: Vec<PathBuf>,
 }
 
 /// Which pod to explain, and by which presets.

@@ -37,6 +37,10 @@ pub async fn run(args: Args) -> anyhow::Result<bool> {
             render::show(&rendered, args.diff)?;
             Ok(true)
         }
+        Command::Preset(PresetCommand::Export(export)) => {
+            preset::export::export_presets(&args.connection, &export)?;
+            Ok(true)
+        }
         Command::Preset(PresetCommand::Explain(explain)) => {
             preset::explain_pods(&args.connection, &explain).await?;
             Ok(true)

@@ -1,5 +1,6 @@
 //! `carto preset`: what presets make of a pod, without anybody creating it.
 
+pub mod export;
 pub mod files;
 pub mod live;
 pub mod render;

@@ -1,4 +1,4 @@
-//! `carto preset explain`, with presets out of files.
+//! `carto preset`, with presets out of files.
 
 #![expect(
     clippy::unwrap_used,
@@ -96,10 +96,13 @@ impl Scene {
     }
 
     fn runs(&self, args: &[&str]) -> Output {
+        self.carto(&[&["preset", "explain"], args].concat())
+    }
+
+    fn carto(&self, args: &[&str]) -> Output {
         // No cluster is asked where presets are out of files.
         let nowhere = Path::new("/nowhere");
         Command::new(env!("CARGO_BIN_EXE_carto"))
-            .args(["preset", "explain"])
             .args(args)
             .current_dir(self.0.path())
             .env("KUBECONFIG", nowhere)
@@ -266,4 +269,40 @@ fn a_mistake_is_told_with_what_to_do() {
 
     let told = refused(&Scene::new(DEPLOYMENT).runs(&["app.yaml"]));
     assert!(told.contains("no usable kubeconfig"), "{told}");
+}
+
+#[test]
+fn presets_are_exported_as_policies_with_what_these_do_not_do() {
+    let scene = Scene::new(DEPLOYMENT);
+    let presets = PRESETS.split("---").take(2);
+    let presets: Vec<&str> = presets.collect();
+    fs::write(scene.0.path().join("two.yaml"), presets.join("---")).unwrap();
+    let told = refused(&scene.carto(&["preset", "export", "two.yaml"]));
+    assert!(
+        told.contains("names no namespace") && told.contains("with -n"),
+        "{told}"
+    );
+    let text = printed(&scene.carto(&["preset", "export", "two.yaml", "-n", "dev"]));
+    assert!(text.contains("# - Nobody is told of a conflict"), "{text}");
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
+    let objects: Vec<&Value> = objects.iter().filter(|it| !it.is_null()).collect();
+    let named: Vec<String> = objects
+        .iter()
+        .map(|it| format!("{} {}", it["kind"], it["metadata"]["name"]).replace('"', ""))
+        .collect();
+    let expected = [
+        "MutatingAdmissionPolicy clusterpodpreset.proxies",
+        "MutatingAdmissionPolicyBinding clusterpodpreset.proxies",
+        "MutatingAdmissionPolicy podpreset.dev.db",
+        "MutatingAdmissionPolicyBinding podpreset.dev.db",
+    ];
+    assert_eq!(named, expected);
+    let namespaces = &objects[0]["spec"]["matchConstraints"]["namespaceSelector"];
+    assert_eq!(namespaces["matchLabels"], json!({"team": "web"}));
+
+    let told = refused(&scene.carto(&["preset", "export", "presets", "-n", "dev"]));
+    assert!(
+        told.contains("a preset in mode Audit changes nothing"),
+        "{told}"
+    );
 }

@@ -24,6 +24,7 @@
 mod conflict;
 mod defaults;
 mod explain;
+mod export;
 mod gate;
 mod inject;
 mod merge;
@@ -41,6 +42,7 @@ mod validate;
 
 pub use conflict::{Conflict, Field, Opponent, PresetName, Settled};
 pub use explain::{Candidate, Explained, Explanation, Outcome, explain};
+pub use export::{Export, export};
 pub use gate::{EXCLUDE, MIRROR, Untouched, passes_gate};
 pub use inject::{Addition, Applied, Audited, Injection, inject, inject_ephemeral, patch};
 pub use origin::Origin;

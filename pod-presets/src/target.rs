@@ -78,6 +78,23 @@ impl Target {
         }
     }
 
+    /// Which types it is for.
+    pub(crate) fn types(&self) -> &[ContainerType] {
+        &self.types
+    }
+
+    /// The only names it is for; nothing if it is for all.
+    pub(crate) fn only(&self) -> Option<&[String]> {
+        let is_any = self.names.is_empty() || self.names.iter().any(|it| it == ANY);
+        (!is_any).then_some(&self.names)
+    }
+
+    /// The names it is not for; nothing if it is for none.
+    pub(crate) fn but(&self) -> Option<&[String]> {
+        let is_any = self.exclude.iter().any(|it| it == ANY);
+        (!is_any).then_some(&self.exclude)
+    }
+
     pub(crate) fn includes(&self, type_: ContainerType, name: &str) -> bool {
         let among = |names: &[String]| names.iter().any(|it| it == ANY || it == name);
         self.types.contains(&type_)

@@ -134,20 +134,31 @@ pub fn subjects(path: &Path) -> anyhow::Result<Vec<Subject>> {
 ///
 /// If one cannot be read, or there is no preset at all.
 pub fn candidates(paths: &[PathBuf]) -> anyhow::Result<Vec<Candidate>> {
-    let mut candidates = Vec::new();
+    let presets = presets(paths)?;
+    let candidates = presets.iter().filter_map(|it| Candidate::read(it).ok());
+    Ok(candidates.collect())
+}
+
+/// The objects of presets in files and folders; other objects in them are passed over.
+///
+/// # Errors
+///
+/// As [`candidates`].
+pub fn presets(paths: &[PathBuf]) -> anyhow::Result<Vec<Value>> {
+    let mut presets = Vec::new();
     for path in paths {
         for file in manifests(path)? {
-            let documents = documents(&file)?;
-            candidates.extend(documents.iter().filter_map(|it| Candidate::read(it).ok()));
+            let documents = documents(&file)?.into_iter();
+            presets.extend(documents.filter(|it| Candidate::read(it).is_ok()));
         }
     }
     let shown: Vec<String> = paths.iter().map(|it| it.display().to_string()).collect();
     ensure!(
-        !candidates.is_empty(),
-        "there is no PodPreset or ClusterPodPreset in {}\n  next: name a file or a folder with manifests of them; without --presets those of the cluster are taken",
+        !presets.is_empty(),
+        "there is no PodPreset or ClusterPodPreset in {}\n  next: name a file or a folder with manifests of them",
         shown.join(", ")
     );
-    Ok(candidates)
+    Ok(presets)
 }
 
 /// A file, or those in a folder that end like manifests, by name.

@@ -6,6 +6,9 @@
     reason = "a test fails by panicking"
 )]
 
+mod exported;
+#[path = "../generated/mod.rs"]
+mod generated;
 mod pods;
 mod stored;
 

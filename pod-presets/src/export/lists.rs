@@ -1,0 +1,253 @@
+//! What a preset wishes in one list of a pod, in CEL.
+
+use conventions::pod::Part;
+use serde_json::{Map, Value, json};
+
+use super::cel::{literal, text};
+use crate::conflict::Conflict;
+use crate::merge::{Item, Wish, merge, name_of};
+use crate::preset::{ConflictPolicy, Entry, Preset, list_of};
+
+/// One list of the pod, or of each container.
+pub(super) struct List<'p> {
+    preset: &'p Preset,
+    part: Part,
+    /// What the preset makes of an empty list: of its own wishes some may stand in the way of others.
+    entries: Vec<&'p Entry>,
+    /// In the way of one another, so that no pod gets it.
+    pub(super) own_conflicts: Vec<Conflict>,
+}
+
+impl<'p> List<'p> {
+    pub(super) fn of(preset: &'p Preset, part: Part) -> Self {
+        let wished = match part {
+            Part::EnvVar => &preset.env,
+            Part::EnvFromSource => &preset.env_from,
+            Part::Volume => &preset.volumes,
+            Part::VolumeMount => &preset.mounts,
+        };
+        let wishes = wished.iter().map(|entry| Wish { preset, entry });
+        let merged = merge(part, None, [], wishes);
+        let entries = merged.items.iter().filter_map(|item| match item {
+            Item::Wished(wish) => Some(wish.entry),
+            Item::Own(_) | Item::Device(_) => None,
+        });
+        let conflicts = merged.conflicts.into_iter();
+        Self {
+            preset,
+            part,
+            entries: entries.collect(),
+            own_conflicts: conflicts.filter(|it| it.settled.is_blocking()).collect(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The variable with the wishes.
+    pub(super) fn variable(&self) -> &'static str {
+        match self.part {
+            Part::EnvVar => "env",
+            Part::EnvFromSource => "envFrom",
+            Part::Volume => "volumes",
+            Part::VolumeMount => "mounts",
+        }
+    }
+
+    /// What is wished: `keys` by which it is known, all `forms` that mean the same, the `value`.
+    pub(super) fn wishes(&self) -> String {
+        let wishes: Vec<Value> = self.entries.iter().map(|it| self.wish(it)).collect();
+        literal(&Value::Array(wishes))
+    }
+
+    fn wish(&self, entry: &Entry) -> Value {
+        let preset = self.preset;
+        let name = name_of(self.part, Item::Wished(Wish { preset, entry }));
+        let paths = self.paths(entry);
+        let keys: Vec<String> = match self.part {
+            Part::VolumeMount => {
+                let volume = (!self.is_by_path()).then(|| volume_key(&name));
+                paths.iter().cloned().chain(volume).collect()
+            }
+            Part::EnvFromSource => vec![source_key(&entry.written)],
+            Part::EnvVar | Part::Volume => vec![name.clone()],
+        };
+        let mut forms = Vec::new();
+        for path in &paths {
+            for form in [entry.filled().clone(), entry.written.clone()] {
+                let mut form = form;
+                if self.part == Part::VolumeMount {
+                    form["mountPath"] = path.as_str().into();
+                }
+                for form in [compact(&form), form] {
+                    if !forms.contains(&form) {
+                        forms.push(form);
+                    }
+                }
+            }
+        }
+        json!({"keys": keys, "paths": paths, "name": name, "forms": forms, "value": entry.written})
+    }
+
+    /// A mount is known by its path alone where a volume may be mounted more than once.
+    fn is_by_path(&self) -> bool {
+        self.preset.multi_mount || self.preset.conflict_policy() == ConflictPolicy::Override
+    }
+
+    /// Paths that are the same as that of a mount; of other entries one that means nothing.
+    fn paths(&self, entry: &Entry) -> Vec<String> {
+        let path = entry.text("mountPath");
+        let tidy = path.trim_end_matches('/');
+        if self.part != Part::VolumeMount || !self.preset.multi_mount || tidy.is_empty() {
+            return vec![path.to_owned()];
+        }
+        vec![tidy.to_owned(), format!("{tidy}/")]
+    }
+
+    /// The list as it is.
+    fn own(&self) -> String {
+        let field = list_of(self.part);
+        match self.part {
+            Part::Volume => "(has(object.spec.volumes) ? object.spec.volumes : [])".to_owned(),
+            _ => format!("(has(c.{field}) ? c.{field} : [])"),
+        }
+    }
+
+    /// Whether `e` of the list is known by a key of `w`.
+    fn is_rival(&self) -> String {
+        match self.part {
+            Part::EnvVar | Part::Volume => "(e.name in w.keys)".to_owned(),
+            Part::EnvFromSource => format!("({SOURCE_KEY} in w.keys)"),
+            Part::VolumeMount => {
+                format!(
+                    "(e.mountPath in w.keys || ({} + e.name) in w.keys)",
+                    text(VOLUME)
+                )
+            }
+        }
+    }
+
+    /// Whether the list of `c` has `w`, in whatever form.
+    fn has_wish(&self) -> String {
+        format!("{}.exists(e, e in w.forms)", self.own())
+    }
+
+    /// Whether the list of `c` has something else where `w` is wished.
+    fn conflicts_with(&self) -> String {
+        let (own, rival, has) = (self.own(), self.is_rival(), self.has_wish());
+        let devices = match self.part {
+            Part::VolumeMount => {
+                " || (has(c.volumeDevices) && c.volumeDevices.exists(d, d.devicePath in w.paths))"
+            }
+            _ => "",
+        };
+        format!("(!{has} && ({own}.exists(e, {rival}){devices}))")
+    }
+
+    /// Whether anything conflicts, in any container.
+    pub(super) fn conflicts(&self) -> String {
+        let conflict = format!(
+            "variables.{}.exists(w, {})",
+            self.variable(),
+            self.conflicts_with()
+        );
+        match self.part {
+            Part::Volume => conflict,
+            _ => format!("variables.all.exists(c, {conflict})"),
+        }
+    }
+
+    /// What the list is afterwards.
+    fn after(&self) -> String {
+        let (own, wishes) = (self.own(), format!("variables.{}", self.variable()));
+        let (rival, conflict) = (self.is_rival(), self.conflicts_with());
+        let mine = match self.preset.conflict_policy() {
+            ConflictPolicy::Override => {
+                let replaces = format!("{wishes}.filter(w, {rival} && {conflict})");
+                format!("{own}.map(e, size({replaces}) > 0 ? {replaces}[0].value : e)")
+            }
+            _ => own,
+        };
+        let missing = format!("!{} && !{conflict}", self.has_wish());
+        let mountable = match self.part {
+            Part::VolumeMount => format!(" && {}", self.is_of_preset()),
+            _ => String::new(),
+        };
+        format!("({mine} + {wishes}.filter(w, {missing}{mountable}).map(w, w.value))")
+    }
+
+    /// A mount whose volume stayed somebody else's would show what the preset does not know.
+    fn is_of_preset(&self) -> String {
+        let volumes = Self::of(self.preset, Part::Volume);
+        if self.preset.conflict_policy() != ConflictPolicy::KeepExisting || volumes.is_empty() {
+            return "true".to_owned();
+        }
+        let own = volumes.own();
+        format!(
+            "!variables.volumes.exists(v, v.name == w.name && {own}.exists(e, e.name == v.name && !(e in v.forms)))"
+        )
+    }
+
+    /// Lists of patches.
+    pub(super) fn patches(&self) -> Vec<String> {
+        let (own, after) = (self.own(), self.after());
+        if self.part == Part::Volume {
+            return vec![format!(
+                "[{after}].filter(n, size(variables.all) > 0 && n != {own}).map(n, JSONPatch{{op: \"add\", path: \"/spec/volumes\", value: n}})"
+            )];
+        }
+        let field = list_of(self.part);
+        let of = |containers: &str, names: &str, list: &str| {
+            format!(
+                "variables.{containers}.filter(c, {after} != {own}).map(c, JSONPatch{{op: \"add\", path: \"/spec/{list}/\" + string(variables.{names}.indexOf(c.name)) + \"/{field}\", value: {after}}})"
+            )
+        };
+        vec![
+            of("apps", "appNames", "containers"),
+            of("inits", "initNames", "initContainers"),
+        ]
+    }
+}
+
+/// What the key of a volume begins with, among keys that are paths.
+const VOLUME: &str = "volume ";
+
+fn volume_key(name: &str) -> String {
+    format!("{VOLUME}{name}")
+}
+
+/// The key of a source `e`.
+const SOURCE_KEY: &str = "((has(e.configMapRef) ? \"configMap \" + e.configMapRef.name : \"\") + (has(e.secretRef) ? \"secret \" + e.secretRef.name : \"\") + \" \" + (has(e.prefix) ? e.prefix : \"\"))";
+
+/// The same for one that is written down.
+fn source_key(source: &Value) -> String {
+    let name = |field: &str, kind: &str| match source[field]["name"].as_str() {
+        Some(name) => format!("{kind} {name}"),
+        None => String::new(),
+    };
+    let (config_map, secret) = (
+        name("configMapRef", "configMap"),
+        name("secretRef", "secret"),
+    );
+    let prefix = source["prefix"].as_str().unwrap_or_default();
+    format!("{config_map}{secret} {prefix}")
+}
+
+/// As the API server shows it, which leaves out what is empty or false.
+fn compact(value: &Value) -> Value {
+    let Some(fields) = value.as_object() else {
+        return value.clone();
+    };
+    let kept = fields.iter().filter(|(_, value)| match value {
+        Value::Null => false,
+        Value::Bool(it) => *it,
+        Value::String(it) => !it.is_empty(),
+        Value::Array(it) => !it.is_empty(),
+        Value::Number(_) | Value::Object(_) => true,
+    });
+    let kept: Map<String, Value> = kept
+        .map(|(key, value)| (key.clone(), compact(value)))
+        .collect();
+    Value::Object(kept)
+}
