@@ -174,6 +174,9 @@ async fn run<F>(
     let mut work = start(&process, own).await?;
     let readiness = Arc::new(Readiness::new());
     readiness.require("caches", work.synced_check());
+    for (name, check) in work.ready.drain(..) {
+        readiness.require(name, check);
+    }
     let ports = ProbePorts {
         health: args.serve.health_port,
         metrics: args.serve.metrics_port,

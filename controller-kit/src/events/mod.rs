@@ -58,6 +58,19 @@ impl InvolvedObject {
             uid: uid.to_owned(),
         }
     }
+
+    /// By what it is told from all others. A uid is not enough: a pod has none while it is admitted,
+    /// and whoever writes an owner reference may write the uid of an object of another namespace.
+    pub(crate) fn identity(&self) -> String {
+        let Self {
+            api_version: _,
+            kind,
+            namespace,
+            name,
+            uid,
+        } = self;
+        format!("{uid} {kind} {namespace}/{name}")
+    }
 }
 
 /// What happened.
@@ -87,7 +100,7 @@ const JOINED_BYTES: usize = 1024;
 impl Alike for PendingEvent {
     fn likeness(&self) -> Option<u64> {
         let mut hasher = DefaultHasher::new();
-        (&self.involved.uid, &self.reason).hash(&mut hasher);
+        (&self.involved, &self.reason).hash(&mut hasher);
         (!self.warning).then(|| hasher.finish())
     }
 
@@ -239,7 +252,7 @@ impl EventRecorder {
 
     fn lane_of(&self, involved: &InvolvedObject) -> &Lane {
         let mut hasher = DefaultHasher::new();
-        involved.uid.hash(&mut hasher);
+        (&involved.uid, &involved.namespace, &involved.name).hash(&mut hasher);
         let writers = u64::try_from(self.lanes.len()).unwrap_or(1).max(1);
         let index = usize::try_from(hasher.finish() % writers).unwrap_or(0);
         &self.lanes[index]

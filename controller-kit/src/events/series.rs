@@ -123,7 +123,7 @@ impl Series {
 
     fn spend(&mut self, happening: &PendingEvent) -> bool {
         // An owner that moves a lot spends its allowance on good news; the bad ones must not be missing then.
-        let account = format!("{} {}", kind_of(happening), happening.involved.uid);
+        let account = format!("{} {}", kind_of(happening), happening.involved.identity());
         let mut left = match self.owners.take(&account) {
             Some(allowance) => {
                 let passed = happening.at.duration_since(allowance.at).as_secs_f64();
@@ -146,7 +146,7 @@ impl Series {
 fn key_of(happening: &PendingEvent) -> SeriesKey {
     let mut hasher = Sha256::new();
     for part in [
-        &*happening.involved.uid,
+        &*happening.involved.identity(),
         component_of(happening),
         kind_of(happening),
         &happening.reason,

@@ -154,6 +154,34 @@ fn who_tells_of_an_event_is_the_kind_it_is_about_or_a_component() {
     assert_eq!(event["involvedObject"]["kind"], "Workload");
 }
 
+/// A pod has no uid while it is admitted, and whoever writes a reference writes any uid into it.
+#[test]
+fn who_has_no_uid_or_that_of_another_object_spends_nothing_of_others() {
+    let mut series = series();
+    let named = |namespace: &str, name: &str, uid: &str| InvolvedObject {
+        namespace: namespace.into(),
+        uid: uid.into(),
+        ..involved(name)
+    };
+    let admitted = |series: &mut Series, involved: &InvolvedObject| {
+        let happening = |number| PendingEvent {
+            involved: involved.clone(),
+            ..happening("app", &format!("m{number}"), 0)
+        };
+        let sent = (0..100).map(|number| series.admit(&happening(number)));
+        sent.filter(|it| matches!(it, Decision::Create(_))).count()
+    };
+    for involved in [
+        named("dev", "web-1", ""),
+        named("dev", "web-2", ""),
+        named("other", "web-1", ""),
+        named("other", "forged", "uid-app"),
+        named("dev", "app", "uid-app"),
+    ] {
+        assert_eq!(admitted(&mut series, &involved), 25, "{involved:?}");
+    }
+}
+
 #[test]
 fn an_owner_that_sends_too_many_is_limited_and_others_are_not() {
     let mut series = series();

@@ -115,7 +115,7 @@ impl Writer {
 
     fn send_off(&self, happening: PendingEvent) -> UnderWay<'_> {
         UnderWay {
-            owner: happening.involved.uid.clone(),
+            owner: happening.involved.identity(),
             namespace: happening.involved.namespace.clone(),
             sending: async move { self.deliver(&happening, true).await }.boxed(),
         }
@@ -139,7 +139,7 @@ impl Writer {
         for happening in waiting {
             let next = of_owner.len() % couriers.len();
             let index = *of_owner
-                .entry(happening.involved.uid.clone())
+                .entry(happening.involved.identity())
                 .or_insert(next);
             couriers[index].1.push(happening);
         }

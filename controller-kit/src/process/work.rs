@@ -14,6 +14,9 @@ use crate::scheduler::{Scheduler, Terms};
 use crate::shutdown::Tasks;
 use crate::webhook::Admission;
 
+/// Whether a part is ready; called on every probe, so it must be quick.
+pub(super) type ReadyCheck = Box<dyn Fn() -> bool + Send + Sync>;
+
 /// What a controller does: what it follows and serves from its start on, and what it works on while this replica leads.
 #[derive(Default)]
 pub struct Work {
@@ -21,6 +24,7 @@ pub struct Work {
     needed: Vec<BoxFuture<'static, ()>>,
     queues: Vec<Queue>,
     beside: Vec<BoxFuture<'static, ()>>,
+    pub(super) ready: Vec<(&'static str, ReadyCheck)>,
     pub(super) shard: Option<String>,
     pub(super) admission: Option<Admission>,
 }
@@ -71,6 +75,15 @@ impl Work {
     /// Does this beside the queues, until the shutdown.
     pub fn does_beside(&mut self, work: impl Future<Output = ()> + Send + 'static) {
         self.beside.push(Box::pin(work));
+    }
+
+    /// Is ready only when `check` says so, too. It is called on every probe, and must be quick.
+    pub fn is_ready_when(
+        &mut self,
+        name: &'static str,
+        check: impl Fn() -> bool + Send + Sync + 'static,
+    ) {
+        self.ready.push((name, Box::new(check)));
     }
 
     /// Other processes do the other parts, each led by a Lease of its own, which is named of its shard.
