@@ -105,11 +105,32 @@ impl<'v> List<'v> {
     }
 
     fn index(&mut self, item: Item<'v>, at: usize) {
-        self.by_name.insert(name_of(self.part, item), at);
+        put(&mut self.by_name, name_of(self.part, item), at);
         if self.part == Part::VolumeMount {
             let path = path_of(item);
-            self.by_path.insert(path.to_owned(), at);
-            self.by_tidy_path.insert(tidy(path).to_owned(), at);
+            put(&mut self.by_path, path.to_owned(), at);
+            put(&mut self.by_tidy_path, tidy(path).to_owned(), at);
+        }
+    }
+
+    /// Takes an item away. Who has its name or its path from now on is another, or nobody.
+    fn forget(&mut self, at: usize) {
+        let Some(item) = self.items[at].take() else {
+            return;
+        };
+        let part = self.part;
+        let name = name_of(part, item);
+        let others = &self.items;
+        repoint(&mut self.by_name, &name, at, others, |it| {
+            name_of(part, it) == name
+        });
+        if part == Part::VolumeMount {
+            let path = path_of(item);
+            let is_at_path = |it| path_of(it) == path;
+            repoint(&mut self.by_path, path, at, others, is_at_path);
+            let path = tidy(path);
+            let is_at_path = |it| tidy(path_of(it)) == path;
+            repoint(&mut self.by_tidy_path, path, at, others, is_at_path);
         }
     }
 
@@ -140,7 +161,7 @@ impl<'v> List<'v> {
         }
         if settled == Settled::Overridden {
             for (_, at) in &rivals {
-                self.items[*at] = None;
+                self.forget(*at);
             }
             self.items[first] = Some(item);
             self.index(item, first);
@@ -218,6 +239,32 @@ impl<'v> List<'v> {
             existing,
         })
     }
+}
+
+/// The last one counts.
+fn put(index: &mut HashMap<String, usize>, key: String, at: usize) {
+    let last = index.entry(key).or_insert(at);
+    *last = at.max(*last);
+}
+
+/// Has a key that was of the item at a place point to the last of the others that has it.
+fn repoint<'v>(
+    index: &mut HashMap<String, usize>,
+    key: &str,
+    at: usize,
+    others: &[Option<Item<'v>>],
+    has_key: impl Fn(Item<'v>) -> bool,
+) {
+    if index.get(key) != Some(&at) {
+        return;
+    }
+    let last = others
+        .iter()
+        .rposition(|it| it.is_some_and(|it| has_key(it)));
+    match last {
+        Some(last) => index.insert(key.to_owned(), last),
+        None => index.remove(key),
+    };
 }
 
 fn value_of(item: Item<'_>) -> &Value {

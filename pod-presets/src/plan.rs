@@ -1,6 +1,6 @@
 //! What is to be done to a pod, worked out before anything is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use conventions::pod::Part;
 use serde_json::Value;
@@ -22,8 +22,14 @@ pub(crate) enum Scope {
 pub(crate) struct Plan {
     lists: Vec<(String, Vec<Value>)>,
     pub(crate) added: Vec<(PresetName, Addition)>,
+    /// Of each preset the first ones; what follows from them follows from one.
     pub(crate) conflicts: Vec<Conflict>,
+    /// How many of each preset are kept.
+    kept: BTreeMap<PresetName, usize>,
 }
+
+/// Conflicts of one preset that are kept. Tenants write presets and pods with thousands.
+const MOST_CONFLICTS: usize = 20;
 
 impl Plan {
     pub(crate) fn of(pod: &Value, presets: &[&Preset], scope: &Scope) -> Self {
@@ -81,7 +87,7 @@ impl Plan {
                     let own = own.filter(|name| missing.contains(*name));
                     lost.extend(own.map(|name| (preset.id().clone(), name.to_owned())));
                 }
-                self.conflicts.extend(merged.conflicts);
+                self.keep(merged.conflicts);
             }
         }
         lost
@@ -140,7 +146,17 @@ impl Plan {
             }
             self.lists.push((path.to_owned(), items));
         }
-        self.conflicts.extend(merged.conflicts);
+        self.keep(merged.conflicts);
+    }
+
+    fn keep(&mut self, conflicts: Vec<Conflict>) {
+        for conflict in conflicts {
+            let kept = self.kept.entry(conflict.preset.clone()).or_default();
+            if *kept < MOST_CONFLICTS {
+                *kept += 1;
+                self.conflicts.push(conflict);
+            }
+        }
     }
 
     /// Returns whether anything was to be done.

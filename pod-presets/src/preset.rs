@@ -310,6 +310,15 @@ pub(crate) fn list_of(part: Part) -> &'static str {
     }
 }
 
+/// How many such parts a preset may have: more than anybody needs, and few enough to compare.
+pub(crate) fn most_of(part: Part) -> usize {
+    match part {
+        Part::EnvVar | Part::EnvFromSource => 1000,
+        // Without a bound a rule that compares two lists costs more than an API server allows.
+        Part::Volume | Part::VolumeMount => 256,
+    }
+}
+
 fn entries(spec: &Value, part: Part) -> Vec<Entry> {
     let filled = |value: &Value| filled(part, value);
     let values = spec[list_of(part)].as_array().into_iter().flatten();

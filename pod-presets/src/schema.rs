@@ -8,13 +8,11 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use serde_json::{Value, json};
 
 use crate::origin::Origin;
-use crate::preset::{ConflictPolicy, Mode};
+use crate::preset::{ConflictPolicy, Mode, most_of};
 use crate::target::ContainerType;
 
 /// Objects of a cluster that are in a group of Kubernetes must say that Kubernetes did not approve of it.
 const APPROVAL: &str = "unapproved, compatible re-implementation of what Kubernetes had until 1.19";
-/// Without a bound a rule that compares two lists costs more than an API server allows.
-const MOST_VOLUMES: usize = 256;
 /// Of volumes, as of all that is a label of DNS.
 const LONGEST_NAME: usize = 63;
 
@@ -156,7 +154,7 @@ fn spec(origin: Origin) -> Value {
 
 fn parts(part: Part, description: &str) -> Value {
     let mut item = part.schema();
-    let mut list = json!({"type": "array", "description": description});
+    let mut list = json!({"type": "array", "description": description, "maxItems": most_of(part)});
     let key = match part {
         Part::Volume => Some("name"),
         Part::VolumeMount => Some("mountPath"),
@@ -164,7 +162,6 @@ fn parts(part: Part, description: &str) -> Value {
     };
     if let Some(key) = key {
         item["properties"]["name"]["maxLength"] = LONGEST_NAME.into();
-        list["maxItems"] = MOST_VOLUMES.into();
         list["x-kubernetes-list-type"] = "map".into();
         list["x-kubernetes-list-map-keys"] = json!([key]);
     }

@@ -11,7 +11,7 @@ use conventions::pod::Part;
 use serde_json::{Value, json};
 
 use crate::origin::Origin;
-use crate::preset::{ConflictPolicy, Mode, list_of};
+use crate::preset::{ConflictPolicy, Mode, list_of, most_of};
 use crate::target::ContainerType;
 
 pub use error::FieldError;
@@ -211,6 +211,11 @@ fn type_errors(spec: &Value, part: Part, errors: &mut Vec<FieldError>) {
             ));
         }
     };
+    let most = most_of(part);
+    if items.len() > most {
+        let problem = format!("Too many: {}: must have at most {most} items", items.len());
+        return errors.push(FieldError::of(&format!("spec.{list}"), &problem));
+    }
     for (index, item) in items.iter().enumerate() {
         if let Err(fault) = part.check(item, &format!("spec.{list}[{index}]")) {
             errors.push(FieldError::of(&fault.field, &fault.problem));

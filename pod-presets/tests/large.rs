@@ -43,6 +43,15 @@ fn preset(index: usize, app: &str) -> Preset {
     Preset::compile(&object(&format!("p{index}"), app, &spec)).unwrap()
 }
 
+/// Presets that have all of these variables together, as many each as one may have.
+fn with_variables(env: &[Value]) -> Vec<Preset> {
+    let chunks = env.chunks(1000).enumerate();
+    let of = |(index, env)| object(&format!("p{index}"), "web", &json!({"env": env}));
+    chunks
+        .map(|chunk| Preset::compile(&of(chunk)).unwrap())
+        .collect()
+}
+
 #[test]
 fn of_a_thousand_presets_twenty_are_found_and_injected() {
     let of = |index| preset(index, if index % 50 == 0 { "web" } else { "other" });
@@ -86,10 +95,10 @@ fn ten_times_the_variables_of_a_pod_take_about_ten_times_as_long() {
             .map(|it| json!({"name": format!("V{it}"), "value": "2"}))
             .collect();
         let pod = json!({"spec": {"containers": [{"name": "a", "env": env}]}});
-        let spec = json!({"env": pod["spec"]["containers"][0]["env"]});
-        let preset = Preset::compile(&object("p", "web", &spec)).unwrap();
+        let env = pod["spec"]["containers"][0]["env"].as_array().unwrap();
+        let presets = with_variables(env);
         Box::new(move || {
-            let injection = inject(&pod, &[&preset]);
+            let injection = inject(&pod, &presets.iter().collect::<Vec<_>>());
             assert_eq!(injection.applied[0].added, []);
         })
     });
@@ -104,10 +113,11 @@ fn ten_times_the_conflicts_take_about_ten_times_as_long() {
                 .collect()
         };
         let pod = json!({"spec": {"containers": [{"name": "a", "env": env("1")}]}});
-        let preset = Preset::compile(&object("p", "web", &json!({"env": env("2")}))).unwrap();
+        let presets = with_variables(&env("2"));
         Box::new(move || {
-            let injection = inject(&pod, &[&preset]);
-            assert_eq!(injection.conflicts.len(), count);
+            let injection = inject(&pod, &presets.iter().collect::<Vec<_>>());
+            // Of each preset the first ones are told.
+            assert_eq!(injection.conflicts.len(), 20 * presets.len());
         })
     });
 }
@@ -115,16 +125,18 @@ fn ten_times_the_conflicts_take_about_ten_times_as_long() {
 #[test]
 fn of_a_hundred_thousand_mistakes_the_first_are_told_and_soon() {
     let began = Instant::now();
-    let many = |item: Value| vec![item; 100_000];
-    for spec in [
-        json!({"env": many(json!({"name": ""}))}),
-        json!({"env": many(json!({"name": 1}))}),
-        json!({"envFrom": many(json!({}))}),
-        json!({"volumes": many(json!({"name": "V"}))}),
-        json!({"volumeMounts": many(json!({"name": "v", "mountPath": ""}))}),
-    ] {
-        let errors = validate(&object("p", "web", &spec), None, Options::default());
-        assert_eq!(errors.len(), 20);
+    for (count, told) in [(256, 20), (100_000, 1)] {
+        let many = |item: Value| vec![item; count];
+        for spec in [
+            json!({"env": many(json!({"name": ""}))}),
+            json!({"env": many(json!({"name": 1}))}),
+            json!({"envFrom": many(json!({}))}),
+            json!({"volumes": many(json!({"name": "V"}))}),
+            json!({"volumeMounts": many(json!({"name": "v", "mountPath": ""}))}),
+        ] {
+            let errors = validate(&object("p", "web", &spec), None, Options::default());
+            assert_eq!(errors.len(), told, "{:?}", errors.first());
+        }
     }
     assert!(began.elapsed() < Duration::from_secs(20));
 }

@@ -50,6 +50,21 @@ fn something_must_be_injected() {
 }
 
 #[test]
+fn of_each_part_there_are_no_more_than_can_be_compared() {
+    for (list, most) in [("env", 1000), ("envFrom", 1000), ("volumes", 256)] {
+        let item = |number| match list {
+            "envFrom" => json!({"configMapRef": {"name": format!("a{number}")}}),
+            _ => json!({"name": format!("a{number}")}),
+        };
+        let many = |count: usize| json!({list: (0..count).map(item).collect::<Vec<_>>()});
+        check(&many(most), "");
+        let count = most + 1;
+        let text = format!("spec.{list}: Too many: {count}: must have at most {most} items");
+        check(&many(count), &text);
+    }
+}
+
+#[test]
 fn names_are_subdomains_and_markers_have_room_for_them() {
     let named = |kind: &str, name: &str| {
         let mut object = preset(&json!({"env": [{"name": "A"}], "namespaceSelector": {}}));

@@ -194,8 +194,31 @@ fn warnings_are_few_and_short() {
     let other: Vec<Value> = many.iter().map(|it| json!({"name": it["name"]})).collect();
     let preset = preset("p", &json!({"env": many}));
     let injection = injected(&one(&json!({"env": other})), &[&preset]);
-    assert_eq!(injection.conflicts.len(), 500);
+    assert_eq!(injection.conflicts.len(), 20, "the first ones are told");
     let told: usize = injection.warnings.iter().map(String::len).sum();
     assert!(told > 0 && told < 4096, "{told}");
     assert!(injection.warnings.iter().all(|it| it.len() <= 256));
+}
+
+/// The place of what was replaced is not the other's any more.
+#[test]
+fn what_was_replaced_is_in_nobodys_way() {
+    let own = pod(&json!({
+        "containers": [{"name": "web", "volumeMounts": [{"name": "old", "mountPath": "/a"}]}],
+        "volumes": [{"name": "old", "emptyDir": {}}],
+    }));
+    let spec = |name: &str, path: &str| {
+        json!({
+            "volumes": [{"name": name, "emptyDir": {}}],
+            "volumeMounts": [{"name": name, "mountPath": path}],
+        })
+    };
+    let overrides = preset("a", &policy("Override", spec("new", "/a")));
+    let skips = preset("b", &spec("old", "/b"));
+    let after = result(&own, &[&overrides, &skips]);
+    let expected = json!([
+        {"name": "new", "mountPath": "/a"},
+        {"name": "old", "mountPath": "/b"},
+    ]);
+    assert_eq!(after["spec"]["containers"][0]["volumeMounts"], expected);
 }
