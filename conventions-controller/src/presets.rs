@@ -27,13 +27,15 @@ mod subject;
 mod tell;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use controller_kit::events::EventRecorder;
-use controller_kit::process::{Process, Work};
+use controller_kit::process::{Process, Synced, Work};
 use controller_kit::reflect::Reflector;
 use controller_kit::webhook::{Route, Routes, routes};
 use pod_presets::Origin;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::args::PresetArgs;
 use admit::PodAdmission;
@@ -44,6 +46,9 @@ use metrics::PresetMetrics;
 use report::Reporter;
 use rules::Rules;
 use tell::Teller;
+
+/// How long a replica may be not ready because presets are not known.
+const LATE: Duration = Duration::from_mins(1);
 
 /// The path of pods.
 const PODS: Route = Route {
@@ -94,12 +99,13 @@ pub(crate) fn serve(
 ) -> Routes {
     let stores = Arc::new(Stores::default());
     let (index, news) = (Arc::new(Index::default()), Arc::new(News::default()));
-    follow(process, work, &stores, &index, &news);
+    let synced = follow(process, &stores, &index, &news);
+    work.is_ready_when("pod presets", ready_or_late(synced.clone(), Instant::now()));
     let metrics = Arc::new(PresetMetrics::new(&process.metrics.build()));
     let counts = Arc::new(Counts::new(process.cluster.clock()));
     let pods = PodAdmission {
         namespaces: stores.namespaces.clone(),
-        synced: work.synced(),
+        synced: synced.clone(),
         teller: Teller(events.clone()),
         counts: counts.clone(),
         room: PodAdmission::room(),
@@ -114,20 +120,24 @@ pub(crate) fn serve(
     process
         .metrics
         .before_gather(move |_| show(&counted, &shown));
-    Reporter::start(process, args, &stores, &counts, &news, &metrics, work);
+    let reporter = Reporter::new(process, &stores, &counts, &news);
+    reporter.start(process, args, &metrics, synced, work);
     let mut all = routes(&[PODS], pods);
     all.extend(routes(&[PRESETS], Rules::new(args)));
     all
 }
 
-/// Follows what pods may get. None of the kinds has to be installed.
-fn follow(
-    process: &Process,
-    work: &mut Work,
-    stores: &Stores,
-    index: &Arc<Index>,
-    news: &Arc<News>,
-) {
+/// Whether presets are known, or so late that there is something in the way, such as a right that is
+/// missing. Pods are admitted as they are then, with a warning; to be not ready any longer would only
+/// keep what the process does for PodIntents from those who ask for it.
+fn ready_or_late(synced: Synced, started: Instant) -> impl Fn() -> bool + Send + Sync {
+    move || synced.is_synced() || started.elapsed() >= LATE
+}
+
+/// Follows what pods may get. None of the kinds has to be installed. PodIntents wait for nothing of
+/// it.
+fn follow(process: &Process, stores: &Stores, index: &Arc<Index>, news: &Arc<News>) -> Synced {
+    let mut work = Work::default();
     for origin in Origin::ALL {
         let (index, news) = (index.clone(), news.clone());
         work.follow_if_installed(
@@ -150,6 +160,7 @@ fn follow(
         kinds::NAMESPACES.metadata(client),
         move |_| news.namespaces.notify_waiters(),
     );
+    work.synced()
 }
 
 /// How many presets there are.
@@ -167,5 +178,28 @@ fn show(stores: &Stores, metrics: &PresetMetrics) {
         .enumerate()
     {
         metrics.presets(name, valid[kind], invalid[kind]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn presets_that_nobody_may_read_keep_a_replica_from_being_ready_for_a_minute_only() {
+        let unknown: Arc<Reflector<PresetEntry>> = Arc::default();
+        let mut work = Work::default();
+        let events = futures::stream::pending();
+        work.follow(
+            &controller_kit::shutdown::Tasks::new(),
+            "preset-watch",
+            &unknown,
+            Box::pin(events),
+            |_| {},
+        );
+        let is_ready = ready_or_late(work.synced(), Instant::now());
+        assert!(!is_ready());
+        tokio::time::advance(LATE).await;
+        assert!(is_ready());
     }
 }

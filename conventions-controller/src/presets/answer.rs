@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use controller_kit::webhook::Answer;
-use pod_presets::{Injection, PresetName};
+use pod_presets::{Audited, Injection, PresetName};
 
 use super::admit::Done;
 
@@ -24,12 +24,25 @@ pub(super) fn answer_to(done: &Done) -> Answer {
 }
 
 fn warnings(injection: &Injection) -> Vec<String> {
-    let looked = injection.audited.iter().map(|audited| {
-        let (preset, added) = (&audited.applied.preset, audited.applied.added.len());
-        format!("{preset} would add {added} entries; it is in mode Audit")
-    });
+    let looked = injection.audited.iter().map(looked);
     let told = injection.warnings.iter().cloned();
     told.chain(looked).take(MOST_WARNINGS).map(cut).collect()
+}
+
+/// What a preset would do that only looks.
+fn looked(audited: &Audited) -> String {
+    let (preset, added) = (&audited.applied.preset, audited.applied.added.len());
+    let mut blocking = audited
+        .conflicts
+        .iter()
+        .filter(|it| it.settled.is_blocking());
+    match blocking.next() {
+        Some(conflict) => {
+            let message = conflict.message();
+            format!("{preset} would not be applied; it is in mode Audit. {message}")
+        }
+        None => format!("{preset} would add {added} entries; it is in mode Audit"),
+    }
 }
 
 /// Names of presets and keys of what conflicts; never a value.
@@ -40,7 +53,8 @@ fn annotations(injection: &Injection) -> BTreeMap<String, String> {
         .map(|applied| shown(&applied.preset));
     let audited = injection.audited.iter();
     let audited = audited.map(|audited| shown(&audited.applied.preset));
-    let conflicts = injection.conflicts.iter().map(|conflict| {
+    let looked = injection.audited.iter().flat_map(|it| &it.conflicts);
+    let conflicts = injection.conflicts.iter().chain(looked).map(|conflict| {
         let preset = shown(&conflict.preset);
         format!("{preset}: {} {}", conflict.field.as_str(), conflict.key)
     });
@@ -137,9 +151,21 @@ mod tests {
     }
 
     #[test]
+    fn one_that_only_looks_says_what_it_would_come_across() {
+        let value = |value: &str| json!([{"name": "A", "value": value}]);
+        let looks = preset("looks", "Audit", &value("b"));
+        let answer = answer(&pod(&value("c")), &[&looks]);
+        let warning = "PodPreset looks would not be applied; it is in mode Audit. Conflict on pod preset. Duplicate env A.";
+        assert_eq!(answer.warnings, [warning]);
+        let conflicts = &answer.audit_annotations["conflicts"];
+        assert_eq!(conflicts, "PodPreset/looks: env A");
+        assert_eq!((answer.error, answer.patch.len()), (None, 0));
+    }
+
+    #[test]
     fn however_much_conflicts_what_is_told_is_bounded() {
         let many = |value: &str| -> Value {
-            let env = (0..2000).map(
+            let env = (0..1000).map(
                 |number| json!({"name": format!("{}{number}", "A".repeat(100)), "value": value}),
             );
             env.collect()

@@ -5,12 +5,14 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use controller_kit::webhook::Review;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use parking_lot::Mutex;
 use pod_presets::{Conflict, LastConflict, Opponent};
+use tokio::time::Instant;
 
 use super::admit::Done;
 use super::subject::Subject;
@@ -50,7 +52,18 @@ impl Counted {
 /// Counts of all presets, by uid.
 pub(super) struct Counts {
     clock: Arc<dyn Fn() -> Timestamp + Send + Sync>,
-    held: Mutex<HashMap<Box<str>, Counted>>,
+    held: Mutex<Held>,
+}
+
+/// Between two writes of counts of a preset that nothing went wrong with. A preset of which pods are
+/// created all the time is not to be written all the time.
+const APART: Duration = Duration::from_secs(30);
+
+#[derive(Default)]
+struct Held {
+    counted: HashMap<Box<str>, Counted>,
+    /// When counts of a preset were taken last, for as long as that matters.
+    taken: HashMap<Box<str>, Instant>,
 }
 
 impl Counts {
@@ -82,12 +95,20 @@ impl Counts {
 
     /// Adds to what is there, as when it could not be written.
     pub(super) fn give(&self, uid: Box<str>, counted: Counted) {
-        self.held.lock().entry(uid).or_default().add(counted);
+        let mut held = self.held.lock();
+        held.counted.entry(uid).or_default().add(counted);
     }
 
-    /// All that has not been taken.
-    pub(super) fn take(&self) -> HashMap<Box<str>, Counted> {
-        std::mem::take(&mut *self.held.lock())
+    /// What is to be written now: conflicts, and what else was counted of presets of which nothing
+    /// was taken for a while.
+    pub(super) fn take_due(&self, now: Instant) -> HashMap<Box<str>, Counted> {
+        let mut held = self.held.lock();
+        let Held { counted, taken } = &mut *held;
+        taken.retain(|_, at| now.duration_since(*at) < APART);
+        let due = counted.extract_if(|uid, it| it.conflicts > 0 || !taken.contains_key(uid));
+        let due: HashMap<Box<str>, Counted> = due.collect();
+        taken.extend(due.keys().map(|uid| (uid.clone(), now)));
+        due
     }
 
     fn seen(&self, review: &Review, conflict: &Conflict) -> LastConflict {
@@ -112,4 +133,37 @@ impl Counts {
 
 fn cut(text: &str) -> String {
     text[..text.floor_char_boundary(TEXT_BYTES)].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(conflicts: i64) -> Counted {
+        Counted {
+            matched: 1,
+            conflicts,
+            ..Counted::default()
+        }
+    }
+
+    #[test]
+    fn conflicts_are_due_at_once_and_other_counts_every_half_minute() {
+        let counts = Counts::new(Arc::new(Timestamp::now));
+        let (begin, uid) = (Instant::now(), || Box::<str>::from("u"));
+        let taken = |after: u64| {
+            let due = counts.take_due(begin + Duration::from_secs(after));
+            due.into_values().map(|it| it.matched).sum::<i64>()
+        };
+        counts.give(uid(), counted(0));
+        assert_eq!(taken(0), 1, "the first is told at once");
+        counts.give(uid(), counted(0));
+        counts.give(uid(), counted(0));
+        assert_eq!(taken(29), 0);
+        assert_eq!(taken(30), 2);
+        counts.give(uid(), counted(1));
+        assert_eq!(taken(35), 1);
+        assert_eq!(taken(100), 0);
+        assert!(counts.held.lock().taken.is_empty(), "nothing is kept");
+    }
 }

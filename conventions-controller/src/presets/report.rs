@@ -12,11 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use controller_kit::cluster::{Call, Cluster, Identity, RequestError, chain};
-use controller_kit::process::{Process, Work};
+use controller_kit::process::{Process, Synced, Work};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use pod_presets::Origin;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::counts::{Counted, Counts};
@@ -51,17 +52,13 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    /// Begins to report. Counts are added by every replica, from now on.
-    pub(super) fn start(
+    pub(super) fn new(
         process: &Process,
-        args: &PresetArgs,
         stores: &Arc<Stores>,
         counts: &Arc<Counts>,
         news: &Arc<News>,
-        metrics: &Arc<PresetMetrics>,
-        work: &mut Work,
-    ) {
-        let reporter = Arc::new(Self {
+    ) -> Arc<Self> {
+        Arc::new(Self {
             cluster: process.cluster.clone(),
             field_manager: process.program.field_manager,
             stores: stores.clone(),
@@ -70,8 +67,19 @@ impl Reporter {
             leads: AtomicBool::new(false),
             staleness: Mutex::default(),
             tried: Mutex::default(),
-        });
-        let (keeping, synced) = (reporter.clone(), work.synced());
+        })
+    }
+
+    /// Begins to report. Counts are added by every replica, from now on.
+    pub(super) fn start(
+        self: Arc<Self>,
+        process: &Process,
+        args: &PresetArgs,
+        metrics: &Arc<PresetMetrics>,
+        synced: Synced,
+        work: &mut Work,
+    ) {
+        let (keeping, reporter) = (self.clone(), self);
         process
             .tasks
             .spawn_until_stopped("preset-report", async move {
@@ -98,7 +106,7 @@ impl Reporter {
         rounds.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                _ = rounds.tick() => self.report(self.counts.take()).await,
+                _ = rounds.tick() => self.report(self.counts.take_due(Instant::now())).await,
                 () = self.news.presets.notified() => {
                     tokio::time::sleep(GATHER).await;
                     self.report(HashMap::new()).await;

@@ -36,7 +36,7 @@ pub(super) struct StalePods {
 /// The status with what is known now.
 pub(super) fn status_after(entry: &PresetEntry, known: Known<'_>) -> PresetStatus {
     let mut after = entry.status.clone();
-    add(&mut after, known.counted);
+    add(&mut after, entry, known.counted);
     if let Some(led) = known.led {
         lead(&mut after, entry, &led);
     }
@@ -45,9 +45,14 @@ pub(super) fn status_after(entry: &PresetEntry, known: Known<'_>) -> PresetStatu
 
 /// Counts only grow: they are those of all pods since the preset was created, as far as they were
 /// written.
-fn add(after: &mut PresetStatus, counted: Counted) {
+fn add(after: &mut PresetStatus, entry: &PresetEntry, counted: Counted) {
     if counted.is_nothing() {
         return;
+    }
+    if after.observed_generation != Some(entry.generation) {
+        // Pods are marked with this version. Whoever writes first makes another one, so he has to say
+        // it: without that all pods so far would look outdated.
+        observe(after, entry);
     }
     let sum = |before: Option<i64>, more: i64| Some(before.unwrap_or(0).saturating_add(more));
     after.matched = sum(after.matched, counted.matched);
@@ -59,8 +64,7 @@ fn add(after: &mut PresetStatus, counted: Counted) {
 }
 
 fn lead(after: &mut PresetStatus, entry: &PresetEntry, led: &Led<'_>) {
-    after.observed_generation = Some(entry.generation);
-    after.observed_resource_version = entry.marked.to_string();
+    observe(after, entry);
     let last = after.last_conflicts.first();
     let of_late = last.filter(|last| led.now.duration_since(last.time.0) < OF_LATE);
     let verdict = Verdict {
@@ -72,6 +76,11 @@ fn lead(after: &mut PresetStatus, entry: &PresetEntry, led: &Led<'_>) {
     after.stale_pods = led.stale.map(|stale| stale.pods);
     let owners = led.stale.map(|stale| stale.owners.clone());
     after.stale_owners = owners.unwrap_or_default();
+}
+
+fn observe(after: &mut PresetStatus, entry: &PresetEntry) {
+    after.observed_generation = Some(entry.generation);
+    after.observed_resource_version = entry.marked.to_string();
 }
 
 fn said(conflict: &LastConflict) -> String {
@@ -159,6 +168,8 @@ mod tests {
         let keys: Vec<&str> = after.last_conflicts.iter().map(|it| &*it.key).collect();
         assert_eq!(keys, ["new7", "new6", "new5", "new4", "new3"]);
         assert_eq!(after.conditions, [], "the replica that leads says those");
+        let version = (after.observed_generation, &*after.observed_resource_version);
+        assert_eq!(version, (Some(2), "7"), "pods have it already");
     }
 
     #[test]

@@ -26,12 +26,13 @@ impl Teller {
     /// override is no news.
     pub(super) fn tell_conflicts(&self, review: &Review, done: &Done) {
         let mut told = BTreeSet::new();
-        for (entry, conflict) in done.conflicts() {
+        let all = done.conflicts();
+        for (entry, conflict) in all.filter(|(_, it)| it.settled.is_blocking()) {
+            if told.len() == MOST {
+                return;
+            }
             let message = conflict.message();
-            let is_new = conflict.settled.is_blocking()
-                && told.len() < MOST
-                && told.insert((&conflict.preset, message.clone()));
-            if is_new {
+            if told.insert((&conflict.preset, message.clone())) {
                 self.tell(review, entry, &message);
             }
         }

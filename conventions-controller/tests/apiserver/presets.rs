@@ -3,6 +3,7 @@
 mod admission;
 mod conflicts;
 mod deployments;
+mod kubectl;
 mod large;
 mod old_group;
 mod stage;

@@ -1,6 +1,7 @@
 //! A pod is created whatever is wrong with presets and with who serves them.
 
 use std::process::Command;
+use std::time::Duration;
 
 use futures::StreamExt as _;
 use serde_json::json;
@@ -10,9 +11,11 @@ use test_support::{BlackHole, eventually};
 use super::stage::{open, pod, set_pods};
 use crate::stage::set;
 
-/// Pods that are created, and how many at once.
+/// Pods that are created in each part, how far one is behind the one before, and how many may be
+/// under way.
 const PODS: usize = 300;
-const AT_ONCE: usize = 10;
+const APART: Duration = Duration::from_millis(10);
+const AT_ONCE: usize = 200;
 
 #[tokio::test]
 async fn pods_are_created_while_who_serves_presets_dies() {
@@ -21,19 +24,30 @@ async fn pods_are_created_while_who_serves_presets_dies() {
         json!({"selector": {"matchLabels": {"a": "b"}}, "env": [{"name": "A", "value": "b"}]});
     pods.preset("env", spec).await;
     pods.until_marked("env", &pod("a", json!({"a": "b"}))).await;
-    let mut marked = 0;
-    for part in 0..2 {
+    let mut marked = [0; 3];
+    for (part, marked) in marked.iter_mut().enumerate() {
+        if part == 2 {
+            pods.kill_controller();
+            pods.start_by(None, &[]).await;
+            pods.until_marked("env", &pod("a", json!({"a": "b"}))).await;
+        }
+        // A hundred in a second, whatever becomes of those before.
+        let started = tokio::time::Instant::now();
         let create = |number: usize| {
             let pod = pod(&format!("a{part}-{number}"), json!({"a": "b"}));
             let pods = &pods;
-            async move { pods.create_pod(pod).await.marker("env").is_some() }
+            let due = started + APART * u32::try_from(number).unwrap();
+            async move {
+                tokio::time::sleep_until(due).await;
+                pods.create_pod(pod).await.marker("env").is_some()
+            }
         };
         let mut all = futures::stream::iter(0..PODS)
             .map(create)
             .buffer_unordered(AT_ONCE);
         let mut created = 0;
         while let Some(is_marked) = all.next().await {
-            marked += usize::from(is_marked);
+            *marked += usize::from(is_marked);
             created += 1;
             // In the second part it dies in the midst of them.
             if part == 1 && created == PODS / 3 {
@@ -42,12 +56,12 @@ async fn pods_are_created_while_who_serves_presets_dies() {
         }
         assert_eq!(created, PODS);
     }
-    assert!(
-        marked > PODS && marked < 2 * PODS,
-        "{marked} got the preset"
-    );
-    pods.kill_controller();
-    assert_eq!(pods.all("v1", "Pod").await.len(), 2 * PODS);
+    let [before, amidst, after] = marked;
+    // On a machine that does other things as well an answer may come too late for a pod.
+    let most = PODS * 9 / 10;
+    assert!(before > most && after > most, "{marked:?} got the preset");
+    assert!(amidst > 0 && amidst < PODS, "{amidst} got the preset");
+    assert_eq!(pods.all("v1", "Pod").await.len(), 3 * PODS);
 }
 
 /// kill -9, while pods are being created by whoever holds the stage.
