@@ -69,6 +69,8 @@ text_enum! {
         /// A pod has something else already where a PodPreset would put something. The word is that of the design of pod
         /// presets.
         PresetConflict = "conflict",
+        /// An owner was restarted because its pods had older versions of their presets.
+        PresetRestart = "PresetsRestarted",
     }
 }
 
@@ -85,7 +87,8 @@ impl EventReason {
             | Self::ObjectAdopted
             | Self::RevisionDeployed
             | Self::ValidationSucceeded
-            | Self::StatusUpdated => EventType::Normal,
+            | Self::StatusUpdated
+            | Self::PresetRestart => EventType::Normal,
             Self::ResourceFailed
             | Self::FieldsDropped
             | Self::BlueprintProblem

@@ -25,6 +25,7 @@ use crate::entries::{AccountEntry, ConventionEntry, IntentEntry, SecretEntry, St
 use crate::kept::KeptPasses;
 use crate::metrics::ConventionMetrics;
 use crate::patience::Patience;
+use crate::presets::{TemplatePresets, Touches};
 use crate::remembered::Remembered;
 use crate::resync::Resync;
 use crate::rollout::Rollout;
@@ -103,6 +104,8 @@ pub(crate) struct IntentController {
     /// Told of each change that the counts may have changed with.
     pub(crate) counts_changed: Arc<Notify>,
     pub(crate) options: Options,
+    /// Nothing if presets are not served.
+    pub(crate) presets: Option<TemplatePresets>,
     /// What the statuses say that were written last: their events are not news.
     pub(crate) written: Mutex<HashMap<ObjectKey, u64>>,
     /// What could not be written yet.
@@ -164,6 +167,24 @@ impl IntentController {
         });
     }
 
+    /// Presets changed: wakes those whose templates they are for, if a convention applies them.
+    pub(crate) fn presets_changed(&self, change: &dyn Touches) {
+        let conventions = self.conventions();
+        let applying: Vec<_> = { conventions.iter() }
+            .filter(|it| it.applies_presets())
+            .collect();
+        if applying.is_empty() {
+            return;
+        }
+        let all = self.stores.intents.all().into_iter();
+        let concerned = all.filter(|(key, intent)| {
+            let labels = intent.selectable();
+            change.touches(key, &intent.template_labels)
+                && applying.iter().any(|it| it.concerns(labels))
+        });
+        self.wake_in_turn_of(change.namespace(), concerned.map(|(key, _)| key).collect());
+    }
+
     /// Wakes those PodIntents that something is for, at the pace that the operator chose.
     pub(crate) fn wake_concerned(&self, concerns: impl Fn(&IntentEntry) -> bool) {
         let all = self.stores.intents.all().into_iter();
@@ -172,10 +193,19 @@ impl IntentController {
     }
 
     pub(crate) fn wake_in_turn(&self, concerned: Vec<ObjectKey>) {
+        self.wake_in_turn_of(None, concerned);
+    }
+
+    /// The same for what can be changed by who may change things in this namespace only.
+    fn wake_in_turn_of(&self, namespace: Option<&str>, concerned: Vec<ObjectKey>) {
         if !self.has_begun.load(Ordering::Acquire) {
             return;
         }
-        for (key, delay) in self.rollout.turns(concerned) {
+        let turns = match namespace {
+            Some(namespace) => self.rollout.turns_in(namespace, concerned),
+            None => self.rollout.turns(concerned),
+        };
+        for (key, delay) in turns {
             self.scheduler.wake(key, Lane::Fresh, Some(delay));
         }
     }
@@ -186,7 +216,8 @@ impl IntentController {
             |entry: Option<&Arc<AccountEntry>>| entry.map(|entry| entry.pull_secrets.clone());
         if secrets(change.before) != secrets(change.after) {
             let account = Dependency::Account(change.key.clone());
-            self.wake_dependent(&account, change.before.is_none());
+            let was_missing = change.before.is_none();
+            self.wake_dependent(&change.key.namespace, &account, was_missing);
         }
     }
 
@@ -197,7 +228,8 @@ impl IntentController {
             return;
         }
         let secret = Dependency::Secret(change.key.clone());
-        self.wake_dependent(&secret, change.before.is_none());
+        let was_missing = change.before.is_none();
+        self.wake_dependent(&change.key.namespace, &secret, was_missing);
         let both = change.before.into_iter().chain(change.after);
         let named = both.filter_map(|entry| entry.certificate.as_deref());
         for certificate in named.collect::<BTreeSet<_>>() {
@@ -228,12 +260,12 @@ impl IntentController {
     }
 
     /// What was missing is waited for; all else is a change like that of a convention.
-    fn wake_dependent(&self, on: &Dependency, was_missing: bool) {
+    fn wake_dependent(&self, namespace: &str, on: &Dependency, was_missing: bool) {
         let dependent = self.dependencies.waiting_for(on).into_iter();
         if was_missing {
             dependent.for_each(|intent| self.scheduler.wake(intent, Lane::Fresh, None));
         } else {
-            self.wake_in_turn(dependent.collect());
+            self.wake_in_turn_of(Some(namespace), dependent.collect());
         }
     }
 

@@ -165,6 +165,11 @@ impl ConventionEntry {
         })
     }
 
+    /// Whether it applies pod presets, and asks no webhook.
+    pub(crate) fn applies_presets(&self) -> bool {
+        self.convention.spec.pod_presets.is_some()
+    }
+
     /// Whether a PodIntent with these labels has to be looked at because of it. One whose selectors
     /// cannot be read concerns all.
     pub(crate) fn concerns(&self, labels: Selectable<'_>) -> bool {
@@ -191,6 +196,7 @@ fn legible(object: &Value) -> ClusterPodConvention {
             selector_target: text(&spec["selectorTarget"]).to_owned(),
             priority: text(&spec["priority"]).to_owned(),
             webhook: Some(webhook),
+            pod_presets: None,
         },
     }
 }

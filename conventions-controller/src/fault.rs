@@ -27,6 +27,9 @@ pub(crate) enum Fault {
     /// mend it, if it does not pass.
     #[error("{0}")]
     Files(String),
+    /// Presets that a template may get cannot be listed, or were not yet.
+    #[error("{0}")]
+    Presets(String),
 }
 
 impl Fault {
@@ -34,7 +37,7 @@ impl Fault {
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Secret { error, .. } => error.retry_after(),
-            Self::Files(_) => None,
+            Self::Files(_) | Self::Presets(_) => None,
         }
     }
 }

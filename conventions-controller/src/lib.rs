@@ -40,8 +40,8 @@ mod secrets;
 mod tally;
 mod trouble;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, OnceLock, Weak};
 
 use anyhow::Context as _;
 use controller_kit::args::ConcurrencyFlag;
@@ -61,6 +61,7 @@ use controller::{CONVENTIONS, INTENTS, IntentController, Options, Stores};
 use kept::KeptPasses;
 use metrics::ConventionMetrics;
 use patience::Patience;
+use presets::{TemplatePresets, Told};
 use remembered::Remembered;
 use resync::Resync;
 use rollout::Rollout;
@@ -104,12 +105,16 @@ pub async fn start(process: &Process, args: &ConventionArgs) -> anyhow::Result<W
     let mut work = Work::default();
     let events = events(process);
     // First of all: pods wait for them, and for nothing that follows.
-    let presets = if args.presets.pod_presets {
-        presets::serve(process, &args.presets, &events, &mut work)
+    let told = Arc::<OnceLock<Weak<IntentController>>>::default();
+    let (presets, templates) = if args.presets.pod_presets {
+        let told = preset_news(&told);
+        let (routes, known) = presets::serve(process, &args.presets, &events, &mut work, &told);
+        (routes, Some(known))
     } else {
-        Routes::new()
+        (Routes::new(), None)
     };
-    let controller = Arc::new(controller(process, args, events)?);
+    let controller = Arc::new(controller(process, args, events, templates)?);
+    told.get_or_init(|| Arc::downgrade(&controller));
     follow(&controller, process, &mut work);
     let counted = Arc::downgrade(&controller);
     process.metrics.before_gather(move |metrics| {
@@ -134,6 +139,16 @@ pub async fn start(process: &Process, args: &ConventionArgs) -> anyhow::Result<W
     Ok(work)
 }
 
+/// Tells the controller of presets that changed. Before there is one, nobody waits for them.
+fn preset_news(controller: &Arc<OnceLock<Weak<IntentController>>>) -> Told {
+    let controller = controller.clone();
+    Arc::new(move |change| {
+        if let Some(controller) = controller.get().and_then(Weak::upgrade) {
+            controller.presets_changed(change);
+        }
+    })
+}
+
 fn events(process: &Process) -> EventRecorder {
     EventRecorder::start(
         process.cluster.controller(),
@@ -148,6 +163,7 @@ fn controller(
     process: &Process,
     args: &ConventionArgs,
     events: EventRecorder,
+    presets: Option<TemplatePresets>,
 ) -> anyhow::Result<IntentController> {
     let (cluster, clock) = (&process.cluster, process.cluster.clock());
     let metrics = Arc::new(ConventionMetrics::new(&process.metrics.build()));
@@ -177,6 +193,7 @@ fn controller(
             resolution: format!("{resolution} {resolve_at_end}"),
             most_request_bytes: u64::from(args.max_webhook_request) << 20,
         },
+        presets,
         statuses: StatusWriter::new(cluster, INTENTS, process.program.field_manager),
         events,
         clock,

@@ -9,13 +9,14 @@ use conventions::condition::IntentReason;
 use conventions::considered::others;
 use conventions::inputs::{Called, Inputs, digest_of_bytes};
 use conventions::outcome::Failure;
-use conventions::select::{Selectable, select};
+use conventions::select::{Labels, Selectable, select};
 use conventions::{ConsideredConvention, FailurePolicy, PodIntent};
 
 use crate::authority::Authority;
 use crate::controller::{Dependency, IntentController};
 use crate::entries::ConventionEntry;
 use crate::fault::Stop;
+use crate::presets::Selected;
 
 /// What is to be done.
 pub(crate) struct Plan {
@@ -35,8 +36,17 @@ pub(crate) struct Plan {
 pub(crate) struct PlannedCall {
     pub(crate) entry: Arc<ConventionEntry>,
     pub(crate) considered: ConsideredConvention,
-    /// Whom it trusts. It is not known only where failures are ignored.
-    pub(crate) authority: Result<Authority, AuthorityError>,
+    pub(crate) mechanism: Mechanism,
+}
+
+/// How a convention is applied.
+pub(crate) enum Mechanism {
+    Webhook {
+        /// Whom it trusts. It is not known only where failures are ignored.
+        authority: Result<Authority, AuthorityError>,
+    },
+    /// Nothing if presets are not served here.
+    PodPresets(Option<Selected>),
 }
 
 impl IntentController {
@@ -46,7 +56,7 @@ impl IntentController {
     pub(crate) async fn plan(&self, key: &ObjectKey, intent: &PodIntent) -> Result<Plan, Stop> {
         let secrets = self.pull_secrets(key, intent)?;
         let entries = self.conventions();
-        let empty = conventions::select::Labels::new();
+        let empty = Labels::new();
         let labels = Selectable {
             intent: intent.metadata.labels.as_ref().unwrap_or(&empty),
             template: &intent.spec.template.metadata.labels,
@@ -88,19 +98,33 @@ impl IntentController {
                 let convention = name.to_owned();
                 return Err(Failure::Unreadable { convention, cause }.into());
             }
-            let authority = self.authority(key, entry).await?;
-            if let Err(error) = &authority
-                && entry.failure_policy() == FailurePolicy::Fail
-            {
-                return Err(unauthentic(error).into());
-            }
             calls.push(PlannedCall {
                 entry: entry.clone(),
                 considered: ConsideredConvention::matching(selection, by),
-                authority,
+                mechanism: self.mechanism(key, entry, labels.template).await?,
             });
         }
         Ok(calls)
+    }
+
+    async fn mechanism(
+        &self,
+        key: &ObjectKey,
+        entry: &ConventionEntry,
+        labels: &Labels,
+    ) -> Result<Mechanism, Stop> {
+        if entry.applies_presets() {
+            let presets = self.presets.as_ref();
+            let selected = presets.map(|presets| presets.select(&key.namespace, labels));
+            return Ok(Mechanism::PodPresets(selected.transpose()?));
+        }
+        let authority = self.authority(key, entry).await?;
+        if let Err(error) = &authority
+            && entry.failure_policy() == FailurePolicy::Fail
+        {
+            return Err(unauthentic(error).into());
+        }
+        Ok(Mechanism::Webhook { authority })
     }
 
     /// The Secrets that are asked for credentials: those of the PodIntent, then those of its
@@ -167,12 +191,24 @@ impl PlannedCall {
             name: self.entry.name.to_string(),
             uid: self.entry.uid.to_string(),
             generation: self.entry.generation,
-            revision: self.entry.revision.to_string(),
-            authority: match &self.authority {
-                Ok(None) => String::new(),
-                Ok(Some(pem)) => digest_of_bytes(pem),
-                Err(error) => error.to_string(),
+            revision: self.revision(),
+            authority: match &self.mechanism {
+                Mechanism::Webhook { authority } => match authority {
+                    Ok(None) => String::new(),
+                    Ok(Some(pem)) => digest_of_bytes(pem),
+                    Err(error) => error.to_string(),
+                },
+                Mechanism::PodPresets(_) => String::new(),
             },
+        }
+    }
+
+    /// What stands for what it would do, beside its spec.
+    fn revision(&self) -> String {
+        let said = &self.entry.revision;
+        match &self.mechanism {
+            Mechanism::PodPresets(Some(selected)) => format!("{said} {}", selected.digest()),
+            Mechanism::PodPresets(None) | Mechanism::Webhook { .. } => said.to_string(),
         }
     }
 }

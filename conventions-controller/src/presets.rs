@@ -20,11 +20,13 @@ mod index;
 mod kinds;
 mod metrics;
 mod report;
+mod restart;
 mod rules;
 mod stale;
 mod status;
 mod subject;
 mod tell;
+mod template;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -44,8 +46,11 @@ use entries::{NamespaceEntry, PresetEntry};
 use index::Index;
 use metrics::PresetMetrics;
 use report::Reporter;
+use restart::{Epoch, Restarter};
 use rules::Rules;
 use tell::Teller;
+use template::{NamespaceNews, PresetNews};
+pub(crate) use template::{Selected, TemplatePresets, Told, Touches};
 
 /// How long a replica may be not ready because presets are not known.
 const LATE: Duration = Duration::from_mins(1);
@@ -96,10 +101,13 @@ pub(crate) fn serve(
     args: &PresetArgs,
     events: &EventRecorder,
     work: &mut Work,
-) -> Routes {
+    told: &Told,
+) -> (Routes, TemplatePresets) {
     let stores = Arc::new(Stores::default());
     let (index, news) = (Arc::new(Index::default()), Arc::new(News::default()));
-    let synced = follow(process, &stores, &index, &news);
+    let epoch = Arc::<Epoch>::default();
+    let told = also_begins(&epoch, told);
+    let synced = follow(process, &stores, &index, &news, &told);
     work.is_ready_when("pod presets", ready_or_late(synced.clone(), Instant::now()));
     let metrics = Arc::new(PresetMetrics::new(&process.metrics.build()));
     let counts = Arc::new(Counts::new(process.cluster.clock()));
@@ -120,11 +128,29 @@ pub(crate) fn serve(
     process
         .metrics
         .before_gather(move |_| show(&counted, &shown));
+    let templates = TemplatePresets {
+        index: pods.index.clone(),
+        namespaces: stores.namespaces.clone(),
+        synced: synced.clone(),
+    };
     let reporter = Reporter::new(process, &stores, &counts, &news);
-    reporter.start(process, args, &metrics, synced, work);
+    let restarter = args.restart_stale_owners.map(|per_minute| {
+        let presets = templates.clone();
+        Restarter::new(process, presets, events.clone(), epoch, per_minute)
+    });
+    reporter.start(process, args, &metrics, synced, restarter, work);
     let mut all = routes(&[PODS], pods);
     all.extend(routes(&[PRESETS], Rules::new(args)));
-    all
+    (all, templates)
+}
+
+/// Whoever is told, there is another epoch.
+fn also_begins(epoch: &Arc<Epoch>, told: &Told) -> Told {
+    let (epoch, told) = (epoch.clone(), told.clone());
+    Arc::new(move |news| {
+        epoch.begin();
+        told(news);
+    })
 }
 
 /// Whether presets are known, or so late that there is something in the way, such as a right that is
@@ -135,11 +161,18 @@ fn ready_or_late(synced: Synced, started: Instant) -> impl Fn() -> bool + Send +
 }
 
 /// Follows what pods may get. None of the kinds has to be installed. PodIntents wait for nothing of
-/// it.
-fn follow(process: &Process, stores: &Stores, index: &Arc<Index>, news: &Arc<News>) -> Synced {
+/// it, but for those whose templates get presets.
+fn follow(
+    process: &Process,
+    stores: &Arc<Stores>,
+    index: &Arc<Index>,
+    news: &Arc<News>,
+    told: &Told,
+) -> Synced {
     let mut work = Work::default();
     for origin in Origin::ALL {
         let (index, news) = (index.clone(), news.clone());
+        let (told, known) = (told.clone(), stores.clone());
         work.follow_if_installed(
             process,
             "preset-watch",
@@ -148,17 +181,25 @@ fn follow(process: &Process, stores: &Stores, index: &Arc<Index>, news: &Arc<New
             move |change| {
                 index.changed(&change);
                 news.presets.notify_one();
+                if let Some(news) = PresetNews::of(&change, &known) {
+                    told(&news);
+                }
             },
         );
     }
-    let news = news.clone();
+    let (index, news, told) = (index.clone(), news.clone(), told.clone());
     let client = process.cluster.controller().clone();
     work.follow(
         &process.tasks,
         "namespace-watch",
         &stores.namespaces,
         kinds::NAMESPACES.metadata(client),
-        move |_| news.namespaces.notify_waiters(),
+        move |change| {
+            news.namespaces.notify_waiters();
+            if let Some(news) = NamespaceNews::of(&change, &index) {
+                told(&news);
+            }
+        },
     );
     work.synced()
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use controller_kit::stamped::ObjectKey;
 use convention_client::{CallError, CallErrorKind, RequestBody, Target};
+use conventions::answer::Answer;
 use conventions::authority::AuthorityError;
 use conventions::chain::Chain;
 use conventions::credentials::Keyring;
@@ -14,6 +15,7 @@ use tokio::time::Instant;
 use tracing::{Instrument as _, debug_span};
 
 use crate::again::Again;
+use crate::authority::Authority;
 use crate::conclusion::{Outcome, concluded, is_made_from};
 use crate::controller::IntentController;
 use crate::entries::ConventionEntry;
@@ -21,13 +23,17 @@ use crate::fault::{Fault, Stop};
 use crate::images::KnownImages;
 use crate::log;
 use crate::patience::Turn;
-use crate::plan::{Plan, PlannedCall};
+use crate::plan::{Mechanism, Plan, PlannedCall};
+use crate::presets::Selected;
 use crate::remembered::{Answers, Heard};
 use crate::report::Subject;
 
 /// What is said of a convention that is left out without a call. It tells nothing of other
 /// tenants' calls.
 const SPARED: &str = "it does not answer in time, and is not asked for the moment";
+
+/// What is said of a convention that applies presets where nobody knows any.
+const NOT_SERVED: &str = "it applies pod presets, and the controller runs without --pod-presets";
 
 /// One pass over a PodIntent.
 struct Run<'r> {
@@ -45,6 +51,28 @@ struct Run<'r> {
     earlier: Answers,
     /// What this one was.
     answers: Answers,
+}
+
+impl Run<'_> {
+    /// Takes over what a convention made of the template.
+    fn record(
+        &mut self,
+        convention: &str,
+        answer: Answer,
+        told: &mut ConsideredConvention,
+    ) -> Result<(), Failure> {
+        let before = self.chain.template().clone();
+        let receipts = answer.applied.clone();
+        let recorded = self.chain.record(convention, answer);
+        recorded.map_err(|fault| Failure::NotStorable {
+            convention: convention.to_owned(),
+            fault,
+        })?;
+        log::applied(convention, &before, self.chain.template());
+        told.receipts = receipts;
+        told.output_digest = template_digest(self.chain.template());
+        Ok(())
+    }
 }
 
 impl IntentController {
@@ -109,25 +137,21 @@ impl IntentController {
         call: &PlannedCall,
         told: &mut ConsideredConvention,
     ) -> Result<(), Stop> {
+        let authority = match &call.mechanism {
+            Mechanism::PodPresets(presets) => return inject(run, call, presets.as_ref(), told),
+            Mechanism::Webhook { authority } => authority,
+        };
         self.resolve_images(run).await?;
         let name = &*call.entry.name;
         let before = run.chain.template().clone();
         let question = call.called().digest_with(&before);
         let heard = match run.earlier.get(&question).cloned() {
             Some(heard) => heard,
-            None => self.ask(run, call, told).await?,
+            None => self.ask(run, call, authority, told).await?,
         };
         told.boms_left_out.clone_from(&heard.boms_left_out);
-        let receipts = heard.answer.applied.clone();
-        let recorded = run.chain.record(name, heard.answer.clone());
-        recorded.map_err(|fault| Failure::NotStorable {
-            convention: name.to_owned(),
-            fault,
-        })?;
+        run.record(name, heard.answer.clone(), told)?;
         run.answers.insert(question, heard, &run.earlier);
-        log::applied(name, &before, run.chain.template());
-        told.receipts = receipts;
-        told.output_digest = template_digest(run.chain.template());
         Ok(())
     }
 
@@ -150,15 +174,16 @@ impl IntentController {
         &self,
         run: &mut Run<'_>,
         call: &PlannedCall,
+        authority: &Result<Authority, AuthorityError>,
         told: &mut ConsideredConvention,
     ) -> Result<Heard, Stop> {
         let name = &*call.entry.name;
         let failed = |cause| webhook_failed(name, cause);
-        if matches!(call.authority, Err(AuthorityError::Forbidden { .. })) {
+        if matches!(authority, Err(AuthorityError::Forbidden { .. })) {
             run.again = run.again.max(Again::WithinAMinute);
         }
         let most_bytes = self.options.most_request_bytes;
-        let (target, body) = prepared(run, call, most_bytes).map_err(failed)?;
+        let (target, body) = prepared(run, call, authority, most_bytes).map_err(failed)?;
         let boms_left_out = body.left_out().to_vec();
         let version = call.entry.version();
         let Some(turn) = self.patience.enter(name, version, run.key) else {
@@ -233,16 +258,37 @@ fn unanswered(convention: &str, error: &CallError) -> Stop {
     }
 }
 
+/// Presets are added by ourselves, and nobody is asked. Those that conflict are no failure: the
+/// template is as it was, as a pod would be.
+fn inject(
+    run: &mut Run<'_>,
+    call: &PlannedCall,
+    presets: Option<&Selected>,
+    told: &mut ConsideredConvention,
+) -> Result<(), Stop> {
+    let name = &*call.entry.name;
+    let presets = presets.ok_or_else(|| webhook_failed(name, NOT_SERVED.to_owned()))?;
+    let decorated = presets.apply(run.chain.template());
+    let decorated = decorated.map_err(|cause| webhook_failed(name, cause))?;
+    told.error = decorated.conflict;
+    let answer = Answer {
+        template: Some(decorated.template),
+        applied: decorated.applied,
+    };
+    Ok(run.record(name, answer, told)?)
+}
+
 /// Who is called, and with what.
 fn prepared(
     run: &Run<'_>,
     call: &PlannedCall,
+    authority: &Result<Authority, AuthorityError>,
     most_bytes: u64,
 ) -> Result<(Target, RequestBody), String> {
     if let Some(cause) = &call.entry.unreadable {
         return Err(format!("it cannot be read: {cause}"));
     }
-    let authority = call.authority.as_ref().map_err(ToString::to_string)?;
+    let authority = authority.as_ref().map_err(ToString::to_string)?;
     let webhook = call.entry.convention.spec.webhook.as_ref();
     let config = webhook
         .map(|it| it.client_config.clone())

@@ -257,7 +257,10 @@ impl IntentController {
         for told in after.conventions.iter().filter(|it| !it.error.is_empty()) {
             let is_news = known(&told.name).is_none_or(|it| it.error != told.error);
             if is_news && ready_in(after) == ConditionStatus::True {
-                let what = if after.template_inputs_digest.is_empty() {
+                let what = if !after.inputs_digest.is_empty() {
+                    // It was applied, and says why it did nothing.
+                    "convention"
+                } else if after.template_inputs_digest.is_empty() {
                     "went on without convention"
                 } else {
                     "kept the template that was made with convention"

@@ -11,6 +11,9 @@ use tokio::time::Instant;
 /// One edit may arrive as several events; who is concerned is woken once.
 const DEBOUNCE: Duration = Duration::from_millis(20);
 
+/// Changes that concern all namespaces have one row of turns.
+const ALL_NAMESPACES: &str = "";
+
 /// Gives each PodIntent its turn.
 pub(crate) struct Rollout {
     /// Between two turns.
@@ -22,8 +25,9 @@ pub(crate) struct Rollout {
 struct Turns {
     /// When each is to be woken that has not been yet.
     given: HashMap<ObjectKey, Instant>,
-    /// The first turn that is free.
-    free: Option<Instant>,
+    /// The first turn that is free, of what concerns all namespaces and of what concerns one alone,
+    /// by its name.
+    free: HashMap<Box<str>, Instant>,
     /// Those that this replica has looked at since it works.
     looked_at: HashSet<ObjectKey>,
     /// When each is to be decorated anew that turned out to be due at the first look.
@@ -43,11 +47,22 @@ impl Rollout {
     /// How long each of these has to wait. One that waits already keeps its turn: it will see the
     /// newest convention.
     pub(crate) fn turns(&self, concerned: Vec<ObjectKey>) -> Vec<(ObjectKey, Duration)> {
+        self.turns_in(ALL_NAMESPACES, concerned)
+    }
+
+    /// The same for what somebody changed who may change things in one namespace only. Nobody else
+    /// waits for that, however often he does it.
+    pub(crate) fn turns_in(
+        &self,
+        namespace: &str,
+        concerned: Vec<ObjectKey>,
+    ) -> Vec<(ObjectKey, Duration)> {
         let now = Instant::now();
         let mut turns = self.turns.lock();
         turns.given.retain(|_, due| *due > now);
+        turns.free.retain(|_, free| *free > now);
         let delays = concerned.into_iter().map(|key| {
-            let due = turns.give(&key, self.apart, now);
+            let due = turns.give(&key, namespace, self.apart, now);
             (key, due.saturating_duration_since(now))
         });
         delays.collect()
@@ -61,7 +76,7 @@ impl Rollout {
         let mut turns = self.turns.lock();
         let is_first = turns.looked_at.insert(key.clone());
         if is_first && had_enough && !self.apart.is_zero() {
-            let due = turns.give(key, self.apart, now);
+            let due = turns.give(key, ALL_NAMESPACES, self.apart, now);
             turns.first.insert(key.clone(), due);
         }
         // Whatever else wakes it meanwhile is no reason to go before the others; an edit of it is.
@@ -88,14 +103,14 @@ impl Rollout {
 
 impl Turns {
     /// The turn of this one.
-    fn give(&mut self, key: &ObjectKey, apart: Duration, now: Instant) -> Instant {
-        let free = self.free.map_or(now, |free| free.max(now));
+    fn give(&mut self, key: &ObjectKey, row: &str, apart: Duration, now: Instant) -> Instant {
+        let free = self.free.get(row).map_or(now, |free| now.max(*free));
         let given = self.given.get(key).copied();
         if let Some(due) = given.filter(|due| *due > now) {
             return due;
         }
         let due = free + DEBOUNCE;
-        self.free = Some(free + apart);
+        self.free.insert(row.into(), free + apart);
         self.given.insert(key.clone(), due);
         due
     }
@@ -108,6 +123,23 @@ mod tests {
     fn keys(count: usize) -> Vec<ObjectKey> {
         let names = (0..count).map(|index| index.to_string());
         names.map(|name| ObjectKey::new("dev", &name)).collect()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_a_tenant_changes_delays_only_his_own() {
+        let rollout = Rollout::new(10);
+        let flood = rollout.turns_in("dev", keys(1000));
+        assert_eq!(flood[999].1, DEBOUNCE + Duration::from_millis(99_900));
+        let other = ObjectKey::new("other", "app");
+        assert_eq!(
+            rollout.turns_in("other", vec![other.clone()])[0].1,
+            DEBOUNCE
+        );
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert_eq!(rollout.turns(vec![other])[0].1, DEBOUNCE);
+        tokio::time::advance(Duration::from_secs(100)).await;
+        rollout.turns(Vec::new());
+        assert!(rollout.turns.lock().free.is_empty(), "nothing is kept");
     }
 
     #[tokio::test(start_paused = true)]

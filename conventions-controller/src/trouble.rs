@@ -52,7 +52,8 @@ impl IntentController {
     /// What was needed could not be had: it is tried again. If it lasts it is told, but for files of
     /// our own, of which nobody has to know.
     pub(crate) async fn bear(&self, of: Subject<'_>, fault: &Fault) -> Reconciled {
-        if self.troubles.met(of.key) && matches!(fault, Fault::Secret { .. }) {
+        let is_told = matches!(fault, Fault::Secret { .. } | Fault::Presets(_));
+        if self.troubles.met(of.key) && is_told {
             let now = Time((self.clock)());
             let after = PodIntentStatus {
                 conditions: while_unreadable(&of.before.conditions, &chain(fault), &now),

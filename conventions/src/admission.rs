@@ -105,7 +105,7 @@ pub fn convention_refusal(convention: &Value) -> Option<String> {
     }
     let priorities = Priority::ALL.map(Priority::as_str);
     errors.extend(not_among(spec, "priority", &priorities, PRIORITY));
-    errors.extend(webhook_errors(&spec["webhook"]));
+    errors.extend(mechanism_errors(spec));
     let targets = SelectorTarget::ALL.map(SelectorTarget::as_str);
     errors.extend(not_among(spec, "selectorTarget", &targets, TARGET));
     all(errors)
@@ -118,10 +118,21 @@ fn not_among(spec: &Value, field: &str, known: &[&str], detail: &str) -> Option<
     (!is_known).then(|| invalid(&format!("spec.{field}"), &spec[field], detail))
 }
 
-fn webhook_errors(webhook: &Value) -> Vec<String> {
-    if !webhook.is_object() {
-        return vec![required("spec.webhook", "")];
+/// Either a webhook is asked, or presets are applied.
+fn mechanism_errors(spec: &Value) -> Vec<String> {
+    let (webhook, presets) = (&spec["webhook"], &spec["podPresets"]);
+    match (webhook.is_object(), presets.is_object()) {
+        (false, false) => vec![required("spec.webhook", "")],
+        (true, true) => {
+            let detail = "expected exactly one, got both";
+            vec![required("spec.[webhook, podPresets]", detail)]
+        }
+        (true, false) => webhook_errors(webhook),
+        (false, true) => Vec::new(),
     }
+}
+
+fn webhook_errors(webhook: &Value) -> Vec<String> {
     let config = &webhook["clientConfig"];
     let mut errors = match (config["url"].as_str(), config["service"].is_object()) {
         (None, false) => vec![exactly_one("neither")],

@@ -38,10 +38,17 @@ pub struct ClusterPodConventionSpec {
     /// When among other conventions; see [`Priority::from_text`].
     #[serde(skip_serializing_if = "String::is_empty")]
     pub priority: String,
-    /// Who is asked. The only mechanism there is.
+    /// Who is asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub webhook: Option<ConventionWebhook>,
+    /// Instead of a webhook: nobody is asked, and the template gets what pod presets add to pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pod_presets: Option<PodPresetsConvention>,
 }
+
+/// What pod presets add to pods is added to templates. There is nothing to choose yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodPresetsConvention {}
 
 /// A webhook.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

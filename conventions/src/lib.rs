@@ -42,7 +42,7 @@ pub mod told;
 pub use bom::StoredBom;
 pub use convention::{
     CertificateReference, ClusterPodConvention, ClusterPodConventionSpec, ConventionWebhook,
-    FailurePolicy, MOST_TIMEOUT_SECONDS, Priority, SelectorTarget,
+    FailurePolicy, MOST_TIMEOUT_SECONDS, PodPresetsConvention, Priority, SelectorTarget,
 };
 pub use intent::{
     ConsideredConvention, DEFAULT_SERVICE_ACCOUNT, PodIntent, PodIntentSpec, PodIntentStatus,

@@ -245,7 +245,17 @@ fn convention() -> Value {
                         "items": kubernetes::label_selector(),
                     },
                     "webhook": webhook(),
+                    "podPresets": {
+                        "type": "object",
+                        "description": "Instead of a webhook: the template gets what pod presets add to pods. Needs the flag --pod-presets.",
+                    },
                 },
+                "x-kubernetes-validations": [{
+                    "rule": "!has(self.webhook) || !has(self.podPresets)",
+                    "message": "only one of webhook and podPresets may be there",
+                    "reason": "FieldValueForbidden",
+                    "fieldPath": ".podPresets",
+                }],
             },
         },
     })

@@ -21,7 +21,19 @@ pub struct PresetName {
 impl PresetName {
     /// The key of the annotation by which a pod is known to have it.
     pub fn marker_key(&self) -> String {
-        format!("{ANNOTATIONS}/{}{}", self.origin.marker_prefix(), self.name)
+        format!("{ANNOTATIONS}/{}", self.receipt())
+    }
+
+    /// What is said of a pod that has it, where it is clear that presets are meant.
+    ///
+    /// ```
+    /// use pod_presets::{Origin, PresetName};
+    ///
+    /// let name = PresetName { name: "a".into(), namespace: "b".into(), origin: Origin::Namespaced };
+    /// assert_eq!(name.receipt(), "podpreset-a");
+    /// ```
+    pub fn receipt(&self) -> String {
+        format!("{}{}", self.origin.marker_prefix(), self.name)
     }
 
     /// Who reports what became of it: the source of the event of a conflict.

@@ -258,9 +258,7 @@ fn repoint<'v>(
     if index.get(key) != Some(&at) {
         return;
     }
-    let last = others
-        .iter()
-        .rposition(|it| it.is_some_and(|it| has_key(it)));
+    let last = others.iter().rposition(|it| it.is_some_and(&has_key));
     match last {
         Some(last) => index.insert(key.to_owned(), last),
         None => index.remove(key),

@@ -35,4 +35,16 @@ pub struct PresetArgs {
     /// 300 bytes for each pod in the replica that leads
     #[arg(long, env = "CARTO_REPORT_STALE_PODS")]
     pub report_stale_pods: bool,
+
+    /// Restart Deployments, StatefulSets and DaemonSets with annotation settings.carto.run/restart-on-preset-change: "true" whose
+    /// pods carry older versions of presets, so many of them in a minute at the most; needs what deploy/conventions/restart.yaml
+    /// installs
+    #[arg(
+        long,
+        value_name = "PER_MINUTE",
+        env = "CARTO_RESTART_STALE_OWNERS",
+        value_parser = clap::value_parser!(u32).range(1..=600),
+        requires = "report_stale_pods"
+    )]
+    pub restart_stale_owners: Option<u32>,
 }

@@ -222,21 +222,21 @@ pub(super) fn judge(
     if matching.is_empty() {
         return Ok(None);
     }
-    if work(pod, &matching) > MOST_WORK {
+    if is_too_much(pod, &matching) {
         return Err(Unanswered::TooMuch);
     }
     Ok(Some(done(review, pod, matching)))
 }
 
-/// What is looked at: each entry of each preset in each container. A tenant can write both by the
+/// What is looked at is each entry of each preset in each container. A tenant can write both by the
 /// thousand, and their product would fill the memory.
-fn work(pod: &Value, matching: &[Arc<PresetEntry>]) -> usize {
+pub(super) fn is_too_much(pod: &Value, matching: &[Arc<PresetEntry>]) -> bool {
     let lists = ["containers", "initContainers", "ephemeralContainers"];
     let lists = lists.iter().filter_map(|list| pod["spec"][list].as_array());
     let containers: usize = lists.map(Vec::len).sum();
     let presets = matching.iter().filter_map(|entry| entry.preset());
     let entries: usize = presets.map(Preset::entries).sum();
-    entries.saturating_mul(containers.max(1))
+    entries.saturating_mul(containers.max(1)) > MOST_WORK
 }
 
 fn done(review: &Review, pod: &Value, matching: Vec<Arc<PresetEntry>>) -> Done {

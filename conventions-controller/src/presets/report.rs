@@ -12,11 +12,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use controller_kit::cluster::{Call, Cluster, Identity, RequestError, chain};
+use controller_kit::metrics::Metrics;
 use controller_kit::process::{Process, Synced, Work};
 use jiff::Timestamp;
 use parking_lot::Mutex;
 use pod_presets::Origin;
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
@@ -24,6 +26,7 @@ use super::counts::{Counted, Counts};
 use super::entries::PresetEntry;
 use super::kinds::watched;
 use super::metrics::PresetMetrics;
+use super::restart::Restarter;
 use super::stale::{self, Staleness};
 use super::status::{Known, Led, status_after};
 use super::{News, Stores};
@@ -44,6 +47,7 @@ pub(super) struct Reporter {
     stores: Arc<Stores>,
     counts: Arc<Counts>,
     news: Arc<News>,
+    metrics: Arc<Metrics>,
     leads: AtomicBool,
     staleness: Mutex<Option<Staleness>>,
     /// What was tried last, by uid. A status that the API server does not store as it is, because
@@ -64,6 +68,7 @@ impl Reporter {
             stores: stores.clone(),
             counts: counts.clone(),
             news: news.clone(),
+            metrics: process.metrics.clone(),
             leads: AtomicBool::new(false),
             staleness: Mutex::default(),
             tried: Mutex::default(),
@@ -77,6 +82,7 @@ impl Reporter {
         args: &PresetArgs,
         metrics: &Arc<PresetMetrics>,
         synced: Synced,
+        restarter: Option<Restarter>,
         work: &mut Work,
     ) {
         let (keeping, reporter) = (self.clone(), self);
@@ -91,12 +97,20 @@ impl Reporter {
         work.does_beside(async move {
             reporter.leads.store(true, Ordering::Release);
             reporter.news.presets.notify_one();
-            if follows_pods {
-                stale::follow(&process, &reporter.stores, &metrics, |found| {
-                    *reporter.staleness.lock() = Some(found);
-                    reporter.news.presets.notify_one();
-                })
-                .await;
+            if !follows_pods {
+                return;
+            }
+            let (stale, owners) = watch::channel(Arc::default());
+            let following = stale::follow(&process, &reporter.stores, &metrics, |mut found| {
+                stale.send_replace(Arc::new(std::mem::take(&mut found.owners)));
+                *reporter.staleness.lock() = Some(found);
+                reporter.news.presets.notify_one();
+            });
+            match restarter {
+                Some(restarter) => {
+                    tokio::join!(following, restarter.keep(&process, owners));
+                }
+                None => following.await,
             }
         });
     }
@@ -118,7 +132,8 @@ impl Reporter {
     /// Writes what is new of every preset, up to the first that the API server cannot write; the
     /// rest waits for the next round.
     async fn report(&self, mut counted: HashMap<Box<str>, Counted>) {
-        let leads = self.leads.load(Ordering::Acquire);
+        // One that has led may stand by again.
+        let leads = self.leads.load(Ordering::Acquire) && self.metrics.term().is_some();
         if !leads && counted.is_empty() {
             return;
         }

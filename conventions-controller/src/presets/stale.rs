@@ -3,7 +3,7 @@
 //!
 //! Only the replica that leads follows pods, and of each no more than its markers and its owner.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ use super::Stores;
 use super::entries::{PresetEntry, text};
 use super::metrics::PresetMetrics;
 use super::status::StalePods;
+use super::subject::LONGEST_NAME;
 
 /// How often pods are looked through.
 const ROUND: Duration = Duration::from_secs(10);
@@ -76,7 +77,7 @@ fn owner(metadata: &Value) -> (Box<str>, Box<str>) {
     let Some(owner) = references.next() else {
         return ("Pod".into(), text(&metadata["name"]).into());
     };
-    let (kind, name) = (text(&owner["kind"]), text(&owner["name"]));
+    let (kind, name) = (name_of(&owner["kind"]), name_of(&owner["name"]));
     let hash = text(&metadata["labels"]["pod-template-hash"]);
     let of_deployment = name.strip_suffix(hash).and_then(|it| it.strip_suffix('-'));
     match of_deployment {
@@ -85,6 +86,12 @@ fn owner(metadata: &Value) -> (Box<str>, Box<str>) {
         }
         _ => (kind.into(), name.into()),
     }
+}
+
+/// A reference says anything; of what is too long to be a name there is no such object.
+fn name_of(value: &Value) -> &str {
+    let name = text(value);
+    if name.len() <= LONGEST_NAME { name } else { "" }
 }
 
 impl PodEntry {
@@ -98,14 +105,19 @@ impl PodEntry {
     }
 }
 
-/// What was found of each preset, by uid.
+/// What was found.
 #[derive(Default)]
-pub(super) struct Staleness(HashMap<Box<str>, StalePods>);
+pub(super) struct Staleness {
+    /// Of each preset, by uid.
+    by_preset: HashMap<Box<str>, StalePods>,
+    /// Who has pods with anything older than it is, or gone.
+    pub(super) owners: BTreeSet<StaleOwner>,
+}
 
 impl Staleness {
     /// What was found of this one.
     pub(super) fn of(&self, entry: &PresetEntry) -> StalePods {
-        self.0.get(&entry.uid).cloned().unwrap_or_default()
+        self.by_preset.get(&entry.uid).cloned().unwrap_or_default()
     }
 }
 
@@ -134,7 +146,10 @@ pub(super) async fn follow(
             let (pods, stores) = (pods.clone(), stores.clone());
             let look = move || pods.is_synced().then(|| look(&pods, &stores));
             if let Ok(Some((staleness, orphans))) = tokio::task::spawn_blocking(look).await {
-                metrics.stale(staleness.0.values().map(|it| it.pods).sum(), orphans);
+                metrics.stale(
+                    staleness.by_preset.values().map(|it| it.pods).sum(),
+                    orphans,
+                );
                 found(staleness);
             }
         }
@@ -150,11 +165,13 @@ fn look(pods: &Reflector<PodEntry>, stores: &Stores) -> (Staleness, i64) {
     let all = Origin::ALL.map(|origin| stores.of(origin).all());
     let by_marker = by_marker(all.iter().flatten().map(|(_, entry)| &**entry));
     let (mut found, mut orphans) = (HashMap::<Box<str>, Owners>::new(), 0);
+    let mut all_owners = BTreeSet::new();
     pods.for_each(|pod| {
         let own = presets_of(pod, &by_marker);
         let presets = own.iter().map(|(_, preset)| *preset);
         for outdated in stale(&pod.markers, presets) {
             orphans += i64::from(outdated.current.is_none());
+            all_owners.insert(pod.owner());
             for (entry, _) in own.iter().filter(|(_, preset)| is_meant(&outdated, preset)) {
                 let owners = found.entry(entry.uid.clone()).or_default();
                 *owners.entry(pod.owner()).or_default() += 1;
@@ -162,7 +179,11 @@ fn look(pods: &Reflector<PodEntry>, stores: &Stores) -> (Staleness, i64) {
         }
     });
     let found = found.into_iter().map(|(uid, owners)| (uid, summed(owners)));
-    (Staleness(found.collect()), orphans)
+    let staleness = Staleness {
+        by_preset: found.collect(),
+        owners: all_owners,
+    };
+    (staleness, orphans)
 }
 
 fn by_marker<'e>(entries: impl Iterator<Item = &'e PresetEntry>) -> ByMarker<'e> {

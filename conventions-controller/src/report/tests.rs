@@ -96,7 +96,8 @@ impl Scene {
             "--resolve-images-at-end",
         ]);
         Self {
-            controller: crate::controller(&process, &flags.all, crate::events(&process)).unwrap(),
+            controller: crate::controller(&process, &flags.all, crate::events(&process), None)
+                .unwrap(),
             server,
             _images: images,
         }

@@ -6,6 +6,8 @@ mod deployments;
 mod kubectl;
 mod large;
 mod old_group;
+mod restarts;
 mod stage;
 mod status;
+mod templates;
 mod trouble;

@@ -254,6 +254,20 @@ fn what_is_left_out_or_empty_is_filled_in_and_nothing_else() {
     assert_eq!(convention_defaults(&whole), none);
 }
 
+#[test]
+fn a_convention_asks_a_webhook_or_applies_presets_and_not_both() {
+    let refusal = |spec: Value| convention_refusal(&json!({"spec": spec}));
+    let webhook = json!({"clientConfig": {"url": "https://a"}});
+    assert_eq!(refusal(json!({"podPresets": {}})), None);
+    assert_eq!(
+        refusal(json!({"webhook": webhook, "podPresets": null})),
+        None
+    );
+    let both = "spec.[webhook, podPresets]: Required value: expected exactly one, got both";
+    let refused = refusal(json!({"webhook": webhook, "podPresets": {}}));
+    assert_eq!(refused.as_deref(), Some(both));
+}
+
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -198,7 +198,7 @@ fn variables(pod: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-async fn apply_example(pods: &Pods, name: &str) {
+fn apply_example(pods: &Pods, name: &str) {
     let file = folder(&format!("examples/presets/{name}.yaml"));
     pods.types(&["apply", "-f", file.to_str().unwrap()], "");
 }
@@ -211,7 +211,7 @@ fn marked(created: &Created, name: &str) -> bool {
 #[tokio::test]
 async fn all_pods_trust_the_company_but_those_of_the_platform() {
     let pods = open().await;
-    apply_example(&pods, "ca-bundle").await;
+    apply_example(&pods, "ca-bundle");
     let plain = pod("a", json!({}));
     let created = pods
         .until_tried("the pod trusts", &plain, |it| marked(it, "ca-bundle"))
@@ -245,7 +245,7 @@ async fn all_pods_trust_the_company_but_those_of_the_platform() {
 #[tokio::test]
 async fn pods_of_namespaces_behind_the_proxy_are_told_of_it() {
     let pods = open().await;
-    apply_example(&pods, "proxies").await;
+    apply_example(&pods, "proxies");
     let plain = pod("a", json!({}));
     let created = pods.try_pod(plain.clone()).await.unwrap();
     assert_eq!(variables(&created.pod), [], "the namespace has no label");
@@ -274,7 +274,7 @@ async fn pods_of_namespaces_behind_the_proxy_are_told_of_it() {
 #[tokio::test]
 async fn pods_that_are_traced_know_where_to_and_who_they_are() {
     let pods = open().await;
-    apply_example(&pods, "tracing").await;
+    apply_example(&pods, "tracing");
     let mut traced = pod("a", json!({"tracing": "enabled"}));
     traced["spec"]["initContainers"] = json!([
         {"name": "setup", "image": "setup"},
