@@ -38,6 +38,9 @@ const PORT_ATTEMPTS: u32 = 5;
 const LIMIT: Duration = Duration::from_mins(3);
 /// How many seconds the API server waits for the webhook: as long as it can, for the same reason.
 const WEBHOOK_TIMEOUT: u8 = 30;
+/// What is needed to serve pod presets, and how the controller is told of it.
+const PRESETS: &str = "deploy/conventions/pod-presets.yaml";
+const PRESET_WEBHOOKS: &str = "carto-pod-presets";
 
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -190,9 +193,31 @@ async fn start_installed(
         format!("{WEBHOOK_SERVICE}localhost"),
         format!("--port={port}"),
     ]);
+    let serves_presets = arguments.iter().any(|argument| argument == "--pod-presets");
     let controller = Controller::start(name, kubeconfig, &arguments).await?;
-    register_webhooks(control_plane, name, port).await?;
+    register_webhooks(control_plane, &format!("carto-{name}"), port).await?;
+    if serves_presets {
+        register_webhooks(control_plane, PRESET_WEBHOOKS, port).await?;
+    }
+    let called = tokio::time::timeout(LIMIT, webhook_is_called(control_plane, name));
+    called
+        .await
+        .context("the API server does not call the webhook")??;
     Ok(controller)
+}
+
+/// Starts the conventions controller as installed, with what serves pod presets.
+///
+/// # Errors
+///
+/// As [`installed_controller`].
+pub async fn controller_with_presets(control_plane: &ControlPlane) -> anyhow::Result<Controller> {
+    control_plane.install_presets().await?;
+    let flags = [
+        "--pod-presets".to_owned(),
+        format!("--preset-webhook-configuration={PRESET_WEBHOOKS}"),
+    ];
+    installed_controller_with(control_plane, CONVENTIONS_CONTROLLER, &flags).await
 }
 
 /// The user that a controller is for the API server.
@@ -223,7 +248,7 @@ pub fn forbidden_requests(
 
 /// The manifests of this kind and name.
 fn installed(kind: &str, name: &str) -> anyhow::Result<Option<Value>> {
-    for manifest in MANIFESTS {
+    for manifest in MANIFESTS.into_iter().chain([PRESETS]) {
         let mut documents = documents(manifest)?.into_iter();
         let found =
             documents.find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
@@ -242,27 +267,24 @@ fn deployment_arguments(name: &str) -> anyhow::Result<Vec<String>> {
     Ok(Vec::deserialize(arguments)?)
 }
 
-/// Has the API server call a controller's webhooks, and waits until it does.
+/// Has the API server call the webhooks of the configurations of this name.
 async fn register_webhooks(
     control_plane: &ControlPlane,
-    controller: &str,
+    name: &str,
     port: u16,
 ) -> anyhow::Result<()> {
-    let name = format!("carto-{controller}");
     let mut registered = 0;
     for kind in [
         "MutatingWebhookConfiguration",
         "ValidatingWebhookConfiguration",
     ] {
-        if let Some(configuration) = installed(kind, &name)? {
+        if let Some(configuration) = installed(kind, name)? {
             register(control_plane, configuration, port).await?;
             registered += 1;
         }
     }
-    ensure!(registered > 0, "{controller} has no webhook configuration");
-    tokio::time::timeout(LIMIT, webhook_is_called(control_plane, controller))
-        .await
-        .context("the API server does not call the webhook")?
+    ensure!(registered > 0, "there is no webhook configuration {name}");
+    Ok(())
 }
 
 /// Applies one configuration with the address of this machine, and waits until the controller has written its authority.

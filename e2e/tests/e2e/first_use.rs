@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use e2e::binaries::{carto, workspace};
+use e2e::binaries::{CONVENTIONS_CONTROLLER, carto, workspace};
 use e2e::manifests::documents;
 use e2e::{Stack, WebApp, web_app};
 use serde_json::{Value, json};
@@ -28,8 +28,10 @@ impl Terminal {
     )]
     fn new(control_plane: &ControlPlane) -> Self {
         let home = Scratch::new("carto-first-use-").unwrap();
-        for folder in ["deploy", "convention-webhook-sdk"] {
-            std::os::unix::fs::symlink(workspace().join(folder), home.path().join(folder)).unwrap();
+        for folder in ["deploy", "convention-webhook-sdk", "examples/presets"] {
+            let link = home.path().join(folder);
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(workspace().join(folder), link).unwrap();
         }
         let kubeconfig = control_plane.kubeconfig_path().display().to_string();
         let tools = [
@@ -323,6 +325,71 @@ async fn the_tutorial_on_conventions_works_as_it_is_pasted() {
     terminal.types(away);
     eventually_prints(&terminal, look, |printed| !printed.contains("TZ")).await;
     drop(running);
+}
+
+#[tokio::test]
+async fn the_tutorial_on_presets_works_as_it_is_pasted() {
+    let plane = ControlPlane::builder().deployments().audit().start().await;
+    let plane = plane.unwrap();
+    e2e::stack::install(&plane).await.unwrap();
+    let controller = e2e::stack::controller_with_presets(&plane).await.unwrap();
+    let terminal = Terminal::new(&plane);
+    let blocks = blocks("docs/presets-tutorial.md", "Step by step");
+    let [
+        preset,
+        website,
+        explain,
+        create,
+        look,
+        conflict,
+        status,
+        events,
+        cluster,
+        explain_again,
+        replace,
+        restart,
+        away,
+    ] = &blocks[..]
+    else {
+        panic!("{blocks:#?}");
+    };
+    terminal.types(preset);
+    terminal.types(website);
+    let explained = terminal.types(explain);
+    assert!(explained.contains("DB_PORT"), "{explained}");
+    // The controller hears of the preset a moment later, as it would hear before anybody types on.
+    let probe = "kubectl -n tour run probe --image=nginx -l role=frontend --dry-run=server -o yaml";
+    eventually_prints(&terminal, probe, |printed| printed.contains("6379")).await;
+    terminal.types(create);
+    let marker = "podpreset.admission.kubernetes.io/podpreset-allow-database";
+    let variable = r#"{"name":"DB_PORT","value":"6379"}"#;
+    eventually_prints(&terminal, look, |printed| {
+        printed.contains(variable) && printed.contains(marker)
+    })
+    .await;
+    let warned = terminal.types(conflict);
+    let warning =
+        "Warning: PodPreset allow-database: Conflict on pod preset. Duplicate env DB_PORT.";
+    assert!(warned.contains(warning), "{warned}");
+    eventually_prints(&terminal, status, |printed| printed.contains("own-port")).await;
+    eventually_prints(&terminal, events, |printed| printed.contains("own-port")).await;
+    terminal.types(cluster);
+    let explained = terminal.types(explain_again);
+    assert!(explained.contains("HTTP_PROXY"), "{explained}");
+    terminal.types(replace);
+    eventually_prints(&terminal, probe, |printed| {
+        printed.contains("6380") && printed.contains("HTTP_PROXY")
+    })
+    .await;
+    terminal.types(restart);
+    let all = "kubectl -n tour get pods -l role=frontend -o jsonpath='{.items[*].spec.containers[0].env}'";
+    eventually_prints(&terminal, all, |printed| {
+        printed.contains(r#"{"name":"DB_PORT","value":"6380"}"#) && printed.contains("HTTP_PROXY")
+    })
+    .await;
+    crate::rights::nothing_was_forbidden(&plane, CONVENTIONS_CONTROLLER);
+    drop(controller);
+    terminal.types(away);
 }
 
 const APPLICATION: &str = "

@@ -58,6 +58,19 @@ impl ControlPlane {
         Ok(())
     }
 
+    /// What is needed besides to serve pod presets.
+    ///
+    /// # Errors
+    ///
+    /// When the API server refuses a manifest.
+    pub async fn install_presets(&self) -> anyhow::Result<()> {
+        self.install("deploy/conventions/pod-presets.yaml").await?;
+        let user = service_account(CONTROLLERS_NAMESPACE, "conventions-controller");
+        self.until_it_may(&user, "watch podpresets.settings.carto.run")
+            .await;
+        Ok(())
+    }
+
     async fn install(&self, manifest: &str) -> anyhow::Result<()> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let manifest = root.join(manifest);
