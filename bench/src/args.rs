@@ -46,6 +46,10 @@ pub(crate) struct Args {
     /// Images with bills of materials of 20 MB that are read afterwards; 0 leaves this phase out.
     #[arg(long, default_value_t = 200)]
     pub(crate) bom_images: usize,
+    /// Presets in the namespace of pods whose admission is measured; 0 leaves this phase out, as does
+    /// --counts-only.
+    #[arg(long, default_value_t = 1000)]
+    pub(crate) presets: usize,
     /// Steps of the supply chain and of the delivery.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=50))]
     pub(crate) steps: u8,

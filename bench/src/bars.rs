@@ -117,6 +117,7 @@ pub(crate) fn bars(figures: &Figures) -> anyhow::Result<Vec<Bar>> {
                 "growth" => growth.iter().map(value).collect(),
                 "reruns" => figures.reruns.iter().map(value).collect(),
                 "intents" => figures.intents.iter().map(value).collect(),
+                "presets" => figures.presets.iter().map(value).collect(),
                 _ => figures.fairness.iter().map(value).collect(),
             };
             for figures in &figures {

@@ -66,6 +66,28 @@ impl Controller {
         self.process.ready(limit, enough).await
     }
 
+    /// The smallest of these bounds below which such a share of what a histogram has seen is.
+    pub(crate) async fn quantile(
+        &self,
+        histogram: &str,
+        bounds: &[f64],
+        share: f64,
+    ) -> anyhow::Result<f64> {
+        let text = http_get(self.port, "/metrics").await?;
+        let count = sum_of(&text, &format!("{histogram}_count"), &[]);
+        let count = count.with_context(|| format!("no {histogram}"))?;
+        let bucket = format!("{histogram}_bucket");
+        let is_enough = |bound: &&f64| {
+            let below = sum_of(&text, &bucket, &[&format!("le=\"{bound}\"")]);
+            below.is_some_and(|below| below >= count * share)
+        };
+        Ok(bounds
+            .iter()
+            .find(is_enough)
+            .copied()
+            .unwrap_or(f64::INFINITY))
+    }
+
     /// What its queue of owners holds, by metric and lane.
     pub(crate) async fn queue(&self) -> anyhow::Result<BTreeMap<String, f64>> {
         let lane = |lane: &str| format!("lane=\"{lane}\"");

@@ -5,6 +5,7 @@
 //!  phases/chains.rs    Workloads and Deliverables: cold, steady, single changes, a template edit, restart, deletion
 //!  phases/runs.rs      Runnables: rounds of runs, single runs, and the rest likewise
 //!  phases/intents.rs   PodIntents: calls of webhooks, images, and the rest likewise
+//!  phases/presets.rs   pods: what their admission costs
 //!  phases/fairness.rs  one Workload beside a crowd
 //!    │  ├──► world.rs ──► control plane (test-support), watches (census.rs), downstream.rs
 //!    │  ├──► controller.rs, the child process under test
@@ -52,6 +53,7 @@ use crate::family::{DELIVERY, Family, Measured, SUPPLY_CHAIN};
 use crate::phases::chains::{self, Run};
 use crate::phases::fairness::{self, Fairness};
 use crate::phases::intents::{self, Intents};
+use crate::phases::presets::{self, Presets};
 use crate::phases::runs::{self, Reruns};
 use crate::report::say;
 
@@ -67,6 +69,8 @@ struct Figures {
     reruns: Option<Reruns>,
     /// PodIntents.
     intents: Option<Intents>,
+    /// Pods, and presets for them.
+    presets: Option<Presets>,
     bars: Vec<Bar>,
 }
 
@@ -87,7 +91,10 @@ async fn measure(args: &Args) -> anyhow::Result<Vec<Bar>> {
     for measured in controllers(args)? {
         match measured.0.kind {
             "Runnable" => figures.reruns = Some(runs::measure(args, &measured).await?),
-            "PodIntent" => figures.intents = Some(intents::measure(args, &measured).await?),
+            "PodIntent" => {
+                figures.intents = Some(intents::measure(args, &measured).await?);
+                figures.presets = presets::measure(args, &measured).await?;
+            }
             _ => figures.measure_chains(args, &measured).await?,
         }
         figures.write(args)?;

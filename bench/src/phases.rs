@@ -6,6 +6,7 @@ pub(crate) mod change;
 pub(crate) mod cold;
 pub(crate) mod fairness;
 pub(crate) mod intents;
+pub(crate) mod presets;
 pub(crate) mod runs;
 pub(crate) mod steady;
 

@@ -156,6 +156,7 @@ mod tests {
             render("report/single.txt", reruns.single),
             render("report/single.txt", None::<Single>),
             render("report/intents.txt", &intents),
+            render("report/presets.txt", figures.presets),
             render("report/singles.txt", fairness),
             render("report/fairness.txt", fairness),
         ];

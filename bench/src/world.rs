@@ -1,6 +1,7 @@
 //! The control plane that everything is measured on, and what the bench sees of it.
 
 mod objects;
+mod presets;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ use crate::objects::{CHAIN, blueprint, twin_of};
 use crate::pace::Pace;
 use crate::seen::Seen;
 use crate::tally::{Agent, CLIENT_AGENT, DOWNSTREAM_AGENT, OBSERVER_AGENT, Requests, Tally};
+
+pub(crate) use presets::PRESET_WEBHOOKS;
 
 /// How long anything may take before the bench gives up.
 pub(crate) const LIMIT: Duration = Duration::from_mins(15);
@@ -254,7 +257,7 @@ impl World {
 fn definitions(family: &Family) -> anyhow::Result<Vec<Value>> {
     let mut definitions = documents(KINDS)?;
     let known = if family.is(&CONVENTIONS) {
-        conventions::crds()
+        [conventions::crds(), pod_presets::crds()].concat()
     } else {
         api_types::crds()
     };

@@ -5,13 +5,11 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use http::Request;
-use kube::api::DynamicObject;
-use kube::runtime::wait::await_condition;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use test_support::{
     CONTROLLERS_NAMESPACE, ControlPlane, FluxKustomizeController, FluxSourceController, GitServer,
-    MANIFESTS, OciRegistry, all_objects, free_port, service_account,
+    MANIFESTS, OciRegistry, free_port, service_account,
 };
 
 use crate::Controller;
@@ -279,42 +277,13 @@ async fn register_webhooks(
         "ValidatingWebhookConfiguration",
     ] {
         if let Some(configuration) = installed(kind, name)? {
-            register(control_plane, configuration, port).await?;
+            let registering =
+                control_plane.register_webhooks(configuration, port, WEBHOOK_TIMEOUT, LIMIT);
+            registering.await?;
             registered += 1;
         }
     }
     ensure!(registered > 0, "there is no webhook configuration {name}");
-    Ok(())
-}
-
-/// Applies one configuration with the address of this machine, and waits until the controller has written its authority.
-async fn register(
-    control_plane: &ControlPlane,
-    mut configuration: Value,
-    port: u16,
-) -> anyhow::Result<()> {
-    let webhooks = configuration["webhooks"].as_array_mut();
-    for webhook in webhooks.into_iter().flatten() {
-        let path = webhook["clientConfig"]["service"]["path"].as_str();
-        let path = path.unwrap_or_default();
-        webhook["clientConfig"] = json!({"url": format!("https://localhost:{port}{path}")});
-        webhook["timeoutSeconds"] = json!(WEBHOOK_TIMEOUT);
-    }
-    control_plane.apply_yaml(&configuration.to_string()).await?;
-    let text = |value: &Value| value.as_str().map(str::to_owned).context("no text");
-    let (kind, name) = (
-        text(&configuration["kind"])?,
-        text(&configuration["metadata"]["name"])?,
-    );
-    let client = control_plane.client()?;
-    let configurations = all_objects(&client, "admissionregistration.k8s.io/v1", &kind);
-    let trusted = await_condition(configurations, &name, |found: Option<&DynamicObject>| {
-        let webhooks = found.and_then(|found| found.data["webhooks"].as_array());
-        let is_trusted = |webhook: &Value| webhook["clientConfig"]["caBundle"].is_string();
-        webhooks.is_some_and(|webhooks| webhooks.iter().all(is_trusted))
-    });
-    let trusted = tokio::time::timeout(LIMIT, trusted).await;
-    trusted.context("the controller wrote no caBundle")??;
     Ok(())
 }
 

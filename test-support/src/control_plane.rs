@@ -5,6 +5,7 @@ mod install;
 mod launch;
 mod raw;
 mod rights;
+mod webhooks;
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};

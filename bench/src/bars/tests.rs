@@ -75,10 +75,13 @@ fn what_is_counted_is_told_from_what_is_timed() {
         "100 Runnables: peak memory, MiB",
         "100 PodIntents: cold, ratio to the floor",
         "100 PodIntents: peak memory with 2 bills of materials of 20 MB, MiB",
+        "pods with 20 of 1000 presets: p99 in the handler, ms",
+        "pods with 20 of 1000 presets: created by a client, p50, ratio to those without",
+        "pods with 20 of 1000 presets: peak memory, MiB",
         "one Workload beside 50 of another namespace, p99 to Ready, against idle",
         "50 Workloads of another namespace, settled: peak memory, MiB",
     ];
-    assert_eq!((timed, all.len()), (expected.to_vec(), 30));
+    assert_eq!((timed, all.len()), (expected.to_vec(), 33));
 }
 
 /// Of a run with this change, against one with fewer owners.

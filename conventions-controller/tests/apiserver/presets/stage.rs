@@ -124,15 +124,12 @@ impl Pods {
         let hooks = all
             .iter()
             .filter(|it| kind(it).ends_with("WebhookConfiguration"));
-        for mut configuration in hooks.cloned() {
-            for webhook in configuration["webhooks"].as_array_mut().unwrap() {
-                let path = webhook["clientConfig"]["service"]["path"].as_str().unwrap();
-                let url = format!("https://localhost:{}{path}", port.number());
-                webhook["clientConfig"] = json!({"url": url});
-                // On a busy machine the API server itself may take a while to reach us.
-                webhook["timeoutSeconds"] = json!(10);
-            }
-            self.apply(&configuration.to_string()).await;
+        for configuration in hooks.cloned() {
+            // On a busy machine the API server itself may take a while to reach us.
+            let register = self
+                .plane
+                .register_webhooks(configuration, port.number(), 10, PATIENCE);
+            register.await.unwrap();
         }
     }
 
