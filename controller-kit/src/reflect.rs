@@ -86,6 +86,11 @@ impl<E: Entry> Reflector<E> {
         self.health.lock().refused().map(str::to_owned)
     }
 
+    /// What came of the watch of the kind's definition.
+    fn note_definition(&self, event: &kube::runtime::watcher::Result<Event<Value>>) {
+        self.health.lock().note_definition(event);
+    }
+
     /// The entry with this key.
     pub fn get(&self, key: &ObjectKey) -> Option<Arc<E>> {
         self.kept.read().get(key).cloned()

@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use controller_kit::events::EventRecorder;
 use controller_kit::process::{Process, Synced, Work};
-use controller_kit::reflect::Reflector;
+use controller_kit::reflect::{Entry, Reflector};
 use controller_kit::webhook::{Route, Routes, routes};
 use pod_presets::Origin;
 use tokio::sync::Notify;
@@ -84,6 +84,20 @@ impl Stores {
             Origin::NamespacedOld => &self.old,
         }
     }
+
+    /// Of a kind that was never listed because the API server refuses that: the kind, and what it
+    /// says. What was listed once goes on.
+    fn refused(&self) -> Option<(&'static str, String)> {
+        let of_presets = Origin::ALL.into_iter().find_map(|origin| {
+            let refused = never_listed(self.of(origin))?;
+            Some((origin.kind(), refused))
+        });
+        of_presets.or_else(|| Some((kinds::NAMESPACES.kind, never_listed(&self.namespaces)?)))
+    }
+}
+
+fn never_listed<E: Entry>(store: &Reflector<E>) -> Option<String> {
+    store.refused().filter(|_| !store.is_synced())
 }
 
 /// What changes with a watch.
@@ -112,7 +126,7 @@ pub(crate) fn serve(
     let metrics = Arc::new(PresetMetrics::new(&process.metrics.build()));
     let counts = Arc::new(Counts::new(process.cluster.clock()));
     let pods = PodAdmission {
-        namespaces: stores.namespaces.clone(),
+        stores: stores.clone(),
         synced: synced.clone(),
         teller: Teller(events.clone()),
         counts: counts.clone(),
@@ -130,7 +144,7 @@ pub(crate) fn serve(
         .before_gather(move |_| show(&counted, &shown));
     let templates = TemplatePresets {
         index: pods.index.clone(),
-        namespaces: stores.namespaces.clone(),
+        stores: stores.clone(),
         synced: synced.clone(),
     };
     let reporter = Reporter::new(process, &stores, &counts, &news);

@@ -35,6 +35,9 @@ pub(crate) struct WatchHealth {
     failing: Option<Failing>,
     /// What it was refused with last.
     refused: Option<String>,
+    /// What the watch of the kind's definition was refused with: whether there is such a kind is not
+    /// known then.
+    definition_refused: Option<String>,
     /// What the log was told. Once is enough: it is tried again and again.
     logged: BTreeSet<String>,
 }
@@ -74,7 +77,24 @@ impl WatchHealth {
 
     /// What the API server says, while it refuses; as [`Self::note`] was told.
     pub(super) fn refused(&self) -> Option<&str> {
-        self.refused.as_deref()
+        let refused = self.refused.as_deref();
+        refused.or(self.definition_refused.as_deref())
+    }
+
+    /// Notes what came of the watch of the kind's definition.
+    pub(super) fn note_definition(&mut self, event: &watcher::Result<Event<Value>>) {
+        match event {
+            Ok(Event::Init | Event::InitApply(_)) => {}
+            Ok(Event::InitDone | Event::Apply(_) | Event::Delete(_)) => {
+                self.definition_refused = None;
+            }
+            Err(error) => {
+                let status = answer(error).filter(|status| is_refusal(status));
+                if let Some(status) = status {
+                    self.definition_refused = Some(status.message.clone());
+                }
+            }
+        }
     }
 
     /// Notes what came of a watch; whether it is refused now, for another reason, or no longer.
@@ -140,7 +160,7 @@ impl WatchHealth {
         error: &'a watcher::Error,
         now: Instant,
     ) -> Option<Refused<'a>> {
-        let status = answer(error).filter(|status| matches!(status.code, 403..=405))?;
+        let status = answer(error).filter(|status| is_refusal(status))?;
         let since = *self.refused_since.get_or_insert(now);
         let is_momentary = now.duration_since(since) < MOMENT;
         Some(Refused {
@@ -171,6 +191,11 @@ impl WatchHealth {
         self.failing = Some(Failing { since, last: now });
         Some(since)
     }
+}
+
+/// Whether the API server says that this cannot be had, and would say so again.
+pub(super) fn is_refusal(status: &Status) -> bool {
+    matches!(status.code, 403..=405)
 }
 
 /// Whether an answer tells of what was asked for, and not of the API server or of us.

@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::sync::watch as signal;
 use tokio_util::sync::CancellationToken;
 
-use super::{Change, Entry, Reflector, WatchHealth, Watched, answer};
+use super::{Change, Entry, Reflector, WatchHealth, Watched, answer, health};
 
 /// Follows `watched` for ever, as long as it is installed. `known` turns true when it is not, or
 /// has been listed.
@@ -40,7 +40,7 @@ pub(crate) async fn follow_if_installed<E: Entry>(
                 following = None;
                 continue;
             }
-            is_installed = definition.next(was_there) => is_installed,
+            is_installed = definition.next(was_there, |event| store.note_definition(event)) => is_installed,
         };
         if !is_installed {
             following = None;
@@ -81,9 +81,17 @@ impl Definition {
 
     /// Waits for news. What may not be asked for is not there, unless it was before: what waits for
     /// it must not wait for ever. Of whoever has trouble nothing is known.
-    async fn next(&mut self, was_there: bool) -> bool {
+    async fn next(
+        &mut self,
+        was_there: bool,
+        note: impl Fn(&watcher::Result<Event<Value>>),
+    ) -> bool {
         loop {
-            let installed = match self.events.next().await {
+            let event = self.events.next().await;
+            if let Some(event) = &event {
+                note(event);
+            }
+            let installed = match event {
                 Some(Ok(event)) => installed(&event, &mut self.listed),
                 Some(Err(error)) => {
                     self.health.log(&error);
@@ -101,8 +109,7 @@ impl Definition {
 
 /// Whether the API server said that this cannot be had, and would say so again.
 fn is_refusal(error: &watcher::Error) -> bool {
-    const REFUSALS: [u16; 3] = [403, 404, 405];
-    answer(error).is_some_and(|status| REFUSALS.contains(&status.code))
+    answer(error).is_some_and(health::is_refusal)
 }
 
 type Following<'f> = (BoxFuture<'f, ()>, tokio_util::sync::DropGuard);
@@ -176,8 +183,8 @@ mod tests {
     }
 
     /// Whether it becomes known what there is, where listings are answered in this way: of
-    /// definitions, and of things.
-    async fn is_known(definitions: (u16, Value), things: (u16, Value)) -> bool {
+    /// definitions, and of things. Also whether the store says that it is refused.
+    async fn known(definitions: (u16, Value), things: (u16, Value)) -> (bool, bool) {
         let (definitions, things) = (Arc::new(definitions), Arc::new(things));
         let service = tower::service_fn(move |request: Request<Body>| {
             let uri = request.uri().to_string();
@@ -203,12 +210,17 @@ mod tests {
         let mut told = known.subscribe();
         let store = Arc::<Reflector<Thing>>::default();
         let cancel = CancellationToken::new();
-        let following = follow_if_installed(store, watched, client, cancel, known, |_| {});
-        tokio::select! {
+        let following = follow_if_installed(store.clone(), watched, client, cancel, known, |_| {});
+        let is_known = tokio::select! {
             () = following => false,
             known = told.wait_for(|known| *known) => known.is_ok(),
             () = tokio::time::sleep(Duration::from_mins(10)) => false,
-        }
+        };
+        (is_known, store.refused().is_some())
+    }
+
+    async fn is_known(definitions: (u16, Value), things: (u16, Value)) -> bool {
+        known(definitions, things).await.0
     }
 
     fn refused(code: u16) -> (u16, Value) {
@@ -227,9 +239,9 @@ mod tests {
         let definition = json!([{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
             "metadata": {"name": "things.g"}}]);
         let (none, there) = (list(&json!([])), list(&definition));
-        assert!(is_known(none.clone(), refused(404)).await);
-        assert!(is_known(refused(403), refused(403)).await);
-        assert!(is_known(there.clone(), none.clone()).await);
+        assert_eq!(known(none.clone(), refused(404)).await, (true, false));
+        assert_eq!(known(refused(403), refused(403)).await, (true, true));
+        assert_eq!(known(there.clone(), none.clone()).await, (true, false));
         // It is there, and may not be read, or is on its way out.
         for code in [403, 404, 405] {
             assert!(is_known(there.clone(), refused(code)).await, "{code}");

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use controller_kit::process::Synced;
-use controller_kit::reflect::Reflector;
 use controller_kit::stamped::ObjectKey;
 use controller_kit::webhook::{Admit, Answer, Operation, Review};
 use futures::FutureExt as _;
@@ -20,7 +19,6 @@ use serde_json::Value;
 use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
-use super::News;
 use super::answer::answer_to;
 use super::counts::Counts;
 use super::entries::{NamespaceEntry, PresetEntry, labels_of};
@@ -28,6 +26,7 @@ use super::index::{Candidates, Index};
 use super::metrics::{PodOutcome, PresetMetrics};
 use super::subject::LONGEST_NAME;
 use super::tell::Teller;
+use super::{News, Stores};
 
 /// How long the answer to a pod may take, less than the API server waits for it.
 const PATIENCE: Duration = Duration::from_millis(1500);
@@ -44,7 +43,7 @@ const MOST_WORK: usize = 50_000;
 /// Admits pods.
 pub(super) struct PodAdmission {
     pub(super) index: Arc<Index>,
-    pub(super) namespaces: Arc<Reflector<NamespaceEntry>>,
+    pub(super) stores: Arc<Stores>,
     pub(super) news: Arc<News>,
     pub(super) synced: Synced,
     pub(super) teller: Teller,
@@ -87,6 +86,8 @@ impl Done {
 pub(super) enum Unanswered {
     #[error("pod presets are not known yet")]
     NotSynced,
+    #[error("pod presets may not be listed, see the log of the controller")]
+    Refused,
     #[error("pod presets took too long")]
     TooLate,
     #[error("pod presets failed unexpectedly, see the log of the controller")]
@@ -129,6 +130,10 @@ impl PodAdmission {
 
     /// Nothing if presets are not for this pod.
     async fn work(&self, review: &Arc<Review>) -> Result<Option<Done>, Unanswered> {
+        // That does not pass within half a second.
+        if self.stores.refused().is_some() {
+            return Err(Unanswered::Refused);
+        }
         let waited = tokio::time::timeout(FOR_NEWS, self.synced.wait()).await;
         waited.map_err(|_| Unanswered::NotSynced)?;
         let candidates = self.index.candidates(&review.namespace);
@@ -170,7 +175,7 @@ impl PodAdmission {
         loop {
             // Whoever is told of news from now on need not look again.
             let news = self.news.namespaces.notified();
-            if let Some(entry) = self.namespaces.get(&key) {
+            if let Some(entry) = self.stores.namespaces.get(&key) {
                 return entry;
             }
             news.await;
@@ -264,7 +269,7 @@ mod tests {
     use controller_kit::events::{EventRecorder, EventSettings};
     use controller_kit::metrics::Metrics;
     use controller_kit::process::{Process, Work};
-    use controller_kit::reflect::{Change, Entry as _, key_of};
+    use controller_kit::reflect::{Change, Entry as _, Reflector, key_of};
     use controller_kit::shutdown::Tasks;
     use futures::StreamExt as _;
     use kube::client::Body;
@@ -330,7 +335,7 @@ mod tests {
         });
         PodAdmission {
             index: Arc::new(index),
-            namespaces: Arc::default(),
+            stores: Arc::default(),
             news: Arc::default(),
             synced: Synced::default(),
             teller: Teller(events),

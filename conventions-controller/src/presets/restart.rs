@@ -167,23 +167,15 @@ impl Restarter {
                 match self.look_at(owner, epoch).await {
                     Ok(true) => tokio::time::sleep(self.apart).await,
                     Ok(false) => {}
-                    Err(error) => {
-                        let StaleOwner {
-                            kind,
-                            namespace,
-                            name,
-                            ..
-                        } = owner;
-                        warn!(kind, namespace, name, error = %chain(&error), "not restarted");
-                        break;
-                    }
+                    // The API server has trouble: the others would only add to it.
+                    Err(()) => break,
                 }
             }
         }
     }
 
     /// Whether it was restarted.
-    async fn look_at(&self, owner: &StaleOwner, epoch: u64) -> Result<bool, RequestError> {
+    async fn look_at(&self, owner: &StaleOwner, epoch: u64) -> Result<bool, ()> {
         let at = KINDS.iter().position(|kind| kind.kind == owner.kind);
         let Some((kind, store)) = at.map(|at| (KINDS[at], &self.owners[at])) else {
             return Ok(false);
@@ -196,16 +188,24 @@ impl Restarter {
         if self.seen.lock().get(owner) == Some(&version) {
             return Ok(false);
         }
-        let restarted = self.restart(kind, owner).await;
-        match &restarted {
-            // Somebody wrote it meanwhile, or it is gone: the watch brings what is now.
-            Err(error) if is_outrun(error) => return Ok(false),
-            Err(_) => {}
-            Ok(_) => {
+        match self.restart(kind, owner).await {
+            Ok(restarted) => {
                 self.seen.lock().insert(owner.clone(), version);
+                Ok(restarted)
             }
+            Err(error) => match Trouble::of(&error) {
+                Trouble::Outrun => Ok(false),
+                Trouble::OfThisOne => {
+                    not_restarted(owner, &error);
+                    self.seen.lock().insert(owner.clone(), version);
+                    Ok(false)
+                }
+                Trouble::OfTheServer => {
+                    not_restarted(owner, &error);
+                    Err(())
+                }
+            },
         }
-        restarted
     }
 
     async fn restart(&self, kind: Watched, owner: &StaleOwner) -> Result<bool, RequestError> {
@@ -239,9 +239,34 @@ impl Restarter {
     }
 }
 
-fn is_outrun(error: &RequestError) -> bool {
-    let code = error.code().map(|code| code.as_u16());
-    matches!(code, Some(404 | 409 | 422))
+fn not_restarted(owner: &StaleOwner, error: &RequestError) {
+    let StaleOwner {
+        kind,
+        namespace,
+        name,
+        ..
+    } = owner;
+    warn!(kind, namespace, name, error = %chain(error), "not restarted");
+}
+
+/// What an error is about.
+#[derive(Debug, PartialEq, Eq)]
+enum Trouble {
+    /// Somebody wrote the owner meanwhile, or it is gone: the watch brings what is now.
+    Outrun,
+    /// It is refused, by a policy of somebody's for instance, and would be again until it changes.
+    OfThisOne,
+    OfTheServer,
+}
+
+impl Trouble {
+    fn of(error: &RequestError) -> Self {
+        match error.code().map(|code| code.as_u16()) {
+            Some(404 | 409 | 422) => Self::Outrun,
+            Some(code) if code < 500 && !matches!(code, 401 | 429) => Self::OfThisOne,
+            _ => Self::OfTheServer,
+        }
+    }
 }
 
 /// The operations that restart an owner whose template has presets with this digest; nothing if it
@@ -298,6 +323,27 @@ mod tests {
         let mut deleted = owner("true", &before);
         deleted["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         assert_eq!(patched(deleted, "d2"), None);
+    }
+
+    #[test]
+    fn an_owner_that_cannot_be_restarted_keeps_no_other_from_it() {
+        let of = |code: u16| {
+            let status = json!({"status": "Failure", "message": "no", "reason": "", "code": code});
+            Trouble::of(&RequestError::Refused {
+                code: code.try_into().unwrap(),
+                status: Box::new(serde_json::from_value(status).unwrap()),
+                retry_after: None,
+            })
+        };
+        assert_eq!([403, 400].map(of), [Trouble::OfThisOne, Trouble::OfThisOne]);
+        assert_eq!(
+            [404, 409, 422].map(of).map(|it| it == Trouble::Outrun),
+            [true; 3]
+        );
+        let of_server = [401, 429, 500, 503].map(of);
+        assert_eq!(of_server.map(|it| it == Trouble::OfTheServer), [true; 4]);
+        let silent = RequestError::Transport("reset".to_owned());
+        assert_eq!(Trouble::of(&silent), Trouble::OfTheServer);
     }
 
     #[tokio::test(start_paused = true)]

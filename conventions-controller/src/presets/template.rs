@@ -25,7 +25,7 @@ use crate::fault::Fault;
 #[derive(Clone)]
 pub(crate) struct TemplatePresets {
     pub(super) index: Arc<Index>,
-    pub(super) namespaces: Arc<Reflector<NamespaceEntry>>,
+    pub(super) stores: Arc<Stores>,
     pub(super) synced: Synced,
 }
 
@@ -46,14 +46,17 @@ impl TemplatePresets {
     /// Those that select a pod with these labels.
     ///
     /// # Errors
-    /// It is not known yet: presets are not listed, or the namespace is not.
+    /// It is not known: presets are not listed, or may not be, or the namespace is not.
     pub(crate) fn select(&self, namespace: &str, labels: &Labels) -> Result<Selected, Fault> {
         let unknown = |why: Unanswered| Fault::Presets(why.to_string());
+        if let Some((kind, why)) = self.stores.refused() {
+            return Err(Fault::Presets(format!("{kind}s cannot be listed: {why}")));
+        }
         if !self.synced.is_synced() {
             return Err(unknown(Unanswered::NotSynced));
         }
         let candidates = self.index.candidates(namespace);
-        let entry = self.namespaces.get(&ObjectKey::new("", namespace));
+        let entry = self.stores.namespaces.get(&ObjectKey::new("", namespace));
         if candidates.ask_for_namespaces() && entry.is_none() {
             return Err(unknown(Unanswered::UnknownNamespace));
         }
@@ -208,7 +211,7 @@ mod tests {
     fn known(objects: &[Value]) -> TemplatePresets {
         let presets = TemplatePresets {
             index: Arc::default(),
-            namespaces: Arc::default(),
+            stores: Arc::default(),
             synced: Work::default().synced(),
         };
         for object in objects {

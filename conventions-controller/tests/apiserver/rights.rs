@@ -7,7 +7,7 @@ use test_support::stage::{NOTHING, Particulars, condition};
 use test_support::{CONTROLLERS_NAMESPACE, documents, service_account};
 
 use crate::registry::{Behaves, Registry};
-use crate::stage::{INTENT, Intents, applied, set, with_image};
+use crate::stage::{INTENT, Intents, applied, intent, set, with_image};
 use crate::webhook::{Does, Webhook};
 
 /// Only makes sense inside a cluster: here the controller runs beside it.
@@ -60,13 +60,20 @@ const DENIED: [&str; 18] = [
     "update leases.coordination.k8s.io in carto-system named supplychain-controller",
 ];
 
-/// What is to be applied outside of a cluster, without the right to get Secrets if that is asked for.
-fn manifests(gets_secrets: bool) -> String {
+const WITH_PRESETS: [&str; 2] = ["install.yaml", "pod-presets.yaml"];
+
+/// What of these is to be applied outside of a cluster.
+fn outside(files: &[&str]) -> Vec<Value> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/conventions");
     let read = |file: &&str| documents(&std::fs::read_to_string(folder.join(file)).unwrap());
-    let files = ["install.yaml", "pod-presets.yaml"].iter();
-    let mut all: Vec<Value> = files.flat_map(|file| read(file).unwrap()).collect();
+    let mut all: Vec<Value> = files.iter().flat_map(|file| read(file).unwrap()).collect();
     all.retain(|document| !INSIDE.iter().any(|kind| document["kind"] == *kind));
+    all
+}
+
+/// The same, without the right to get Secrets if that is asked for.
+fn manifests(gets_secrets: bool) -> String {
+    let mut all = outside(&WITH_PRESETS);
     if !gets_secrets {
         let role = all.iter_mut().find(|document| {
             document["kind"] == "ClusterRole"
@@ -171,4 +178,42 @@ async fn a_secret_that_may_not_be_read_is_told_with_the_right_and_read_when_it_i
     stage.plane.apply_yaml(&manifests(true)).await.unwrap();
     applied(&stage, "app").await;
     assert_eq!(webhook.asked(), ["app-add-env"]);
+}
+
+/// Without them a template would be rolled out that lacks its certificate authorities.
+#[tokio::test]
+async fn presets_that_may_not_be_listed_hold_up_only_templates_that_get_them() {
+    let mut stage = set().await;
+    let without = test_support::as_yaml(&outside(&["install.yaml"]));
+    stage.plane.apply_yaml(&without).await.unwrap();
+    let user = service_account(CONTROLLERS_NAMESPACE, "conventions-controller");
+    stage.plane.until_it_may(&user, "watch secrets").await;
+    let convention = json!({
+        "apiVersion": "conventions.carto.run/v1alpha1", "kind": "ClusterPodConvention",
+        "metadata": {"name": "presets"},
+        "spec": {"podPresets": {}, "selectors": [{"matchLabels": {"app": "gets-presets"}}]},
+    });
+    stage.apply(&convention.to_string()).await;
+    start_as(&mut stage, &user);
+    stage.apply(&intent("held-up", "gets-presets")).await;
+    stage.apply(&intent("other", "other")).await;
+    applied(&stage, "other").await;
+    let told = stage
+        .until(
+            "held-up",
+            "it is told that presets cannot be listed",
+            |it| condition(&it["status"], "InputsReadable")["status"] == "False",
+        )
+        .await;
+    let message = condition(&told["status"], "InputsReadable")["message"].clone();
+    let message = message.as_str().unwrap();
+    assert!(
+        message.contains("PodPresets cannot be listed: "),
+        "{message}"
+    );
+    assert_eq!(told["status"]["template"], Value::Null);
+
+    let with = test_support::as_yaml(&outside(&WITH_PRESETS));
+    stage.plane.apply_yaml(&with).await.unwrap();
+    applied(&stage, "held-up").await;
 }
