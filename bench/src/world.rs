@@ -28,8 +28,6 @@ use crate::pace::Pace;
 use crate::seen::Seen;
 use crate::tally::{Agent, CLIENT_AGENT, DOWNSTREAM_AGENT, OBSERVER_AGENT, Requests, Tally};
 
-pub(crate) use presets::PRESET_WEBHOOKS;
-
 /// How long anything may take before the bench gives up.
 pub(crate) const LIMIT: Duration = Duration::from_mins(15);
 /// A sender that asked nothing for this long has come to rest. Longer than the controller holds a status back (2 s

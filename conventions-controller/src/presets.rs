@@ -97,7 +97,8 @@ impl Stores {
 }
 
 fn never_listed<E: Entry>(store: &Reflector<E>) -> Option<String> {
-    store.refused().filter(|_| !store.is_synced())
+    // Asked about each pod: what was listed costs no look at why another is not.
+    (!store.is_synced()).then(|| store.refused()).flatten()
 }
 
 /// What changes with a watch.

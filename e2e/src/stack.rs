@@ -9,7 +9,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 use test_support::{
     CONTROLLERS_NAMESPACE, ControlPlane, FluxKustomizeController, FluxSourceController, GitServer,
-    MANIFESTS, OciRegistry, free_port, service_account,
+    MANIFESTS, OciRegistry, PRESET_WEBHOOKS, free_port, service_account,
 };
 
 use crate::Controller;
@@ -36,9 +36,6 @@ const PORT_ATTEMPTS: u32 = 5;
 const LIMIT: Duration = Duration::from_mins(3);
 /// How many seconds the API server waits for the webhook: as long as it can, for the same reason.
 const WEBHOOK_TIMEOUT: u8 = 30;
-/// What is needed to serve pod presets, and how the controller is told of it.
-const PRESETS: &str = "deploy/conventions/pod-presets.yaml";
-const PRESET_WEBHOOKS: &str = "carto-pod-presets";
 
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -193,9 +190,10 @@ async fn start_installed(
     ]);
     let serves_presets = arguments.iter().any(|argument| argument == "--pod-presets");
     let controller = Controller::start(name, kubeconfig, &arguments).await?;
-    register_webhooks(control_plane, &format!("carto-{name}"), port).await?;
+    register_webhooks(control_plane, name, port).await?;
     if serves_presets {
-        register_webhooks(control_plane, PRESET_WEBHOOKS, port).await?;
+        let registered = control_plane.register_preset_webhooks(port, WEBHOOK_TIMEOUT, LIMIT);
+        registered.await?;
     }
     let called = tokio::time::timeout(LIMIT, webhook_is_called(control_plane, name));
     called
@@ -246,7 +244,7 @@ pub fn forbidden_requests(
 
 /// The manifests of this kind and name.
 fn installed(kind: &str, name: &str) -> anyhow::Result<Option<Value>> {
-    for manifest in MANIFESTS.into_iter().chain([PRESETS]) {
+    for manifest in MANIFESTS {
         let mut documents = documents(manifest)?.into_iter();
         let found =
             documents.find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
@@ -265,25 +263,26 @@ fn deployment_arguments(name: &str) -> anyhow::Result<Vec<String>> {
     Ok(Vec::deserialize(arguments)?)
 }
 
-/// Has the API server call the webhooks of the configurations of this name.
+/// Has the API server call a controller's webhooks.
 async fn register_webhooks(
     control_plane: &ControlPlane,
-    name: &str,
+    controller: &str,
     port: u16,
 ) -> anyhow::Result<()> {
+    let name = format!("carto-{controller}");
     let mut registered = 0;
     for kind in [
         "MutatingWebhookConfiguration",
         "ValidatingWebhookConfiguration",
     ] {
-        if let Some(configuration) = installed(kind, name)? {
+        if let Some(configuration) = installed(kind, &name)? {
             let registering =
                 control_plane.register_webhooks(configuration, port, WEBHOOK_TIMEOUT, LIMIT);
             registering.await?;
             registered += 1;
         }
     }
-    ensure!(registered > 0, "there is no webhook configuration {name}");
+    ensure!(registered > 0, "{controller} has no webhook configuration");
     Ok(())
 }
 

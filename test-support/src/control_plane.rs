@@ -19,7 +19,7 @@ use kube::api::{ObjectMeta, PostParams};
 use crate::audit::{self, AuditEvent};
 use crate::process::Process;
 use crate::scratch::Scratch;
-pub use install::{CONTROLLERS_NAMESPACE, MANIFESTS};
+pub use install::{CONTROLLERS_NAMESPACE, MANIFESTS, PRESET_WEBHOOKS};
 use launch::Launch;
 pub use rights::service_account;
 

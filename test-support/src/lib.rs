@@ -47,7 +47,8 @@ pub use assets::{Assets, AssetsError, assets};
 pub use audit::{AuditEvent, AuditLog};
 pub use black_hole::BlackHole;
 pub use control_plane::{
-    CONTROLLERS_NAMESPACE, ControlPlane, ControlPlaneBuilder, MANIFESTS, service_account,
+    CONTROLLERS_NAMESPACE, ControlPlane, ControlPlaneBuilder, MANIFESTS, PRESET_WEBHOOKS,
+    service_account,
 };
 pub use dice::Dice;
 pub use docker_registry::{DockerRegistry, DockerRegistryBuilder, RegistryRequest};

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use test_support::{Scratch, Usage, eventually, free_port};
+use test_support::{PRESET_WEBHOOKS, Scratch, Usage, eventually, free_port};
 
 use crate::api::{Api, Kind};
 use crate::args::Args;
@@ -16,7 +16,7 @@ use crate::family::Measured;
 use crate::latency::Latency;
 use crate::layout::{TEAM, namespaces};
 use crate::report::{report, say};
-use crate::world::{LIMIT, PRESET_WEBHOOKS, World};
+use crate::world::{LIMIT, World};
 
 const PRESETS: Kind = Kind::new("settings.carto.run/v1alpha1", "podpresets");
 const PODS: Kind = Kind::new("v1", "pods");

@@ -100,7 +100,7 @@ const JOINED_BYTES: usize = 1024;
 impl Alike for PendingEvent {
     fn likeness(&self) -> Option<u64> {
         let mut hasher = DefaultHasher::new();
-        (&self.involved, &self.reason).hash(&mut hasher);
+        (self.involved.identity(), &self.reason).hash(&mut hasher);
         (!self.warning).then(|| hasher.finish())
     }
 
@@ -252,7 +252,7 @@ impl EventRecorder {
 
     fn lane_of(&self, involved: &InvolvedObject) -> &Lane {
         let mut hasher = DefaultHasher::new();
-        (&involved.uid, &involved.namespace, &involved.name).hash(&mut hasher);
+        involved.identity().hash(&mut hasher);
         let writers = u64::try_from(self.lanes.len()).unwrap_or(1).max(1);
         let index = usize::try_from(hasher.finish() % writers).unwrap_or(0);
         &self.lanes[index]

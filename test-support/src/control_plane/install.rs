@@ -1,8 +1,10 @@
 //! The controllers as users install them.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context;
+use serde_json::Value;
 
 use super::{ControlPlane, service_account};
 use crate::manifests::{as_yaml, documents};
@@ -14,6 +16,10 @@ pub const CONTROLLERS_NAMESPACE: &str = "carto-system";
 pub const MANIFESTS: [&str; 2] = [STAMPING, CONVENTIONS];
 const STAMPING: &str = "deploy/install.yaml";
 const CONVENTIONS: &str = "deploy/conventions/install.yaml";
+/// What is applied besides to have pod presets served, and the configurations of webhooks in it.
+const PRESETS: &str = "deploy/conventions/pod-presets.yaml";
+/// The name of these configurations.
+pub const PRESET_WEBHOOKS: &str = "carto-pod-presets";
 const CONTROLLERS: [&str; 3] = [
     "supplychain-controller",
     "delivery-controller",
@@ -64,24 +70,39 @@ impl ControlPlane {
     ///
     /// When the API server refuses a manifest.
     pub async fn install_presets(&self) -> anyhow::Result<()> {
-        self.install("deploy/conventions/pod-presets.yaml").await?;
+        self.install(PRESETS).await?;
         let user = service_account(CONTROLLERS_NAMESPACE, "conventions-controller");
         self.until_it_may(&user, "watch podpresets.settings.carto.run")
             .await;
         Ok(())
     }
 
+    /// Has the API server ask whoever serves pod presets at this port of this machine; see
+    /// [`Self::register_webhooks`].
+    ///
+    /// # Errors
+    ///
+    /// When it is refused, or the controller writes no authority in time.
+    pub async fn register_preset_webhooks(
+        &self,
+        port: u16,
+        timeout_seconds: u8,
+        limit: Duration,
+    ) -> anyhow::Result<()> {
+        for object in read(PRESETS)? {
+            if object["metadata"]["name"] == PRESET_WEBHOOKS && object["webhooks"].is_array() {
+                let registered = self.register_webhooks(object, port, timeout_seconds, limit);
+                registered.await?;
+            }
+        }
+        Ok(())
+    }
+
     async fn install(&self, manifest: &str) -> anyhow::Result<()> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-        let manifest = root.join(manifest);
-        let text = std::fs::read_to_string(&manifest);
-        let text = text.with_context(|| manifest.display().to_string())?;
-        let mut documents = documents(&text)?;
+        let mut documents = read(manifest)?;
         documents.retain(|document| !INSIDE.iter().any(|kind| document["kind"] == *kind));
         let applied = self.apply_yaml(&as_yaml(&documents)).await;
-        applied
-            .with_context(|| manifest.display().to_string())
-            .map(drop)
+        applied.with_context(|| manifest.to_owned()).map(drop)
     }
 
     /// A right is in force later than the API server answers who granted it, and a controller that asks earlier is refused
@@ -95,4 +116,11 @@ impl ControlPlane {
             self.until_it_may(&user, right).await;
         }
     }
+}
+
+/// The objects of a manifest, which is named from the root of the repository.
+fn read(manifest: &str) -> anyhow::Result<Vec<Value>> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let text = std::fs::read_to_string(root.join(manifest));
+    documents(&text.with_context(|| manifest.to_owned())?)
 }

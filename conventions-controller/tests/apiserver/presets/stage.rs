@@ -8,15 +8,12 @@ use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::{Value, json};
 use test_support::stage::{PATIENCE, Particulars, Port};
-use test_support::{documents, eventually};
+use test_support::{PRESET_WEBHOOKS, eventually};
 
 use crate::stage::{Intents, set};
 
 /// What a marker begins with.
 pub(crate) const MARKER: &str = "podpreset.admission.kubernetes.io/podpreset-";
-
-/// The configurations of webhooks.
-const HOOKS: &str = "carto-pod-presets";
 
 /// The stage of conventions, and the port of the webhook.
 pub(crate) struct Pods {
@@ -87,7 +84,7 @@ impl Pods {
             "--webhook-secret=hook".to_owned(),
             "--webhook-service=localhost".to_owned(),
             "--pod-presets".to_owned(),
-            format!("--preset-webhook-configuration={HOOKS}"),
+            format!("--preset-webhook-configuration={PRESET_WEBHOOKS}"),
         ]
     }
 
@@ -117,20 +114,10 @@ impl Pods {
 
     /// The configurations of deploy/conventions/pod-presets.yaml, with the address of this machine.
     pub(crate) async fn configure(&self, port: &Port) {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let manifest = root.join("../deploy/conventions/pod-presets.yaml");
-        let all = documents(&std::fs::read_to_string(manifest).unwrap()).unwrap();
-        let kind = |it: &Value| it["kind"].as_str().unwrap().to_owned();
-        let hooks = all
-            .iter()
-            .filter(|it| kind(it).ends_with("WebhookConfiguration"));
-        for configuration in hooks.cloned() {
-            // On a busy machine the API server itself may take a while to reach us.
-            let register = self
-                .plane
-                .register_webhooks(configuration, port.number(), 10, PATIENCE);
-            register.await.unwrap();
-        }
+        // On a busy machine the API server itself may take a while to reach us.
+        let plane = &self.plane;
+        let registered = plane.register_preset_webhooks(port.number(), 10, PATIENCE);
+        registered.await.unwrap();
     }
 
     /// Creates a pod.
