@@ -145,6 +145,9 @@ text_enum! {
         ResourceSubmitted,
         /// Step entry: the object is healthy.
         Healthy,
+        /// Step entry, where the template says when outputs are good: whether they are, of what is rendered now.
+        /// Comes after `Ready` and never feeds it.
+        OutputsGood,
         /// Blueprint: all its templates exist.
         TemplatesReady,
         /// Runnable: its ClusterRunTemplate was stamped and its outputs read.

@@ -71,8 +71,9 @@ pub use selector::{FieldOperator, FieldRequirement, LabelRequirement, Selector};
 pub use source::{GitRef, GitSource, Source};
 pub use status::{
     AppliedObject, BlueprintRef, DeployedRevision, EnvironmentStatus, InputStatus, OutputStatus,
-    OwnerSummary, ResourceStatus, StampedRef, StampedRun, SummaryState, TemplateRef,
-    ValidationStatus, ValidationVerdict, WaitingRevision,
+    OwnerSummary, Provenance, ProvenanceInput, ProvenanceObject, ResourceStatus, StampedRef,
+    StampedRun, SummaryState, TemplateRef, UnderWay, ValidationStatus, ValidationVerdict,
+    WaitingRevision,
 };
 pub use supply_chain::{ClusterSupplyChain, ClusterSupplyChainSpec};
 pub use templates::{

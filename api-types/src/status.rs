@@ -121,6 +121,10 @@ pub struct ResourceStatus {
     /// deleted, as long as what they came to is needed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<StampedRun>,
+    /// What is under way while the outputs are not current; absent where they are, and where the template does not say when
+    /// its outputs are good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub under_way: Option<UnderWay>,
 }
 
 /// What a mutable stamped object was when it was last applied, as the API server answered.
@@ -151,6 +155,10 @@ pub struct StampedRun {
     pub digest: Option<String>,
     /// Position among the objects of the resource (step); the highest is the newest.
     pub sequence: u64,
+    /// Digest of its rendering and of the values that the API server held in it when it was made: 32 hexadecimal digits.
+    /// Absent where the template does not say when its outputs are good, and where a value comes from a Secret.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
     /// What came of it; [`RunResult::Removed`] is never written here.
     pub result: RunResult,
     /// The values that were read from it, by the name of the output. Kept of the newest one that succeeded, and only where
@@ -257,7 +265,7 @@ pub struct InputStatus {
 }
 
 /// An output that was read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OutputStatus {
     /// `url`, `revision`, `image` or `config`.
@@ -268,4 +276,71 @@ pub struct OutputStatus {
     pub digest: String,
     /// When the digest last changed; whole seconds.
     pub last_transition_time: Time,
+    /// Whether the object, as it is rendered now, has it. Otherwise it is the last good one. Absent where the template does
+    /// not say when its outputs are good, as are the fields that follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current: Option<bool>,
+    /// The value, which goes on downstream while there is no new one. Absent where it comes from a Secret, or the values of the
+    /// resource (step) are larger than 8 KiB.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+    /// What made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
+}
+
+/// What made an output.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Provenance {
+    /// By which the output is told from all others: a digest of its values and of all below but the time and the generation,
+    /// and of what was rendered; 32 hexadecimal digits. One under the key of the installation where anything of that comes
+    /// from a Secret; empty if there is no key.
+    pub identity: String,
+    /// When it was accepted; whole seconds.
+    pub accepted: Time,
+    /// The object that it was read from.
+    pub object: ProvenanceObject,
+    /// Digest of the template's spec.
+    pub template: String,
+    /// Digest of what the outputs of the template are and where they are read: with another one the value means something
+    /// else.
+    pub read_from: String,
+    /// Digest of the parameters.
+    pub params: String,
+    /// The outputs that went into the rendering.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<ProvenanceInput>,
+}
+
+/// An object from which an output was read.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ProvenanceObject {
+    /// Its uid.
+    pub uid: String,
+    /// Its generation when the output was accepted, if it has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<i64>,
+}
+
+/// An output that went into a rendering.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ProvenanceInput {
+    /// Name of the *resource* that provides it.
+    pub name: String,
+    /// Identity of the output, or a digest of its values where nothing says what made them.
+    pub identity: String,
+}
+
+/// What a resource (step) works on while its outputs are not current.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnderWay {
+    /// Since when its outputs are not current; whole seconds.
+    pub since: Time,
+    /// The outputs that it was rendered from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<ProvenanceInput>,
 }

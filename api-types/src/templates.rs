@@ -2,6 +2,7 @@
 
 mod health;
 mod kind;
+mod success;
 mod template;
 mod validation;
 
@@ -14,6 +15,10 @@ use crate::texts::text_enum;
 
 pub use health::{ConditionRequirement, HealthMatch, HealthMatchField, HealthRule, MultiMatch};
 pub use kind::{TemplateKind, UnknownTemplateKind};
+pub use success::{
+    CompletionCondition, InputOnStatus, MOST_CONDITION_DEPTH, ObservedCompletion, ObservedMatch,
+    SuccessRules,
+};
 pub use template::Template;
 pub use validation::{
     ClusterDeploymentValidationTemplate, ClusterDeploymentValidationTemplateSpec,
@@ -111,6 +116,9 @@ custom_resource! {
         /// The shared part; written inline.
         #[serde(flatten)]
         pub template_spec: TemplateSpec,
+        /// When outputs are read; written inline.
+        #[serde(flatten)]
+        pub success: SuccessRules,
         /// Path of the url in the stamped object.
         pub url_path: String,
         /// Path of the revision in the stamped object.
@@ -131,6 +139,9 @@ custom_resource! {
         /// The shared part; written inline.
         #[serde(flatten)]
         pub template_spec: TemplateSpec,
+        /// When outputs are read; written inline.
+        #[serde(flatten)]
+        pub success: SuccessRules,
         /// Path of the image in the stamped object.
         pub image_path: String,
     }
@@ -149,6 +160,9 @@ custom_resource! {
         /// The shared part; written inline.
         #[serde(flatten)]
         pub template_spec: TemplateSpec,
+        /// When outputs are read; written inline.
+        #[serde(flatten)]
+        pub success: SuccessRules,
         /// Path of the configuration in the stamped object.
         pub config_path: String,
     }
@@ -166,6 +180,9 @@ custom_resource! {
         /// The shared part; written inline.
         #[serde(flatten)]
         pub template_spec: TemplateSpec,
+        /// When outputs are read; written inline.
+        #[serde(flatten)]
+        pub success: SuccessRules,
     }
 }
 
@@ -182,42 +199,8 @@ custom_resource! {
         /// The shared part; written inline.
         #[serde(flatten)]
         pub template_spec: TemplateSpec,
-        /// Pairs of paths whose values must be equal. Exactly one of the two fields is given when admitted.
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        pub observed_matches: Vec<ObservedMatch>,
-        /// Values that say succeeded or failed.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub observed_completion: Option<ObservedCompletion>,
+        /// When the deployment is done; written inline.
+        #[serde(flatten)]
+        pub success: SuccessRules,
     }
-}
-
-/// Two paths in the stamped object whose values must be equal.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ObservedMatch {
-    /// Path of what was asked for, normally in `spec`.
-    pub input: String,
-    /// Path of what was reached, normally in `status`.
-    pub output: String,
-}
-
-/// Values in the stamped object that say whether it is done.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ObservedCompletion {
-    /// The value that says succeeded.
-    pub succeeded: CompletionCondition,
-    /// The value that says failed; asked first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failed: Option<CompletionCondition>,
-}
-
-/// A path in the stamped object and the string expected there.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct CompletionCondition {
-    /// The path.
-    pub key: String,
-    /// The expected string.
-    pub value: String,
 }

@@ -14,6 +14,7 @@ mod hints;
 mod loops;
 mod option;
 mod steps;
+mod success;
 mod tags;
 mod template;
 mod violation;
@@ -131,8 +132,11 @@ fn blueprint_verdict(kind: &str, object: &Value) -> Result<Verdict, serde_json::
 }
 
 fn template_verdict(kind: TemplateKind, object: &Value) -> Result<Verdict, serde_json::Error> {
-    let with_paths = |spec: &TemplateSpec, paths: &[(&'static str, String)]| {
-        Verdict::new(template::template(spec, None), hints::template(spec, paths))
+    let with_paths = |spec: &TemplateSpec, rules, paths: &[(&'static str, String)]| {
+        Verdict::new(
+            template::template(spec, rules),
+            hints::template(spec, paths),
+        )
     };
     Ok(match kind {
         TemplateKind::Source => {
@@ -141,29 +145,27 @@ fn template_verdict(kind: TemplateKind, object: &Value) -> Result<Verdict, serde
                 ("spec.urlPath", spec.url_path),
                 ("spec.revisionPath", spec.revision_path),
             ];
-            with_paths(&spec.template_spec, &paths)
+            with_paths(&spec.template_spec, &spec.success, &paths)
         }
         TemplateKind::Image => {
             let spec: ClusterImageTemplateSpec = spec_of(object)?;
-            with_paths(&spec.template_spec, &[("spec.imagePath", spec.image_path)])
+            let paths = [("spec.imagePath", spec.image_path)];
+            with_paths(&spec.template_spec, &spec.success, &paths)
         }
         TemplateKind::Config => {
             let spec: ClusterConfigTemplateSpec = spec_of(object)?;
             let paths = [("spec.configPath", spec.config_path)];
-            with_paths(&spec.template_spec, &paths)
+            with_paths(&spec.template_spec, &spec.success, &paths)
         }
         TemplateKind::Plain => {
             let spec: ClusterTemplateSpec = spec_of(object)?;
-            with_paths(&spec.template_spec, &[])
+            with_paths(&spec.template_spec, &spec.success, &[])
         }
         TemplateKind::Deployment => {
             let spec: ClusterDeploymentTemplateSpec = spec_of(object)?;
             let paths = hints::deployment_paths(&spec);
             let warnings = hints::template(&spec.template_spec, &paths);
-            Verdict::new(
-                template::template(&spec.template_spec, Some(&spec)),
-                warnings,
-            )
+            Verdict::new(template::deployment(&spec), warnings)
         }
         TemplateKind::Validation => {
             let spec: ClusterDeploymentValidationTemplateSpec = spec_of(object)?;

@@ -10,6 +10,11 @@ pub(crate) fn is_ours(entry: &Value, field_manager: &str) -> bool {
     entry["manager"] == field_manager && entry["operation"] == "Apply" && is_main(entry)
 }
 
+/// Whether an entry records what we created.
+pub(crate) fn is_created(entry: &Value, field_manager: &str) -> bool {
+    entry["manager"] == field_manager && entry["operation"] == "Update" && is_main(entry)
+}
+
 /// Whether an entry is to become ours as we would write it now: what the Go controller wrote to the object itself, and
 /// the texts of a Secret that we applied as `stringData`, where nothing is ever stored.
 pub(crate) fn is_legacy(entry: &Value, field_manager: &str) -> bool {

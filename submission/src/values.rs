@@ -10,11 +10,11 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 use template_language::digest::{by_key, hex};
 
-use crate::managed::is_ours;
+use crate::managed::{is_created, is_ours};
 
 const LENGTH: usize = 16;
 
@@ -47,6 +47,37 @@ impl OwnedValues {
         let entries = object["metadata"]["managedFields"].as_array()?;
         let ours = entries.iter().find(|entry| is_ours(entry, field_manager));
         Some(Self::of(object, ours?))
+    }
+
+    /// Of an object that was created and not applied: what the one who created it owns of it still, its metadata aside;
+    /// `None` if that is nothing.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use submission::OwnedValues;
+    ///
+    /// let live = |script: &str| json!({
+    ///     "metadata": {"managedFields": [{
+    ///         "manager": "carto", "operation": "Update", "apiVersion": "batch/v1",
+    ///         "fieldsV1": {"f:metadata": {"f:labels": {}}, "f:spec": {"f:script": {}}},
+    ///     }]},
+    ///     "spec": {"script": script},
+    /// });
+    /// let values = OwnedValues::created_by(&live("test"), "carto");
+    /// assert!(values.is_some());
+    /// assert_ne!(values, OwnedValues::created_by(&live("true"), "carto"));
+    /// assert_eq!(OwnedValues::created_by(&live("test"), "nobody"), None);
+    /// ```
+    pub fn created_by(object: &Value, field_manager: &str) -> Option<Self> {
+        let entries = object["metadata"]["managedFields"].as_array()?;
+        let ours = entries.iter().find(|it| is_created(it, field_manager))?;
+        let fields = ours["fieldsV1"].as_object()?;
+        let fields = fields.iter().filter(|(name, _)| *name != "f:metadata");
+        let fields: Map<String, Value> = fields
+            .map(|(name, field)| (name.clone(), field.clone()))
+            .collect();
+        let entry = json!({"apiVersion": ours["apiVersion"], "fieldsV1": fields});
+        Some(Self::of(object, &entry))
     }
 
     /// Of an object, by our Apply entry in its managed fields.
@@ -180,7 +211,6 @@ fn feed_value(hasher: &mut Sha256, value: Option<&Value>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
 
     fn values(object: &Value, fields: &Value) -> OwnedValues {
         OwnedValues::of(object, &json!({"apiVersion": "v1", "fieldsV1": fields}))

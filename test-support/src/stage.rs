@@ -20,7 +20,7 @@ use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
 pub use another::Another;
-pub use history::{History, Reports};
+pub use history::{History, Reports, Versions};
 pub use particulars::Particulars;
 pub use port::Port;
 pub use reconciled::Run;

@@ -167,6 +167,12 @@ reasons! {
         ValidationTimedOut,
         /// What a template reads can never be read from the object as it is.
         OutputUnreadable,
+        /// The object is good for what is rendered now.
+        Good,
+        /// It is not known yet whether the object is good for what is rendered now.
+        Reconciling,
+        /// The object says that it failed with what is rendered now.
+        Failed,
         /// Something in a blueprint cannot work, whatever the owner.
         BlueprintProblem,
         /// Another writer keeps undoing what a template renders.

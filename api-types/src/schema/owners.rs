@@ -213,6 +213,18 @@ fn resource_status() -> Object {
         .required(
             "preview",
             text("The first 1024 bytes of the value as YAML."),
+        )
+        .optional(
+            "current",
+            boolean(
+                "Whether the object has it as it is rendered now; otherwise it is the last good one. Where the template says \
+                 when its outputs are good.",
+            ),
+        )
+        .optional("provenance", provenance())
+        .optional(
+            "value",
+            any("The value, which goes on downstream while there is no new one."),
         );
     object("What a resource of the blueprint came to.")
         .optional("applied", applied())
@@ -239,6 +251,46 @@ fn resource_status() -> Object {
             "templateRef",
             object_reference("The template it was stamped from."),
         )
+        .optional("underWay", under_way())
+}
+
+fn provenance() -> Object {
+    let from = object("The object that it was read from.")
+        .optional(
+            "generation",
+            integer("Its generation when the output was accepted."),
+        )
+        .required("uid", text("Its uid."));
+    object("What made it.")
+        .required("accepted", time("When it was accepted."))
+        .required(
+            "identity",
+            text("By which it is told from all other outputs: a digest of its values and of what made them."),
+        )
+        .optional("inputs", inputs_of_provenance())
+        .required("object", from)
+        .required("params", text("Digest of the parameters."))
+        .required(
+            "readFrom",
+            text("Digest of what the outputs of the template are and where they are read."),
+        )
+        .required("template", text("Digest of the template's spec."))
+}
+
+fn under_way() -> Object {
+    object("What is under way while the outputs are not current.")
+        .optional("inputs", inputs_of_provenance())
+        .required("since", time("Since when they are not current."))
+}
+
+fn inputs_of_provenance() -> JSONSchemaProps {
+    let input = object("An output that went in.")
+        .required(
+            "identity",
+            text("Its identity, or a digest of its values where nothing says what made them."),
+        )
+        .required("name", text("Name of the resource that provides it."));
+    list("The outputs that it was rendered from.", input)
 }
 
 fn applied() -> Object {
@@ -268,6 +320,12 @@ fn run() -> Object {
             "sequence",
             integer("Position among the objects of the resource; the highest is the newest.")
                 .minimum(0),
+        )
+        .optional(
+            "state",
+            text(
+                "Digest of the rendering and of the values that the object held when it was made.",
+            ),
         )
         .required("uid", text("Uid of the object."))
 }

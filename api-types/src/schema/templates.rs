@@ -1,5 +1,6 @@
 //! The template kinds.
 
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::json;
 
 use super::build::{Object, Refine, any, any_object, boolean, integer, list, object, text};
@@ -25,7 +26,7 @@ pub(super) fn source() -> Object {
         );
     root(
         "Stamps an object that yields source: a url and a revision.",
-        spec,
+        with_success(spec),
     )
 }
 
@@ -37,7 +38,7 @@ pub(super) fn image() -> Object {
              that begins with $ is standard JSONPath (RFC 9535).",
         ),
     );
-    root("Stamps an object that yields an image.", spec)
+    root("Stamps an object that yields an image.", with_success(spec))
 }
 
 pub(super) fn config() -> Object {
@@ -48,20 +49,23 @@ pub(super) fn config() -> Object {
              path that begins with $ is standard JSONPath (RFC 9535).",
         ),
     );
-    root("Stamps an object that yields configuration.", spec)
+    root(
+        "Stamps an object that yields configuration.",
+        with_success(spec),
+    )
 }
 
 pub(super) fn plain() -> Object {
     root(
         "Creates an object for each owner that is given outputs of other steps and gives none.",
-        spec(),
+        with_success(spec()),
     )
 }
 
 pub(super) fn deployment() -> Object {
     root(
         "Stamps an object that deploys; hands its deployment on once the object says that it is done.",
-        deployment_spec(),
+        with_success(spec()),
     )
 }
 
@@ -69,7 +73,9 @@ pub(super) fn validation() -> Object {
     let spec = deployment_spec()
         .optional(
             "failed",
-            completion_condition("The value that says failed, beside observedMatches."),
+            completion_condition(
+                "What says failed, beside observedMatches; as observedCompletion.succeeded.",
+            ),
         )
         .optional(
             "timeout",
@@ -85,22 +91,24 @@ pub(super) fn validation() -> Object {
     )
 }
 
-fn completion_condition(description: &str) -> Object {
-    object(description)
-        .required("key", text("Path in the stamped object."))
-        .required("value", text("The string expected there."))
+/// What the templates of deployments and validations have beside the shared part: the two rules of the Go controller.
+fn deployment_spec() -> Object {
+    with_observed(spec())
 }
 
-fn deployment_spec() -> Object {
+fn with_observed(spec: Object) -> Object {
     let completion =
         object("Values that say succeeded or failed, once the object has observed its generation.")
             .optional(
                 "failed",
-                completion_condition("The value that says failed; asked first."),
+                completion_condition("What says failed; asked first; as succeeded."),
             )
             .required(
                 "succeeded",
-                completion_condition("The value that says succeeded."),
+                completion_condition(
+                    "What says succeeded: key and value; or allOf or anyOf with a list of conditions, or not with one, up to \
+                     four deep; a list means allOf.",
+                ),
             );
     let matches = object("Two paths whose values must be equal.")
         .required(
@@ -111,10 +119,57 @@ fn deployment_spec() -> Object {
             "output",
             text("JSONPath of the value that was reached, such as status.outputs.revision."),
         );
-    spec().optional("observedCompletion", completion).optional(
+    spec.optional("observedCompletion", completion).optional(
         "observedMatches",
         list("Pairs of paths whose values must be equal.", matches),
     )
+}
+
+/// When outputs are read, of templates that stamp what gives or deploys something.
+fn with_success(spec: Object) -> Object {
+    let input = object("An input that the object reports.")
+        .required(
+            "objectPath",
+            text("JSONPath of the input in the stamped object, such as .status.latestImage.source.revision."),
+        )
+        .required(
+            "templatingContextPath",
+            text("Its path in what the template sees, such as sources.source.revision."),
+        );
+    with_observed(spec)
+        .optional(
+            "alwaysSuccessful",
+            boolean(
+                "Outputs are read as soon as the object holds what was rendered: for kinds that no controller reconciles, \
+                 such as ConfigMaps. One of observedCompletion, observedMatches, alwaysSuccessful and inputsOnStatus at most.",
+            ),
+        )
+        .optional(
+            "failed",
+            completion_condition(
+                "What says failed, beside observedMatches or inputsOnStatus; as observedCompletion.succeeded.",
+            ),
+        )
+        .optional(
+            "inputsOnStatus",
+            list(
+                "Outputs are read whenever the object reports the inputs that it is rendered from.",
+                input,
+            ),
+        )
+}
+
+/// A condition or a list of them. Conditions are nested, which a schema cannot say, so it says no type.
+fn completion_condition(description: &str) -> JSONSchemaProps {
+    let fields = object("")
+        .optional("key", text("Path in the stamped object."))
+        .optional("value", text("The text expected there."));
+    JSONSchemaProps {
+        description: Some(description.to_owned()),
+        type_: None,
+        x_kubernetes_preserve_unknown_fields: Some(true),
+        ..fields.into()
+    }
 }
 
 fn spec() -> Object {

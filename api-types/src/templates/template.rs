@@ -5,7 +5,8 @@ use serde_json::Value;
 
 use super::{
     ClusterConfigTemplate, ClusterDeploymentTemplate, ClusterDeploymentValidationTemplate,
-    ClusterImageTemplate, ClusterSourceTemplate, ClusterTemplate, TemplateKind, TemplateSpec,
+    ClusterImageTemplate, ClusterSourceTemplate, ClusterTemplate, SuccessRules, TemplateKind,
+    TemplateSpec,
 };
 
 /// A template of any kind.
@@ -63,6 +64,42 @@ impl Template {
             Self::Plain(template) => template.name_any(),
             Self::Deployment(template) => template.name_any(),
             Self::Validation(template) => template.name_any(),
+        }
+    }
+
+    /// When its outputs are good.
+    pub fn success(&self) -> &SuccessRules {
+        match self {
+            Self::Source(template) => &template.spec.success,
+            Self::Image(template) => &template.spec.success,
+            Self::Config(template) => &template.spec.success,
+            Self::Plain(template) => &template.spec.success,
+            Self::Deployment(template) => &template.spec.success,
+            Self::Validation(template) => &template.spec.deployment.success,
+        }
+    }
+
+    /// Whether outputs are tied to what made them, so that status says of each which inputs that were, and the last good
+    /// ones go on while there are no new ones (docs/behaviour/attribution.md). Not so with a template that says no more
+    /// than it could to the Go controller.
+    ///
+    /// ```
+    /// use api_types::{Template, TemplateKind};
+    /// use serde_json::json;
+    ///
+    /// let mut object = json!({"metadata": {"name": "build"}, "spec": {"imagePath": ".status.image"}});
+    /// assert!(!Template::from_value(TemplateKind::Image, object.clone())?.is_attributed());
+    /// object["spec"]["observedMatches"] = json!([{"input": ".spec.tag", "output": ".status.tag"}]);
+    /// assert!(Template::from_value(TemplateKind::Image, object)?.is_attributed());
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn is_attributed(&self) -> bool {
+        match self {
+            Self::Source(_) | Self::Image(_) | Self::Config(_) | Self::Plain(_) => {
+                self.success().given() > 0
+            }
+            Self::Deployment(_) => self.success().are_attributed(),
+            Self::Validation(_) => false,
         }
     }
 

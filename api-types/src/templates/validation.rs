@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{ClusterDeploymentTemplateSpec, CompletionCondition};
+use super::ClusterDeploymentTemplateSpec;
 use crate::custom_resource::custom_resource;
 use crate::duration::parse_duration;
 
@@ -19,9 +19,6 @@ custom_resource! {
         /// All fields of a ClusterDeploymentTemplate; written inline.
         #[serde(flatten)]
         pub deployment: ClusterDeploymentTemplateSpec,
-        /// The value that says failed, beside `observedMatches`; `observedCompletion` has its own.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        pub failed: Option<CompletionCondition>,
         /// How long the environment is kept for the validation, counted from when the revision was put into it: a duration
         /// such as `90s`, `30m` or `1h`; `0` for ever. See [`ClusterDeploymentValidationTemplateSpec::time_limit`].
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -11,8 +11,8 @@ use crate::blueprint::{
 };
 use crate::runnable::ClusterRunTemplateSpec;
 use crate::templates::{
-    ClusterDeploymentTemplateSpec, ClusterDeploymentValidationTemplateSpec, HealthMatchField,
-    HealthRule, TemplateKind, TemplateSpec,
+    ClusterDeploymentTemplateSpec, ClusterDeploymentValidationTemplateSpec, CompletionCondition,
+    HealthMatchField, HealthRule, TemplateKind, TemplateSpec,
 };
 
 pub(super) fn supply_chain(spec: &BlueprintSpec) -> Vec<String> {
@@ -182,32 +182,38 @@ fn broken_health_paths(side: &str, field: &HealthMatchField) -> Vec<String> {
 pub(super) fn deployment_paths(
     spec: &ClusterDeploymentTemplateSpec,
 ) -> Vec<(&'static str, String)> {
+    let rules = &spec.success;
     let mut paths = Vec::new();
-    for pair in &spec.observed_matches {
+    for pair in &rules.observed_matches {
         paths.push(("spec.observedMatches[].input", pair.input.clone()));
         paths.push(("spec.observedMatches[].output", pair.output.clone()));
     }
-    if let Some(completion) = &spec.observed_completion {
-        paths.push((
-            "spec.observedCompletion.succeeded.key",
-            completion.succeeded.key.clone(),
-        ));
-        let failed = completion.failed.iter();
+    let mut condition = |field, condition: &CompletionCondition| {
         paths.extend(
-            failed.map(|failed| ("spec.observedCompletion.failed.key", failed.key.clone())),
+            condition
+                .keys()
+                .into_iter()
+                .map(|key| (field, key.to_owned())),
         );
+    };
+    if let Some(completion) = &rules.observed_completion {
+        condition(
+            "spec.observedCompletion.succeeded.key",
+            &completion.succeeded,
+        );
+        if let Some(failed) = &completion.failed {
+            condition("spec.observedCompletion.failed.key", failed);
+        }
+    }
+    if let Some(failed) = &rules.failed {
+        condition("spec.failed.key", failed);
     }
     paths
 }
 
 /// Warnings about a validation template.
 pub(super) fn validation(spec: &ClusterDeploymentValidationTemplateSpec) -> Vec<String> {
-    let mut own_paths = deployment_paths(&spec.deployment);
-    own_paths.extend(
-        spec.failed
-            .iter()
-            .map(|failed| ("spec.failed.key", failed.key.clone())),
-    );
+    let own_paths = deployment_paths(&spec.deployment);
     let shared = &spec.deployment.template_spec;
     let mut warnings = template(shared, &own_paths);
     if shared.lifecycle.is_mutable() && !reads_deployment(shared) {

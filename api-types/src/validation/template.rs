@@ -3,20 +3,28 @@
 
 use serde_json::Value;
 
-use super::Violation;
 use super::option::is_given;
+use super::{Violation, success};
 use crate::duration::parse_duration;
 use crate::runnable::ClusterRunTemplateSpec;
 use crate::templates::{
     ClusterDeploymentTemplateSpec, ClusterDeploymentValidationTemplateSpec, HealthMatch,
-    HealthRule, Lifecycle, TemplateSpec,
+    HealthRule, Lifecycle, SuccessRules, TemplateSpec,
 };
 use template_language::go_format;
 
-pub(super) fn template(
-    spec: &TemplateSpec,
-    deployment: Option<&ClusterDeploymentTemplateSpec>,
-) -> Result<(), Violation> {
+/// A template that is no deployment.
+pub(super) fn template(spec: &TemplateSpec, rules: &SuccessRules) -> Result<(), Violation> {
+    shared(spec)?;
+    success::optional(rules, spec.lifecycle)
+}
+
+pub(super) fn deployment(spec: &ClusterDeploymentTemplateSpec) -> Result<(), Violation> {
+    shared(&spec.template_spec)?;
+    success::of_deployment(&spec.success, spec.template_spec.lifecycle)
+}
+
+fn shared(spec: &TemplateSpec) -> Result<(), Violation> {
     check_body(spec.template.as_ref(), spec.ytt.as_ref(), check_object)?;
     match &spec.health_rule {
         // With a health rule the retention policy is not looked at, and objects that were admitted so must stay so;
@@ -27,25 +35,20 @@ pub(super) fn template(
         }
         None => {}
     }
-    match deployment {
-        Some(spec) if spec.observed_matches.is_empty() == spec.observed_completion.is_none() => {
-            Err(Violation::Observed)
-        }
-        _ => Ok(()),
-    }
+    Ok(())
 }
 
 /// The rules of a deployment template, but for runs a health rule suffices: each run belongs to one revision, so nothing
 /// needs to be observed to tell old from new.
 pub(super) fn validation(spec: &ClusterDeploymentValidationTemplateSpec) -> Result<(), Violation> {
-    let deployment = &spec.deployment;
-    let shared = &deployment.template_spec;
-    template(shared, None)?;
-    let matches = !deployment.observed_matches.is_empty();
-    let completion = deployment.observed_completion.is_some();
-    let judged_by_health = match shared.lifecycle {
+    let template = &spec.deployment.template_spec;
+    let rules = &spec.deployment.success;
+    shared(template)?;
+    let matches = !rules.observed_matches.is_empty();
+    let completion = rules.observed_completion.is_some();
+    let judged_by_health = match template.lifecycle {
         Lifecycle::Mutable => false,
-        Lifecycle::Immutable => shared.health_rule.is_some(),
+        Lifecycle::Immutable => template.health_rule.is_some(),
         Lifecycle::Tekton => true,
     };
     match (matches, completion) {
@@ -53,9 +56,10 @@ pub(super) fn validation(spec: &ClusterDeploymentValidationTemplateSpec) -> Resu
         (false, false) if !judged_by_health => return Err(Violation::Observed),
         _ => {}
     }
-    if spec.failed.is_some() && !matches {
+    if rules.failed.is_some() && !matches {
         return Err(Violation::FailedWithoutMatches);
     }
+    success::composed(rules)?;
     match &spec.timeout {
         Some(timeout) if parse_duration(timeout).is_none() => Err(Violation::Timeout {
             timeout: timeout.clone(),

@@ -249,6 +249,32 @@ pub enum Violation {
     /// A validation template gives `failed` without `observedMatches`.
     #[error("invalid spec: must set spec.failed only with spec.observedMatches")]
     FailedWithoutMatches,
+    /// A template says in several ways when its outputs are good.
+    #[error(
+        "invalid spec: must set at most one of spec.observedCompletion, spec.observedMatches, spec.alwaysSuccessful and \
+         spec.inputsOnStatus"
+    )]
+    SeveralSuccessRules,
+    /// A template gives `failed` without a rule that it could stand beside.
+    #[error(
+        "invalid spec: must set spec.failed only with spec.observedMatches or spec.inputsOnStatus; \
+         spec.observedCompletion has a failed of its own"
+    )]
+    FailedWithoutRule,
+    /// The objects of a template are made of one set of inputs each.
+    #[error(
+        "invalid spec: spec.inputsOnStatus needs lifecycle mutable: an object that is never changed has the inputs that it \
+         was made with; use spec.observedCompletion"
+    )]
+    InputsOfRun,
+    /// A condition is none, or can never hold.
+    #[error("invalid spec: {at}: {why}")]
+    Condition {
+        /// Where it stands.
+        at: String,
+        /// What is wrong with it.
+        why: String,
+    },
     /// The timeout of a validation template is no duration.
     #[error(
         "invalid spec: timeout [{timeout}] is not a duration such as 90s, 30m or 1h; 0 means never"

@@ -78,8 +78,9 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
     use api_types::runnable::RunResult;
     use api_types::{
         AppliedObject, BlueprintRef, Condition, ConditionStatus, ConditionType, InputStatus,
-        OutputStatus, OwnerSummary, Reason, ResourceStatus, StampedRef, StampedRun, SummaryState,
-        TemplateRef, WorkloadStatus,
+        OutputStatus, OwnerSummary, Provenance, ProvenanceInput, ProvenanceObject, Reason,
+        ResourceStatus, StampedRef, StampedRun, SummaryState, TemplateRef, UnderWay,
+        WorkloadStatus,
     };
     use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use k8s_openapi::jiff::Timestamp;
@@ -125,7 +126,31 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
                 preview: "x\n".into(),
                 digest: "sha256:0".into(),
                 last_transition_time: now.clone(),
+                current: Some(true),
+                value: Some("x".into()),
+                provenance: Some(Provenance {
+                    identity: "0123456789abcdef0123456789abcdef".into(),
+                    accepted: now.clone(),
+                    object: ProvenanceObject {
+                        uid: "u".into(),
+                        generation: Some(1),
+                    },
+                    template: "t".into(),
+                    read_from: "r".into(),
+                    params: "p".into(),
+                    inputs: vec![ProvenanceInput {
+                        name: "fetch".into(),
+                        identity: "i".into(),
+                    }],
+                }),
             }],
+            under_way: Some(UnderWay {
+                since: now.clone(),
+                inputs: vec![ProvenanceInput {
+                    name: "fetch".into(),
+                    identity: "i".into(),
+                }],
+            }),
             conditions: vec![condition(
                 ConditionType::Healthy,
                 Reason::condition("example.com/Ready"),
@@ -139,6 +164,7 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
                 uid: "u".into(),
                 digest: Some("sha256:0".into()),
                 sequence: 9_223_372_036_854_775_807,
+                state: Some("0123456789abcdef0123456789abcdef".into()),
                 result: RunResult::Succeeded,
                 outputs: [("image".to_owned(), serde_json::json!({"any": [1, {}]}))].into(),
             }],

@@ -79,7 +79,7 @@ async fn policies_install_without_warnings_and_their_types_check() {
     let server = Server::of(&control_plane);
     let mut policies = install(&server).await;
     policies.retain(|policy| policy["kind"] == "ValidatingAdmissionPolicy");
-    assert_eq!(policies.len(), 6);
+    assert_eq!(policies.len(), 7);
 
     let mut mistaken = policies[0].clone();
     mistaken["metadata"]["name"] = json!("mistaken");

@@ -163,6 +163,7 @@ fn kind(schema: &JSONSchemaProps) -> &'static str {
         {
             "quantity"
         }
+        (None, None) if open && schema.properties.is_some() => "condition",
         (None, None) if open => "any",
         (Some("object"), None) if open => "any-object",
         (Some("object"), None) if schema.additional_properties.is_some() => "map",

@@ -23,6 +23,7 @@ pub(crate) fn full(schema: &JSONSchemaProps) -> Value {
         return json!("250m");
     }
     match schema.type_.as_deref() {
+        None if schema.properties.is_some() => full_condition(schema),
         None => json!({"any": [1, null, {"deep": true}]}),
         Some("object") if schema.x_kubernetes_preserve_unknown_fields == Some(true) => {
             json!({"any": {"deep": "x"}})
@@ -62,6 +63,16 @@ fn full_object(schema: &JSONSchemaProps) -> Value {
         .map(|(name, field)| (name.clone(), full(field)))
         .collect();
     Value::Object(fields)
+}
+
+/// One that has others in it, which the schema does not describe.
+fn full_condition(schema: &JSONSchemaProps) -> Value {
+    let mut condition = full_object(schema);
+    let leaf = condition.clone();
+    condition["allOf"] = json!([leaf]);
+    condition["anyOf"] = json!([leaf]);
+    condition["not"] = leaf;
+    condition
 }
 
 fn item_schema(schema: &JSONSchemaProps) -> &JSONSchemaProps {

@@ -29,6 +29,8 @@ pub(super) fn shown(entries: &[&ResourceStatus]) -> Vec<Vec<Output>> {
         },
         digest: output.digest.clone(),
         last_transition_time: output.last_transition_time.clone(),
+        current: output.current,
+        provenance: output.provenance.clone(),
     };
     entries
         .iter()

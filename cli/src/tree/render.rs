@@ -127,7 +127,27 @@ fn step_lines(tree: &Tree, step: &Step, last: bool, colors: Colors) -> Vec<Strin
             let digest = colors.paint(Style::Faint, &short_digest(&output.digest));
             text = format!("{text} {digest}");
         }
+        if output.current == Some(false) {
+            let note = colors.paint(Style::Waiting, "last good one");
+            text = format!("{text} {note}");
+        }
         below(key, &text);
+    }
+    if let Some(under_way) = &step.under_way {
+        let inputs: Vec<String> = under_way
+            .inputs
+            .iter()
+            .map(|input| format!("{} {}", input.name, short_digest(&input.identity)))
+            .collect();
+        let from = if inputs.is_empty() {
+            String::new()
+        } else {
+            format!(", from {}", inputs.join(", "))
+        };
+        below(
+            "under way",
+            &plain(&format!("since {}{from}", under_way.since.0)),
+        );
     }
     for environment::Line { key, verdict, text } in environment::lines(tree, step) {
         let mark = verdict.map_or_else(String::new, |verdict| {

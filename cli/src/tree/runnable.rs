@@ -218,6 +218,8 @@ fn time_of(run: &RunRecord) -> Time {
 
 fn output(name: &str, value: &Value, at: &Time) -> Output {
     Output {
+        current: None,
+        provenance: None,
         name: name.to_owned(),
         preview: value
             .as_str()

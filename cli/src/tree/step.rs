@@ -2,7 +2,8 @@
 
 use api_types::status::StampedRef;
 use api_types::{
-    BlueprintResource, BlueprintSpec, Condition, ConditionStatus, ConditionType, TemplateReference,
+    BlueprintResource, BlueprintSpec, Condition, ConditionStatus, ConditionType, Provenance,
+    TemplateReference, UnderWay,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use realizer::explanation::{ExplainedStep, Explanation};
@@ -32,6 +33,9 @@ pub struct Step {
     pub waiting_for: Vec<String>,
     /// What it gives.
     pub outputs: Vec<Output>,
+    /// What it works on while its outputs are not current.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub under_way: Option<UnderWay>,
     /// `ResourceSubmitted`, `Healthy`, `Ready`; empty when nothing was done about the step yet.
     pub conditions: Vec<Condition>,
 }
@@ -63,6 +67,12 @@ pub struct Output {
     pub digest: String,
     /// When the value last changed.
     pub last_transition_time: Time,
+    /// Whether the object has it as it is rendered now; absent where the template does not say when outputs are good.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current: Option<bool>,
+    /// What made it; as `current`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provenance: Option<Provenance>,
 }
 
 /// Characters of an output's value that are shown.
@@ -138,6 +148,7 @@ fn step(
         inputs: declared.map_or_else(told, declared_inputs),
         waiting_for: waits_for.clone(),
         outputs,
+        under_way: entry.under_way.clone(),
         conditions: entry.conditions.clone(),
     }
 }

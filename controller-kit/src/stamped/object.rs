@@ -33,7 +33,7 @@ pub struct Stamped {
     pub owner_namespace: Arc<str>,
     /// What the object says of itself.
     pub annotations: Annotations,
-    /// What we own of it and what it holds there; `None` when we own nothing.
+    /// What we applied or created of it and what it holds there; `None` when we own nothing.
     pub values: Option<OwnedValues>,
     /// Whether managed fields are to be migrated: the Go controller's, or our own of old.
     pub legacy: bool,
@@ -76,6 +76,8 @@ pub struct KnownAs {
     pub digest: Option<Box<str>>,
     /// Its position; the highest is the newest.
     pub sequence: u64,
+    /// What it held when it was made, as [`State`] is written.
+    pub state: Option<Box<str>>,
 }
 
 impl PartialEq for Stamped {
@@ -112,7 +114,8 @@ impl Stamped {
             controller,
             owner_namespace,
             annotations: Annotations::of(metadata),
-            values: OwnedValues::held_by(value, field_manager),
+            values: OwnedValues::held_by(value, field_manager)
+                .or_else(|| OwnedValues::created_by(value, field_manager)),
             legacy: needs_migration(value, field_manager),
             memory: Memory::default(),
             content: PackedText::of(&content(value, kind, projection)),
@@ -174,6 +177,7 @@ impl Stamped {
             sequence: 0,
             is_known: false,
             digest: None,
+            unchanged: true,
             state: None,
             is_gone: false,
             version: self.resource_version,

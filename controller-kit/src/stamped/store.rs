@@ -289,6 +289,7 @@ mod tests {
             object.memory.run = Some(Box::new(crate::stamped::KnownAs {
                 digest: Some("sha256:x".into()),
                 sequence: 3,
+                state: None,
             }));
             object
         };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use api_types::{LabelValue, labels};
 use realizer::{KnownRun, Observation, Observed, Submission, Write};
+use submission::State;
 
 use super::attempt::Attempt;
 use super::failure::{Failure, listing};
@@ -66,9 +67,26 @@ impl Member {
             observed.is_known = true;
             observed.sequence = known.sequence;
             observed.digest = known.digest.as_deref().map(str::to_owned);
+            observed.unchanged = self.is_unchanged(known);
+            observed.state = known.state.as_deref().map(str::to_owned);
         }
         observed
     }
+
+    /// Whether its values are those that it was made with. Of one that was made before they were remembered, only the API
+    /// server's count of changes says so.
+    fn is_unchanged(&self, known: &KnownAs) -> bool {
+        match &known.state {
+            Some(state) => state_of(&self.object, known).is_some_and(|now| now == **state),
+            None => self.object.content()["metadata"]["generation"] == 1,
+        }
+    }
+}
+
+/// What it holds now, as status would say it.
+pub(super) fn state_of(object: &Stamped, known: &KnownAs) -> Option<String> {
+    let digest = known.digest.as_deref()?;
+    Some(State::of(digest, object.values?).to_string())
 }
 
 /// What this process or status knows of an object.
@@ -85,6 +103,7 @@ fn known_as(object: &Stamped, recorded: &[KnownRun]) -> Option<KnownAs> {
     Some(KnownAs {
         digest: recorded.digest.as_deref().map(Box::from),
         sequence: recorded.sequence,
+        state: recorded.state.as_deref().map(Box::from),
     })
 }
 

@@ -15,7 +15,7 @@ use submission::{address, contains, marking, relabelling};
 use super::attempt::Attempt;
 use super::error::SubmitError;
 use super::failure::{self, Failure, OwnerRequestError, contested, during};
-use super::family::Member;
+use super::family::{Member, state_of};
 use super::{Listed, Submitted, now};
 use crate::cluster::{Call, Identity, encode};
 use crate::stamped::{KnownAs, Stamped};
@@ -244,10 +244,14 @@ impl Attempt<'_> {
     /// Takes a reply into the cache, and what is known of the object with it.
     fn known(self, body: &Value, sequence: u64) -> Arc<Stamped> {
         let mut stamped = self.project(body);
-        stamped.memory.run = Some(Box::new(KnownAs {
+        let mut known = KnownAs {
             digest: Some(self.submission.digest.as_str().into()),
             sequence,
-        }));
+            state: None,
+        };
+        // The values are those of the rendering: it has just been created, or compared with it.
+        known.state = state_of(&stamped, &known).map(Box::from);
+        stamped.memory.run = Some(Box::new(known));
         self.keep(stamped)
     }
 }

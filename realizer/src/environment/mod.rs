@@ -127,12 +127,12 @@ impl Record {
     /// What is in the environment, never what waits for it; as far as that is known.
     pub(crate) fn output(&self) -> Option<Output> {
         let Arrival { url, revision, .. } = &self.arrival;
-        let output = || Output {
-            values: OutputValues::Source {
+        let output = || {
+            let values = OutputValues::Source {
                 url: url.clone(),
                 revision: revision.clone(),
-            },
-            taint: self.taint.clone(),
+            };
+            Output::of(values, self.taint.clone())
         };
         (!self.text.is_empty()).then(output)
     }

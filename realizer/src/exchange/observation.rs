@@ -10,7 +10,7 @@ pub type Looked = Result<Vec<Observed>, SubmitFailure>;
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::struct_excessive_bools,
-    reason = "four facts about an object that have nothing to do with one another"
+    reason = "five facts about an object that have nothing to do with one another"
 )]
 pub struct Observed {
     /// `apiVersion`, `kind`, `metadata` (at least name, namespace, uid, generation, creationTimestamp,
@@ -28,7 +28,11 @@ pub struct Observed {
     /// The digest of the rendering that was submitted last, if it is known and, for a mutable object, nobody changed a value
     /// of it since.
     pub digest: Option<String>,
-    /// What the owner's status is to say of a mutable object that was applied, as [`AppliedObject::state`](api_types::AppliedObject::state).
+    /// Whether the object holds the values of that rendering still. Of an immutable object nothing else says so: that kinds of
+    /// runs cannot be changed is no rule.
+    pub unchanged: bool,
+    /// What the owner's status is to say of an object as we left it: [`AppliedObject::state`](api_types::AppliedObject::state)
+    /// or [`StampedRun::state`](api_types::StampedRun::state).
     pub state: Option<String>,
     /// resourceVersion, for [`Submission::precondition`](super::Submission::precondition); 0 when it is not known.
     pub version: u64,

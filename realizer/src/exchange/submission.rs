@@ -84,6 +84,8 @@ pub struct KnownRun {
     pub digest: Option<String>,
     /// Its position; the highest is the newest.
     pub sequence: u64,
+    /// What it held when it was made, as [`StampedRun::state`](api_types::StampedRun::state).
+    pub state: Option<String>,
 }
 
 /// What a write is bound to, when the decision to write depends on what is there; a writer that acts on older knowledge is

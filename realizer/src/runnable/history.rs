@@ -111,6 +111,7 @@ pub(super) fn known(records: &[RunRecord]) -> std::sync::Arc<[KnownRun]> {
         started: record.started.as_ref().map(|time| time.0.to_string()),
         digest: record.digest.clone(),
         sequence,
+        state: None,
     });
     known.collect()
 }

@@ -78,6 +78,7 @@ impl Advice {
     pub fn on(reason: &Reason, is_stuck: bool) -> Self {
         match reason {
             Reason::Ready
+            | Reason::Good
             | Reason::ResourceSubmissionComplete
             | Reason::OutputsAvailable
             | Reason::AlwaysHealthy => Self::Nothing,
@@ -132,6 +133,8 @@ impl Advice {
             | Reason::MatchedField
             | Reason::NoMatchesFulfilled
             | Reason::HealthyConditionRule
+            | Reason::Reconciling
+            | Reason::Failed
             | Reason::Condition(_)
             | Reason::Copied(_) => Self::ExamineObject,
             Reason::ValidationRunning => Self::AwaitValidation,
@@ -231,6 +234,7 @@ mod tests {
             Reason::ResourceSubmissionComplete,
             Reason::OutputsAvailable,
             Reason::AlwaysHealthy,
+            Reason::Good,
         ];
         for reason in Reason::NAMED {
             for is_stuck in [true, false] {

@@ -2,10 +2,12 @@
 //! (docs/behaviour/status.md#step-entries, docs/behaviour/status.md#submitted,
 //! docs/behaviour/events.md#events).
 
+mod attributed;
+
 use api_types::event::EventReason;
 use api_types::{
-    Condition, ConditionStatus, ConditionType, InputStatus, OutputStatus, Reason, ResourceStatus,
-    TemplateRef,
+    Condition, ConditionStatus, ConditionType, InputStatus, OutputStatus, ProvenanceInput, Reason,
+    ResourceStatus, TemplateRef,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
@@ -30,6 +32,8 @@ pub(crate) struct EntryMaker<'r> {
     pub(crate) is_of_another_blueprint: bool,
     /// What of the inputs came from Secrets.
     pub(crate) taint: &'r Taint,
+    /// The outputs that go in.
+    pub(crate) inputs: &'r [ProvenanceInput],
     pub(crate) key: &'r StatusKey,
     pub(crate) now: &'r Time,
 }
@@ -44,6 +48,15 @@ pub(crate) struct Entry {
 
 impl EntryMaker<'_> {
     pub(crate) fn make(&self, result: &StepResult) -> Entry {
+        let mut entry = self.of_end(result);
+        let template = result.template.as_deref();
+        if let Some(template) = template.filter(|it| it.attribution.is_some()) {
+            self.attribute(&mut entry.status, template, result);
+        }
+        entry
+    }
+
+    fn of_end(&self, result: &StepResult) -> Entry {
         match &result.end {
             StepEnd::Submitted(submitted) => self.submitted(result.template.as_deref(), submitted),
             StepEnd::PassedThrough(output) => self.passed_through(output),
@@ -59,6 +72,9 @@ impl EntryMaker<'_> {
 
     fn submitted(&self, template: Option<&Template>, submitted: &Submitted) -> Entry {
         let outputs = match (&submitted.unsettled, &submitted.output) {
+            _ if attributed::is_attributed(template) && submitted.good().is_none() => {
+                self.last_good(template)
+            }
             (Some(_), _) => self.former_outputs(),
             (None, Ok(output)) => output.statuses(self.previous_outputs(), self.key, self.now),
             (None, Err(_)) => Vec::new(),
@@ -111,7 +127,7 @@ impl EntryMaker<'_> {
                 events.push(events::applied(format!("Patched object [{shown}]")));
             }
         }
-        if outputs != self.previous_outputs() {
+        if !says_the_same(outputs, self.previous_outputs()) {
             events.push(events::of_status(
                 EventReason::ResourceOutputChanged,
                 format!("[{}] found a new output in [{shown}]", self.step.name),
@@ -163,7 +179,11 @@ impl EntryMaker<'_> {
                 // A step of another blueprint has a family of its own, and does not hand on what this one came to.
                 status.runs.clear();
             }
-            status.outputs = self.former_outputs();
+            status.outputs = if attributed::is_attributed(template) {
+                self.last_good(template)
+            } else {
+                self.former_outputs()
+            };
             return self.entry(status, healthy, Some(error));
         }
         let healthy = template.map(|template| {
@@ -195,6 +215,7 @@ impl EntryMaker<'_> {
         if self.taint.scrub(output.preview.as_str()) != output.preview {
             REDACTED.clone_into(&mut output.preview);
             output.digest.clear();
+            output.value = None;
         }
     }
 
@@ -317,6 +338,20 @@ impl EntryMaker<'_> {
     fn previous_outputs(&self) -> &[api_types::OutputStatus] {
         self.previous.map_or(&[], |entry| &entry.outputs)
     }
+}
+
+/// Whether these outputs are those: what made them may be told anew.
+fn says_the_same(outputs: &[OutputStatus], before: &[OutputStatus]) -> bool {
+    let shown = |output: &OutputStatus| {
+        let OutputStatus {
+            name,
+            preview,
+            digest,
+            ..
+        } = output.clone();
+        (name, preview, digest)
+    };
+    outputs.iter().map(shown).eq(before.iter().map(shown))
 }
 
 fn without_error(status: &ResourceStatus) -> Reason {

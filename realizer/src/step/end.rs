@@ -90,11 +90,18 @@ impl StepResult {
     }
 }
 
+impl Submitted {
+    /// The outputs, if they may be handed on.
+    pub(crate) fn good(&self) -> Option<&Output> {
+        let output = self.output.as_ref().ok();
+        output.filter(|_| self.unsettled.is_none())
+    }
+}
+
 impl StepEnd {
     pub(crate) fn output(&self) -> Option<&Output> {
         match self {
-            Self::Submitted(submitted) if submitted.unsettled.is_some() => None,
-            Self::Submitted(submitted) => submitted.output.as_ref().ok(),
+            Self::Submitted(submitted) => submitted.good(),
             Self::PassedThrough(output) => Some(output),
             Self::Failed(_) => None,
         }

@@ -353,6 +353,7 @@ impl StepError {
                 | NotDone::ObservedGeneration { .. }
                 | NotDone::Path { .. },
             )
+            | ReadError::Changed
             | ReadError::NoObject
             | ReadError::NoDeployment => None,
         }

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use api_types::InputSlot;
+use api_types::{InputSlot, ProvenanceInput};
 use serde_json::{Map, Value, json};
 
+use crate::StatusKey;
 use crate::blueprint::{BlueprintStep, Input};
 use crate::owner::typed_view::Views;
 use crate::template::outputs::{Output, OutputValues};
+use crate::template::provenance::known_as;
 use crate::template::stamp::WantedLabels;
 use crate::values::redaction::Taint;
 use template_language::interpolate::Compiled;
@@ -61,6 +63,16 @@ impl<'o> ResolvedInputs<'o> {
     pub(crate) fn taint(&self) -> Taint {
         let taints = self.resolved.iter().map(|(_, output)| &output.taint);
         taints.fold(Taint::NONE, Taint::and)
+    }
+
+    /// By what each input is known, in the order in which they are declared.
+    pub(crate) fn provenance(&self, key: &StatusKey) -> Vec<ProvenanceInput> {
+        let inputs = self.resolved.iter();
+        let inputs = inputs.map(|(input, output)| ProvenanceInput {
+            name: input.resource.to_string(),
+            identity: known_as(output, key),
+        });
+        inputs.collect()
     }
 
     /// The input of this slot if only one local name is declared. Upstream counts the names that are resolved, so with two

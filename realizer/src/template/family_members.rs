@@ -32,6 +32,7 @@ impl Observed {
             sequence: 0,
             is_known: true,
             digest: None,
+            unchanged: true,
             state: None,
             version: 0,
             is_gone: false,

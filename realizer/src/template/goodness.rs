@@ -1,25 +1,26 @@
 //! When an object is good, so that its step hands on what is read
-//! (docs/behaviour/deployments.md#rules).
+//! (docs/behaviour/attribution.md#rules, docs/behaviour/deployments.md#rules).
 //!
 //! What is read and when it is good are two things: any kind of output may wait until its object is good. Kubernetes has no
 //! common way to say so, which is why a template says what to look at ([`Readiness`]). A validation is judged for each arrival
 //! ([`Judgement`]).
 
 mod completion;
+mod condition;
 
-use api_types::templates::ObservedMatch;
-use api_types::{ClusterDeploymentTemplateSpec, Template};
+use api_types::Template;
+use api_types::templates::{InputOnStatus, ObservedMatch, SuccessRules};
 use serde_json::Value;
 
-use self::completion::Completion;
+use self::completion::{Completion, Generation};
+use self::condition::Condition;
 
 use crate::template::judgement::Judgement;
 use crate::template::outputs::ReadError;
 use crate::values::field_path::{FieldPath, PathProblem};
 use crate::values::redaction::{REDACTED, Taint, Veil};
 use template_language::go_format;
-
-pub(crate) use self::completion::Expected;
+use template_language::interpolate::Compiled;
 
 /// When an object is good.
 #[derive(Clone, Debug)]
@@ -35,26 +36,64 @@ pub(crate) enum Goodness {
 impl Goodness {
     pub(crate) fn new(template: &Template) -> Self {
         match template {
-            Template::Source(_) | Template::Image(_) | Template::Config(_) | Template::Plain(_) => {
-                Self::Always
-            }
-            Template::Deployment(template) => Self::Done(Box::new(Readiness::new(&template.spec))),
+            Template::Source(template) => Self::of(&template.spec.success),
+            Template::Image(template) => Self::of(&template.spec.success),
+            Template::Config(template) => Self::of(&template.spec.success),
+            Template::Plain(template) => Self::of(&template.spec.success),
+            Template::Deployment(template) => Self::Done(Box::new(Readiness::of_deployment(
+                &template.spec.success,
+                template.spec.success.are_attributed(),
+            ))),
             Template::Validation(template) => {
                 Self::Verdict(Box::new(Judgement::new(&template.spec)))
             }
         }
     }
 
+    fn of(rules: &SuccessRules) -> Self {
+        if rules.given() == 0 {
+            return Self::Always;
+        }
+        let wording = Wording {
+            subject: "",
+            reads_scalars: true,
+        };
+        Self::Done(Box::new(Readiness::new(rules, wording)))
+    }
+
     /// Whether what is read on the object may be handed on, as far as the object alone can say. `inputs` is what all inputs
-    /// of the step taint with.
-    pub(crate) fn check(&self, object: Option<&Value>, inputs: &Taint) -> Result<(), ReadError> {
+    /// of the step taint with, `wanted` what [`Readiness::contexts`] came to.
+    pub(crate) fn check(
+        &self,
+        object: Option<&Value>,
+        inputs: &Taint,
+        wanted: &[Option<Value>],
+        is_run: bool,
+    ) -> Result<(), ReadError> {
         match self {
             Self::Always | Self::Verdict(_) => Ok(()),
             Self::Done(readiness) => {
                 let object = object.ok_or(ReadError::NoObject)?;
-                Ok(readiness.check(object, Veil::over(object, inputs))?)
+                let veil = Veil::over(object, inputs);
+                Ok(if is_run {
+                    readiness.check_run(object, veil)
+                } else {
+                    readiness.check(object, veil, wanted)
+                }?)
             }
         }
+    }
+
+    /// What of the context the rules compare with the object.
+    pub(crate) fn contexts(&self) -> impl Iterator<Item = &Compiled> {
+        let readiness = match self {
+            Self::Done(readiness) => Some(readiness),
+            Self::Always | Self::Verdict(_) => None,
+        };
+        let inputs = readiness
+            .into_iter()
+            .flat_map(|readiness| &readiness.inputs);
+        inputs.map(|input| &input.context)
     }
 
     pub(crate) fn paths(&self) -> Vec<&FieldPath> {
@@ -66,17 +105,42 @@ impl Goodness {
     }
 }
 
-/// The rules of a template with their paths parsed. Neither given: done at once.
+/// How the rules of a kind of template are read and told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wording {
+    /// What stands before "success condition".
+    subject: &'static str,
+    /// See [`condition::Expected`].
+    reads_scalars: bool,
+}
+
+/// The rules of a template with their paths parsed. None given: done at once.
 #[derive(Clone, Debug)]
 pub(crate) struct Readiness {
+    failed: Option<Condition>,
     matches: Vec<PathPair>,
     completion: Option<Completion>,
+    inputs: Vec<ReportedInput>,
+    generation: Generation,
+    /// Whether the object may say of which generation it speaks, and then has to speak of the present one.
+    asks_generation: bool,
+    always: bool,
+    wording: Wording,
 }
 
 #[derive(Clone, Debug)]
 struct PathPair {
     input: FieldPath,
     output: FieldPath,
+}
+
+/// An input that the object reports.
+#[derive(Clone, Debug)]
+struct ReportedInput {
+    /// Its path in what the template sees.
+    path: String,
+    context: Compiled,
+    object: FieldPath,
 }
 
 /// Why a deployment is not done.
@@ -112,55 +176,158 @@ pub enum NotDone {
 }
 
 impl Readiness {
-    pub(crate) fn new(spec: &ClusterDeploymentTemplateSpec) -> Self {
+    /// Of a template that deploys or validates. Unless it is `attributed`, it is read as the Go controller reads it.
+    pub(crate) fn of_deployment(rules: &SuccessRules, attributed: bool) -> Self {
+        let wording = Wording {
+            subject: "deployment ",
+            reads_scalars: attributed,
+        };
         Self {
-            matches: spec.observed_matches.iter().map(PathPair::new).collect(),
-            completion: spec.observed_completion.as_ref().map(Completion::new),
+            asks_generation: attributed,
+            ..Self::new(rules, wording)
+        }
+    }
+
+    fn new(rules: &SuccessRules, wording: Wording) -> Self {
+        let failed = rules.failed.as_ref();
+        let completion = rules.observed_completion.as_ref();
+        Self {
+            failed: failed.map(|failed| Condition::new(failed, wording.reads_scalars)),
+            matches: rules.observed_matches.iter().map(PathPair::new).collect(),
+            completion: completion.map(|completion| Completion::new(completion, wording)),
+            inputs: rules
+                .inputs_on_status
+                .iter()
+                .map(ReportedInput::new)
+                .collect(),
+            generation: Generation::new(),
+            asks_generation: true,
+            always: rules.always_successful,
+            wording,
         }
     }
 
     /// Whether any rule is given.
     pub(crate) fn is_given(&self) -> bool {
-        !self.matches.is_empty() || self.completion.is_some()
+        self.always
+            || !self.matches.is_empty()
+            || self.completion.is_some()
+            || !self.inputs.is_empty()
     }
 
-    /// Whether the object is done. Messages show no values under the veil.
-    pub(crate) fn check(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
+    /// Whether the object is done. Messages show no values under the veil. `wanted` are the values in the context of the
+    /// inputs that it reports.
+    pub(crate) fn check(
+        &self,
+        object: &Value,
+        veil: Veil<'_>,
+        wanted: &[Option<Value>],
+    ) -> Result<(), NotDone> {
+        self.check_failed(object, veil)?;
         self.check_matches(object, veil)?;
-        self.completion.as_ref().map_or(Ok(()), |completion| {
-            completion.check_generation(object)?;
-            completion.check(object, veil)
-        })
+        if let Some(completion) = &self.completion {
+            completion.generation().check(object)?;
+            completion.check(object, veil)?;
+        }
+        self.check_inputs(object, veil, wanted)
     }
 
     /// As [`Readiness::check`], for an object that is never changed: there is only one generation of it, so that one that
-    /// does not say which it has observed is not waited for.
+    /// does not say which it has observed is not waited for, and only one set of inputs.
     pub(crate) fn check_run(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
+        self.check_failed(object, veil)?;
         self.check_matches(object, veil)?;
         self.completion.as_ref().map_or(Ok(()), |completion| {
-            if completion.says_generation(object) {
-                completion.check_generation(object)?;
+            if completion.generation().is_told(object) {
+                completion.generation().check(object)?;
             }
             completion.check(object, veil)
         })
     }
 
+    /// Only what is said of the present spec counts.
+    fn check_failed(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
+        let failed = self.failed.as_ref();
+        match failed.filter(|_| self.generation.is_current(object)) {
+            Some(failed) => failed.check_failed(object, veil, self.wording),
+            None => Ok(()),
+        }
+    }
+
     fn check_matches(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
+        let asks = self.asks_generation && !self.matches.is_empty();
+        if asks && self.generation.is_told(object) {
+            self.generation.check(object)?;
+        }
         self.matches
             .iter()
             .try_for_each(|pair| pair.check(object, veil))
     }
 
+    fn check_inputs(
+        &self,
+        object: &Value,
+        veil: Veil<'_>,
+        wanted: &[Option<Value>],
+    ) -> Result<(), NotDone> {
+        let mut wanted = wanted.iter();
+        self.inputs.iter().try_for_each(|input| {
+            let wanted = wanted.next().and_then(Option::as_ref);
+            input.check(object, wanted, veil)
+        })
+    }
+
     pub(crate) fn paths(&self) -> Vec<&FieldPath> {
-        let mut paths: Vec<&FieldPath> = self
-            .matches
-            .iter()
+        let pairs = self.matches.iter();
+        let mut paths: Vec<&FieldPath> = pairs
             .flat_map(|pair| [&pair.input, &pair.output])
+            .chain(self.inputs.iter().map(|input| &input.object))
             .collect();
         if let Some(completion) = &self.completion {
             paths.extend(completion.paths());
         }
+        if let Some(failed) = &self.failed {
+            paths.extend(failed.paths());
+        }
+        if self.failed.is_some() || (self.asks_generation && !self.matches.is_empty()) {
+            paths.extend(self.generation.paths());
+        }
         paths
+    }
+}
+
+impl ReportedInput {
+    fn new(input: &InputOnStatus) -> Self {
+        Self {
+            path: input.templating_context_path.clone(),
+            context: Compiled::compile(&Value::String(input.tag())),
+            object: FieldPath::new(&input.object_path),
+        }
+    }
+
+    fn check(&self, object: &Value, wanted: Option<&Value>, veil: Veil<'_>) -> Result<(), NotDone> {
+        let (path, reported) = (&self.path, self.object.text());
+        let Some(wanted) = wanted else {
+            return Err(NotDone::Condition(format!(
+                "input [{path}] has no value for this template"
+            )));
+        };
+        let found = self.object.read(object).map_err(|problem| {
+            let text = format!(
+                "could not find input [{path}] on [{reported}]: {}",
+                shown_problem(&problem, veil.hides_all())
+            );
+            NotDone::unread(&problem, text)
+        })?;
+        if *found == *wanted {
+            return Ok(());
+        }
+        let hidden = veil.hides([wanted, &found]);
+        Err(NotDone::Condition(format!(
+            "object reports at [{reported}] another input than [{path}]: {} != {}",
+            shown(&found, hidden),
+            shown(wanted, hidden)
+        )))
     }
 }
 

@@ -6,7 +6,7 @@ use api_types::{ClusterDeploymentValidationTemplateSpec, ConditionStatus};
 use serde_json::Value;
 
 use crate::Template;
-use crate::template::goodness::{Expected, NotDone, Readiness};
+use crate::template::goodness::{NotDone, Readiness};
 use crate::template::health::Subject;
 use crate::values::field_path::FieldPath;
 use crate::values::redaction::{Taint, Veil};
@@ -15,9 +15,6 @@ use crate::values::redaction::{Taint, Veil};
 #[derive(Clone, Debug)]
 pub(crate) struct Judgement {
     readiness: Readiness,
-    failed: Option<Expected>,
-    generation: FieldPath,
-    observed_generation: FieldPath,
     /// How long the environment is kept; `None` for ever.
     pub(crate) limit: Option<Duration>,
 }
@@ -38,10 +35,7 @@ pub(crate) enum ValidationState {
 impl Judgement {
     pub(crate) fn new(spec: &ClusterDeploymentValidationTemplateSpec) -> Self {
         Self {
-            readiness: Readiness::new(&spec.deployment),
-            failed: spec.failed.as_ref().map(Expected::new),
-            generation: FieldPath::new("metadata.generation"),
-            observed_generation: FieldPath::new("status.observedGeneration"),
+            readiness: Readiness::of_deployment(&spec.deployment.success, false),
             limit: spec.time_limit(),
         }
     }
@@ -58,35 +52,16 @@ impl Judgement {
         if !self.readiness.is_given() {
             return by_health(template, object, veil.hides_all());
         }
-        let failed = self.failed.as_ref().filter(|_| self.is_current(object));
-        if let Some(Err(error)) = failed.map(|failed| failed.check_failed(object)) {
-            return not_done(error);
-        }
         let checked = if template.lifecycle.is_immutable() {
             self.readiness.check_run(object, veil)
         } else {
-            self.readiness.check(object, veil)
+            self.readiness.check(object, veil, &[])
         };
         checked.map_or_else(not_done, |()| ValidationState::Succeeded)
     }
 
-    /// Whether what status says is about the present spec, as far as it says so at all.
-    fn is_current(&self, object: &Value) -> bool {
-        match self.observed_generation.read(object) {
-            Ok(observed) => self
-                .generation
-                .read(object)
-                .is_ok_and(|generation| generation == observed),
-            Err(_) => true,
-        }
-    }
-
     pub(crate) fn paths(&self) -> Vec<&FieldPath> {
-        let mut paths = self.readiness.paths();
-        if let Some(failed) = &self.failed {
-            paths.extend([&self.generation, &self.observed_generation, failed.path()]);
-        }
-        paths
+        self.readiness.paths()
     }
 }
 

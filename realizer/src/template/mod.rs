@@ -5,7 +5,7 @@
 //! namespace, owner and labels.
 //!
 //! When the object was observed: [`outputs`] are read from it, [`goodness`] says when they may be handed on, [`judgement`]
-//! to which verdict a validation came, and [`health`] how the object is. Of an immutable template there is a family of
+//! to which verdict a validation came, and [`health`] how the object is. [`provenance`] ties outputs to what made them. Of an immutable template there is a family of
 //! objects: [`family_members`] orders them and says which may go, [`runs`] is what status remembers of them.
 //!
 //! A new kind of output is a variant of [`OutputPaths`] and one of `outputs::OutputValues`, and usually an
@@ -21,6 +21,7 @@ pub(crate) mod judgement;
 pub(crate) mod outputs;
 pub(crate) mod own_status;
 pub(crate) mod params;
+pub(crate) mod provenance;
 pub(crate) mod runs;
 pub(crate) mod stamp;
 pub(crate) mod ytt;
@@ -29,7 +30,7 @@ use std::sync::Arc;
 
 use api_types::names::{NameError, ObjectName};
 use api_types::{Lifecycle, RetentionPolicy, TemplateKind, TemplateParam};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::template::body::Body;
 use crate::template::family_members::FamilyRule;
@@ -56,8 +57,19 @@ pub struct Template {
     pub(crate) outputs: OutputPaths,
     /// When they are.
     pub(crate) goodness: Goodness,
+    /// Set where outputs are tied to what made them.
+    pub(crate) attribution: Option<Attribution>,
     stamped_kind: Option<(String, String)>,
     reads: Arc<[Vec<String>]>,
+}
+
+/// What the provenance of outputs says of their template.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Attribution {
+    /// Digest of the spec.
+    pub(crate) template: String,
+    /// Digest of what the outputs are and where they are read.
+    pub(crate) read_from: String,
 }
 
 /// What a step hands on, and where it is read on the object.
@@ -147,6 +159,10 @@ impl Template {
         let health = CompiledRule::new(spec.health_rule.as_ref(), lifecycle == Lifecycle::Tekton);
         let outputs = OutputPaths::new(&typed);
         let goodness = Goodness::new(&typed);
+        let stamped_kind = spec.template.as_ref().and_then(literal_kind);
+        let attribution = typed
+            .is_attributed()
+            .then(|| Attribution::new(object, stamped_kind.as_ref()));
         let paths = outputs.paths().into_iter().chain(goodness.paths());
         Ok(Self {
             kind,
@@ -156,11 +172,12 @@ impl Template {
             lifecycle,
             retention: spec.retention_policy.unwrap_or_default(),
             adopt: spec.adopt,
-            stamped_kind: spec.template.as_ref().and_then(literal_kind),
+            stamped_kind,
             reads: prefixes(&health, paths),
             health,
             outputs,
             goodness,
+            attribution,
         })
     }
 
@@ -193,6 +210,24 @@ impl Template {
     }
 }
 
+/// The fields of templates that say where outputs are read.
+const PATH_FIELDS: [&str; 4] = ["urlPath", "revisionPath", "imagePath", "configPath"];
+
+impl Attribution {
+    fn new(template: &Value, stamped_kind: Option<&(String, String)>) -> Self {
+        let paths = PATH_FIELDS.map(|field| &template["spec"][field]);
+        let group = stamped_kind.map(|(api_version, kind)| {
+            let group = api_version.split_once('/').map_or("", |(group, _)| group);
+            (group, kind)
+        });
+        let read_from = json!([template["kind"], template["metadata"]["name"], paths, group]);
+        Self {
+            template: provenance::digest(&template["spec"]),
+            read_from: provenance::digest(&read_from),
+        }
+    }
+}
+
 impl OutputPaths {
     fn new(template: &api_types::Template) -> Self {
         match template {
@@ -211,6 +246,10 @@ impl OutputPaths {
                 Self::IncomingDeployment
             }
         }
+    }
+
+    pub(crate) fn is_nothing(&self) -> bool {
+        matches!(self, Self::Nothing)
     }
 
     fn paths(&self) -> Vec<&FieldPath> {

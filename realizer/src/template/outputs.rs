@@ -1,11 +1,14 @@
 //! Outputs of a step: reading them from the stamped object, and reporting them
 //! (docs/behaviour/outputs.md#reading, docs/behaviour/outputs.md#status).
 
-use api_types::OutputStatus;
+use std::sync::Arc;
+
+use api_types::{OutputStatus, Provenance};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
 use crate::template::goodness::NotDone;
+use crate::template::provenance::MOST_VALUE_BYTES;
 use crate::template::{OutputPaths, Template};
 use crate::values::field_path::{FieldPath, PathProblem};
 use crate::values::redaction::{self, REDACTED, Taint, Veil};
@@ -19,6 +22,8 @@ pub(crate) struct Output {
     pub(crate) values: OutputValues,
     /// What of the values came from Secrets; unless that is nothing, they must not be shown.
     pub(crate) taint: Taint,
+    /// What made them, where the template says when they are good.
+    pub(crate) provenance: Option<Arc<Provenance>>,
 }
 
 /// The values by kind.
@@ -52,6 +57,9 @@ pub enum ReadError {
     /// The deployment is not done.
     #[error(transparent)]
     NotDone(#[from] NotDone),
+    /// The object does not hold what was rendered: somebody changed it, and it is not changed back yet.
+    #[error("the object does not hold what was rendered")]
+    Changed,
     /// No healthy object of the family is there to judge.
     #[error("failed to evaluate path of empty object")]
     NoObject,
@@ -64,21 +72,37 @@ impl Output {
     pub(crate) const NOTHING: Self = Self {
         values: OutputValues::Nothing,
         taint: Taint::NONE,
+        provenance: None,
     };
 
+    /// Values of which nobody knows what made them.
+    pub(crate) fn of(values: OutputValues, taint: Taint) -> Self {
+        Self {
+            values,
+            taint,
+            provenance: None,
+        }
+    }
+
     /// Reads the outputs of a template from its object, if that is good. `deployment` is what the step's deployment input
-    /// holds, `inputs` what all its inputs taint with.
+    /// holds, `inputs` what all its inputs taint with, `wanted` what the context holds of the inputs that it reports.
     pub(crate) fn read(
         template: &Template,
         object: Option<&Value>,
         deployment: Option<&Self>,
         inputs: &Taint,
+        wanted: &[Option<Value>],
     ) -> Result<Self, ReadError> {
-        template.goodness.check(object, inputs)?;
+        let is_run = template.attribution.is_some() && template.lifecycle.is_immutable();
+        template.goodness.check(object, inputs, wanted, is_run)?;
         let values = match &template.outputs {
             OutputPaths::Nothing => return Ok(Self::NOTHING),
             OutputPaths::IncomingDeployment => {
-                return deployment.cloned().ok_or(ReadError::NoDeployment);
+                let deployment = deployment.ok_or(ReadError::NoDeployment)?;
+                return Ok(Self {
+                    provenance: None,
+                    ..deployment.clone()
+                });
             }
             OutputPaths::Source { url, revision } => OutputValues::Source {
                 url: read(url, object, inputs, "the url path")?,
@@ -92,10 +116,7 @@ impl Output {
                 OutputValues::Config(read(path, object, inputs, "spec.configPath")?)
             }
         };
-        let mut output = Self {
-            values,
-            taint: Taint::NONE,
-        };
+        let mut output = Self::of(values, Taint::NONE);
         let named = output.named().into_iter().map(|(_, value)| value);
         output.taint = if object.is_some_and(redaction::is_secret) {
             Taint::of(named)
@@ -156,6 +177,7 @@ impl Output {
         key: &StatusKey,
         now: &Time,
     ) -> Vec<OutputStatus> {
+        let keeps = self.is_kept();
         self.named()
             .into_iter()
             .map(|(name, value)| {
@@ -167,14 +189,32 @@ impl Output {
                     Some(output) => output.last_transition_time.clone(),
                     None => api_types::condition::whole_seconds(now),
                 };
+                let value = value.clone();
                 OutputStatus {
                     name: name.to_owned(),
                     preview,
                     digest,
                     last_transition_time: since,
+                    current: self.provenance.as_ref().map(|_| true),
+                    value: keeps.then_some(value),
+                    provenance: self.provenance.as_deref().cloned(),
                 }
             })
             .collect()
+    }
+
+    /// Whether status keeps the values, to hand them on while there are no new ones.
+    fn is_kept(&self) -> bool {
+        let bytes = |(_, value): (&str, &Value)| value.to_string().len();
+        self.provenance.is_some()
+            && self.taint.is_none()
+            && self.named().into_iter().map(bytes).sum::<usize>() <= MOST_VALUE_BYTES
+    }
+
+    /// The digests of the values as status shows them.
+    pub(crate) fn digests(&self, key: &StatusKey) -> Vec<String> {
+        let named = self.named().into_iter();
+        named.map(|(_, value)| self.shown(value, key).1).collect()
     }
 
     fn shown(&self, value: &Value, key: &StatusKey) -> (String, String) {

@@ -19,8 +19,9 @@ use serde_json::Value;
 
 use crate::owner::owner_status::OwnerStatus;
 use crate::template::OutputPaths;
+use crate::template::goodness::NotDone;
 use crate::template::judgement::ValidationState;
-use crate::template::outputs::{Output, OutputValues};
+use crate::template::outputs::{Output, OutputValues, ReadError};
 use crate::values::redaction::Taint;
 use crate::{Blueprint, KnownRun, Observed, Position, Template};
 
@@ -94,6 +95,7 @@ pub(crate) fn known(recorded: &[StampedRun]) -> std::sync::Arc<[KnownRun]> {
         started: None,
         digest: run.digest.clone(),
         sequence: run.sequence,
+        state: run.state.clone(),
     });
     known.collect()
 }
@@ -137,6 +139,7 @@ impl Runs<'_> {
             .iter()
             .find(|run| run.record.result == RunResult::Succeeded)
             .map(|run| run.sequence);
+        let keeps_state = !tainted && self.template.attribution.is_some();
         let needed = |run: &Run| {
             let has_ended = run.record.result != RunResult::Running;
             let is_newest = newest == Some(run.sequence) || succeeded == Some(run.sequence);
@@ -152,6 +155,7 @@ impl Runs<'_> {
             };
             StampedRun {
                 digest: run.digest.filter(|_| !tainted),
+                state: run.record.state.filter(|_| keeps_state),
                 outputs,
                 ..run.record
             }
@@ -189,14 +193,9 @@ impl Runs<'_> {
         let text = |pointer| found.object.pointer(pointer).and_then(Value::as_str);
         let uid = text("/metadata/uid").unwrap_or_default();
         let recorded = self.recorded.iter().find(|recorded| recorded.uid == uid);
-        let output = Output::read(
-            self.template,
-            Some(&found.object),
-            self.deployment,
-            self.taint,
-        )
-        .ok();
-        let result = self.result(found, output.as_ref());
+        let output = self.read(found);
+        let result = self.result(found, &output);
+        let output = output.ok();
         // A run that has ended says no more than it did; what is on its way out may have lost what it said.
         let recorded = recorded.filter(|_| found.terminating && result == RunResult::Running);
         Run {
@@ -209,14 +208,36 @@ impl Runs<'_> {
                 uid: uid.to_owned(),
                 digest: found.digest.clone(),
                 sequence: found.sequence,
+                state: found.state.clone(),
                 result,
                 outputs: output.map_or_else(BTreeMap::new, |output| kept(&output)),
             }),
         }
     }
 
+    /// What somebody changed came to nothing: it must not be handed on once it is gone, either.
+    fn read(&self, found: &Observed) -> Result<Output, ReadError> {
+        if self.template.attribution.is_some() && !found.unchanged {
+            return Err(ReadError::Changed);
+        }
+        Output::read(
+            self.template,
+            Some(&found.object),
+            self.deployment,
+            self.taint,
+            &[],
+        )
+    }
+
     /// What a run came to. Without a rule nothing says that an object has ended, except that its outputs are there.
-    fn result(&self, found: &Observed, output: Option<&Output>) -> RunResult {
+    fn result(&self, found: &Observed, output: &Result<Output, ReadError>) -> RunResult {
+        if self.template.attribution.is_some() {
+            return match output {
+                Ok(_) => RunResult::Succeeded,
+                Err(ReadError::NotDone(NotDone::Failed(_))) => RunResult::Failed,
+                Err(_) => RunResult::Running,
+            };
+        }
         if let Some(judgement) = self.template.judgement() {
             return match judgement.judge(self.template, &found.object, self.taint) {
                 ValidationState::Succeeded => RunResult::Succeeded,
@@ -227,7 +248,9 @@ impl Runs<'_> {
             };
         }
         if self.template.health.is_always_healthy() {
-            let has_outputs = output.is_some_and(|output| !output.named().is_empty());
+            let has_outputs = output
+                .as_ref()
+                .is_ok_and(|output| !output.named().is_empty());
             return if has_outputs {
                 RunResult::Succeeded
             } else {
@@ -252,7 +275,7 @@ impl Runs<'_> {
     }
 
     /// The outputs of a run as status remembers them.
-    fn output_of(&self, run: &StampedRun) -> Option<Output> {
+    pub(crate) fn output_of(&self, run: &StampedRun) -> Option<Output> {
         let value = |name: &str| run.outputs.get(name).cloned();
         let source = || {
             Some(OutputValues::Source {
@@ -268,10 +291,7 @@ impl Runs<'_> {
             OutputPaths::IncomingDeployment if self.is_validation() => return None,
             OutputPaths::Source { .. } | OutputPaths::IncomingDeployment => source()?,
         };
-        Some(Output {
-            values,
-            taint: Taint::NONE,
-        })
+        Some(Output::of(values, Taint::NONE))
     }
 }
 

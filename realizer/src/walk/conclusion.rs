@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use api_types::condition::cut;
-use api_types::{BlueprintRef, Condition, StampedRef};
+use api_types::{BlueprintRef, Condition, ProvenanceInput, StampedRef};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::owner::owner_status::{ENVIRONMENTS, OwnerStatus, object_ref, stamped_ref};
@@ -67,6 +67,9 @@ impl<'a> Conclusion<'a> {
     pub(super) fn of(walk: Walk<'a>, known: &[KnownObject]) -> Self {
         let steps = 0..walk.blueprint.steps.len();
         let taints: Vec<Taint> = steps.map(|step| walk.steps.taint(step)).collect();
+        let inputs: Vec<Vec<ProvenanceInput>> = (0..walk.blueprint.steps.len())
+            .map(|step| walk.inputs_of_attributed(step))
+            .collect();
         let mut environments = EnvironmentReport::of(&walk.steps, &walk.owner.status, &walk.now);
         let Walk {
             owner,
@@ -82,6 +85,7 @@ impl<'a> Conclusion<'a> {
             previous: owner.status.resource(&blueprint.steps[step].name),
             is_of_another_blueprint: !owner.status.is_of(&blueprint.name),
             taint: &taints[step],
+            inputs: &inputs[step],
             key: &key,
             now: &now,
         };

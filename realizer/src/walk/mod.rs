@@ -20,12 +20,15 @@ mod validation;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use api_types::ProvenanceInput;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::step::end::{StepEnd, StepResult};
 use crate::step::state::Steps;
 use crate::template::context::ResolvedInputs;
+use crate::template::outputs::Output;
 use crate::template::params::Param;
+use crate::template::provenance::{self, Basis};
 use crate::template::runs;
 use crate::template::stamp;
 use crate::walk::observe::Observing;
@@ -78,7 +81,10 @@ impl Walk<'_> {
     fn observing<'s>(&'s self, at: &'s At) -> Observing<'s> {
         let spec = &self.blueprint.steps[at.step];
         let status = &self.owner.status;
+        let attributed = at.template.attribution.is_some();
         Observing {
+            now: &self.now,
+            basis: attributed.then(|| self.basis(at)),
             blueprint: &self.blueprint.name,
             step: &spec.name,
             template: &at.template,
@@ -88,6 +94,44 @@ impl Walk<'_> {
             previous: status.resource(&spec.name),
             recorded: runs::recorded_of(status, self.blueprint, &spec.name, &at.template),
         }
+    }
+
+    /// What the outputs of a step are made from.
+    fn basis(&self, at: &At) -> Basis {
+        let preparing = self.preparing_with(at.step, self.steps.inputs(at.step));
+        preparing.basis(&at.template)
+    }
+
+    /// What goes into a step whose outputs are tied to what made them.
+    fn inputs_of_attributed(&self, step: usize) -> Vec<ProvenanceInput> {
+        let template = self
+            .steps
+            .result(step)
+            .and_then(|result| result.template.as_ref());
+        match template.filter(|template| template.attribution.is_some()) {
+            Some(_) => self.steps.inputs(step).provenance(&self.key),
+            None => Vec::new(),
+        }
+    }
+
+    /// What goes on downstream while the object of a step is not good: its last good outputs. What is in an environment is
+    /// said by its record alone.
+    fn last_good(&self, step: usize, template: &Template) -> Option<Output> {
+        let status = &self.owner.status;
+        let name = &self.blueprint.steps[step].name;
+        let may = status.is_of(&self.blueprint.name) && !self.blueprint.is_environment(step);
+        let entry = status.resource(name).filter(|_| may)?;
+        provenance::last_good(entry, template, &self.steps.taint(step))
+    }
+
+    /// How a step ended, and what it hands on all the same.
+    fn settle(&mut self, step: usize, result: StepResult) {
+        let template = result.template.as_ref();
+        let attributed = template.filter(|template| template.attribution.is_some());
+        let lacks = attributed.filter(|_| result.output().is_none());
+        let kept = lacks.and_then(|template| self.last_good(step, template));
+        let kept = kept.or_else(|| result.kept.clone());
+        self.steps.settle(step, StepResult { kept, ..result });
     }
 
     /// The steps whose outputs a step misses, and the parameters that its template has.

@@ -4,16 +4,20 @@
 mod errors;
 
 use api_types::names::{ObjectName, ResourceName};
+use api_types::runnable::RunResult;
 use api_types::{AppliedObject, OutputStatus, ResourceStatus, StampedRun};
-use serde_json::json;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::{Value, json};
 
 use crate::owner::owner_status::object_ref;
 use crate::step::end::{Memory, StepEnd, Submitted};
 use crate::step::error::StepError;
 use crate::template::context::ResolvedInputs;
 use crate::template::family_members::{newest_healthy, superseded};
+use crate::template::goodness::NotDone;
 use crate::template::health::{Health, Subject};
 use crate::template::outputs::{Output, ReadError};
+use crate::template::provenance::{Acceptance, Basis};
 use crate::template::runs::Runs;
 use crate::values::redaction::{self, Taint};
 use crate::{Observation, Observed, Removal, StatusKey, Submission, Template, Write};
@@ -31,6 +35,21 @@ pub(crate) struct Observing<'r> {
     pub(crate) previous: Option<&'r ResourceStatus>,
     /// The objects of the step that it knows.
     pub(crate) recorded: &'r [StampedRun],
+    /// What its outputs are made from, if they are tied to that.
+    pub(crate) basis: Option<Basis>,
+    pub(crate) now: &'r Time,
+}
+
+/// An object to read outputs from.
+#[derive(Clone, Copy)]
+struct Reading<'o> {
+    observed: Option<&'o Observed>,
+    /// What is in the environment, if it is one.
+    environment: Option<&'o Output>,
+    /// Whether it was made from other inputs than the present ones.
+    is_of_other_inputs: bool,
+    /// Digest of what is rendered now.
+    rendering: &'o str,
 }
 
 impl Observing<'_> {
@@ -52,7 +71,10 @@ impl Observing<'_> {
         match observation {
             Observation::Failed(failure) => StepEnd::Failed(self.failed(submission, &failure)),
             Observation::Object { observed, write } => {
-                let output = self.read(Some(&observed), environment, false);
+                let output = self.read(Reading {
+                    environment,
+                    ..Reading::of(&observed, submission)
+                });
                 let memory = self.applied(&observed);
                 let end = self.submitted(observed, write, output, Vec::new(), memory);
                 match (write, end) {
@@ -68,9 +90,15 @@ impl Observing<'_> {
                 members,
                 write,
             } => {
-                let output = match environment {
-                    Some(_) => self.read(Some(&submitted), environment, false),
-                    None => self.newest_output(&members, submitted.digest.as_deref()),
+                let of_submitted = Reading {
+                    environment,
+                    ..Reading::of(&submitted, submission)
+                };
+                // Outputs that are tied to what made them are those of the present inputs.
+                let output = if environment.is_some() || self.basis.is_some() {
+                    self.read(of_submitted)
+                } else {
+                    self.newest_output(&members, submitted.digest.as_deref())
                 };
                 let superseded = self.superseded(&submitted, &members);
                 let memory = self.remembering(&members);
@@ -88,7 +116,10 @@ impl Observing<'_> {
     ) -> StepEnd {
         let (submitted, memory) = self.remembered(submission, run, found);
         let superseded = self.superseded(&submitted, found);
-        let output = self.newest_output(found, run.digest.as_deref());
+        let output = match &self.basis {
+            Some(basis) => self.output_of(basis, run, &submitted, submission),
+            None => self.newest_output(found, run.digest.as_deref()),
+        };
         self.submitted(submitted, Write::Unchanged, output, superseded, memory)
     }
 
@@ -162,9 +193,31 @@ impl Observing<'_> {
             (healthy, _) => {
                 let is_of_others =
                     healthy.is_some_and(|healthy| healthy.digest.as_deref() != digest);
-                self.read(healthy, None, is_of_others)
+                self.read(Reading {
+                    observed: healthy,
+                    environment: None,
+                    is_of_other_inputs: is_of_others,
+                    rendering: digest.unwrap_or_default(),
+                })
             }
         }
+    }
+
+    /// Of a run that has ended and is gone.
+    fn output_of(
+        &self,
+        basis: &Basis,
+        run: &StampedRun,
+        observed: &Observed,
+        submission: &Submission,
+    ) -> Result<Output, ReadError> {
+        let output = self.runs(&[]).output_of(run);
+        let succeeded = output.filter(|_| run.result == RunResult::Succeeded);
+        let output = succeeded.ok_or_else(|| {
+            let why = format!("run [{}] failed", run.name);
+            ReadError::NotDone(NotDone::Failed(why))
+        })?;
+        Ok(self.accepted(basis, output, &observed.object, &submission.digest))
     }
 
     /// What status remembers of the objects of the step, with those that were found.
@@ -209,7 +262,13 @@ impl Observing<'_> {
     /// An environment that is kept as it is.
     pub(crate) fn held(mut self, observed: Observed, environment: &Output) -> StepEnd {
         self.taint = self.taint.and(&environment.taint);
-        let output = self.read(Some(&observed), Some(environment), false);
+        let output = self.read(Reading {
+            observed: Some(&observed),
+            environment: Some(environment),
+            is_of_other_inputs: false,
+            // It is what its record says, whatever is rendered now.
+            rendering: observed.digest.as_deref().unwrap_or_default(),
+        });
         // What was applied last is another rendering than the one that waits: the entry goes on knowing it.
         let memory = Memory {
             applied: self.previous.and_then(|entry| entry.applied.clone()),
@@ -258,20 +317,46 @@ impl Observing<'_> {
         superseded(self.template.family_rule(), self.step, submitted, members)
     }
 
-    fn read(
-        &self,
-        observed: Option<&Observed>,
-        environment: Option<&Output>,
-        is_of_other_inputs: bool,
-    ) -> Result<Output, ReadError> {
+    fn read(&self, reading: Reading<'_>) -> Result<Output, ReadError> {
+        let object = reading.observed.map(|observed| &observed.object);
+        if self.basis.is_some() && reading.is_changed() {
+            return Err(ReadError::Changed);
+        }
         let output = Output::read(
             self.template,
-            observed.map(|observed| &observed.object),
-            environment.or_else(|| self.inputs.deployment()),
+            object,
+            reading.environment.or_else(|| self.inputs.deployment()),
             &self.taint,
+            self.basis.as_ref().map_or(&[], |basis| &basis.wanted),
         )?;
-        let before: &[OutputStatus] = self.previous.map_or(&[], |entry| &entry.outputs);
-        Ok(output.remembered(before, &self.taint, is_of_other_inputs, self.key))
+        let (before, others) = (self.outputs_before(), reading.is_of_other_inputs);
+        let output = output.remembered(before, &self.taint, others, self.key);
+        Ok(match (&self.basis, object) {
+            (Some(basis), Some(object)) => self.accepted(basis, output, object, reading.rendering),
+            _ => output,
+        })
+    }
+
+    fn accepted(&self, basis: &Basis, output: Output, object: &Value, rendering: &str) -> Output {
+        let Some(attribution) = &self.template.attribution else {
+            return output;
+        };
+        let acceptance = Acceptance {
+            step: self.step.as_str(),
+            attribution,
+            basis,
+            taint: &self.taint,
+            object,
+            rendering,
+            previous: self.outputs_before(),
+            key: self.key,
+            now: self.now,
+        };
+        acceptance.accept(output)
+    }
+
+    fn outputs_before(&self) -> &[OutputStatus] {
+        self.previous.map_or(&[], |entry| &entry.outputs)
     }
 
     fn health(&self, observed: &Observed, has_outputs: bool) -> Health {
@@ -313,6 +398,24 @@ impl Observing<'_> {
             superseded,
             memory,
         }))
+    }
+}
+
+impl<'o> Reading<'o> {
+    fn of(observed: &'o Observed, submission: &'o Submission) -> Self {
+        Self {
+            observed: Some(observed),
+            environment: None,
+            is_of_other_inputs: false,
+            rendering: &submission.digest,
+        }
+    }
+
+    /// Whether the object holds something else than what is rendered: nothing that it says is about our spec then.
+    fn is_changed(&self) -> bool {
+        self.observed.is_some_and(|observed| {
+            observed.digest.as_deref() != Some(self.rendering) || !observed.unchanged
+        })
     }
 }
 

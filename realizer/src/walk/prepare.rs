@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api_types::InputSlot;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::blueprint::{BlueprintStep, OptionTarget, TemplateChoice};
 use crate::step::error::{StepError, WaitsFor};
@@ -12,6 +12,7 @@ use crate::template::body::Drawn;
 use crate::template::context::{Context, ResolvedInputs};
 use crate::template::outputs::Output;
 use crate::template::params::{self, Param};
+use crate::template::provenance::{self, Basis};
 use crate::template::stamp::WantedLabels;
 use crate::template::{runs, stamp};
 use crate::values::{canonical, matching, redaction};
@@ -159,6 +160,31 @@ impl Preparing<'_> {
         let params = params.iter();
         let params = params.map(|(name, param)| (*name, &*param.value)).collect();
         Context::new(self.owner.views(), self.step, &params, &self.inputs, labels)
+    }
+
+    /// What the outputs of the step are made from, the rendering aside.
+    pub(crate) fn basis(&self, template: &Template) -> Basis {
+        let params = self.params(template);
+        let params: BTreeMap<&str, &Value> = params
+            .iter()
+            .map(|(name, param)| (*name, &*param.value))
+            .collect();
+        Basis {
+            params: provenance::digest(&json!(params)),
+            inputs: self.inputs.provenance(self.key),
+            wanted: self.wanted(template),
+        }
+    }
+
+    /// What the context holds of the inputs that the object reports.
+    fn wanted(&self, template: &Template) -> Vec<Option<Value>> {
+        let mut wanted = template.goodness.contexts().peekable();
+        if wanted.peek().is_none() {
+            return Vec::new();
+        }
+        let labels = stamp::step_labels(self.owner, self.blueprint, &self.step.name, template);
+        let context = self.context(template, &labels);
+        wanted.map(|tag| context.render(tag).ok()).collect()
     }
 
     pub(crate) fn params<'p>(&'p self, template: &'p Template) -> BTreeMap<&'p str, Param<'p>> {

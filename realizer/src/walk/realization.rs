@@ -224,7 +224,7 @@ impl<'a> Realization<'a> {
         end: StepEnd,
     ) {
         let result = StepResult::without_object(template, end);
-        self.walk.steps.settle(step, result);
+        self.walk.settle(step, result);
     }
 
     fn rendered(&mut self, at: At, rendering: Submission) {
@@ -247,7 +247,7 @@ impl<'a> Realization<'a> {
                     passage,
                 });
             }
-            Progress::Held(result) => self.walk.steps.settle(passage.at().step, result),
+            Progress::Held(result) => self.walk.settle(passage.at().step, result),
             Progress::Withheld(because) => self.withhold(passage.at().clone(), because),
         }
     }
@@ -262,7 +262,7 @@ impl<'a> Realization<'a> {
                     because,
                 });
             }
-            None => self.walk.steps.settle(at.step, at.withheld(*because)),
+            None => self.walk.settle(at.step, at.withheld(*because)),
         }
     }
 
@@ -274,7 +274,7 @@ impl<'a> Realization<'a> {
             kept,
             ..at.withheld(because)
         };
-        self.walk.steps.settle(at.step, result);
+        self.walk.settle(at.step, result);
     }
 }
 
@@ -334,7 +334,7 @@ impl AskFeed for Realization<'_> {
                     return self.go_on(passage, progress);
                 }
                 let result = passage.end(&mut self.walk, &submission, observation);
-                self.walk.steps.settle(passage.at().step, result);
+                self.walk.settle(passage.at().step, result);
             }
             other => self.question = other,
         }

@@ -182,7 +182,20 @@ fn stamp(kinds: &'static [&'static str]) -> BoxedStrategy<Stamp> {
         4 => Just(json!({"ytt": "x"})),
     ];
     let lifecycle = select(vec!["mutable", "immutable", "tekton"]);
-    let completion = (path(), text()).prop_map(|(key, value)| json!({"key": key, "value": value}));
+    let value = (path(), text()).prop_map(|(key, value)| json!({"key": key, "value": value}));
+    let composed = value.clone().prop_recursive(6, 12, 3, |part| {
+        let parts = prop::collection::vec(part.clone(), 0..3);
+        prop_oneof![
+            parts.clone().prop_map(|parts| json!({"allOf": parts})),
+            parts.clone().prop_map(|parts| json!({"anyOf": parts})),
+            part.prop_map(|part| json!({"not": part})),
+        ]
+    });
+    let completion = prop_oneof![
+        3 => value.clone(),
+        1 => composed,
+        1 => prop::collection::vec(value, 0..3).prop_map(|parts| json!(parts)),
+    ];
     let matched = || prop_oneof![3 => Just(".metadata.name".to_owned()), 1 => path()];
     let done = prop_oneof![
         (matched(), matched()).prop_map(
@@ -192,6 +205,12 @@ fn stamp(kinds: &'static [&'static str]) -> BoxedStrategy<Stamp> {
             |(succeeded, failed)| {
                 json!({"observedCompletion": {"succeeded": succeeded, "failed": failed}})
             }
+        ),
+        Just(json!({"alwaysSuccessful": true})),
+        (path(), matched(), prop::option::of(completion.clone())).prop_map(
+            |(context, object, failed)| json!({
+                "inputsOnStatus": [{"templatingContextPath": context, "objectPath": object}], "failed": failed,
+            })
         ),
     ];
     let keeps = (any::<i64>(), any::<i64>())
@@ -228,6 +247,12 @@ fn stamp(kinds: &'static [&'static str]) -> BoxedStrategy<Stamp> {
                     spec.as_object_mut().unwrap().extend(done);
                 }
                 _ => {}
+            }
+            // The other kinds may have a rule.
+            if kind != "ClusterDeploymentTemplate" && timeout.len() % 2 == 1 {
+                spec.as_object_mut()
+                    .unwrap()
+                    .extend(done.as_object().unwrap().clone());
             }
             if kind == "ClusterDeploymentValidationTemplate" {
                 (spec["failed"], spec["timeout"]) = (json!(failed), json!(timeout));

@@ -97,6 +97,44 @@ spec:
     metadata: {generateName: run-}
     spec: {config: $(config)$}
 ---
+kind: ClusterConfigTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: always}
+spec:
+  configPath: .data
+  alwaysSuccessful: true
+  template:
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: always}
+    data: {all: $(config)$, one: 'a $(config.entry-1)$ b'}
+---
+kind: ClusterImageTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: compared}
+spec:
+  imagePath: .spec.image
+  observedCompletion:
+    succeeded: {anyOf: [{key: .status.text, value: x}, {not: {key: .spec.image, value: w}}]}
+    failed: {allOf: [{key: '.status.text[0].a', value: x}, {key: .spec.image, value: w}]}
+  template:
+    apiVersion: test.run/v1
+    kind: Test
+    metadata: {name: compared}
+    spec: {image: 'registry/$(config.one)$'}
+---
+kind: ClusterImageTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: reported}
+spec:
+  imagePath: .spec.image
+  inputsOnStatus: [{templatingContextPath: config.one, objectPath: .status.text}]
+  template:
+    apiVersion: test.run/v1
+    kind: Test
+    metadata: {name: reported}
+    spec: {image: 'registry/$(config.one)$'}
+---
 kind: ClusterSupplyChain
 apiVersion: carto.run/v1alpha1
 metadata: {name: chain}
@@ -114,6 +152,9 @@ spec:
   - {name: half, templateRef: {kind: ClusterTemplate, name: half}, configs: [{name: c, resource: make}]}
   - {name: conditions, templateRef: {kind: ClusterImageTemplate, name: conditions}, configs: [{name: c, resource: copy}]}
   - {name: run, templateRef: {kind: ClusterImageTemplate, name: run}, configs: [{name: c, resource: copy}]}
+  - {name: always, templateRef: {kind: ClusterConfigTemplate, name: always}, configs: [{name: c, resource: make}]}
+  - {name: compared, templateRef: {kind: ClusterImageTemplate, name: compared}, configs: [{name: c, resource: always}]}
+  - {name: reported, templateRef: {kind: ClusterImageTemplate, name: reported}, configs: [{name: c, resource: always}]}
 ---
 kind: Workload
 apiVersion: carto.run/v1alpha1
@@ -162,7 +203,17 @@ pub(crate) fn supply_chain(canaries: &Canaries) {
     let says = |type_: &str, status: &str| json!({"text": told, "image": told, "conditions": [{"type": type_, "status": status, "message": told}]});
     scenario.cluster.object("conditions")["status"] = says("Bad", "True");
     scenario.cluster.object("run-1")["status"] = says("Succeeded", "False");
+    for name in ["compared", "reported"] {
+        scenario.cluster.object(name)["metadata"]["generation"] = json!(1);
+        scenario.cluster.object(name)["status"] = says("Ready", "True");
+        scenario.cluster.object(name)["status"]["observedGeneration"] = json!(1);
+    }
     walk(&mut scenario, canaries, "with objects that failed");
+    // Of these a message would show what is compared.
+    for step in ["always", "compared", "reported"] {
+        let told = scenario.step_condition(step, "OutputsGood");
+        assert!(!told.is_empty(), "{step}");
+    }
     for (step, type_) in [
         ("rendered", "ResourceSubmitted"),
         ("rejected", "ResourceSubmitted"),
@@ -177,6 +228,8 @@ pub(crate) fn supply_chain(canaries: &Canaries) {
     }
     scenario.cluster.object("conditions")["status"] = says("Good", "True");
     scenario.cluster.object("run-1")["status"] = says("Succeeded", "True");
+    scenario.cluster.tamper("always");
+    scenario.cluster.undone.insert("always".to_owned());
     walk(&mut scenario, canaries, "with objects that succeeded");
     assert_eq!(scenario.entry("run")["outputs"][0]["preview"], "<redacted>");
     let forbidden = SubmitFailure {

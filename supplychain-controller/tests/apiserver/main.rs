@@ -8,6 +8,7 @@ mod stage;
 
 mod adoption;
 mod applied;
+mod attribution;
 mod blueprints;
 mod chain;
 mod clock;

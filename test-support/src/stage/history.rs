@@ -130,6 +130,37 @@ impl Notes for Seen {
     }
 }
 
+/// Every version of the objects of a kind in the namespace, in the order of their writes, none of it missed.
+pub struct Versions(Followed<Vec<Value>>);
+
+impl Versions {
+    /// From now on; what is there already is the first.
+    pub async fn of(stage: &Stage, api_version: &str, kind: &str) -> Self {
+        Self(Followed::from_now(stage.api(api_version, kind)).await)
+    }
+
+    /// What was seen until now, up to this version of an object and whatever followed it.
+    pub async fn up_to(&self, object: &Value) -> Vec<Value> {
+        let version = &object["metadata"]["resourceVersion"];
+        eventually("the last version was seen", PATIENCE, async || {
+            let seen = &self.0.heard().notes;
+            let is_seen = seen
+                .iter()
+                .any(|it| it["metadata"]["resourceVersion"] == *version);
+            is_seen.then(|| seen.clone())
+        })
+        .await
+    }
+}
+
+impl Notes for Vec<Value> {
+    fn note(&mut self, object: DynamicObject) {
+        self.push(serde_json::to_value(object).unwrap_or_default());
+    }
+
+    fn note_deleted(&mut self, _: DynamicObject) {}
+}
+
 /// What the owners in the namespace have said while they were followed, none of it missed.
 #[derive(Default)]
 struct Said {

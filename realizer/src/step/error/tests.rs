@@ -116,6 +116,7 @@ rows! {
         error: ReadError::NotDone(NotDone::ObservedGeneration { has_status: false, .. }),
         ..
     },
+    "object was changed by somebody else" => StepError::Retrieve { error: ReadError::Changed, .. },
     "nothing to judge" => StepError::Retrieve { error: ReadError::NoObject, .. },
     "no deployment" => StepError::Retrieve { error: ReadError::NoDeployment, .. },
     "validation begins" => StepError::Validation { error: ValidationError::Begins, .. },
@@ -362,6 +363,11 @@ fn every_error_has_its_row_in_the_table() {
             retrieve(ReadError::NoObject),
             "m",
             (NotYet, False, "UnknownError", AwaitChange),
+        ),
+        (
+            retrieve(ReadError::Changed),
+            "m",
+            (NotYet, Unknown, "ConditionNotMet", AwaitChange),
         ),
         (
             retrieve(ReadError::NoDeployment),

@@ -87,7 +87,9 @@ fn retrieve_verdict(error: &ReadError) -> Verdict {
         ReadError::NotDone(NotDone::Hopeless(_)) => {
             Verdict::new(UserMustFix, Reason::ConditionNotMet).but_unknown()
         }
-        ReadError::NotDone(NotDone::Condition(_)) => Verdict::new(NotYet, Reason::ConditionNotMet),
+        ReadError::NotDone(NotDone::Condition(_)) | ReadError::Changed => {
+            Verdict::new(NotYet, Reason::ConditionNotMet)
+        }
         ReadError::NotDone(NotDone::Failed(_)) => {
             Verdict::new(UserMustFix, Reason::FailedConditionMet)
         }

@@ -34,13 +34,13 @@ fn blueprint() -> Blueprint {
 }
 
 fn output(revision: &str) -> Output {
-    Output {
-        values: OutputValues::Source {
+    Output::of(
+        OutputValues::Source {
             url: json!("u"),
             revision: json!(revision),
         },
-        taint: Taint::NONE,
-    }
+        Taint::NONE,
+    )
 }
 
 fn failed() -> StepEnd {

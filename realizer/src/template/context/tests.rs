@@ -15,13 +15,13 @@ struct Case {
     reason = "the place of an output may be empty"
 )]
 fn source(url: &str) -> Option<Output> {
-    Some(Output {
-        values: OutputValues::Source {
+    Some(Output::of(
+        OutputValues::Source {
             url: json!(url),
             revision: json!("main"),
         },
-        taint: Taint::NONE,
-    })
+        Taint::NONE,
+    ))
 }
 
 #[expect(
@@ -29,10 +29,7 @@ fn source(url: &str) -> Option<Output> {
     reason = "the place of an output may be empty"
 )]
 fn value(values: OutputValues) -> Option<Output> {
-    Some(Output {
-        values,
-        taint: Taint::NONE,
-    })
+    Some(Output::of(values, Taint::NONE))
 }
 
 /// A step with inputs from the steps `s1 s2 i c`, which have the given outputs.
@@ -359,10 +356,10 @@ fn ytt_sees_json_with_integers_and_unset_fields_left_out() {
 #[test]
 fn secrets_are_told_from_other_inputs() {
     let inputs = json!({"configs": [{"name": "c", "resource": "c"}], "sources": [{"name": "a", "resource": "s1"}]});
-    let secret = Some(Output {
-        values: OutputValues::Config(json!("hunter2")),
-        taint: Taint::of([&json!("hunter2")]),
-    });
+    let secret = Some(Output::of(
+        OutputValues::Config(json!("hunter2")),
+        Taint::of([&json!("hunter2")]),
+    ));
     let case = case(inputs, vec![source("u"), None, None, secret]);
     let inputs = ResolvedInputs::of(&case.step, |step| case.outputs.get(step)?.as_ref());
     assert_eq!(inputs.taint(), Taint::of([&json!("hunter2")]));

@@ -1,59 +1,83 @@
 //! `observedCompletion`: the values by which an object says that it is done.
 
-use api_types::templates::{CompletionCondition, ObservedCompletion};
+use api_types::templates::ObservedCompletion;
 use serde_json::Value;
 use template_language::go_format;
 
-use super::{NotDone, shown, shown_problem};
+use super::condition::{Condition, Expected, Truth};
+use super::{NotDone, Wording, shown, shown_problem};
 use crate::values::field_path::{FieldPath, PathProblem};
 use crate::values::redaction::Veil;
 
 #[derive(Clone, Debug)]
 pub(super) struct Completion {
-    generation: FieldPath,
-    observed_generation: FieldPath,
-    succeeded: Expected,
-    failed: Option<Expected>,
+    generation: Generation,
+    succeeded: Condition,
+    failed: Option<Condition>,
+    wording: Wording,
 }
 
-/// A path and the string expected there.
+/// Which generation of an object there is, and of which its status speaks.
 #[derive(Clone, Debug)]
-pub(crate) struct Expected {
-    path: FieldPath,
-    value: String,
+pub(super) struct Generation {
+    generation: FieldPath,
+    observed: FieldPath,
 }
 
 impl Completion {
-    pub(super) fn new(completion: &ObservedCompletion) -> Self {
+    pub(super) fn new(completion: &ObservedCompletion, wording: Wording) -> Self {
         Self {
-            generation: FieldPath::new("metadata.generation"),
-            observed_generation: FieldPath::new("status.observedGeneration"),
-            succeeded: Expected::new(&completion.succeeded),
-            failed: completion.failed.as_ref().map(Expected::new),
+            generation: Generation::new(),
+            succeeded: Condition::new(&completion.succeeded, wording.reads_scalars),
+            failed: completion
+                .failed
+                .as_ref()
+                .map(|failed| Condition::new(failed, wording.reads_scalars)),
+            wording,
         }
     }
 
-    /// Whether the object says of which generation its status speaks.
-    pub(super) fn says_generation(&self, object: &Value) -> bool {
-        self.observed_generation.read(object).is_ok()
+    pub(super) fn generation(&self) -> &Generation {
+        &self.generation
     }
 
     pub(super) fn paths(&self) -> impl Iterator<Item = &FieldPath> {
-        let expected = [Some(&self.succeeded), self.failed.as_ref()];
-        let expected = expected.into_iter().flatten().map(Expected::path);
-        [&self.generation, &self.observed_generation]
-            .into_iter()
-            .chain(expected)
+        let conditions = [Some(&self.succeeded), self.failed.as_ref()];
+        let conditions = conditions.into_iter().flatten().flat_map(Condition::paths);
+        self.generation.paths().into_iter().chain(conditions)
     }
 
     pub(super) fn check(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
         if let Some(failed) = &self.failed {
-            failed.check_failed(object)?;
+            failed.check_failed(object, veil, self.wording)?;
         }
-        self.succeeded.check_succeeded(object, veil)
+        self.succeeded.check_succeeded(object, veil, self.wording)
+    }
+}
+
+impl Generation {
+    pub(super) fn new() -> Self {
+        Self {
+            generation: FieldPath::new("metadata.generation"),
+            observed: FieldPath::new("status.observedGeneration"),
+        }
     }
 
-    pub(super) fn check_generation(&self, object: &Value) -> Result<(), NotDone> {
+    pub(super) fn paths(&self) -> [&FieldPath; 2] {
+        [&self.generation, &self.observed]
+    }
+
+    /// Whether the object says of which generation its status speaks.
+    pub(super) fn is_told(&self, object: &Value) -> bool {
+        self.observed.read(object).is_ok()
+    }
+
+    /// Whether what status says is about the present spec, as far as it says so at all.
+    pub(super) fn is_current(&self, object: &Value) -> bool {
+        !self.is_told(object) || self.check(object).is_ok()
+    }
+
+    pub(super) fn check(&self, object: &Value) -> Result<(), NotDone> {
         let generation = self
             .generation
             .read(object)
@@ -62,12 +86,13 @@ impl Completion {
                 cause: format!("failed to evaluate metadata.generation: {problem}"),
                 is_hopeless: false,
             })?;
-        let observed = self.observed_generation.read(object).map_err(|problem| {
-            NotDone::ObservedGeneration {
-                problem,
-                has_status: has_status(object),
-            }
-        })?;
+        let observed =
+            self.observed
+                .read(object)
+                .map_err(|problem| NotDone::ObservedGeneration {
+                    problem,
+                    has_status: has_status(object),
+                })?;
         if generation == observed {
             return Ok(());
         }
@@ -79,28 +104,70 @@ impl Completion {
     }
 }
 
-impl Expected {
-    pub(crate) fn path(&self) -> &FieldPath {
-        &self.path
-    }
-
-    pub(crate) fn new(condition: &CompletionCondition) -> Self {
-        Self {
-            path: FieldPath::new(&condition.key),
-            value: condition.value.clone(),
+/// What follows where a condition says that an object succeeded or failed. A single value is told in the words of the Go
+/// controller.
+impl Condition {
+    /// The value shown is the one the template asks for, so it is no secret. The cause of a path error may quote the data.
+    pub(super) fn check_failed(
+        &self,
+        object: &Value,
+        veil: Veil<'_>,
+        wording: Wording,
+    ) -> Result<(), NotDone> {
+        if let Self::Value(expected) = self {
+            return expected.check_failed(object, wording);
+        }
+        match self.of(object, veil) {
+            Truth::Holds => Err(NotDone::Failed(format!(
+                "{}failure condition holds: {self}",
+                wording.subject
+            ))),
+            Truth::NotKnown {
+                why,
+                is_hopeless: true,
+            } => Err(NotDone::Hopeless(why)),
+            Truth::HoldsNot(_) | Truth::NotKnown { .. } => Ok(()),
         }
     }
 
-    /// The value shown is the one the template asks for, so it is no secret. The cause of a path error may quote the data.
-    pub(crate) fn check_failed(&self, object: &Value) -> Result<(), NotDone> {
+    fn check_succeeded(
+        &self,
+        object: &Value,
+        veil: Veil<'_>,
+        wording: Wording,
+    ) -> Result<(), NotDone> {
+        if let Self::Value(expected) = self {
+            return expected.check_succeeded(object, veil, wording);
+        }
+        let subject = wording.subject;
+        match self.of(object, veil) {
+            Truth::Holds => Ok(()),
+            Truth::HoldsNot(why) => Err(NotDone::Condition(format!(
+                "{subject}success condition does not hold: {why}"
+            ))),
+            Truth::NotKnown { why, is_hopeless } => {
+                let text = format!("{subject}success condition is not known yet: {why}");
+                Err(if is_hopeless {
+                    NotDone::Hopeless(text)
+                } else {
+                    NotDone::Condition(text)
+                })
+            }
+        }
+    }
+}
+
+impl Expected {
+    fn check_failed(&self, object: &Value, wording: Wording) -> Result<(), NotDone> {
         let unread = |cause, is_hopeless| NotDone::Path {
             path: self.path.text().to_owned(),
             cause,
             is_hopeless,
         };
         match self.path.read(object) {
-            Ok(value) if value.as_str() == Some(&self.value) => Err(NotDone::Failed(format!(
-                "deployment failure condition [{}] was: {}",
+            Ok(value) if self.is(&value) => Err(NotDone::Failed(format!(
+                "{}failure condition [{}] was: {}",
+                wording.subject,
                 self.path.text(),
                 self.value
             ))),
@@ -110,7 +177,12 @@ impl Expected {
         }
     }
 
-    fn check_succeeded(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
+    fn check_succeeded(
+        &self,
+        object: &Value,
+        veil: Veil<'_>,
+        wording: Wording,
+    ) -> Result<(), NotDone> {
         let path = self.path.text();
         let value = self.path.read(object).map_err(|problem| {
             let text = format!(
@@ -119,11 +191,12 @@ impl Expected {
             );
             NotDone::unread(&problem, text)
         })?;
-        if value.as_str() == Some(&self.value) {
+        if self.is(&value) {
             return Ok(());
         }
         Err(NotDone::Condition(format!(
-            "deployment success condition [{path}] was: {}, expected: {}",
+            "{}success condition [{path}] was: {}, expected: {}",
+            wording.subject,
             shown(&value, veil.hides_all()),
             self.value
         )))

@@ -1,3 +1,4 @@
+use api_types::ClusterDeploymentTemplateSpec;
 use serde_json::json;
 
 use super::*;
@@ -11,7 +12,7 @@ fn veil(secret: bool) -> Veil<'static> {
 
 fn check(yaml: &str, object: &Value) -> String {
     let spec: ClusterDeploymentTemplateSpec = serde_saphyr::from_str(yaml).unwrap();
-    match Readiness::new(&spec).check(object, veil(false)) {
+    match Readiness::of_deployment(&spec.success, false).check(object, veil(false), &[]) {
         Ok(()) => "done".to_owned(),
         Err(NotDone::Condition(text)) => format!("not yet: {text}"),
         Err(NotDone::Hopeless(text)) => format!("never: {text}"),
@@ -153,8 +154,8 @@ fn another_error_of_the_failed_path_is_a_path_error() {
 fn values_of_secrets_are_not_shown() {
     let spec: ClusterDeploymentTemplateSpec = serde_saphyr::from_str(MATCHES).unwrap();
     let object = json!({"spec": {"value": "hunter2"}, "status": {"value": "hunter3"}});
-    let error = Readiness::new(&spec)
-        .check(&object, veil(true))
+    let error = Readiness::of_deployment(&spec.success, false)
+        .check(&object, veil(true), &[])
         .unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -162,8 +163,8 @@ fn values_of_secrets_are_not_shown() {
     );
     let spec: ClusterDeploymentTemplateSpec = serde_saphyr::from_str(COMPLETION).unwrap();
     let object = json!({"metadata": {"generation": 1}, "status": {"observedGeneration": 1, "phase": "hunter2"}});
-    let error = Readiness::new(&spec)
-        .check(&object, veil(true))
+    let error = Readiness::of_deployment(&spec.success, false)
+        .check(&object, veil(true), &[])
         .unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -177,8 +178,8 @@ fn data_of_secrets_is_not_quoted_by_paths_that_do_not_fit_it() {
     let spec: ClusterDeploymentTemplateSpec = serde_saphyr::from_str(yaml).unwrap();
     let object = json!({"data": {"token": "hunter2"}});
     let text = |secret| {
-        Readiness::new(&spec)
-            .check(&object, veil(secret))
+        Readiness::of_deployment(&spec.success, false)
+            .check(&object, veil(secret), &[])
             .unwrap_err()
             .to_string()
     };
@@ -196,8 +197,8 @@ fn what_is_compared_with_a_text_of_a_secret_may_be_what_it_was_before() {
     let taint = Taint::of([&json!("hunter2")]);
     let veil = Veil::over(&object, &taint);
     assert_eq!(
-        Readiness::new(&spec)
-            .check(&object, veil)
+        Readiness::of_deployment(&spec.success, false)
+            .check(&object, veil, &[])
             .unwrap_err()
             .to_string(),
         "input [spec.value] and output [status.value] do not match: <redacted> != <redacted>"

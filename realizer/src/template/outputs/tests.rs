@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::template::goodness::{Goodness, Readiness};
+use api_types::ClusterDeploymentTemplateSpec;
 
 fn template(yaml: &str) -> Template {
     let mut object: Value = serde_saphyr::from_str(yaml).unwrap();
@@ -37,7 +38,7 @@ fn outputs_are_read_in_the_order_of_their_kind() {
         ("{kind: ClusterTemplate, spec: {}}", vec![]),
     ];
     for (yaml, expected) in cases {
-        let output = Output::read(&template(yaml), Some(&object), None, &Taint::NONE).unwrap();
+        let output = Output::read(&template(yaml), Some(&object), None, &Taint::NONE, &[]).unwrap();
         let named: Vec<_> = output
             .named()
             .into_iter()
@@ -50,7 +51,7 @@ fn outputs_are_read_in_the_order_of_their_kind() {
 #[test]
 fn null_is_a_source_but_no_image_and_no_config() {
     let object = json!({"status": {"url": null, "rev": null}});
-    let output = Output::read(&template(SOURCE), Some(&object), None, &Taint::NONE).unwrap();
+    let output = Output::read(&template(SOURCE), Some(&object), None, &Taint::NONE, &[]).unwrap();
     assert_eq!(
         output.named(),
         [("url", &Value::Null), ("revision", &Value::Null)]
@@ -60,7 +61,7 @@ fn null_is_a_source_but_no_image_and_no_config() {
         "{kind: ClusterConfigTemplate, spec: {configPath: .status.url}}",
     ] {
         assert!(
-            Output::read(&template(yaml), Some(&object), None, &Taint::NONE)
+            Output::read(&template(yaml), Some(&object), None, &Taint::NONE, &[])
                 .unwrap()
                 .named()
                 .is_empty(),
@@ -115,7 +116,7 @@ fn failures_name_the_path_as_upstream_does() {
     ];
     for (yaml, object, expected) in cases {
         assert_eq!(
-            Output::read(&template(yaml), object, None, &Taint::NONE)
+            Output::read(&template(yaml), object, None, &Taint::NONE, &[])
                 .unwrap_err()
                 .to_string(),
             expected,
@@ -126,16 +127,22 @@ fn failures_name_the_path_as_upstream_does() {
 
 #[test]
 fn a_deployment_template_hands_its_deployment_on() {
-    let deployment = Output {
-        values: OutputValues::Source {
+    let deployment = Output::of(
+        OutputValues::Source {
             url: json!("u"),
             revision: json!("r"),
         },
-        taint: Taint::of([&json!("u")]),
-    };
+        Taint::of([&json!("u")]),
+    );
     let template = template("{kind: ClusterDeploymentTemplate, spec: {}}");
     assert_eq!(
-        Output::read(&template, Some(&json!({})), Some(&deployment), &Taint::NONE),
+        Output::read(
+            &template,
+            Some(&json!({})),
+            Some(&deployment),
+            &Taint::NONE,
+            &[]
+        ),
         Ok(deployment)
     );
 }
@@ -143,7 +150,7 @@ fn a_deployment_template_hands_its_deployment_on() {
 #[test]
 fn outputs_of_any_kind_are_read_once_the_object_is_good() {
     let rules = "{observedCompletion: {succeeded: {key: .status.phase, value: Good}}}";
-    let rules = serde_saphyr::from_str(rules).unwrap();
+    let rules: ClusterDeploymentTemplateSpec = serde_saphyr::from_str(rules).unwrap();
     let object = |phase: &str| {
         json!({"metadata": {"generation": 1}, "status": {
             "url": "u", "rev": "r", "phase": phase, "observedGeneration": 1}})
@@ -156,11 +163,12 @@ fn outputs_of_any_kind_are_read_once_the_object_is_good() {
     ] {
         let mut template = template(yaml);
         let read = |template: &Template, phase: &str| {
-            Output::read(template, Some(&object(phase)), None, &Taint::NONE)
+            Output::read(template, Some(&object(phase)), None, &Taint::NONE, &[])
         };
         let good = read(&template, "Good");
         assert_eq!(read(&template, "Bad"), good, "{yaml}");
-        template.goodness = Goodness::Done(Box::new(Readiness::new(&rules)));
+        template.goodness =
+            Goodness::Done(Box::new(Readiness::of_deployment(&rules.success, false)));
         assert!(good.is_ok() && read(&template, "Good") == good, "{yaml}");
         let early = read(&template, "Bad").unwrap_err();
         assert!(
@@ -175,7 +183,7 @@ fn outputs_of_a_secret_are_redacted_and_their_digest_is_keyed() {
     let template = template("{kind: ClusterConfigTemplate, spec: {configPath: .data.token}}");
     let read = |kind: &str| {
         let object = json!({"apiVersion": "v1", "kind": kind, "data": {"token": "aHVudGVyMg=="}});
-        Output::read(&template, Some(&object), None, &Taint::NONE)
+        Output::read(&template, Some(&object), None, &Taint::NONE, &[])
             .unwrap()
             .statuses(&[], &StatusKey::new(b"key"), &at(0))
             .remove(0)
@@ -195,12 +203,14 @@ fn outputs_of_a_secret_are_redacted_and_their_digest_is_keyed() {
 
 #[test]
 fn time_of_an_output_moves_with_its_digest_only() {
-    let output = |url: &str| Output {
-        values: OutputValues::Source {
-            url: json!(url),
-            revision: json!("main"),
-        },
-        taint: Taint::NONE,
+    let output = |url: &str| {
+        Output::of(
+            OutputValues::Source {
+                url: json!(url),
+                revision: json!("main"),
+            },
+            Taint::NONE,
+        )
     };
     let key = &StatusKey::NONE;
     let first = output("one").statuses(&[], key, &at(100));
@@ -217,9 +227,11 @@ fn time_of_an_output_moves_with_its_digest_only() {
 
 #[test]
 fn without_a_key_no_digest_of_a_secret_is_shown_and_its_time_stays() {
-    let output = |config: &str| Output {
-        values: OutputValues::Config(json!(config)),
-        taint: Taint::of([&json!(config)]),
+    let output = |config: &str| {
+        Output::of(
+            OutputValues::Config(json!(config)),
+            Taint::of([&json!(config)]),
+        )
     };
     let first = output("one").statuses(&[], &StatusKey::NONE, &at(100));
     assert_eq!((&*first[0].preview, &*first[0].digest), ("<redacted>", ""));
@@ -232,10 +244,7 @@ fn without_a_key_no_digest_of_a_secret_is_shown_and_its_time_stays() {
 }
 
 fn config(value: &str, taint: Taint) -> Output {
-    Output {
-        values: OutputValues::Config(json!(value)),
-        taint,
-    }
+    Output::of(OutputValues::Config(json!(value)), taint)
 }
 
 #[test]

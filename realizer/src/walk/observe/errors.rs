@@ -84,6 +84,18 @@ impl Observing<'_> {
             ReadError::NotDone(NotDone::ObservedGeneration { .. }) => format!(
                 "resource [{step}] cannot satisfy observedCompletion without observedGeneration in object status"
             ),
+            ReadError::Changed => {
+                let next = if self.template.lifecycle.is_immutable() {
+                    "delete it, and it is made again"
+                } else {
+                    "its outputs are read once it has been changed back and is good again"
+                };
+                format!(
+                    "resource [{step}] condition not met: object [{}] does not hold what is rendered, because somebody \
+                     else changed it; {next}",
+                    stamp::display_name(&observed.object)
+                )
+            }
             ReadError::NoObject | ReadError::NoDeployment => format!(
                 "unable to retrieve outputs from stamped object [{}] of type [{}] for resource [{step}] in supply \
                  chain [{}]: {error}",

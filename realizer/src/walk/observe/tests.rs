@@ -56,6 +56,8 @@ fn observe(template: &Template, observation: Observation) -> StepEnd {
         key: &StatusKey::NONE,
         previous: None,
         recorded: &[],
+        basis: None,
+        now: &Time(jiff::Timestamp::UNIX_EPOCH),
     };
     observing.observe(
         &submission(json!({"metadata": {"namespace": "ns", "name": "x"}})),

@@ -1,0 +1,164 @@
+//! When the outputs of a stamped object are good (docs/behaviour/admission.md#success).
+
+use template_language::interpolate::Compiled;
+use template_language::jsonpath;
+use template_language::tags;
+
+use super::Violation;
+use crate::templates::{
+    CompletionCondition, InputOnStatus, Lifecycle, MOST_CONDITION_DEPTH, ObservedMatch,
+    SuccessRules,
+};
+use crate::vocabulary::STEP;
+
+/// The rules of a template that need not have any.
+pub(super) fn optional(rules: &SuccessRules, lifecycle: Lifecycle) -> Result<(), Violation> {
+    if rules.given() > 1 {
+        return Err(Violation::SeveralSuccessRules);
+    }
+    if rules.failed.is_some()
+        && rules.observed_matches.is_empty()
+        && rules.inputs_on_status.is_empty()
+    {
+        return Err(Violation::FailedWithoutRule);
+    }
+    strictly(rules)?;
+    if lifecycle.is_immutable() && !rules.inputs_on_status.is_empty() {
+        return Err(Violation::InputsOfRun);
+    }
+    Ok(())
+}
+
+/// The rules of a template that deploys. What the Go controller admits stays admitted, with its texts.
+pub(super) fn of_deployment(rules: &SuccessRules, lifecycle: Lifecycle) -> Result<(), Violation> {
+    if !rules.are_attributed() {
+        let has_one = rules.observed_matches.is_empty() != rules.observed_completion.is_none();
+        return if has_one {
+            Ok(())
+        } else {
+            Err(Violation::Observed)
+        };
+    }
+    if rules.given() == 0 {
+        return Err(Violation::Observed);
+    }
+    optional(rules, lifecycle)
+}
+
+/// The conditions of a validation, beyond what the Go controller has.
+pub(super) fn composed(rules: &SuccessRules) -> Result<(), Violation> {
+    let is_composed = |(_, condition): &(&str, &CompletionCondition)| !condition.is_value();
+    conditions(rules)
+        .into_iter()
+        .filter(is_composed)
+        .try_for_each(|(at, it)| condition(at, it, 1))
+}
+
+fn strictly(rules: &SuccessRules) -> Result<(), Violation> {
+    for (at, it) in conditions(rules) {
+        condition(at, it, 1)?;
+    }
+    if let Some(completion) = &rules.observed_completion
+        && completion.failed.as_ref() == Some(&completion.succeeded)
+    {
+        return Err(Violation::Condition {
+            at: "spec.observedCompletion".to_owned(),
+            why: "succeeded and failed are the same".to_owned(),
+        });
+    }
+    rules.observed_matches.iter().try_for_each(pair)?;
+    rules.inputs_on_status.iter().try_for_each(input)
+}
+
+/// All conditions, with where they stand.
+fn conditions(rules: &SuccessRules) -> Vec<(&'static str, &CompletionCondition)> {
+    let completion = rules.observed_completion.as_ref();
+    let succeeded = completion.map(|it| ("spec.observedCompletion.succeeded", &it.succeeded));
+    let failed = completion.and_then(|it| it.failed.as_ref());
+    let failed = failed.map(|it| ("spec.observedCompletion.failed", it));
+    let beside = rules.failed.as_ref().map(|it| ("spec.failed", it));
+    [succeeded, failed, beside].into_iter().flatten().collect()
+}
+
+fn condition(at: &str, it: &CompletionCondition, depth: usize) -> Result<(), Violation> {
+    let refused = |why: String| Violation::Condition {
+        at: at.to_owned(),
+        why,
+    };
+    if depth > MOST_CONDITION_DEPTH {
+        return Err(refused(format!(
+            "nested deeper than {MOST_CONDITION_DEPTH}"
+        )));
+    }
+    let given = [
+        !it.key.is_empty(),
+        !it.all_of.is_empty(),
+        !it.any_of.is_empty(),
+        it.not.is_some(),
+    ];
+    if given.into_iter().filter(|given| *given).count() != 1 {
+        return Err(refused(
+            "must set exactly one of key, allOf, anyOf and not".to_owned(),
+        ));
+    }
+    if it.is_value() {
+        return path(at, "key", &it.key);
+    }
+    if let Some(key) = contradiction(it) {
+        return Err(refused(format!(
+            "can never hold: [{key}] cannot have two values"
+        )));
+    }
+    let named = |list: &str, parts: &[CompletionCondition]| {
+        let mut parts = parts.iter().enumerate();
+        parts.try_for_each(|(index, part)| {
+            condition(&format!("{at}.{list}[{index}]"), part, depth + 1)
+        })
+    };
+    named("allOf", &it.all_of)?;
+    named("anyOf", &it.any_of)?;
+    let not = it.not.as_deref();
+    not.map_or(Ok(()), |part| {
+        condition(&format!("{at}.not"), part, depth + 1)
+    })
+}
+
+/// A path of which all of the conditions ask two values.
+fn contradiction(it: &CompletionCondition) -> Option<&str> {
+    let values: Vec<&CompletionCondition> =
+        it.all_of.iter().filter(|part| part.is_value()).collect();
+    let mut pairs = values.iter().enumerate();
+    let found = pairs.find(|(index, part)| {
+        let mut others = values[index + 1..].iter();
+        others.any(|other| other.key == part.key && other.value != part.value)
+    });
+    found.map(|(_, part)| part.key.as_str())
+}
+
+fn pair(pair: &ObservedMatch) -> Result<(), Violation> {
+    path("spec.observedMatches[]", "input", &pair.input)?;
+    path("spec.observedMatches[]", "output", &pair.output)
+}
+
+fn input(input: &InputOnStatus) -> Result<(), Violation> {
+    let at = "spec.inputsOnStatus[]";
+    path(at, "objectPath", &input.object_path)?;
+    let tag = Compiled::compile(&input.tag().into());
+    match tags::faults(&tag, &STEP).first() {
+        None => Ok(()),
+        Some(fault) => Err(Violation::Condition {
+            at: at.to_owned(),
+            why: format!(
+                "templatingContextPath [{}] {}",
+                input.templating_context_path, fault.problem
+            ),
+        }),
+    }
+}
+
+fn path(at: &str, field: &str, path: &str) -> Result<(), Violation> {
+    jsonpath::check_field(path).map_err(|error| Violation::Condition {
+        at: at.to_owned(),
+        why: format!("{field} [{path}] is not a valid path: {error}"),
+    })
+}

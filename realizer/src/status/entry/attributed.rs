@@ -1,0 +1,107 @@
+//! What an entry says where the template says when its outputs are good: whether they are, what else is under way, and the
+//! last good ones (docs/behaviour/attribution.md#status).
+
+use api_types::condition::whole_seconds;
+use api_types::{
+    Condition, ConditionStatus, ConditionType, OutputStatus, Reason, ResourceStatus, UnderWay,
+};
+
+use super::EntryMaker;
+use crate::Template;
+use crate::status::conditions::Conditions;
+use crate::step::end::{StepEnd, StepResult};
+use crate::step::error::StepError;
+use crate::template::provenance;
+use crate::values::redaction::REDACTED;
+
+impl EntryMaker<'_> {
+    /// The last good outputs, as long as they mean what those of the template mean.
+    pub(super) fn last_good(&self, template: Option<&Template>) -> Vec<OutputStatus> {
+        let entry = self.previous.filter(|_| !self.is_of_another_blueprint);
+        let former = entry.zip(template).map_or(&[][..], |(entry, template)| {
+            provenance::former(entry, template)
+        });
+        let mut outputs = former.to_vec();
+        for output in &mut outputs {
+            output.current = Some(false);
+            self.hide(output);
+        }
+        outputs
+    }
+
+    /// Adds what is told besides.
+    pub(super) fn attribute(
+        &self,
+        entry: &mut ResourceStatus,
+        template: &Template,
+        result: &StepResult,
+    ) {
+        let (status, reason, mut message) = self.state(result);
+        let is_good = status == ConditionStatus::True;
+        if !is_good && !template.outputs.is_nothing() {
+            message = told(&message, entry, result.output().is_some());
+        }
+        entry.under_way = (!is_good).then(|| self.under_way());
+        let condition = self.outputs_good(status, &reason, message);
+        entry.conditions.push(condition);
+    }
+
+    fn state(&self, result: &StepResult) -> (ConditionStatus, Reason, String) {
+        let reconciling = |why: String| (ConditionStatus::Unknown, Reason::Reconciling, why);
+        match &result.end {
+            StepEnd::PassedThrough(_) => (ConditionStatus::True, Reason::Good, String::new()),
+            StepEnd::Failed(_) => {
+                reconciling("nothing was submitted for what goes into the step now".to_owned())
+            }
+            StepEnd::Submitted(submitted) => match (&submitted.unsettled, &submitted.output) {
+                (Some(error), _) => reconciling(error.to_string()),
+                (None, Ok(_)) => (ConditionStatus::True, Reason::Good, String::new()),
+                (None, Err(error)) if result.end.has_failed() => {
+                    (ConditionStatus::False, Reason::Failed, self.shown(error))
+                }
+                (None, Err(error)) => reconciling(self.shown(error)),
+            },
+        }
+    }
+
+    fn shown(&self, error: &StepError) -> String {
+        self.taint.scrub(error.to_string())
+    }
+
+    /// What the step works on, and since when.
+    fn under_way(&self) -> UnderWay {
+        let before = self.previous.and_then(|entry| entry.under_way.as_ref());
+        let since = before.map_or_else(|| whole_seconds(self.now), |before| before.since.clone());
+        UnderWay {
+            since,
+            inputs: self.inputs.to_vec(),
+        }
+    }
+
+    fn outputs_good(&self, status: ConditionStatus, reason: &Reason, message: String) -> Condition {
+        let mut conditions = Conditions::new(self.previous_conditions(), self.now);
+        conditions.add(ConditionType::OutputsGood, status, reason, message);
+        conditions.finish().remove(0)
+    }
+}
+
+pub(super) fn is_attributed(template: Option<&Template>) -> bool {
+    template.is_some_and(|template| template.attribution.is_some())
+}
+
+/// With what goes on downstream meanwhile, or why nothing does.
+fn told(message: &str, entry: &ResourceStatus, is_handed_on: bool) -> String {
+    let is_secret = entry
+        .outputs
+        .iter()
+        .any(|output| output.preview == REDACTED);
+    let meanwhile = match (is_handed_on, &entry.outputs[..]) {
+        (true, _) => "the last good outputs are handed on meanwhile",
+        (false, []) => "no output was good before",
+        (false, _) if is_secret => {
+            "the last good outputs come from a Secret, so they are not kept: later steps wait"
+        }
+        (false, _) => "the last good outputs are too large to be kept: later steps wait",
+    };
+    format!("{message}; {meanwhile}")
+}

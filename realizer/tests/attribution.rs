@@ -1,0 +1,92 @@
+//! Attribution, proven by trying everything: a chain of two resources that keep their latest good output, as the proposal
+//! for reading only good outputs describes them, with commits, a world that changes, controllers that lag, a watch that lags,
+//! walks that are cut off after any of their writes, status writes that are lost, and a tenant who rewrites specs.
+//!
+//! ```text
+//!  world.rs     the state of a small cluster, and what can happen to it
+//!  shell.rs     one walk of the real engine over it
+//!  checker.rs   breadth-first over all states; the four properties
+//! ```
+//!
+//! What the engine decides by is the persisted part of a state and nothing else, as after kill -9.
+
+#![expect(
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test says what went wrong by panicking"
+)]
+
+#[path = "attribution/checker.rs"]
+mod checker;
+#[path = "attribution/shell.rs"]
+mod shell;
+#[path = "attribution/world.rs"]
+mod world;
+
+use checker::{Checker, Explored};
+use shell::Fault;
+
+#[expect(clippy::print_stderr, reason = "the numbers are told with the tests")]
+fn explored(name: &str, checker: Checker) -> Explored {
+    let explored = checker
+        .explore()
+        .unwrap_or_else(|violation| panic!("{violation}"));
+    eprintln!("{name}: {explored:?}");
+    assert!(
+        explored.states > 300 && explored.deployed > 0 && explored.kept > 0,
+        "{name}: {explored:?}"
+    );
+    explored
+}
+
+#[test]
+fn outputs_are_attributed_to_what_made_them_while_commits_come() {
+    explored("commits", Checker::new(3));
+}
+
+#[test]
+fn outputs_are_attributed_to_what_made_them_while_the_world_changes() {
+    explored("world", Checker::new(1).with_world_changes(1));
+}
+
+#[test]
+fn nothing_of_a_tenant_who_rewrites_specs_goes_downstream() {
+    explored("tenant", Checker::new(1).with_tampering(1));
+}
+
+#[test]
+fn nothing_of_a_tenant_goes_downstream_while_commits_come() {
+    explored(
+        "tenant and commits",
+        Checker::new(2).with_tampering_at_the_source(1),
+    );
+}
+
+#[test]
+fn crashes_and_lost_status_writes_change_nothing_of_it() {
+    explored("crashes", Checker::new(2).with_crashes());
+}
+
+/// The checker is worth something only if it finds what is wrong.
+#[test]
+fn the_checker_finds_every_planted_fault() {
+    let faults = [
+        (Fault::ValuesNotCompared, "of the tenant"),
+        (Fault::StatusForged, "[evil]"),
+        (Fault::GenerationNotCompared, "attributed"),
+        (Fault::ConditionNotAsked, "attributed"),
+        (Fault::ReplyIsOld, "attributed"),
+        (Fault::ProvenanceOfFormer, "two outputs"),
+        (Fault::ValueOfAnotherStep, "two outputs"),
+        (Fault::LastGoodLost, "nothing to deploy"),
+        (Fault::StatusNeverWritten, "does not come to rest"),
+        (Fault::WatchStands, "no progress"),
+    ];
+    for (fault, expected) in faults {
+        let checker = Checker::new(2).with_tampering(1).with_fault(fault);
+        match checker.explore() {
+            Err(violation) => assert!(violation.contains(expected), "{fault:?}: {violation}"),
+            Ok(explored) => panic!("{fault:?} is not found: {explored:?}"),
+        }
+    }
+}

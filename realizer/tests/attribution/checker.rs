@@ -1,0 +1,328 @@
+//! Breadth-first over all states; the four properties.
+//!
+//! 1. Nothing that the tenant asked for is asked of a later step, or deployed.
+//! 2. No output is attributed to inputs that did not make it, and no two outputs have one identity.
+//! 3. A chain that was good once always has something to deploy.
+//! 4. From every state, if the world goes on and nothing goes wrong any more, the newest revision ends up deployed, and
+//!    nothing is left to do.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::shell::{Fault, Shell, Walked};
+use crate::world::{Move, Slot, World};
+
+pub(crate) struct Checker {
+    shell: Shell,
+    revisions: u8,
+    changes: u8,
+    tampering: u8,
+    /// What the tenant may write.
+    tampers_with: &'static [Slot],
+    crashes: bool,
+    walks: HashMap<World, Rc<Walked>>,
+    /// What each identity is the identity of.
+    identities: HashMap<String, String>,
+    /// Worlds from which the chain is known to come to its end.
+    settled: HashSet<World>,
+}
+
+/// What a search came to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Explored {
+    pub(crate) states: usize,
+    pub(crate) transitions: usize,
+    /// How often something else was deployed.
+    pub(crate) deployed: usize,
+    /// How often an output that is not current was handed on.
+    pub(crate) kept: usize,
+}
+
+/// How a state was come to.
+#[derive(Clone, Debug)]
+#[expect(dead_code, reason = "read by whoever reads what is wrong")]
+enum Step {
+    Move(Move),
+    Walk,
+    CutOff(usize),
+}
+
+/// The longest way to rest, in rounds of controllers and walks.
+const ROUNDS: usize = 30;
+
+impl Checker {
+    pub(crate) fn new(revisions: u8) -> Self {
+        Self {
+            shell: Shell::new(),
+            revisions,
+            changes: 0,
+            tampering: 0,
+            tampers_with: &Slot::ALL,
+            crashes: false,
+            walks: HashMap::new(),
+            identities: HashMap::new(),
+            settled: HashSet::new(),
+        }
+    }
+
+    pub(crate) fn with_world_changes(self, changes: u8) -> Self {
+        Self { changes, ..self }
+    }
+
+    /// A tenant writes so often.
+    pub(crate) fn with_tampering(self, tampering: u8) -> Self {
+        Self { tampering, ..self }
+    }
+
+    /// As [`Checker::with_tampering`], of the first resource only.
+    pub(crate) fn with_tampering_at_the_source(self, tampering: u8) -> Self {
+        Self {
+            tampering,
+            tampers_with: &[Slot::Build],
+            ..self
+        }
+    }
+
+    /// A walk is cut off after any of its writes.
+    pub(crate) fn with_crashes(self) -> Self {
+        Self {
+            crashes: true,
+            ..self
+        }
+    }
+
+    pub(crate) fn with_fault(mut self, fault: Fault) -> Self {
+        self.shell.fault = Some(fault);
+        self
+    }
+
+    /// Visits every state that can be reached.
+    ///
+    /// # Errors
+    ///
+    /// The first violation, with the way to it.
+    pub(crate) fn explore(mut self) -> Result<Explored, String> {
+        let beginning = self.shell.beginning();
+        let mut explored = Explored::default();
+        let mut came_from = HashMap::from([(beginning.clone(), None)]);
+        let mut queue = VecDeque::from([beginning]);
+        while let Some(world) = queue.pop_front() {
+            explored.states += 1;
+            let told = |violation: String| format!("{violation}\n{}", way_to(&world, &came_from));
+            let next = self.successors(&world).map_err(told)?;
+            explored.transitions += next.len();
+            for (step, next) in next {
+                if came_from.contains_key(&next) {
+                    continue;
+                }
+                explored.deployed += usize::from(next.deployed != world.deployed);
+                came_from.insert(next.clone(), Some((world.clone(), step)));
+                let told =
+                    |violation: String| format!("{violation}\n{}", way_to(&next, &came_from));
+                explored.kept += self.check(&next).map_err(told)?;
+                self.comes_to_rest(&next).map_err(told)?;
+                queue.push_back(next);
+            }
+        }
+        Ok(explored)
+    }
+
+    fn successors(&mut self, world: &World) -> Result<Vec<(Step, World)>, String> {
+        let mut next = Vec::new();
+        for it in self.moves(world) {
+            next.push((Step::Move(it), self.moved(world, it)));
+        }
+        let walked = self.walked(world);
+        if self.had_output(world) && !walked.deploys {
+            return Err("the chain was good once, and there is nothing to deploy".to_owned());
+        }
+        let last = walked.after.len() - 1;
+        for (number, after) in walked.after.iter().enumerate() {
+            let step = if number == last {
+                Step::Walk
+            } else {
+                Step::CutOff(number)
+            };
+            if number == last || self.crashes {
+                next.push((step, after.clone()));
+            }
+        }
+        Ok(next)
+    }
+
+    fn moves(&self, world: &World) -> Vec<Move> {
+        let mut moves = Vec::new();
+        if world.revision < self.revisions {
+            moves.push(Move::Push);
+        }
+        if world.outside < self.changes {
+            moves.push(Move::Change);
+        }
+        for slot in Slot::ALL {
+            let Some(held) = &world.held[slot as usize] else {
+                continue;
+            };
+            if world.may_begin(slot) {
+                moves.push(Move::Begin(slot));
+            }
+            if world.work(slot).is_some() {
+                moves.extend([Move::End(slot, true), Move::End(slot, false)]);
+            }
+            let stands = self.shell.fault == Some(Fault::WatchStands);
+            if world.seen[slot as usize] != world.held[slot as usize] && !stands {
+                moves.push(Move::Show(slot));
+            }
+            if world.tampered < self.tampering && self.tampers_with.contains(&slot) {
+                let is_ours = held.is_ours();
+                moves.push(if is_ours {
+                    Move::Tamper(slot)
+                } else {
+                    Move::Restore(slot)
+                });
+            }
+        }
+        moves
+    }
+
+    fn moved(&mut self, world: &World, it: Move) -> World {
+        let shell = &mut self.shell;
+        world.after(it, &mut |slot, work| shell.made(slot, work))
+    }
+
+    fn walked(&mut self, world: &World) -> Rc<Walked> {
+        if let Some(walked) = self.walks.get(world) {
+            return Rc::clone(walked);
+        }
+        let walked = Rc::new(self.shell.walk(world));
+        self.walks.insert(world.clone(), Rc::clone(&walked));
+        walked
+    }
+
+    fn had_output(&self, world: &World) -> bool {
+        let status = self.shell.status(world);
+        output(&status, "pack", 0).is_some_and(|output| !output["value"].is_null())
+    }
+
+    /// The properties of a state. Returns how many outputs in it are not current.
+    fn check(&mut self, world: &World) -> Result<usize, String> {
+        let texts = &self.shell.texts;
+        let asked = world.held[Slot::Pack as usize].as_ref();
+        let asked = asked.map(|held| held.rendered.0);
+        for text in [asked, world.deployed].into_iter().flatten() {
+            let text = texts.text(text);
+            if text.contains("evil") {
+                return Err(format!("[{text}] of the tenant goes downstream"));
+            }
+        }
+        let status = self.shell.status(world);
+        let mut kept = 0;
+        for (step, place) in [("fetch", 1), ("build", 0), ("pack", 0)] {
+            let output = output(&status, step, place);
+            if let Some(output) = output.filter(|output| !output["value"].is_null()) {
+                kept += usize::from(output["current"] == false);
+                self.attributed(step, output)?;
+            }
+        }
+        Ok(kept)
+    }
+
+    fn attributed(&mut self, step: &str, output: &Value) -> Result<(), String> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (value, provenance) = (text(&output["value"]), &output["provenance"]);
+        let identity = text(&provenance["identity"]);
+        let known = self.identities.entry(identity.clone());
+        let known = known.or_insert_with(|| value.clone());
+        if *known != value {
+            return Err(format!(
+                "two outputs are [{identity}]: [{known}], [{value}]"
+            ));
+        }
+        if step == "fetch" {
+            return Ok(());
+        }
+        let input = text(&provenance["inputs"][0]["identity"]);
+        let input = self.identities.get(&input).cloned().unwrap_or_default();
+        // `build[r1,0]` was made from `r1`, and by `build`.
+        let made_from = value
+            .strip_prefix(step)
+            .and_then(|rest| rest.strip_prefix('['))
+            .and_then(|rest| rest.rsplit_once(','))
+            .map(|(spec, _)| spec);
+        if made_from == Some(&input) {
+            return Ok(());
+        }
+        Err(format!("[{value}] of [{step}] is attributed to [{input}]"))
+    }
+
+    /// All that fails has ended: controllers end well, the watch shows what is there, walks are not cut off.
+    fn comes_to_rest(&mut self, from: &World) -> Result<(), String> {
+        let mut way = Vec::new();
+        let mut world = from.clone();
+        for _ in 0..ROUNDS {
+            if self.settled.contains(&world) {
+                self.settled.extend(way);
+                return Ok(());
+            }
+            way.push(world.clone());
+            let mut next = world.clone();
+            for slot in Slot::ALL {
+                if next.may_begin(slot) {
+                    next = self.moved(&next, Move::Begin(slot));
+                }
+                if next.work(slot).is_some() {
+                    next = self.moved(&next, Move::End(slot, true));
+                }
+                if self.shell.fault != Some(Fault::WatchStands)
+                    && next.held[slot as usize].is_some()
+                {
+                    next = self.moved(&next, Move::Show(slot));
+                }
+            }
+            let walked = self.walked(&next);
+            next.clone_from(&walked.after[walked.after.len() - 1]);
+            self.check(&next)?;
+            if next == world {
+                return self.is_at_rest(&world, walked.changed, way);
+            }
+            world = next;
+        }
+        Err("it does not come to rest".to_owned())
+    }
+
+    fn is_at_rest(&mut self, world: &World, changed: bool, way: Vec<World>) -> Result<(), String> {
+        if changed {
+            return Err("it does not come to rest: the status would change for ever".to_owned());
+        }
+        let (revision, outside) = (world.revision, world.outside);
+        let expected = format!("pack[build[r{revision},{outside}],{outside}]");
+        let deployed = world.deployed.map(|text| self.shell.texts.text(text));
+        if deployed != Some(&expected) {
+            return Err(format!(
+                "no progress: {deployed:?} is deployed, not {expected}"
+            ));
+        }
+        self.settled.extend(way);
+        Ok(())
+    }
+}
+
+fn output<'s>(status: &'s Value, step: &str, place: usize) -> Option<&'s Value> {
+    let entries = status["resources"].as_array()?;
+    let entry = entries.iter().find(|entry| entry["name"] == step)?;
+    entry["outputs"]
+        .get(place)
+        .filter(|output| !output["provenance"].is_null())
+}
+
+fn way_to(world: &World, came_from: &HashMap<World, Option<(World, Step)>>) -> String {
+    let mut steps = Vec::new();
+    let mut at = world;
+    while let Some(Some((before, step))) = came_from.get(at) {
+        steps.push(format!("{step:?}"));
+        at = before;
+    }
+    steps.reverse();
+    format!("after: {}\nin: {world:?}", steps.join(", "))
+}

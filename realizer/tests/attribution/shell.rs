@@ -1,0 +1,405 @@
+//! One walk of the real engine over the world.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use api_types::TemplateKind;
+use jiff::Timestamp;
+use realizer::{
+    Ask, AskFeed as _, Blueprint, Family, Observation, Observed, Owner, Realization, StatusKey,
+    Submission, Template, TemplateSource, TemplateState, Write,
+};
+use serde_json::{Value, json};
+
+use crate::world::{EVIL, Ready, Resource, Slot, Status, Text, Work, World};
+
+/// What is done wrong on purpose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// An object is taken to be as we left it whatever is in it.
+    ValuesNotCompared,
+    /// Whoever rewrites a spec can write the owner's status, too.
+    StatusForged,
+    /// A status is taken to speak of the present spec.
+    GenerationNotCompared,
+    /// An object that has an output is taken to be good.
+    ConditionNotAsked,
+    /// The reply to an apply shows the generation before it.
+    ReplyIsOld,
+    /// What made an output is remembered of the first one only.
+    ProvenanceOfFormer,
+    /// The value of one step is kept in the entry of another.
+    ValueOfAnotherStep,
+    /// What was good last is lost with the process.
+    LastGoodLost,
+    /// No status is ever written.
+    StatusNeverWritten,
+    /// The watch shows nothing that was not ours.
+    WatchStands,
+}
+
+/// Texts by number.
+#[derive(Default)]
+pub(crate) struct Texts {
+    texts: Vec<String>,
+    numbers: HashMap<String, Text>,
+}
+
+impl Texts {
+    pub(crate) fn number(&mut self, text: &str) -> Text {
+        if let Some(number) = self.numbers.get(text) {
+            return *number;
+        }
+        let number = Text::try_from(self.texts.len()).unwrap();
+        self.texts.push(text.to_owned());
+        self.numbers.insert(text.to_owned(), number);
+        number
+    }
+
+    pub(crate) fn text(&self, number: Text) -> &str {
+        &self.texts[usize::from(number)]
+    }
+}
+
+pub(crate) struct Shell {
+    pub(crate) fault: Option<Fault>,
+    pub(crate) texts: Texts,
+    templates: Templates,
+    blueprint: Blueprint,
+}
+
+struct Templates(HashMap<String, Arc<Template>>);
+
+impl TemplateSource for Templates {
+    fn template(&self, _: TemplateKind, name: &str) -> TemplateState {
+        self.0.get(name).map_or(TemplateState::Missing, |it| {
+            TemplateState::Found(Arc::clone(it))
+        })
+    }
+}
+
+/// What a walk came to.
+pub(crate) struct Walked {
+    /// The world after each of its writes, the last one with the status that it would write.
+    pub(crate) after: Vec<World>,
+    /// Whether something was submitted to be deployed.
+    pub(crate) deploys: bool,
+    /// Whether the status is another one.
+    pub(crate) changed: bool,
+}
+
+impl Shell {
+    pub(crate) fn new() -> Self {
+        let mut texts = Texts::default();
+        assert_eq!(texts.number("evil"), EVIL);
+        Self {
+            fault: None,
+            texts,
+            templates: templates(),
+            blueprint: blueprint(),
+        }
+    }
+
+    /// The world before anything was done.
+    pub(crate) fn beginning(&mut self) -> World {
+        World::new(self.texts.number("null"))
+    }
+
+    /// What a resource makes of a spec under a state of the world.
+    pub(crate) fn made(&mut self, slot: Slot, work: &Work) -> Text {
+        let text = format!(
+            "{}[{},{}]",
+            slot.name(),
+            self.texts.text(work.spec),
+            work.world
+        );
+        self.texts.number(&text)
+    }
+
+    pub(crate) fn status(&self, world: &World) -> Value {
+        serde_json::from_str(self.texts.text(world.status)).unwrap()
+    }
+
+    pub(crate) fn walk(&mut self, before: &World) -> Walked {
+        let owner = Owner::parse(Family::SupplyChain, Arc::new(self.owner(before))).unwrap();
+        let Self {
+            fault,
+            texts,
+            templates,
+            blueprint,
+        } = self;
+        let now = Timestamp::UNIX_EPOCH;
+        let mut walk = Realization::new(&owner, blueprint, templates, now, StatusKey::NONE);
+        let mut hand = Hand {
+            world: before.clone(),
+            texts,
+            fault: *fault,
+            deploys: false,
+        };
+        let mut after = Vec::new();
+        loop {
+            match walk.next() {
+                Ask::Submit(submission) => {
+                    let written = hand.world.clone();
+                    walk.record_observed(hand.submit(&submission));
+                    if hand.world != written {
+                        after.push(hand.world.clone());
+                    }
+                }
+                Ask::Done => break,
+                Ask::Render(_) | Ask::Look(_) => panic!("nobody asks for that here"),
+            }
+        }
+        let deploys = hand.deploys;
+        let mut world = hand.world;
+        let outcome = walk.conclude(&[]).report(&[]);
+        if outcome.changed && *fault != Some(Fault::StatusNeverWritten) {
+            let mut status = outcome.status;
+            if let Some(fault) = *fault {
+                spoil(
+                    fault,
+                    before.tampered,
+                    &owner_status(texts, before),
+                    &mut status,
+                );
+            }
+            world.status = texts.number(&status.to_string());
+        }
+        after.push(world);
+        Walked {
+            after,
+            deploys,
+            changed: outcome.changed,
+        }
+    }
+
+    fn owner(&self, world: &World) -> Value {
+        let mut status = self.status(world);
+        if let Some(entries) = status["resources"].as_array_mut() {
+            for entry in entries {
+                let outputs = entry.get_mut("outputs").and_then(Value::as_array_mut);
+                for output in outputs.into_iter().flatten() {
+                    if self.fault == Some(Fault::LastGoodLost) && output["current"] == false {
+                        output.as_object_mut().unwrap().remove("value");
+                    }
+                }
+            }
+        }
+        json!({
+            "apiVersion": "carto.run/v1alpha1", "kind": "Workload",
+            "metadata": {"namespace": "dev", "name": "app", "uid": "u", "generation": world.revision},
+            "spec": {"image": format!("r{}", world.revision)},
+            "status": status,
+        })
+    }
+}
+
+fn owner_status(texts: &Texts, world: &World) -> Value {
+    serde_json::from_str(texts.text(world.status)).unwrap()
+}
+
+/// What is written instead.
+fn spoil(fault: Fault, tampered: u8, before: &Value, status: &mut Value) {
+    let entry = |status: &Value, name: &str| {
+        let entries = status["resources"].as_array().cloned().unwrap_or_default();
+        entries.into_iter().find(|it| it["name"] == name)
+    };
+    let former = entry(before, "build");
+    let pack = entry(status, "pack");
+    for entry in status["resources"].as_array_mut().into_iter().flatten() {
+        if entry["name"] != "build" || entry["outputs"][0]["provenance"].is_null() {
+            continue;
+        }
+        let is_kept = entry["outputs"][0]["current"] == false;
+        match (fault, &former, &pack) {
+            (Fault::StatusForged, ..) if tampered > 0 && is_kept => {
+                entry["outputs"][0]["value"] = json!("evil");
+            }
+            (Fault::ProvenanceOfFormer, Some(former), _)
+                if !former["outputs"][0]["provenance"].is_null() =>
+            {
+                entry["outputs"][0]["provenance"] = former["outputs"][0]["provenance"].clone();
+            }
+            (Fault::ValueOfAnotherStep, _, Some(pack))
+                if !pack["outputs"][0]["value"].is_null() =>
+            {
+                entry["outputs"][0]["value"] = pack["outputs"][0]["value"].clone();
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Does what a walk asks for.
+struct Hand<'t> {
+    world: World,
+    texts: &'t mut Texts,
+    fault: Option<Fault>,
+    deploys: bool,
+}
+
+impl Hand<'_> {
+    fn submit(&mut self, submission: &Submission) -> Observation {
+        let observed = |object: Value| Observed {
+            digest: Some(submission.digest.clone()),
+            state: Some(submission.digest.clone()),
+            ..Observed::of(object)
+        };
+        let object = submission.object.clone();
+        let (observed, write) = match submission.resource.as_str() {
+            // Nobody but us changes these two.
+            "fetch" => (observed(with_uid(object)), Write::Unchanged),
+            "deploy" => {
+                self.deploys = true;
+                let image = object["data"]["image"].as_str().unwrap();
+                self.world.deployed = Some(self.texts.number(image));
+                (observed(with_uid(object)), Write::Unchanged)
+            }
+            "build" => self.resource(Slot::Build, submission, observed),
+            _ => self.resource(Slot::Pack, submission, observed),
+        };
+        Observation::Object { observed, write }
+    }
+
+    /// As the shell does it: what the watch shows decides whether it is applied; the reply shows what is there then.
+    fn resource(
+        &mut self,
+        slot: Slot,
+        submission: &Submission,
+        observed: impl Fn(Value) -> Observed,
+    ) -> (Observed, Write) {
+        let wanted = submission.object["spec"]["revision"].as_str().unwrap();
+        let rendered = (
+            self.texts.number(wanted),
+            self.texts.number(&submission.digest),
+        );
+        let index = slot as usize;
+        let believes = self.fault == Some(Fault::ValuesNotCompared);
+        if let Some(seen) = &self.world.seen[index]
+            && seen.rendered == rendered
+            && (seen.is_ours() || believes)
+        {
+            return (observed(self.object(seen, submission)), Write::Unchanged);
+        }
+        let held = &mut self.world.held[index];
+        let is_new = held.is_none();
+        let old = held.as_ref().map(|held| held.generation);
+        let resource = held.get_or_insert_with(|| Resource {
+            spec: rendered.0,
+            rendered,
+            generation: 1,
+            status: Status::default(),
+            working: None,
+        });
+        if resource.spec != rendered.0 {
+            resource.spec = rendered.0;
+            resource.generation += 1;
+        }
+        resource.rendered = rendered;
+        let mut reply = resource.clone();
+        self.world.seen[index] = Some(reply.clone());
+        if self.fault == Some(Fault::ReplyIsOld) {
+            reply.generation = old.unwrap_or(reply.generation);
+        }
+        let object = self.object(&reply, submission);
+        let write = if is_new {
+            Write::Created
+        } else {
+            Write::Patched
+        };
+        (observed(object), write)
+    }
+
+    fn object(&self, resource: &Resource, submission: &Submission) -> Value {
+        let mut object = with_uid(submission.object.clone());
+        object["metadata"]["generation"] = json!(resource.generation);
+        object["spec"]["revision"] = json!(self.texts.text(resource.spec));
+        let Status {
+            observed,
+            mut ready,
+            output,
+            ..
+        } = resource.status.clone();
+        let mut observed = observed.map(u64::from);
+        if self.fault == Some(Fault::GenerationNotCompared) && observed.is_some() {
+            observed = Some(resource.generation.into());
+        }
+        if self.fault == Some(Fault::ConditionNotAsked) && output.is_some() {
+            ready = Some(Ready::True);
+        }
+        if let Some(observed) = observed {
+            object["status"]["observedGeneration"] = json!(observed);
+        }
+        if let Some(ready) = ready {
+            object["status"]["conditions"] =
+                json!([{"type": "Ready", "status": format!("{ready:?}")}]);
+        }
+        if let Some(output) = output {
+            object["status"]["latestGoodOutput"] = json!(self.texts.text(output));
+        }
+        object
+    }
+}
+
+fn with_uid(mut object: Value) -> Value {
+    object["metadata"]["uid"] = object["metadata"]["name"].clone();
+    object
+}
+
+fn templates() -> Templates {
+    let ready = r#".status.conditions[?(@.type=="Ready")].status"#;
+    let resource = |name: &str, input: &str| {
+        json!({
+            "kind": "ClusterImageTemplate", "metadata": {"name": name}, "spec": {
+                "imagePath": ".status.latestGoodOutput",
+                "observedCompletion": {
+                    "succeeded": {"key": ready, "value": "True"}, "failed": {"key": ready, "value": "False"},
+                },
+                "template": {"apiVersion": "test.run/v1", "kind": "Resource", "metadata": {"name": name},
+                    "spec": {"revision": input}},
+            },
+        })
+    };
+    let fetch = json!({
+        "kind": "ClusterSourceTemplate", "metadata": {"name": "fetch"}, "spec": {
+            "urlPath": ".data.url", "revisionPath": ".data.revision", "alwaysSuccessful": true,
+            "template": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "fetch"},
+                "data": {"url": "u", "revision": "$(workload.spec.image)$"}},
+        },
+    });
+    let deploy = json!({
+        "kind": "ClusterTemplate", "metadata": {"name": "deploy"}, "spec": {
+            "template": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "deploy"},
+                "data": {"image": "$(image)$"}},
+        },
+    });
+    let all = [
+        fetch,
+        resource("build", "$(source.revision)$"),
+        resource("pack", "$(image)$"),
+        deploy,
+    ];
+    let compiled = all.iter().map(|template| {
+        let name = template["metadata"]["name"].as_str().unwrap().to_owned();
+        (name, Arc::new(Template::compile(template).unwrap()))
+    });
+    Templates(compiled.collect())
+}
+
+fn blueprint() -> Blueprint {
+    let step =
+        |name: &str, kind: &str| json!({"name": name, "templateRef": {"kind": kind, "name": name}});
+    let mut steps = [
+        step("fetch", "ClusterSourceTemplate"),
+        step("build", "ClusterImageTemplate"),
+        step("pack", "ClusterImageTemplate"),
+        step("deploy", "ClusterTemplate"),
+    ];
+    steps[1]["sources"] = json!([{"name": "source", "resource": "fetch"}]);
+    steps[2]["images"] = json!([{"name": "image", "resource": "build"}]);
+    steps[3]["images"] = json!([{"name": "image", "resource": "pack"}]);
+    let chain = json!({
+        "metadata": {"name": "chain"}, "spec": {"selector": {"type": "web"}, "resources": steps},
+    });
+    Blueprint::compile(Family::SupplyChain, &chain).unwrap()
+}
