@@ -42,12 +42,39 @@ pub enum Command {
         after_help = "Examples:\n  carto tree web-app\n  carto tree -n dev --watch workload/web-app\n  carto tree deliverable/web-app --output json\n  carto tree runnable/unit-tests\n  carto tree web-app --until-ready --timeout 5m"
     )]
     Tree(TreeArgs),
+    /// Say what made the outputs of an owner: object, template and inputs of each step, up to the commit
+    #[command(
+        after_help = "Examples:\n  carto trace web-app\n  carto trace -n dev deliverable/web-app --output json\n  carto trace web-app --output in-toto\n\nOf templates that say when their outputs are good; see docs/behaviour/attribution.md."
+    )]
+    Trace(TraceArgs),
     /// Conventions for pods
     #[command(subcommand)]
     Convention(ConventionCommand),
     /// Presets of pods
     #[command(subcommand)]
     Preset(PresetCommand),
+}
+
+/// What to trace.
+#[derive(Debug, Clone, clap::Args)]
+pub struct TraceArgs {
+    /// Owner: a Workload's name, or workload/NAME, deliverable/NAME, runnable/NAME
+    #[arg(value_name = "KIND/NAME")]
+    pub target: Target,
+    /// How to print it
+    #[arg(long, short, value_enum, default_value_t = TraceOutput::Tree)]
+    pub output: TraceOutput,
+}
+
+/// How to print a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TraceOutput {
+    /// Lines for people
+    Tree,
+    /// JSON for programs
+    Json,
+    /// in-toto Statements with SLSA provenance, one on each line
+    InToto,
 }
 
 /// What to do about presets.

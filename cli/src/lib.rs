@@ -2,7 +2,7 @@
 //!
 //! [`tree`] is pure: objects in, lines or JSON out. Around it lies a thin shell: [`args`] (the command line),
 //! [`cluster`] (reading and watching), [`descend`] (what is below the objects), [`trouble`] (what to do when something is missing), [`show`] (printing).
-//! [`scaffold`] writes a convention to begin with, [`render`] sends a pod through some, [`preset`] says what presets make of a pod.
+//! [`trace`] says what made outputs, [`scaffold`] writes a convention to begin with, [`render`] sends a pod through some, [`preset`] says what presets make of a pod.
 
 pub mod args;
 pub mod cluster;
@@ -13,6 +13,7 @@ pub mod render;
 pub mod scaffold;
 pub mod show;
 pub mod target;
+pub mod trace;
 pub mod tree;
 pub mod trouble;
 
@@ -26,6 +27,7 @@ use args::{Args, Command, ConventionCommand, PresetCommand};
 pub async fn run(args: Args) -> anyhow::Result<bool> {
     match args.command {
         Command::Tree(tree) => show::tree(&args.connection, &tree).await,
+        Command::Trace(trace) => show::trace(&args.connection, &trace).await,
         Command::Convention(ConventionCommand::New(new)) => {
             let folder = scaffold::scaffold(&new.name, &new.directory, new.sdk.as_deref())?;
             scaffold::show(&folder, new.sdk.is_none())?;

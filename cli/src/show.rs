@@ -3,11 +3,13 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
-use crate::args::{Connection, Output, TreeArgs};
+use crate::args::{Connection, Output, TraceArgs, TraceOutput, TreeArgs};
 use crate::cluster::Cluster;
 use crate::descend::descend;
 use crate::follow::{Change, Follower};
+use crate::trace::{self, Trace};
 use crate::tree::{Colors, Tree, render};
+use crate::trouble;
 
 /// Clears the screen and moves to its top left corner.
 const CLEAR: &str = "\u{1b}[2J\u{1b}[H";
@@ -57,6 +59,31 @@ pub async fn tree(connection: &Connection, args: &TreeArgs) -> anyhow::Result<bo
             Ok(false)
         }
     }
+}
+
+/// Shows once what made the outputs of an owner.
+///
+/// # Errors
+///
+/// When the owner cannot be read; the text says what to do.
+pub async fn trace(connection: &Connection, args: &TraceArgs) -> anyhow::Result<bool> {
+    let cluster = Cluster::connect(connection).await?;
+    let mut follower = Follower::new(&cluster, &args.target);
+    let Change::Tree(tree) = follower.next().await? else {
+        return Err(trouble::no_such_owner(&cluster, &args.target).await);
+    };
+    let trace = Trace::of(&tree);
+    let text = match args.output {
+        TraceOutput::Tree => trace::render(&trace).join("\n"),
+        TraceOutput::Json => serde_json::to_string_pretty(&trace)?,
+        TraceOutput::InToto => {
+            let statements = trace::in_toto(&trace);
+            let lines: Vec<String> = statements.iter().map(ToString::to_string).collect();
+            lines.join("\n")
+        }
+    };
+    writeln!(io::stdout().lock(), "{text}")?;
+    Ok(true)
 }
 
 async fn show(

@@ -30,6 +30,7 @@ use cli::tree::{Colors, Depth, Found, State, Tree, render};
 use realizer::Family;
 use serde_json::Value;
 
+use cli::trace::{Trace, in_toto};
 use plays::{PLAYS, Scene};
 
 fn golden() -> PathBuf {
@@ -282,4 +283,113 @@ fn the_headline_is_what_the_summary_says_and_what_the_conditions_of_a_status_wit
         .map(|(name, step, state)| (*name, step.as_deref(), *state))
         .collect();
     assert_eq!(differ, ENGINE_KNOWS_MORE);
+}
+
+fn traced(scene: &Scene) -> Trace {
+    Trace::of(&status_tree(scene))
+}
+
+/// Identities are digests, which change with the templates of the scene.
+fn without_identities(line: &str) -> String {
+    let is_identity = |word: &str| {
+        let hex = word.chars().all(|c| c.is_ascii_hexdigit());
+        hex && word.len() == 8 && word.chars().any(|c| c.is_ascii_digit())
+    };
+    let words = line.split(' ');
+    let words = words.map(|word| {
+        if is_identity(word) {
+            "<identity>"
+        } else {
+            word
+        }
+    });
+    words.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn what_made_what_runs_is_told_up_to_the_commit() {
+    let lines = cli::trace::render(&traced(&plays::traceable()));
+    let lines: Vec<String> = lines.iter().map(|line| without_identities(line)).collect();
+    let digest = "ab".repeat(32);
+    assert_eq!(
+        lines,
+        [
+            "Workload ns/app".to_owned(),
+            "└─ deploy".to_owned(),
+            "   │  ConfigMap/app".to_owned(),
+            format!("   └─ image  image = registry/app@sha256:{digest}"),
+            "      │  <identity> of Build/app, generation 1, accepted 2024-05-01T10:03:00Z"
+                .to_owned(),
+            "      └─ source  url = https://git.example.com/app, revision = main@sha1:4711"
+                .to_owned(),
+            "            <identity> of Repository/app, generation 1, accepted 2024-05-01T10:02:00Z"
+                .to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn an_output_that_no_step_has_any_more_is_told_as_such() {
+    let scene = (PLAYS
+        .iter()
+        .find(|(name, _)| *name == "last-good-output-is-handed-on"))
+    .unwrap()
+    .1();
+    let lines = cli::trace::render(&traced(&scene));
+    let made = lines.iter().find(|line| line.contains("of Build/app"));
+    assert!(
+        made.unwrap()
+            .ends_with("the last good one, not of what goes in now"),
+        "{lines:?}"
+    );
+    let gone = lines.last().unwrap();
+    assert!(
+        gone.contains("source  an output that it has no more: "),
+        "{gone}"
+    );
+}
+
+#[test]
+fn a_trace_is_an_in_toto_statement_for_each_step_that_knows_its_making() {
+    let statements = in_toto(&traced(&plays::traceable()));
+    assert_eq!(statements.len(), 2);
+    for statement in &statements {
+        assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
+        assert_eq!(statement["predicateType"], "https://slsa.dev/provenance/v1");
+        let digest = statement["subject"][0]["digest"]["sha256"]
+            .as_str()
+            .unwrap();
+        assert_eq!(digest.len(), 64, "{statement}");
+    }
+    let image = &statements[0];
+    assert_eq!(image["subject"][0]["digest"]["sha256"], "ab".repeat(32));
+    let build = &image["predicate"]["buildDefinition"];
+    assert_eq!(build["externalParameters"]["step"], "image");
+    let sources: Vec<&Value> = build["resolvedDependencies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .collect();
+    assert_eq!(sources.len(), 2);
+    assert_eq!(sources[1]["annotations"]["value"], "main@sha1:4711");
+    assert_eq!(sources[1]["digest"], statements[1]["subject"][1]["digest"]);
+}
+
+#[test]
+fn a_trace_of_a_status_that_goes_round_in_circles_ends() {
+    let provenance = |from: &str, identity: &str| {
+        serde_json::json!([{
+            "name": "image", "preview": "x", "digest": "sha256:0", "lastTransitionTime": "2026-01-02T03:04:05Z",
+            "provenance": {"identity": identity, "accepted": "2026-01-02T03:04:05Z", "object": {"uid": "u"},
+                "template": "", "readFrom": "", "params": "", "inputs": [{"name": from, "identity": from}]},
+        }])
+    };
+    let owner = serde_json::json!({"metadata": {"name": "app"}, "status": {"resources": [
+        {"name": "a", "outputs": provenance("b", "a")},
+        {"name": "b", "outputs": provenance("a", "b")},
+    ]}});
+    let tree = Tree::read(Family::SupplyChain, &owner, None).unwrap();
+    let trace = Trace::of(&tree);
+    assert!(cli::trace::render(&trace).len() < 20);
+    assert_eq!(in_toto(&trace).len(), 2);
 }

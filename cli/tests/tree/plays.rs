@@ -43,6 +43,7 @@ pub(crate) const PLAYS: &[Play] = &[
     ("object-of-another-step", object_of_another_step),
     ("extra-conditions-and-leftovers", leftovers),
     ("step-not-tried-yet", step_not_tried_yet),
+    ("last-good-output-is-handed-on", last_good_output),
     ("steps-in-a-round", steps_in_a_round),
     (
         "steps-that-wait-for-one-another",
@@ -812,4 +813,91 @@ fn written_by_the_go_controller() -> Scene {
         blueprint: None,
         cluster: Vec::new(),
     }
+}
+
+const ATTRIBUTED: &str = "
+kind: ClusterSourceTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: source}
+spec:
+  urlPath: .status.url
+  revisionPath: .status.revision
+  observedMatches: [{input: .spec.commit, output: .status.commit}]
+  template:
+    apiVersion: test.run/v1
+    kind: Repository
+    metadata: {name: app}
+    spec: {commit: $(workload.spec.image)$}
+---
+kind: ClusterImageTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: image}
+spec:
+  imagePath: .status.image
+  observedCompletion: {succeeded: {key: .status.phase, value: Built}}
+  template:
+    apiVersion: test.run/v1
+    kind: Build
+    metadata: {name: app}
+    spec: {revision: $(source.revision)$}
+---
+kind: ClusterTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: deploy}
+spec:
+  template:
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: app}
+    data: {image: $(image)$}
+---
+kind: ClusterSupplyChain
+apiVersion: carto.run/v1alpha1
+metadata: {name: chain}
+spec:
+  selector: {type: web}
+  resources:
+  - {name: source, templateRef: {kind: ClusterSourceTemplate, name: source}}
+  - {name: image, templateRef: {kind: ClusterImageTemplate, name: image}, sources: [{name: source, resource: source}]}
+  - {name: deploy, templateRef: {kind: ClusterTemplate, name: deploy}, images: [{name: image, resource: image}]}
+---
+kind: Workload
+apiVersion: carto.run/v1alpha1
+metadata: {name: app, labels: {type: web}}
+spec: {image: '4711'}
+";
+
+/// A commit is built and deployed.
+pub(crate) fn traceable() -> Scene {
+    attributed().scene()
+}
+
+fn attributed() -> Scenario {
+    let mut scenario = Scenario::new(ATTRIBUTED);
+    scenario.advance();
+    commit_is_fetched(&mut scenario, "4711");
+    scenario.advance();
+    let build = scenario.cluster.held.objects.iter_mut();
+    let mut builds = build.filter(|held| held.object["kind"] == "Build");
+    let image = format!("registry/app@sha256:{}", "ab".repeat(32));
+    builds.next().unwrap().object["status"] =
+        json!({"observedGeneration": 1, "phase": "Built", "image": image});
+    scenario.advance();
+    scenario
+}
+
+fn commit_is_fetched(scenario: &mut Scenario, commit: &str) {
+    scenario.cluster.object("app")["status"] = json!({
+        "url": "https://git.example.com/app", "revision": format!("main@sha1:{commit}"), "commit": commit,
+    });
+}
+
+/// As [`traceable`], and the next commit is being built.
+fn last_good_output() -> Scene {
+    let mut scenario = attributed();
+    scenario.owner["spec"]["image"] = json!("4712");
+    scenario.advance();
+    commit_is_fetched(&mut scenario, "4712");
+    scenario.advance();
+    scenario.scene()
 }

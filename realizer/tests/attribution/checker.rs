@@ -22,6 +22,8 @@ pub(crate) struct Checker {
     /// What the tenant may write.
     tampers_with: &'static [Slot],
     crashes: bool,
+    /// Whether the watch shows everything at once.
+    shows_at_once: bool,
     walks: HashMap<World, Rc<Walked>>,
     /// What each identity is the identity of.
     identities: HashMap<String, String>,
@@ -61,6 +63,7 @@ impl Checker {
             tampering: 0,
             tampers_with: &Slot::ALL,
             crashes: false,
+            shows_at_once: false,
             walks: HashMap::new(),
             identities: HashMap::new(),
             settled: HashSet::new(),
@@ -81,6 +84,14 @@ impl Checker {
         Self {
             tampering,
             tampers_with: &[Slot::Build],
+            ..self
+        }
+    }
+
+    /// The watch does not lag.
+    pub(crate) fn without_lag(self) -> Self {
+        Self {
+            shows_at_once: true,
             ..self
         }
     }
@@ -188,7 +199,11 @@ impl Checker {
 
     fn moved(&mut self, world: &World, it: Move) -> World {
         let shell = &mut self.shell;
-        world.after(it, &mut |slot, work| shell.made(slot, work))
+        let mut world = world.after(it, &mut |slot, work| shell.made(slot, work));
+        if self.shows_at_once {
+            world.seen.clone_from(&world.held);
+        }
+        world
     }
 
     fn walked(&mut self, world: &World) -> Rc<Walked> {
