@@ -234,6 +234,7 @@ async fn the_tutorial_of_the_readme_works_as_it_is_pasted() {
     first_screen_is_admitted(&terminal);
     let mut warned = false;
     let mut broken = false;
+    let mut traced = String::new();
     for block in blocks("README.md", "Try it on a cluster") {
         if block.contains("docker build") {
             continue;
@@ -245,6 +246,9 @@ async fn the_tutorial_of_the_readme_works_as_it_is_pasted() {
         let script = script.join("\n");
         let printed = terminal.types(&script);
         warned |= printed.contains("there is no [worklod]; did you mean [workload]?");
+        if script.starts_with("carto trace") {
+            traced = printed;
+        }
         if script.contains("\"op\":\"remove\"") {
             broken = true;
             eventually("the tree says what is missing", LIMIT, async || {
@@ -259,6 +263,16 @@ async fn the_tutorial_of_the_readme_works_as_it_is_pasted() {
     }
     assert!(warned, "no warning about the mistake");
     assert!(broken, "nothing was broken");
+    for told in [
+        "Workload dev/web-app",
+        "deploy",
+        " of PodIntent/web-app, generation ",
+        " of OCIRepository/web-app, generation 1, accepted ",
+        " of GitRepository/web-app, generation 1, accepted ",
+        "revision = main@sha1:",
+    ] {
+        assert!(traced.contains(told), "{told}: {traced}");
+    }
     let left = terminal.types("kubectl get clustersupplychains,workloads -A -o name");
     assert!(!left.contains("web-app"), "{left}");
 }

@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use test_support::eventually;
 use test_support::stage::Versions;
+use test_support::{ControlPlane, eventually};
 
+use crate::immutable::{WORKLOAD, branch};
 use crate::stage::{NOTHING, PATIENCE, Stage, condition, step};
 
 const TESTS: &str = "test.run/v1alpha1";
@@ -339,4 +340,85 @@ async fn a_run_that_somebody_changed_yields_nothing() {
     let name = again["metadata"]["name"].as_str().unwrap();
     stage.report(name, good("image@1")).await;
     deployed(&stage, "image@1").await;
+}
+
+/// A Job that tests the source, and hands it on. It is complete at once: it wants no Pod.
+const JOBS: &str = r#"
+apiVersion: carto.run/v1alpha1
+kind: ClusterSourceTemplate
+metadata: {name: tested}
+spec:
+  lifecycle: immutable
+  urlPath: .spec.template.metadata.annotations.url
+  revisionPath: .spec.template.metadata.annotations.branch
+  observedCompletion:
+    succeeded: {key: '.status.conditions[?(@.type=="Complete")].status', value: 'True'}
+    failed: {key: '.status.conditions[?(@.type=="Failed")].status', value: 'True'}
+  template:
+    apiVersion: batch/v1
+    kind: Job
+    metadata: {generateName: $(workload.metadata.name)$-}
+    spec:
+      completions: 0
+      ttlSecondsAfterFinished: 1
+      template:
+        metadata:
+          annotations: {url: $(workload.spec.source.git.url)$, branch: $(workload.spec.source.git.ref.branch)$}
+        spec: {restartPolicy: Never, containers: [{name: a, image: registry.example/a}]}
+---
+apiVersion: carto.run/v1alpha1
+kind: ClusterTemplate
+metadata: {name: sink}
+spec:
+  template:
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: $(workload.metadata.name)$-deployed}
+    data: {image: $(source.revision)$}
+---
+apiVersion: carto.run/v1alpha1
+kind: ClusterSupplyChain
+metadata: {name: tested}
+spec:
+  selector: {type: web}
+  resources:
+    - {name: test, templateRef: {kind: ClusterSourceTemplate, name: tested}}
+    - {name: sink, templateRef: {kind: ClusterTemplate, name: sink}, sources: [{name: source, resource: test}]}
+"#;
+
+/// The Job controller and the TTL controller of Kubernetes do what they do in any cluster.
+#[tokio::test]
+async fn a_job_hands_on_what_it_has_tested_and_goes() {
+    let plane = ControlPlane::builder().audit().jobs();
+    let mut stage = Stage::on(plane.start().await.unwrap()).await;
+    stage.start_controller();
+    stage
+        .grant(
+            "jobs",
+            "[{apiGroups: [batch], resources: [jobs], verbs: [get, list, create, patch, delete]}]",
+        )
+        .await;
+    stage.apply(JOBS).await;
+    stage.apply(WORKLOAD).await;
+    deployed(&stage, "a").await;
+    let owner = stage
+        .until("app", "the Job is good", |owner| {
+            condition(&step(owner, "test"), "OutputsGood")["status"] == "True"
+        })
+        .await;
+    let identity =
+        |owner: &Value| step(owner, "test")["outputs"][1]["provenance"]["identity"].clone();
+    let first = identity(&owner);
+    eventually("the Job is gone", PATIENCE, async || {
+        stage.all("batch/v1", "Job").await.is_empty()
+    })
+    .await;
+    stage.reconcile("app").await;
+    assert_eq!(identity(&stage.workload("app").await), first);
+    stage.edit_workload("app", branch("next")).await;
+    deployed(&stage, "next").await;
+    let what = "another output is told";
+    stage
+        .until("app", what, |owner| identity(owner) != first)
+        .await;
 }
