@@ -76,8 +76,11 @@ impl OwnedValues {
         let fields: Map<String, Value> = fields
             .map(|(name, field)| (name.clone(), field.clone()))
             .collect();
-        let entry = json!({"apiVersion": ours["apiVersion"], "fieldsV1": fields});
-        Some(Self::of(object, &entry))
+        // Of an object that we only marked, nothing is ours; an entry without fields would stand for all of it.
+        (!fields.is_empty()).then(|| {
+            let entry = json!({"apiVersion": ours["apiVersion"], "fieldsV1": fields});
+            Self::of(object, &entry)
+        })
     }
 
     /// Of an object, by our Apply entry in its managed fields.
@@ -271,6 +274,20 @@ mod tests {
                 "{before} {after}"
             );
         }
+    }
+
+    #[test]
+    fn of_an_object_that_was_only_marked_nothing_was_created() {
+        let object = |fields: Value| {
+            json!({"spec": {"a": 1}, "status": {"b": 2}, "metadata": {"managedFields": [{
+                "manager": "carto", "operation": "Update", "apiVersion": "v1", "fieldsV1": fields,
+            }]}})
+        };
+        let created = |fields| OwnedValues::created_by(&object(fields), "carto");
+        let marks = json!({"f:annotations": {"f:carto.run/rendered-digest": {}}});
+        assert_eq!(created(json!({"f:metadata": marks})), None);
+        assert_eq!(created(json!({})), None);
+        assert!(created(json!({"f:metadata": marks, "f:spec": {"f:a": {}}})).is_some());
     }
 
     #[test]

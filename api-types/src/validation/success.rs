@@ -1,4 +1,4 @@
-//! When the outputs of a stamped object are good (docs/behaviour/admission.md#success).
+//! When the outputs of a stamped object are good (docs/behaviour/admission.md#templates).
 
 use template_language::interpolate::Compiled;
 use template_language::jsonpath;

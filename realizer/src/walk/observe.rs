@@ -48,8 +48,8 @@ struct Reading<'o> {
     environment: Option<&'o Output>,
     /// Whether it was made from other inputs than the present ones.
     is_of_other_inputs: bool,
-    /// Digest of what is rendered now.
-    rendering: &'o str,
+    /// Digest of what is to be in it; none of an environment that is kept, which holds what its record says.
+    rendering: Option<&'o str>,
 }
 
 impl Observing<'_> {
@@ -197,7 +197,7 @@ impl Observing<'_> {
                     observed: healthy,
                     environment: None,
                     is_of_other_inputs: is_of_others,
-                    rendering: digest.unwrap_or_default(),
+                    rendering: None,
                 })
             }
         }
@@ -266,8 +266,7 @@ impl Observing<'_> {
             observed: Some(&observed),
             environment: Some(environment),
             is_of_other_inputs: false,
-            // It is what its record says, whatever is rendered now.
-            rendering: observed.digest.as_deref().unwrap_or_default(),
+            rendering: None,
         });
         // What was applied last is another rendering than the one that waits: the entry goes on knowing it.
         let memory = Memory {
@@ -331,8 +330,15 @@ impl Observing<'_> {
         )?;
         let (before, others) = (self.outputs_before(), reading.is_of_other_inputs);
         let output = output.remembered(before, &self.taint, others, self.key);
-        Ok(match (&self.basis, object) {
-            (Some(basis), Some(object)) => self.accepted(basis, output, object, reading.rendering),
+        // What is in an environment was made from the inputs of its arrival, which may be others by now.
+        let basis = self
+            .basis
+            .as_ref()
+            .filter(|_| reading.environment.is_none());
+        Ok(match (basis, object, reading.rendering) {
+            (Some(basis), Some(object), Some(rendering)) => {
+                self.accepted(basis, output, object, rendering)
+            }
             _ => output,
         })
     }
@@ -407,14 +413,17 @@ impl<'o> Reading<'o> {
             observed: Some(observed),
             environment: None,
             is_of_other_inputs: false,
-            rendering: &submission.digest,
+            rendering: Some(&submission.digest),
         }
     }
 
     /// Whether the object holds something else than what is rendered: nothing that it says is about our spec then.
     fn is_changed(&self) -> bool {
-        self.observed.is_some_and(|observed| {
-            observed.digest.as_deref() != Some(self.rendering) || !observed.unchanged
+        self.rendering.is_some_and(|rendering| {
+            let is_rendered = |observed: &Observed| {
+                observed.digest.as_deref() == Some(rendering) && observed.unchanged
+            };
+            !self.observed.is_some_and(is_rendered)
         })
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::scenario::Scenario;
+use crate::validation::{self, check, deployment, run, sequence};
 
 /// `build` is a resource as the proposal describes it: it keeps its latest good output, whatever it reconciles now.
 const DOCUMENTS: &str = "
@@ -610,4 +611,59 @@ fn a_template_that_says_nothing_of_it_has_none_of_it_in_status() {
     ] {
         assert!(!status.contains(field), "{field}: {status}");
     }
+}
+
+/// What is in an environment is said by its record, whatever goes in: no provenance is made up for it.
+#[test]
+fn an_environment_of_such_a_template_is_locked_and_promoted_as_any_other() {
+    let template = "
+kind: ClusterDeploymentTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: deploy}
+spec:
+  observedCompletion:
+    succeeded: [{key: .status.phase, value: Ready}]
+    failed: {anyOf: [{key: .status.phase, value: Failed}]}
+  template:
+    apiVersion: test.run/v1alpha1
+    kind: App
+    metadata: {name: app}
+    spec: {revision: $(deployment.revision)$}
+";
+    let mut scenario = sequence();
+    scenario.apply(template);
+    let promoted = |scenario: &mut Scenario| match scenario.cluster.held.object("promoted") {
+        Some(promoted) => promoted["data"]["revision"].clone(),
+        None => Value::Null,
+    };
+    scenario.advance_with_arrival();
+    deployment(&mut scenario, "Ready");
+    scenario.advance();
+    // Another one comes while this one is tested.
+    validation::push(&mut scenario, "B");
+    scenario.advance();
+    assert_eq!(validation::deployed(&mut scenario), "A");
+    assert_eq!(
+        scenario.step_condition("deployer", "OutputsGood"),
+        "True/Good/"
+    );
+    let output = &scenario.entry("deployer")["outputs"][1];
+    assert_eq!(
+        (&output["preview"], &output["provenance"]),
+        (&json!("A\n"), &Value::Null)
+    );
+    run(&mut scenario, "run-1", "True");
+    scenario.advance();
+    check(&mut scenario);
+    scenario.advance();
+    assert_eq!(promoted(&mut scenario), "A");
+    // Status announces what waited, and then it arrives.
+    scenario.advance();
+    scenario.advance();
+    assert_eq!(validation::deployed(&mut scenario), "B");
+    deployment(&mut scenario, "Failed");
+    scenario.advance();
+    let told = scenario.step_condition("deployer", "OutputsGood");
+    assert!(told.starts_with("False/Failed/"), "{told}");
+    assert_eq!(promoted(&mut scenario), "A");
 }
