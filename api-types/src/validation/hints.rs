@@ -189,12 +189,9 @@ pub(super) fn deployment_paths(
         paths.push(("spec.observedMatches[].output", pair.output.clone()));
     }
     let mut condition = |field, condition: &CompletionCondition| {
-        paths.extend(
-            condition
-                .keys()
-                .into_iter()
-                .map(|key| (field, key.to_owned())),
-        );
+        // An empty one is refused.
+        let keys = condition.keys().into_iter().filter(|key| !key.is_empty());
+        paths.extend(keys.map(|key| (field, key.to_owned())));
     };
     if let Some(completion) = &rules.observed_completion {
         condition(

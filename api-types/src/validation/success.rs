@@ -34,7 +34,7 @@ pub(super) fn of_deployment(rules: &SuccessRules, lifecycle: Lifecycle) -> Resul
     if !rules.are_attributed() {
         let has_one = rules.observed_matches.is_empty() != rules.observed_completion.is_none();
         return if has_one {
-            Ok(())
+            composed(rules)
         } else {
             Err(Violation::Observed)
         };
@@ -45,12 +45,13 @@ pub(super) fn of_deployment(rules: &SuccessRules, lifecycle: Lifecycle) -> Resul
     optional(rules, lifecycle)
 }
 
-/// The conditions of a validation, beyond what the Go controller has.
+/// The conditions that the Go controller does not have, and that none is empty, which its schema says. A path that does not
+/// parse is warned of there.
 pub(super) fn composed(rules: &SuccessRules) -> Result<(), Violation> {
-    let is_composed = |(_, condition): &(&str, &CompletionCondition)| !condition.is_value();
+    let is_ours = |it: &CompletionCondition| !it.is_value() || it.key.is_empty();
     conditions(rules)
         .into_iter()
-        .filter(is_composed)
+        .filter(|(_, it)| is_ours(it))
         .try_for_each(|(at, it)| condition(at, it, 1))
 }
 

@@ -342,16 +342,13 @@ impl EntryMaker<'_> {
 
 /// Whether these outputs are those: what made them may be told anew.
 fn says_the_same(outputs: &[OutputStatus], before: &[OutputStatus]) -> bool {
-    let shown = |output: &OutputStatus| {
-        let OutputStatus {
-            name,
-            preview,
-            digest,
-            ..
-        } = output.clone();
-        (name, preview, digest)
-    };
-    outputs.iter().map(shown).eq(before.iter().map(shown))
+    let mut pairs = outputs.iter().zip(before);
+    outputs.len() == before.len()
+        && pairs.all(|(output, before)| {
+            output.name == before.name
+                && output.preview == before.preview
+                && output.digest == before.digest
+        })
 }
 
 fn without_error(status: &ResourceStatus) -> Reason {
