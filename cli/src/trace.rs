@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Serialize;
 
-use crate::tree::{Step, Tree};
+use crate::tree::{Step, Tree, plain, short_hex};
 
 pub use in_toto::in_toto;
 
@@ -239,7 +239,8 @@ fn branches(ancestors: &[Ancestor], trunk: &str, lines: &mut Vec<String>) {
         let below = format!("{trunk}{below}");
         match ancestor {
             Ancestor::Gone { step, gone } => lines.push(format!(
-                "{trunk}{branch} {step}  an output that it has no more: {}",
+                "{trunk}{branch} {}  an output that it has no more: {}",
+                plain(step),
                 short(gone)
             )),
             Ancestor::Known(made) => {
@@ -262,7 +263,8 @@ fn headline(made: &Made) -> String {
         .iter()
         .map(|output| format!("{} = {}", output.name, output.value))
         .collect();
-    plain(&format!("{}  {}", made.step, outputs.join(", ")))
+    let line = format!("{}  {}", made.step, outputs.join(", "));
+    plain(line.trim_end())
 }
 
 fn how(made: &Made) -> String {
@@ -290,17 +292,10 @@ fn how(made: &Made) -> String {
     ))
 }
 
+/// Without the key of the installation an identity is empty where a Secret is in it.
 fn short(identity: &str) -> String {
-    let hex = identity.strip_prefix("sha256:").unwrap_or(identity);
-    if hex.is_empty() {
-        "?".to_owned()
-    } else {
-        hex.chars().take(8).collect()
+    match short_hex(identity) {
+        none if none.is_empty() => "?".to_owned(),
+        hex => plain(&hex),
     }
-}
-
-/// Nothing that a terminal would obey.
-fn plain(text: &str) -> String {
-    let shown = |c: char| if c.is_control() { '\u{fffd}' } else { c };
-    text.trim_end().chars().map(shown).collect()
 }

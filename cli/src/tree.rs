@@ -31,6 +31,7 @@ pub use cause::{Headline, State};
 use realizer::explanation::Explanation;
 use realizer::{BlueprintError, Family};
 pub use render::{Colors, render};
+pub(crate) use render::{plain, short_hex};
 pub use step::{Input, Output, Step};
 
 /// Everything `carto tree` shows of one owner.

@@ -70,7 +70,7 @@ pub(super) fn deployment() -> Object {
 }
 
 pub(super) fn validation() -> Object {
-    let spec = deployment_spec()
+    let spec = with_observed(spec())
         .optional(
             "failed",
             completion_condition(
@@ -91,11 +91,7 @@ pub(super) fn validation() -> Object {
     )
 }
 
-/// What the templates of deployments and validations have beside the shared part: the two rules of the Go controller.
-fn deployment_spec() -> Object {
-    with_observed(spec())
-}
-
+/// With the two rules that the Go controller has, of deployments.
 fn with_observed(spec: Object) -> Object {
     let completion =
         object("Values that say succeeded or failed, once the object has observed its generation.")

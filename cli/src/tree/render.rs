@@ -252,15 +252,17 @@ fn condition_lines(condition: &Condition, indent: &str, colors: Colors) -> Vec<S
 }
 
 fn short_digest(digest: &str) -> String {
+    format!("({})", plain(&short_hex(digest)))
+}
+
+/// The beginning of a digest, without the name of its function.
+pub(crate) fn short_hex(digest: &str) -> String {
     let hex = digest.split_once(':').map_or(digest, |(_, hex)| hex);
-    format!(
-        "({})",
-        plain(&hex.chars().take(DIGEST_CHARS).collect::<String>())
-    )
+    hex.chars().take(DIGEST_CHARS).collect()
 }
 
 /// Without control characters: a value from a repository must not move the cursor of who looks at it.
-fn plain(text: &str) -> String {
+pub(crate) fn plain(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()

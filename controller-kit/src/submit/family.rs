@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use api_types::{LabelValue, labels};
 use realizer::{KnownRun, Observation, Observed, Submission, Write};
+use serde_json::Value;
 use submission::State;
 
 use super::attempt::Attempt;
@@ -67,7 +68,7 @@ impl Member {
             observed.is_known = true;
             observed.sequence = known.sequence;
             observed.digest = known.digest.as_deref().map(str::to_owned);
-            observed.unchanged = self.is_unchanged(known);
+            observed.unchanged = self.is_unchanged(known, &observed.object);
             observed.state = known.state.as_deref().map(str::to_owned);
         }
         observed
@@ -75,10 +76,10 @@ impl Member {
 
     /// Whether its values are those that it was made with. Of one that was made before they were remembered, only the API
     /// server's count of changes says so.
-    fn is_unchanged(&self, known: &KnownAs) -> bool {
+    fn is_unchanged(&self, known: &KnownAs, content: &Value) -> bool {
         match &known.state {
             Some(state) => state_of(&self.object, known).is_some_and(|now| now == **state),
-            None => self.object.content()["metadata"]["generation"] == 1,
+            None => content["metadata"]["generation"] == 1,
         }
     }
 }

@@ -50,7 +50,7 @@ impl EntryMaker<'_> {
     pub(crate) fn make(&self, result: &StepResult) -> Entry {
         let mut entry = self.of_end(result);
         let template = result.template.as_deref();
-        if let Some(template) = template.filter(|it| it.attribution.is_some()) {
+        if let Some(template) = template.filter(|it| it.is_attributed()) {
             self.attribute(&mut entry.status, template, result);
         }
         entry
@@ -71,10 +71,10 @@ impl EntryMaker<'_> {
     }
 
     fn submitted(&self, template: Option<&Template>, submitted: &Submitted) -> Entry {
+        let attributed = template.filter(|template| template.is_attributed());
+        let lacks = attributed.filter(|_| submitted.good().is_none());
         let outputs = match (&submitted.unsettled, &submitted.output) {
-            _ if attributed::is_attributed(template) && submitted.good().is_none() => {
-                self.last_good(template)
-            }
+            _ if let Some(template) = lacks => self.last_good(template),
             (Some(_), _) => self.former_outputs(),
             (None, Ok(output)) => output.statuses(self.previous_outputs(), self.key, self.now),
             (None, Err(_)) => Vec::new(),
@@ -179,10 +179,9 @@ impl EntryMaker<'_> {
                 // A step of another blueprint has a family of its own, and does not hand on what this one came to.
                 status.runs.clear();
             }
-            status.outputs = if attributed::is_attributed(template) {
-                self.last_good(template)
-            } else {
-                self.former_outputs()
+            status.outputs = match template.filter(|template| template.is_attributed()) {
+                Some(template) => self.last_good(template),
+                None => self.former_outputs(),
             };
             return self.entry(status, healthy, Some(error));
         }

@@ -124,7 +124,6 @@ pub(crate) struct Readiness {
     generation: Generation,
     /// Whether the object may say of which generation it speaks, and then has to speak of the present one.
     asks_generation: bool,
-    always: bool,
     wording: Wording,
 }
 
@@ -194,7 +193,8 @@ impl Readiness {
         Self {
             failed: failed.map(|failed| Condition::new(failed, wording.reads_scalars)),
             matches: rules.observed_matches.iter().map(PathPair::new).collect(),
-            completion: completion.map(|completion| Completion::new(completion, wording)),
+            completion: completion
+                .map(|completion| Completion::new(completion, wording.reads_scalars)),
             inputs: rules
                 .inputs_on_status
                 .iter()
@@ -202,17 +202,13 @@ impl Readiness {
                 .collect(),
             generation: Generation::new(),
             asks_generation: true,
-            always: rules.always_successful,
             wording,
         }
     }
 
-    /// Whether any rule is given.
+    /// Whether a rule that a validation can have is given.
     pub(crate) fn is_given(&self) -> bool {
-        self.always
-            || !self.matches.is_empty()
-            || self.completion.is_some()
-            || !self.inputs.is_empty()
+        !self.matches.is_empty() || self.completion.is_some()
     }
 
     /// Whether the object is done. Messages show no values under the veil. `wanted` are the values in the context of the
@@ -226,8 +222,8 @@ impl Readiness {
         self.check_failed(object, veil)?;
         self.check_matches(object, veil)?;
         if let Some(completion) = &self.completion {
-            completion.generation().check(object)?;
-            completion.check(object, veil)?;
+            self.generation.check(object)?;
+            completion.check(object, veil, self.wording)?;
         }
         self.check_inputs(object, veil, wanted)
     }
@@ -238,10 +234,10 @@ impl Readiness {
         self.check_failed(object, veil)?;
         self.check_matches(object, veil)?;
         self.completion.as_ref().map_or(Ok(()), |completion| {
-            if completion.generation().is_told(object) {
-                completion.generation().check(object)?;
+            if self.generation.is_told(object) {
+                self.generation.check(object)?;
             }
-            completion.check(object, veil)
+            completion.check(object, veil, self.wording)
         })
     }
 
@@ -289,7 +285,8 @@ impl Readiness {
         if let Some(failed) = &self.failed {
             paths.extend(failed.paths());
         }
-        if self.failed.is_some() || (self.asks_generation && !self.matches.is_empty()) {
+        let asks = self.asks_generation && !self.matches.is_empty();
+        if asks || self.failed.is_some() || self.completion.is_some() {
             paths.extend(self.generation.paths());
         }
         paths

@@ -37,6 +37,7 @@ use crate::template::family_members::FamilyRule;
 use crate::template::goodness::Goodness;
 use crate::template::health::CompiledRule;
 use crate::template::judgement::Judgement;
+use crate::template::outputs::OutputValues;
 use crate::values::field_path::FieldPath;
 
 /// A compiled template.
@@ -196,6 +197,11 @@ impl Template {
         }
     }
 
+    /// Whether its outputs are tied to what made them.
+    pub(crate) fn is_attributed(&self) -> bool {
+        self.attribution.is_some()
+    }
+
     /// How a validation is judged; none of other templates.
     pub(crate) fn judgement(&self) -> Option<&Judgement> {
         match &self.goodness {
@@ -246,6 +252,19 @@ impl OutputPaths {
                 Self::IncomingDeployment
             }
         }
+    }
+
+    /// The values that were kept, by their names; none unless all of them were.
+    pub(crate) fn kept(&self, value: impl Fn(&str) -> Option<Value>) -> Option<OutputValues> {
+        Some(match self {
+            Self::Nothing => OutputValues::Nothing,
+            Self::Image(_) => OutputValues::Image(value("image")?),
+            Self::Config(_) => OutputValues::Config(value("config")?),
+            Self::Source { .. } | Self::IncomingDeployment => OutputValues::Source {
+                url: value("url")?,
+                revision: value("revision")?,
+            },
+        })
     }
 
     pub(crate) fn is_nothing(&self) -> bool {

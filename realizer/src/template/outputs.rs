@@ -93,7 +93,7 @@ impl Output {
         inputs: &Taint,
         wanted: &[Option<Value>],
     ) -> Result<Self, ReadError> {
-        let is_run = template.attribution.is_some() && template.lifecycle.is_immutable();
+        let is_run = template.is_attributed() && template.lifecycle.is_immutable();
         template.goodness.check(object, inputs, wanted, is_run)?;
         let values = match &template.outputs {
             OutputPaths::Nothing => return Ok(Self::NOTHING),

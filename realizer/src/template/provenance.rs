@@ -18,8 +18,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use crate::StatusKey;
-use crate::template::outputs::{Output, OutputValues};
-use crate::template::{Attribution, OutputPaths, Template};
+use crate::template::outputs::Output;
+use crate::template::{Attribution, Template};
 use crate::values::canonical;
 use crate::values::redaction::{self, Taint};
 
@@ -92,7 +92,6 @@ impl Acceptance<'_> {
 
     /// Not by generation: somebody who changes a field and changes it back makes no other output.
     fn identity(&self, output: &Output) -> String {
-        let values: Vec<_> = output.named().into_iter().collect();
         let made_of = json!({
             "step": self.step,
             "template": self.attribution.template,
@@ -100,16 +99,16 @@ impl Acceptance<'_> {
             "rendering": self.rendering,
             "params": self.basis.params,
             "inputs": self.basis.inputs,
-            "values": values,
+            "values": output.named(),
         });
-        let text = made_of.to_string();
+        let digest = canonical::digest(&made_of);
         let is_secret =
             !self.taint.is_none() || !output.taint.is_none() || redaction::is_secret(self.object);
         if is_secret {
-            let keyed = self.key.digest("provenance", &text);
-            return keyed.map_or_else(String::new, |digest| short(&digest));
+            let keyed = self.key.digest("provenance", &digest);
+            return keyed.map_or_else(String::new, |keyed| short(&keyed));
         }
-        digest(&made_of)
+        short(&digest)
     }
 }
 
@@ -160,15 +159,7 @@ pub(crate) fn last_good(
         let output = former.iter().find(|output| output.name == name)?;
         output.value.clone()
     };
-    let values = match &template.outputs {
-        OutputPaths::Nothing => return None,
-        OutputPaths::Image(_) => OutputValues::Image(value("image")?),
-        OutputPaths::Config(_) => OutputValues::Config(value("config")?),
-        OutputPaths::Source { .. } | OutputPaths::IncomingDeployment => OutputValues::Source {
-            url: value("url")?,
-            revision: value("revision")?,
-        },
-    };
+    let values = template.outputs.kept(value)?;
     let output = Output {
         values,
         taint: Taint::NONE,

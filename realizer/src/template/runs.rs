@@ -18,10 +18,9 @@ use api_types::{ConditionStatus, ResourceStatus, StampedRun};
 use serde_json::Value;
 
 use crate::owner::owner_status::OwnerStatus;
-use crate::template::OutputPaths;
 use crate::template::goodness::NotDone;
 use crate::template::judgement::ValidationState;
-use crate::template::outputs::{Output, OutputValues, ReadError};
+use crate::template::outputs::{Output, ReadError};
 use crate::values::redaction::Taint;
 use crate::{Blueprint, KnownRun, Observed, Position, Template};
 
@@ -139,7 +138,7 @@ impl Runs<'_> {
             .iter()
             .find(|run| run.record.result == RunResult::Succeeded)
             .map(|run| run.sequence);
-        let keeps_state = !tainted && self.template.attribution.is_some();
+        let keeps_state = !tainted && self.template.is_attributed();
         let needed = |run: &Run| {
             let has_ended = run.record.result != RunResult::Running;
             let is_newest = newest == Some(run.sequence) || succeeded == Some(run.sequence);
@@ -217,7 +216,7 @@ impl Runs<'_> {
 
     /// What somebody changed came to nothing: it must not be handed on once it is gone, either.
     fn read(&self, found: &Observed) -> Result<Output, ReadError> {
-        if self.template.attribution.is_some() && !found.unchanged {
+        if self.template.is_attributed() && !found.unchanged {
             return Err(ReadError::Changed);
         }
         Output::read(
@@ -231,7 +230,7 @@ impl Runs<'_> {
 
     /// What a run came to. Without a rule nothing says that an object has ended, except that its outputs are there.
     fn result(&self, found: &Observed, output: &Result<Output, ReadError>) -> RunResult {
-        if self.template.attribution.is_some() {
+        if self.template.is_attributed() {
             return match output {
                 Ok(_) => RunResult::Succeeded,
                 Err(ReadError::NotDone(NotDone::Failed(_))) => RunResult::Failed,
@@ -276,21 +275,10 @@ impl Runs<'_> {
 
     /// The outputs of a run as status remembers them.
     pub(crate) fn output_of(&self, run: &StampedRun) -> Option<Output> {
+        // What a validation hands on is decided by its arrival.
+        let is_read = !self.is_validation();
         let value = |name: &str| run.outputs.get(name).cloned();
-        let source = || {
-            Some(OutputValues::Source {
-                url: value("url")?,
-                revision: value("revision")?,
-            })
-        };
-        let values = match &self.template.outputs {
-            OutputPaths::Nothing => OutputValues::Nothing,
-            OutputPaths::Image(_) => OutputValues::Image(value("image")?),
-            OutputPaths::Config(_) => OutputValues::Config(value("config")?),
-            // Judged by arrival, not read.
-            OutputPaths::IncomingDeployment if self.is_validation() => return None,
-            OutputPaths::Source { .. } | OutputPaths::IncomingDeployment => source()?,
-        };
+        let values = self.template.outputs.kept(value).filter(|_| is_read)?;
         Some(Output::of(values, Taint::NONE))
     }
 }

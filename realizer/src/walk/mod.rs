@@ -81,7 +81,7 @@ impl Walk<'_> {
     fn observing<'s>(&'s self, at: &'s At) -> Observing<'s> {
         let spec = &self.blueprint.steps[at.step];
         let status = &self.owner.status;
-        let attributed = at.template.attribution.is_some();
+        let attributed = at.template.is_attributed();
         Observing {
             now: &self.now,
             basis: attributed.then(|| self.basis(at)),
@@ -108,7 +108,7 @@ impl Walk<'_> {
             .steps
             .result(step)
             .and_then(|result| result.template.as_ref());
-        match template.filter(|template| template.attribution.is_some()) {
+        match template.filter(|template| template.is_attributed()) {
             Some(_) => self.steps.inputs(step).provenance(&self.key),
             None => Vec::new(),
         }
@@ -127,7 +127,7 @@ impl Walk<'_> {
     /// How a step ended, and what it hands on all the same.
     fn settle(&mut self, step: usize, result: StepResult) {
         let template = result.template.as_ref();
-        let attributed = template.filter(|template| template.attribution.is_some());
+        let attributed = template.filter(|template| template.is_attributed());
         let lacks = attributed.filter(|_| result.output().is_none());
         let kept = lacks.and_then(|template| self.last_good(step, template));
         let kept = kept.or_else(|| result.kept.clone());

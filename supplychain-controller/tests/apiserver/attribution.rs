@@ -240,19 +240,23 @@ async fn nothing_of_a_tenant_who_never_stops_writing_gets_downstream() {
     let stage = built().await;
     let tenant = stage.tenant().await;
     let versions = Versions::of(&stage, "v1", "ConfigMap").await;
+    let pace = |millis| tokio::time::interval(Duration::from_millis(millis));
     let adversary = async {
+        let mut pace = pace(50);
         for round in 0.. {
+            pace.tick().await;
             let evil = json!({
                 "spec": {"value": {"revision": format!("evil-{round}")}},
                 "metadata": {"annotations": {"carto.run/rendered-digest": format!("evil-{round}")}},
             });
             // It may come and go meanwhile.
             drop(tenant.patch(TESTS, "Test", "app-build", evil).await);
-            tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
     let builder = async {
+        let mut pace = pace(5);
         loop {
+            pace.tick().await;
             let build = stage.get(TESTS, "Test", "app-build").await;
             let Some(build) = build else { continue };
             let generation = &build["metadata"]["generation"];
@@ -263,15 +267,17 @@ async fn nothing_of_a_tenant_who_never_stops_writing_gets_downstream() {
             if build["status"]["observedGeneration"] != *generation {
                 report(&stage, generation, "True", Some(&image)).await;
             }
-            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
     let commits = async {
+        let mut pace = pace(500);
         for revision in 2..=10 {
+            pace.tick().await;
             let patch = json!({"spec": {"image": revision.to_string()}});
             stage.edit_workload("app", patch).await;
-            tokio::time::sleep(Duration::from_millis(500)).await;
         }
+        // The last one, too, comes under attack.
+        pace.tick().await;
     };
     tokio::select! {
         () = adversary => {}
@@ -298,6 +304,16 @@ async fn nothing_of_a_tenant_who_never_stops_writing_gets_downstream() {
 /// A run whose spec somebody changes, which kinds of runs need not forbid.
 #[tokio::test]
 async fn a_run_that_somebody_changed_yields_nothing() {
+    a_changed_run_yields_nothing("kubectl").await;
+}
+
+/// The names of field managers are free text.
+#[tokio::test]
+async fn a_run_that_somebody_changed_under_our_name_yields_nothing() {
+    a_changed_run_yields_nothing("carto-supplychain").await;
+}
+
+async fn a_changed_run_yields_nothing(field_manager: &str) {
     let stage = Stage::open().await;
     let immutable = CHAIN.replace("  imagePath:", "  lifecycle: immutable\n  imagePath:");
     let immutable = immutable.replace(
@@ -311,8 +327,11 @@ async fn a_run_that_somebody_changed_yields_nothing() {
     .await;
     let name = run["metadata"]["name"].as_str().unwrap();
     let tenant = stage.tenant().await;
-    let evil = json!({"spec": {"value": {"revision": "evil"}}});
-    tenant.patch(TESTS, "Test", name, evil).await.unwrap();
+    let evil = json!({
+        "apiVersion": TESTS, "kind": "Test", "metadata": {"name": name},
+        "spec": {"value": {"revision": "evil"}},
+    });
+    tenant.patch_as(field_manager, &evil).await.unwrap();
     let good = |image: &str| {
         json!({
             "latestGoodOutput": image, "conditions": [{"type": "Ready", "status": "True"}],

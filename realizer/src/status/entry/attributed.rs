@@ -10,17 +10,14 @@ use super::EntryMaker;
 use crate::Template;
 use crate::status::conditions::Conditions;
 use crate::step::end::{StepEnd, StepResult};
-use crate::step::error::StepError;
 use crate::template::provenance;
 use crate::values::redaction::REDACTED;
 
 impl EntryMaker<'_> {
     /// The last good outputs, as long as they mean what those of the template mean.
-    pub(super) fn last_good(&self, template: Option<&Template>) -> Vec<OutputStatus> {
+    pub(super) fn last_good(&self, template: &Template) -> Vec<OutputStatus> {
         let entry = self.previous.filter(|_| !self.is_of_another_blueprint);
-        let former = entry.zip(template).map_or(&[][..], |(entry, template)| {
-            provenance::former(entry, template)
-        });
+        let former = entry.map_or(&[][..], |entry| provenance::former(entry, template));
         let mut outputs = former.to_vec();
         for output in &mut outputs {
             output.current = Some(false);
@@ -36,7 +33,7 @@ impl EntryMaker<'_> {
         template: &Template,
         result: &StepResult,
     ) {
-        let (status, reason, mut message) = self.state(result);
+        let (status, reason, mut message) = Self::state(result);
         let is_good = status == ConditionStatus::True;
         if !is_good && !template.outputs.is_nothing() {
             message = told(&message, entry, result.output().is_some());
@@ -46,7 +43,7 @@ impl EntryMaker<'_> {
         entry.conditions.push(condition);
     }
 
-    fn state(&self, result: &StepResult) -> (ConditionStatus, Reason, String) {
+    fn state(result: &StepResult) -> (ConditionStatus, Reason, String) {
         let reconciling = |why: String| (ConditionStatus::Unknown, Reason::Reconciling, why);
         match &result.end {
             StepEnd::PassedThrough(_) => (ConditionStatus::True, Reason::Good, String::new()),
@@ -54,18 +51,13 @@ impl EntryMaker<'_> {
                 reconciling("nothing was submitted for what goes into the step now".to_owned())
             }
             StepEnd::Submitted(submitted) => match (&submitted.unsettled, &submitted.output) {
-                (Some(error), _) => reconciling(error.to_string()),
                 (None, Ok(_)) => (ConditionStatus::True, Reason::Good, String::new()),
                 (None, Err(error)) if result.end.has_failed() => {
-                    (ConditionStatus::False, Reason::Failed, self.shown(error))
+                    (ConditionStatus::False, Reason::Failed, error.to_string())
                 }
-                (None, Err(error)) => reconciling(self.shown(error)),
+                (Some(error), _) | (None, Err(error)) => reconciling(error.to_string()),
             },
         }
-    }
-
-    fn shown(&self, error: &StepError) -> String {
-        self.taint.scrub(error.to_string())
     }
 
     /// What the step works on, and since when.
@@ -83,10 +75,6 @@ impl EntryMaker<'_> {
         conditions.add(ConditionType::OutputsGood, status, reason, message);
         conditions.finish().remove(0)
     }
-}
-
-pub(super) fn is_attributed(template: Option<&Template>) -> bool {
-    template.is_some_and(|template| template.attribution.is_some())
 }
 
 /// With what goes on downstream meanwhile, or why nothing does.

@@ -11,10 +11,8 @@ use crate::values::redaction::Veil;
 
 #[derive(Clone, Debug)]
 pub(super) struct Completion {
-    generation: Generation,
     succeeded: Condition,
     failed: Option<Condition>,
-    wording: Wording,
 }
 
 /// Which generation of an object there is, and of which its status speaks.
@@ -25,33 +23,29 @@ pub(super) struct Generation {
 }
 
 impl Completion {
-    pub(super) fn new(completion: &ObservedCompletion, wording: Wording) -> Self {
+    pub(super) fn new(completion: &ObservedCompletion, reads_scalars: bool) -> Self {
+        let failed = completion.failed.as_ref();
         Self {
-            generation: Generation::new(),
-            succeeded: Condition::new(&completion.succeeded, wording.reads_scalars),
-            failed: completion
-                .failed
-                .as_ref()
-                .map(|failed| Condition::new(failed, wording.reads_scalars)),
-            wording,
+            succeeded: Condition::new(&completion.succeeded, reads_scalars),
+            failed: failed.map(|failed| Condition::new(failed, reads_scalars)),
         }
-    }
-
-    pub(super) fn generation(&self) -> &Generation {
-        &self.generation
     }
 
     pub(super) fn paths(&self) -> impl Iterator<Item = &FieldPath> {
         let conditions = [Some(&self.succeeded), self.failed.as_ref()];
-        let conditions = conditions.into_iter().flatten().flat_map(Condition::paths);
-        self.generation.paths().into_iter().chain(conditions)
+        conditions.into_iter().flatten().flat_map(Condition::paths)
     }
 
-    pub(super) fn check(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
+    pub(super) fn check(
+        &self,
+        object: &Value,
+        veil: Veil<'_>,
+        wording: Wording,
+    ) -> Result<(), NotDone> {
         if let Some(failed) = &self.failed {
-            failed.check_failed(object, veil, self.wording)?;
+            failed.check_failed(object, veil, wording)?;
         }
-        self.succeeded.check_succeeded(object, veil, self.wording)
+        self.succeeded.check_succeeded(object, veil, wording)
     }
 }
 
