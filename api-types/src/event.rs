@@ -54,6 +54,8 @@ text_enum! {
         ValidationFailed,
         /// A validation of a deployed revision did not end in time; the environment is free for the next revision.
         ValidationTimedOut,
+        /// An update did not end in time; a newer one takes its place.
+        UpdateTimedOut,
         /// Somebody else wrote on the object of an environment what is said to be in it.
         RecordDisregarded,
         /// Our own status write changes the rendering again and again; writing is slowed down.
@@ -97,6 +99,7 @@ impl EventReason {
             | Self::WatchForbidden
             | Self::ValidationFailed
             | Self::ValidationTimedOut
+            | Self::UpdateTimedOut
             | Self::RecordDisregarded
             | Self::RenderingUnstable
             | Self::StatusUpdateFailed

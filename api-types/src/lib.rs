@@ -72,8 +72,8 @@ pub use source::{GitRef, GitSource, Source};
 pub use status::{
     AppliedObject, BlueprintRef, DeployedRevision, EnvironmentStatus, InputStatus, OutputStatus,
     OwnerSummary, Provenance, ProvenanceInput, ProvenanceObject, ResourceStatus, StampedRef,
-    StampedRun, SummaryState, TemplateRef, UnderWay, ValidationStatus, ValidationVerdict,
-    WaitingRevision,
+    StampedRun, SummaryState, TemplateRef, UnderWay, Update, UpdateBasis, UpdateDeployment,
+    UpdateStack, ValidationStatus, ValidationVerdict, WaitingRevision,
 };
 pub use supply_chain::{ClusterSupplyChain, ClusterSupplyChainSpec};
 pub use templates::{

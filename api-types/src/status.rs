@@ -125,6 +125,9 @@ pub struct ResourceStatus {
     /// its outputs are good.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub under_way: Option<UnderWay>,
+    /// The updates of a resource (step) whose template waits with them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updates: Option<UpdateStack>,
 }
 
 /// What a mutable stamped object was when it was last applied, as the API server answered.
@@ -332,6 +335,74 @@ pub struct ProvenanceInput {
     pub name: String,
     /// Identity of the output, or a digest of its values where nothing says what made them.
     pub identity: String,
+}
+
+/// The updates of a resource (step) whose template waits with them until the object is good or has failed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateStack {
+    /// Number of the newest one. If it neither is applied nor waits, it has failed.
+    pub newest: u64,
+    /// Digest of the newest one: the next rendering with another digest is an update.
+    pub newest_digest: String,
+    /// Why the newest one failed, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// Digest of what the template reads on the object; with another one, the updates are forgotten.
+    pub read_from: String,
+    /// The one that the object is to hold.
+    pub applied: Update,
+    /// Those that wait, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting: Vec<Update>,
+}
+
+/// A rendering of a resource (step) that another one may overtake.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Update {
+    /// Its number in the order in which they came.
+    pub number: u64,
+    /// When it came or, of the one that is applied, since when it is; whole seconds.
+    pub since: Time,
+    /// By which it is told from others. One under the key of the installation where a value of a Secret goes in; empty if there
+    /// is no key.
+    pub digest: String,
+    /// The object, as JSON. Absent where a value of a Secret goes in, or it is large: then what is rendered at the time is
+    /// meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rendering: Option<String>,
+    /// What it was rendered from.
+    pub made_from: UpdateBasis,
+}
+
+/// What an update was rendered from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct UpdateBasis {
+    /// Digest of the template's spec.
+    pub template: String,
+    /// Digest of the parameters.
+    pub params: String,
+    /// The outputs that went in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<ProvenanceInput>,
+    /// What stood at the paths of `inputsOnStatus` in what the template sees.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub context: BTreeMap<String, Value>,
+    /// The deployment that went in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployment: Option<UpdateDeployment>,
+}
+
+/// A deployment that went into an update.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct UpdateDeployment {
+    /// Where it comes from.
+    pub url: Value,
+    /// Its revision.
+    pub revision: Value,
 }
 
 /// What a resource (step) works on while its outputs are not current.

@@ -17,7 +17,7 @@ pub use health::{ConditionRequirement, HealthMatch, HealthMatchField, HealthRule
 pub use kind::{TemplateKind, UnknownTemplateKind};
 pub use success::{
     CompletionCondition, InputOnStatus, MOST_CONDITION_DEPTH, ObservedCompletion, ObservedMatch,
-    SuccessRules,
+    SuccessRules, UpdatePolicy, WhenReconciling,
 };
 pub use template::Template;
 pub use validation::{

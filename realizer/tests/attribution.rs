@@ -5,7 +5,7 @@
 //! ```text
 //!  world.rs     the state of a small cluster, and what can happen to it
 //!  shell.rs     one walk of the real engine over it
-//!  checker.rs   breadth-first over all states; the four properties
+//!  checker.rs   breadth-first over all states; the five properties
 //! ```
 //!
 //! What the engine decides by is the persisted part of a state and nothing else, as after kill -9.
@@ -65,6 +65,38 @@ fn crashes_and_lost_status_writes_change_nothing_of_it() {
     explored("crashes", Checker::new(2).with_crashes());
 }
 
+#[test]
+fn updates_that_wait_are_neither_overtaken_nor_hidden_nor_starved() {
+    let explored = explored("waiting", Checker::new(4).with_waiting().without_lag());
+    assert!(explored.waited > 0, "{explored:?}");
+}
+
+#[test]
+fn updates_wait_whatever_a_tenant_writes_and_wherever_a_walk_is_cut_off() {
+    explored(
+        "waiting, tenant",
+        Checker::new(2)
+            .with_waiting()
+            .with_tampering(1)
+            .without_lag(),
+    );
+    explored(
+        "waiting, crashes",
+        Checker::new(2).with_waiting().with_crashes(),
+    );
+}
+
+#[test]
+fn updates_wait_while_the_world_changes() {
+    explored(
+        "waiting, world",
+        Checker::new(2)
+            .with_waiting()
+            .with_world_changes(1)
+            .without_lag(),
+    );
+}
+
 /// The checker is worth something only if it finds what is wrong.
 #[test]
 fn the_checker_finds_every_planted_fault() {
@@ -80,8 +112,18 @@ fn the_checker_finds_every_planted_fault() {
         (Fault::StatusNeverWritten, "does not come to rest"),
         (Fault::WatchStands, "no progress"),
     ];
-    for (fault, expected) in faults {
-        let checker = Checker::new(2).with_tampering(1).with_fault(fault);
+    let of_updates = [
+        (Fault::WaitingLost, "no progress"),
+        (Fault::Overtaken, "overtaken"),
+        (Fault::MadeFromNewest, "attributed"),
+        (Fault::ValuesNotCompared, "of the tenant"),
+        (Fault::GenerationNotCompared, "attributed"),
+    ];
+    let faults = faults.map(|(fault, expected)| (fault, expected, Checker::new(2)));
+    let of_updates =
+        of_updates.map(|(fault, expected)| (fault, expected, Checker::new(2).with_waiting()));
+    for (fault, expected, checker) in faults.into_iter().chain(of_updates) {
+        let checker = checker.with_tampering(1).with_fault(fault);
         match checker.explore() {
             Err(violation) => assert!(violation.contains(expected), "{fault:?}: {violation}"),
             Ok(explored) => panic!("{fault:?} is not found: {explored:?}"),

@@ -42,6 +42,8 @@ mod status_writes;
 mod statuses;
 #[path = "engine/tampered.rs"]
 mod tampered;
+#[path = "engine/updates.rs"]
+mod updates;
 #[path = "engine/validation.rs"]
 mod validation;
 #[path = "engine/worked_examples.rs"]

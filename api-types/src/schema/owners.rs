@@ -252,6 +252,59 @@ fn resource_status() -> Object {
             object_reference("The template it was stamped from."),
         )
         .optional("underWay", under_way())
+        .optional("updates", updates())
+}
+
+fn updates() -> Object {
+    object("The updates of a resource whose template waits with them.")
+        .required(
+            "applied",
+            update("The one that is applied.", "Since when it is."),
+        )
+        .optional("failure", text("Why the newest one failed, if it did."))
+        .required("newest", integer("Number of the newest one.").minimum(1))
+        .required("newestDigest", text("Digest of the newest one."))
+        .required(
+            "readFrom",
+            text("Digest of what the template reads on the object."),
+        )
+        .optional(
+            "waiting",
+            list(
+                "Those that wait, oldest first.",
+                update("One that waits.", "When it came."),
+            ),
+        )
+}
+
+fn update(description: &str, since: &str) -> Object {
+    let deployment = object("The deployment that went in.")
+        .required("revision", any("Its revision."))
+        .required("url", any("Its url."));
+    let made_from = object("What it was rendered from.")
+        .optional(
+            "context",
+            map(
+                "The inputs that the object is to report, by path.",
+                any("Any JSON."),
+            ),
+        )
+        .optional("deployment", deployment)
+        .optional("inputs", inputs_of_provenance())
+        .required("params", text("Digest of the parameters."))
+        .required("template", text("Digest of the template's spec."));
+    object(description)
+        .required("digest", text("Digest of what was rendered."))
+        .required("madeFrom", made_from)
+        .required(
+            "number",
+            integer("Its number in the order in which they came.").minimum(1),
+        )
+        .optional(
+            "rendering",
+            text("What was rendered, as JSON. Absent where a value of a Secret goes in, or it is large."),
+        )
+        .required("since", time(since))
 }
 
 fn provenance() -> Object {

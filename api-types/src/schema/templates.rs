@@ -7,7 +7,7 @@ use super::build::{Object, Refine, any, any_object, boolean, integer, list, obje
 use super::core::field_requirement;
 use super::root;
 use crate::duration::DURATION_PATTERN;
-use crate::templates::Lifecycle;
+use crate::templates::{Lifecycle, UpdatePolicy, WhenReconciling};
 
 pub(super) fn source() -> Object {
     let spec = spec()
@@ -152,6 +152,33 @@ fn with_success(spec: Object) -> Object {
                 "Outputs are read whenever the object reports the inputs that it is rendered from.",
                 input,
             ),
+        )
+        .optional("updatePolicy", update_policy())
+}
+
+fn update_policy() -> Object {
+    object("What becomes of an update that comes while the object is neither good nor failed.")
+        .optional(
+            "depth",
+            integer("How many updates may wait, 10 unless given; the oldest is dropped first.")
+                .minimum(1)
+                .maximum(UpdatePolicy::MOST_DEPTH),
+        )
+        .optional(
+            "timeout",
+            text(
+                "How long an update may take before a newer one takes its place: a duration such as 90s, 30m or 1h, which is \
+                 the default; 0 for ever.",
+            )
+            .pattern(DURATION_PATTERN),
+        )
+        .required(
+            "whenReconciling",
+            text(
+                "Apply: it is applied at once. Wait: it waits until the object is good or has failed; then the newest is \
+                 applied, and if that fails, the one before it, until one is good.",
+            )
+            .one_of(&WhenReconciling::ALL.map(WhenReconciling::as_str)),
         )
 }
 

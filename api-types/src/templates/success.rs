@@ -1,8 +1,13 @@
 //! When what a stamped object says may be handed on.
 
+use std::time::Duration;
+
 use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use crate::duration::parse_duration;
+use crate::texts::text_enum;
 
 /// How deep conditions may be nested: one that stands by itself has depth 1.
 pub const MOST_CONDITION_DEPTH: usize = 4;
@@ -43,6 +48,48 @@ pub struct SuccessRules {
         deserialize_with = "CompletionCondition::optional"
     )]
     pub failed: Option<CompletionCondition>,
+    /// What becomes of an update that comes while the object is neither good nor failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update_policy: Option<UpdatePolicy>,
+}
+
+/// What becomes of an update that comes while the object is neither good nor failed.
+///
+/// ```
+/// use api_types::templates::UpdatePolicy;
+/// use serde_json::json;
+/// use std::time::Duration;
+///
+/// let policy: UpdatePolicy = serde_json::from_value(json!({"whenReconciling": "Wait", "timeout": "20m"}))?;
+/// assert!(policy.waits());
+/// assert_eq!(policy.time_limit(), Some(Duration::from_secs(1200)));
+/// assert_eq!(policy.most_waiting(), 10);
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct UpdatePolicy {
+    /// Whether it is applied at once or waits.
+    pub when_reconciling: WhenReconciling,
+    /// How long an update may take before a newer one takes its place: a duration such as `90s`, `30m` or `1h`; `0` for ever.
+    /// See [`UpdatePolicy::time_limit`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<String>,
+    /// How many updates may wait. See [`UpdatePolicy::most_waiting`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<u32>,
+}
+
+text_enum! {
+    /// What becomes of an update that comes while the object is neither good nor failed.
+    #[derive(Default, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum WhenReconciling {
+        /// It is applied at once.
+        #[default]
+        Apply,
+        /// It waits until the object is good or has failed, and is dropped if a newer one is good before it.
+        Wait,
+    }
 }
 
 /// Two paths in the stamped object whose values must be equal.
@@ -119,18 +166,53 @@ impl SuccessRules {
         .count()
     }
 
+    /// Whether updates wait while the object is neither good nor failed.
+    pub fn waits_with_updates(&self) -> bool {
+        self.update_policy.as_ref().is_some_and(UpdatePolicy::waits)
+    }
+
     /// Whether anything is given that the templates of the Go controller do not have, so that outputs are tied to what made
     /// them. A ClusterDeploymentTemplate that gives no more than it could there works as it did there.
     pub fn are_attributed(&self) -> bool {
         let is_composed = |condition: &CompletionCondition| !condition.is_value();
         let completion = self.observed_completion.as_ref();
         self.always_successful
+            || self.waits_with_updates()
             || !self.inputs_on_status.is_empty()
             || self.failed.is_some()
             || completion.is_some_and(|completion| {
                 is_composed(&completion.succeeded)
                     || completion.failed.as_ref().is_some_and(is_composed)
             })
+    }
+}
+
+impl UpdatePolicy {
+    /// The limit that holds where the template gives none.
+    pub const DEFAULT_TIME_LIMIT: Duration = Duration::from_hours(1);
+
+    /// How many updates wait where the template does not say.
+    pub const DEFAULT_DEPTH: usize = 10;
+
+    /// The most that a template may let wait: each is kept in the owner's status.
+    pub const MOST_DEPTH: u32 = 100;
+
+    /// Whether updates wait while the object is neither good nor failed.
+    pub fn waits(&self) -> bool {
+        self.when_reconciling == WhenReconciling::Wait
+    }
+
+    /// How long an update may take before a newer one takes its place; `None` is for ever. A text that is no duration, which
+    /// is not admitted, counts as none given.
+    pub fn time_limit(&self) -> Option<Duration> {
+        let given = self.timeout.as_deref().and_then(parse_duration);
+        Some(given.unwrap_or(Self::DEFAULT_TIME_LIMIT)).filter(|limit| !limit.is_zero())
+    }
+
+    /// How many updates may wait; at least one.
+    pub fn most_waiting(&self) -> usize {
+        let given = self.depth.and_then(|depth| usize::try_from(depth).ok());
+        given.unwrap_or(Self::DEFAULT_DEPTH).max(1)
     }
 }
 

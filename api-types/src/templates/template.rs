@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{
     ClusterConfigTemplate, ClusterDeploymentTemplate, ClusterDeploymentValidationTemplate,
     ClusterImageTemplate, ClusterSourceTemplate, ClusterTemplate, SuccessRules, TemplateKind,
-    TemplateSpec,
+    TemplateSpec, UpdatePolicy,
 };
 
 /// A template of any kind.
@@ -64,6 +64,15 @@ impl Template {
             Self::Plain(template) => template.name_any(),
             Self::Deployment(template) => template.name_any(),
             Self::Validation(template) => template.name_any(),
+        }
+    }
+
+    /// What becomes of updates that come while its object is neither good nor failed. A validation is judged for each arrival,
+    /// so it has none.
+    pub fn update_policy(&self) -> Option<&UpdatePolicy> {
+        match self {
+            Self::Validation(_) => None,
+            _ => self.success().update_policy.as_ref(),
         }
     }
 

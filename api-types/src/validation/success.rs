@@ -5,6 +5,7 @@ use template_language::jsonpath;
 use template_language::tags;
 
 use super::Violation;
+use crate::duration::parse_duration;
 use crate::templates::{
     CompletionCondition, InputOnStatus, Lifecycle, MOST_CONDITION_DEPTH, ObservedMatch,
     SuccessRules,
@@ -23,8 +24,28 @@ pub(super) fn optional(rules: &SuccessRules, lifecycle: Lifecycle) -> Result<(),
         return Err(Violation::FailedWithoutRule);
     }
     strictly(rules)?;
+    waiting(rules)?;
     if lifecycle.is_immutable() && !rules.inputs_on_status.is_empty() {
         return Err(Violation::InputsOfRun);
+    }
+    Ok(())
+}
+
+/// An object that is good as soon as it is there is never waited for.
+fn waiting(rules: &SuccessRules) -> Result<(), Violation> {
+    let Some(policy) = &rules.update_policy else {
+        return Ok(());
+    };
+    if let Some(timeout) = &policy.timeout
+        && parse_duration(timeout).is_none()
+    {
+        return Err(Violation::Timeout {
+            timeout: timeout.clone(),
+        });
+    }
+    let says_when = rules.given() > 0 && !rules.always_successful;
+    if policy.waits() && !says_when {
+        return Err(Violation::WaitWithoutRule);
     }
     Ok(())
 }

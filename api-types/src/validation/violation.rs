@@ -267,6 +267,12 @@ pub enum Violation {
          was made with; use spec.observedCompletion"
     )]
     InputsOfRun,
+    /// Updates wait for what the template does not say.
+    #[error(
+        "invalid spec: spec.updatePolicy.whenReconciling Wait needs a rule that says when the object is good: \
+         spec.observedCompletion, spec.observedMatches or spec.inputsOnStatus"
+    )]
+    WaitWithoutRule,
     /// A condition is none, or can never hold.
     #[error("invalid spec: {at}: {why}")]
     Condition {

@@ -1,6 +1,10 @@
 //! Manifests written for the Go controller apply unchanged.
 
+use std::collections::BTreeMap;
+
 use api_types::validation::validate;
+use api_types::{ProvenanceInput, Update, UpdateBasis, UpdateDeployment};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 use test_support::worked_example::{CHAIN, WORKLOAD};
 
@@ -78,11 +82,9 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
     use api_types::runnable::RunResult;
     use api_types::{
         AppliedObject, BlueprintRef, Condition, ConditionStatus, ConditionType, InputStatus,
-        OutputStatus, OwnerSummary, Provenance, ProvenanceInput, ProvenanceObject, Reason,
-        ResourceStatus, StampedRef, StampedRun, SummaryState, TemplateRef, UnderWay,
-        WorkloadStatus,
+        OutputStatus, OwnerSummary, Provenance, ProvenanceObject, Reason, ResourceStatus,
+        StampedRef, StampedRun, SummaryState, TemplateRef, UnderWay, UpdateStack, WorkloadStatus,
     };
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use k8s_openapi::jiff::Timestamp;
 
     let server = server().await;
@@ -151,6 +153,14 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
                     identity: "i".into(),
                 }],
             }),
+            updates: Some(UpdateStack {
+                newest: 2,
+                newest_digest: "sha256:1".into(),
+                failure: Some("it did not build".into()),
+                read_from: "r".into(),
+                applied: update(1, now.clone()),
+                waiting: vec![update(2, now.clone())],
+            }),
             conditions: vec![condition(
                 ConditionType::Healthy,
                 Reason::condition("example.com/Ready"),
@@ -190,4 +200,26 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
         .await;
     assert!(reply.is_success(), "{reply:?}");
     assert_eq!(reply.body["status"], status);
+}
+
+fn update(number: u64, since: Time) -> Update {
+    Update {
+        number,
+        since,
+        digest: "sha256:0".into(),
+        rendering: Some("{}".into()),
+        made_from: UpdateBasis {
+            template: "t".into(),
+            params: "p".into(),
+            inputs: vec![ProvenanceInput {
+                name: "fetch".into(),
+                identity: "i".into(),
+            }],
+            context: BTreeMap::from([("source.revision".to_owned(), "1".into())]),
+            deployment: Some(UpdateDeployment {
+                url: "u".into(),
+                revision: "1".into(),
+            }),
+        },
+    }
 }

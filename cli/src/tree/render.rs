@@ -149,6 +149,9 @@ fn step_lines(tree: &Tree, step: &Step, last: bool, colors: Colors) -> Vec<Strin
             &plain(&format!("since {}{from}", under_way.since.0)),
         );
     }
+    if let Some(waiting) = step.waiting_updates {
+        below("updates", &format!("{waiting} waiting"));
+    }
     for environment::Line { key, verdict, text } in environment::lines(tree, step) {
         let mark = verdict.map_or_else(String::new, |verdict| {
             format!("{} ", colors.verdict_mark(verdict))

@@ -36,6 +36,9 @@ pub struct Step {
     /// What it works on while its outputs are not current.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub under_way: Option<UnderWay>,
+    /// How many updates wait until the object is good or has failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting_updates: Option<usize>,
     /// `ResourceSubmitted`, `Healthy`, `Ready`; empty when nothing was done about the step yet.
     pub conditions: Vec<Condition>,
 }
@@ -149,6 +152,11 @@ fn step(
         waiting_for: waits_for.clone(),
         outputs,
         under_way: entry.under_way.clone(),
+        waiting_updates: entry
+            .updates
+            .as_ref()
+            .map(|updates| updates.waiting.len())
+            .filter(|waiting| *waiting > 0),
         conditions: entry.conditions.clone(),
     }
 }

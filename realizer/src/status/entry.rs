@@ -20,6 +20,7 @@ use crate::step::error::{StepError, Verdict};
 use crate::template::family_members::object_ref;
 use crate::template::health::{Health, Subject};
 use crate::template::outputs::Output;
+use crate::template::updates::Weighed;
 use crate::values::redaction::{REDACTED, Taint};
 use crate::{Answer, ErrorKind, ObjectRef, OwnerEvent, StatusKey, Template, Write};
 
@@ -34,6 +35,8 @@ pub(crate) struct EntryMaker<'r> {
     pub(crate) taint: &'r Taint,
     /// The outputs that go in.
     pub(crate) inputs: &'r [ProvenanceInput],
+    /// The updates of a step that waits with them, and what follows.
+    pub(crate) updates: Option<&'r Weighed>,
     pub(crate) key: &'r StatusKey,
     pub(crate) now: &'r Time,
 }
@@ -52,6 +55,7 @@ impl EntryMaker<'_> {
         let template = result.template.as_deref();
         if let Some(template) = template.filter(|it| it.is_attributed()) {
             self.attribute(&mut entry.status, template, result);
+            self.tell_updates(&mut entry, template);
         }
         entry
     }
@@ -74,6 +78,7 @@ impl EntryMaker<'_> {
         let attributed = template.filter(|template| template.is_attributed());
         let lacks = attributed.filter(|_| submitted.good().is_none());
         let outputs = match (&submitted.unsettled, &submitted.output) {
+            _ if let Some(earlier) = lacks.and(submitted.earlier.as_ref()) => self.earlier(earlier),
             _ if let Some(template) = lacks => self.last_good(template),
             (Some(_), _) => self.former_outputs(),
             (None, Ok(output)) => output.statuses(self.previous_outputs(), self.key, self.now),
@@ -178,6 +183,7 @@ impl EntryMaker<'_> {
             if self.is_of_another_blueprint {
                 // A step of another blueprint has a family of its own, and does not hand on what this one came to.
                 status.runs.clear();
+                status.updates = None;
             }
             status.outputs = match template.filter(|template| template.is_attributed()) {
                 Some(template) => self.last_good(template),

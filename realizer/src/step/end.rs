@@ -37,6 +37,8 @@ pub(crate) struct Submitted {
     pub(crate) write: Write,
     pub(crate) health: Health,
     pub(crate) output: Result<Output, StepError>,
+    /// The outputs of an update that came before the one that the step stands for. They are handed on.
+    pub(crate) earlier: Option<Output>,
     /// Why the object is not what the step stands for, although it is there. Nothing that it holds is handed on.
     pub(crate) unsettled: Option<StepError>,
     /// Members of the family beyond the retention policy.
@@ -104,6 +106,14 @@ impl StepEnd {
             Self::Submitted(submitted) => submitted.good(),
             Self::PassedThrough(output) => Some(output),
             Self::Failed(_) => None,
+        }
+    }
+
+    /// The outputs of an update that came before.
+    pub(crate) fn earlier(&self) -> Option<&Output> {
+        match self {
+            Self::Submitted(submitted) => submitted.earlier.as_ref(),
+            Self::PassedThrough(_) | Self::Failed(_) => None,
         }
     }
 

@@ -13,6 +13,7 @@ use crate::step::error::StepError;
 use crate::template::context::ResolvedInputs;
 use crate::template::judgement::ValidationState;
 use crate::template::outputs::Output;
+use crate::template::updates::{Arrived, Weighed};
 use crate::values::redaction::Taint;
 
 /// The states of all steps of a blueprint.
@@ -37,6 +38,10 @@ struct StepState {
     environment: Option<EnvironmentState>,
     /// Validations only.
     validation: Option<ValidationState>,
+    /// Where updates wait: the one that is applied, and those that wait.
+    updates: Option<Arrived>,
+    /// What follows from how the applied one went.
+    weighed: Option<Weighed>,
 }
 
 impl<'b> Steps<'b> {
@@ -90,6 +95,16 @@ impl<'b> Steps<'b> {
     /// A validation was looked at.
     pub(crate) fn judge(&mut self, step: usize, state: ValidationState) {
         self.states[step].validation = Some(state);
+    }
+
+    /// An update is on its way to the object.
+    pub(crate) fn take_up(&mut self, step: usize, updates: Arrived) {
+        self.states[step].updates = Some(updates);
+    }
+
+    /// It is known how the update went.
+    pub(crate) fn weigh(&mut self, step: usize, weighed: Weighed) {
+        self.states[step].weighed = Some(weighed);
     }
 
     /// A step has ended. This is the one place where what it hands on is set.
@@ -161,6 +176,14 @@ impl<'b> Steps<'b> {
 
     pub(crate) fn environment(&self, step: usize) -> Option<&EnvironmentState> {
         self.states[step].environment.as_ref()
+    }
+
+    pub(crate) fn taken_up(&self, step: usize) -> Option<&Arrived> {
+        self.states[step].updates.as_ref()
+    }
+
+    pub(crate) fn weighed(&self, step: usize) -> Option<&Weighed> {
+        self.states[step].weighed.as_ref()
     }
 
     pub(crate) fn validation(&self, step: usize) -> Option<&ValidationState> {

@@ -84,16 +84,15 @@ impl Goodness {
         }
     }
 
-    /// What of the context the rules compare with the object.
-    pub(crate) fn contexts(&self) -> impl Iterator<Item = &Compiled> {
+    /// The inputs that the rules compare with what the object reports.
+    pub(crate) fn contexts(&self) -> impl Iterator<Item = &ReportedInput> {
         let readiness = match self {
             Self::Done(readiness) => Some(readiness),
             Self::Always | Self::Verdict(_) => None,
         };
-        let inputs = readiness
+        readiness
             .into_iter()
-            .flat_map(|readiness| &readiness.inputs);
-        inputs.map(|input| &input.context)
+            .flat_map(|readiness| &readiness.inputs)
     }
 
     pub(crate) fn paths(&self) -> Vec<&FieldPath> {
@@ -135,10 +134,10 @@ struct PathPair {
 
 /// An input that the object reports.
 #[derive(Clone, Debug)]
-struct ReportedInput {
+pub(crate) struct ReportedInput {
     /// Its path in what the template sees.
-    path: String,
-    context: Compiled,
+    pub(crate) path: String,
+    pub(crate) context: Compiled,
     object: FieldPath,
 }
 

@@ -5,7 +5,8 @@
 //! namespace, owner and labels.
 //!
 //! When the object was observed: [`outputs`] are read from it, [`goodness`] says when they may be handed on, [`judgement`]
-//! to which verdict a validation came, and [`health`] how the object is. [`provenance`] ties outputs to what made them. Of an immutable template there is a family of
+//! to which verdict a validation came, and [`health`] how the object is. [`provenance`] ties outputs to what made them, and
+//! [`updates`] are the renderings of a step that overtake one another. Of an immutable template there is a family of
 //! objects: [`family_members`] orders them and says which may go, [`runs`] is what status remembers of them.
 //!
 //! A new kind of output is a variant of [`OutputPaths`] and one of `outputs::OutputValues`, and usually an
@@ -24,6 +25,7 @@ pub(crate) mod params;
 pub(crate) mod provenance;
 pub(crate) mod runs;
 pub(crate) mod stamp;
+pub(crate) mod updates;
 pub(crate) mod ytt;
 
 use std::sync::Arc;
@@ -38,6 +40,7 @@ use crate::template::goodness::Goodness;
 use crate::template::health::CompiledRule;
 use crate::template::judgement::Judgement;
 use crate::template::outputs::OutputValues;
+use crate::template::updates::UpdateRule;
 use crate::values::field_path::FieldPath;
 
 /// A compiled template.
@@ -60,6 +63,8 @@ pub struct Template {
     pub(crate) goodness: Goodness,
     /// Set where outputs are tied to what made them.
     pub(crate) attribution: Option<Attribution>,
+    /// Set where updates wait.
+    pub(crate) updates: Option<UpdateRule>,
     stamped_kind: Option<(String, String)>,
     reads: Arc<[Vec<String>]>,
 }
@@ -71,6 +76,8 @@ pub(crate) struct Attribution {
     pub(crate) template: String,
     /// Digest of what the outputs are and where they are read.
     pub(crate) read_from: String,
+    /// Digest of that and of the inputs that the object reports.
+    pub(crate) watched: String,
 }
 
 /// What a step hands on, and where it is read on the object.
@@ -164,6 +171,7 @@ impl Template {
         let attribution = typed
             .is_attributed()
             .then(|| Attribution::new(object, stamped_kind.as_ref()));
+        let updates = typed.update_policy().and_then(UpdateRule::of);
         let paths = outputs.paths().into_iter().chain(goodness.paths());
         Ok(Self {
             kind,
@@ -179,6 +187,7 @@ impl Template {
             outputs,
             goodness,
             attribution,
+            updates,
         })
     }
 
@@ -227,9 +236,12 @@ impl Attribution {
             (group, kind)
         });
         let read_from = json!([template["kind"], template["metadata"]["name"], paths, group]);
+        let read_from = provenance::digest(&read_from);
+        let watched = json!([read_from, template["spec"]["inputsOnStatus"]]);
         Self {
             template: provenance::digest(&template["spec"]),
-            read_from: provenance::digest(&read_from),
+            watched: provenance::digest(&watched),
+            read_from,
         }
     }
 }

@@ -32,6 +32,8 @@ const DIGITS: usize = 32;
 /// What the outputs of a step are made from, as known before they are read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Basis {
+    /// Digest of the template's spec.
+    pub(crate) template: String,
     /// Digest of the parameters.
     pub(crate) params: String,
     /// The outputs that go in.
@@ -66,12 +68,23 @@ impl Acceptance<'_> {
             .previous
             .iter()
             .find_map(|output| output.provenance.as_ref());
-        let same = before.filter(|before| before.identity == identity && !identity.is_empty());
+        let same = before.filter(|before| before.identity == identity && self.made(before));
         let provenance = same.cloned().unwrap_or_else(|| self.provenance(identity));
         Output {
             provenance: Some(Arc::new(provenance)),
             ..output
         }
+    }
+
+    /// Whether an output with this provenance may be the same, if there is no identity to tell: without the key of the
+    /// installation nothing is told of secret values.
+    fn made(&self, before: &Provenance) -> bool {
+        let now = self.provenance(String::new());
+        !before.identity.is_empty()
+            || Provenance {
+                accepted: now.accepted.clone(),
+                ..before.clone()
+            } == now
     }
 
     fn provenance(&self, identity: String) -> Provenance {
@@ -83,7 +96,7 @@ impl Acceptance<'_> {
                 uid: metadata["uid"].as_str().unwrap_or_default().to_owned(),
                 generation: metadata["generation"].as_i64(),
             },
-            template: self.attribution.template.clone(),
+            template: self.basis.template.clone(),
             read_from: self.attribution.read_from.clone(),
             params: self.basis.params.clone(),
             inputs: self.basis.inputs.clone(),
@@ -94,7 +107,7 @@ impl Acceptance<'_> {
     fn identity(&self, output: &Output) -> String {
         let made_of = json!({
             "step": self.step,
-            "template": self.attribution.template,
+            "template": self.basis.template,
             "object": self.object["metadata"]["uid"],
             "rendering": self.rendering,
             "params": self.basis.params,

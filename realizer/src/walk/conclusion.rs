@@ -15,6 +15,7 @@ use crate::status::explanation::{ExplainedStep, Explanation};
 use crate::status::report::{self, Extras, Kept};
 use crate::step::end::StepResult;
 use crate::step::error::StepError;
+use crate::template::updates::Weighed;
 use crate::values::redaction::Taint;
 use crate::walk::Walk;
 use crate::walk::orphans::{CurrentStep, Found, Orphans};
@@ -56,6 +57,10 @@ pub struct Conclusion<'a> {
     kept: Vec<Kept>,
     /// Whether an immutable object was made: until status knows it, nobody else does.
     made_run: bool,
+    /// When a step that waits with updates has to be looked at again.
+    next_update: Option<Duration>,
+    /// Whether the updates of a step are others than status says.
+    has_updates: bool,
     environments: EnvironmentReport,
     /// What the shell met with.
     pub shell: ShellFacts,
@@ -69,6 +74,9 @@ impl<'a> Conclusion<'a> {
         let taints: Vec<Taint> = steps.map(|step| walk.steps.taint(step)).collect();
         let inputs: Vec<Vec<ProvenanceInput>> = (0..walk.blueprint.steps.len())
             .map(|step| walk.inputs_of_attributed(step))
+            .collect();
+        let updates: Vec<Option<Weighed>> = (0..walk.blueprint.steps.len())
+            .map(|step| walk.steps.weighed(step).cloned())
             .collect();
         let mut environments = EnvironmentReport::of(&walk.steps, &walk.owner.status, &walk.now);
         let Walk {
@@ -86,6 +94,7 @@ impl<'a> Conclusion<'a> {
             is_of_another_blueprint: !owner.status.is_of(&blueprint.name),
             taint: &taints[step],
             inputs: &inputs[step],
+            updates: updates[step].as_ref(),
             key: &key,
             now: &now,
         };
@@ -111,6 +120,12 @@ impl<'a> Conclusion<'a> {
         let taint = taints.iter().fold(Taint::NONE, Taint::and);
         let removals = with_superseded(&results, removals);
         let made_run = results.iter().any(StepResult::made_run);
+        let has_updates = blueprint.steps.iter().zip(&updates).any(|(step, weighed)| {
+            let before = owner.status.resource(&step.name);
+            let before = before.and_then(|entry| entry.updates.as_ref());
+            let now = weighed.as_ref().map(|it| &it.stack);
+            before.zip(now).is_some_and(|(before, now)| before != now)
+        });
         let conditions = Conditions::new(&owner.status.conditions, &now);
         let steps = explained(entries, results);
         Self {
@@ -124,6 +139,8 @@ impl<'a> Conclusion<'a> {
             removals,
             kept,
             made_run,
+            next_update: updates.iter().flatten().filter_map(|it| it.again).min(),
+            has_updates,
             environments,
             shell: ShellFacts::default(),
             taint,
@@ -165,14 +182,15 @@ impl<'a> Conclusion<'a> {
         let retry = retries.last().copied().unwrap_or(Retry::AwaitChange);
         // Beside an error that backs off ever longer, one that is to be tried slowly still is.
         let slowly = (retry > Retry::Slow && retries.contains(&Retry::Slow)).then_some(SLOWLY);
-        let again = self.environments.again.into_iter().chain(slowly).min();
+        let again = self.environments.again.into_iter().chain(slowly);
+        let again = again.chain(self.next_update).min();
         let kinds = self.error_kinds(failed);
         let has_environments =
             !(status.environments.is_empty() && self.owner.status.environments.is_empty());
         let outcome = report::outcome(self.owner, &status, events, self.removals, retry);
         Outcome {
             again,
-            write_now: self.made_run || self.environments.is_urgent(),
+            write_now: self.made_run || self.has_updates || self.environments.is_urgent(),
             unless_changed: has_environments.then_some(ENVIRONMENTS),
             end: Ended::of(kinds, outcome.ready),
             ..outcome

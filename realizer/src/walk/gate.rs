@@ -20,6 +20,7 @@ use crate::step::end::StepResult;
 use crate::walk::family::FamilyGate;
 use crate::walk::lock::{self, EnvironmentLock};
 use crate::walk::prepare::HeldStep;
+use crate::walk::updates::UpdateGate;
 use crate::walk::validation::{self, ValidationGate};
 use crate::walk::{At, Walk};
 use crate::{Looked, Observation, Observed, Submission, SubmitFailure};
@@ -80,15 +81,22 @@ pub(super) enum Reading {
 }
 
 /// The gates of a step for a rendering, in the order in which they are asked.
-fn gates(walk: &Walk<'_>, step: usize, rendering: &Submission) -> Vec<&'static dyn Gate> {
+fn gates(walk: &Walk<'_>, at: &At, rendering: &Submission) -> Vec<&'static dyn Gate> {
+    let step = at.step;
     let mut gates: Vec<&'static dyn Gate> = Vec::new();
-    // Each of these three looks at what the step has stamped so far, so a step has one of them.
+    // Of these, each looks at what the step has stamped so far, so a step has one of them.
     if walk.blueprint.is_environment(step) {
         gates.push(&EnvironmentLock);
     } else if walk.blueprint.steps[step].validates() {
         gates.push(&ValidationGate);
-    } else if rendering.lifecycle.is_immutable() {
-        gates.push(&FamilyGate);
+    } else {
+        // Which rendering it is comes first. An environment waits by its lock already.
+        if at.template.updates.is_some() {
+            gates.push(&UpdateGate);
+        }
+        if rendering.lifecycle.is_immutable() {
+            gates.push(&FamilyGate);
+        }
     }
     gates
 }
@@ -122,7 +130,7 @@ pub(super) enum Progress {
 impl Passage {
     /// A rendering comes to the gates of its step.
     pub(super) fn begin(walk: &mut Walk<'_>, at: At, rendering: Submission) -> (Self, Progress) {
-        let gates = gates(walk, at.step, &rendering);
+        let gates = gates(walk, &at, &rendering);
         let mut passage = Self::through(gates, at, &rendering);
         let progress = passage.approach(walk, rendering);
         (passage, progress)

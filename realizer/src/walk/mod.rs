@@ -3,7 +3,8 @@
 //! [`realization`] is the machine: it asks for one thing after another and is answered. [`prepare`] brings a step to its
 //! rendering: it chooses the template, renders it and decorates the object. Between the rendering and its submission stand
 //! the gates of the step ([`gate`]): each looks at what is there and lets the rendering pass, or holds it. [`lock`] is that
-//! of environments, [`validation`] that of validations, [`family`] that of other immutable objects. [`observe`] makes the end
+//! of environments, [`validation`] that of validations, [`updates`] that of updates that wait, [`family`] that of other
+//! immutable objects. [`observe`] makes the end
 //! of the step from what became of the submission. [`conclusion`] ends the walk: it says what is to be deleted ([`orphans`])
 //! and what to report.
 
@@ -15,6 +16,7 @@ mod observe;
 mod orphans;
 mod prepare;
 pub(crate) mod realization;
+mod updates;
 mod validation;
 
 use std::collections::BTreeMap;
@@ -82,13 +84,20 @@ impl Walk<'_> {
         let spec = &self.blueprint.steps[at.step];
         let status = &self.owner.status;
         let attributed = at.template.is_attributed();
+        let (basis, deployment) = self.basis_of_update(at).map_or_else(
+            || {
+                let deployment = self.steps.inputs(at.step).deployment().cloned();
+                (attributed.then(|| self.basis(at)), deployment)
+            },
+            |(basis, deployment)| (Some(basis), deployment),
+        );
         Observing {
             now: &self.now,
-            basis: attributed.then(|| self.basis(at)),
+            basis,
+            deployment,
             blueprint: &self.blueprint.name,
             step: &spec.name,
             template: &at.template,
-            inputs: self.steps.inputs(at.step),
             taint: self.steps.taint(at.step),
             key: &self.key,
             previous: status.resource(&spec.name),
@@ -126,10 +135,12 @@ impl Walk<'_> {
 
     /// How a step ended, and what it hands on all the same.
     fn settle(&mut self, step: usize, result: StepResult) {
+        let result = self.weigh_updates(step, result);
         let template = result.template.as_ref();
         let attributed = template.filter(|template| template.is_attributed());
         let lacks = attributed.filter(|_| result.output().is_none());
-        let kept = lacks.and_then(|template| self.last_good(step, template));
+        let earlier = lacks.and_then(|_| result.end.earlier().cloned());
+        let kept = earlier.or_else(|| lacks.and_then(|template| self.last_good(step, template)));
         let kept = kept.or_else(|| result.kept.clone());
         self.steps.settle(step, StepResult { kept, ..result });
     }

@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 use crate::owner::owner_status::object_ref;
 use crate::step::end::{Memory, StepEnd, Submitted};
 use crate::step::error::StepError;
-use crate::template::context::ResolvedInputs;
 use crate::template::family_members::{newest_healthy, superseded};
 use crate::template::goodness::NotDone;
 use crate::template::health::{Health, Subject};
@@ -27,7 +26,8 @@ pub(crate) struct Observing<'r> {
     pub(crate) blueprint: &'r ObjectName,
     pub(crate) step: &'r ResourceName,
     pub(crate) template: &'r Template,
-    pub(crate) inputs: ResolvedInputs<'r>,
+    /// The deployment that goes in, if there is one.
+    pub(crate) deployment: Option<Output>,
     /// What of the inputs came from Secrets.
     pub(crate) taint: Taint,
     pub(crate) key: &'r StatusKey,
@@ -226,7 +226,7 @@ impl Observing<'_> {
             template: self.template,
             found,
             recorded: self.recorded,
-            deployment: self.inputs.deployment(),
+            deployment: self.deployment.as_ref(),
             taint: &self.taint,
         }
     }
@@ -268,13 +268,23 @@ impl Observing<'_> {
             is_of_other_inputs: false,
             rendering: None,
         });
-        // What was applied last is another rendering than the one that waits: the entry goes on knowing it.
-        let memory = Memory {
+        self.submitted(observed, Write::Unchanged, output, Vec::new(), self.kept())
+    }
+
+    /// An object in which an earlier update is under way that is not known any more.
+    pub(crate) fn waiting(&self, observed: Observed) -> StepEnd {
+        let why = "an earlier update is under way; the newest waits until it has ended";
+        let output = Err(ReadError::NotDone(NotDone::Condition(why.to_owned())));
+        self.submitted(observed, Write::Unchanged, output, Vec::new(), self.kept())
+    }
+
+    /// What was applied last is another rendering than the one that waits: the entry goes on knowing it.
+    fn kept(&self) -> Memory {
+        Memory {
             applied: self.previous.and_then(|entry| entry.applied.clone()),
             runs: self.recorded.to_vec(),
             is_gone: false,
-        };
-        self.submitted(observed, Write::Unchanged, output, Vec::new(), memory)
+        }
     }
 
     /// A validation whose output was decided by its arrival.
@@ -307,6 +317,7 @@ impl Observing<'_> {
             observed,
             write,
             output,
+            earlier: None,
             unsettled: None,
             memory,
         }))
@@ -324,7 +335,7 @@ impl Observing<'_> {
         let output = Output::read(
             self.template,
             object,
-            reading.environment.or_else(|| self.inputs.deployment()),
+            reading.environment.or(self.deployment.as_ref()),
             &self.taint,
             self.basis.as_ref().map_or(&[], |basis| &basis.wanted),
         )?;
@@ -400,6 +411,7 @@ impl Observing<'_> {
             write,
             health,
             output,
+            earlier: None,
             unsettled: None,
             superseded,
             memory,

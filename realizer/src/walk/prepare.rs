@@ -169,7 +169,9 @@ impl Preparing<'_> {
             .iter()
             .map(|(name, param)| (*name, &*param.value))
             .collect();
+        let attribution = template.attribution.as_ref();
         Basis {
+            template: attribution.map_or_else(String::new, |it| it.template.clone()),
             params: provenance::digest(&json!(params)),
             inputs: self.inputs.provenance(self.key),
             wanted: self.wanted(template),
@@ -184,7 +186,9 @@ impl Preparing<'_> {
         }
         let labels = stamp::step_labels(self.owner, self.blueprint, &self.step.name, template);
         let context = self.context(template, &labels);
-        wanted.map(|tag| context.render(tag).ok()).collect()
+        wanted
+            .map(|input| context.render(&input.context).ok())
+            .collect()
     }
 
     pub(crate) fn params<'p>(&'p self, template: &'p Template) -> BTreeMap<&'p str, Param<'p>> {

@@ -1,10 +1,12 @@
-//! Breadth-first over all states; the four properties.
+//! Breadth-first over all states; the five properties.
 //!
 //! 1. Nothing that the tenant asked for is asked of a later step, or deployed.
 //! 2. No output is attributed to inputs that did not make it, and no two outputs have one identity.
 //! 3. A chain that was good once always has something to deploy.
 //! 4. From every state, if the world goes on and nothing goes wrong any more, the newest revision ends up deployed, and
-//!    nothing is left to do.
+//!    nothing is left to do. Where updates wait, an older one may be deployed, if status says that the newest failed.
+//! 5. Where updates wait: none takes the place of one that is neither good nor failed; what a good one came to is in the
+//!    status when another takes its place; and none is applied that the status does not tell to be.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
@@ -12,7 +14,7 @@ use std::rc::Rc;
 use serde_json::Value;
 
 use crate::shell::{Fault, Shell, Walked};
-use crate::world::{Move, Slot, World};
+use crate::world::{Move, Ready, Slot, World};
 
 pub(crate) struct Checker {
     shell: Shell,
@@ -40,6 +42,8 @@ pub(crate) struct Explored {
     pub(crate) deployed: usize,
     /// How often an output that is not current was handed on.
     pub(crate) kept: usize,
+    /// How often an update waited.
+    pub(crate) waited: usize,
 }
 
 /// How a state was come to.
@@ -104,6 +108,12 @@ impl Checker {
         }
     }
 
+    /// Updates of both resources wait.
+    pub(crate) fn with_waiting(mut self) -> Self {
+        self.shell.wait();
+        self
+    }
+
     pub(crate) fn with_fault(mut self, fault: Fault) -> Self {
         self.shell.fault = Some(fault);
         self
@@ -132,6 +142,9 @@ impl Checker {
                 came_from.insert(next.clone(), Some((world.clone(), step)));
                 let told =
                     |violation: String| format!("{violation}\n{}", way_to(&next, &came_from));
+                if self.shell.waits {
+                    explored.waited += self.check_updates(&world, &next).map_err(told)?;
+                }
                 explored.kept += self.check(&next).map_err(told)?;
                 self.comes_to_rest(&next).map_err(told)?;
                 queue.push_back(next);
@@ -243,6 +256,55 @@ impl Checker {
         Ok(kept)
     }
 
+    /// The fifth property. Returns how many updates wait.
+    fn check_updates(&self, before: &World, after: &World) -> Result<usize, String> {
+        let mut waiting = 0;
+        let (status, new_status) = (self.shell.status(before), self.shell.status(after));
+        for slot in Slot::ALL {
+            let name = slot.name();
+            let (updates, now) = (updates(&status, name), updates(&new_status, name));
+            waiting += now["waiting"].as_array().map_or(0, Vec::len);
+            if !updates.is_null() && updates["applied"]["number"] != now["applied"]["number"] {
+                let came = output(&new_status, name, 0);
+                self.has_ended(before, slot, came.map(|it| &it["value"]))?;
+            }
+            let index = slot as usize;
+            let (held, new) = (&before.held[index], &after.held[index]);
+            let (Some(held), Some(new)) = (held, new) else {
+                continue;
+            };
+            let text = self.shell.texts.text(new.rendered.0);
+            let told = updates["applied"]["rendering"].as_str().unwrap_or(text);
+            if new.rendered.0 != held.rendered.0 && !told.contains(text) {
+                return Err(format!(
+                    "[{text}] of [{name}] is not what is to be applied: {told}"
+                ));
+            }
+        }
+        Ok(waiting)
+    }
+
+    /// Another update takes the place of the one in this resource; `came` is what status says then.
+    fn has_ended(&self, world: &World, slot: Slot, came: Option<&Value>) -> Result<(), String> {
+        let seen = world.seen[slot as usize].as_ref();
+        let seen = seen.filter(|seen| seen.is_ours());
+        let ended = seen.filter(|seen| seen.status.observed == Some(seen.generation));
+        let name = slot.name();
+        match ended.map(|seen| (seen.status.ready, seen.status.output)) {
+            Some((Some(Ready::False), _)) => Ok(()),
+            Some((Some(Ready::True), Some(output))) => {
+                let output = self.shell.texts.text(output);
+                if came.is_some_and(|came| came == output) {
+                    return Ok(());
+                }
+                Err(format!(
+                    "success [{output}] of [{name}] is hidden: {came:?}"
+                ))
+            }
+            _ => Err(format!("[{name}] is under way and is overtaken")),
+        }
+    }
+
     fn attributed(&mut self, step: &str, output: &Value) -> Result<(), String> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (value, provenance) = (text(&output["value"]), &output["provenance"]);
@@ -313,7 +375,9 @@ impl Checker {
         let (revision, outside) = (world.revision, world.outside);
         let expected = format!("pack[build[r{revision},{outside}],{outside}]");
         let deployed = world.deployed.map(|text| self.shell.texts.text(text));
-        if deployed != Some(&expected) {
+        let status = self.shell.status(world);
+        let has_failed = |slot: &Slot| !updates(&status, slot.name())["failure"].is_null();
+        if deployed != Some(&expected) && !Slot::ALL.iter().any(has_failed) {
             return Err(format!(
                 "no progress: {deployed:?} is deployed, not {expected}"
             ));
@@ -329,6 +393,14 @@ fn output<'s>(status: &'s Value, step: &str, place: usize) -> Option<&'s Value> 
     entry["outputs"]
         .get(place)
         .filter(|output| !output["provenance"].is_null())
+}
+
+fn updates<'s>(status: &'s Value, step: &str) -> &'s Value {
+    let entries = status["resources"].as_array().into_iter().flatten();
+    let mut entries = entries.filter(|entry| entry["name"] == step);
+    entries
+        .next()
+        .map_or(&Value::Null, |entry| &entry["updates"])
 }
 
 fn way_to(world: &World, came_from: &HashMap<World, Option<(World, Step)>>) -> String {

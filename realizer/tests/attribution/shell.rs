@@ -36,6 +36,12 @@ pub(crate) enum Fault {
     StatusNeverWritten,
     /// The watch shows nothing that was not ours.
     WatchStands,
+    /// What waits is not kept.
+    WaitingLost,
+    /// What waits is applied while something else is under way.
+    Overtaken,
+    /// What is applied is taken to be made from what came last.
+    MadeFromNewest,
 }
 
 /// Texts by number.
@@ -66,6 +72,8 @@ pub(crate) struct Shell {
     pub(crate) texts: Texts,
     templates: Templates,
     blueprint: Blueprint,
+    /// Whether updates of the two resources wait.
+    pub(crate) waits: bool,
 }
 
 struct Templates(HashMap<String, Arc<Template>>);
@@ -95,9 +103,16 @@ impl Shell {
         Self {
             fault: None,
             texts,
-            templates: templates(),
+            templates: templates(false),
             blueprint: blueprint(),
+            waits: false,
         }
+    }
+
+    /// Updates of the two resources wait.
+    pub(crate) fn wait(&mut self) {
+        self.templates = templates(true);
+        self.waits = true;
     }
 
     /// The world before anything was done.
@@ -127,6 +142,7 @@ impl Shell {
             texts,
             templates,
             blueprint,
+            ..
         } = self;
         let now = Timestamp::UNIX_EPOCH;
         let mut walk = Realization::new(&owner, blueprint, templates, now, StatusKey::NONE);
@@ -204,6 +220,10 @@ fn spoil(fault: Fault, tampered: u8, before: &Value, status: &mut Value) {
         let entries = status["resources"].as_array().cloned().unwrap_or_default();
         entries.into_iter().find(|it| it["name"] == name)
     };
+    if fault == Fault::WaitingLost || fault == Fault::Overtaken || fault == Fault::MadeFromNewest {
+        spoil_updates(fault, status);
+        return;
+    }
     let former = entry(before, "build");
     let pack = entry(status, "pack");
     for entry in status["resources"].as_array_mut().into_iter().flatten() {
@@ -228,6 +248,32 @@ fn spoil(fault: Fault, tampered: u8, before: &Value, status: &mut Value) {
             _ => {}
         }
     }
+}
+
+fn spoil_updates(fault: Fault, status: &mut Value) {
+    for entry in status["resources"].as_array_mut().into_iter().flatten() {
+        let waiting = entry.pointer_mut("/updates/waiting");
+        let Some(waiting) = waiting.and_then(Value::as_array_mut) else {
+            continue;
+        };
+        match (fault, waiting.pop()) {
+            (Fault::Overtaken, Some(newest)) => entry["updates"]["applied"] = newest,
+            (Fault::MadeFromNewest, Some(newest)) => {
+                waiting.push(newest.clone());
+                entry["updates"]["applied"]["madeFrom"] = newest["madeFrom"].clone();
+            }
+            _ => {}
+        }
+        let is_empty = waiting_of(entry).is_empty();
+        if is_empty && let Some(updates) = entry["updates"].as_object_mut() {
+            updates.remove("waiting");
+        }
+    }
+}
+
+fn waiting_of(entry: &Value) -> &[Value] {
+    let waiting = entry["updates"]["waiting"].as_array();
+    waiting.map_or(&[], Vec::as_slice)
 }
 
 /// Does what a walk asks for.
@@ -346,11 +392,13 @@ fn with_uid(mut object: Value) -> Value {
     object
 }
 
-fn templates() -> Templates {
+fn templates(waits: bool) -> Templates {
     let ready = r#".status.conditions[?(@.type=="Ready")].status"#;
     let resource = |name: &str, input: &str| {
+        let policy = json!({"whenReconciling": if waits { "Wait" } else { "Apply" }});
         json!({
             "kind": "ClusterImageTemplate", "metadata": {"name": name}, "spec": {
+                "updatePolicy": policy,
                 "imagePath": ".status.latestGoodOutput",
                 "observedCompletion": {
                     "succeeded": {"key": ready, "value": "True"}, "failed": {"key": ready, "value": "False"},

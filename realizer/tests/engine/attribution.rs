@@ -6,7 +6,7 @@ use crate::scenario::Scenario;
 use crate::validation::{self, check, deployment, run, sequence};
 
 /// `build` is a resource as the proposal describes it: it keeps its latest good output, whatever it reconciles now.
-const DOCUMENTS: &str = "
+pub(crate) const DOCUMENTS: &str = "
 kind: ClusterSourceTemplate
 apiVersion: carto.run/v1alpha1
 metadata: {name: source}
@@ -63,14 +63,14 @@ spec: {image: '1'}
 
 const READY: &str = r#".status.conditions[?(@.type=="Ready")].status"#;
 
-fn started() -> Scenario {
+pub(crate) fn started() -> Scenario {
     let mut scenario = Scenario::new(DOCUMENTS);
     scenario.advance();
     scenario
 }
 
 /// Revision 1 is built and deployed.
-fn built() -> Scenario {
+pub(crate) fn built() -> Scenario {
     let mut scenario = started();
     says(&mut scenario, "True", Some("image@1"));
     scenario.advance();
@@ -78,13 +78,13 @@ fn built() -> Scenario {
     scenario
 }
 
-fn push(scenario: &mut Scenario, revision: &str) {
+pub(crate) fn push(scenario: &mut Scenario, revision: &str) {
     scenario.owner["spec"]["image"] = json!(revision);
     scenario.advance();
 }
 
 /// The controller of the build has come to the present spec, and says this.
-fn says(scenario: &mut Scenario, ready: &str, output: Option<&str>) {
+pub(crate) fn says(scenario: &mut Scenario, ready: &str, output: Option<&str>) {
     let build = scenario.cluster.object("build");
     let generation = build["metadata"]["generation"].clone();
     lags(scenario, ready, output);
@@ -100,24 +100,24 @@ fn lags(scenario: &mut Scenario, ready: &str, output: Option<&str>) {
     }
 }
 
-fn deployed(scenario: &mut Scenario) -> Value {
+pub(crate) fn deployed(scenario: &mut Scenario) -> Value {
     if !scenario.cluster.names().contains(&"application") {
         return Value::Null;
     }
     scenario.cluster.object("application")["data"]["image"].clone()
 }
 
-fn output(scenario: &Scenario) -> &Value {
+pub(crate) fn output(scenario: &Scenario) -> &Value {
     &scenario.entry("build")["outputs"][0]
 }
 
-fn identity(scenario: &Scenario, step: &str) -> Value {
+pub(crate) fn identity(scenario: &Scenario, step: &str) -> Value {
     scenario.entry(step)["outputs"][0]["provenance"]["identity"].clone()
 }
 
 /// Reconciling again changes and writes nothing.
 #[track_caller]
-fn settles(scenario: &mut Scenario) {
+pub(crate) fn settles(scenario: &mut Scenario) {
     scenario.cluster.log.clear();
     let outcome = scenario.reconcile();
     assert!(!outcome.changed, "{}", outcome.status);

@@ -11,10 +11,10 @@ use test_support::{ControlPlane, eventually};
 use crate::immutable::{WORKLOAD, branch};
 use crate::stage::{NOTHING, PATIENCE, Stage, condition, step};
 
-const TESTS: &str = "test.run/v1alpha1";
+pub(crate) const TESTS: &str = "test.run/v1alpha1";
 
 /// The build keeps its latest good output, whatever it reconciles now, as kpack and Runnables do.
-const CHAIN: &str = "
+pub(crate) const CHAIN: &str = "
 apiVersion: carto.run/v1alpha1
 kind: ClusterSourceTemplate
 metadata: {name: src}
@@ -87,7 +87,7 @@ async fn push(stage: &Stage, revision: &str) {
 }
 
 /// The build is to build this.
-async fn submitted(stage: &Stage, revision: &str) {
+pub(crate) async fn submitted(stage: &Stage, revision: &str) {
     let what = format!("revision {revision} is submitted");
     eventually(&what, PATIENCE, async || {
         let build = stage.get(TESTS, "Test", "app-build").await?;
@@ -97,7 +97,7 @@ async fn submitted(stage: &Stage, revision: &str) {
 }
 
 /// The controller of the build has come to the present spec, and says this.
-async fn says(stage: &Stage, ready: &str, output: Option<&str>) {
+pub(crate) async fn says(stage: &Stage, ready: &str, output: Option<&str>) {
     let build = stage.get(TESTS, "Test", "app-build").await.unwrap();
     report(stage, &build["metadata"]["generation"], ready, output).await;
 }
@@ -115,7 +115,7 @@ async fn report(stage: &Stage, generation: &Value, ready: &str, output: Option<&
     stage.report("app-build", status).await;
 }
 
-async fn deployed(stage: &Stage, image: &str) {
+pub(crate) async fn deployed(stage: &Stage, image: &str) {
     eventually(&format!("{image} is deployed"), PATIENCE, async || {
         let deployed = stage.get("v1", "ConfigMap", "app-deployed").await;
         match deployed {
@@ -127,7 +127,7 @@ async fn deployed(stage: &Stage, image: &str) {
 }
 
 /// What the step says of its object is this, and status tells it.
-async fn told(stage: &Stage, state: &str) -> Value {
+pub(crate) async fn told(stage: &Stage, state: &str) -> Value {
     let owner = stage
         .until("app", &format!("the build is {state}"), |owner| {
             condition(&step(owner, "build"), "OutputsGood")["reason"] == state

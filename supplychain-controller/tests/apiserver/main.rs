@@ -41,4 +41,5 @@ mod traces;
 mod typed_kinds;
 mod unchanged;
 mod unstable;
+mod updates;
 mod ytt;

@@ -2,14 +2,17 @@
 //! last good ones (docs/behaviour/attribution.md#status).
 
 use api_types::condition::whole_seconds;
+use api_types::event::EventReason;
 use api_types::{
     Condition, ConditionStatus, ConditionType, OutputStatus, Reason, ResourceStatus, UnderWay,
 };
 
-use super::EntryMaker;
+use super::{Entry, EntryMaker};
 use crate::Template;
 use crate::status::conditions::Conditions;
+use crate::status::events;
 use crate::step::end::{StepEnd, StepResult};
+use crate::template::outputs::Output;
 use crate::template::provenance;
 use crate::values::redaction::REDACTED;
 
@@ -26,6 +29,40 @@ impl EntryMaker<'_> {
         outputs
     }
 
+    /// Those of an update that came before the one that the step stands for.
+    pub(super) fn earlier(&self, output: &Output) -> Vec<OutputStatus> {
+        let before = self.previous.map_or(&[][..], |entry| &entry.outputs);
+        let mut outputs = output.statuses(before, self.key, self.now);
+        for output in &mut outputs {
+            output.current = Some(false);
+        }
+        outputs
+    }
+
+    /// What is applied and what waits, where updates wait.
+    pub(super) fn tell_updates(&self, entry: &mut Entry, template: &Template) {
+        let Some(weighed) = self.updates else {
+            if template.updates.is_none() {
+                entry.status.updates = None;
+            }
+            return;
+        };
+        entry.status.updates = Some(weighed.stack.clone());
+        if let Some(under_way) = &mut entry.status.under_way {
+            let applied = &weighed.stack.applied;
+            under_way.inputs.clone_from(&applied.made_from.inputs);
+        }
+        entry.events.extend(weighed.timed_out.map(|number| {
+            events::of_status(
+                EventReason::UpdateTimedOut,
+                format!(
+                    "[{}] update {number} did not end within the timeout of its template; update {} takes its place",
+                    self.step.name, weighed.stack.applied.number
+                ),
+            )
+        }));
+    }
+
     /// Adds what is told besides.
     pub(super) fn attribute(
         &self,
@@ -37,6 +74,7 @@ impl EntryMaker<'_> {
         let is_good = status == ConditionStatus::True;
         if !is_good && !template.outputs.is_nothing() {
             message = told(&message, entry, result.output().is_some());
+            message = self.with_waiting(message);
         }
         entry.under_way = (!is_good).then(|| self.under_way());
         let condition = self.outputs_good(status, &reason, message);
@@ -74,6 +112,18 @@ impl EntryMaker<'_> {
         let mut conditions = Conditions::new(self.previous_conditions(), self.now);
         conditions.add(ConditionType::OutputsGood, status, reason, message);
         conditions.finish().remove(0)
+    }
+}
+
+impl EntryMaker<'_> {
+    /// With how many updates wait.
+    fn with_waiting(&self, message: String) -> String {
+        let waiting = self.updates.map_or(0, |it| it.stack.waiting.len());
+        match waiting {
+            0 => message,
+            1 => format!("{message}; 1 update waits"),
+            several => format!("{message}; {several} updates wait"),
+        }
     }
 }
 

@@ -1,23 +1,13 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::blueprint::BlueprintStep;
-use crate::{Blueprint, Family, Lifecycle, SubmitFailure, SubmitFailureKind};
+use crate::{Lifecycle, SubmitFailure, SubmitFailureKind};
 
 fn template(yaml: &str) -> Template {
     let mut object: Value = serde_saphyr::from_str(yaml).unwrap();
     object["apiVersion"] = json!("carto.run/v1alpha1");
     object["metadata"] = json!({"name": "t"});
     Template::compile(&object).unwrap()
-}
-
-fn step() -> BlueprintStep {
-    let object = json!({"metadata": {"name": "chain"}, "spec": {"resources": [
-        {"name": "build", "templateRef": {"kind": "ClusterImageTemplate", "name": "t"}}]}});
-    Blueprint::compile(Family::SupplyChain, &object)
-        .unwrap()
-        .steps
-        .remove(0)
 }
 
 fn observed(object: Value, namespaced: bool) -> Observed {
@@ -45,13 +35,11 @@ fn submission(object: Value) -> Submission {
 }
 
 fn observe(template: &Template, observation: Observation) -> StepEnd {
-    let step = step();
-    let inputs = ResolvedInputs::of(&step, |_| None);
     let observing = Observing {
         blueprint: &"chain".parse().unwrap(),
         step: &"build".into(),
         template,
-        inputs,
+        deployment: None,
         taint: Taint::NONE,
         key: &StatusKey::NONE,
         previous: None,

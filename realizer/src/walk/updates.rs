@@ -1,0 +1,259 @@
+//! The gate of updates that wait: while the object is neither good nor failed, what was applied last stays in it
+//! (docs/behaviour/updates.md).
+//!
+//! ```text
+//!  rendering ─▶ which update is applied? ─┬─▶ it is kept in status: pass that one
+//!                                         ├─▶ it is this rendering: pass it
+//!                                         └─▶ it is not kept ─▶ look ─┬─▶ done, failed or gone: pass this rendering
+//!                                                                     └─▶ neither: hold
+//! ```
+//!
+//! When the step has ended, [`Walk::weigh_updates`] says which one is next.
+
+use std::collections::BTreeMap;
+
+use api_types::condition::whole_seconds;
+use api_types::{Update, UpdateBasis, UpdateDeployment};
+
+use crate::step::end::{StepEnd, StepResult, Submitted};
+use crate::step::error::StepError;
+use crate::template::goodness::NotDone;
+use crate::template::outputs::{Output, OutputValues, ReadError};
+use crate::template::provenance::Basis;
+use crate::template::updates::{Arrived, Came, UpdateRule};
+use crate::values::canonical;
+use crate::values::redaction::Taint;
+use crate::walk::gate::{AfterLook, Gate, Reading, Ruling};
+use crate::walk::{At, Walk};
+use crate::{Observed, Submission, SubmitFailureKind};
+
+/// Keeps an object as it is until it is good or has failed.
+pub(super) struct UpdateGate;
+
+/// What is applied is not kept; the object was asked for.
+struct UnknownApplied(Arrived);
+
+impl Gate for UpdateGate {
+    fn approached(&self, walk: &mut Walk<'_>, at: &At, rendering: Submission) -> Ruling {
+        let Some(arrived) = walk.arrive(at, &rendering) else {
+            return Ruling::Pass(rendering, Reading::Outputs);
+        };
+        let stack = &arrived.stack;
+        let is_present = stack.applied.digest == digest_of(&rendering);
+        if is_present && rendering.basis.is_none() {
+            return walk.pass_update(at, arrived, rendering);
+        }
+        match stack.applied.rendering.as_deref().map(serde_json::from_str) {
+            Some(Ok(object)) => {
+                let applied = Submission {
+                    digest: canonical::digest(&object),
+                    object,
+                    name_seed: None,
+                    basis: None,
+                    ..rendering
+                };
+                walk.pass_update(at, arrived, applied)
+            }
+            // Only controllers write the status, so it is no text of ours that is not JSON.
+            Some(Err(_)) | None if is_present => walk.pass_update(at, arrived, rendering),
+            Some(Err(_)) | None => Ruling::Look(rendering, Box::new(UnknownApplied(arrived))),
+        }
+    }
+}
+
+impl AfterLook for UnknownApplied {
+    fn found(
+        self: Box<Self>,
+        walk: &mut Walk<'_>,
+        at: &At,
+        place: Submission,
+        found: Vec<Observed>,
+    ) -> Ruling {
+        let Self(mut arrived) = *self;
+        let newest = found.into_iter().rev().find(|member| !member.is_gone);
+        if let Some(newest) = newest.filter(|newest| walk.is_under_way(at, newest)) {
+            let end = walk.observing(at).waiting(newest);
+            walk.steps.take_up(at.step, arrived);
+            return Ruling::Hold(at.ended(end, &place));
+        }
+        arrived.stack.waiting.pop();
+        arrived.stack.applied = Update {
+            since: whole_seconds(&walk.now),
+            ..arrived.newest.clone()
+        };
+        walk.pass_update(at, arrived, place)
+    }
+}
+
+impl Walk<'_> {
+    /// The updates of a step with the present rendering among them; none where they do not wait.
+    fn arrive(&self, at: &At, rendering: &Submission) -> Option<Arrived> {
+        let (rule, attribution) = (
+            at.template.updates.as_ref()?,
+            at.template.attribution.as_ref()?,
+        );
+        let status = &self.owner.status;
+        let entry = status.resource(&self.blueprint.steps[at.step].name);
+        let entry = entry.filter(|_| status.is_of(&self.blueprint.name));
+        let before = entry
+            .and_then(|entry| entry.updates.as_ref())
+            .filter(|before| before.read_from == attribution.watched);
+        let made_from = self.made_from(at);
+        let is_secret = rendering.name_seed.is_some();
+        let arrival = Update {
+            number: 0,
+            since: whole_seconds(&self.now),
+            digest: digest_of(rendering),
+            rendering: (!is_secret)
+                .then(|| UpdateRule::kept(&rendering.object))
+                .flatten(),
+            made_from: if is_secret {
+                UpdateBasis {
+                    context: BTreeMap::new(),
+                    deployment: None,
+                    ..made_from
+                }
+            } else {
+                made_from
+            },
+        };
+        let mut arrived = rule.arrive(before, arrival);
+        arrived.stack.read_from.clone_from(&attribution.watched);
+        Some(arrived)
+    }
+
+    fn made_from(&self, at: &At) -> UpdateBasis {
+        let basis = self.basis(at);
+        let contexts = at.template.goodness.contexts();
+        let context = contexts.zip(basis.wanted);
+        let inputs = self.steps.inputs(at.step);
+        UpdateBasis {
+            template: basis.template,
+            params: basis.params,
+            inputs: basis.inputs,
+            context: context
+                .filter_map(|(input, value)| Some((input.path.clone(), value?)))
+                .collect(),
+            deployment: inputs.deployment().and_then(deployment_of),
+        }
+    }
+
+    /// This one is in the object, or is to be.
+    fn pass_update(&mut self, at: &At, arrived: Arrived, submission: Submission) -> Ruling {
+        self.steps.take_up(at.step, arrived);
+        Ruling::Pass(submission, Reading::Outputs)
+    }
+
+    /// Whether an object is neither good nor failed, whichever rendering is in it.
+    fn is_under_way(&self, at: &At, observed: &Observed) -> bool {
+        let object = Some(&observed.object);
+        let is_run = at.template.lifecycle.is_immutable();
+        let wanted = self.basis(at).wanted;
+        let taint = self.steps.taint(at.step);
+        let goodness = &at.template.goodness;
+        match goodness.check(object, &taint, &wanted, is_run) {
+            Ok(()) | Err(ReadError::NotDone(NotDone::Failed(_))) => false,
+            Err(_) => true,
+        }
+    }
+
+    /// What the outputs of the step are made from, if another update than the present rendering may be in the object.
+    pub(super) fn basis_of_update(&self, at: &At) -> Option<(Basis, Option<Output>)> {
+        let made_from = &self.steps.taken_up(at.step)?.stack.applied.made_from;
+        let contexts = at.template.goodness.contexts();
+        let basis = Basis {
+            template: made_from.template.clone(),
+            params: made_from.params.clone(),
+            inputs: made_from.inputs.clone(),
+            wanted: contexts
+                .map(|input| made_from.context.get(&input.path).cloned())
+                .collect(),
+        };
+        let deployment = made_from.deployment.clone();
+        let deployment = deployment.map(|it| {
+            let (url, revision) = (it.url, it.revision);
+            Output::of(OutputValues::Source { url, revision }, Taint::NONE)
+        });
+        Some((basis, deployment))
+    }
+
+    /// Says which update is next. What one that is not the newest came to is handed on, but is not what the step stands for.
+    pub(super) fn weigh_updates(&mut self, step: usize, mut result: StepResult) -> StepResult {
+        let rule = result
+            .template
+            .as_ref()
+            .and_then(|template| template.updates.clone());
+        let (Some(rule), Some(arrived)) = (rule, self.steps.taken_up(step).cloned()) else {
+            return result;
+        };
+        let is_newest = arrived.stack.applied.number == arrived.stack.newest;
+        let weighed = rule.weigh(arrived, came(&result.end), &self.now);
+        if let StepEnd::Submitted(submitted) = &mut result.end
+            && submitted.good().is_some()
+            && (!is_newest || weighed.is_next_due)
+        {
+            let failure = weighed.stack.failure.as_ref();
+            let why = match failure.filter(|_| !weighed.is_next_due) {
+                Some(failure) => NotDone::Failed(format!(
+                    "{failure}; an update that came before it is applied again"
+                )),
+                None => NotDone::Condition(format!(
+                    "resource [{}] condition not met: update {} is to be applied",
+                    self.blueprint.steps[step].name, weighed.stack.applied.number
+                )),
+            };
+            overtaken(submitted, why);
+        }
+        self.steps.weigh(step, weighed);
+        result
+    }
+}
+
+/// The output is good and is one of an earlier update.
+fn overtaken(submitted: &mut Submitted, why: NotDone) {
+    let message = why.to_string();
+    let error = ReadError::NotDone(why);
+    let newer = Err(StepError::Retrieve { error, message });
+    submitted.earlier = std::mem::replace(&mut submitted.output, newer).ok();
+}
+
+fn came(end: &StepEnd) -> Came {
+    match end {
+        StepEnd::Submitted(submitted) if submitted.good().is_some() => Came::Good,
+        StepEnd::Submitted(submitted) if submitted.unsettled.is_none() && end.has_failed() => {
+            let why = submitted.output.as_ref().err();
+            Came::Failed(why.map(ToString::to_string).unwrap_or_default())
+        }
+        // That a right is missing says nothing of the update.
+        StepEnd::Failed(
+            error @ StepError::Apply {
+                kind: SubmitFailureKind::Rejected | SubmitFailureKind::TooLarge,
+                ..
+            },
+        ) => Came::Failed(error.to_string()),
+        StepEnd::Submitted(_) | StepEnd::PassedThrough(_) | StepEnd::Failed(_) => Came::Nothing,
+    }
+}
+
+/// What two updates are told apart by. A template that reads our own status renders something else after each write, which is
+/// no update.
+fn digest_of(rendering: &Submission) -> String {
+    let secret = rendering.name_seed.as_ref();
+    let basis = secret.or(rendering.basis.as_ref());
+    basis.unwrap_or(&rendering.digest).clone()
+}
+
+fn deployment_of(output: &Output) -> Option<UpdateDeployment> {
+    match &output.values {
+        OutputValues::Source { url, revision } if output.taint.is_none() => {
+            Some(UpdateDeployment {
+                url: url.clone(),
+                revision: revision.clone(),
+            })
+        }
+        OutputValues::Source { .. }
+        | OutputValues::Image(_)
+        | OutputValues::Config(_)
+        | OutputValues::Nothing => None,
+    }
+}

@@ -1,0 +1,445 @@
+//! Updates that wait until the object is good or has failed.
+
+use std::time::Duration;
+
+use realizer::{StatusKey, SubmitFailure, SubmitFailureKind};
+use serde_json::{Value, json};
+
+use crate::attribution::{DOCUMENTS, deployed, identity, output, push, says, settles};
+use crate::scenario::Scenario;
+use crate::validation::{self, TEMPLATES, deployment, second_revision_is_validated};
+
+/// As in the tests of attribution, with a build whose updates wait.
+fn documents(policy: &str) -> String {
+    let with_policy =
+        format!("  updatePolicy: {{{policy}}}\n  imagePath: .status.latestGoodOutput");
+    DOCUMENTS.replace("  imagePath: .status.latestGoodOutput", &with_policy)
+}
+
+fn scenario(policy: &str) -> Scenario {
+    let mut scenario = Scenario::new(&documents(policy));
+    scenario.advance();
+    scenario
+}
+
+const WAIT: &str = "whenReconciling: Wait";
+
+/// Revision 1 is under way.
+fn waiting() -> Scenario {
+    scenario(WAIT)
+}
+
+/// The controller of the build has come to its spec.
+fn ends(scenario: &mut Scenario, ready: &str) {
+    let revision = asked(scenario);
+    let image = format!("image@{}", revision.as_str().unwrap());
+    says(scenario, ready, (ready == "True").then_some(&image));
+    scenario.advance();
+    scenario.advance();
+}
+
+/// What the build is asked for.
+fn asked(scenario: &mut Scenario) -> Value {
+    scenario.cluster.object("build")["spec"]["revision"].clone()
+}
+
+/// Somebody asks the build for this.
+fn changed(scenario: &mut Scenario, revision: &str) {
+    let build = scenario.cluster.object("build");
+    build["spec"]["revision"] = json!(revision);
+    build["metadata"]["generation"] = json!(7);
+    scenario.cluster.tamper("build");
+}
+
+fn waits(scenario: &Scenario) -> Vec<String> {
+    let waiting = scenario.entry("build")["updates"]["waiting"].as_array();
+    let revision = |update: &Value| {
+        let text = update["rendering"].as_str().unwrap();
+        let object: Value = serde_json::from_str(text).unwrap();
+        object["spec"]["revision"].as_str().unwrap().to_owned()
+    };
+    waiting.into_iter().flatten().map(revision).collect()
+}
+
+fn good(scenario: &Scenario) -> String {
+    scenario.step_condition("build", "OutputsGood")
+}
+
+#[test]
+fn an_update_waits_until_the_object_is_good() {
+    let mut scenario = waiting();
+    settles(&mut scenario);
+    let first = identity(&scenario, "fetch");
+    push(&mut scenario, "2");
+    assert_eq!(asked(&mut scenario), "1");
+    assert_eq!(waits(&scenario), ["2"]);
+    assert_eq!(
+        good(&scenario),
+        "Unknown/Reconciling/resource [build] cannot satisfy observedCompletion without observedGeneration in object \
+         status; no output was good before; 1 update waits"
+    );
+    assert_eq!(
+        scenario.entry("build")["underWay"]["inputs"],
+        json!([{"name": "fetch", "identity": first}]),
+        "1 is under way"
+    );
+    settles(&mut scenario);
+    says(&mut scenario, "True", Some("image@1"));
+    let outcome = scenario.reconcile();
+    // It is good, and what comes next is written down before it is applied.
+    assert_eq!(
+        (outcome.again, outcome.write_now),
+        (Some(Duration::ZERO), true)
+    );
+    assert_eq!(deployed(&mut scenario), "image@1");
+    assert_eq!(output(&scenario)["current"], false);
+    assert_eq!(
+        output(&scenario)["provenance"]["inputs"][0]["identity"],
+        first
+    );
+    assert_eq!(asked(&mut scenario), "1");
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "2");
+    assert_eq!(waits(&scenario), [""; 0]);
+    assert_eq!(deployed(&mut scenario), "image@1");
+    ends(&mut scenario, "True");
+    assert_eq!(deployed(&mut scenario), "image@2");
+    assert_eq!(output(&scenario)["current"], true);
+    assert_eq!(good(&scenario), "True/Good/");
+    assert_eq!(scenario.owner_condition("Ready"), "True/Ready/");
+    settles(&mut scenario);
+}
+
+/// The example of the proposal.
+#[test]
+fn of_1_running_and_2_good_3_good_4_bad_4_is_applied_and_then_3_and_never_2() {
+    let mut scenario = waiting();
+    for revision in ["2", "3", "4"] {
+        push(&mut scenario, revision);
+    }
+    assert_eq!(waits(&scenario), ["2", "3", "4"]);
+    ends(&mut scenario, "True");
+    assert_eq!(asked(&mut scenario), "4");
+    assert_eq!(deployed(&mut scenario), "image@1", "no success is hidden");
+    ends(&mut scenario, "False");
+    assert_eq!(asked(&mut scenario), "3");
+    assert_eq!(waits(&scenario), ["2"]);
+    ends(&mut scenario, "True");
+    assert_eq!(asked(&mut scenario), "3");
+    assert_eq!(waits(&scenario), [""; 0], "2 is never applied");
+    assert_eq!(deployed(&mut scenario), "image@3");
+    // What the workload asks for has failed, and that is said.
+    assert_eq!(output(&scenario)["current"], false);
+    assert_eq!(
+        good(&scenario),
+        "False/Failed/resource [build] failed condition met: failure condition [.status.conditions[?(@.type==\"Ready\")]\
+         .status] was: False; an update that came before it is applied again; the last good outputs are handed on meanwhile"
+    );
+    settles(&mut scenario);
+    push(&mut scenario, "5");
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "5");
+}
+
+#[test]
+fn an_update_of_an_object_that_is_good_is_applied_as_soon_as_it_is_written_down() {
+    let mut scenario = waiting();
+    ends(&mut scenario, "True");
+    scenario.owner["spec"]["image"] = json!("2");
+    let outcome = scenario.reconcile();
+    assert_eq!(outcome.again, Some(Duration::ZERO));
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "2");
+    assert_eq!(deployed(&mut scenario), "image@1");
+    settles(&mut scenario);
+}
+
+#[test]
+fn what_somebody_changes_while_updates_wait_is_put_back_to_what_was_applied() {
+    let mut scenario = waiting();
+    push(&mut scenario, "2");
+    changed(&mut scenario, "evil");
+    says(&mut scenario, "True", Some("image@evil"));
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "1");
+    assert_eq!(deployed(&mut scenario), Value::Null);
+    assert_eq!(waits(&scenario), ["2"]);
+    // Somebody writes what waits: it is not its turn.
+    changed(&mut scenario, "2");
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "1");
+}
+
+#[test]
+fn an_object_that_was_deleted_is_made_as_it_was_applied() {
+    let mut scenario = waiting();
+    push(&mut scenario, "2");
+    scenario.cluster.prune("build");
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "1");
+}
+
+#[test]
+fn an_update_that_does_not_end_in_time_gives_way_and_a_warning_says_so() {
+    let mut scenario = scenario("whenReconciling: Wait, timeout: 10m");
+    scenario.owner["spec"]["image"] = json!("2");
+    let outcome = scenario.reconcile();
+    assert_eq!(outcome.again, Some(Duration::from_mins(9)));
+    scenario.now += jiff::Span::new().minutes(9);
+    let outcome = scenario.reconcile();
+    let event = outcome
+        .events
+        .iter()
+        .find(|it| it.reason == "UpdateTimedOut");
+    let event = event.unwrap();
+    assert!(event.warning);
+    assert_eq!(
+        event.message,
+        "[build] update 1 did not end within the timeout of its template; update 2 takes its place"
+    );
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "2");
+}
+
+#[test]
+fn with_timeout_0_an_update_waits_for_ever() {
+    let mut scenario = scenario("whenReconciling: Wait, timeout: '0'");
+    push(&mut scenario, "2");
+    scenario.now += jiff::Span::new().hours(1000);
+    let outcome = scenario.reconcile();
+    assert_eq!(outcome.again, None);
+    assert_eq!(asked(&mut scenario), "1");
+}
+
+#[test]
+fn an_update_that_the_api_server_refuses_has_failed() {
+    let mut scenario = waiting();
+    ends(&mut scenario, "True");
+    let refused = SubmitFailure {
+        kind: SubmitFailureKind::Rejected,
+        message: "patch: no".to_owned(),
+    };
+    scenario.cluster.failing.insert("build".to_owned(), refused);
+    for revision in ["2", "3"] {
+        push(&mut scenario, revision);
+        scenario.advance();
+    }
+    let updates = &scenario.entry("build")["updates"];
+    assert_eq!(
+        updates["failure"],
+        "unable to apply object [ns/build] for resource [build] in supply chain [chain]: patch: no"
+    );
+    assert_eq!(waits(&scenario), [""; 0]);
+    scenario.cluster.failing.clear();
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "3");
+    assert_eq!(deployed(&mut scenario), "image@1");
+}
+
+#[test]
+fn an_api_server_that_cannot_answer_makes_no_update_fail() {
+    let mut scenario = waiting();
+    let overloaded = SubmitFailure {
+        kind: SubmitFailureKind::Unavailable,
+        message: "patch: later".to_owned(),
+    };
+    scenario
+        .cluster
+        .failing
+        .insert("build".to_owned(), overloaded);
+    push(&mut scenario, "2");
+    assert_eq!(waits(&scenario), ["2"]);
+    assert_eq!(asked(&mut scenario), "1");
+}
+
+/// Nothing of it may stand in a status, so the newest waits as nothing but a number.
+#[test]
+fn a_rendering_with_a_value_of_a_secret_is_not_kept_and_waits_all_the_same() {
+    let secret = documents(WAIT).replace(
+        "kind: ConfigMap\n    metadata: {name: source}",
+        "kind: Secret\n    metadata: {name: source}",
+    );
+    let mut scenario = Scenario::new(&secret);
+    scenario.key = StatusKey::new(b"of the installation");
+    scenario.owner["spec"]["image"] = json!("hunter-1");
+    scenario.advance();
+    for revision in ["hunter-2", "hunter-3"] {
+        push(&mut scenario, revision);
+    }
+    assert_eq!(asked(&mut scenario), "hunter-1");
+    let updates = scenario.entry("build")["updates"].clone();
+    assert!(!updates.to_string().contains("hunter"), "{updates}");
+    assert_eq!(updates["waiting"].as_array().unwrap().len(), 1, "depth 1");
+    assert_eq!(
+        scenario.step_condition("build", "ResourceSubmitted"),
+        "Unknown/ConditionNotMet/resource [build] condition not met: an earlier update is under way; the newest waits until it \
+         has ended"
+    );
+    settles(&mut scenario);
+    says(&mut scenario, "True", Some("image@1"));
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "hunter-3");
+    settles(&mut scenario);
+    says(&mut scenario, "True", Some("image@3"));
+    scenario.advance();
+    assert_eq!(deployed(&mut scenario), "image@3");
+    settles(&mut scenario);
+}
+
+#[test]
+fn without_a_key_an_update_with_a_value_of_a_secret_is_applied_at_once() {
+    let secret = documents(WAIT).replace(
+        "kind: ConfigMap\n    metadata: {name: source}",
+        "kind: Secret\n    metadata: {name: source}",
+    );
+    let mut scenario = Scenario::new(&secret);
+    scenario.key = StatusKey::NONE;
+    scenario.advance();
+    push(&mut scenario, "hunter-2");
+    assert_eq!(asked(&mut scenario), "hunter-2");
+    settles(&mut scenario);
+}
+
+#[test]
+fn runs_wait_for_one_another() {
+    let runs = documents(WAIT).replace(
+        "metadata: {name: build}\n    spec:",
+        "metadata: {generateName: build-}\n    spec:",
+    );
+    let runs = runs.replace("  imagePath:", "  lifecycle: immutable\n  imagePath:");
+    let mut scenario = Scenario::new(&runs);
+    scenario.advance();
+    let runs = |scenario: &Scenario| {
+        let runs = scenario.entry("build")["runs"].as_array().unwrap();
+        let names = runs
+            .iter()
+            .map(|run| run["name"].as_str().unwrap().to_owned());
+        names.collect::<Vec<_>>()
+    };
+    let say = |scenario: &mut Scenario, name: &str, ready: &str| {
+        let run = scenario.cluster.object(name);
+        run["status"] = json!({"conditions": [{"type": "Ready", "status": ready}], "latestGoodOutput": "image@run"});
+    };
+    for revision in ["2", "3"] {
+        push(&mut scenario, revision);
+    }
+    assert_eq!(runs(&scenario).len(), 1);
+    let first = runs(&scenario)[0].clone();
+    say(&mut scenario, &first, "True");
+    scenario.advance();
+    assert_eq!(deployed(&mut scenario), "image@run");
+    scenario.advance();
+    assert_eq!(runs(&scenario).len(), 2);
+    let second = runs(&scenario)[0].clone();
+    assert_eq!(scenario.cluster.object(&second)["spec"]["revision"], "3");
+    settles(&mut scenario);
+    say(&mut scenario, &second, "True");
+    scenario.advance();
+    assert_eq!(good(&scenario), "True/Good/");
+    settles(&mut scenario);
+}
+
+#[test]
+fn without_the_policy_nothing_waits_any_more() {
+    let mut scenario = waiting();
+    push(&mut scenario, "2");
+    let plain = Scenario::new(DOCUMENTS);
+    scenario.templates = plain.templates;
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "2");
+    assert_eq!(scenario.entry("build")["updates"], Value::Null);
+    settles(&mut scenario);
+}
+
+#[test]
+fn a_template_that_reads_something_else_forgets_what_waits() {
+    let mut scenario = waiting();
+    push(&mut scenario, "2");
+    let other = documents(WAIT).replace(".status.latestGoodOutput", ".status.image");
+    scenario.templates = Scenario::new(&other).templates;
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "2");
+    assert_eq!(waits(&scenario), [""; 0]);
+}
+
+/// As the deployment template of the tests of validations, with updates that wait.
+fn deploy_template() -> String {
+    let start = TEMPLATES.find("kind: ClusterDeploymentTemplate").unwrap();
+    let template = TEMPLATES[start..].split("---\n").next().unwrap();
+    template.replace(
+        "  observedCompletion:",
+        "  updatePolicy: {whenReconciling: Wait}\n  observedCompletion:",
+    )
+}
+
+#[test]
+fn an_environment_is_kept_by_its_lock_whatever_the_policy_says() {
+    let mut scenario = second_revision_is_validated();
+    scenario.apply(&deploy_template());
+    scenario.advance();
+    assert_eq!(validation::deployed(&mut scenario), "B");
+    validation::push(&mut scenario, "C");
+    deployment(&mut scenario, "Ready");
+    scenario.advance();
+    assert_eq!(
+        validation::deployed(&mut scenario),
+        "B",
+        "it is not validated"
+    );
+    assert_eq!(scenario.entry("deployer")["updates"], Value::Null);
+}
+
+#[test]
+fn a_deployment_hands_on_the_one_that_it_has_deployed_while_another_waits() {
+    let documents = format!(
+        "{TEMPLATES}
+kind: ClusterDelivery
+apiVersion: carto.run/v1alpha1
+metadata: {{name: delivery}}
+spec:
+  selector: {{app: web}}
+  resources:
+  - {{name: fetch, templateRef: {{kind: ClusterSourceTemplate, name: src}}}}
+  - name: deployer
+    templateRef: {{kind: ClusterDeploymentTemplate, name: deploy}}
+    deployment: {{resource: fetch}}
+  - name: promoter
+    templateRef: {{kind: ClusterTemplate, name: promote}}
+    sources: [{{name: source, resource: deployer}}]
+"
+    );
+    let mut scenario = Scenario::new(&documents);
+    scenario.apply(&deploy_template());
+    scenario.advance();
+    validation::push(&mut scenario, "B");
+    scenario.advance();
+    assert_eq!(validation::deployed(&mut scenario), "A");
+    deployment(&mut scenario, "Ready");
+    scenario.advance();
+    let promoted = scenario.cluster.object("promoted")["data"]["revision"].clone();
+    assert_eq!(promoted, "A", "not B, which comes in");
+    scenario.advance();
+    assert_eq!(validation::deployed(&mut scenario), "B");
+    assert_eq!(scenario.cluster.object("promoted")["data"]["revision"], "A");
+    deployment(&mut scenario, "Ready");
+    scenario.advance();
+    assert_eq!(scenario.cluster.object("promoted")["data"]["revision"], "B");
+}
+
+/// Each write of our status makes another rendering, which must not be another update.
+#[test]
+fn a_template_that_reads_our_own_status_has_no_updates_by_it() {
+    let reading = documents(WAIT).replace(
+        "spec: {revision: $(source.revision)$}",
+        "spec: {revision: $(source.revision)$, seen: $(workload.metadata)$}",
+    );
+    let mut scenario = Scenario::new(&reading);
+    for version in 1..5 {
+        scenario.owner["metadata"]["resourceVersion"] = json!(version.to_string());
+        scenario.advance();
+    }
+    assert_eq!(scenario.entry("build")["updates"]["newest"], 1);
+    settles(&mut scenario);
+    push(&mut scenario, "2");
+    assert_eq!(waits(&scenario), ["2"]);
+}
