@@ -18,11 +18,37 @@ use api_types::{Update, UpdateStack};
 use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// The most bytes of one rendering, as JSON, that status keeps. A larger one is rendered anew when its turn comes.
-const MOST_RENDERING_BYTES: usize = 32 * 1024;
+/// The most bytes of renderings, as JSON, that status keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    /// Of one rendering. A larger one is rendered anew when its turn comes.
+    rendering: usize,
+    /// Of all renderings of a step. The oldest ones that wait are dropped.
+    step: usize,
+}
 
-/// The most bytes of all renderings of a step. The oldest ones that wait are dropped.
-const MOST_BYTES: usize = 128 * 1024;
+/// The most bytes of all renderings of an owner: the API server stores no object of more than 1.5 MiB.
+const MOST_OF_OWNER: usize = 512 * 1024;
+
+const MOST_OF_STEP: usize = 128 * 1024;
+
+const MOST_OF_RENDERING: usize = 32 * 1024;
+
+impl Room {
+    /// In a blueprint with so many steps, each of which may be one whose updates wait.
+    pub(crate) fn among(steps: usize) -> Self {
+        let step = MOST_OF_STEP.min(MOST_OF_OWNER / steps.max(1));
+        Self {
+            rendering: MOST_OF_RENDERING.min(step / 2),
+            step,
+        }
+    }
+
+    /// The text that status keeps of a rendering.
+    pub(crate) fn kept(self, rendering: &serde_json::Value) -> Option<String> {
+        Some(rendering.to_string()).filter(|text| text.len() <= self.rendering)
+    }
+}
 
 /// How updates of a step wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,14 +97,14 @@ impl UpdateRule {
         })
     }
 
-    /// The text that status keeps of a rendering.
-    pub(crate) fn kept(rendering: &serde_json::Value) -> Option<String> {
-        Some(rendering.to_string()).filter(|text| text.len() <= MOST_RENDERING_BYTES)
-    }
-
     /// What is rendered now comes to the others: `before` is what status says.
-    pub(crate) fn arrive(&self, before: Option<&UpdateStack>, arrival: Update) -> Arrived {
-        let stack = self.stack(before, arrival.clone());
+    pub(crate) fn arrive(
+        &self,
+        before: Option<&UpdateStack>,
+        arrival: Update,
+        room: Room,
+    ) -> Arrived {
+        let stack = self.stack(before, arrival.clone(), room);
         let newest = Update {
             number: stack.newest,
             ..arrival
@@ -87,7 +113,7 @@ impl UpdateRule {
     }
 
     /// An update that came before is the newest again if it comes once more.
-    fn stack(&self, before: Option<&UpdateStack>, arrival: Update) -> UpdateStack {
+    fn stack(&self, before: Option<&UpdateStack>, arrival: Update, room: Room) -> UpdateStack {
         let Some(before) = before else {
             return UpdateStack {
                 newest: 1,
@@ -123,17 +149,17 @@ impl UpdateRule {
         } else {
             stack.waiting.push(arrival);
         }
-        self.bound(&mut stack);
+        self.bound(&mut stack, room);
         stack
     }
 
-    fn bound(&self, stack: &mut UpdateStack) {
+    fn bound(&self, stack: &mut UpdateStack, room: Room) {
         let waiting = &mut stack.waiting;
         let beyond = waiting.len().saturating_sub(self.most_waiting);
         waiting.drain(..beyond);
         let size = |it: &Update| it.rendering.as_ref().map_or(0, String::len);
         let mut bytes: usize = size(&stack.applied) + waiting.iter().map(size).sum::<usize>();
-        while bytes > MOST_BYTES && waiting.len() > 1 {
+        while bytes > room.step && waiting.len() > 1 {
             bytes -= size(&waiting.remove(0));
         }
     }

@@ -14,13 +14,14 @@ use std::collections::BTreeMap;
 
 use api_types::condition::whole_seconds;
 use api_types::{Update, UpdateBasis, UpdateDeployment};
+use serde_json::Value;
 
 use crate::step::end::{StepEnd, StepResult, Submitted};
 use crate::step::error::StepError;
 use crate::template::goodness::NotDone;
 use crate::template::outputs::{Output, OutputValues, ReadError};
 use crate::template::provenance::Basis;
-use crate::template::updates::{Arrived, Came, UpdateRule};
+use crate::template::updates::{Arrived, Came, Room};
 use crate::values::canonical;
 use crate::values::redaction::Taint;
 use crate::walk::gate::{AfterLook, Gate, Reading, Ruling};
@@ -43,8 +44,8 @@ impl Gate for UpdateGate {
         if is_present && rendering.basis.is_none() {
             return walk.pass_update(at, arrived, rendering);
         }
-        match stack.applied.rendering.as_deref().map(serde_json::from_str) {
-            Some(Ok(object)) => {
+        match kept(&stack.applied, &rendering) {
+            Some(object) => {
                 let applied = Submission {
                     digest: canonical::digest(&object),
                     object,
@@ -54,9 +55,8 @@ impl Gate for UpdateGate {
                 };
                 walk.pass_update(at, arrived, applied)
             }
-            // Only controllers write the status, so it is no text of ours that is not JSON.
-            Some(Err(_)) | None if is_present => walk.pass_update(at, arrived, rendering),
-            Some(Err(_)) | None => Ruling::Look(rendering, Box::new(UnknownApplied(arrived))),
+            None if is_present => walk.pass_update(at, arrived, rendering),
+            None => Ruling::Look(rendering, Box::new(UnknownApplied(arrived))),
         }
     }
 }
@@ -100,13 +100,12 @@ impl Walk<'_> {
             .filter(|before| before.read_from == attribution.watched);
         let made_from = self.made_from(at);
         let is_secret = rendering.name_seed.is_some();
+        let room = Room::among(self.blueprint.steps.len());
         let arrival = Update {
             number: 0,
             since: whole_seconds(&self.now),
             digest: digest_of(rendering),
-            rendering: (!is_secret)
-                .then(|| UpdateRule::kept(&rendering.object))
-                .flatten(),
+            rendering: (!is_secret).then(|| room.kept(&rendering.object)).flatten(),
             made_from: if is_secret {
                 UpdateBasis {
                     context: BTreeMap::new(),
@@ -117,7 +116,7 @@ impl Walk<'_> {
                 made_from
             },
         };
-        let mut arrived = rule.arrive(before, arrival);
+        let mut arrived = rule.arrive(before, arrival, room);
         arrived.stack.read_from.clone_from(&attribution.watched);
         Some(arrived)
     }
@@ -233,6 +232,14 @@ fn came(end: &StepEnd) -> Came {
         ) => Came::Failed(error.to_string()),
         StepEnd::Submitted(_) | StepEnd::PassedThrough(_) | StepEnd::Failed(_) => Came::Nothing,
     }
+}
+
+/// The object of an update. That of an owner that was made anew, with the status of the former one, would be deleted with the
+/// former one.
+fn kept(update: &Update, rendering: &Submission) -> Option<Value> {
+    let object: Value = serde_json::from_str(update.rendering.as_deref()?).ok()?;
+    let owners = |object: &Value| object["metadata"]["ownerReferences"].clone();
+    (owners(&object) == owners(&rendering.object)).then_some(object)
 }
 
 /// What two updates are told apart by. A template that reads our own status renders something else after each write, which is

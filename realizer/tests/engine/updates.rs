@@ -300,6 +300,19 @@ fn without_a_key_an_update_with_a_value_of_a_secret_is_applied_at_once() {
     settles(&mut scenario);
 }
 
+/// A backup may bring an owner back with its status and another uid. What names the former one as owner would be deleted.
+#[test]
+fn what_was_rendered_for_an_owner_of_another_uid_is_not_applied() {
+    let mut scenario = waiting();
+    push(&mut scenario, "2");
+    scenario.cluster.prune("build");
+    scenario.owner["metadata"]["uid"] = json!("another");
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "2");
+    let build = scenario.cluster.object("build");
+    assert_eq!(build["metadata"]["ownerReferences"][0]["uid"], "another");
+}
+
 #[test]
 fn runs_wait_for_one_another() {
     let runs = documents(WAIT).replace(

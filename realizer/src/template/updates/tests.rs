@@ -23,10 +23,14 @@ fn update(name: &str) -> Update {
     }
 }
 
+fn arrive(rule: &UpdateRule, before: Option<&UpdateStack>, arrival: Update) -> Arrived {
+    rule.arrive(before, arrival, Room::among(1))
+}
+
 fn after(rule: &UpdateRule, names: &[&str]) -> Arrived {
     let arrive = |before: Option<Arrived>, name: &&str| {
         let before = before.map(|before| before.stack);
-        Some(rule.arrive(before.as_ref(), update(name)))
+        Some(arrive(rule, before.as_ref(), update(name)))
     };
     names.iter().fold(None, arrive).unwrap()
 }
@@ -34,7 +38,7 @@ fn after(rule: &UpdateRule, names: &[&str]) -> Arrived {
 /// The next walk renders the same.
 fn again(rule: &UpdateRule, weighed: &Weighed) -> Arrived {
     let newest = update(&weighed.stack.newest_digest);
-    rule.arrive(Some(&weighed.stack), newest)
+    arrive(rule, Some(&weighed.stack), newest)
 }
 
 fn shown(stack: &UpdateStack) -> String {
@@ -74,16 +78,32 @@ fn the_oldest_ones_are_dropped_when_there_are_too_many() {
 fn the_oldest_ones_are_dropped_when_they_are_too_large_together() {
     let rule = rule(None, 10);
     let large = |name: &str| Update {
-        rendering: Some("x".repeat(MOST_RENDERING_BYTES)),
+        rendering: Some("x".repeat(MOST_OF_RENDERING)),
         ..update(name)
     };
-    let mut stack = rule.arrive(None, update("1")).stack;
+    let mut stack = arrive(&rule, None, update("1")).stack;
     for name in ["2", "3", "4", "5", "6"] {
-        stack = rule.arrive(Some(&stack), large(name)).stack;
+        stack = arrive(&rule, Some(&stack), large(name)).stack;
     }
     assert_eq!(shown(&stack), "1 [4 5 6]");
-    let rendering = serde_json::json!("x".repeat(MOST_RENDERING_BYTES));
-    assert_eq!(UpdateRule::kept(&rendering), None, "with its quotes");
+    let rendering = serde_json::json!("x".repeat(MOST_OF_RENDERING));
+    assert_eq!(Room::among(1).kept(&rendering), None, "with its quotes");
+}
+
+/// The API server would store no status of an owner whose steps all kept as much as one may.
+#[test]
+fn the_steps_of_a_large_blueprint_share_the_room() {
+    for steps in 0..1000 {
+        let room = Room::among(steps);
+        assert!(
+            room.step * steps <= MOST_OF_OWNER && room.step <= MOST_OF_STEP,
+            "{room:?}"
+        );
+        assert!(
+            2 * room.rendering <= room.step,
+            "one that is applied and one that waits: {room:?}"
+        );
+    }
 }
 
 #[test]
@@ -95,7 +115,7 @@ fn what_is_not_kept_does_not_wait_behind_a_newer_one() {
     };
     let mut stack = after(&rule, &["1", "2"]).stack;
     for name in ["3", "4"] {
-        stack = rule.arrive(Some(&stack), unkept(name)).stack;
+        stack = arrive(&rule, Some(&stack), unkept(name)).stack;
     }
     assert_eq!(shown(&stack), "1 [2 4]");
 }
@@ -136,7 +156,7 @@ fn what_came_before_a_good_update_is_dropped_and_what_came_after_it_is_next() {
         .weigh(after(&rule, &["1", "2", "3"]), failed(), &at(1))
         .stack;
     assert_eq!(shown(&stack), "3 [2]");
-    let arrived = rule.arrive(Some(&stack), update("4"));
+    let arrived = arrive(&rule, Some(&stack), update("4"));
     assert_eq!(
         shown(&rule.weigh(arrived, Came::Good, &at(2)).stack),
         "4 []"
@@ -152,7 +172,7 @@ fn when_all_have_failed_the_newest_is_applied_once_more_and_stays() {
         assert_eq!(shown(&weighed.stack), expected);
         arrived = again(&rule, &weighed);
     }
-    let arrived = rule.arrive(Some(&arrived.stack), update("4"));
+    let arrived = arrive(&rule, Some(&arrived.stack), update("4"));
     assert_eq!(arrived.stack.failure, None, "4 has not failed");
     assert_eq!(shown(&rule.weigh(arrived, failed(), &at(1)).stack), "4 []");
 }
@@ -199,10 +219,10 @@ fn the_same_update_from_other_inputs_is_no_other_update() {
         ..update(name)
     };
     let arrived = after(&rule, &["1", "2"]);
-    let arrived = rule.arrive(Some(&arrived.stack), from("2", "p"));
+    let arrived = arrive(&rule, Some(&arrived.stack), from("2", "p"));
     assert_eq!(arrived.stack.newest, 2);
     assert_eq!(arrived.stack.waiting[0].made_from.params, "p");
     let stack = rule.weigh(arrived, Came::Good, &at(1)).stack;
-    let arrived = rule.arrive(Some(&stack), from("2", "q"));
+    let arrived = arrive(&rule, Some(&stack), from("2", "q"));
     assert_eq!(arrived.stack.applied.made_from.params, "q");
 }
