@@ -9,6 +9,7 @@ mod stage;
 mod adoption;
 mod applied;
 mod attribution;
+mod attribution_storm;
 mod blueprints;
 mod chain;
 mod clock;
