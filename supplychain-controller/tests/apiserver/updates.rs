@@ -9,10 +9,14 @@ use crate::stage::{NOTHING, PATIENCE, Stage, step};
 
 /// Revision 1 is under way.
 async fn waiting() -> Stage {
+    waiting_with("whenReconciling: Wait").await
+}
+
+async fn waiting_with(policy: &str) -> Stage {
     let stage = Stage::open().await;
-    let policy = "  updatePolicy: {whenReconciling: Wait}\n  imagePath: .status.latestGoodOutput";
-    let chain = CHAIN.replace("  imagePath: .status.latestGoodOutput", policy);
-    stage.apply(&chain).await;
+    let path = "  imagePath: .status.latestGoodOutput";
+    let with_policy = format!("  updatePolicy: {{{policy}}}\n{path}");
+    stage.apply(&CHAIN.replace(path, &with_policy)).await;
     submitted(&stage, "1").await;
     stage.settle("app").await;
     stage
@@ -34,9 +38,8 @@ async fn push(stage: &Stage, revision: &str, waiting: usize) -> Value {
 }
 
 fn revisions(seen: &[Value]) -> Vec<&str> {
-    let asked = |object: &'_ Value| object["spec"]["value"]["revision"].as_str().is_some();
-    let builds = seen.iter().filter(|object| asked(object));
-    let mut revisions: Vec<&str> = builds
+    let mut revisions: Vec<&str> = seen
+        .iter()
         .filter_map(|object| object["spec"]["value"]["revision"].as_str())
         .collect();
     revisions.dedup();
@@ -113,12 +116,7 @@ async fn a_tenant_cannot_have_another_update_applied_than_the_one_whose_turn_it_
 /// The controller of the object hangs.
 #[tokio::test]
 async fn an_update_that_hangs_gives_way_to_a_newer_one_in_time() {
-    let stage = Stage::open().await;
-    let policy = "  updatePolicy: {whenReconciling: Wait, timeout: 3s}\n  imagePath: .status.latestGoodOutput";
-    let chain = CHAIN.replace("  imagePath: .status.latestGoodOutput", policy);
-    stage.apply(&chain).await;
-    submitted(&stage, "1").await;
-    stage.settle("app").await;
+    let stage = waiting_with("whenReconciling: Wait, timeout: 3s").await;
     let patch = json!({"spec": {"image": "2"}});
     stage.edit_workload("app", patch).await;
     submitted(&stage, "2").await;
