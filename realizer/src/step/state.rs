@@ -102,6 +102,11 @@ impl<'b> Steps<'b> {
         self.states[step].updates = Some(updates);
     }
 
+    /// The walk is done with it. Its renderings may be large.
+    pub(crate) fn put_down(&mut self, step: usize) -> Option<Arrived> {
+        self.states[step].updates.take()
+    }
+
     /// It is known how the update went.
     pub(crate) fn weigh(&mut self, step: usize, weighed: Weighed) {
         self.states[step].weighed = Some(weighed);
@@ -182,8 +187,10 @@ impl<'b> Steps<'b> {
         self.states[step].updates.as_ref()
     }
 
-    pub(crate) fn weighed(&self, step: usize) -> Option<&Weighed> {
-        self.states[step].weighed.as_ref()
+    /// How it went and what follows, at the end of the walk.
+    pub(crate) fn take_weighed(&mut self) -> Vec<Option<Weighed>> {
+        let states = self.states.iter_mut();
+        states.map(|state| state.weighed.take()).collect()
     }
 
     pub(crate) fn validation(&self, step: usize) -> Option<&ValidationState> {

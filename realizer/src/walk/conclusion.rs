@@ -15,7 +15,6 @@ use crate::status::explanation::{ExplainedStep, Explanation};
 use crate::status::report::{self, Extras, Kept};
 use crate::step::end::StepResult;
 use crate::step::error::StepError;
-use crate::template::updates::Weighed;
 use crate::values::redaction::Taint;
 use crate::walk::Walk;
 use crate::walk::orphans::{CurrentStep, Found, Orphans};
@@ -69,15 +68,13 @@ pub struct Conclusion<'a> {
 }
 
 impl<'a> Conclusion<'a> {
-    pub(super) fn of(walk: Walk<'a>, known: &[KnownObject]) -> Self {
+    pub(super) fn of(mut walk: Walk<'a>, known: &[KnownObject]) -> Self {
         let steps = 0..walk.blueprint.steps.len();
         let taints: Vec<Taint> = steps.map(|step| walk.steps.taint(step)).collect();
         let inputs: Vec<Vec<ProvenanceInput>> = (0..walk.blueprint.steps.len())
             .map(|step| walk.inputs_of_attributed(step))
             .collect();
-        let updates: Vec<Option<Weighed>> = (0..walk.blueprint.steps.len())
-            .map(|step| walk.steps.weighed(step).cloned())
-            .collect();
+        let updates = walk.steps.take_weighed();
         let mut environments = EnvironmentReport::of(&walk.steps, &walk.owner.status, &walk.now);
         let Walk {
             owner,

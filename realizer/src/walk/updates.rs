@@ -182,7 +182,7 @@ impl Walk<'_> {
             .template
             .as_ref()
             .and_then(|template| template.updates.clone());
-        let (Some(rule), Some(arrived)) = (rule, self.steps.taken_up(step).cloned()) else {
+        let (Some(rule), Some(arrived)) = (rule, self.steps.put_down(step)) else {
             return result;
         };
         let is_newest = arrived.stack.applied.number == arrived.stack.newest;
