@@ -224,8 +224,11 @@ impl<'w> Walk<'w> {
         };
         // Whether the kind is namespaced is not known here; no kind has both.
         for namespace in [self.applicant.namespace.as_str(), ""] {
-            let key = ObjectKey::new(namespace, name);
-            self.awaited.push(Dependency::Object(kind.clone(), key));
+            let what = Dependency::Object(kind.clone(), ObjectKey::new(namespace, name));
+            // Before it is watched: what the watch tells before this walk ends would wake nobody.
+            let owner = self.applicant.key();
+            self.shell.dependencies.add(&owner, what.clone());
+            self.awaited.push(what);
         }
         let watches = self.shell.submitter.watches();
         watches.attend(kind, self.applicant.namespace.as_str(), name);
