@@ -92,6 +92,9 @@ pub struct BlueprintResource {
     /// The deployment that goes in; ClusterDelivery only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deployment: Option<DeploymentReference>,
+    /// Steps that must be good, as they are rendered now, before this one is created or changed. Nothing of them goes in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub depends_on: Vec<StepDependency>,
 }
 
 /// An output of another step, under a local name.
@@ -101,6 +104,25 @@ pub struct InputReference {
     /// Name by which the template refers to the input.
     pub name: String,
     /// Name of the step that provides it.
+    pub resource: String,
+}
+
+/// A step that must be good before another one is created or changed.
+///
+/// ```
+/// use api_types::{BlueprintResource, InputSlot};
+///
+/// let step: BlueprintResource = serde_json::from_value(serde_json::json!({
+///     "dependsOn": [{"resource": "migrate"}],
+/// }))?;
+/// let input = step.inputs().next().unwrap();
+/// assert_eq!((input.slot, input.resource), (InputSlot::Success, "migrate"));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct StepDependency {
+    /// Name of the step, whatever its template is.
     pub resource: String,
 }
 

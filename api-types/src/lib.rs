@@ -55,7 +55,7 @@ pub mod workload;
 
 pub use blueprint::{
     BlueprintResource, BlueprintSpec, BlueprintStatus, DeclaredInput, InputReference, InputSlot,
-    TemplateOption, TemplateReference,
+    StepDependency, TemplateOption, TemplateReference,
 };
 pub use condition::{Condition, ConditionStatus, ConditionType, Reason};
 pub use deliverable::{Deliverable, DeliverableSpec, DeliverableStatus};

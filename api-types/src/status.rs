@@ -105,7 +105,8 @@ pub struct ResourceStatus {
     /// The template it was stamped from; absent for pass-through.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub template_ref: Option<TemplateRef>,
-    /// The resources whose outputs are taken, in the order sources, images, deployment, configs; duplicates kept.
+    /// The resources whose outputs are taken, in the order sources, images, deployment, configs, dependsOn; duplicates
+    /// kept.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<InputStatus>,
     /// What can be read now, in the order of the template kind.

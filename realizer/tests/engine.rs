@@ -14,6 +14,8 @@
 mod attribution;
 #[path = "engine/delivery.rs"]
 mod delivery;
+#[path = "engine/dependencies.rs"]
+mod dependencies;
 #[path = "engine/environments.rs"]
 mod environments;
 #[path = "engine/explanation.rs"]

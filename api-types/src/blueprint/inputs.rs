@@ -14,10 +14,12 @@ pub enum InputSlot {
     Deployment,
     /// `configs`.
     Config,
+    /// `dependsOn`: that the step is good, and nothing else. It has no local name, and templates do not see it.
+    Success,
 }
 
 impl InputSlot {
-    /// The field of the blueprint, which is also the name in a template's context.
+    /// The field of the blueprint, which is also the name in the context of a template that sees it.
     ///
     /// ```
     /// use api_types::InputSlot;
@@ -31,6 +33,7 @@ impl InputSlot {
             Self::Image => "images",
             Self::Deployment => "deployment",
             Self::Config => "configs",
+            Self::Success => "dependsOn",
         }
     }
 
@@ -41,13 +44,14 @@ impl InputSlot {
             Self::Image => "image",
             Self::Deployment => "deployment",
             Self::Config => "config",
+            Self::Success => "success",
         }
     }
 
     /// How messages call one of its inputs.
     pub fn name_of(self, local_name: &str) -> &str {
         match self {
-            Self::Deployment => "deployment",
+            Self::Deployment | Self::Success => self.singular(),
             Self::Source | Self::Image | Self::Config => local_name,
         }
     }
@@ -70,14 +74,14 @@ impl InputSlot {
 pub struct DeclaredInput<'s> {
     /// Which list it stands in.
     pub slot: InputSlot,
-    /// Name by which the template refers to it; empty for the deployment.
+    /// Name by which the template refers to it; empty for the deployment and for the success of a step.
     pub name: &'s str,
     /// Name of the step that provides it.
     pub resource: &'s str,
 }
 
 impl BlueprintResource {
-    /// All inputs, in the order of status entries: sources, images, deployment, configs
+    /// All inputs, in the order of status entries: sources, images, deployment, configs, dependsOn
     /// (docs/behaviour/kinds.md#step-status).
     ///
     /// ```
@@ -110,6 +114,12 @@ impl BlueprintResource {
             resource: &reference.resource,
         });
         let [sources, images, configs] = named;
-        sources.chain(images).chain(deployment).chain(configs)
+        let depends_on = self.depends_on.iter().map(|dependency| DeclaredInput {
+            slot: InputSlot::Success,
+            name: "",
+            resource: &dependency.resource,
+        });
+        let values = sources.chain(images).chain(deployment).chain(configs);
+        values.chain(depends_on)
     }
 }

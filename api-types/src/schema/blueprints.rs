@@ -90,8 +90,19 @@ fn inputs(description: &str) -> JSONSchemaProps {
 }
 
 fn resource<const N: usize>(kinds: [TemplateKind; N]) -> Object {
+    let dependency = object("A step that must be good.").required(
+        "resource",
+        text("Name of the step, whatever its template is."),
+    );
     object("A step.")
         .optional("configs", inputs("Inputs that carry configuration."))
+        .optional(
+            "dependsOn",
+            list(
+                "Steps that must be good, as they are rendered now, before this one is created or changed. Nothing of them goes in.",
+                dependency,
+            ),
+        )
         .required(
             "name",
             text("Name of the step, unique within the blueprint."),

@@ -156,7 +156,8 @@ fn check_inputs(resource: &BlueprintResource, steps: &Steps<'_>) -> Result<(), V
             InputSlot::Source => TemplateKind::Source,
             InputSlot::Image => TemplateKind::Image,
             InputSlot::Config => TemplateKind::Config,
-            InputSlot::Deployment => continue,
+            // Any kind of step may be waited for; one that is not there is a warning, as the field came later.
+            InputSlot::Deployment | InputSlot::Success => continue,
         };
         let (list, resource) = (declared.slot.list(), resource.name.clone());
         let input = InputReference {

@@ -16,17 +16,19 @@ use crate::templates::{
 };
 
 pub(super) fn supply_chain(spec: &BlueprintSpec) -> Vec<String> {
-    blueprint(spec, Vec::new())
+    // All others are refused (docs/behaviour/admission.md#supply-chains).
+    blueprint(spec, |slot| slot == InputSlot::Success)
 }
 
 pub(super) fn delivery(spec: &BlueprintSpec) -> Vec<String> {
-    blueprint(spec, unusable_inputs(spec))
+    blueprint(spec, |_| true)
 }
 
-fn blueprint(spec: &BlueprintSpec, of_inputs: Vec<String>) -> Vec<String> {
+/// `warns_of` are the inputs that are admitted whoever provides them.
+fn blueprint(spec: &BlueprintSpec, warns_of: fn(InputSlot) -> bool) -> Vec<String> {
     let mut warnings = broken_keys(spec);
     warnings.extend(lent_everywhere(spec));
-    warnings.extend(of_inputs);
+    warnings.extend(unusable_inputs(spec, warns_of));
     warnings.extend(repeated_inputs(spec));
     warnings.extend(loops::warnings(&spec.resources));
     warnings
@@ -78,11 +80,11 @@ fn yields_revision(kind: TemplateKind) -> bool {
 
 /// Deliveries were never checked for inputs that nobody provides
 /// (docs/behaviour/admission.md#deliveries); refusing them now would break users.
-fn unusable_inputs(spec: &BlueprintSpec) -> Vec<String> {
+fn unusable_inputs(spec: &BlueprintSpec, warns_of: fn(InputSlot) -> bool) -> Vec<String> {
     let steps = Steps::of(&spec.resources);
     let mut warnings = Vec::new();
     for resource in &spec.resources {
-        let inputs = resource.inputs();
+        let inputs = resource.inputs().filter(|input| warns_of(input.slot));
         warnings.extend(inputs.filter_map(|input| unusable(&steps, resource, input)));
     }
     warnings
@@ -103,6 +105,7 @@ fn unusable(
             |kind| kind == TemplateKind::Config,
             TemplateKind::Config.as_str(),
         ),
+        InputSlot::Success => (|_| true, ""),
     };
     let (list, resource) = (declared.slot.list(), resource.name.clone());
     let input = InputReference {
@@ -132,6 +135,7 @@ fn repeated_inputs(spec: &BlueprintSpec) -> Vec<String> {
         let mut names = BTreeSet::new();
         for input in resource
             .inputs()
+            .filter(|input| input.slot != InputSlot::Success)
             .filter(|input| !names.insert((input.slot, input.name)))
         {
             warnings.push(format!(

@@ -50,7 +50,7 @@ pub struct Input {
     /// Local name, as templates use it; absent when the blueprint could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// `source`, `image`, `config` or `deployment`; absent when the blueprint could not be read.
+    /// `source`, `image`, `config`, `deployment` or `success`; absent when the blueprint could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slot: Option<&'static str>,
     /// The step it comes from.
@@ -168,7 +168,7 @@ fn declared_template(reference: &TemplateReference) -> String {
     }
 }
 
-/// Every declared input, in the order of the status: sources, images, deployment, configs.
+/// Every declared input, in the order of the status: sources, images, deployment, configs, dependsOn.
 fn declared_inputs(step: &BlueprintResource) -> Vec<Input> {
     let inputs = step.inputs().map(|input| Input {
         name: Some(input.name.to_owned()).filter(|name| !name.is_empty()),

@@ -16,7 +16,7 @@ pub(crate) struct BlueprintStep {
     pub(crate) template_kind: Result<TemplateKind, UnknownTemplateKind>,
     pub(crate) choice: TemplateChoice,
     pub(crate) params: Vec<BlueprintParam>,
-    /// In the order of the status: sources, images, deployment, configs.
+    /// In the order of the status: sources, images, deployment, configs, dependsOn.
     pub(crate) inputs: Vec<Input>,
 }
 
@@ -56,7 +56,7 @@ impl OptionTarget {
 #[derive(Clone, Debug)]
 pub(crate) struct Input {
     pub(crate) slot: InputSlot,
-    /// The name templates use; empty for the deployment.
+    /// The name templates use; empty for the deployment and for the success of a step.
     pub(crate) local_name: String,
     /// The step that provides it.
     pub(crate) resource: ResourceName,

@@ -131,13 +131,23 @@ impl<'b> Steps<'b> {
     /// The inputs of a step, as far as they are there.
     pub(crate) fn inputs(&self, step: usize) -> ResolvedInputs<'_> {
         let output = |provider: usize| self.states.get(provider)?.output.as_ref();
-        ResolvedInputs::of(&self.blueprint.steps[step], output)
+        ResolvedInputs::of(&self.blueprint.steps[step], output, |provider| {
+            self.is_good(provider)
+        })
     }
 
     /// The inputs that a validation would have if every deployment before it was done and validated.
     pub(crate) fn prospective_inputs(&self, step: usize) -> ResolvedInputs<'_> {
         let prospect = |provider: usize| self.states.get(provider)?.prospect.as_ref();
-        ResolvedInputs::of(&self.blueprint.steps[step], prospect)
+        ResolvedInputs::of(&self.blueprint.steps[step], prospect, |provider| {
+            self.is_good(provider)
+        })
+    }
+
+    /// Whether a step is good as it is rendered now. What it hands on may be of an earlier rendering.
+    fn is_good(&self, step: usize) -> bool {
+        let result = self.result(step);
+        result.is_some_and(|result| result.end.output().is_some())
     }
 
     /// What of the inputs of a step came from Secrets: of those that are there, and for a validation of those that it would

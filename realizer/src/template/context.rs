@@ -24,13 +24,21 @@ pub(crate) struct ResolvedInputs<'o> {
 }
 
 impl<'o> ResolvedInputs<'o> {
-    /// `output` by index of the step; an output of the wrong kind, or a null image or config, is no input.
+    /// `output` by index of the step; an output of the wrong kind, or a null image or config, is no input. `is_good` says of
+    /// a step whether it is good as it is rendered now: nothing of that goes into the template.
     pub(crate) fn of(
         step: &'o BlueprintStep,
         output: impl Fn(usize) -> Option<&'o Output>,
+        is_good: impl Fn(usize) -> bool,
     ) -> Self {
         let mut inputs = Self::default();
         for input in &step.inputs {
+            if input.slot == InputSlot::Success {
+                if !input.provider.is_some_and(&is_good) {
+                    inputs.missing.push(input);
+                }
+                continue;
+            }
             match input
                 .provider
                 .and_then(&output)
@@ -104,6 +112,7 @@ fn fits(slot: InputSlot, output: &Output) -> bool {
         InputSlot::Config => {
             matches!(&output.values, OutputValues::Config(value) if !value.is_null())
         }
+        InputSlot::Success => true,
     }
 }
 

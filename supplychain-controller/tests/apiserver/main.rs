@@ -14,6 +14,7 @@ mod blueprints;
 mod chain;
 mod clock;
 mod cluster_scoped;
+mod dependencies;
 mod disk;
 mod forged;
 mod handover;

@@ -61,7 +61,11 @@ fn case(inputs: Value, outputs: Vec<Option<Output>>) -> Case {
 
 impl Case {
     fn context(&self) -> Context<'_> {
-        let inputs = ResolvedInputs::of(&self.step, |step| self.outputs.get(step)?.as_ref());
+        let inputs = ResolvedInputs::of(
+            &self.step,
+            |step| self.outputs.get(step)?.as_ref(),
+            |_| true,
+        );
         let (one, big) = (json!(1), json!(1_000_000));
         let object = json!({"sub": [true, {"a": null}]});
         let params = BTreeMap::from([("a-b", &one), ("big", &big), ("o", &object)]);
@@ -84,11 +88,15 @@ impl Case {
     }
 
     fn missing(&self) -> Vec<&str> {
-        ResolvedInputs::of(&self.step, |step| self.outputs.get(step)?.as_ref())
-            .missing
-            .iter()
-            .map(|input| input.local_name.as_str())
-            .collect()
+        ResolvedInputs::of(
+            &self.step,
+            |step| self.outputs.get(step)?.as_ref(),
+            |_| true,
+        )
+        .missing
+        .iter()
+        .map(|input| input.local_name.as_str())
+        .collect()
     }
 }
 
@@ -361,6 +369,10 @@ fn secrets_are_told_from_other_inputs() {
         Taint::of([&json!("hunter2")]),
     ));
     let case = case(inputs, vec![source("u"), None, None, secret]);
-    let inputs = ResolvedInputs::of(&case.step, |step| case.outputs.get(step)?.as_ref());
+    let inputs = ResolvedInputs::of(
+        &case.step,
+        |step| case.outputs.get(step)?.as_ref(),
+        |_| true,
+    );
     assert_eq!(inputs.taint(), Taint::of([&json!("hunter2")]));
 }
