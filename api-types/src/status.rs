@@ -144,6 +144,10 @@ pub struct AppliedObject {
     /// digits. Absent where a value comes from a Secret, because whoever reads it could try guesses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
+    /// Digest of the values that the API server itself put beside these: 32 hexadecimal digits. With others beside them
+    /// somebody else has set fields. Only where the template says `foreignFields: Refuse`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
 }
 
 /// An object of an immutable template.
@@ -315,6 +319,10 @@ pub struct Provenance {
     /// The outputs that went into the rendering.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<ProvenanceInput>,
+    /// The fields of the object that others had set when the output was accepted, and that are not rendered: as its managed
+    /// fields tell them, metadata and status aside, 16 at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub foreign_fields: Vec<String>,
 }
 
 /// An object from which an output was read.

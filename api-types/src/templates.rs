@@ -16,8 +16,8 @@ use crate::texts::text_enum;
 pub use health::{ConditionRequirement, HealthMatch, HealthMatchField, HealthRule, MultiMatch};
 pub use kind::{TemplateKind, UnknownTemplateKind};
 pub use success::{
-    CompletionCondition, InputOnStatus, MOST_CONDITION_DEPTH, ObservedCompletion, ObservedMatch,
-    SuccessRules, UpdatePolicy, WhenReconciling,
+    CompletionCondition, ForeignFields, InputOnStatus, MOST_CONDITION_DEPTH, ObservedCompletion,
+    ObservedMatch, SuccessRules, UpdatePolicy, WhenReconciling,
 };
 pub use template::Template;
 pub use validation::{

@@ -59,7 +59,7 @@ pub use status::advice::Advice;
 pub use status::blueprint_status::blueprint_status;
 pub use status::explanation;
 pub use status::unrealized::{Unrealized, report_unrealized};
-pub use template::{Template, TemplateError, TemplateSource, TemplateState};
+pub use template::{MANAGED_FIELDS, Template, TemplateError, TemplateSource, TemplateState};
 pub use values::status_key::StatusKey;
 pub use walk::conclusion::{Conclusion, KnownObject};
 pub use walk::realization::Realization;

@@ -49,8 +49,8 @@ use serde_json::{Value, json};
 
 use crate::template::family_members::object_ref;
 use crate::{
-    Ask, AskFeed, KnownObject, Labels, Looked, ObjectRef, Observation, Observed, Precondition,
-    Rendered, Submission, SubmitFailure, SubmitFailureKind, Write, YttCall,
+    Ask, AskFeed, Beside, KnownObject, Labels, Looked, ObjectRef, Observation, Observed,
+    Precondition, Rendered, Submission, SubmitFailure, SubmitFailureKind, Write, YttCall,
 };
 
 /// Answers to what a walk asks for.
@@ -239,6 +239,7 @@ impl Cluster {
             sequence: sequence.unwrap_or_default(),
             digest: Some(submission.digest.clone()),
             state: Some(state_of(&submission.digest)),
+            beside: Some(Beside::expected(String::new())),
             version: 1,
             ..Observed::of(object)
         });

@@ -38,6 +38,7 @@
 //! #   precondition: Precondition::None,
 //! #   recorded: Recorded::default(),
 //! #   adopt: false,
+//! #   refuses_foreign_fields: false,
 //!     // and so on
 //! };
 //! let owner = OwnerFacts {
@@ -80,6 +81,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod beside;
 mod defaults;
 mod identity;
 mod kind;
@@ -90,6 +92,7 @@ mod rendering;
 mod takeover;
 mod values;
 
+pub use beside::ValuesBeside;
 pub use defaults::{Obstacles, obstacles, refused_fields};
 pub use identity::{contains, derived_name};
 pub use kind::Kind;

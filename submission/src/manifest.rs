@@ -183,6 +183,7 @@ mod tests {
             precondition: Precondition::None,
             recorded: Recorded::default(),
             adopt: false,
+            refuses_foreign_fields: false,
         }
     }
 

@@ -123,7 +123,7 @@ impl fmt::Debug for State {
     }
 }
 
-fn shortened(hasher: Sha256) -> [u8; LENGTH] {
+pub(crate) fn shortened(hasher: Sha256) -> [u8; LENGTH] {
     let mut short = [0; LENGTH];
     short.copy_from_slice(&hasher.finalize()[..LENGTH]);
     short
@@ -180,7 +180,7 @@ fn contains(list: &Value, text: &str) -> bool {
     list.as_array().is_some_and(|items| items.contains(&wanted))
 }
 
-fn feed_value(hasher: &mut Sha256, value: Option<&Value>) {
+pub(crate) fn feed_value(hasher: &mut Sha256, value: Option<&Value>) {
     match value {
         None => hasher.update(b"-"),
         Some(Value::Null) => hasher.update(b"0"),

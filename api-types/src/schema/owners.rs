@@ -2,7 +2,9 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use super::build::{Object, Refine, any, boolean, integer, list, list_by, map, object, text, time};
+use super::build::{
+    Object, Refine, any, boolean, integer, list, list_by, map, object, plain_text, text, time,
+};
 use super::core::{conditions, env, object_reference, owner_params, resources, source, status};
 use super::root;
 use crate::runnable::RunResult;
@@ -320,6 +322,13 @@ fn provenance() -> Object {
             "identity",
             text("By which it is told from all other outputs: a digest of its values and of what made them."),
         )
+        .optional(
+            "foreignFields",
+            list(
+                "The fields of the object that others had set then, and that are not rendered.",
+                plain_text(),
+            ),
+        )
         .optional("inputs", inputs_of_provenance())
         .required("object", from)
         .required("params", text("Digest of the parameters."))
@@ -348,6 +357,10 @@ fn inputs_of_provenance() -> JSONSchemaProps {
 
 fn applied() -> Object {
     object("What the object of a mutable template was when it was last applied.")
+        .optional(
+            "beside",
+            text("Digest of the values that the API server itself put beside these."),
+        )
         .optional(
             "state",
             text("Digest of the rendering and of the values that the API server then held in its fields."),

@@ -7,7 +7,7 @@ use super::build::{Object, Refine, any, any_object, boolean, integer, list, obje
 use super::core::field_requirement;
 use super::root;
 use crate::duration::DURATION_PATTERN;
-use crate::templates::{Lifecycle, UpdatePolicy, WhenReconciling};
+use crate::templates::{ForeignFields, Lifecycle, UpdatePolicy, WhenReconciling};
 
 pub(super) fn source() -> Object {
     let spec = spec()
@@ -145,6 +145,15 @@ fn with_success(spec: Object) -> Object {
             completion_condition(
                 "What says failed, beside observedMatches or inputsOnStatus; as observedCompletion.succeeded.",
             ),
+        )
+        .optional(
+            "foreignFields",
+            text(
+                "What becomes of outputs while others have set fields of the object that are not rendered, metadata and status \
+                 aside. Allow, which is the default: they are read, and their provenance names the fields. Refuse: they are \
+                 not read until the fields are gone.",
+            )
+            .one_of(&ForeignFields::ALL.map(ForeignFields::as_str)),
         )
         .optional(
             "inputsOnStatus",

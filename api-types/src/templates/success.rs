@@ -51,6 +51,22 @@ pub struct SuccessRules {
     /// What becomes of an update that comes while the object is neither good nor failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update_policy: Option<UpdatePolicy>,
+    /// What becomes of outputs while others have set fields of the object that are not rendered; see
+    /// [`SuccessRules::refuses_foreign_fields`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub foreign_fields: Option<ForeignFields>,
+}
+
+text_enum! {
+    /// What becomes of outputs while others have set fields of the object that are not rendered.
+    #[derive(Default, PartialOrd, Ord, Serialize, Deserialize)]
+    pub enum ForeignFields {
+        /// They are read, and their provenance names these fields.
+        #[default]
+        Allow,
+        /// They are not read.
+        Refuse,
+    }
 }
 
 /// What becomes of an update that comes while the object is neither good nor failed.
@@ -171,6 +187,21 @@ impl SuccessRules {
         self.update_policy.as_ref().is_some_and(UpdatePolicy::waits)
     }
 
+    /// Whether nothing is read while others have set fields of the object that are not rendered.
+    ///
+    /// ```
+    /// use api_types::templates::SuccessRules;
+    /// use serde_json::json;
+    ///
+    /// let rules = |rules| serde_json::from_value::<SuccessRules>(rules);
+    /// assert!(!rules(json!({"alwaysSuccessful": true}))?.refuses_foreign_fields());
+    /// assert!(rules(json!({"alwaysSuccessful": true, "foreignFields": "Refuse"}))?.refuses_foreign_fields());
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn refuses_foreign_fields(&self) -> bool {
+        self.foreign_fields == Some(ForeignFields::Refuse)
+    }
+
     /// Whether anything is given that the templates of the Go controller do not have, so that outputs are tied to what made
     /// them. A ClusterDeploymentTemplate that gives no more than it could there works as it did there.
     pub fn are_attributed(&self) -> bool {
@@ -178,6 +209,7 @@ impl SuccessRules {
         let completion = self.observed_completion.as_ref();
         self.always_successful
             || self.waits_with_updates()
+            || self.foreign_fields.is_some()
             || !self.inputs_on_status.is_empty()
             || self.failed.is_some()
             || completion.is_some_and(|completion| {

@@ -76,6 +76,14 @@ impl Template {
         }
     }
 
+    /// Whether its outputs are not read while others have set fields of the object that are not rendered.
+    pub fn refuses_foreign_fields(&self) -> bool {
+        match self {
+            Self::Validation(_) => false,
+            _ => self.success().refuses_foreign_fields(),
+        }
+    }
+
     /// When its outputs are good.
     pub fn success(&self) -> &SuccessRules {
         match self {

@@ -25,6 +25,9 @@ pub(super) fn optional(rules: &SuccessRules, lifecycle: Lifecycle) -> Result<(),
     }
     strictly(rules)?;
     waiting(rules)?;
+    if rules.refuses_foreign_fields() && rules.given() == 0 {
+        return Err(Violation::RefuseWithoutRule);
+    }
     if lifecycle.is_immutable() && !rules.inputs_on_status.is_empty() {
         return Err(Violation::InputsOfRun);
     }

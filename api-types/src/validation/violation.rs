@@ -273,6 +273,12 @@ pub enum Violation {
          spec.observedCompletion, spec.observedMatches or spec.inputsOnStatus"
     )]
     WaitWithoutRule,
+    /// Outputs that are read whatever the object is, whoever sets fields of it.
+    #[error(
+        "invalid spec: spec.foreignFields Refuse needs a rule that says when the object is good: spec.observedCompletion, \
+         spec.observedMatches, spec.inputsOnStatus or spec.alwaysSuccessful"
+    )]
+    RefuseWithoutRule,
     /// A condition is none, or can never hold.
     #[error("invalid spec: {at}: {why}")]
     Condition {

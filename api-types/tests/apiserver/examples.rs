@@ -144,6 +144,7 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
                         name: "fetch".into(),
                         identity: "i".into(),
                     }],
+                    foreign_fields: vec!["spec.replicas".into()],
                 }),
             }],
             under_way: Some(UnderWay {
@@ -168,6 +169,7 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
             applied: Some(AppliedObject {
                 uid: "u".into(),
                 state: Some("0123456789abcdef0123456789abcdef".into()),
+                beside: Some("0123456789abcdef0123456789abcdef".into()),
             }),
             runs: vec![StampedRun {
                 name: "app-1".into(),

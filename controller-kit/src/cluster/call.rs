@@ -54,6 +54,12 @@ impl<'a> Call<'a> {
         Self::with(Method::PATCH, uri, "application/apply-patch+yaml", object)
     }
 
+    /// What a server-side apply would come to; nothing is stored.
+    pub(crate) fn try_apply(path: &str, field_manager: &str, object: &'a Value) -> Self {
+        let uri = format!("{}&force=true&dryRun=All", managed(path, field_manager));
+        Self::with(Method::PATCH, uri, "application/apply-patch+yaml", object)
+    }
+
     /// The operations of a JSON patch (RFC 6902), all or none.
     pub fn json_patch(path: &str, field_manager: &str, operations: &'a Value) -> Self {
         let uri = managed(path, field_manager);
@@ -104,6 +110,10 @@ mod tests {
             (
                 Call::apply("/x/y", "me & you", &object),
                 "PATCH /x/y?fieldManager=me%20%26%20you&force=true application/apply-patch+yaml",
+            ),
+            (
+                Call::try_apply("/x/y", "me", &object),
+                "PATCH /x/y?fieldManager=me&force=true&dryRun=All application/apply-patch+yaml",
             ),
             (
                 Call::json_patch("/x/y/status", "me", &object),

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use realizer::{ObjectRef, Observed};
+use realizer::{Beside, ObjectRef, Observed};
 use serde_json::{Map, Value, json};
-use submission::{OwnedValues, State, needs_migration};
+use submission::{OwnedValues, State, ValuesBeside, needs_migration};
 
 use api_types::labels;
 
@@ -35,6 +35,8 @@ pub struct Stamped {
     pub annotations: Annotations,
     /// What we applied or created of it and what it holds there; `None` when we own nothing.
     pub values: Option<OwnedValues>,
+    /// What it holds beside that; only where a template asks for it.
+    pub beside: Option<Box<ValuesBeside>>,
     /// Whether managed fields are to be migrated: the Go controller's, or our own of old.
     pub legacy: bool,
     /// What this process knows of it by the replies to its own requests. Nothing depends on it: status says the same.
@@ -89,6 +91,7 @@ impl PartialEq for Stamped {
             && self.owner_namespace == other.owner_namespace
             && self.annotations == other.annotations
             && self.values == other.values
+            && self.beside == other.beside
             && self.legacy == other.legacy
             && self.content == other.content
     }
@@ -116,6 +119,9 @@ impl Stamped {
             annotations: Annotations::of(metadata),
             values: OwnedValues::held_by(value, field_manager)
                 .or_else(|| OwnedValues::created_by(value, field_manager)),
+            beside: projection
+                .wants_values_beside()
+                .then(|| Box::new(ValuesBeside::of(value, field_manager))),
             legacy: needs_migration(value, field_manager),
             memory: Memory::default(),
             content: PackedText::of(&content(value, kind, projection)),
@@ -179,6 +185,11 @@ impl Stamped {
             digest: None,
             unchanged: true,
             state: None,
+            beside: self.beside.as_deref().map(|beside| Beside {
+                digest: beside.digest(),
+                named: beside.named().iter().map(ToString::to_string).collect(),
+                expected: None,
+            }),
             is_gone: false,
             version: self.resource_version,
             terminating: self.terminating,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use realizer::MANAGED_FIELDS;
 use serde_json::{Map, Value};
 
 /// A set of static path prefixes. It only grows; a watch whose projection grew lists again.
@@ -27,6 +28,11 @@ impl Projection {
             }
         }
         before != self.prefixes.len()
+    }
+
+    /// Whether what objects hold beside our values is kept.
+    pub(super) fn wants_values_beside(&self) -> bool {
+        self.covers(&MANAGED_FIELDS.map(str::to_owned))
     }
 
     fn covers(&self, path: &[String]) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api_types::{LabelValue, labels};
 use realizer::{KnownRun, Observation, Observed, Submission, Write};
 use serde_json::Value;
-use submission::State;
+use submission::{State, ValuesBeside};
 
 use super::attempt::Attempt;
 use super::failure::{Failure, listing};
@@ -70,6 +70,10 @@ impl Member {
             observed.digest = known.digest.as_deref().map(str::to_owned);
             observed.unchanged = self.is_unchanged(known, &observed.object);
             observed.state = known.state.as_deref().map(str::to_owned);
+        }
+        // What a create brings is ours, with the defaults: nothing is to be beside it.
+        if let Some(beside) = &mut observed.beside {
+            beside.expected = Some(Ok(ValuesBeside::none().digest()));
         }
         observed
     }

@@ -55,6 +55,7 @@ use attempt::Attempt;
 use brake::Brake;
 use failure::Failure;
 use foreign_objects::ForeignObjects;
+use mutable::beside::KnownBeside;
 use refused::KnownRefusals;
 use render_loop::RenderLoopGuard;
 use requests::Requests;
@@ -148,6 +149,7 @@ pub struct Submitter {
     conflicts: ConflictBackoff,
     render_loops: RenderLoopGuard,
     foreign_objects: ForeignObjects,
+    known_beside: KnownBeside,
     refusals: KnownRefusals,
     brake: Brake,
     /// The most bytes of a rendering that is sent.
@@ -177,6 +179,7 @@ impl Submitter {
             conflicts: ConflictBackoff::default(),
             render_loops: RenderLoopGuard::default(),
             foreign_objects: ForeignObjects::default(),
+            known_beside: mutable::beside::nothing_known(),
             refusals: KnownRefusals::default(),
             brake: Brake::default(),
             longest,

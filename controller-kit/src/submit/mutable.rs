@@ -1,5 +1,6 @@
 //! Mutable objects: server-side apply, and only when something is to change.
 
+pub(super) mod beside;
 mod write;
 
 use std::sync::Arc;
@@ -18,6 +19,15 @@ use crate::stamped::Stamped;
 /// Of a mutable object.
 impl Attempt<'_> {
     pub(super) async fn submit_mutable(self) -> Result<Submitted, Failure> {
+        let submitted = self.hold().await?;
+        if self.submission.refuses_foreign_fields {
+            return self.expect_beside(submitted).await;
+        }
+        Ok(submitted)
+    }
+
+    /// Makes the cluster hold the object.
+    async fn hold(self) -> Result<Submitted, Failure> {
         let held = self.held().await?;
         let mut adopts = false;
         if let Some(held) = &held {

@@ -126,6 +126,7 @@ mod tests {
             precondition: realizer::Precondition::None,
             recorded: realizer::Recorded::default(),
             adopt: false,
+            refuses_foreign_fields: false,
         }
     }
 

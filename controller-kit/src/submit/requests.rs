@@ -45,6 +45,7 @@ impl Requests {
             requests: self,
             account,
             served,
+            is_trial: false,
         }
     }
 }
@@ -55,6 +56,8 @@ pub(super) struct OwnerClient<'r> {
     requests: &'r Requests,
     account: &'r Account,
     served: &'r Served,
+    /// Whether applies are dry runs.
+    is_trial: bool,
 }
 
 impl OwnerClient<'_> {

@@ -34,12 +34,44 @@ pub struct Observed {
     /// What the owner's status is to say of an object as we left it: [`AppliedObject::state`](api_types::AppliedObject::state)
     /// or [`StampedRun::state`](api_types::StampedRun::state).
     pub state: Option<String>,
+    /// What it holds beside what was rendered; only where something of that is asked for.
+    pub beside: Option<Beside>,
     /// resourceVersion, for [`Submission::precondition`](super::Submission::precondition); 0 when it is not known.
     pub version: u64,
     /// Whether the object is being deleted, or was.
     pub terminating: bool,
     /// Whether the object was deleted, and this is the last that was seen of it.
     pub is_gone: bool,
+}
+
+/// The values of an object beside those that were rendered, its metadata and status aside.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beside {
+    /// Their digest.
+    pub digest: String,
+    /// The fields that others have set, as managed fields tell them. Whoever may edit the object may hide them.
+    pub named: Vec<String>,
+    /// The digest where nobody but the API server puts anything beside the rendering, or why that is not known. Absent where
+    /// [`Submission::refuses_foreign_fields`](super::Submission::refuses_foreign_fields) does not ask for it.
+    pub expected: Option<Result<String, String>>,
+}
+
+impl Beside {
+    /// Of an object in which nobody but the API server puts anything.
+    ///
+    /// ```
+    /// use realizer::Beside;
+    ///
+    /// let nothing = Beside::expected("d41d".to_owned());
+    /// assert_eq!(nothing.expected.as_ref(), Some(&Ok(nothing.digest.clone())));
+    /// ```
+    pub fn expected(digest: String) -> Self {
+        Self {
+            expected: Some(Ok(digest.clone())),
+            digest,
+            named: Vec::new(),
+        }
+    }
 }
 
 /// What the shell did to make the cluster hold the object.

@@ -38,6 +38,9 @@ pub struct Submission {
     pub recorded: Recorded,
     /// Whether an object that somebody else made may be taken over.
     pub adopt: bool,
+    /// Whether nothing is read while others have set fields that are not rendered: [`Beside::expected`](super::Beside::expected)
+    /// is wanted.
+    pub refuses_foreign_fields: bool,
 }
 
 /// What the owner's status says of the object, or of the family, that a submission is for. Nobody but the controllers

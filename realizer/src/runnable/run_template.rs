@@ -76,7 +76,7 @@ impl RunTemplate {
         Ok(Self {
             name: ObjectName::try_from(name.ok_or(RunTemplateError::NameMissing)?)?,
             body: Body::new(spec.template.as_ref(), spec.ytt.as_ref()),
-            reads: prefixes(&health, paths),
+            reads: prefixes(&health, paths).into(),
             stamped_kind: spec.template.as_ref().and_then(literal_kind),
             has_own_rule: spec.health_rule.as_ref().is_some_and(is_given),
             health,

@@ -52,6 +52,7 @@ impl Run<'_> {
                 ..Recorded::default()
             },
             adopt: false,
+            refuses_foreign_fields: false,
         })
     }
 

@@ -354,6 +354,8 @@ impl StepError {
                 | NotDone::Path { .. },
             )
             | ReadError::Changed
+            | ReadError::Foreign { .. }
+            | ReadError::ForeignUnknown { .. }
             | ReadError::NoObject
             | ReadError::NoDeployment => None,
         }

@@ -65,6 +65,8 @@ pub struct Template {
     pub(crate) attribution: Option<Attribution>,
     /// Set where updates wait.
     pub(crate) updates: Option<UpdateRule>,
+    /// Whether nothing is read while others have set fields that are not rendered.
+    pub(crate) refuses_foreign_fields: bool,
     stamped_kind: Option<(String, String)>,
     reads: Arc<[Vec<String>]>,
 }
@@ -173,6 +175,10 @@ impl Template {
             .then(|| Attribution::new(object, stamped_kind.as_ref()));
         let updates = typed.update_policy().and_then(UpdateRule::of);
         let paths = outputs.paths().into_iter().chain(goodness.paths());
+        let mut reads = prefixes(&health, paths);
+        if attribution.is_some() {
+            reads.push(MANAGED_FIELDS.map(str::to_owned).to_vec());
+        }
         Ok(Self {
             kind,
             name,
@@ -182,12 +188,13 @@ impl Template {
             retention: spec.retention_policy.unwrap_or_default(),
             adopt: spec.adopt,
             stamped_kind,
-            reads: prefixes(&health, paths),
+            reads: reads.into(),
             health,
             outputs,
             goodness,
             attribution,
             updates,
+            refuses_foreign_fields: typed.refuses_foreign_fields(),
         })
     }
 
@@ -219,11 +226,26 @@ impl Template {
         }
     }
 
-    /// The leading field names of every path that is read on the stamped object; an empty one means all of it.
+    /// The leading field names of every path that is read on the stamped object; an empty one means all of it. Where
+    /// [`MANAGED_FIELDS`] are among them, what it holds beside the rendering is asked for.
     pub fn reads(&self) -> Arc<[Vec<String>]> {
         Arc::clone(&self.reads)
     }
 }
+
+/// The field of an object that says who has set which of its fields.
+///
+/// ```
+/// use realizer::{MANAGED_FIELDS, Template};
+///
+/// let template = Template::compile(&serde_json::json!({
+///     "apiVersion": "carto.run/v1alpha1", "kind": "ClusterTemplate", "metadata": {"name": "config"},
+///     "spec": {"alwaysSuccessful": true, "template": {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}}},
+/// }))?;
+/// assert!(template.reads().iter().any(|path| *path == MANAGED_FIELDS));
+/// # Ok::<(), realizer::TemplateError>(())
+/// ```
+pub const MANAGED_FIELDS: [&str; 2] = ["metadata", "managedFields"];
 
 /// The fields of templates that say where outputs are read.
 const PATH_FIELDS: [&str; 4] = ["urlPath", "revisionPath", "imagePath", "configPath"];
@@ -304,7 +326,7 @@ pub(crate) fn literal_kind(template: &Value) -> Option<(String, String)> {
 pub(crate) fn prefixes<'p>(
     health: &'p CompiledRule,
     paths: impl Iterator<Item = &'p FieldPath>,
-) -> Arc<[Vec<String>]> {
+) -> Vec<Vec<String>> {
     let mut prefixes: Vec<Vec<String>> = paths
         .chain(health.paths())
         .filter_map(FieldPath::prefix)
@@ -314,7 +336,7 @@ pub(crate) fn prefixes<'p>(
     }
     prefixes.sort();
     prefixes.dedup();
-    prefixes.into()
+    prefixes
 }
 
 #[cfg(test)]

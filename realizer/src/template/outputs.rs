@@ -60,6 +60,18 @@ pub enum ReadError {
     /// The object does not hold what was rendered: somebody changed it, and it is not changed back yet.
     #[error("the object does not hold what was rendered")]
     Changed,
+    /// Others have set fields that are not rendered, and the template refuses that.
+    #[error("others have set fields of the object that are not rendered")]
+    Foreign {
+        /// These, as far as they are known.
+        fields: Vec<String>,
+    },
+    /// It is not known whether others have set fields, and the template refuses that.
+    #[error("it is not known whether others have set fields of the object: {cause}")]
+    ForeignUnknown {
+        /// Why not.
+        cause: String,
+    },
     /// No healthy object of the family is there to judge.
     #[error("failed to evaluate path of empty object")]
     NoObject,

@@ -51,6 +51,8 @@ pub(crate) struct Acceptance<'a> {
     pub(crate) taint: &'a Taint,
     /// The object that holds the output.
     pub(crate) object: &'a Value,
+    /// The fields of the object that others have set.
+    pub(crate) foreign: &'a [String],
     /// Digest of what was rendered.
     pub(crate) rendering: &'a str,
     /// The outputs of the step in the present status.
@@ -83,6 +85,7 @@ impl Acceptance<'_> {
         !before.identity.is_empty()
             || Provenance {
                 accepted: now.accepted.clone(),
+                foreign_fields: now.foreign_fields.clone(),
                 ..before.clone()
             } == now
     }
@@ -100,6 +103,7 @@ impl Acceptance<'_> {
             read_from: self.attribution.read_from.clone(),
             params: self.basis.params.clone(),
             inputs: self.basis.inputs.clone(),
+            foreign_fields: self.foreign.to_vec(),
         }
     }
 

@@ -217,7 +217,7 @@ impl Observing<'_> {
             let why = format!("run [{}] failed", run.name);
             ReadError::NotDone(NotDone::Failed(why))
         })?;
-        Ok(self.accepted(basis, output, &observed.object, &submission.digest))
+        Ok(self.accepted(basis, output, (&observed.object, &[]), &submission.digest))
     }
 
     /// What status remembers of the objects of the step, with those that were found.
@@ -246,17 +246,32 @@ impl Observing<'_> {
 
     fn applied(&self, observed: &Observed) -> Memory {
         let uid = observed.object["metadata"]["uid"].as_str();
+        let is_told = !self.is_tainted(Some(observed));
         let applied = uid.map(|uid| AppliedObject {
             uid: uid.to_owned(),
-            state: observed
-                .state
-                .clone()
-                .filter(|_| !self.is_tainted(Some(observed))),
+            state: observed.state.clone().filter(|_| is_told),
+            beside: self.expected_beside(uid, observed).filter(|_| is_told),
         });
         Memory {
             applied,
             ..Memory::default()
         }
+    }
+
+    /// What the object held beside the rendering when nobody else had set anything, as far as that is known: now or, of the
+    /// same object, before. What was clean once was put there by the API server.
+    fn expected_beside(&self, uid: &str, observed: &Observed) -> Option<String> {
+        if !self.template.refuses_foreign_fields {
+            return None;
+        }
+        let expected = observed
+            .beside
+            .as_ref()
+            .and_then(|beside| beside.expected.clone());
+        let before = self.previous.and_then(|entry| entry.applied.as_ref());
+        let before = before.filter(|applied| applied.uid == uid);
+        let before = before.and_then(|applied| applied.beside.clone());
+        expected.and_then(Result::ok).or(before)
     }
 
     /// An environment that is kept as it is.
@@ -332,6 +347,9 @@ impl Observing<'_> {
         if self.basis.is_some() && reading.is_changed() {
             return Err(ReadError::Changed);
         }
+        if self.basis.is_some() && self.template.refuses_foreign_fields {
+            reading.refuse_foreign_fields()?;
+        }
         let output = Output::read(
             self.template,
             object,
@@ -348,13 +366,22 @@ impl Observing<'_> {
             .filter(|_| reading.environment.is_none());
         Ok(match (basis, object, reading.rendering) {
             (Some(basis), Some(object), Some(rendering)) => {
-                self.accepted(basis, output, object, rendering)
+                let beside = reading.observed.and_then(|it| it.beside.as_ref());
+                let foreign = beside.map_or(&[][..], |beside| &beside.named);
+                self.accepted(basis, output, (object, foreign), rendering)
             }
             _ => output,
         })
     }
 
-    fn accepted(&self, basis: &Basis, output: Output, object: &Value, rendering: &str) -> Output {
+    /// `object` with the fields of it that others have set.
+    fn accepted(
+        &self,
+        basis: &Basis,
+        output: Output,
+        (object, foreign): (&Value, &[String]),
+        rendering: &str,
+    ) -> Output {
         let Some(attribution) = &self.template.attribution else {
             return output;
         };
@@ -364,6 +391,7 @@ impl Observing<'_> {
             basis,
             taint: &self.taint,
             object,
+            foreign,
             rendering,
             previous: self.outputs_before(),
             key: self.key,
@@ -426,6 +454,23 @@ impl<'o> Reading<'o> {
             environment: None,
             is_of_other_inputs: false,
             rendering: Some(&submission.digest),
+        }
+    }
+
+    /// Whether nobody but the API server has set anything beside what is rendered.
+    fn refuse_foreign_fields(&self) -> Result<(), ReadError> {
+        let beside = self.observed.and_then(|observed| observed.beside.as_ref());
+        let unknown = |cause: &str| ReadError::ForeignUnknown {
+            cause: cause.to_owned(),
+        };
+        let beside = beside.ok_or_else(|| unknown("nothing is known of its fields"))?;
+        match &beside.expected {
+            Some(Ok(expected)) if *expected == beside.digest => Ok(()),
+            Some(Ok(_)) => Err(ReadError::Foreign {
+                fields: beside.named.clone(),
+            }),
+            Some(Err(cause)) => Err(unknown(cause)),
+            None => Err(unknown("it was not asked for")),
         }
     }
 

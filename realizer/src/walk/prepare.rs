@@ -244,6 +244,7 @@ impl Preparing<'_> {
             precondition: Precondition::None,
             recorded: self.recorded(template),
             adopt: template.adopt,
+            refuses_foreign_fields: template.refuses_foreign_fields,
         })
     }
 

@@ -16,6 +16,7 @@ mod clock;
 mod cluster_scoped;
 mod dependencies;
 mod disk;
+mod foreign_fields;
 mod forged;
 mod handover;
 mod hanging;

@@ -48,6 +48,19 @@ impl OwnerClient<'_> {
         Ok(Applied { answer, conformed })
     }
 
+    /// What an apply of an object that is not there yet would come to; nothing is stored.
+    pub(in crate::submit) async fn try_apply(
+        self,
+        object: &Value,
+    ) -> Result<Answer, OwnerRequestError> {
+        let trial = OwnerClient {
+            is_trial: true,
+            ..self
+        };
+        let mut object = trial.applicable(object).await?;
+        trial.apply_conformed(&mut object).await.0
+    }
+
     /// What a create takes, an apply onto an existing object may not: two of the reasons can be removed.
     async fn apply_refused(
         self,
@@ -169,8 +182,12 @@ impl OwnerClient<'_> {
     }
 
     async fn apply_once(self, object: &Value) -> Result<Answer, OwnerRequestError> {
-        let path = self.path(&key_of(object));
-        let call = Call::apply(&path, self.requests.field_manager, object);
+        let (path, manager) = (self.path(&key_of(object)), self.requests.field_manager);
+        let call = if self.is_trial {
+            Call::try_apply(&path, manager, object)
+        } else {
+            Call::apply(&path, manager, object)
+        };
         self.send(call).await
     }
 }

@@ -117,6 +117,8 @@ rows! {
         ..
     },
     "object was changed by somebody else" => StepError::Retrieve { error: ReadError::Changed, .. },
+    "others have set fields of the object" => StepError::Retrieve { error: ReadError::Foreign { .. }, .. },
+    "others may have set fields of the object" => StepError::Retrieve { error: ReadError::ForeignUnknown { .. }, .. },
     "nothing to judge" => StepError::Retrieve { error: ReadError::NoObject, .. },
     "no deployment" => StepError::Retrieve { error: ReadError::NoDeployment, .. },
     "validation begins" => StepError::Validation { error: ValidationError::Begins, .. },
@@ -368,6 +370,18 @@ fn every_error_has_its_row_in_the_table() {
             retrieve(ReadError::Changed),
             "m",
             (NotYet, Unknown, "ConditionNotMet", AwaitChange),
+        ),
+        (
+            retrieve(ReadError::Foreign { fields: Vec::new() }),
+            "m",
+            (UserMustFix, Unknown, "ConditionNotMet", Slow),
+        ),
+        (
+            retrieve(ReadError::ForeignUnknown {
+                cause: String::new(),
+            }),
+            "m",
+            (UserMustFix, Unknown, "ConditionNotMet", Slow),
         ),
         (
             retrieve(ReadError::NoDeployment),

@@ -93,6 +93,12 @@ fn retrieve_verdict(error: &ReadError) -> Verdict {
         ReadError::NotDone(NotDone::Failed(_)) => {
             Verdict::new(UserMustFix, Reason::FailedConditionMet)
         }
+        // What the API server adds may have changed, and nothing tells when it takes what it has refused.
+        ReadError::Foreign { .. } | ReadError::ForeignUnknown { .. } => {
+            Verdict::new(UserMustFix, Reason::ConditionNotMet)
+                .but_unknown()
+                .slowly()
+        }
         // False as upstream, also as long as nothing is wrong yet.
         ReadError::NotDone(NotDone::ObservedGeneration { has_status, .. }) => {
             let kind = if *has_status { UserMustFix } else { NotYet };

@@ -73,6 +73,7 @@ impl Walk<'_> {
             precondition: Precondition::None,
             recorded: Recorded::default(),
             adopt: false,
+            refuses_foreign_fields: false,
         })
     }
 }

@@ -96,6 +96,22 @@ impl Observing<'_> {
                     stamp::display_name(&observed.object)
                 )
             }
+            ReadError::Foreign { fields } => {
+                let fields = match &fields[..] {
+                    [] => "managed fields do not say which".to_owned(),
+                    fields => fields.join(", "),
+                };
+                format!(
+                    "resource [{step}] condition not met: others have set fields of object [{}] that are not rendered: \
+                     {fields}; remove them from the object, or render them, or set spec.foreignFields of the template to Allow",
+                    stamp::display_name(&observed.object)
+                )
+            }
+            ReadError::ForeignUnknown { cause } => format!(
+                "resource [{step}] condition not met: whether others have set fields of object [{}] is found by an apply as \
+                 dry run, and that failed: {cause}",
+                stamp::display_name(&observed.object)
+            ),
             ReadError::NoObject | ReadError::NoDeployment => format!(
                 "unable to retrieve outputs from stamped object [{}] of type [{}] for resource [{step}] in supply \
                  chain [{}]: {error}",

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{Lifecycle, SubmitFailure, SubmitFailureKind};
+use crate::{Beside, Lifecycle, SubmitFailure, SubmitFailureKind};
 
 fn template(yaml: &str) -> Template {
     let mut object: Value = serde_saphyr::from_str(yaml).unwrap();
@@ -31,10 +31,12 @@ fn submission(object: Value) -> Submission {
         precondition: crate::Precondition::None,
         recorded: crate::Recorded::default(),
         adopt: false,
+        refuses_foreign_fields: false,
     }
 }
 
 fn observe(template: &Template, observation: Observation) -> StepEnd {
+    let attributed = template.attribution.as_ref();
     let observing = Observing {
         blueprint: &"chain".parse().unwrap(),
         step: &"build".into(),
@@ -44,7 +46,7 @@ fn observe(template: &Template, observation: Observation) -> StepEnd {
         key: &StatusKey::NONE,
         previous: None,
         recorded: &[],
-        basis: None,
+        basis: attributed.map(|_| Basis::default()),
         now: &Time(jiff::Timestamp::UNIX_EPOCH),
     };
     observing.observe(
@@ -187,6 +189,70 @@ fn a_family_without_healthy_member_has_no_object_to_read() {
         "unable to retrieve outputs from stamped object [ns/run-1] of type [images.kpack.io] for resource [build] in \
          supply chain [chain]: failed to evaluate path of empty object"
     );
+}
+
+/// What is said where the object holds this beside the rendering; or what of others it was accepted with.
+fn told_beside(foreign_fields: &str, beside: Option<Beside>) -> Result<Vec<String>, String> {
+    let template = template(&format!(
+        "{{kind: ClusterConfigTemplate, spec: {{configPath: .data.a, alwaysSuccessful: true, foreignFields: {foreign_fields}}}}}"
+    ));
+    let object =
+        json!({"metadata": {"namespace": "ns", "name": "x", "uid": "u"}, "data": {"a": "1"}});
+    let observation = Observation::Object {
+        observed: Observed {
+            digest: Some(String::new()),
+            beside,
+            ..observed(object, true)
+        },
+        write: Write::Unchanged,
+    };
+    let end = observe(&template, observation);
+    match end.output().and_then(|output| output.provenance.clone()) {
+        Some(provenance) => Ok(provenance.foreign_fields.clone()),
+        None => Err(message(end)),
+    }
+}
+
+#[test]
+fn foreign_fields_are_named_or_refused_as_the_template_says() {
+    let beside = |expected| {
+        Some(Beside {
+            digest: "here".to_owned(),
+            named: vec!["data.b".to_owned()],
+            expected,
+        })
+    };
+    let named = Ok(vec!["data.b".to_owned()]);
+    assert_eq!(told_beside("Allow", beside(None)), named);
+    assert_eq!(told_beside("Allow", None), Ok(Vec::new()));
+    assert_eq!(
+        told_beside("Refuse", beside(Some(Ok("here".to_owned())))),
+        named
+    );
+    let refused = "resource [build] condition not met: others have set fields of object [ns/x] that are not rendered: data.b; \
+                   remove them from the object, or render them, or set spec.foreignFields of the template to Allow";
+    let other = || beside(Some(Ok("pure".to_owned())));
+    assert_eq!(told_beside("Refuse", other()), Err(refused.to_owned()));
+    let hidden = other().map(|beside| Beside {
+        named: Vec::new(),
+        ..beside
+    });
+    let unnamed = refused.replace("data.b", "managed fields do not say which");
+    assert_eq!(told_beside("Refuse", hidden), Err(unnamed));
+    for (beside, why) in [
+        (
+            beside(Some(Err("dry run: forbidden".to_owned()))),
+            "dry run: forbidden",
+        ),
+        (beside(None), "it was not asked for"),
+        (None, "nothing is known of its fields"),
+    ] {
+        let told = format!(
+            "resource [build] condition not met: whether others have set fields of object [ns/x] is found by an apply as dry \
+             run, and that failed: {why}"
+        );
+        assert_eq!(told_beside("Refuse", beside), Err(told));
+    }
 }
 
 #[test]
