@@ -6,6 +6,7 @@
 //!  world.rs     the state of a small cluster, and what can happen to it
 //!  shell.rs     one walk of the real engine over it
 //!  checker.rs   breadth-first over all states; the five properties
+//!  runs.rs      the same of a step that makes a run for each rendering, and of values of a Secret
 //! ```
 //!
 //! What the engine decides by is the persisted part of a state and nothing else, as after kill -9.
@@ -18,12 +19,15 @@
 
 #[path = "attribution/checker.rs"]
 mod checker;
+#[path = "attribution/runs.rs"]
+mod runs;
 #[path = "attribution/shell.rs"]
 mod shell;
 #[path = "attribution/world.rs"]
 mod world;
 
 use checker::{Checker, Explored};
+use runs::Runs;
 use shell::Fault;
 
 #[expect(clippy::print_stderr, reason = "the numbers are told with the tests")]
@@ -52,6 +56,14 @@ fn outputs_are_attributed_to_what_made_them_while_the_world_changes() {
 #[test]
 fn nothing_of_a_tenant_who_rewrites_specs_goes_downstream() {
     explored("tenant", Checker::new(1).with_tampering(1));
+}
+
+#[test]
+fn nothing_that_is_made_of_refused_fields_goes_downstream() {
+    let checker = Checker::new(1).with_foreign_fields(1);
+    explored("foreign fields", checker);
+    let checker = Checker::new(2).with_waiting().with_foreign_fields(1);
+    explored("waiting, foreign fields", checker.without_lag());
 }
 
 #[test]
@@ -97,6 +109,81 @@ fn updates_wait_while_the_world_changes() {
     );
 }
 
+#[expect(clippy::print_stderr, reason = "the numbers are told with the tests")]
+fn ran(name: &str, runs: Runs) {
+    let explored = runs.explore();
+    let explored = explored.unwrap_or_else(|violation| panic!("{violation}"));
+    eprintln!("{name}: {explored:?}");
+    assert!(
+        explored.states > 100 && explored.deployed > 0 && explored.runs > 1,
+        "{name}: {explored:?}"
+    );
+}
+
+#[test]
+fn outputs_of_runs_are_attributed_to_what_made_them_and_no_run_is_made_twice() {
+    let revisions = 3;
+    let commits = Runs {
+        revisions,
+        ..Runs::default()
+    };
+    ran("runs, commits", commits);
+    let crashes = Runs {
+        revisions: 2,
+        crashes: true,
+        deletions: 1,
+        ..Runs::default()
+    };
+    ran("runs, crashes and deletions", crashes);
+}
+
+#[test]
+fn nothing_of_a_tenant_who_changes_runs_goes_downstream() {
+    let tenant = Runs {
+        revisions: 2,
+        tampering: 1,
+        deletions: 1,
+        ..Runs::default()
+    };
+    ran("runs, tenant", tenant);
+}
+
+#[test]
+fn values_of_a_secret_go_through_runs_and_are_told_nowhere() {
+    let secret = Runs {
+        revisions: 2,
+        tampering: 1,
+        crashes: true,
+        is_secret: true,
+        ..Runs::default()
+    };
+    ran("runs, Secret", secret);
+}
+
+#[test]
+fn the_checker_of_runs_finds_every_planted_fault() {
+    use runs::Fault;
+    for (fault, is_secret, expected) in [
+        (Fault::ValuesNotCompared, false, "the tenant asked for"),
+        (Fault::LastGoodLost, false, "nothing to deploy"),
+        (Fault::SecretKept, true, "is told"),
+        (Fault::ProvenanceOfFormer, false, "two outputs"),
+        (Fault::RunsHidden, false, "run again"),
+    ] {
+        let runs = Runs {
+            revisions: 2,
+            tampering: 1,
+            is_secret,
+            fault: Some(fault),
+            ..Runs::default()
+        };
+        match runs.explore() {
+            Err(violation) => assert!(violation.contains(expected), "{fault:?}: {violation}"),
+            Ok(explored) => panic!("{fault:?} is not found: {explored:?}"),
+        }
+    }
+}
+
 /// The checker is worth something only if it finds what is wrong.
 #[test]
 fn the_checker_finds_every_planted_fault() {
@@ -119,6 +206,10 @@ fn the_checker_finds_every_planted_fault() {
         (Fault::ValuesNotCompared, "of the tenant"),
         (Fault::GenerationNotCompared, "attributed"),
     ];
+    let foreign = Checker::new(1).with_foreign_fields(1);
+    let foreign = foreign.with_fault(Fault::ForeignNotCompared).explore();
+    let violation = foreign.err().unwrap_or_default();
+    assert!(violation.contains("of the tenant"), "{violation}");
     let faults = faults.map(|(fault, expected)| (fault, expected, Checker::new(2)));
     let of_updates =
         of_updates.map(|(fault, expected)| (fault, expected, Checker::new(2).with_waiting()));

@@ -108,6 +108,12 @@ impl Checker {
         }
     }
 
+    /// The tenant sets a field that we do not, or removes it, so often; both resources refuse that.
+    pub(crate) fn with_foreign_fields(mut self, tampering: u8) -> Self {
+        self.shell.refuse();
+        self.with_tampering(tampering)
+    }
+
     /// Updates of both resources wait.
     pub(crate) fn with_waiting(mut self) -> Self {
         self.shell.wait();
@@ -200,10 +206,10 @@ impl Checker {
             }
             if world.tampered < self.tampering && self.tampers_with.contains(&slot) {
                 let is_ours = held.is_ours();
-                moves.push(if is_ours {
-                    Move::Tamper(slot)
-                } else {
-                    Move::Restore(slot)
+                moves.push(match (self.shell.refuses, is_ours) {
+                    (true, _) => Move::SetForeign(slot),
+                    (false, true) => Move::Tamper(slot),
+                    (false, false) => Move::Restore(slot),
                 });
             }
         }
@@ -345,6 +351,13 @@ impl Checker {
             way.push(world.clone());
             let mut next = world.clone();
             for slot in Slot::ALL {
+                // As the condition says.
+                if next.held[slot as usize]
+                    .as_ref()
+                    .is_some_and(|it| it.has_foreign)
+                {
+                    next = self.moved(&next, Move::SetForeign(slot));
+                }
                 if next.may_begin(slot) {
                     next = self.moved(&next, Move::Begin(slot));
                 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use api_types::TemplateKind;
 use jiff::Timestamp;
 use realizer::{
-    Ask, AskFeed as _, Blueprint, Family, Observation, Observed, Owner, Realization, StatusKey,
-    Submission, Template, TemplateSource, TemplateState, Write,
+    Ask, AskFeed as _, Beside, Blueprint, Family, Observation, Observed, Owner, Realization,
+    StatusKey, Submission, Template, TemplateSource, TemplateState, Write,
 };
 use serde_json::{Value, json};
 
@@ -42,6 +42,8 @@ pub(crate) enum Fault {
     Overtaken,
     /// What is applied is taken to be made from what came last.
     MadeFromNewest,
+    /// Nobody but us is taken to have set anything.
+    ForeignNotCompared,
 }
 
 /// Texts by number.
@@ -74,6 +76,8 @@ pub(crate) struct Shell {
     blueprint: Blueprint,
     /// Whether updates of the two resources wait.
     pub(crate) waits: bool,
+    /// Whether they refuse what others set.
+    pub(crate) refuses: bool,
 }
 
 struct Templates(HashMap<String, Arc<Template>>);
@@ -103,16 +107,23 @@ impl Shell {
         Self {
             fault: None,
             texts,
-            templates: templates(false),
+            templates: templates(false, false),
             blueprint: blueprint(),
             waits: false,
+            refuses: false,
         }
     }
 
     /// Updates of the two resources wait.
     pub(crate) fn wait(&mut self) {
-        self.templates = templates(true);
         self.waits = true;
+        self.templates = templates(true, self.refuses);
+    }
+
+    /// They refuse fields that others set.
+    pub(crate) fn refuse(&mut self) {
+        self.refuses = true;
+        self.templates = templates(self.waits, true);
     }
 
     /// The world before anything was done.
@@ -122,8 +133,9 @@ impl Shell {
 
     /// What a resource makes of a spec under a state of the world.
     pub(crate) fn made(&mut self, slot: Slot, work: &Work) -> Text {
+        let foreign = if work.has_foreign { "evil " } else { "" };
         let text = format!(
-            "{}[{},{}]",
+            "{}[{foreign}{},{}]",
             slot.name(),
             self.texts.text(work.spec),
             work.world
@@ -325,7 +337,8 @@ impl Hand<'_> {
             && seen.rendered == rendered
             && (seen.is_ours() || believes)
         {
-            return (observed(self.object(seen, submission)), Write::Unchanged);
+            let found = observed(self.object(seen, submission));
+            return (self.with_beside(found, seen), Write::Unchanged);
         }
         let held = &mut self.world.held[index];
         let is_new = held.is_none();
@@ -333,6 +346,7 @@ impl Hand<'_> {
         let resource = held.get_or_insert_with(|| Resource {
             spec: rendered.0,
             rendered,
+            has_foreign: false,
             generation: 1,
             status: Status::default(),
             working: None,
@@ -353,7 +367,21 @@ impl Hand<'_> {
         } else {
             Write::Patched
         };
-        (observed(object), write)
+        (self.with_beside(observed(object), &reply), write)
+    }
+
+    fn with_beside(&self, observed: Observed, resource: &Resource) -> Observed {
+        let is_believed = self.fault == Some(Fault::ForeignNotCompared);
+        let is_foreign = resource.has_foreign && !is_believed;
+        let nothing = Beside::expected(String::new());
+        let beside = Beside {
+            digest: if is_foreign { "foreign" } else { "" }.to_owned(),
+            ..nothing
+        };
+        Observed {
+            beside: Some(beside),
+            ..observed
+        }
     }
 
     fn object(&self, resource: &Resource, submission: &Submission) -> Value {
@@ -392,13 +420,14 @@ fn with_uid(mut object: Value) -> Value {
     object
 }
 
-fn templates(waits: bool) -> Templates {
+fn templates(waits: bool, refuses: bool) -> Templates {
     let ready = r#".status.conditions[?(@.type=="Ready")].status"#;
     let resource = |name: &str, input: &str| {
         let policy = json!({"whenReconciling": if waits { "Wait" } else { "Apply" }});
         json!({
             "kind": "ClusterImageTemplate", "metadata": {"name": name}, "spec": {
                 "updatePolicy": policy,
+                "foreignFields": if refuses { "Refuse" } else { "Allow" },
                 "imagePath": ".status.latestGoodOutput",
                 "observedCompletion": {
                     "succeeded": {"key": ready, "value": "True"}, "failed": {"key": ready, "value": "False"},

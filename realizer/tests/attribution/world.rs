@@ -28,6 +28,8 @@ pub(crate) struct Resource {
     pub(crate) spec: Text,
     /// What we asked for last, and the digest of that rendering.
     pub(crate) rendered: (Text, Text),
+    /// Whether others have set a field of its spec that we do not.
+    pub(crate) has_foreign: bool,
     pub(crate) generation: u8,
     pub(crate) status: Status,
     /// What its controller works on.
@@ -55,6 +57,7 @@ pub(crate) enum Ready {
 pub(crate) struct Work {
     pub(crate) generation: u8,
     pub(crate) spec: Text,
+    pub(crate) has_foreign: bool,
     pub(crate) world: u8,
 }
 
@@ -93,6 +96,8 @@ pub(crate) enum Move {
     Tamper(Slot),
     /// The tenant writes back what was there.
     Restore(Slot),
+    /// The tenant sets a field that we do not, or removes it.
+    SetForeign(Slot),
 }
 
 impl Resource {
@@ -154,6 +159,7 @@ impl World {
                 held.working = Some(Work {
                     generation: held.generation,
                     spec: held.spec,
+                    has_foreign: held.has_foreign,
                     world: outside,
                 });
                 held.status.ready = Some(Ready::Unknown);
@@ -171,6 +177,12 @@ impl World {
             Move::Tamper(slot) => {
                 let held = world.resource(slot);
                 held.spec = EVIL;
+                held.generation += 1;
+                world.tampered += 1;
+            }
+            Move::SetForeign(slot) => {
+                let held = world.resource(slot);
+                held.has_foreign = !held.has_foreign;
                 held.generation += 1;
                 world.tampered += 1;
             }
