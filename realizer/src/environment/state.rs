@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use crate::Template;
 use crate::environment::{Incoming, Record};
+use crate::template::time_limit;
 
 /// The arrivals that a deployment or validation step is about.
 #[derive(Clone, Debug, Default)]
@@ -73,7 +74,5 @@ impl EnvironmentState {
 /// How much longer the environment is kept for a validation; `None` for ever.
 pub(crate) fn time_left(template: &Template, record: &Record, now: &Timestamp) -> Option<Duration> {
     let limit = template.judgement()?.limit?;
-    let past = now.duration_since(record.since.0);
-    let past = Duration::try_from(past).unwrap_or_default();
-    Some(limit.saturating_sub(past))
+    Some(time_limit::left(limit, &record.since, *now))
 }

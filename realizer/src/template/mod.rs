@@ -7,7 +7,8 @@
 //! When the object was observed: [`outputs`] are read from it, [`goodness`] says when they may be handed on, [`judgement`]
 //! to which verdict a validation came, and [`health`] how the object is. [`provenance`] ties outputs to what made them, and
 //! [`updates`] are the renderings of a step that overtake one another. Of an immutable template there is a family of
-//! objects: [`family_members`] orders them and says which may go, [`runs`] is what status remembers of them.
+//! objects: [`family_members`] orders them and says which may go, [`runs`] is what status remembers of them. [`time_limit`] is
+//! that of validations and of updates.
 //!
 //! A new kind of output is a variant of [`OutputPaths`] and one of `outputs::OutputValues`, and usually an
 //! [`InputSlot`](api_types::InputSlot) that takes it; a new rule of when outputs are handed on is a variant of
@@ -25,6 +26,7 @@ pub(crate) mod params;
 pub(crate) mod provenance;
 pub(crate) mod runs;
 pub(crate) mod stamp;
+pub(crate) mod time_limit;
 pub(crate) mod updates;
 pub(crate) mod ytt;
 

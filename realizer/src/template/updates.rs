@@ -15,8 +15,9 @@ use std::time::Duration;
 use api_types::condition::whole_seconds;
 use api_types::templates::UpdatePolicy;
 use api_types::{Update, UpdateStack};
-use jiff::SignedDuration;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+use crate::template::time_limit;
 
 /// The most bytes of renderings, as JSON, that status keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,7 +216,7 @@ impl UpdateRule {
         let left = self
             .time_limit
             .filter(|_| has_newer)
-            .map(|limit| time_left(&stack.applied, limit, now));
+            .map(|limit| time_limit::left(limit, &stack.applied.since, now.0));
         if left == Some(Duration::ZERO) {
             return Weighed {
                 timed_out: Some(number),
@@ -229,14 +230,6 @@ impl UpdateRule {
             is_next_due: false,
         }
     }
-}
-
-fn time_left(applied: &Update, limit: Duration, now: &Time) -> Duration {
-    let limit = SignedDuration::try_from(limit).unwrap_or(SignedDuration::MAX);
-    let passed = now.0.duration_since(applied.since.0);
-    // Of a clock that was put back, nothing has passed.
-    let left = limit.saturating_sub(passed.max(SignedDuration::ZERO));
-    Duration::try_from(left).unwrap_or(Duration::ZERO)
 }
 
 /// The same rendering may come from other inputs.
