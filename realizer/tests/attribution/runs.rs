@@ -148,7 +148,7 @@ impl Explorer {
         }
         for before in &walked.made {
             explored.runs += 1;
-            before.may_make(&self.tried)?;
+            before.may_make(self.tried)?;
         }
         let last = walked.after.len() - 1;
         let after = walked.after.into_iter().enumerate();
@@ -357,7 +357,7 @@ impl Explorer {
             }
             let walked = self.walk(&world);
             for before in &walked.made {
-                before.may_make(&self.tried)?;
+                before.may_make(self.tried)?;
             }
             world.clone_from(&walked.after[walked.after.len() - 1]);
             self.check(&world)?;
@@ -450,7 +450,7 @@ impl World {
     }
 
     /// A run is about to be made.
-    fn may_make(&self, tried: &Runs) -> Result<(), String> {
+    fn may_make(&self, tried: Runs) -> Result<(), String> {
         let prefix = if tried.is_secret { SECRET } else { "" };
         let wanted = format!("{prefix}{}", self.wanted());
         let is_same = |run: &&Observed| run.object["spec"]["revision"] == wanted && run.unchanged;
