@@ -70,8 +70,13 @@ spec: {image: '1', serviceAccountName: sa}
 
 /// Revision 1 is built and deployed.
 async fn built() -> Stage {
+    built_by(CHAIN).await
+}
+
+/// The same by another chain of these steps.
+pub(crate) async fn built_by(chain: &str) -> Stage {
     let stage = Stage::open().await;
-    stage.apply(CHAIN).await;
+    stage.apply(chain).await;
     submitted(&stage, "1").await;
     says(&stage, "True", Some("image@1")).await;
     deployed(&stage, "image@1").await;
@@ -79,7 +84,7 @@ async fn built() -> Stage {
     stage
 }
 
-async fn push(stage: &Stage, revision: &str) {
+pub(crate) async fn push(stage: &Stage, revision: &str) {
     stage
         .edit_workload("app", json!({"spec": {"image": revision}}))
         .await;

@@ -4,7 +4,7 @@ use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 use test_support::eventually;
 
-use crate::attribution::{CHAIN, TESTS, deployed, says, submitted, told};
+use crate::attribution::{CHAIN, TESTS, built_by, deployed, push, says, told};
 use crate::stage::{NOTHING, PATIENCE, Stage, condition, step};
 
 /// The build refuses what others set.
@@ -13,22 +13,6 @@ fn refusing() -> String {
     let refusing = CHAIN.replacen(rule, &format!("  foreignFields: Refuse\n{rule}"), 1);
     assert_ne!(refusing, CHAIN);
     refusing
-}
-
-async fn built(chain: &str) -> Stage {
-    let stage = Stage::open().await;
-    stage.apply(chain).await;
-    submitted(&stage, "1").await;
-    says(&stage, "True", Some("image@1")).await;
-    deployed(&stage, "image@1").await;
-    stage.settle("app").await;
-    stage
-}
-
-async fn push(stage: &Stage, revision: &str) {
-    let spec = json!({"spec": {"image": revision}});
-    stage.edit_workload("app", spec).await;
-    submitted(stage, revision).await;
 }
 
 /// Somebody has the build do something besides.
@@ -55,7 +39,7 @@ async fn refused(stage: &Stage, why: &str) {
 
 #[tokio::test]
 async fn what_others_set_beside_a_rendering_is_named_in_the_provenance() {
-    let stage = built(CHAIN).await;
+    let stage = built_by(CHAIN).await;
     set_note(&stage, json!("theirs")).await;
     push(&stage, "2").await;
     rebuilt(&stage, "image@2").await;
@@ -73,7 +57,7 @@ async fn what_others_set_beside_a_rendering_is_named_in_the_provenance() {
 
 #[tokio::test]
 async fn what_is_made_of_refused_fields_goes_nowhere_until_they_are_gone() {
-    let mut stage = built(&refusing()).await;
+    let mut stage = built_by(&refusing()).await;
     set_note(&stage, json!("evil")).await;
     refused(
         &stage,
