@@ -144,10 +144,10 @@ pub struct AppliedObject {
     /// digits. Absent where a value comes from a Secret, because whoever reads it could try guesses.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
-    /// Digest of the values that the API server itself put beside these: 32 hexadecimal digits. With others beside them
+    /// A digest of each value that the API server itself put beside these, of 16 hexadecimal digits. With others beside them
     /// somebody else has set fields. Only where the template says `foreignFields: Refuse`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub beside: Option<String>,
+    pub beside: Option<Vec<String>>,
 }
 
 /// An object of an immutable template.
@@ -167,6 +167,9 @@ pub struct StampedRun {
     /// Absent where the template does not say when its outputs are good, and where a value comes from a Secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<String>,
+    /// A digest of each value that it held beside these then, of 16 hexadecimal digits; as [`AppliedObject::beside`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Vec<String>>,
     /// What came of it; [`RunResult::Removed`] is never written here.
     pub result: RunResult,
     /// The values that were read from it, by the name of the output. Kept of the newest one that succeeded, and only where

@@ -239,7 +239,7 @@ impl Cluster {
             sequence: sequence.unwrap_or_default(),
             digest: Some(submission.digest.clone()),
             state: Some(state_of(&submission.digest)),
-            beside: Some(Beside::expected(String::new())),
+            beside: Some(Beside::expected(Vec::new())),
             version: 1,
             ..Observed::of(object)
         });

@@ -146,6 +146,13 @@ fn nothing_of_a_tenant_who_changes_runs_goes_downstream() {
         ..Runs::default()
     };
     ran("runs, tenant", tenant);
+    let foreign = Runs {
+        revisions: 2,
+        foreign: 2,
+        deletions: 1,
+        ..Runs::default()
+    };
+    ran("runs, foreign fields", foreign);
 }
 
 #[test]
@@ -169,8 +176,10 @@ fn the_checker_of_runs_finds_every_planted_fault() {
         (Fault::SecretKept, true, "is told"),
         (Fault::ProvenanceOfFormer, false, "two outputs"),
         (Fault::RunsHidden, false, "run again"),
+        (Fault::ForeignNotCompared, false, "the tenant asked for"),
     ] {
         let runs = Runs {
+            foreign: u8::from(fault == Fault::ForeignNotCompared),
             revisions: 2,
             tampering: 1,
             is_secret,

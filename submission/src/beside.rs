@@ -9,11 +9,14 @@
 //! entries of others; they only give the fields their names.
 
 use serde_json::{Map, Value};
-use sha2::Sha256;
-use template_language::digest::{by_key, hex};
+use sha2::{Digest as _, Sha256};
+use template_language::digest::by_key;
 
 use crate::managed::{is_main, own_entry};
 use crate::values::{feed_text, feed_value, shortened};
+
+/// So many values are told apart; a Deployment has some twenty.
+const MOST_VALUES: usize = 256;
 
 /// So many fields are named.
 const MOST_NAMED: usize = 16;
@@ -38,15 +41,15 @@ const ASIDE: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 ///     "spec": spec,
 /// });
 /// let beside = |spec| ValuesBeside::of(&live(spec), "carto");
-/// let none = beside(json!({"image": "a"}));
-/// assert_eq!(none.digest(), beside(json!({"image": "b"})).digest(), "ours");
+/// assert_eq!(beside(json!({"image": "a"})).digests().count(), 0, "ours");
 /// let edited = beside(json!({"image": "a", "replicas": 3}));
-/// assert_ne!(none.digest(), edited.digest());
-/// assert_eq!(edited.named(), ["spec.replicas"]);
+/// assert_eq!(edited.digests().count(), 1);
+/// assert_eq!(edited.named(), ["spec.replicas".into()]);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ValuesBeside {
-    digest: [u8; 16],
+    /// One for each value, in ascending order: short, but nobody finds another value with one of them in reasonable time.
+    digests: Box<[u64]>,
     named: Box<[Box<str>]>,
 }
 
@@ -73,14 +76,9 @@ impl ValuesBeside {
         walk.end()
     }
 
-    /// Of an object that holds nothing beside ours.
-    pub fn none() -> Self {
-        Walk::default().end()
-    }
-
-    /// 32 hexadecimal digits.
-    pub fn digest(&self) -> String {
-        hex(&self.digest)
+    /// A digest of each value with its place, 16 hexadecimal digits.
+    pub fn digests(&self) -> impl Iterator<Item = String> {
+        self.digests.iter().map(|digest| format!("{digest:016x}"))
     }
 
     /// Paths of the fields that others have set, as managed fields tell them; 16 at most.
@@ -91,7 +89,9 @@ impl ValuesBeside {
 
 #[derive(Default)]
 struct Walk {
-    hasher: Sha256,
+    digests: Vec<u64>,
+    /// Of the values beyond [`MOST_VALUES`].
+    others: Sha256,
     named: Vec<Box<str>>,
 }
 
@@ -102,8 +102,7 @@ impl Walk {
             return self.beside(value, others, path);
         };
         let Some(entry) = ours.as_object().filter(|entry| !entry.is_empty()) else {
-            // All of it is ours.
-            return;
+            return self.leaf(value, others, path);
         };
         match value {
             Value::Object(members) => {
@@ -113,51 +112,105 @@ impl Walk {
                     self.visit(member, entry.get(&field), &all_below(others, &field), &path);
                 }
             }
-            Value::Array(items) => {
-                let ours = Items::of(entry);
-                let others: Vec<Items<'_>> = others
-                    .iter()
-                    .filter_map(|it| it.as_object())
-                    .map(Items::of)
-                    .collect();
-                for (index, item) in items.iter().enumerate() {
-                    let others: Vec<&Value> = others
-                        .iter()
-                        .filter_map(|it| it.find(item, index))
-                        .collect();
-                    self.visit(
-                        item,
-                        ours.find(item, index),
-                        &others,
-                        &format!("{path}[{index}]"),
-                    );
-                }
-            }
+            Value::Array(items) => self.items(items, entry, others, path),
             // `.`: the place itself.
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
 
+    /// A place that is ours as a whole. A map or list that is rendered empty is such a place, too, and then what is in it is
+    /// not ours; that it was rendered empty does not stand there.
+    fn leaf(&mut self, value: &Value, others: &[&Value], path: &str) {
+        let is_filled = match value {
+            Value::Object(members) => !members.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        };
+        if is_filled {
+            let filling: Vec<&Value> = others
+                .iter()
+                .copied()
+                .filter(|it| has_members(it))
+                .collect();
+            self.beside(value, &filling, path);
+        }
+    }
+
+    /// Each entry of ours is one item. Two of one key would be ours both, and the last one counts.
+    fn items(
+        &mut self,
+        items: &[Value],
+        entry: &Map<String, Value>,
+        others: &[&Value],
+        path: &str,
+    ) {
+        let mut ours = Items::of(entry);
+        let others = others.iter().filter_map(|it| it.as_object()).map(Items::of);
+        let mut others: Vec<Items<'_>> = others.collect();
+        let mut order = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            let own = ours.take(item, index);
+            let others = others.iter_mut().filter_map(|it| it.take(item, index));
+            let others: Vec<&Value> = others.map(|(_, node)| node).collect();
+            let place = match own {
+                Some((key, _)) => format!("{path}[{key}]"),
+                None => format!("{path}[{index}]"),
+            };
+            order.extend(own.map(|(key, _)| key));
+            self.visit(item, own.map(|(_, node)| node), &others, &place);
+        }
+        // Nobody owns the order of items, and it may decide what they do.
+        if order.len() > 1 {
+            self.digest(&Value::from(order), &format!("{path}[]"));
+        }
+    }
+
     /// A value that is not ours.
     fn beside(&mut self, value: &Value, others: &[&Value], path: &str) {
-        feed_text(&mut self.hasher, path);
-        feed_value(&mut self.hasher, Some(value));
+        self.digest(value, path);
         if !others.is_empty() && self.named.len() < MOST_NAMED {
             let end = path.floor_char_boundary(LONGEST_NAME);
             self.named.push(path[..end].into());
         }
     }
 
-    fn end(self) -> ValuesBeside {
+    fn digest(&mut self, value: &Value, path: &str) {
+        if self.digests.len() >= MOST_VALUES {
+            feed_text(&mut self.others, path);
+            feed_value(&mut self.others, Some(value));
+            return;
+        }
+        let mut hasher = Sha256::new();
+        feed_text(&mut hasher, path);
+        feed_value(&mut hasher, Some(value));
+        self.digests.push(number(hasher));
+    }
+
+    fn end(mut self) -> ValuesBeside {
+        if self.digests.len() >= MOST_VALUES {
+            self.digests.push(number(self.others));
+        }
+        self.digests.sort_unstable();
+        self.digests.dedup();
         ValuesBeside {
-            digest: shortened(self.hasher),
+            digests: self.digests.into(),
             named: self.named.into(),
         }
     }
 }
 
-/// The items of a list that an entry has.
-struct Items<'e>(Vec<(Key, &'e Value)>);
+fn number(hasher: Sha256) -> u64 {
+    let mut number = [0; 8];
+    number.copy_from_slice(&shortened(hasher)[..8]);
+    u64::from_be_bytes(number)
+}
+
+fn has_members(entry: &Value) -> bool {
+    entry.as_object().is_some_and(|entry| !entry.is_empty())
+}
+
+/// The items of a list that an entry has, and that were not found yet.
+struct Items<'e>(Vec<(Key, &'e str, &'e Value)>);
 
 /// What an item is found by.
 enum Key {
@@ -176,19 +229,20 @@ impl<'e> Items<'e> {
                 "i" => Key::Index(text.parse().ok()?),
                 _ => return None,
             };
-            Some((key, node))
+            Some((key, text, node))
         });
         Self(items.collect())
     }
 
-    fn find(&self, item: &Value, index: usize) -> Option<&'e Value> {
+    fn take(&mut self, item: &Value, index: usize) -> Option<(&'e str, &'e Value)> {
         let is_item = |key: &Key| match key {
             Key::Fields(fields) => fields.iter().all(|(name, key)| item.get(name) == Some(key)),
             Key::Value(value) => item == value,
             Key::Index(at) => *at == index,
         };
-        let found = self.0.iter().find(|(key, _)| is_item(key));
-        found.map(|(_, node)| *node)
+        let found = self.0.iter().position(|(key, ..)| is_item(key))?;
+        let (_, text, node) = self.0.swap_remove(found);
+        Some((text, node))
     }
 }
 
@@ -226,116 +280,126 @@ mod tests {
         ValuesBeside::of(&object, "carto")
     }
 
+    fn named(found: &ValuesBeside) -> Vec<&str> {
+        found.named().iter().map(|name| &**name).collect()
+    }
+
+    fn container() -> Value {
+        json!({".": {}, "f:name": {}, "f:value": {}})
+    }
+
     #[test]
     fn what_is_ours_and_metadata_and_status_do_not_count() {
-        let ours = json!({"f:metadata": {"f:labels": {}}, "f:spec": {"f:image": {}, "f:env": {"k:{\"name\":\"A\"}": {".": {}, "f:name": {}, "f:value": {}}}}});
+        let env = json!({"k:{\"name\":\"A\"}": container()});
+        let ours = json!({"f:metadata": {"f:labels": {}}, "f:spec": {"f:image": {}, "f:env": env}});
         let spec = json!({"spec": {"image": "a", "env": [{"name": "A", "value": "1"}]}, "status": {"x": 1}});
-        let found = beside(&spec, &ours, &json!({}));
-        assert_eq!(found, ValuesBeside::none());
+        assert_eq!(beside(&spec, &ours, &json!({})), ValuesBeside::default());
     }
 
     #[test]
     fn a_field_of_others_is_found_in_objects_lists_and_sets() {
         let ours = json!({"f:spec": {
-            "f:image": {}, "f:deep": {"f:a": {}}, "f:env": {"k:{\"name\":\"A\"}": {".": {}, "f:name": {}, "f:value": {}}},
-            "f:set": {"v:\"x\"": {}}, "f:atomic": {},
+            "f:image": {}, "f:deep": {"f:a": {}}, "f:env": {"k:{\"name\":\"A\"}": container()}, "f:set": {"v:\"x\"": {}},
         }});
         let others = json!({"f:spec": {
-            "f:replicas": {}, "f:deep": {"f:b": {}}, "f:env": {"k:{\"name\":\"B\"}": {".": {}}, "k:{\"name\":\"A\"}": {"f:from": {}}},
-            "f:set": {"v:\"y\"": {}},
+            "f:replicas": {}, "f:deep": {"f:b": {}}, "f:set": {"v:\"y\"": {}},
+            "f:env": {"k:{\"name\":\"B\"}": {".": {}}, "k:{\"name\":\"A\"}": {"f:from": {}}},
         }});
         let object = json!({"spec": {
-            "image": "a", "replicas": 3, "deep": {"a": 1, "b": 2}, "env": [{"name": "A", "value": "1", "from": 1}, {"name": "B"}],
-            "set": ["x", "y"], "atomic": [1, 2], "defaulted": true,
+            "image": "a", "replicas": 3, "deep": {"a": 1, "b": 2}, "set": ["x", "y"], "defaulted": true,
+            "env": [{"name": "A", "value": "1", "from": 1}, {"name": "B"}],
         }});
         let found = beside(&object, &ours, &others);
-        let named: Vec<&str> = found.named().iter().map(|it| &**it).collect();
+        let expected = [
+            "spec.deep.b",
+            "spec.env[{\"name\":\"A\"}].from",
+            "spec.env[1]",
+            "spec.replicas",
+            "spec.set[1]",
+        ];
+        assert_eq!(named(&found), expected);
         assert_eq!(
-            named,
-            [
-                "spec.deep.b",
-                "spec.env[0].from",
-                "spec.env[1]",
-                "spec.replicas",
-                "spec.set[1]"
-            ]
-        );
-        let mut edited = object.clone();
-        edited["spec"]["defaulted"] = json!(false);
-        assert_ne!(
-            beside(&edited, &ours, &others).digest(),
-            found.digest(),
+            found.digests().count(),
+            6,
             "also what nobody has a name for"
         );
-        edited["spec"]["defaulted"] = json!(true);
-        edited["spec"]["atomic"] = json!([3]);
-        assert_eq!(beside(&edited, &ours, &others).digest(), found.digest());
+        let mut edited = object.clone();
+        edited["spec"]["image"] = json!("b");
+        assert_eq!(beside(&edited, &ours, &others), found);
+        edited["spec"]["defaulted"] = json!(false);
+        let edited = beside(&edited, &ours, &others);
+        let before: Vec<String> = found.digests().collect();
+        let new = edited.digests().filter(|digest| !before.contains(digest));
+        assert_eq!(new.count(), 1);
+    }
+
+    #[test]
+    fn what_fills_a_map_or_list_that_is_rendered_empty_is_not_ours() {
+        let ours = json!({"f:spec": {"f:config": {}, "f:env": {}, "f:text": {}}});
+        let others = json!({"f:spec": {"f:config": {"f:note": {}}, "f:env": {"k:{\"name\":\"B\"}": {".": {}}}}});
+        let empty = json!({"spec": {"config": {}, "env": [], "text": "a"}});
+        assert_eq!(beside(&empty, &ours, &others), ValuesBeside::default());
+        let filled = json!({"spec": {"config": {"note": 1}, "env": [{"name": "B"}], "text": "a"}});
+        let found = beside(&filled, &ours, &others);
+        assert_eq!(named(&found), ["spec.config", "spec.env"]);
+        assert_eq!(found.digests().count(), 2);
+    }
+
+    #[test]
+    fn a_second_item_of_a_key_and_another_order_of_items_are_found() {
+        let item = |name: &str| json!({"name": name, "value": "1"});
+        let env = json!({"k:{\"name\":\"A\"}": container(), "k:{\"name\":\"B\"}": container()});
+        let ours = json!({"f:spec": {"f:env": env}});
+        let found = |env: Value| beside(&json!({"spec": {"env": env}}), &ours, &json!({}));
+        let rendered = found(json!([item("A"), item("B")]));
+        assert_ne!(found(json!([item("B"), item("A")])), rendered);
+        let twice = json!([item("A"), item("B"), {"name": "A", "value": "evil"}]);
+        assert_ne!(found(twice), rendered);
+        assert_eq!(found(json!([item("A"), item("B")])), rendered);
     }
 
     #[test]
     fn an_entry_that_somebody_writes_in_our_name_makes_nothing_ours() {
-        let object = json!({
-            "metadata": {"managedFields": [
-                {"manager": "carto", "operation": "Update", "fieldsV1": {"f:spec": {}}},
-                {"manager": "carto", "operation": "Apply", "fieldsV1": {"f:spec": {"f:image": {}}}},
-            ]},
-            "spec": {"image": "a", "extra": 1},
-        });
-        let found = ValuesBeside::of(&object, "carto");
-        assert_eq!(found.named(), ["spec.extra".into()]);
-        let unnamed = json!({
-            "metadata": {"managedFields": [{"manager": "carto", "operation": "Apply", "fieldsV1": {"f:spec": {"f:image": {}}}}]},
-            "spec": {"image": "a", "extra": 1},
-        });
-        let unnamed = ValuesBeside::of(&unnamed, "carto");
-        assert_eq!(
-            unnamed.digest(),
-            found.digest(),
+        let object = |entries: &[Value]| json!({"metadata": {"managedFields": entries}, "spec": {"image": "a", "extra": 1}});
+        let ours = json!({"manager": "carto", "operation": "Apply", "fieldsV1": {"f:spec": {"f:image": {}}}});
+        let forged = json!({"manager": "carto", "operation": "Update", "fieldsV1": {"f:spec": {}}});
+        let found = ValuesBeside::of(&object(&[forged, ours.clone()]), "carto");
+        assert_eq!(named(&found), ["spec.extra"]);
+        let unnamed = ValuesBeside::of(&object(&[ours]), "carto");
+        assert!(
+            unnamed.digests().eq(found.digests()),
             "hiding the entry hides the name alone"
         );
         assert!(unnamed.named().is_empty());
     }
 
     #[test]
-    fn of_a_created_object_all_that_its_creation_brought_is_ours() {
-        let object = |spec: Value| {
-            json!({
-                "metadata": {"managedFields": [
-                    {"manager": "carto", "operation": "Update", "fieldsV1": {"f:spec": {".": {}, "f:image": {}, "f:parallelism": {}}}},
-                ]},
-                "spec": spec,
-            })
-        };
-        let made = ValuesBeside::of(&object(json!({"image": "a", "parallelism": 1})), "carto");
-        assert_eq!(made, ValuesBeside::none());
-        let edited = object(json!({"image": "a", "parallelism": 1, "suspend": true}));
-        assert_ne!(ValuesBeside::of(&edited, "carto"), ValuesBeside::none());
-    }
-
-    #[test]
-    fn names_are_bounded_and_no_entry_makes_it_panic() {
+    fn values_and_names_are_bounded_and_no_entry_makes_it_panic() {
         let long = "é".repeat(300);
-        let members: Map<String, Value> =
-            (0..40).map(|n| (format!("{n}{long}"), json!(n))).collect();
-        let others = json!({"f:spec": {}});
-        let found = beside(
-            &json!({"spec": members}),
-            &json!({"f:spec": {"f:image": {}}}),
-            &others,
-        );
+        let many = |last: i64| {
+            let members = (0..1000).map(|n| (format!("{n}{long}"), json!(n)));
+            let members: Map<String, Value> =
+                members.chain([("z".to_owned(), json!(last))]).collect();
+            let others = json!({"f:spec": {}});
+            beside(
+                &json!({"spec": members}),
+                &json!({"f:spec": {"f:image": {}}}),
+                &others,
+            )
+        };
+        let found = many(1);
         assert_eq!(found.named().len(), MOST_NAMED);
         assert!(found.named().iter().all(|name| name.len() <= LONGEST_NAME));
+        assert_eq!(found.digests().count(), MOST_VALUES + 1);
+        assert_ne!(many(2), found, "also of those beyond");
         for odd in [
             json!(null),
             json!([1]),
             json!({"k:{": {}, "v:": {}, "i:x": {}, ":": {}}),
             json!("x"),
         ] {
-            beside(
-                &json!({"spec": [1, {"a": 2}]}),
-                &json!({"f:spec": odd}),
-                &json!({"f:spec": odd}),
-            );
+            let odd = json!({"f:spec": odd});
+            beside(&json!({"spec": [1, {"a": 2}]}), &odd, &odd);
         }
     }
 }

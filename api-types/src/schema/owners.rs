@@ -359,7 +359,10 @@ fn applied() -> Object {
     object("What the object of a mutable template was when it was last applied.")
         .optional(
             "beside",
-            text("Digest of the values that the API server itself put beside these."),
+            list(
+                "A digest of each value that the API server itself put beside these.",
+                plain_text(),
+            ),
         )
         .optional(
             "state",
@@ -372,6 +375,13 @@ fn run() -> Object {
     let results =
         [RunResult::Running, RunResult::Succeeded, RunResult::Failed].map(RunResult::as_str);
     object("An object of an immutable template.")
+        .optional(
+            "beside",
+            list(
+                "A digest of each value that it held beside what was rendered when it was made.",
+                plain_text(),
+            ),
+        )
         .optional("digest", text("Digest of its rendering."))
         .required("name", text("Name of the object."))
         .optional(

@@ -25,7 +25,8 @@ pub(super) fn optional(rules: &SuccessRules, lifecycle: Lifecycle) -> Result<(),
     }
     strictly(rules)?;
     waiting(rules)?;
-    if rules.refuses_foreign_fields() && rules.given() == 0 {
+    let tells_of_which_spec = rules.observed_completion.is_some() || rules.always_successful;
+    if rules.refuses_foreign_fields() && !tells_of_which_spec {
         return Err(Violation::RefuseWithoutRule);
     }
     if lifecycle.is_immutable() && !rules.inputs_on_status.is_empty() {

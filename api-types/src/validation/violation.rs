@@ -273,10 +273,10 @@ pub enum Violation {
          spec.observedCompletion, spec.observedMatches or spec.inputsOnStatus"
     )]
     WaitWithoutRule,
-    /// Outputs that are read whatever the object is, whoever sets fields of it.
+    /// Fields of others are refused, and what was made with them could not be told from what was made without.
     #[error(
-        "invalid spec: spec.foreignFields Refuse needs a rule that says when the object is good: spec.observedCompletion, \
-         spec.observedMatches, spec.inputsOnStatus or spec.alwaysSuccessful"
+        "invalid spec: spec.foreignFields Refuse needs spec.observedCompletion or spec.alwaysSuccessful: nothing else tells \
+         whether what the object reports came of these fields"
     )]
     RefuseWithoutRule,
     /// A condition is none, or can never hold.

@@ -169,7 +169,7 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
             applied: Some(AppliedObject {
                 uid: "u".into(),
                 state: Some("0123456789abcdef0123456789abcdef".into()),
-                beside: Some("0123456789abcdef0123456789abcdef".into()),
+                beside: Some(vec!["0123456789abcdef".into()]),
             }),
             runs: vec![StampedRun {
                 name: "app-1".into(),
@@ -177,6 +177,7 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
                 digest: Some("sha256:0".into()),
                 sequence: 9_223_372_036_854_775_807,
                 state: Some("0123456789abcdef0123456789abcdef".into()),
+                beside: Some(vec!["0123456789abcdef".into()]),
                 result: RunResult::Succeeded,
                 outputs: [("image".to_owned(), serde_json::json!({"any": [1, {}]}))].into(),
             }],

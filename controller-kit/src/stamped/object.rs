@@ -80,6 +80,8 @@ pub struct KnownAs {
     pub sequence: u64,
     /// What it held when it was made, as [`State`] is written.
     pub state: Option<Box<str>>,
+    /// What it held beside the rendering then; only where a template asks for it, and only of one that was not there before.
+    pub beside: Option<Vec<String>>,
 }
 
 impl PartialEq for Stamped {
@@ -186,7 +188,7 @@ impl Stamped {
             unchanged: true,
             state: None,
             beside: self.beside.as_deref().map(|beside| Beside {
-                digest: beside.digest(),
+                values: beside.digests().collect(),
                 named: beside.named().iter().map(ToString::to_string).collect(),
                 expected: None,
             }),

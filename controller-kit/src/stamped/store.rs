@@ -290,6 +290,7 @@ mod tests {
                 digest: Some("sha256:x".into()),
                 sequence: 3,
                 state: None,
+                beside: None,
             }));
             object
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api_types::{LabelValue, labels};
 use realizer::{KnownRun, Observation, Observed, Submission, Write};
 use serde_json::Value;
-use submission::{State, ValuesBeside};
+use submission::State;
 
 use super::attempt::Attempt;
 use super::failure::{Failure, listing};
@@ -13,6 +13,10 @@ use super::select::selector_of;
 use super::{Source, Submitted};
 use crate::mapper::Served;
 use crate::stamped::{KnownAs, Stamped};
+
+/// Of a run that was found. Whoever can create it can put anything into it.
+const NOT_SEEN_MADE: &str =
+    "nothing tells what it held when it was made; delete it, and it is made again";
 
 /// A member of a family.
 pub(super) struct Member {
@@ -71,9 +75,9 @@ impl Member {
             observed.unchanged = self.is_unchanged(known, &observed.object);
             observed.state = known.state.as_deref().map(str::to_owned);
         }
-        // What a create brings is ours, with the defaults: nothing is to be beside it.
         if let Some(beside) = &mut observed.beside {
-            beside.expected = Some(Ok(ValuesBeside::none().digest()));
+            let made_with = self.known.as_ref().and_then(|known| known.beside.clone());
+            beside.expected = Some(made_with.ok_or_else(|| NOT_SEEN_MADE.to_owned()));
         }
         observed
     }
@@ -109,6 +113,7 @@ fn known_as(object: &Stamped, recorded: &[KnownRun]) -> Option<KnownAs> {
         digest: recorded.digest.as_deref().map(Box::from),
         sequence: recorded.sequence,
         state: recorded.state.as_deref().map(Box::from),
+        beside: recorded.beside.clone(),
     })
 }
 

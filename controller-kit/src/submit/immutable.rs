@@ -148,7 +148,7 @@ impl Attempt<'_> {
             match self.client().create(&object).await {
                 Ok(answer) => {
                     self.count_creation();
-                    return Ok((self.known(&answer.body, sequence), Write::Created));
+                    return Ok((self.made(&answer.body, sequence), Write::Created));
                 }
                 Err(OwnerRequestError::Request(error))
                     if error.is(StatusCode::CONFLICT) && !error.passes_by_itself() =>
@@ -241,17 +241,31 @@ impl Attempt<'_> {
         Ok(answer.body)
     }
 
+    /// Takes the reply to a create into the cache: nobody else has put anything into the object.
+    fn made(self, body: &Value, sequence: u64) -> Arc<Stamped> {
+        let mut stamped = self.project(body);
+        let beside = stamped.beside.as_ref();
+        let beside = beside.map(|beside| beside.digests().collect());
+        self.know(&mut stamped, sequence, beside);
+        self.keep(stamped)
+    }
+
     /// Takes a reply into the cache, and what is known of the object with it.
     fn known(self, body: &Value, sequence: u64) -> Arc<Stamped> {
         let mut stamped = self.project(body);
+        self.know(&mut stamped, sequence, None);
+        self.keep(stamped)
+    }
+
+    fn know(self, stamped: &mut Stamped, sequence: u64, beside: Option<Vec<String>>) {
         let mut known = KnownAs {
             digest: Some(self.submission.digest.as_str().into()),
             sequence,
             state: None,
+            beside: beside.filter(|_| self.submission.refuses_foreign_fields),
         };
         // The values are those of the rendering: it has just been created, or compared with it.
-        known.state = state_of(&stamped, &known).map(Box::from);
+        known.state = state_of(stamped, &known).map(Box::from);
         stamped.memory.run = Some(Box::new(known));
-        self.keep(stamped)
     }
 }

@@ -47,30 +47,36 @@ pub struct Observed {
 /// The values of an object beside those that were rendered, its metadata and status aside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beside {
-    /// Their digest.
-    pub digest: String,
+    /// A digest of each with its place.
+    pub values: Vec<String>,
     /// The fields that others have set, as managed fields tell them. Whoever may edit the object may hide them.
     pub named: Vec<String>,
-    /// The digest where nobody but the API server puts anything beside the rendering, or why that is not known. Absent where
+    /// Those that the API server itself puts there, and not others; or why that is not known. Absent where
     /// [`Submission::refuses_foreign_fields`](super::Submission::refuses_foreign_fields) does not ask for it.
-    pub expected: Option<Result<String, String>>,
+    pub expected: Option<Result<Vec<String>, String>>,
 }
 
 impl Beside {
-    /// Of an object in which nobody but the API server puts anything.
+    /// Of an object into which nobody but the API server puts anything.
     ///
     /// ```
     /// use realizer::Beside;
     ///
-    /// let nothing = Beside::expected("d41d".to_owned());
-    /// assert_eq!(nothing.expected.as_ref(), Some(&Ok(nothing.digest.clone())));
+    /// let defaulted = Beside::expected(vec!["d41d8cd98f00b204".to_owned()]);
+    /// assert!(defaulted.are_all_in(&["d41d8cd98f00b204".to_owned()]));
+    /// assert!(!defaulted.are_all_in(&[]));
     /// ```
-    pub fn expected(digest: String) -> Self {
+    pub fn expected(values: Vec<String>) -> Self {
         Self {
-            expected: Some(Ok(digest.clone())),
-            digest,
+            expected: Some(Ok(values.clone())),
+            values,
             named: Vec::new(),
         }
+    }
+
+    /// Whether nothing else is beside the rendering.
+    pub fn are_all_in(&self, expected: &[String]) -> bool {
+        self.values.iter().all(|value| expected.contains(value))
     }
 }
 

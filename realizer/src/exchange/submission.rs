@@ -89,6 +89,8 @@ pub struct KnownRun {
     pub sequence: u64,
     /// What it held when it was made, as [`StampedRun::state`](api_types::StampedRun::state).
     pub state: Option<String>,
+    /// What it held beside the rendering then, as [`StampedRun::beside`](api_types::StampedRun::beside).
+    pub beside: Option<Vec<String>>,
 }
 
 /// What a write is bound to, when the decision to write depends on what is there; a writer that acts on older knowledge is

@@ -112,6 +112,7 @@ pub(super) fn known(records: &[RunRecord]) -> std::sync::Arc<[KnownRun]> {
         digest: record.digest.clone(),
         sequence,
         state: None,
+        beside: None,
     });
     known.collect()
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use api_types::{AppliedObject, StampedRun};
+use api_types::{AppliedObject, ConditionStatus, StampedRun};
 
 use crate::step::error::StepError;
 use crate::template::goodness::NotDone;
@@ -37,6 +37,8 @@ pub(crate) struct Submitted {
     pub(crate) write: Write,
     pub(crate) health: Health,
     pub(crate) output: Result<Output, StepError>,
+    /// Whether that is of what is rendered now, and not of an earlier object or of one that is kept as it is.
+    pub(crate) is_of_present: bool,
     /// The outputs of an update that came before the one that the step stands for. They are handed on.
     pub(crate) earlier: Option<Output>,
     /// Why the object is not what the step stands for, although it is there. Nothing that it holds is handed on.
@@ -72,6 +74,23 @@ impl StepResult {
         self.end.output().or(self.kept.as_ref())
     }
 
+    /// Whether it is good as it is rendered now: by the rule of its template or, where that has none, if it is healthy. Of
+    /// what was passed through, the step that it comes from says it.
+    pub(crate) fn is_good(&self) -> bool {
+        let template = self.template.as_ref();
+        let is_attributed = template.is_some_and(|template| template.is_attributed());
+        match &self.end {
+            StepEnd::Submitted(submitted) => {
+                let is_healthy = submitted.health.status == ConditionStatus::True;
+                submitted.good().is_some()
+                    && submitted.is_of_present
+                    && (is_attributed || is_healthy)
+            }
+            StepEnd::PassedThrough(_) => true,
+            StepEnd::Failed(_) => false,
+        }
+    }
+
     /// Whether an immutable object was made.
     pub(crate) fn made_run(&self) -> bool {
         let is_immutable = |template: &Arc<Template>| template.lifecycle.is_immutable();
@@ -101,6 +120,28 @@ impl Submitted {
 }
 
 impl StepEnd {
+    /// Says whether what was read is of what is rendered now.
+    pub(crate) fn of_present(mut self, is_of_present: bool) -> Self {
+        if let Self::Submitted(submitted) = &mut self {
+            submitted.is_of_present = is_of_present;
+        }
+        self
+    }
+
+    /// Whether nothing is read because others have set fields of the object, which is good otherwise.
+    pub(crate) fn is_foreign(&self) -> bool {
+        match self {
+            Self::Submitted(submitted) => matches!(
+                &submitted.output,
+                Err(StepError::Retrieve {
+                    error: ReadError::Foreign { .. } | ReadError::ForeignUnknown { .. },
+                    ..
+                })
+            ),
+            Self::PassedThrough(_) | Self::Failed(_) => false,
+        }
+    }
+
     pub(crate) fn output(&self) -> Option<&Output> {
         match self {
             Self::Submitted(submitted) => submitted.good(),

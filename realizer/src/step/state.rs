@@ -3,7 +3,7 @@
 //! There is one [`StepState`] for each step, and only the transitions in this file change it: one for each thing that can
 //! happen to a step. A walk asks for what it needs by index of the step.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Blueprint;
 use crate::environment::Record;
@@ -146,8 +146,34 @@ impl<'b> Steps<'b> {
 
     /// Whether a step is good as it is rendered now. What it hands on may be of an earlier rendering.
     fn is_good(&self, step: usize) -> bool {
-        let result = self.result(step);
-        result.is_some_and(|result| result.end.output().is_some())
+        let mut asked = BTreeSet::new();
+        let mut next = vec![step];
+        while let Some(step) = next.pop() {
+            if !asked.insert(step) {
+                continue;
+            }
+            let Some(result) = self.result(step).filter(|result| result.is_good()) else {
+                return false;
+            };
+            next.extend(self.good_by(step, &result.end));
+        }
+        true
+    }
+
+    /// The steps that must be good as well: those whose outputs are passed through, which may be kept from before, and the
+    /// environments of a validation, which may hold an earlier arrival.
+    fn good_by(&self, step: usize, end: &StepEnd) -> Vec<usize> {
+        let spec = &self.blueprint.steps[step];
+        let arrivals = self.arrivals(step).filter(|_| spec.validates());
+        match (end, arrivals) {
+            (StepEnd::PassedThrough(_), _) => spec
+                .inputs
+                .iter()
+                .filter_map(|input| input.provider)
+                .collect(),
+            (_, Some(arrivals)) => arrivals.nearest.keys().copied().collect(),
+            (StepEnd::Submitted(_) | StepEnd::Failed(_), None) => Vec::new(),
+        }
     }
 
     /// What of the inputs of a step came from Secrets: of those that are there, and for a validation of those that it would

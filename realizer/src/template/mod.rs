@@ -4,7 +4,8 @@
 //! describes the run of a ytt template), [`own_status`] tells whether it sees our own status writes, and [`stamp`] adds
 //! namespace, owner and labels.
 //!
-//! When the object was observed: [`outputs`] are read from it, [`goodness`] says when they may be handed on, [`judgement`]
+//! When the object was observed: [`outputs`] are read from it, [`goodness`] says when they may be handed on, [`foreign`] refuses
+//! those of objects in which others have set something, [`judgement`] says
 //! to which verdict a validation came, and [`health`] how the object is. [`provenance`] ties outputs to what made them, and
 //! [`updates`] are the renderings of a step that overtake one another. Of an immutable template there is a family of
 //! objects: [`family_members`] orders them and says which may go, [`runs`] is what status remembers of them. [`time_limit`] is
@@ -17,6 +18,7 @@
 pub(crate) mod body;
 pub(crate) mod context;
 pub(crate) mod family_members;
+pub(crate) mod foreign;
 pub(crate) mod goodness;
 pub(crate) mod health;
 pub(crate) mod judgement;

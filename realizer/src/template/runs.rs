@@ -18,6 +18,7 @@ use api_types::{ConditionStatus, ResourceStatus, StampedRun};
 use serde_json::Value;
 
 use crate::owner::owner_status::OwnerStatus;
+use crate::template::foreign;
 use crate::template::goodness::NotDone;
 use crate::template::judgement::ValidationState;
 use crate::template::outputs::{Output, ReadError};
@@ -95,6 +96,7 @@ pub(crate) fn known(recorded: &[StampedRun]) -> std::sync::Arc<[KnownRun]> {
         digest: run.digest.clone(),
         sequence: run.sequence,
         state: run.state.clone(),
+        beside: run.beside.clone(),
     });
     known.collect()
 }
@@ -155,6 +157,7 @@ impl Runs<'_> {
             StampedRun {
                 digest: run.digest.filter(|_| !tainted),
                 state: run.record.state.filter(|_| keeps_state),
+                beside: run.record.beside.filter(|_| keeps_state),
                 outputs,
                 ..run.record
             }
@@ -208,10 +211,18 @@ impl Runs<'_> {
                 digest: found.digest.clone(),
                 sequence: found.sequence,
                 state: found.state.clone(),
+                beside: self.made_with(found),
                 result,
                 outputs: output.map_or_else(BTreeMap::new, |output| kept(&output)),
             }),
         }
+    }
+
+    /// What it held beside the rendering when it was made.
+    fn made_with(&self, found: &Observed) -> Option<Vec<String>> {
+        let beside = found.beside.as_ref();
+        let beside = beside.filter(|_| self.template.refuses_foreign_fields)?;
+        beside.expected.clone()?.ok()
     }
 
     /// What somebody changed came to nothing: it must not be handed on once it is gone, either.
@@ -219,13 +230,17 @@ impl Runs<'_> {
         if self.template.is_attributed() && !found.unchanged {
             return Err(ReadError::Changed);
         }
-        Output::read(
+        let output = Output::read(
             self.template,
             Some(&found.object),
             self.deployment,
             self.taint,
             &[],
-        )
+        )?;
+        if self.template.refuses_foreign_fields {
+            foreign::refuse_in_run(found)?;
+        }
+        Ok(output)
     }
 
     /// What a run came to. Without a rule nothing says that an object has ended, except that its outputs are there.

@@ -13,6 +13,7 @@ use crate::owner::owner_status::object_ref;
 use crate::step::end::{Memory, StepEnd, Submitted};
 use crate::step::error::StepError;
 use crate::template::family_members::{newest_healthy, superseded};
+use crate::template::foreign;
 use crate::template::goodness::NotDone;
 use crate::template::health::{Health, Subject};
 use crate::template::outputs::{Output, ReadError};
@@ -76,7 +77,9 @@ impl Observing<'_> {
                     ..Reading::of(&observed, submission)
                 });
                 let memory = self.applied(&observed);
+                let is_current = observed.digest.as_ref() == Some(&submission.digest);
                 let end = self.submitted(observed, write, output, Vec::new(), memory);
+                let end = end.of_present(is_current);
                 match (write, end) {
                     (Write::Undone(_), StepEnd::Submitted(mut submitted)) => {
                         submitted.unsettled = Some(self.undone(submission));
@@ -100,9 +103,11 @@ impl Observing<'_> {
                 } else {
                     self.newest_output(&members, submitted.digest.as_deref())
                 };
+                let is_current = self.is_of_present(&submitted, &members, submission);
                 let superseded = self.superseded(&submitted, &members);
                 let memory = self.remembering(&members);
-                self.submitted(submitted, write, output, superseded, memory)
+                let end = self.submitted(submitted, write, output, superseded, memory);
+                end.of_present(is_current)
             }
         }
     }
@@ -120,7 +125,22 @@ impl Observing<'_> {
             Some(basis) => self.output_of(basis, run, &submitted, submission),
             None => self.newest_output(found, run.digest.as_deref()),
         };
-        self.submitted(submitted, Write::Unchanged, output, superseded, memory)
+        let end = self.submitted(submitted, Write::Unchanged, output, superseded, memory);
+        end.of_present(run.result == RunResult::Succeeded)
+    }
+
+    /// Whether what a family hands on is of the object of the present rendering.
+    fn is_of_present(
+        &self,
+        submitted: &Observed,
+        members: &[Observed],
+        submission: &Submission,
+    ) -> bool {
+        let is_rendered = submitted.digest.as_ref() == Some(&submission.digest);
+        let uid = |observed: &Observed| observed.object["metadata"]["uid"].clone();
+        let newest = || newest_healthy(self.template.family_rule(), members);
+        let is_newest = || newest().is_some_and(|newest| uid(newest) == uid(submitted));
+        is_rendered && (self.basis.is_some() || is_newest())
     }
 
     /// As [`Observing::ended`], of a validation whose output was decided by its arrival.
@@ -258,20 +278,30 @@ impl Observing<'_> {
         }
     }
 
-    /// What the object held beside the rendering when nobody else had set anything, as far as that is known: now or, of the
-    /// same object, before. What was clean once was put there by the API server.
-    fn expected_beside(&self, uid: &str, observed: &Observed) -> Option<String> {
+    /// What the object holds beside the rendering if nobody else has set anything, or else what it held when nobody had: what
+    /// was clean once was put there by the API server.
+    fn expected_beside(&self, uid: &str, observed: &Observed) -> Option<Vec<String>> {
         if !self.template.refuses_foreign_fields {
             return None;
         }
-        let expected = observed
+        let clean = observed
             .beside
             .as_ref()
-            .and_then(|beside| beside.expected.clone());
-        let before = self.previous.and_then(|entry| entry.applied.as_ref());
-        let before = before.filter(|applied| applied.uid == uid);
-        let before = before.and_then(|applied| applied.beside.clone());
-        expected.and_then(Result::ok).or(before)
+            .filter(|beside| match &beside.expected {
+                Some(Ok(expected)) => beside.are_all_in(expected),
+                Some(Err(_)) | None => false,
+            });
+        let clean = clean.map(|beside| beside.values.clone());
+        clean.or_else(|| self.beside_before(uid).map(<[String]>::to_vec))
+    }
+
+    /// What is remembered of that.
+    fn beside_before(&self, uid: &str) -> Option<&[String]> {
+        let applied = self.previous.and_then(|entry| entry.applied.as_ref());
+        applied
+            .filter(|applied| applied.uid == uid)?
+            .beside
+            .as_deref()
     }
 
     /// An environment that is kept as it is.
@@ -331,6 +361,7 @@ impl Observing<'_> {
             superseded: self.superseded(&observed, members),
             observed,
             write,
+            is_of_present: output.is_ok(),
             output,
             earlier: None,
             unsettled: None,
@@ -347,9 +378,6 @@ impl Observing<'_> {
         if self.basis.is_some() && reading.is_changed() {
             return Err(ReadError::Changed);
         }
-        if self.basis.is_some() && self.template.refuses_foreign_fields {
-            reading.refuse_foreign_fields()?;
-        }
         let output = Output::read(
             self.template,
             object,
@@ -357,6 +385,9 @@ impl Observing<'_> {
             &self.taint,
             self.basis.as_ref().map_or(&[], |basis| &basis.wanted),
         )?;
+        if self.basis.is_some() && self.template.refuses_foreign_fields {
+            self.refuse_foreign_fields(&reading)?;
+        }
         let (before, others) = (self.outputs_before(), reading.is_of_other_inputs);
         let output = output.remembered(before, &self.taint, others, self.key);
         // What is in an environment was made from the inputs of its arrival, which may be others by now.
@@ -372,6 +403,23 @@ impl Observing<'_> {
             }
             _ => output,
         })
+    }
+
+    /// What the object says of itself is asked first: that it failed is known whoever has set fields of it.
+    fn refuse_foreign_fields(&self, reading: &Reading<'_>) -> Result<(), ReadError> {
+        let Some(observed) = reading.observed else {
+            return Ok(());
+        };
+        if reading.rendering.is_none() {
+            let uid = observed.object["metadata"]["uid"].as_str();
+            let known = uid.and_then(|uid| self.beside_before(uid));
+            return foreign::refuse_in_held(observed, known);
+        }
+        if self.template.lifecycle.is_immutable() {
+            foreign::refuse_in_run(observed)
+        } else {
+            foreign::refuse(observed)
+        }
     }
 
     /// `object` with the fields of it that others have set.
@@ -439,6 +487,7 @@ impl Observing<'_> {
             write,
             health,
             output,
+            is_of_present: false,
             earlier: None,
             unsettled: None,
             superseded,
@@ -454,23 +503,6 @@ impl<'o> Reading<'o> {
             environment: None,
             is_of_other_inputs: false,
             rendering: Some(&submission.digest),
-        }
-    }
-
-    /// Whether nobody but the API server has set anything beside what is rendered.
-    fn refuse_foreign_fields(&self) -> Result<(), ReadError> {
-        let beside = self.observed.and_then(|observed| observed.beside.as_ref());
-        let unknown = |cause: &str| ReadError::ForeignUnknown {
-            cause: cause.to_owned(),
-        };
-        let beside = beside.ok_or_else(|| unknown("nothing is known of its fields"))?;
-        match &beside.expected {
-            Some(Ok(expected)) if *expected == beside.digest => Ok(()),
-            Some(Ok(_)) => Err(ReadError::Foreign {
-                fields: beside.named.clone(),
-            }),
-            Some(Err(cause)) => Err(unknown(cause)),
-            None => Err(unknown("it was not asked for")),
         }
     }
 

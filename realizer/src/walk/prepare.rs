@@ -101,6 +101,10 @@ impl Preparing<'_> {
     /// The named local input, from the slot that belongs to the step's template kind
     /// (docs/behaviour/selection.md#pass-through).
     fn pass_through(&self, input: &str) -> Result<Output, StepError> {
+        let mut missing = self.inputs.missing.iter();
+        if missing.any(|input| input.slot == InputSlot::Success) {
+            return Err(self.held());
+        }
         let slot = match &self.step.template_kind {
             Ok(kind) => InputSlot::of_pass_through(*kind),
             Err(_) => Some(InputSlot::Deployment),

@@ -223,6 +223,10 @@ fn came(end: &StepEnd) -> Came {
             let why = submitted.output.as_ref().err();
             Came::Failed(why.map(ToString::to_string).unwrap_or_default())
         }
+        // It has ended, and hands nothing on. If it kept its place, whoever sets a field could keep updates away.
+        StepEnd::Submitted(submitted) if submitted.unsettled.is_none() && end.is_foreign() => {
+            Came::Good
+        }
         // That a right is missing says nothing of the update.
         StepEnd::Failed(
             error @ StepError::Apply {

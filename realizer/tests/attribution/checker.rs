@@ -293,6 +293,10 @@ impl Checker {
     /// Another update takes the place of the one in this resource; `came` is what status says then.
     fn has_ended(&self, world: &World, slot: Slot, came: Option<&Value>) -> Result<(), String> {
         let seen = world.seen[slot as usize].as_ref();
+        // What others have had a hand in is no success, and keeps no update away.
+        if seen.is_some_and(|seen| seen.has_foreign) {
+            return Ok(());
+        }
         let seen = seen.filter(|seen| seen.is_ours());
         let ended = seen.filter(|seen| seen.status.observed == Some(seen.generation));
         let name = slot.name();

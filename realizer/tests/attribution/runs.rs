@@ -15,8 +15,8 @@ use api_types::TemplateKind;
 use jiff::Timestamp;
 use realizer::offline::{Answers as _, Cluster};
 use realizer::{
-    Ask, AskFeed as _, Blueprint, Family, Observation, Observed, Owner, Realization, StatusKey,
-    Template, TemplateSource, TemplateState, Write,
+    Ask, AskFeed as _, Beside, Blueprint, Family, Observation, Observed, Owner, Realization,
+    StatusKey, Template, TemplateSource, TemplateState, Write,
 };
 use serde_json::{Value, json};
 
@@ -33,6 +33,8 @@ pub(crate) enum Fault {
     ProvenanceOfFormer,
     /// Runs are not shown.
     RunsHidden,
+    /// Nobody is taken to have set anything beside ours.
+    ForeignNotCompared,
 }
 
 /// What a search came to.
@@ -49,6 +51,8 @@ pub(crate) struct Runs {
     pub(crate) revisions: u8,
     /// How often the tenant changes a run.
     pub(crate) tampering: u8,
+    /// How often he sets a field beside ours, or removes it; runs refuse that.
+    pub(crate) foreign: u8,
     /// How often somebody deletes a run.
     pub(crate) deletions: u8,
     /// Walks are cut off after any of their writes, and their status is lost.
@@ -64,6 +68,7 @@ struct World {
     status: Value,
     revision: u8,
     tampered: u8,
+    foreign: u8,
     deleted: u8,
 }
 
@@ -117,6 +122,7 @@ impl Runs {
             status: Value::Null,
             revision: 1,
             tampered: 0,
+            foreign: 0,
             deleted: 0,
         };
         let mut explored = Explored::default();
@@ -174,6 +180,9 @@ impl Explorer {
             }
             if world.tampered < self.tried.tampering {
                 add(&|next| next.tamper(index));
+            }
+            if world.foreign < self.tried.foreign {
+                add(&|next| next.set_foreign(index));
             }
             if world.deleted < self.tried.deletions {
                 add(&|next| next.delete(index));
@@ -245,6 +254,10 @@ impl Explorer {
         }
         for observed in &mut found {
             observed.unchanged |= self.tried.fault == Some(Fault::ValuesNotCompared);
+            if self.tried.fault == Some(Fault::ForeignNotCompared) {
+                observed.beside = Some(Beside::expected(Vec::new()));
+                observed.object["metadata"]["generation"] = json!(1);
+            }
         }
         found
     }
@@ -288,8 +301,7 @@ impl Explorer {
                         entry["outputs"][0]["provenance"] = former.clone();
                     }
                 }
-                Some(Fault::ValuesNotCompared | Fault::LastGoodLost | Fault::RunsHidden) | None => {
-                }
+                Some(_) | None => {}
             }
         }
     }
@@ -349,7 +361,8 @@ impl Explorer {
             }
             way.push(before.clone());
             for index in world.runs() {
-                if !world.cluster.objects[index].unchanged {
+                let run = &world.cluster.objects[index];
+                if !run.unchanged || run.object["metadata"]["generation"] != 1 {
                     world.delete(index);
                 } else if world.cluster.objects[index].object["status"].is_null() {
                     world.end(index, true);
@@ -416,8 +429,13 @@ impl World {
     }
 
     fn end(&mut self, index: usize, well: bool) {
-        let object = &mut self.cluster.objects[index].object;
-        let revision = object["spec"]["revision"].as_str().unwrap().to_owned();
+        let run = &mut self.cluster.objects[index];
+        let is_foreign = run.beside.as_ref().is_some_and(|it| !it.values.is_empty());
+        let object = &mut run.object;
+        let mut revision = object["spec"]["revision"].as_str().unwrap().to_owned();
+        if is_foreign {
+            revision.insert_str(0, "evil ");
+        }
         let ready = if well { "True" } else { "False" };
         object["status"] = json!({"ready": ready, "image": built(&revision)});
     }
@@ -427,6 +445,18 @@ impl World {
         run.object["spec"]["revision"] = json!("evil");
         run.unchanged = false;
         self.tampered += 1;
+    }
+
+    /// He asks for more than we do, or does so no longer.
+    fn set_foreign(&mut self, index: usize) {
+        let run = &mut self.cluster.objects[index];
+        let generation = run.object["metadata"]["generation"].as_u64().unwrap();
+        run.object["metadata"]["generation"] = json!(generation + 1);
+        let beside = run.beside.as_mut().unwrap();
+        if beside.values.pop().is_none() {
+            beside.values.push("foreign".to_owned());
+        }
+        self.foreign += 1;
     }
 
     /// What was seen last of it is known, as by a watch.
@@ -506,7 +536,7 @@ fn templates(is_secret: bool) -> Templates {
         }),
         json!({
             "kind": "ClusterImageTemplate", "metadata": {"name": "build"}, "spec": {
-                "lifecycle": "immutable", "imagePath": ".status.image",
+                "lifecycle": "immutable", "foreignFields": "Refuse", "imagePath": ".status.image",
                 "observedCompletion": {
                     "succeeded": {"key": ".status.ready", "value": "True"}, "failed": {"key": ".status.ready", "value": "False"},
                 },

@@ -373,9 +373,12 @@ impl Hand<'_> {
     fn with_beside(&self, observed: Observed, resource: &Resource) -> Observed {
         let is_believed = self.fault == Some(Fault::ForeignNotCompared);
         let is_foreign = resource.has_foreign && !is_believed;
-        let nothing = Beside::expected(String::new());
+        let nothing = Beside::expected(Vec::new());
         let beside = Beside {
-            digest: if is_foreign { "foreign" } else { "" }.to_owned(),
+            values: is_foreign
+                .then(|| "foreign".to_owned())
+                .into_iter()
+                .collect(),
             ..nothing
         };
         Observed {

@@ -125,6 +125,85 @@ fn what_a_step_handed_on_before_is_no_success_of_it_now() {
     assert_eq!(deployed(&mut scenario), "2");
 }
 
+/// A Job as it is written without any rule of when outputs are good.
+#[test]
+fn an_earlier_run_that_is_healthy_is_no_success_of_the_present_one() {
+    let run = DOCUMENTS.replace(
+        "  observedCompletion:\n    succeeded: {key: .status.phase, value: Done}\n    failed: {key: .status.phase, value: Failed}\n",
+        "  lifecycle: immutable\n  healthRule: {singleConditionType: Done}\n",
+    );
+    let run = run.replace(
+        "metadata: {name: migration}",
+        "metadata: {generateName: migration-}",
+    );
+    let mut scenario = Scenario::new(&run);
+    scenario.advance();
+    let ends = |scenario: &mut Scenario, name: &str, status: &str| {
+        let conditions = json!([{"type": "Done", "status": status}]);
+        scenario.cluster.object(name)["status"] = json!({"conditions": conditions});
+        scenario.advance();
+    };
+    assert_eq!(deployed(&mut scenario), Value::Null);
+    ends(&mut scenario, "migration-1", "True");
+    assert_eq!(deployed(&mut scenario), "1");
+    push(&mut scenario, "2");
+    assert_eq!(deployed(&mut scenario), "1");
+    ends(&mut scenario, "migration-2", "False");
+    assert_eq!(deployed(&mut scenario), "1");
+    push(&mut scenario, "3");
+    ends(&mut scenario, "migration-3", "True");
+    assert_eq!(deployed(&mut scenario), "3");
+}
+
+/// A step that hands an image through is good as the step that it comes from, and waits as any other.
+#[test]
+fn what_passes_through_is_good_as_what_it_comes_from() {
+    let option = |name: &str, key: &str| {
+        format!("{{{name}, selector: {{matchFields: [{{key: spec.image, operator: {key}}}]}}}}")
+    };
+    let options = format!(
+        "[{}, {}]",
+        option("passThrough: image", "Exists"),
+        option("name: build", "DoesNotExist")
+    );
+    let build = "
+kind: ClusterImageTemplate
+apiVersion: carto.run/v1alpha1
+metadata: {name: build}
+spec:
+  imagePath: .spec.revision
+  observedCompletion: {succeeded: {key: .status.phase, value: Done}}
+  template:
+    apiVersion: test.run/v1
+    kind: Migration
+    metadata: {name: migration}
+    spec: {revision: $(workload.spec.image)$}
+---";
+    let step = format!(
+        "  - {{name: pass, templateRef: {{kind: ClusterImageTemplate, options: {options}}}, images: [{{name: image, resource: migrate}}]}}\n"
+    );
+    let chain = DOCUMENTS.replace(
+        "{kind: ClusterTemplate, name: migrate}}",
+        "{kind: ClusterImageTemplate, name: build}}",
+    );
+    let chain = chain.replace(
+        "dependsOn: [{resource: migrate}]",
+        "dependsOn: [{resource: pass}]",
+    );
+    let chain = chain.replace("  resources:\n", &format!("  resources:\n{step}"));
+    let mut scenario = Scenario::new(&format!("{build}{chain}"));
+    scenario.advance();
+    assert_eq!(deployed(&mut scenario), Value::Null);
+    migration_is(&mut scenario, "Done");
+    assert_eq!(deployed(&mut scenario), "1");
+    push(&mut scenario, "2");
+    // The image of before is handed through.
+    assert_eq!(scenario.entry("pass")["outputs"][0]["preview"], "\"1\"\n");
+    assert_eq!(deployed(&mut scenario), "1");
+    migration_is(&mut scenario, "Done");
+    assert_eq!(deployed(&mut scenario), "2");
+}
+
 #[test]
 fn a_template_without_rules_is_good_once_its_object_is_there() {
     let plain = DOCUMENTS.replace(

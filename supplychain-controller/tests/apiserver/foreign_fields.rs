@@ -59,12 +59,12 @@ async fn what_others_set_beside_a_rendering_is_named_in_the_provenance() {
 async fn what_is_made_of_refused_fields_goes_nowhere_until_they_are_gone() {
     let mut stage = built_by(&refusing()).await;
     set_note(&stage, json!("evil")).await;
+    rebuilt(&stage, "image@evil").await;
     refused(
         &stage,
         "app-build] that are not rendered: spec.value.note; remove",
     )
     .await;
-    rebuilt(&stage, "image@evil").await;
     // Whoever may edit the object may also hide that he did.
     let hidden = json!({"metadata": {"managedFields": [{}]}});
     stage.edit(TESTS, "Test", "app-build", hidden).await;
@@ -250,9 +250,25 @@ async fn a_run_yields_nothing_while_others_have_set_fields_of_it() {
     let good = json!({
         "latestGoodOutput": "image@1", "conditions": [{"type": "Ready", "status": "True"}],
     });
-    stage.report(name, good).await;
+    stage.report(name, good.clone()).await;
     refused(&stage, "that are not rendered: spec.value.note; remove").await;
     assert_eq!(stage.get("v1", "ConfigMap", "app-deployed").await, None);
+    // What it came to was made with the field, and stays so.
     stage.edit(TESTS, "Test", name, note(Value::Null)).await;
+    refused(
+        &stage,
+        "somebody else changed it; delete it, and it is made again",
+    )
+    .await;
+    stage.delete(TESTS, "Test", name).await;
+    let uid = &run["metadata"]["uid"];
+    let again = eventually("another run is there", PATIENCE, async || {
+        let runs = stage.tests().await;
+        runs.into_iter().find(|run| run["metadata"]["uid"] != *uid)
+    })
+    .await;
+    assert_eq!(stage.get("v1", "ConfigMap", "app-deployed").await, None);
+    let name = again["metadata"]["name"].as_str().unwrap();
+    stage.report(name, good).await;
     deployed(&stage, "image@1").await;
 }

@@ -24,7 +24,10 @@ const SPACING: Spacing = Spacing {
 };
 
 /// What the API server made of renderings alone, or why that is not known.
-pub(in crate::submit) type KnownBeside = KeyedBackoff<Result<String, String>>;
+pub(in crate::submit) type KnownBeside = KeyedBackoff<Expected>;
+
+/// What an object may hold beside the rendering, or why that is not known.
+type Expected = Result<Vec<String>, String>;
 
 pub(in crate::submit) fn nothing_known() -> KnownBeside {
     KeyedBackoff::new(SPACING)
@@ -55,32 +58,38 @@ impl Attempt<'_> {
         beside: &Beside,
         uid: &Value,
         write: Write,
-    ) -> Result<Result<String, String>, Failure> {
+    ) -> Result<Expected, Failure> {
         let place = (&self.served().kind, self.key());
         let asked = Repeatable::new(&place, &self.submission.digest);
         let known_beside = &self.submitter.known_beside;
         if write == Write::Created {
-            let expected = Ok(beside.digest.clone());
+            let expected = Ok(beside.values.clone());
             known_beside.written(asked, now(), |_| expected.clone());
             return Ok(expected);
         }
         let recorded = self.submission.recorded.applied.as_ref();
         let recorded = recorded.filter(|recorded| *uid == recorded.uid);
-        if recorded.and_then(|recorded| recorded.beside.as_ref()) == Some(&beside.digest) {
-            return Ok(Ok(beside.digest.clone()));
+        let recorded = recorded.and_then(|recorded| recorded.beside.clone());
+        let recorded = recorded.unwrap_or_default();
+        if beside.are_all_in(&recorded) {
+            return Ok(Ok(recorded));
         }
-        if let Some((wait, known)) = known_beside.last(asked, now())
-            && (!wait.is_zero() || known.as_ref() == Ok(&beside.digest))
-        {
-            return Ok(known);
+        // A default that followed from an earlier rendering stays, and is no more foreign than it was.
+        let with_recorded = |known: Expected| known.map(|known| [known, recorded.clone()].concat());
+        if let Some((wait, known)) = known_beside.last(asked, now()) {
+            let known = with_recorded(known);
+            let is_clean = known.as_ref().is_ok_and(|known| beside.are_all_in(known));
+            if is_clean || !wait.is_zero() {
+                return Ok(known);
+            }
         }
         let expected = self.ask_beside().await?;
         known_beside.written(asked, now(), |_| expected.clone());
-        Ok(expected)
+        Ok(with_recorded(expected))
     }
 
     /// What the API server makes of the rendering where nothing is there.
-    async fn ask_beside(self) -> Result<Result<String, String>, Failure> {
+    async fn ask_beside(self) -> Result<Expected, Failure> {
         let mut object = self.manifest().applied(false).object;
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let (uid, step) = (self.applicant.uid, &self.submission.resource);
@@ -88,7 +97,9 @@ impl Attempt<'_> {
         object["metadata"]["name"] = other.into();
         let manager = self.submitter.watches.field_manager();
         match self.client().try_apply(&object).await {
-            Ok(answer) => Ok(Ok(ValuesBeside::of(&answer.body, manager).digest())),
+            Ok(answer) => Ok(Ok(ValuesBeside::of(&answer.body, manager)
+                .digests()
+                .collect())),
             Err(error) => match during("dry run", error) {
                 Failure::Reconcile(error) => Err(Failure::Reconcile(error)),
                 refused => Ok(Err(self.told(refused.of_step()))),

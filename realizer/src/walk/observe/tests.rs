@@ -217,7 +217,7 @@ fn told_beside(foreign_fields: &str, beside: Option<Beside>) -> Result<Vec<Strin
 fn foreign_fields_are_named_or_refused_as_the_template_says() {
     let beside = |expected| {
         Some(Beside {
-            digest: "here".to_owned(),
+            values: vec!["here".to_owned()],
             named: vec!["data.b".to_owned()],
             expected,
         })
@@ -226,12 +226,15 @@ fn foreign_fields_are_named_or_refused_as_the_template_says() {
     assert_eq!(told_beside("Allow", beside(None)), named);
     assert_eq!(told_beside("Allow", None), Ok(Vec::new()));
     assert_eq!(
-        told_beside("Refuse", beside(Some(Ok("here".to_owned())))),
+        told_beside(
+            "Refuse",
+            beside(Some(Ok(vec!["there".to_owned(), "here".to_owned()])))
+        ),
         named
     );
     let refused = "resource [build] condition not met: others have set fields of object [ns/x] that are not rendered: data.b; \
                    remove them from the object, or render them, or set spec.foreignFields of the template to Allow";
-    let other = || beside(Some(Ok("pure".to_owned())));
+    let other = || beside(Some(Ok(vec!["there".to_owned()])));
     assert_eq!(told_beside("Refuse", other()), Err(refused.to_owned()));
     let hidden = other().map(|beside| Beside {
         named: Vec::new(),
