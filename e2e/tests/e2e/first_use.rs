@@ -4,104 +4,15 @@
 //! to the application's.
 
 use std::fs;
-use std::path::Path;
-use std::process::Command;
 
 use e2e::binaries::{CONVENTIONS_CONTROLLER, carto, workspace};
 use e2e::manifests::documents;
 use e2e::{Stack, WebApp, web_app};
 use serde_json::{Value, json};
-use test_support::{ControlPlane, Process, Scratch, assets, eventually, free_port};
+use test_support::{ControlPlane, eventually, free_port};
 
 use crate::LIMIT;
-
-/// A shell in a folder with the repository's manifests, as administrator of a control plane.
-struct Terminal {
-    home: Scratch,
-    environment: Vec<(&'static str, String)>,
-}
-
-impl Terminal {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "a terminal finds what else is installed where this one does"
-    )]
-    fn new(control_plane: &ControlPlane) -> Self {
-        let home = Scratch::new("carto-first-use-").unwrap();
-        for folder in ["deploy", "convention-webhook-sdk", "examples/presets"] {
-            let link = home.path().join(folder);
-            fs::create_dir_all(link.parent().unwrap()).unwrap();
-            std::os::unix::fs::symlink(workspace().join(folder), link).unwrap();
-        }
-        let kubeconfig = control_plane.kubeconfig_path().display().to_string();
-        let tools = [
-            assets().unwrap().binary("kubectl").unwrap(),
-            carto().unwrap(),
-        ];
-        let mut path: Vec<_> = tools
-            .iter()
-            .map(|tool| tool.parent().unwrap().display().to_string())
-            .collect();
-        path.push(std::env::var("PATH").unwrap());
-        let environment = vec![
-            ("HOME", home.path().display().to_string()),
-            ("KUBECONFIG", kubeconfig),
-            ("PATH", path.join(":")),
-        ];
-        Self { home, environment }
-    }
-
-    /// Whether it succeeded, and all that it printed.
-    fn try_typing(&self, script: &str) -> (bool, String) {
-        let output = Command::new("bash")
-            .args(["-euo", "pipefail", "-c", script])
-            .current_dir(self.home.path())
-            .envs(self.environment.iter().map(|(name, value)| (name, value)))
-            .output()
-            .unwrap();
-        let text = [output.stdout, output.stderr].concat();
-        (output.status.success(), String::from_utf8(text).unwrap())
-    }
-
-    /// Goes on until it is dropped.
-    fn keeps_typing(&self, script: &str, log: &Path) -> Process {
-        let home = self.home.path().display();
-        let script = format!("cd {home}; {script}");
-        let mut process = Process::builder("/bin/bash").args(["-euo", "pipefail", "-c", &script]);
-        for (name, value) in &self.environment {
-            process = process.env(name, value);
-        }
-        process.start(log).unwrap()
-    }
-
-    fn types(&self, script: &str) -> String {
-        let (succeeded, printed) = self.try_typing(script);
-        assert!(succeeded, "{script}\n{printed}");
-        printed
-    }
-
-    fn is_refused(&self, script: &str) -> String {
-        let (succeeded, printed) = self.try_typing(script);
-        assert!(!succeeded, "{script}\n{printed}");
-        printed
-    }
-}
-
-/// What a document has people type in one of its sections, block by block.
-fn blocks(document: &str, heading: &str) -> Vec<String> {
-    let text = fs::read_to_string(workspace().join(document)).unwrap();
-    let (_, below) = text.split_once(&format!("\n## {heading}\n")).unwrap();
-    let section = below.split("\n## ").next().unwrap();
-    let fenced = section.split("```sh\n").skip(1);
-    let blocks: Vec<String> = fenced
-        .map(|block| block.split_once("\n```").unwrap().0.to_owned())
-        .collect();
-    assert!(
-        !blocks.is_empty(),
-        "{document} has no commands below {heading}"
-    );
-    blocks
-}
+use crate::terminal::{Terminal, blocks, eventually_prints};
 
 /// The one line of the README that installs and upgrades CRDs.
 fn crd_command() -> String {
@@ -152,48 +63,27 @@ async fn crds_that_somebody_else_installed_are_upgraded_by_the_command_of_the_re
 }
 
 /// The example with what this machine has: a repository, an image, no TLS, no nodes, and no minute to wait.
-fn adapted_example(app: &WebApp<'_>, home: &Path) {
-    let adapt = |folder: &str, pairs: &[(&str, &str)]| {
-        let target = home.join("examples/web-app").join(folder);
-        fs::create_dir_all(&target).unwrap();
-        let source = workspace().join("examples/web-app").join(folder);
-        let mut used = vec![false; pairs.len()];
-        for file in test_support::yaml_files(&source).unwrap() {
-            let mut text = fs::read_to_string(&file).unwrap();
-            for (used, (from, to)) in used.iter_mut().zip(pairs) {
-                *used |= text.contains(from);
-                text = text.replace(from, to);
-            }
-            fs::write(target.join(file.file_name().unwrap()), text).unwrap();
-        }
-        assert!(used.iter().all(|used| *used), "{pairs:#?}: {used:?}");
-    };
-    adapt(
-        "platform",
-        &[
-            ("default: 1m", "default: 1s"),
-            (
-                "name: replicas\n      default: 1",
-                "name: replicas\n      default: 0",
-            ),
-            (
-                "name: insecure\n          value: false",
-                "name: insecure\n          value: true",
-            ),
-        ],
+fn adapted_example(app: &WebApp<'_>, terminal: &Terminal) {
+    let no_nodes = (
+        "name: replicas\n      default: 1",
+        "name: replicas\n      default: 0",
     );
-    adapt(
-        "developer",
+    let no_tls = (
+        "name: insecure\n          value: false",
+        "name: insecure\n          value: true",
+    );
+    let no_minute = ("default: 1m", "default: 1s");
+    terminal.has_adapted("examples/web-app/platform", &[no_minute, no_nodes, no_tls]);
+    let image = format!("image: {}", app.image);
+    terminal.has_adapted(
+        "examples/web-app/developer",
         &[
             (
                 "https://github.com/stefanprodan/podinfo",
                 app.repository.as_str(),
             ),
             ("branch: master", "branch: main"),
-            (
-                "image: stefanprodan/podinfo",
-                &format!("image: {}", app.image),
-            ),
+            ("image: stefanprodan/podinfo", &image),
         ],
     );
 }
@@ -230,7 +120,7 @@ async fn the_tutorial_of_the_readme_works_as_it_is_pasted() {
     let stack = Stack::start(|_| {}).await.unwrap();
     let (app, _) = WebApp::sources(&stack).unwrap();
     let terminal = Terminal::new(&stack.control_plane);
-    adapted_example(&app, terminal.home.path());
+    adapted_example(&app, &terminal);
     first_screen_is_admitted(&terminal);
     let mut warned = false;
     let mut broken = false;
@@ -295,15 +185,6 @@ fn with_cargo(terminal: &mut Terminal) {
         ("CARGO_TARGET_DIR", target.display().to_string()),
         ("CARGO_PROFILE_DEV_DEBUG", "0".to_owned()),
     ]);
-}
-
-async fn eventually_prints(terminal: &Terminal, script: &str, is_as_wanted: impl Fn(&str) -> bool) {
-    eventually("it prints what is wanted", LIMIT, async || {
-        let printed = terminal.types(script);
-        anyhow::ensure!(is_as_wanted(&printed), "{printed}");
-        anyhow::Ok(())
-    })
-    .await;
 }
 
 #[tokio::test]

@@ -14,6 +14,7 @@ mod killing;
 mod rights;
 mod side_by_side;
 mod staging;
+mod terminal;
 mod web_app;
 mod webhook;
 
