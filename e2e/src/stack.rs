@@ -8,8 +8,9 @@ use http::Request;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use test_support::{
-    CONTROLLERS_NAMESPACE, ControlPlane, FluxKustomizeController, FluxSourceController, GitServer,
-    MANIFESTS, OciRegistry, PRESET_WEBHOOKS, free_port, service_account,
+    CONTROLLERS_NAMESPACE, ControlPlane, ControlPlaneBuilder, FluxKustomizeController,
+    FluxSourceController, GitServer, MANIFESTS, OciRegistry, PRESET_WEBHOOKS, free_port,
+    service_account,
 };
 
 use crate::Controller;
@@ -61,13 +62,22 @@ impl Stack {
     /// # Errors
     ///
     /// When a part does not start; the text has the end of its log.
-    pub async fn start(mut progress: impl FnMut(&str)) -> anyhow::Result<Self> {
+    pub async fn start(progress: impl FnMut(&str)) -> anyhow::Result<Self> {
+        let control_plane = ControlPlane::builder().deployments().audit();
+        Self::start_on(control_plane, progress).await
+    }
+
+    /// As [`Stack::start`], on another control plane.
+    ///
+    /// # Errors
+    ///
+    /// As [`Stack::start`].
+    pub async fn start_on(
+        control_plane: ControlPlaneBuilder,
+        mut progress: impl FnMut(&str),
+    ) -> anyhow::Result<Self> {
         progress("API server, etcd and controller manager");
-        let control_plane = ControlPlane::builder()
-            .deployments()
-            .audit()
-            .start()
-            .await?;
+        let control_plane = control_plane.start().await?;
         progress("CRDs, and the controllers' service accounts and rights (deploy)");
         install(&control_plane).await?;
         progress("Flux source-controller");

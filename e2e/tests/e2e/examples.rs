@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use e2e::manifests::documents;
 use serde_json::Value;
 
-const EXAMPLES: [&str; 4] = [
+const EXAMPLES: [&str; 5] = [
+    "examples/attributed/platform",
     "examples/web-app/platform",
     "examples/deliver-app/platform",
     "examples/full-path/platform",
@@ -44,8 +45,8 @@ fn no_param_of_a_developer_replaces_what_runs_a_gate_or_where_it_writes() {
             }
         }
     }
-    // Two Runnables of full-path with an image each and a place to write to, three of staging-delivery.
-    assert_eq!(checked, 8);
+    // Two Runnables of full-path with an image each and a place to write to, three of staging-delivery, and a Job.
+    assert_eq!(checked, 9);
 }
 
 fn steps(blueprint: &Value) -> impl Iterator<Item = (&str, &Value)> {
@@ -55,15 +56,17 @@ fn steps(blueprint: &Value) -> impl Iterator<Item = (&str, &Value)> {
 }
 
 fn stamps_a_run(template: &Value) -> bool {
-    template["spec"]["template"]["kind"] == "Runnable"
+    let kind = &template["spec"]["template"]["kind"];
+    // The image of a ClusterRunTemplate's Job is an input of its Runnable.
+    kind == "Runnable" || kind == "Job" && template["kind"] != "ClusterRunTemplate"
 }
 
-/// The params whose values become gating inputs of the Runnable.
+/// The params whose values become gating inputs of the Runnable, or the image of the Job.
 fn gating_params(template: &Value) -> BTreeSet<String> {
-    let inputs = &template["spec"]["template"]["spec"]["inputs"];
-    let values = GATING_INPUTS
-        .iter()
-        .filter_map(|name| inputs[name].as_str());
+    let spec = &template["spec"]["template"]["spec"];
+    let image = spec.pointer("/template/spec/containers/0/image");
+    let inputs = GATING_INPUTS.iter().map(|name| &spec["inputs"][name]);
+    let values = inputs.chain(image).filter_map(Value::as_str);
     let params = values.filter_map(|value| value.strip_prefix("$(params.")?.strip_suffix(")$"));
     params.map(str::to_owned).collect()
 }

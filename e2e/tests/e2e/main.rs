@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
+mod attributed;
 mod bare;
 mod carto;
 mod charts;
@@ -11,6 +12,7 @@ mod demo;
 mod examples;
 mod first_use;
 mod killing;
+mod pods;
 mod rights;
 mod side_by_side;
 mod staging;

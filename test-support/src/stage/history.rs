@@ -136,7 +136,12 @@ pub struct Versions(Followed<Vec<Value>>);
 impl Versions {
     /// From now on; what is there already is the first.
     pub async fn of(stage: &Stage, api_version: &str, kind: &str) -> Self {
-        Self(Followed::from_now(stage.api(api_version, kind)).await)
+        Self::in_api(stage.api(api_version, kind)).await
+    }
+
+    /// The same, where there is no stage.
+    pub async fn in_api(api: Api<DynamicObject>) -> Self {
+        Self(Followed::from_now(api).await)
     }
 
     /// What was seen until now, up to this version of an object and whatever followed it.
