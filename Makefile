@@ -98,7 +98,7 @@ bench: control-plane ## Measure all controllers against the bars of the design; 
 .PHONY: bench-smoke
 bench-smoke: control-plane ## Count the controllers' requests for a few owners; no time is judged (a minute or two)
 	cargo build --workspace --bins
-	$(WITH_ASSETS) "$${CARGO_TARGET_DIR:-target}/debug/bench" --counts-only --owners 30 --deliverables 20 --runnables 20 \
+	$(WITH_ASSETS) "$${CARGO_TARGET_DIR:-target}/debug/bench" --counts-only --owners 30 --attributed 20 --deliverables 20 --runnables 20 \
 	  --reruns 2 --reconciles 300 --source-changes 3 --crowd 0 --concurrency 8 --intents 20 --images 5 --bom-images 2
 
 .PHONY: test-oracle

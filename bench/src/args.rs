@@ -50,6 +50,9 @@ pub(crate) struct Args {
     /// --counts-only.
     #[arg(long, default_value_t = 1000)]
     pub(crate) presets: usize,
+    /// Number of Workloads whose chain says when its outputs are good, against one that does not; 0 leaves this phase out.
+    #[arg(long, default_value_t = 300)]
+    pub(crate) attributed: usize,
     /// Steps of the supply chain and of the delivery.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=50))]
     pub(crate) steps: u8,

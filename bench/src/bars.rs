@@ -114,6 +114,7 @@ pub(crate) fn bars(figures: &Figures) -> anyhow::Result<Vec<Bar>> {
         {
             let figures: Vec<Value> = match &*of {
                 "runs" => figures.runs.iter().map(value).collect(),
+                "attribution" => figures.attribution.iter().map(value).collect(),
                 "growth" => growth.iter().map(value).collect(),
                 "reruns" => figures.reruns.iter().map(value).collect(),
                 "intents" => figures.intents.iter().map(value).collect(),

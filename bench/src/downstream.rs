@@ -68,7 +68,7 @@ impl Line {
 }
 
 /// Writes the status of every step that comes in.
-pub(crate) async fn answer(api: Api, are_runs: bool, mut steps: mpsc::UnboundedReceiver<Seen>) {
+pub(crate) async fn answer(api: Api, mut steps: mpsc::UnboundedReceiver<Seen>) {
     let mut line = Line::default();
     let mut writes = JoinSet::new();
     loop {
@@ -84,7 +84,7 @@ pub(crate) async fn answer(api: Api, are_runs: bool, mut steps: mpsc::UnboundedR
         while let Some(step) = line.next() {
             let api = api.clone();
             writes.spawn(async move {
-                write(&api, are_runs, &step).await;
+                write(&api, &step).await;
                 step.key()
             });
         }
@@ -92,10 +92,10 @@ pub(crate) async fn answer(api: Api, are_runs: bool, mut steps: mpsc::UnboundedR
 }
 
 #[expect(clippy::print_stderr, reason = "the bench speaks to a terminal")]
-async fn write(api: &Api, is_run: bool, step: &Seen) {
+async fn write(api: &Api, step: &Seen) {
     let path = STEPS.status_at(&step.key());
     let Seen { spec, metadata, .. } = step;
-    let status = step_status(is_run, &spec.value, &spec.revision, metadata.generation);
+    let status = step_status(&spec.value, &spec.revision, metadata.generation);
     for _ in 0..ATTEMPTS {
         match api.merge(&path, &status).await {
             Ok(()) => return,

@@ -6,6 +6,7 @@
 //!  phases/runs.rs      Runnables: rounds of runs, single runs, and the rest likewise
 //!  phases/intents.rs   PodIntents: calls of webhooks, images, and the rest likewise
 //!  phases/presets.rs   pods: what their admission costs
+//!  phases/attribution.rs  a chain that says when its outputs are good, against one that does not
 //!  phases/fairness.rs  one Workload beside a crowd
 //!    │  ├──► world.rs ──► control plane (test-support), watches (census.rs), downstream.rs
 //!    │  ├──► controller.rs, the child process under test
@@ -50,6 +51,7 @@ use serde::{Deserialize, Serialize};
 use crate::args::Args;
 use crate::bars::{Bar, bars};
 use crate::family::{DELIVERY, Family, Measured, SUPPLY_CHAIN};
+use crate::phases::attribution::{self, Attribution};
 use crate::phases::chains::{self, Run};
 use crate::phases::fairness::{self, Fairness};
 use crate::phases::intents::{self, Intents};
@@ -63,6 +65,8 @@ use crate::report::say;
 struct Figures {
     /// By family and number of owners.
     runs: Vec<Run>,
+    /// A chain that says when its outputs are good.
+    attribution: Option<Attribution>,
     /// One owner beside many of others, by how many namespaces those live in.
     fairness: Vec<Fairness>,
     /// Runnables.
@@ -137,6 +141,10 @@ impl Figures {
         for count in counts(args, measured.0) {
             self.runs
                 .push(chains::measure(args, measured, count).await?);
+            self.write(args)?;
+        }
+        if measured.0.is(&SUPPLY_CHAIN) && !args.fairness_only {
+            self.attribution = attribution::measure(args, measured).await?;
             self.write(args)?;
         }
         if measured.0.is(&SUPPLY_CHAIN) && args.crowd > 0 {

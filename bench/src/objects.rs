@@ -17,6 +17,27 @@ use crate::templates::render;
 
 /// Name of the blueprint.
 pub(crate) const CHAIN: &str = "linear";
+/// What nearly everything is measured with.
+pub(crate) const LINEAR: Chain = Chain {
+    name: CHAIN,
+    templates: "step",
+    mixed: false,
+    rules: false,
+};
+/// A chain whose templates say when their outputs are good.
+pub(crate) const WITH_RULES: Chain = Chain {
+    name: "with-rules",
+    templates: "with-rules",
+    mixed: true,
+    rules: true,
+};
+/// The same, but that they do not.
+pub(crate) const WITHOUT_RULES: Chain = Chain {
+    name: "without-rules",
+    templates: "without-rules",
+    rules: false,
+    ..WITH_RULES
+};
 /// The revision that the owner of a chain names first.
 pub(crate) const FIRST_REVISION: &str = "v1";
 /// Runs that have succeeded and are kept, of each Runnable.
@@ -25,6 +46,19 @@ pub(crate) const KEPT: usize = 1;
 pub(crate) const MEASURED: &str = "measured";
 /// Label of those with large bills of materials.
 pub(crate) const BOMS: &str = "boms";
+
+/// A chain of steps.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(crate) struct Chain {
+    /// Of the blueprint; also the label that selects it.
+    pub(crate) name: &'static str,
+    /// What the names of its templates begin with.
+    templates: &'static str,
+    /// Whether some outputs are there as soon as the object is.
+    mixed: bool,
+    /// Whether each template says when its outputs are good, and lets updates wait where it can.
+    rules: bool,
+}
 
 fn object(file: &str, values: impl Serialize) -> anyhow::Result<Value> {
     let text = render(file, values)?;
@@ -47,14 +81,19 @@ pub(crate) fn account(namespace: &str) -> anyhow::Result<Vec<(Kind, Value)>> {
 }
 
 /// The blueprint of a family, after the templates it needs: a chain of so many steps, or what one run is.
-pub(crate) fn blueprint(family: &Family, steps: u8) -> anyhow::Result<Vec<(Kind, Value)>> {
+pub(crate) fn blueprint(
+    family: &Family,
+    chain: Chain,
+    steps: u8,
+) -> anyhow::Result<Vec<(Kind, Value)>> {
     let file = match family.kind {
         // Each convention names its webhook, which is not there yet.
         "PodIntent" => return Ok(Vec::new()),
         "Runnable" => "run.yaml",
         _ => "chain.yaml",
     };
-    let values = json!({"family": family, "word": family.kind.to_lowercase(), "steps": steps});
+    let word = family.kind.to_lowercase();
+    let values = json!({"family": family, "word": word, "chain": chain, "steps": steps});
     let mut objects = documents(&render(file, values)?)?;
     let last = objects.pop().context("no blueprint")?;
     let templates = objects.into_iter().map(|template| (TEMPLATES, template));
@@ -63,11 +102,16 @@ pub(crate) fn blueprint(family: &Family, steps: u8) -> anyhow::Result<Vec<(Kind,
 
 /// Name of the template of a step.
 pub(crate) fn template_name(step: u8) -> String {
-    format!("step-{step}")
+    format!("{}-{step}", LINEAR.templates)
 }
 
 /// What a developer or operator writes.
 pub(crate) fn owner(family: &Family, key: &Key, revision: &str) -> anyhow::Result<Value> {
+    owner_of(LINEAR, family, key, revision)
+}
+
+/// The same, for a chain.
+fn owner_of(chain: Chain, family: &Family, key: &Key, revision: &str) -> anyhow::Result<Value> {
     let file = if family.is_run() {
         "run-owner.json"
     } else {
@@ -76,7 +120,8 @@ pub(crate) fn owner(family: &Family, key: &Key, revision: &str) -> anyhow::Resul
     let url = url(key);
     object(
         file,
-        json!({"family": family, "key": key, "url": url, "revision": revision, "kept": KEPT}),
+        json!({"family": family, "key": key, "chain": chain.name, "url": url,
+            "revision": revision, "kept": KEPT}),
     )
 }
 
@@ -87,6 +132,16 @@ pub(crate) fn all_owners(
     revision: &str,
 ) -> impl Iterator<Item = (Key, anyhow::Result<Value>)> {
     let of = move |key: &Key| (key.clone(), owner(family, key, revision));
+    keys.iter().map(of)
+}
+
+/// Owners of a chain, as they are written first.
+pub(crate) fn all_owners_of(
+    chain: Chain,
+    family: &Family,
+    keys: &[Key],
+) -> impl Iterator<Item = (Key, anyhow::Result<Value>)> {
+    let of = move |key: &Key| (key.clone(), owner_of(chain, family, key, FIRST_REVISION));
     keys.iter().map(of)
 }
 
@@ -104,15 +159,11 @@ fn url(owner: &Key) -> String {
     format!("https://git.example/{}/{}.git", owner.namespace, owner.name)
 }
 
-/// What a controller downstream reports of a step; of one that is a run, also that it has
-/// succeeded.
-pub(crate) fn step_status(is_run: bool, url: &str, revision: &str, generation: i64) -> Value {
-    let mut status = json!({"url": url, "revision": revision, "observedGeneration": generation});
-    if is_run {
-        let succeeded = json!({"type": "Succeeded", "status": "True", "message": "done"});
-        status["conditions"] = json!([succeeded]);
-    }
-    json!({"status": status})
+/// What a controller downstream reports of a step.
+pub(crate) fn step_status(url: &str, revision: &str, generation: i64) -> Value {
+    let succeeded = json!({"type": "Succeeded", "status": "True", "message": "done"});
+    json!({"status": {"url": url, "revision": revision, "observedGeneration": generation,
+        "conditions": [succeeded]}})
 }
 
 /// The object of a step of a chain.

@@ -1,5 +1,6 @@
 //! What is measured of the controller, one phase after the other, on the same objects.
 
+pub(crate) mod attribution;
 pub(crate) mod blocks;
 pub(crate) mod chains;
 pub(crate) mod change;
@@ -22,6 +23,7 @@ use crate::cpu::CpuSeconds;
 use crate::family::Measured;
 use crate::floor::best_concurrency;
 use crate::layout::{FLOOR, Key, TEAM, namespaces_of, owners};
+use crate::objects::LINEAR;
 use crate::tally::{Agent, ByAgent, Requests, Tally};
 use crate::world::World;
 
@@ -94,7 +96,7 @@ impl<'a> Stage<'a> {
         concurrency: usize,
         measure: impl AsyncFnOnce(&mut Self) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        world.write_blueprint().await?;
+        world.write_blueprint(LINEAR).await?;
         let kubeconfig = world.install().await?;
         let controller = Controller::start(world, &kubeconfig).await?;
         let mut stage = Self {

@@ -150,6 +150,7 @@ mod tests {
             render("report/template-edit.txt", &run.template_edit),
             render("report/restart.txt", &run.restart),
             render("report/deletion.txt", &run.deletion),
+            render("report/attribution.txt", figures.attribution),
             render("report/floor.txt", &reruns.runs.rounds),
             render("report/part.txt", &reruns.runs.rounds),
             render("report/runs.txt", &reruns),

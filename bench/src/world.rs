@@ -23,7 +23,7 @@ use crate::census::Census;
 use crate::cpu::{CpuSeconds, add_spent};
 use crate::downstream::{Pending, answer};
 use crate::family::{CONVENTIONS, Family, Measured, RUNNABLE};
-use crate::objects::{CHAIN, blueprint, twin_of};
+use crate::objects::{Chain, blueprint, twin_of};
 use crate::pace::Pace;
 use crate::seen::Seen;
 use crate::tally::{Agent, CLIENT_AGENT, DOWNSTREAM_AGENT, OBSERVER_AGENT, Requests, Tally};
@@ -102,7 +102,7 @@ impl World {
             .start()
             .await?;
         let mut tasks = JoinSet::new();
-        let steps = watch_steps(family, &plane, &mut tasks)?;
+        let steps = watch_steps(&plane, &mut tasks)?;
         let owners = watch(family.owners, &plane, &mut tasks, |_| ())?;
         let bare_owners = watch(family.bare().owners, &plane, &mut tasks, |_| ())?;
         Ok(Self {
@@ -130,17 +130,17 @@ impl World {
         Ok(folder.join(format!("{of}-{}.log", self.name)))
     }
 
-    /// Makes the blueprint and what it needs.
-    pub(crate) async fn write_blueprint(&self) -> anyhow::Result<()> {
-        for (kind, object) in blueprint(self.family, self.args.steps)? {
+    /// Makes a blueprint and what it needs.
+    pub(crate) async fn write_blueprint(&self, chain: Chain) -> anyhow::Result<()> {
+        for (kind, object) in blueprint(self.family, chain, self.args.steps)? {
             self.client.create(&kind.everywhere(), &object).await?;
         }
         Ok(())
     }
 
     /// The controller has taken up its work when it says so of the blueprint.
-    pub(crate) async fn blueprint_ready(&self) {
-        let path = self.family.blueprints.named(CHAIN);
+    pub(crate) async fn blueprint_ready(&self, chain: Chain) {
+        let path = self.family.blueprints.named(chain.name);
         let what = format!("the Cluster{} is Ready", self.family.blueprint);
         eventually(&what, LIMIT, async || {
             let blueprint = self.client.read(&path).await?;
@@ -271,14 +271,10 @@ fn definitions(family: &Family) -> anyhow::Result<Vec<Value>> {
 }
 
 /// Watches the stamped objects, and has their statuses written.
-fn watch_steps(
-    family: &Family,
-    plane: &ControlPlane,
-    tasks: &mut JoinSet<()>,
-) -> anyhow::Result<Arc<Census>> {
+fn watch_steps(plane: &ControlPlane, tasks: &mut JoinSet<()>) -> anyhow::Result<Arc<Census>> {
     let (due, to_answer) = mpsc::unbounded_channel();
     let downstream = Api::connect(plane, DOWNSTREAM_AGENT)?;
-    tasks.spawn(answer(downstream, family.is_run(), to_answer));
+    tasks.spawn(answer(downstream, to_answer));
     let mut pending = Pending::default();
     watch(STEPS, plane, tasks, move |change| {
         for step in pending.due(change) {

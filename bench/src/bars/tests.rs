@@ -69,6 +69,7 @@ fn what_is_counted_is_told_from_what_is_timed() {
         "300 Workloads: cold, ratio to the floor",
         "300 Workloads: source change, p50, ratio to the floor",
         "300 Workloads: peak memory, MiB",
+        "300 Workloads with rules: cold, ratio to those without",
         "100 Runnables: all rounds, ratio to the floor",
         "100 Runnables: runs at a time, per Runnable",
         "100 Runnables: one run again, p50, ratio to the bare client",
@@ -81,7 +82,7 @@ fn what_is_counted_is_told_from_what_is_timed() {
         "one Workload beside 50 of another namespace, p99 to Ready, against idle",
         "50 Workloads of another namespace, settled: peak memory, MiB",
     ];
-    assert_eq!((timed, all.len()), (expected.to_vec(), 33));
+    assert_eq!((timed, all.len()), (expected.to_vec(), 39));
 }
 
 /// Of a run with this change, against one with fewer owners.

@@ -20,9 +20,11 @@ fn status<S: DeserializeOwned>(object: anyhow::Result<Value>) -> S {
 #[test]
 fn blueprints_and_their_templates_are_valid() {
     let families = [&SUPPLY_CHAIN, &DELIVERY, &RUNNABLE];
-    let all = families.map(|family| blueprint(family, 5).unwrap());
+    let all = families.map(|family| blueprint(family, LINEAR, 5).unwrap());
     assert_eq!(all.each_ref().map(Vec::len), [6, 6, 1]);
-    for (_, object) in all.concat() {
+    let rules =
+        [WITH_RULES, WITHOUT_RULES].map(|chain| blueprint(&SUPPLY_CHAIN, chain, 5).unwrap());
+    for (_, object) in all.into_iter().chain(rules).flatten() {
         let kind = object["kind"].as_str().unwrap();
         let verdict = validate(kind, &object);
         assert!(verdict.error.is_none(), "{kind}: {verdict:?}");
@@ -32,7 +34,7 @@ fn blueprints_and_their_templates_are_valid() {
 
 #[test]
 fn each_step_takes_the_output_of_the_one_before() {
-    let objects = blueprint(&SUPPLY_CHAIN, 3).unwrap();
+    let objects = blueprint(&SUPPLY_CHAIN, LINEAR, 3).unwrap();
     let sources = |step: usize| &objects[3].1["spec"]["resources"][step]["sources"];
     assert_eq!(sources(0), &Value::Null);
     assert_eq!(sources(2)[0]["resource"], "step-2");
@@ -40,6 +42,39 @@ fn each_step_takes_the_output_of_the_one_before() {
     assert_eq!(value(0), "$(workload.spec.source.git.url)$");
     assert_eq!(value(2), "$(source.url)$");
 }
+
+/// But for what each template says of when its outputs are good, and for names.
+#[test]
+fn two_chains_differ_in_their_rules_only() {
+    let of = |chain: Chain| {
+        let objects = blueprint(&SUPPLY_CHAIN, chain, 5).unwrap();
+        objects.into_iter().map(|(_, object)| object)
+    };
+    let mut rules = Vec::new();
+    for (mut with, mut without) in of(WITH_RULES).zip(of(WITHOUT_RULES)) {
+        let spec = with["spec"].as_object_mut().unwrap();
+        for rule in RULES {
+            rules.extend(spec.remove(rule).map(|_| rule));
+        }
+        without["metadata"]["name"] = with["metadata"]["name"].clone();
+        let named = WITHOUT_RULES.name;
+        let same = without.to_string().replace(named, WITH_RULES.name);
+        assert_eq!(same, with.to_string());
+    }
+    let [matches, completion, always, inputs, wait] = RULES;
+    let expected = [
+        matches, wait, completion, wait, always, inputs, wait, completion, wait,
+    ];
+    assert_eq!(rules, expected);
+}
+
+const RULES: [&str; 5] = [
+    "observedMatches",
+    "observedCompletion",
+    "alwaysSuccessful",
+    "inputsOnStatus",
+    "updatePolicy",
+];
 
 #[test]
 fn owners_are_read_by_their_own_types() {

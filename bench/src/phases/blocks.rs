@@ -1,5 +1,5 @@
-//! Owners that are created in blocks, each between two blocks of the bare client, because the machine's pace changes within a
-//! minute.
+//! Owners that are created in blocks, each between two blocks of what they are held against, the bare client for most, because
+//! the machine's pace changes within a minute.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -26,14 +26,14 @@ const MOST_BLOCKS: usize = 5;
 pub(crate) struct Blocks {
     /// Owners of all blocks; one that was made twice counts twice.
     pub(crate) owners: usize,
-    /// Seconds of each block, from the first create to the last Ready, between two of the bare client.
+    /// Seconds of each block, from the first create to the last Ready, between two of the floor.
     pub(crate) pairs: Vec<Pair>,
     /// For all blocks.
     #[serde(flatten)]
     pub(crate) work: Work,
     /// CPU seconds by process, from the first create to the last Ready of each block.
     pub(crate) cpu_seconds: CpuSeconds,
-    /// Those of the bare client's blocks.
+    /// Those of the blocks of the floor.
     pub(crate) floor_cpu_seconds: CpuSeconds,
 }
 
@@ -47,12 +47,12 @@ pub(crate) struct Done {
 }
 
 impl Blocks {
-    /// Measures one after the other until their ratio is known well enough, and leaves the objects of the bare client's last
-    /// block there. `write` is what the bare client does for a number of owners. `controller` has the controller do a block: it
-    /// calls [`Blocks::work`], and returns its seconds and what else is to be told of it.
+    /// Measures one after the other until their ratio is known well enough. `floor` does as many owners of what the blocks are
+    /// held against, and returns its seconds: [`bare`] for the bare client, whose last block stays there. `controller` has the
+    /// controller do a block: it calls [`Blocks::work`], and returns its seconds and what else is to be told of it.
     pub(crate) async fn measure(
         stage: &mut Stage<'_>,
-        write: impl AsyncFn(&World, usize, usize) -> anyhow::Result<Duration>,
+        mut floor: impl AsyncFnMut(&mut Stage<'_>, usize, &mut CpuSeconds) -> anyhow::Result<f64>,
         mut controller: impl AsyncFnMut(
             &mut Stage<'_>,
             &[Key],
@@ -74,10 +74,10 @@ impl Blocks {
             let before = match last {
                 Some((of, seconds)) if of == count => seconds,
                 // The first; or the last one is smaller. Its CPU time is not counted twice.
-                _ => bare(stage, count, &mut CpuSeconds::new(), &write).await?,
+                _ => floor(stage, count, &mut CpuSeconds::new()).await?,
             };
             let (seconds, more) = controller(stage, owners, &mut blocks).await?;
-            let after = bare(stage, count, &mut blocks.floor_cpu_seconds, &write).await?;
+            let after = floor(stage, count, &mut blocks.floor_cpu_seconds).await?;
             let floors = format!("between floors of {before:.2} and {after:.2} s");
             tell("block", &format!("{seconds:.2} s {floors}{more}"));
             blocks.owners += count;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cpu::CpuSeconds;
 use crate::floor::{By, write_chains};
 use crate::layout::Key;
-use crate::objects::{FIRST_REVISION, all_owners};
+use crate::objects::{FIRST_REVISION, LINEAR, all_owners};
 use crate::pairs::Pair;
 use crate::phases::Stage;
 use crate::phases::blocks::{Blocks, bare};
@@ -32,10 +32,13 @@ pub(crate) struct Cold {
 
 /// Measures it, and leaves the objects of the bare client's last block there.
 pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
-    stage.world.blueprint_ready().await;
+    stage.world.blueprint_ready(LINEAR).await;
     stage.world.requests_until_rest(Requests::all).await?;
     let (mut cold, mut paced) = (Cold::default(), 0.0);
     let apply = write(By::Apply);
+    let floor = async |stage: &mut Stage<'_>, count: usize, used: &mut CpuSeconds| {
+        bare(stage, count, used, &apply).await
+    };
     let controller = async |stage: &mut Stage<'_>, owners: &[Key], blocks: &mut Blocks| {
         let count = owners.len();
         let posted = bare(stage, count, &mut CpuSeconds::new(), &write(By::Create)).await?;
@@ -52,7 +55,7 @@ pub(crate) async fn measure(stage: &mut Stage<'_>) -> anyhow::Result<Cold> {
         let more = format!(", {posted:.2} s by POST; pace {pace_ms:.2} ms");
         Ok((seconds, more))
     };
-    cold.blocks = Blocks::measure(stage, apply, controller).await?;
+    cold.blocks = Blocks::measure(stage, floor, controller).await?;
     cold.pace_ms = paced / cold.blocks.seconds();
     report("cold", &cold)?;
     Ok(cold)

@@ -17,7 +17,7 @@ use crate::family::{DELIVERY, Measured, SUPPLY_CHAIN};
 use crate::floor::walk;
 use crate::latency::Latency;
 use crate::layout::{CROWD, FLOOR, GUEST, Key, crowd};
-use crate::objects::{FIRST_REVISION, all_owners, chain_status, owner};
+use crate::objects::{FIRST_REVISION, LINEAR, all_owners, chain_status, owner};
 use crate::phases::Stage;
 use crate::report::{report, say, tell};
 use crate::seen::Seen;
@@ -110,7 +110,7 @@ pub(crate) async fn measure(
 }
 
 async fn phases(stage: &mut Stage<'_>, namespaces: NonZeroUsize) -> anyhow::Result<Fairness> {
-    stage.world.blueprint_ready().await;
+    stage.world.blueprint_ready(LINEAR).await;
     stage.world.let_control_plane_rest().await?;
     let (idle, _) = singles(stage, IDLE).await?;
     gather(stage, namespaces).await?;

@@ -14,13 +14,14 @@ use test_support::{DockerRegistry, Scratch, Usage};
 
 use crate::api::Api;
 use crate::args::Args;
+use crate::cpu::CpuSeconds;
 use crate::family::{CONVENTIONS, Measured};
 use crate::floor::write_intents;
 use crate::images::{BOM_BYTES, Image, push, push_with_bom};
 use crate::layout::{CROWD, FLOOR, GUEST, Key, namespaces_of, owners};
 use crate::objects::{BOMS, MEASURED, convention, convention_name, intent};
 use crate::phases::Stage;
-use crate::phases::blocks::{Blocks, block_size};
+use crate::phases::blocks::{Blocks, bare, block_size};
 use crate::phases::steady::{self, Restart, Steady};
 use crate::report::{report, say, tell};
 use crate::seen::Seen;
@@ -191,7 +192,11 @@ async fn cold(stage: &mut Stage<'_>, outside: &Outside, all: &mut Intents) -> an
         all.calls += outside.webhook.calls() - before;
         Ok((done.taken.as_secs_f64(), String::new()))
     };
-    all.cold = Blocks::measure(stage, write(outside), controller).await?;
+    let calls = write(outside);
+    let floor = async |stage: &mut Stage<'_>, count: usize, used: &mut CpuSeconds| {
+        bare(stage, count, used, &calls).await
+    };
+    all.cold = Blocks::measure(stage, floor, controller).await?;
     stage.world.clear(FLOOR, block_size(stage.count)).await
 }
 
