@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may fail")]
 
 mod attributed;
+mod attribution_storm;
 mod bare;
 mod carto;
 mod charts;
