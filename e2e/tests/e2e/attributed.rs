@@ -16,11 +16,13 @@ use tokio::task::JoinSet;
 use crate::LIMIT;
 use crate::pods::{self, variable};
 use crate::rights::nothing_was_forbidden;
-use crate::terminal::{Terminal, blocks, eventually_prints};
+use crate::terminal::{ADAPTATIONS, Terminal, blocks, eventually_prints};
 
 const README: &str = "examples/attributed/README.md";
 const NAME: &str = "attributed";
 const NAMESPACE: &str = "dev";
+/// What the example has in its place.
+const REPOSITORY: &str = "https://git.example.com/team/attributed";
 const RELEASE: &str = "example.com/release";
 
 /// What the Job does: the test of the commit, on the files of the commit.
@@ -44,25 +46,14 @@ fn release(stack: &Stack, commit: &str) -> String {
 
 /// The example, but for what this machine has: repository, registry without TLS, no nodes, and no minute to wait.
 fn adapted_example(stack: &Stack, terminal: &Terminal) {
-    let no_minute = ("default: 1m", "default: 1s");
-    let no_nodes = (
-        "name: replicas\n      default: 1",
-        "name: replicas\n      default: 0",
-    );
-    let no_tls = (
-        "name: insecure\n          value: false",
-        "name: insecure\n          value: true",
-    );
     let registry = format!("{}/team/app", stack.registry.host());
     terminal.has_adapted("examples/cluster", &[]);
-    terminal.has_adapted("examples/web-app/platform", &[no_minute]);
-    let pairs = [no_minute, no_nodes, no_tls];
-    terminal.has_adapted("examples/attributed/platform", &pairs);
-    let (repository, image) = (
-        "https://git.example.com/team/attributed",
-        "registry.example.com/team/attributed",
-    );
-    let pairs = [(repository, &*stack.git.url(NAME)), (image, &registry)];
+    terminal.has_adapted("examples/web-app/platform", &ADAPTATIONS);
+    terminal.has_adapted("examples/attributed/platform", &ADAPTATIONS);
+    let pairs = [
+        (REPOSITORY, &*stack.git.url(NAME)),
+        ("registry.example.com/team/attributed", &registry),
+    ];
     terminal.has_adapted("examples/attributed/developer", &pairs);
     // As `flux install` would, and git's owner.
     terminal.types(
@@ -77,8 +68,7 @@ fn typed(terminal: &Terminal, stack: &Stack, block: &str) -> String {
     let lines = block.lines().filter(|line| !line.starts_with("docker "));
     let script: Vec<&str> = lines.collect();
     let script = script.join("\n");
-    let repository = "https://git.example.com/team/attributed";
-    terminal.types(&script.replace(repository, &stack.git.url(NAME)))
+    terminal.types(&script.replace(REPOSITORY, &stack.git.url(NAME)))
 }
 
 fn newest(stack: &Stack) -> String {

@@ -302,9 +302,8 @@ impl Storm {
             let evil = format!("evil-{}", round / 100);
             match round / OWNERS.len() % 3 {
                 0 => {
-                    tenant
-                        .patch(FLUX, owner, json!({"spec": {"url": url}}))
-                        .await
+                    let fetch = json!({"spec": {"url": url}});
+                    tenant.patch(FLUX, owner, fetch).await;
                 }
                 1 => {
                     let data = json!({"data": {"release": evil}});

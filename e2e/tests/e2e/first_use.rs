@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use test_support::{ControlPlane, eventually, free_port};
 
 use crate::LIMIT;
-use crate::terminal::{Terminal, blocks, eventually_prints};
+use crate::terminal::{ADAPTATIONS, Terminal, blocks, eventually_prints};
 
 /// The one line of the README that installs and upgrades CRDs.
 fn crd_command() -> String {
@@ -64,16 +64,7 @@ async fn crds_that_somebody_else_installed_are_upgraded_by_the_command_of_the_re
 
 /// The example with what this machine has: a repository, an image, no TLS, no nodes, and no minute to wait.
 fn adapted_example(app: &WebApp<'_>, terminal: &Terminal) {
-    let no_nodes = (
-        "name: replicas\n      default: 1",
-        "name: replicas\n      default: 0",
-    );
-    let no_tls = (
-        "name: insecure\n          value: false",
-        "name: insecure\n          value: true",
-    );
-    let no_minute = ("default: 1m", "default: 1s");
-    terminal.has_adapted("examples/web-app/platform", &[no_minute, no_nodes, no_tls]);
+    terminal.has_adapted("examples/web-app/platform", &ADAPTATIONS);
     let image = format!("image: {}", app.image);
     terminal.has_adapted(
         "examples/web-app/developer",

@@ -9,6 +9,19 @@ use test_support::{ControlPlane, Process, Scratch, assets, eventually};
 
 use crate::LIMIT;
 
+/// Of an example, for this machine: no minute to wait, no nodes, and no TLS.
+pub(crate) const ADAPTATIONS: [(&str, &str); 3] = [
+    ("default: 1m", "default: 1s"),
+    (
+        "name: replicas\n      default: 1",
+        "name: replicas\n      default: 0",
+    ),
+    (
+        "name: insecure\n          value: false",
+        "name: insecure\n          value: true",
+    ),
+];
+
 /// A shell in a folder with the repository's manifests, as administrator of a control plane.
 pub(crate) struct Terminal {
     pub(crate) home: Scratch,
