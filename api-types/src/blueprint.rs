@@ -35,6 +35,9 @@ pub struct BlueprintSpec {
     /// ServiceAccount used for owners that name none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account_ref: Option<ServiceAccountRef>,
+    /// Which outputs are kept as Artifacts, beyond those that are needed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifacts: Option<BlueprintArtifacts>,
     /// The resources (steps), in the order in which they are reported.
     pub resources: Vec<BlueprintResource>,
 }
@@ -56,6 +59,16 @@ impl BlueprintSpec {
             match_fields: self.selector_match_fields.clone(),
         }
     }
+}
+
+/// Which outputs are kept as Artifacts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct BlueprintArtifacts {
+    /// How many identities of the outputs of each resource (step) are kept with their values; at most
+    /// [`MOST_RETAINED`](crate::artifact::MOST_RETAINED), 0 when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retain: Option<u32>,
 }
 
 /// A ServiceAccount, by default in the owner's namespace.

@@ -8,6 +8,7 @@
 //!  workload.rs ───────▶ supply_chain.rs ┐               templates.rs ──▶ ClusterRunTemplate runnable.rs
 //!  deliverable.rs ────▶ delivery.rs     ┴▶ blueprint.rs (one TemplateSpec for all)
 //!
+//!  kept outputs: artifact.rs
 //!  shared: params.rs source.rs selector.rs status.rs condition.rs event.rs labels.rs names.rs
 //!  what the API server is told: schema.rs (CRDs), validation.rs (admission)
 //! ```
@@ -30,6 +31,7 @@
 //! # Ok::<(), serde_json::Error>(())
 //! ```
 
+pub mod artifact;
 pub mod blueprint;
 pub mod condition;
 mod custom_resource;
@@ -53,9 +55,10 @@ pub mod validation;
 pub mod vocabulary;
 pub mod workload;
 
+pub use artifact::{Artifact, ArtifactOutput, ArtifactOwner, ArtifactReference, ArtifactSpec};
 pub use blueprint::{
-    BlueprintResource, BlueprintSpec, BlueprintStatus, DeclaredInput, InputReference, InputSlot,
-    StepDependency, TemplateOption, TemplateReference,
+    BlueprintArtifacts, BlueprintResource, BlueprintSpec, BlueprintStatus, DeclaredInput,
+    InputReference, InputSlot, StepDependency, TemplateOption, TemplateReference,
 };
 pub use condition::{Condition, ConditionStatus, ConditionType, Reason};
 pub use deliverable::{Deliverable, DeliverableSpec, DeliverableStatus};

@@ -4,6 +4,7 @@
 //! of the Go controller (docs/behaviour/kinds.md#common), whatever the Rust types look like. A test
 //! holds types and schemas together.
 
+mod artifacts;
 mod blueprints;
 mod build;
 mod core;
@@ -22,7 +23,7 @@ use build::{Object, Refine, object, plain_text, text};
 ///
 /// ```
 /// let names: Vec<String> = api_types::crds().into_iter().filter_map(|crd| crd.metadata.name).collect();
-/// assert_eq!(names.len(), 12);
+/// assert_eq!(names.len(), 13);
 /// assert_eq!(names[0], "workloads.carto.run");
 /// ```
 pub fn crds() -> Vec<CustomResourceDefinition> {
@@ -39,6 +40,7 @@ pub fn crds() -> Vec<CustomResourceDefinition> {
         crd::<crate::ClusterDeploymentValidationTemplate>(templates::validation()),
         crd::<crate::Runnable>(runs::runnable()),
         crd::<crate::ClusterRunTemplate>(runs::run_template()),
+        crd::<crate::Artifact>(artifacts::artifact()),
     ]
 }
 

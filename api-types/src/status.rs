@@ -12,6 +12,7 @@ pub use environments::{
     DeployedRevision, EnvironmentStatus, ValidationStatus, ValidationVerdict, WaitingRevision,
 };
 
+use crate::artifact::ArtifactReference;
 use crate::condition::Condition;
 use crate::runnable::RunResult;
 use crate::texts::text_enum;
@@ -129,6 +130,9 @@ pub struct ResourceStatus {
     /// The updates of a resource (step) whose template waits with them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updates: Option<UpdateStack>,
+    /// The Artifacts that keep outputs of the resource (step), the newest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<ArtifactReference>,
 }
 
 /// What a mutable stamped object was when it was last applied, as the API server answered.
@@ -292,7 +296,7 @@ pub struct OutputStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<bool>,
     /// The value, which goes on downstream while there is no new one. Absent where it comes from a Secret, or the values of the
-    /// resource (step) are larger than 8 KiB.
+    /// resource (step) are larger than 8 KiB: then an Artifact may keep them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
     /// What made it.

@@ -10,6 +10,8 @@
     reason = "fixtures are written where they are used"
 )]
 
+#[path = "engine/artifacts.rs"]
+mod artifacts;
 #[path = "engine/attribution.rs"]
 mod attribution;
 #[path = "engine/delivery.rs"]

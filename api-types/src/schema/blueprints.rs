@@ -2,9 +2,10 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
-use super::build::{Object, Refine, any, list, map, object, plain_text, text};
+use super::build::{Object, Refine, any, integer, list, map, object, plain_text, text};
 use super::core::{field_requirement, match_expressions, status};
 use super::root;
+use crate::artifact::MOST_RETAINED;
 use crate::templates::TemplateKind;
 
 pub(super) fn supply_chain() -> Object {
@@ -42,6 +43,7 @@ pub(super) fn delivery() -> Object {
 
 fn spec(resource: Object) -> Object {
     object("Which owners, and which steps.")
+        .optional("artifacts", artifacts())
         .optional("params", params("Parameters for all steps."))
         .required(
             "resources",
@@ -68,6 +70,18 @@ fn spec(resource: Object) -> Object {
                 .required("name", text("Name of the ServiceAccount."))
                 .optional("namespace", text("Its namespace; the owner's when absent.")),
         )
+}
+
+fn artifacts() -> Object {
+    object("Which outputs are kept as Artifacts, beyond those that are needed.").optional(
+        "retain",
+        integer(
+            "How many of the outputs of each step are kept with their values, of templates that say when outputs are good. 0 \
+             when absent.",
+        )
+        .minimum(0)
+        .maximum(MOST_RETAINED),
+    )
 }
 
 fn params(description: &str) -> JSONSchemaProps {

@@ -2,6 +2,7 @@
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 
+use super::artifacts::references;
 use super::build::{
     Object, Refine, any, boolean, integer, list, list_by, map, object, plain_text, text, time,
 };
@@ -230,6 +231,7 @@ fn resource_status() -> Object {
         );
     object("What a resource of the blueprint came to.")
         .optional("applied", applied())
+        .optional("artifacts", references())
         .optional("conditions", conditions())
         .optional(
             "inputs",
@@ -309,7 +311,7 @@ fn update(description: &str, since: &str) -> Object {
         .required("since", time(since))
 }
 
-fn provenance() -> Object {
+pub(super) fn provenance() -> Object {
     let from = object("The object that it was read from.")
         .optional(
             "generation",

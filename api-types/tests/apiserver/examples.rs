@@ -81,9 +81,10 @@ async fn templates_of_other_projects_kinds_apply_unchanged() {
 async fn the_status_of_the_smallest_chain_is_stored_as_written() {
     use api_types::runnable::RunResult;
     use api_types::{
-        AppliedObject, BlueprintRef, Condition, ConditionStatus, ConditionType, InputStatus,
-        OutputStatus, OwnerSummary, Provenance, ProvenanceObject, Reason, ResourceStatus,
-        StampedRef, StampedRun, SummaryState, TemplateRef, UnderWay, UpdateStack, WorkloadStatus,
+        AppliedObject, ArtifactReference, BlueprintRef, Condition, ConditionStatus, ConditionType,
+        InputStatus, OutputStatus, OwnerSummary, Provenance, ProvenanceObject, Reason,
+        ResourceStatus, StampedRef, StampedRun, SummaryState, TemplateRef, UnderWay, UpdateStack,
+        WorkloadStatus,
     };
     use k8s_openapi::jiff::Timestamp;
 
@@ -162,6 +163,12 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
                 applied: update(1, now.clone()),
                 waiting: vec![update(2, now.clone())],
             }),
+            artifacts: vec![ArtifactReference {
+                name: "workload-stored-publish-0".into(),
+                identity: "0123456789abcdef0123456789abcdef".into(),
+                accepted: now.clone(),
+                bytes: 20_000,
+            }],
             conditions: vec![condition(
                 ConditionType::Healthy,
                 Reason::condition("example.com/Ready"),

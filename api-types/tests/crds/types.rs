@@ -73,6 +73,7 @@ fn types_and_schemas_have_the_same_fields() {
     check::<api_types::ClusterDeploymentValidationTemplate>("ClusterDeploymentValidationTemplate");
     check::<api_types::Runnable>("Runnable");
     check::<api_types::ClusterRunTemplate>("ClusterRunTemplate");
+    check::<api_types::Artifact>("Artifact");
 }
 
 fn round_trip<K: DeserializeOwned + Serialize>(object: &Value) -> Value {

@@ -84,6 +84,7 @@ mod tests {
             again: None,
             write_now: false,
             unless_changed: None,
+            obsolete_artifacts: Vec::new(),
             end: realizer::Ended::Settled,
         }
     }

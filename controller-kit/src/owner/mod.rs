@@ -9,6 +9,7 @@
 //!  (caches)                       (pure)                    (engine, requests)            (status, events)
 //! ```
 
+mod artifacts;
 pub(crate) mod blueprint_admission;
 mod controller;
 mod dependencies;
@@ -27,6 +28,7 @@ mod templates;
 mod walk;
 mod wiring;
 
+pub use artifacts::Artifacts;
 pub use blueprint_admission::ROUTES;
 pub use controller::OwnerController;
 pub use dependencies::{Dependency, DependencyIndex};

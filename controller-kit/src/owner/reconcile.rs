@@ -172,12 +172,18 @@ impl<F: BlueprintFamily> OwnerController<F> {
         walk: &mut Walk<'_>,
     ) -> Result<Outcome, SubmitError> {
         let key = self.shell.status_keys.now();
-        let mut realization = Realization::new(owner, blueprint, &*self.templates, now, key);
-        walk.drive(&mut realization, &self.ytt).await?;
+        let artifacts = walk.artifacts(owner, blueprint.retains()).await?;
+        let is_known = artifacts.is_some();
+        let mut realization = Realization::new(owner, blueprint, &*self.templates, now, key)
+            .with_artifacts(artifacts.unwrap_or_default());
+        if is_known {
+            walk.drive(&mut realization, &self.ytt).await?;
+        }
         walk.watch_remembered(owner.previous_refs()).await;
         let known = walk.known_objects();
         let mut conclusion = realization.conclude(&known);
         conclusion.shell.unwatched = walk.unwatched();
+        conclusion.shell.unkept = walk.keep(conclusion.artifacts()).await?;
         let removed = walk.remove(conclusion.removals()).await?;
         conclusion.shell.absent = removed.absent;
         Ok(conclusion.report(&removed.failed))

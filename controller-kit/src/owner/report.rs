@@ -18,6 +18,7 @@ use crate::process::Reconciled;
 use crate::scheduler::Next;
 use crate::stamped::ObjectKey;
 use crate::status::{Due, News, Unwritten, Written, is_same_but_for_status};
+use crate::submit::SLOW_READ;
 
 /// What realizing came to.
 pub struct Realized {
@@ -141,10 +142,17 @@ impl OwnerShell {
         if rest.is_none() && later.is_none() {
             self.outages.ended(key);
         }
+        let leftover = match later {
+            None => {
+                self.drop_artifacts(key, owner, &outcome.obsolete_artifacts)
+                    .await
+            }
+            Some(_) => None,
+        };
         if later.is_none() || outcome.ready != ConditionStatus::True {
             self.count_time_to_ready(key, owner, outcome.ready);
         }
-        let due = [later, again, missed, outcome.again].into_iter();
+        let due = [later, again, missed, leftover, outcome.again].into_iter();
         let due = due.flatten().min();
         rest.unwrap_or_else(|| next(outcome.retry, due))
     }
@@ -179,6 +187,22 @@ impl OwnerShell {
                 Err(error) => Err(self.not_written(key, rest, &error)),
             },
         }
+    }
+
+    /// Deletes the Artifacts that the status names no more. Returns when to try again, if one could not be.
+    async fn drop_artifacts(
+        &self,
+        key: &ObjectKey,
+        owner: Subject<'_>,
+        names: &[String],
+    ) -> Option<Duration> {
+        if names.is_empty() || !self.is_still_ours(key, owner.uid).await {
+            return None;
+        }
+        let dropped = self.artifacts.delete(key, names).await;
+        let error = dropped.err()?;
+        warn!(error = %error, "an Artifact that nothing needs was not deleted");
+        Some(SLOW_READ)
     }
 
     /// What follows from a status that could not be written; `rest` is when the next walk begins if this one met a trouble, too.
@@ -353,6 +377,7 @@ mod tests {
             again: None,
             write_now: true,
             unless_changed: None,
+            obsolete_artifacts: Vec::new(),
             ready,
             reason: reason.as_str().into_owned(),
             end: Ended::Settled,

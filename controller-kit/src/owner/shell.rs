@@ -10,8 +10,8 @@ use tracing::{Span, error_span};
 
 use super::dependencies::RIGHTS_SETTLE;
 use super::{
-    AccountEntry, Dependency, DependencyIndex, OtherShards, Outages, OwnerEntry, Scopes, Settling,
-    Shard,
+    AccountEntry, Artifacts, Dependency, DependencyIndex, OtherShards, Outages, OwnerEntry, Scopes,
+    Settling, Shard,
 };
 use crate::args::LimitArgs;
 use crate::cluster::Cluster;
@@ -107,6 +107,8 @@ pub struct OwnerShell {
     pub shard: Shard,
     /// What is known of those that are not.
     pub other_shards: OtherShards,
+    /// The outputs that are kept for them.
+    pub artifacts: Artifacts,
 }
 
 impl OwnerShell {
@@ -177,6 +179,7 @@ impl OwnerShell {
     pub(crate) fn rights_changed(&self, namespace: Option<&str>) {
         let namespace = namespace.filter(|namespace| !namespace.is_empty());
         self.submitter.forget_refusals(namespace);
+        self.artifacts.forget_refusals();
         let concerned = if let Some(namespace) = namespace {
             self.dependencies
                 .take(&Dependency::Rights(namespace.into()))
@@ -192,6 +195,7 @@ impl OwnerShell {
     pub(crate) fn definition_changed(&self, name: &str) {
         let group = name.split_once('.').map_or("", |(_, group)| group);
         self.submitter.forget_refusals(None);
+        self.artifacts.forget_refusals();
         self.scopes.forget_group(group);
         self.submitter.watches().forget_group(group);
         self.wake_all(

@@ -1,5 +1,7 @@
 //! One walk for one owner: the engine asks, the cluster answers.
 
+mod artifacts;
+
 use std::collections::BTreeSet;
 use std::time::Duration;
 

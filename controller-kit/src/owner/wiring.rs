@@ -9,8 +9,9 @@ use tokio::time::MissedTickBehavior;
 use tracing::info;
 
 use super::{
-    BlueprintFamily, DependencyIndex, OtherShards, Outages, OwnerController, OwnerKind, OwnerShell,
-    Realizes, Scopes, Settling, Shard, ShardError, Templates, blueprint_admission, realizes,
+    Artifacts, BlueprintFamily, DependencyIndex, OtherShards, Outages, OwnerController, OwnerKind,
+    OwnerShell, Realizes, Scopes, Settling, Shard, ShardError, Templates, blueprint_admission,
+    realizes,
 };
 use crate::args::{LimitArgs, OwnerArgs};
 use crate::events::{EventRecorder, EventSettings};
@@ -73,6 +74,8 @@ pub fn shell(settings: Settings, process: &Process) -> Arc<OwnerShell> {
     let dependencies = Arc::new(DependencyIndex::default());
     let tokens = tokens(process);
     let watched = wakes_owners(&settings, process, &scheduler, &dependencies);
+    let wakes = (&scheduler, &dependencies);
+    let artifacts = Artifacts::new(cluster, kind, field_manager, &process.tasks, wakes);
     let shell = Arc::new(OwnerShell {
         kind,
         cluster: cluster.clone(),
@@ -94,6 +97,7 @@ pub fn shell(settings: Settings, process: &Process) -> Arc<OwnerShell> {
         limits: settings.limits,
         shard: settings.shard,
         other_shards: OtherShards::new(cluster.clone(), kind),
+        artifacts,
     });
     shell.show_in_metrics();
     shell

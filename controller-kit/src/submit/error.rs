@@ -70,8 +70,16 @@ impl Unavailable {
         }
     }
 
+    /// What a watch is to tell is not listed, and has been asked for since then.
+    pub(crate) fn unlisted(message: &str, since: Instant) -> Self {
+        Self {
+            since: Some(since),
+            ..Self::because(message.to_owned(), None, Hurdle::Listing)
+        }
+    }
+
     /// A request that failed.
-    pub(super) fn of(error: &RequestError, message: String) -> Self {
+    pub(crate) fn of(error: &RequestError, message: String) -> Self {
         let hurdle = error.code().map_or(Hurdle::Silence, Hurdle::Answer);
         Self::because(message, error.retry_after(), hurdle)
     }

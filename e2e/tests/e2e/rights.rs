@@ -14,6 +14,8 @@ list clustersupplychains.carto.run
 watch clusterconfigtemplates.carto.run
 patch workloads.carto.run/status in dev named app
 patch clustersupplychains.carto.run/status named chain
+create artifacts.carto.run in dev
+watch artifacts.carto.run
 watch serviceaccounts
 create serviceaccounts/token in dev named app
 watch rolebindings.rbac.authorization.k8s.io
@@ -35,6 +37,7 @@ patch configmaps in dev named app
 delete gitrepositories.source.toolkit.fluxcd.io in dev named app
 get deployments.apps in dev named app
 # Owners and blueprints belong to people.
+patch artifacts.carto.run in dev named app
 patch workloads.carto.run in dev named app
 delete workloads.carto.run in dev named app
 create clustersupplychains.carto.run
@@ -63,6 +66,7 @@ list clusterdeliveries.carto.run
 watch clusterdeploymenttemplates.carto.run
 patch deliverables.carto.run/status in dev named app
 patch clusterdeliveries.carto.run/status named app
+create artifacts.carto.run in dev
 watch serviceaccounts
 create serviceaccounts/token in dev named app
 create events in dev
@@ -111,6 +115,7 @@ create jobs.batch in dev
 patch runnables.carto.run in dev named app
 patch clusterruntemplates.carto.run named app
 list workloads.carto.run
+watch artifacts.carto.run
 patch deliverables.carto.run/status in dev named app
 watch clustertemplates.carto.run
 list secrets

@@ -9,6 +9,7 @@ mod steps;
 
 use std::collections::BTreeMap;
 
+use api_types::artifact::MOST_RETAINED;
 use api_types::blueprint::ServiceAccountRef;
 use api_types::names::{NameError, ObjectName, ResourceName};
 use api_types::{
@@ -35,6 +36,8 @@ pub struct Blueprint {
     pub generation: i64,
     pub(crate) matcher: Matcher,
     pub(crate) params: Vec<BlueprintParam>,
+    /// How many of the outputs of each step are kept as Artifacts.
+    pub(crate) retain: usize,
     pub(crate) steps: Vec<BlueprintStep>,
     /// Indexes of `steps` in the order in which they are submitted.
     pub(crate) order: Vec<usize>,
@@ -126,6 +129,7 @@ impl Blueprint {
             order,
             ready: read_ready(object),
             params: spec.params,
+            retain: spec.artifacts.and_then(|it| it.retain).map_or(0, retained),
             service_account: spec
                 .service_account_ref
                 .filter(|account| !account.name.is_empty()),
@@ -209,6 +213,11 @@ impl Blueprint {
             .is_some_and(|ready| ready.status == ConditionStatus::True)
     }
 
+    /// Whether outputs are kept as Artifacts that nobody needs.
+    pub fn retains(&self) -> bool {
+        self.retain > 0
+    }
+
     /// Whether it has a resource (step) of this name.
     pub fn has_resource(&self, name: &str) -> bool {
         self.steps.iter().any(|step| step.name == name)
@@ -218,6 +227,10 @@ impl Blueprint {
     pub fn warnings(&self) -> &[GraphWarning] {
         &self.warnings
     }
+}
+
+fn retained(retain: u32) -> usize {
+    usize::try_from(retain.min(MOST_RETAINED)).unwrap_or_default()
 }
 
 fn selector_warning(error: &MatchError) -> GraphWarning {

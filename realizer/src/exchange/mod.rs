@@ -9,8 +9,10 @@
 //! ```
 //!
 //! `ask` has what the engine asks for, `submission` what it wants to be in the cluster, `observation` what the shell found or why it
-//! failed, `outcome` what follows: status, events, deletions, when to look again.
+//! failed, `outcome` what follows: status, events, deletions, when to look again. `artifact` is what is known of outputs that are kept
+//! outside of status.
 
+mod artifact;
 mod ask;
 mod observation;
 mod outcome;
@@ -18,6 +20,8 @@ mod submission;
 
 pub use api_types::Lifecycle;
 
+pub(crate) use artifact::kept_in;
+pub use artifact::{ArtifactWrite, KnownArtifact, KnownArtifacts, identity_of, previews};
 pub use ask::*;
 pub use observation::*;
 pub use outcome::*;

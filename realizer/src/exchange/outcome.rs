@@ -75,6 +75,8 @@ pub struct ShellFacts {
     pub unwatched: BTreeSet<String>,
     /// What was to be deleted and was gone already, or on its way out: no deletion is told of it.
     pub absent: Vec<Removal>,
+    /// Names of Artifacts that were to be written and are not there.
+    pub unkept: BTreeSet<String>,
 }
 
 /// When the owner is to be looked at again without an event.
@@ -198,6 +200,8 @@ pub struct Outcome {
     /// A field of the status that must still be as it was reconciled when this one is written: what follows was decided by
     /// it, and whoever has an older one must not undo it.
     pub unless_changed: Option<&'static str>,
+    /// Names of Artifacts of the owner that are to be deleted, with the controller's own rights, once the status is written.
+    pub obsolete_artifacts: Vec<String>,
     /// Status of `Ready`.
     pub ready: api_types::ConditionStatus,
     /// Finite label for metrics: the reason of the `Ready` condition.

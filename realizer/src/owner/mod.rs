@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use api_types::names::{NameError, NamespaceName, ObjectName};
-use api_types::{ConditionStatus, ConditionType, OwnerParam};
+use api_types::{ConditionStatus, ConditionType, OutputStatus, OwnerParam};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -23,7 +23,8 @@ use crate::owner::owner_status::OwnerStatus;
 use crate::owner::typed_view::Views;
 use crate::values::field_path::{FieldPath, PathProblem};
 use crate::values::matching::{Fields, Matched};
-use crate::{Family, ObjectRef};
+use crate::values::redaction::REDACTED;
+use crate::{Family, ObjectRef, kept_in};
 
 /// An owner, parsed once per resourceVersion.
 #[derive(Clone, Debug)]
@@ -120,6 +121,22 @@ impl Owner {
     /// The object as the API server holds it.
     pub fn object(&self) -> &Value {
         &self.object
+    }
+
+    /// Whether its status names Artifacts, or tells of outputs that an Artifact could hold and it does not.
+    pub fn has_artifacts(&self) -> bool {
+        let mut entries = self.status.resources.iter();
+        let is_elsewhere = |output: &OutputStatus| {
+            output.provenance.is_some() && output.value.is_none() && output.preview != REDACTED
+        };
+        entries.any(|entry| !entry.artifacts.is_empty() || entry.outputs.iter().any(is_elsewhere))
+    }
+
+    /// Names of the Artifacts that hold the last good outputs of steps, where status does not.
+    pub fn artifacts_to_read(&self) -> impl Iterator<Item = &str> {
+        let entries = self.status.resources.iter();
+        let kept = entries.filter_map(|entry| kept_in(&entry.artifacts, &entry.outputs));
+        kept.map(|kept| kept.name.as_str())
     }
 
     /// The objects `status.resources[].stampedRef` and `status.pendingRemovals[]` name, without repetition.

@@ -197,6 +197,7 @@ impl<'a> RunConclusion<'a> {
             again: self.again,
             write_now: self.made_run || tells_of_an_end(&self.status, previous),
             unless_changed: None,
+            obsolete_artifacts: Vec::new(),
             ready,
             reason,
             end: Ended::of(kinds.chain(deletions), ready),

@@ -56,6 +56,7 @@ pub fn blueprint_status(
         again: None,
         write_now: false,
         unless_changed: None,
+        obsolete_artifacts: Vec::new(),
         end: Ended::of(
             (ready_status != ConditionStatus::True).then_some(ErrorKind::UserMustFix),
             ready_status,

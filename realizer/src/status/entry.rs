@@ -22,7 +22,7 @@ use crate::template::health::{Health, Subject};
 use crate::template::outputs::Output;
 use crate::template::updates::Weighed;
 use crate::values::redaction::{REDACTED, Taint};
-use crate::{Answer, ErrorKind, ObjectRef, OwnerEvent, StatusKey, Template, Write};
+use crate::{Answer, ErrorKind, KnownArtifacts, ObjectRef, OwnerEvent, StatusKey, Template, Write};
 
 /// What a new entry is made of.
 pub(crate) struct EntryMaker<'r> {
@@ -37,6 +37,8 @@ pub(crate) struct EntryMaker<'r> {
     pub(crate) inputs: &'r [ProvenanceInput],
     /// The updates of a step that waits with them, and what follows.
     pub(crate) updates: Option<&'r Weighed>,
+    /// The Artifacts of the owner.
+    pub(crate) artifacts: &'r KnownArtifacts,
     pub(crate) key: &'r StatusKey,
     pub(crate) now: &'r Time,
 }

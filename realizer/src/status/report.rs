@@ -180,6 +180,7 @@ pub(crate) fn outcome(
         again: None,
         write_now: false,
         unless_changed: None,
+        obsolete_artifacts: Vec::new(),
         end: Ended::of([], ready),
     }
 }

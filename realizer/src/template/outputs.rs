@@ -24,6 +24,9 @@ pub(crate) struct Output {
     pub(crate) taint: Taint,
     /// What made them, where the template says when they are good.
     pub(crate) provenance: Option<Arc<Provenance>>,
+    /// Digest of what was rendered, of outputs that were read in this walk and that know what made them. None where a Secret
+    /// is in it.
+    pub(crate) rendering: Option<Arc<str>>,
 }
 
 /// The values by kind.
@@ -85,6 +88,7 @@ impl Output {
         values: OutputValues::Nothing,
         taint: Taint::NONE,
         provenance: None,
+        rendering: None,
     };
 
     /// Values of which nobody knows what made them.
@@ -93,6 +97,7 @@ impl Output {
             values,
             taint,
             provenance: None,
+            rendering: None,
         }
     }
 
@@ -113,6 +118,7 @@ impl Output {
                 let deployment = deployment.ok_or(ReadError::NoDeployment)?;
                 return Ok(Self {
                     provenance: None,
+                    rendering: None,
                     ..deployment.clone()
                 });
             }
@@ -217,10 +223,13 @@ impl Output {
 
     /// Whether status keeps the values, to hand them on while there are no new ones.
     fn is_kept(&self) -> bool {
+        self.provenance.is_some() && self.taint.is_none() && self.bytes() <= MOST_VALUE_BYTES
+    }
+
+    /// How many bytes the values have as JSON.
+    pub(crate) fn bytes(&self) -> usize {
         let bytes = |(_, value): (&str, &Value)| value.to_string().len();
-        self.provenance.is_some()
-            && self.taint.is_none()
-            && self.named().into_iter().map(bytes).sum::<usize>() <= MOST_VALUE_BYTES
+        self.named().into_iter().map(bytes).sum()
     }
 
     /// The digests of the values as status shows them.

@@ -17,17 +17,14 @@ use api_types::{OutputStatus, Provenance, ProvenanceInput, ProvenanceObject, Res
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
-use crate::StatusKey;
 use crate::template::outputs::Output;
 use crate::template::{Attribution, Template};
 use crate::values::canonical;
 use crate::values::redaction::{self, Taint};
+use crate::{KnownArtifacts, StatusKey};
 
 /// The most bytes of values, as JSON, that status keeps of a step.
 pub(crate) const MOST_VALUE_BYTES: usize = 8 * 1024;
-
-/// Hexadecimal digits of a digest in a provenance: 128 bits.
-const DIGITS: usize = 32;
 
 /// What the outputs of a step are made from, as known before they are read.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +62,8 @@ impl Acceptance<'_> {
     /// The output with what made it. The same values from the same object under the same inputs are the output that was
     /// accepted before.
     pub(crate) fn accept(&self, output: Output) -> Output {
-        let identity = self.identity(&output);
+        let is_secret = self.is_secret(&output);
+        let identity = self.identity(&output, is_secret);
         let before = self
             .previous
             .iter()
@@ -74,8 +72,13 @@ impl Acceptance<'_> {
         let provenance = same.cloned().unwrap_or_else(|| self.provenance(identity));
         Output {
             provenance: Some(Arc::new(provenance)),
+            rendering: (!is_secret).then(|| self.rendering.into()),
             ..output
         }
+    }
+
+    fn is_secret(&self, output: &Output) -> bool {
+        !self.taint.is_none() || !output.taint.is_none() || redaction::is_secret(self.object)
     }
 
     /// Whether an output with this provenance may be the same, if there is no identity to tell: without the key of the
@@ -108,8 +111,8 @@ impl Acceptance<'_> {
     }
 
     /// Not by generation: somebody who changes a field and changes it back makes no other output.
-    fn identity(&self, output: &Output) -> String {
-        let made_of = json!({
+    fn identity(&self, output: &Output, is_secret: bool) -> String {
+        let digest = canonical::digest(&json!({
             "step": self.step,
             "template": self.basis.template,
             "object": self.object["metadata"]["uid"],
@@ -117,26 +120,18 @@ impl Acceptance<'_> {
             "params": self.basis.params,
             "inputs": self.basis.inputs,
             "values": output.named(),
-        });
-        let digest = canonical::digest(&made_of);
-        let is_secret =
-            !self.taint.is_none() || !output.taint.is_none() || redaction::is_secret(self.object);
+        }));
         if is_secret {
             let keyed = self.key.digest("provenance", &digest);
-            return keyed.map_or_else(String::new, |keyed| short(&keyed));
+            return keyed.map_or_else(String::new, |keyed| canonical::short(&keyed));
         }
-        short(&digest)
+        canonical::short(&digest)
     }
 }
 
 /// A digest as a provenance has them.
 pub(crate) fn digest(value: &Value) -> String {
-    short(&canonical::digest(value))
-}
-
-fn short(digest: &str) -> String {
-    let hex = digest.strip_prefix("sha256:").unwrap_or(digest);
-    hex.chars().take(DIGITS).collect()
+    canonical::short(&canonical::digest(value))
 }
 
 /// What an output is known by to the steps that take it: its identity, or the digest of its values where nothing says what
@@ -165,22 +160,28 @@ pub(crate) fn former<'s>(entry: &'s ResourceStatus, template: &Template) -> &'s 
     }
 }
 
-/// The last good outputs of a step, from its status. None of a Secret is kept, and nothing large.
+/// The last good outputs of a step, from its status, or from the Artifact that holds what its status says. None of a Secret is
+/// kept, and nothing very large.
 pub(crate) fn last_good(
     entry: &ResourceStatus,
     template: &Template,
     inputs: &Taint,
+    artifacts: &KnownArtifacts,
 ) -> Option<Output> {
     let former = former(entry, template);
+    let elsewhere = artifacts.last_good(entry, former).unwrap_or_default();
     let value = |name: &str| {
         let output = former.iter().find(|output| output.name == name)?;
-        output.value.clone()
+        let elsewhere = elsewhere.iter().find(|output| output.name == name);
+        let value = elsewhere.map(|output| output.value.clone());
+        output.value.clone().or(value)
     };
     let values = template.outputs.kept(value)?;
     let output = Output {
         values,
         taint: Taint::NONE,
         provenance: former.first()?.provenance.clone().map(Arc::new),
+        rendering: None,
     };
     // A text that has come to be secret since is followed from now on.
     let named = output.named().into_iter().map(|(_, value)| value);

@@ -14,6 +14,13 @@ pub(crate) fn digest(value: &Value) -> String {
     sha256_text(&hasher.finalize())
 }
 
+/// The first 128 bits of such a digest, in hexadecimal digits, as provenances have them.
+pub(crate) fn short(digest: &str) -> String {
+    const DIGITS: usize = 32;
+    let hex = digest.strip_prefix("sha256:").unwrap_or(digest);
+    hex.chars().take(DIGITS).collect()
+}
+
 /// `sha256:<hex>` of bytes.
 pub(crate) fn digest_bytes(bytes: &[u8]) -> String {
     sha256_text(&Sha256::digest(bytes))

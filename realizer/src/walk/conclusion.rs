@@ -17,10 +17,11 @@ use crate::step::end::StepResult;
 use crate::step::error::StepError;
 use crate::values::redaction::Taint;
 use crate::walk::Walk;
+use crate::walk::keep::{Keeping, Kept as KeptOutputs};
 use crate::walk::orphans::{CurrentStep, Found, Orphans};
 use crate::{
-    Blueprint, Ended, ErrorKind, FailedRemoval, ObjectRef, Outcome, Owner, OwnerEvent, Removal,
-    Retry, ShellFacts,
+    ArtifactWrite, Blueprint, Ended, ErrorKind, FailedRemoval, ObjectRef, Outcome, Owner,
+    OwnerEvent, Removal, Retry, ShellFacts,
 };
 
 /// The most characters that status says of why an object is still there.
@@ -54,6 +55,8 @@ pub struct Conclusion<'a> {
     removals: Vec<Removal>,
     /// What is no longer wanted and stays for now.
     kept: Vec<Kept>,
+    /// What is kept as Artifacts.
+    kept_outputs: KeptOutputs,
     /// Whether an immutable object was made: until status knows it, nobody else does.
     made_run: bool,
     /// When a step that waits with updates has to be looked at again.
@@ -83,6 +86,7 @@ impl<'a> Conclusion<'a> {
             now,
             key,
             steps,
+            artifacts,
         } = walk;
         let results = steps.into_results();
         let maker = |step: usize| EntryMaker {
@@ -92,6 +96,7 @@ impl<'a> Conclusion<'a> {
             taint: &taints[step],
             inputs: &inputs[step],
             updates: updates[step].as_ref(),
+            artifacts: &artifacts,
             key: &key,
             now: &now,
         };
@@ -106,6 +111,12 @@ impl<'a> Conclusion<'a> {
                 entry
             })
             .collect();
+        let keeping = Keeping {
+            owner,
+            blueprint,
+            known: &artifacts,
+        };
+        let kept_outputs = keeping.keep(entries.iter_mut().map(|it| &mut it.status), &results);
         let current = current_steps(&entries, &results);
         let orphans = Orphans::new(blueprint, current, known, templates);
         let Found { removals, kept } = orphans.find(&owner.status);
@@ -135,6 +146,7 @@ impl<'a> Conclusion<'a> {
             events,
             removals,
             kept,
+            kept_outputs,
             made_run,
             next_update: updates.iter().flatten().filter_map(|it| it.again).min(),
             has_updates,
@@ -162,6 +174,12 @@ impl<'a> Conclusion<'a> {
         &self.removals
     }
 
+    /// The Artifacts that are to be written, with the controller's own rights, before the status. What was not goes into
+    /// [`ShellFacts::unkept`].
+    pub fn artifacts(&self) -> &[ArtifactWrite] {
+        &self.kept_outputs.writes
+    }
+
     /// The outcome, given the deletions that failed (NotFound is no failure) and why.
     pub fn report(mut self, failed: &[FailedRemoval]) -> Outcome {
         let failed = &report::scrubbed(failed, &self.taint);
@@ -184,20 +202,36 @@ impl<'a> Conclusion<'a> {
         let kinds = self.error_kinds(failed);
         let has_environments =
             !(status.environments.is_empty() && self.owner.status.environments.is_empty());
+        let makes_history = self.makes_history();
         let outcome = report::outcome(self.owner, &status, events, self.removals, retry);
         Outcome {
             again,
-            write_now: self.made_run || self.has_updates || self.environments.is_urgent(),
+            write_now: self.made_run
+                || self.has_updates
+                || self.environments.is_urgent()
+                || makes_history,
             unless_changed: has_environments.then_some(ENVIRONMENTS),
             end: Ended::of(kinds, outcome.ready),
+            obsolete_artifacts: self.kept_outputs.obsolete,
             ..outcome
         }
+    }
+
+    /// Whether an output is kept that a status which is held back would never name if another came meanwhile.
+    fn makes_history(&self) -> bool {
+        self.blueprint.retains() && !self.kept_outputs.writes.is_empty()
     }
 
     /// Takes the entries of the steps.
     fn status(&mut self, conditions: Vec<Condition>, failed: &[FailedRemoval]) -> OwnerStatus {
         let steps = self.explanation.steps.iter_mut();
-        let entries = steps.map(|step| std::mem::take(&mut step.entry)).collect();
+        let unkept = &self.shell.unkept;
+        let entries = steps.map(|step| {
+            let mut entry = std::mem::take(&mut step.entry);
+            entry.artifacts.retain(|kept| !unkept.contains(&kept.name));
+            entry
+        });
+        let entries = entries.collect();
         let before = self.owner.status.summary.as_ref();
         let first = self.explanation.first.as_ref();
         OwnerStatus {

@@ -5,12 +5,13 @@
 //! the gates of the step ([`gate`]): each looks at what is there and lets the rendering pass, or holds it. [`lock`] is that
 //! of environments, [`validation`] that of validations, [`updates`] that of updates that wait, [`family`] that of other
 //! immutable objects. [`observe`] makes the end
-//! of the step from what became of the submission. [`conclusion`] ends the walk: it says what is to be deleted ([`orphans`])
+//! of the step from what became of the submission. [`keep`] says which outputs are kept outside of status. [`conclusion`] ends the walk: it says what is to be deleted ([`orphans`])
 //! and what to report.
 
 pub(crate) mod conclusion;
 mod family;
 mod gate;
+mod keep;
 mod lock;
 mod observe;
 mod orphans;
@@ -36,7 +37,8 @@ use crate::template::stamp;
 use crate::walk::observe::Observing;
 use crate::walk::prepare::{HeldStep, Preparing};
 use crate::{
-    Blueprint, Observation, Owner, StatusKey, Submission, SubmitFailure, Template, TemplateSource,
+    Blueprint, KnownArtifacts, Observation, Owner, StatusKey, Submission, SubmitFailure, Template,
+    TemplateSource,
 };
 
 /// What a walk goes by, and what it knows of its steps.
@@ -47,6 +49,8 @@ struct Walk<'a> {
     now: Time,
     key: StatusKey,
     steps: Steps<'a>,
+    /// The Artifacts of the owner.
+    artifacts: KnownArtifacts,
 }
 
 /// A step that has a template.
@@ -130,7 +134,7 @@ impl Walk<'_> {
         let name = &self.blueprint.steps[step].name;
         let may = status.is_of(&self.blueprint.name) && !self.blueprint.is_environment(step);
         let entry = status.resource(name).filter(|_| may)?;
-        provenance::last_good(entry, template, &self.steps.taint(step))
+        provenance::last_good(entry, template, &self.steps.taint(step), &self.artifacts)
     }
 
     /// How a step ended, and what it hands on all the same.

@@ -15,8 +15,8 @@ use crate::walk::lock;
 use crate::walk::prepare::{HeldStep, StartOutcome};
 use crate::walk::{At, Walk};
 use crate::{
-    Ask, AskFeed, Blueprint, KnownObject, Looked, Observation, Owner, Rendered, StatusKey,
-    Submission, SubmitFailureKind, Template, TemplateSource, YttCall, weigh_blueprints,
+    Ask, AskFeed, Blueprint, KnownArtifacts, KnownObject, Looked, Observation, Owner, Rendered,
+    StatusKey, Submission, SubmitFailureKind, Template, TemplateSource, YttCall, weigh_blueprints,
 };
 
 /// One walk over the steps of a blueprint for one owner.
@@ -121,10 +121,18 @@ impl<'a> Realization<'a> {
                 now: Time(now),
                 key,
                 steps: Steps::new(blueprint),
+                artifacts: KnownArtifacts::default(),
             },
             position: 0,
             question: None,
         }
+    }
+
+    /// With the Artifacts of the owner; none are known otherwise.
+    #[must_use]
+    pub fn with_artifacts(mut self, artifacts: KnownArtifacts) -> Self {
+        self.walk.artifacts = artifacts;
+        self
     }
 
     /// Ends the walk. `known` are the objects of this owner (controller owner reference with its uid) in the shell's

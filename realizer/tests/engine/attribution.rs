@@ -421,6 +421,7 @@ fn a_large_value_is_not_kept_in_status_and_the_step_says_so() {
     let mut scenario = started();
     let large = "x".repeat(9000);
     says(&mut scenario, "True", Some(&large));
+    scenario.artifacts.unwritable = true;
     scenario.advance();
     assert_eq!(deployed(&mut scenario), large);
     assert_eq!(output(&scenario)["value"], Value::Null);

@@ -1,6 +1,6 @@
 //! The engine over a cluster in memory in which things go wrong.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api_types::TemplateKind;
@@ -8,10 +8,10 @@ use jiff::{Span, Timestamp};
 use realizer::explanation::{Explanation, Hindrance};
 use realizer::offline::{self, Answers, drive};
 use realizer::{
-    Answer, Blueprint, FailedRemoval, Family, Looked, ObjectRef, Observation, Observed, Outcome,
-    Owner, Realization, Rendered, Selection, StatusKey, Submission, SubmitFailure, Template,
-    TemplateSource, TemplateState, Unrealized, Write, YttCall, blueprint_status, report_unrealized,
-    select_blueprint,
+    Answer, ArtifactWrite, Blueprint, FailedRemoval, Family, KnownArtifact, KnownArtifacts, Looked,
+    ObjectRef, Observation, Observed, Outcome, Owner, Realization, Rendered, Selection, StatusKey,
+    Submission, SubmitFailure, Template, TemplateSource, TemplateState, Unrealized, Write, YttCall,
+    blueprint_status, report_unrealized, select_blueprint,
 };
 use serde_json::{Value, json};
 
@@ -24,6 +24,61 @@ pub(crate) struct Scenario {
     pub(crate) cluster: Cluster,
     pub(crate) now: Timestamp,
     pub(crate) key: StatusKey,
+    pub(crate) artifacts: Artifacts,
+}
+
+/// The Artifacts of the owner.
+#[derive(Default)]
+pub(crate) struct Artifacts {
+    /// By name.
+    pub(crate) held: BTreeMap<String, Value>,
+    /// Why there are none to be had.
+    pub(crate) trouble: Option<String>,
+    /// Why one was not written when that was tried last.
+    pub(crate) refusal: Option<String>,
+    /// Whether none can be written, which is found out by trying.
+    pub(crate) unwritable: bool,
+    /// Names of those that were written or deleted, in order.
+    pub(crate) log: Vec<String>,
+}
+
+impl Artifacts {
+    /// As the shell knows them.
+    fn known(&self, owner: &Owner) -> KnownArtifacts {
+        let found = self.held.iter();
+        let found =
+            found.map(|(name, object)| (name.clone(), Arc::new(KnownArtifact::read(object))));
+        let values = owner.artifacts_to_read().filter_map(|name| {
+            let values = self.held.get(name)?["spec"]["outputs"].clone();
+            Some((name.to_owned(), serde_json::from_value(values).ok()?))
+        });
+        KnownArtifacts {
+            found: found.collect(),
+            values: values.collect(),
+            trouble: self.trouble.clone().or_else(|| self.refusal.clone()),
+            is_unlisted: self.trouble.is_some(),
+            is_unwritable: self.trouble.is_some(),
+        }
+    }
+
+    /// Returns the names of those that are not written.
+    fn write(&mut self, writes: &[ArtifactWrite]) -> BTreeSet<String> {
+        if self.unwritable {
+            return writes.iter().map(|write| write.name.clone()).collect();
+        }
+        for write in writes {
+            self.log.push(format!("+{}", write.name));
+            self.held.insert(write.name.clone(), write.object.clone());
+        }
+        BTreeSet::new()
+    }
+
+    fn delete(&mut self, names: &[String]) {
+        for name in names {
+            self.log.push(format!("-{name}"));
+            self.held.remove(name);
+        }
+    }
 }
 
 /// Templates by kind and name.
@@ -48,7 +103,7 @@ pub(crate) struct Cluster {
     /// By name of the object: why it cannot be deleted.
     pub(crate) undeletable: BTreeMap<String, SubmitFailure>,
     /// Steps whose objects another writer keeps undoing.
-    pub(crate) undone: std::collections::BTreeSet<String>,
+    pub(crate) undone: BTreeSet<String>,
     /// Submissions in order, as `<step>: <write>`.
     pub(crate) log: Vec<String>,
     /// By step: what the name of its last submission is derived from in place of the digest.
@@ -66,6 +121,7 @@ impl Scenario {
             cluster: Cluster::default(),
             now: "2024-05-01T10:00:00Z".parse().unwrap(),
             key: StatusKey::new(b"the key of the installation"),
+            artifacts: Artifacts::default(),
         };
         scenario.apply(yaml);
         scenario
@@ -172,6 +228,7 @@ impl Scenario {
         if outcome.changed {
             self.owner["status"] = outcome.status.clone();
         }
+        self.artifacts.delete(&outcome.obsolete_artifacts);
         outcome
     }
 
@@ -182,10 +239,12 @@ impl Scenario {
             &self.templates,
             self.now,
             self.key.clone(),
-        );
+        )
+        .with_artifacts(self.artifacts.known(owner));
         self.cluster.held.now = self.now;
         drive(&mut realization, &mut self.cluster);
-        let conclusion = realization.conclude(&self.cluster.held.known());
+        let mut conclusion = realization.conclude(&self.cluster.held.known());
+        conclusion.shell.unkept = self.artifacts.write(conclusion.artifacts());
         let explained = conclusion.explanation().first.clone();
         let failed: Vec<FailedRemoval> = conclusion
             .removals()

@@ -8,6 +8,7 @@ mod stage;
 
 mod adoption;
 mod applied;
+mod artifacts;
 mod attribution;
 mod attribution_storm;
 mod blueprints;

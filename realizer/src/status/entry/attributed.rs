@@ -73,7 +73,7 @@ impl EntryMaker<'_> {
         let (status, reason, mut message) = Self::state(result);
         let is_good = status == ConditionStatus::True;
         if !is_good && !template.outputs.is_nothing() {
-            message = told(&message, entry, result.output().is_some());
+            message = self.told(&message, entry, result.output().is_some());
             message = self.with_waiting(message);
         }
         entry.under_way = (!is_good).then(|| self.under_way());
@@ -116,6 +116,31 @@ impl EntryMaker<'_> {
 }
 
 impl EntryMaker<'_> {
+    /// With what goes on downstream meanwhile, or why nothing does.
+    fn told(&self, message: &str, entry: &ResourceStatus, is_handed_on: bool) -> String {
+        let is_secret = entry
+            .outputs
+            .iter()
+            .any(|output| output.preview == REDACTED);
+        let lost = || {
+            let before = self.previous?;
+            let why = self.artifacts.why_lost(before, &entry.outputs)?;
+            Some(format!("{why}: later steps wait"))
+        };
+        let meanwhile = match (is_handed_on, &entry.outputs[..]) {
+            (true, _) => "the last good outputs are handed on meanwhile".into(),
+            (false, []) => "no output was good before".into(),
+            (false, _) if is_secret => {
+                "the last good outputs come from a Secret, so they are not kept: later steps wait"
+                    .into()
+            }
+            (false, _) => lost().unwrap_or_else(|| {
+                "the last good outputs are too large to be kept: later steps wait".to_owned()
+            }),
+        };
+        format!("{message}; {meanwhile}")
+    }
+
     /// With how many updates wait.
     fn with_waiting(&self, message: String) -> String {
         let waiting = self.updates.map_or(0, |it| it.stack.waiting.len());
@@ -125,21 +150,4 @@ impl EntryMaker<'_> {
             several => format!("{message}; {several} updates wait"),
         }
     }
-}
-
-/// With what goes on downstream meanwhile, or why nothing does.
-fn told(message: &str, entry: &ResourceStatus, is_handed_on: bool) -> String {
-    let is_secret = entry
-        .outputs
-        .iter()
-        .any(|output| output.preview == REDACTED);
-    let meanwhile = match (is_handed_on, &entry.outputs[..]) {
-        (true, _) => "the last good outputs are handed on meanwhile",
-        (false, []) => "no output was good before",
-        (false, _) if is_secret => {
-            "the last good outputs come from a Secret, so they are not kept: later steps wait"
-        }
-        (false, _) => "the last good outputs are too large to be kept: later steps wait",
-    };
-    format!("{message}; {meanwhile}")
 }

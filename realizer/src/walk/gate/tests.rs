@@ -118,6 +118,7 @@ fn with_rendering<T>(then: impl FnOnce(&mut Walk<'_>, At, Submission) -> T) -> T
         now: Time(Timestamp::UNIX_EPOCH),
         key: StatusKey::NONE,
         steps: Steps::new(&blueprint),
+        artifacts: crate::KnownArtifacts::default(),
     };
     let StartOutcome::Rendered(template, mut rendering) = walk.preparing(0).start() else {
         panic!("the template renders");
