@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use api_types::artifact::{ARTIFACT, ARTIFACTS};
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
@@ -49,6 +50,12 @@ impl Cluster {
     /// The objects of a kind in the namespace.
     pub fn owners(&self, kind: TargetKind) -> Api<DynamicObject> {
         let resource = of_ours(kind.kind(), kind.plural());
+        Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
+    }
+
+    /// The Artifacts in the namespace.
+    pub fn artifacts(&self) -> Api<DynamicObject> {
+        let resource = of_ours(ARTIFACT, ARTIFACTS);
         Api::namespaced_with(self.client.clone(), &self.namespace, &resource)
     }
 

@@ -7,7 +7,7 @@ use crate::args::{Connection, Output, TraceArgs, TraceOutput, TreeArgs};
 use crate::cluster::Cluster;
 use crate::descend::descend;
 use crate::follow::{Change, Follower};
-use crate::trace::{self, Trace};
+use crate::trace::{self, Past, Trace};
 use crate::tree::{Colors, Tree, render};
 use crate::trouble;
 
@@ -72,7 +72,7 @@ pub async fn trace(connection: &Connection, args: &TraceArgs) -> anyhow::Result<
     let Change::Tree(tree) = follower.next().await? else {
         return Err(trouble::no_such_owner(&cluster, &args.target).await);
     };
-    let trace = Trace::of(&tree);
+    let trace = with_past(&cluster, &tree).await;
     let text = match args.output {
         TraceOutput::Tree => trace::render(&trace).join("\n"),
         TraceOutput::Json => serde_json::to_string_pretty(&trace)?,
@@ -84,6 +84,32 @@ pub async fn trace(connection: &Connection, args: &TraceArgs) -> anyhow::Result<
     };
     writeln!(io::stdout().lock(), "{text}")?;
     Ok(true)
+}
+
+/// The trace, with what Artifacts tell of outputs that no step has any more. Each is asked for by its name; what is made from
+/// one that is found may be in another.
+async fn with_past(cluster: &Cluster, tree: &Tree) -> Trace {
+    let (artifacts, mut past) = (cluster.artifacts(), Past::default());
+    loop {
+        let trace = Trace::with(tree, &past);
+        let gone = trace.gone(&past);
+        if gone.is_empty() {
+            return trace;
+        }
+        for (step, identity) in gone {
+            let name = trace.artifact_of(&step, &identity);
+            let found = match artifacts.get_opt(&name).await {
+                Ok(found) => found.and_then(|object| serde_json::to_value(object).ok()),
+                Err(error) => {
+                    complain(&format!(
+                        "the past is not told: Artifact {name} cannot be read: {error}"
+                    ));
+                    return trace;
+                }
+            };
+            past.put(&step, &identity, found.as_ref());
+        }
+    }
 }
 
 async fn show(

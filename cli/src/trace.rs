@@ -1,6 +1,8 @@
-//! What made what there is: the ancestry of an owner's outputs, from its status alone. No I/O: a tree in, lines or JSON out.
+//! What made what there is: the ancestry of an owner's outputs, from its status, and from Artifacts where status knows an
+//! output only by name. No I/O: a tree in, lines or JSON out.
 //!
 //! ```text
+//!  Past ─┐
 //!  Tree ─▶ Trace::of ─┬─▶ render   ─▶ lines for people
 //!                     ├─▶ serde    ─▶ JSON for scripts
 //!                     └─▶ in_toto  ─▶ a Statement with SLSA provenance
@@ -10,15 +12,18 @@
 //! (docs/behaviour/attribution.md#provenance). An identity that no step has any more is said to be so.
 
 mod in_toto;
+mod past;
 
 use std::collections::BTreeSet;
 
+use api_types::{Provenance, ProvenanceInput};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde::Serialize;
 
 use crate::tree::{Step, Tree, plain, short_hex};
 
 pub use in_toto::in_toto;
+pub use past::Past;
 
 /// What made the objects and outputs at the ends of an owner's chain.
 ///
@@ -76,6 +81,9 @@ pub struct Made {
     /// `<kind>/<name>` of its object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
+    /// Name of the Artifact that tells of it, where the step has the outputs no more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub artifact: Option<String>,
     /// What it gave.
     pub outputs: Vec<Given>,
     /// What is known of the making; absent where the template does not say when its outputs are good.
@@ -130,12 +138,20 @@ pub enum Ancestor {
         step: String,
         /// Identity of the output.
         gone: String,
+        /// Why the Artifact that is to keep it tells nothing, if there is one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        doubt: Option<&'static str>,
     },
 }
 
 impl Trace {
     /// Reads the trace from what the owner's status says.
     pub fn of(tree: &Tree) -> Self {
+        Self::with(tree, &Past::default())
+    }
+
+    /// The same, and of outputs that no step has any more from what is known of the past.
+    pub fn with(tree: &Tree, past: &Past) -> Self {
         let taken: BTreeSet<&str> = tree
             .steps
             .iter()
@@ -150,29 +166,45 @@ impl Trace {
             name: tree.name.clone(),
             // A status that a program made up may go round in circles.
             ends: ends
-                .map(|step| made(tree, step, tree.steps.len()))
+                .map(|step| made(tree, past, step, tree.steps.len()))
                 .collect(),
         }
     }
 }
 
-fn made(tree: &Tree, step: &Step, levels: usize) -> Made {
+/// The outputs that went into others.
+fn ancestors(tree: &Tree, past: &Past, provenance: &Provenance, levels: usize) -> Vec<Ancestor> {
+    let Some(levels) = levels.checked_sub(1) else {
+        return Vec::new();
+    };
+    let ancestor = |input: &ProvenanceInput| {
+        let (name, identity) = (&input.name, &input.identity);
+        let mut steps = tree.steps.iter();
+        if let Some(step) = steps.find(|step| step.name == *name && gives(step, identity)) {
+            return Ancestor::Known(Box::new(made(tree, past, step, levels)));
+        }
+        let above = |provenance: &Provenance| ancestors(tree, past, provenance, levels);
+        match past.made(tree, identity, above) {
+            Some(made) => Ancestor::Known(Box::new(made)),
+            None => Ancestor::Gone {
+                step: name.clone(),
+                gone: identity.clone(),
+                doubt: past.doubt(identity),
+            },
+        }
+    };
+    provenance.inputs.iter().map(ancestor).collect()
+}
+
+fn made(tree: &Tree, past: &Past, step: &Step, levels: usize) -> Made {
     let provenance = step.outputs.iter().find_map(|it| it.provenance.as_ref());
     let find = |name: &str| tree.steps.iter().find(|step| step.name == name);
     let mut inputs = Vec::new();
-    if let (Some(provenance), Some(levels)) = (provenance, levels.checked_sub(1)) {
-        inputs.extend(provenance.inputs.iter().map(|input| {
-            match find(&input.name).filter(|step| gives(step, &input.identity)) {
-                Some(step) => Ancestor::Known(Box::new(made(tree, step, levels))),
-                None => Ancestor::Gone {
-                    step: input.name.clone(),
-                    gone: input.identity.clone(),
-                },
-            }
-        }));
+    if let Some(provenance) = provenance {
+        inputs = ancestors(tree, past, provenance, levels);
     } else if let Some(levels) = levels.checked_sub(1) {
         let now = step.inputs.iter().filter_map(|input| find(&input.from));
-        inputs.extend(now.map(|step| Ancestor::Known(Box::new(made(tree, step, levels)))));
+        inputs.extend(now.map(|step| Ancestor::Known(Box::new(made(tree, past, step, levels)))));
     }
     let object = step.object.as_ref().map(|object| {
         let (kind, name) = (object.kind.as_deref(), object.name.as_deref());
@@ -182,6 +214,7 @@ fn made(tree: &Tree, step: &Step, levels: usize) -> Made {
         step: step.name.clone(),
         template: step.template.clone(),
         object,
+        artifact: None,
         outputs: step
             .outputs
             .iter()
@@ -191,16 +224,25 @@ fn made(tree: &Tree, step: &Step, levels: usize) -> Made {
                 digest: output.digest.clone(),
             })
             .collect(),
-        making: provenance.map(|provenance| Making {
+        making: provenance.map(|provenance| {
+            let current = step.outputs.iter().all(|it| it.current != Some(false));
+            Making::of(provenance, current)
+        }),
+        inputs,
+    }
+}
+
+impl Making {
+    fn of(provenance: &Provenance, current: bool) -> Self {
+        Self {
             identity: provenance.identity.clone(),
             accepted: provenance.accepted.clone(),
             uid: provenance.object.uid.clone(),
             generation: provenance.object.generation,
             template_digest: provenance.template.clone(),
             params_digest: provenance.params.clone(),
-            current: step.outputs.iter().all(|it| it.current != Some(false)),
-        }),
-        inputs,
+            current,
+        }
     }
 }
 
@@ -238,10 +280,11 @@ fn branches(ancestors: &[Ancestor], trunk: &str, lines: &mut Vec<String>) {
         };
         let below = format!("{trunk}{below}");
         match ancestor {
-            Ancestor::Gone { step, gone } => lines.push(format!(
-                "{trunk}{branch} {}  an output that it has no more: {}",
+            Ancestor::Gone { step, gone, doubt } => lines.push(format!(
+                "{trunk}{branch} {}  an output that it has no more: {}{}",
                 plain(step),
-                short(gone)
+                short(gone),
+                doubt.map_or_else(String::new, |why| format!("; {why}"))
             )),
             Ancestor::Known(made) => {
                 lines.push(format!("{trunk}{branch} {}", headline(made)));
@@ -280,6 +323,13 @@ fn how(made: &Made) -> String {
     let generation = making
         .generation
         .map_or_else(String::new, |it| format!(", generation {it}"));
+    if let Some(artifact) = &made.artifact {
+        return plain(&format!(
+            "{} from Artifact {artifact}{generation}, accepted {}",
+            short(&making.identity),
+            making.accepted.0
+        ));
+    }
     let kept = if making.current {
         ""
     } else {

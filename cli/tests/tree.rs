@@ -20,7 +20,7 @@ mod scenario;
 #[expect(dead_code, reason = "the engine's own tests ask for more")]
 mod stage;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -28,9 +28,9 @@ use api_types::status::StampedRef;
 use cli::descend::{Objects, descend};
 use cli::tree::{Colors, Depth, Found, State, Tree, render};
 use realizer::Family;
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use cli::trace::{Trace, in_toto};
+use cli::trace::{Past, Trace, in_toto};
 use plays::{PLAYS, Scene};
 
 fn golden() -> PathBuf {
@@ -347,6 +347,93 @@ fn an_output_that_no_step_has_any_more_is_told_as_such() {
         gone.contains("source  an output that it has no more: "),
         "{gone}"
     );
+}
+
+/// What the owner's status and these Artifacts tell.
+fn traced_back(scene: &Scene, artifacts: &BTreeMap<String, Value>) -> Trace {
+    let (tree, mut past) = (status_tree(scene), Past::default());
+    let trace = Trace::with(&tree, &past);
+    for (step, identity) in trace.gone(&past) {
+        let found = artifacts.get(&trace.artifact_of(&step, &identity));
+        past.put(&step, &identity, found);
+    }
+    let trace = Trace::with(&tree, &past);
+    assert_eq!(trace.gone(&past), [], "each is asked for once");
+    trace
+}
+
+#[test]
+fn an_output_that_no_step_has_any_more_is_told_by_its_artifact() {
+    let (scene, artifacts) = plays::kept();
+    let trace = traced_back(&scene, &artifacts);
+    let lines = cli::trace::render(&trace);
+    let lines: Vec<String> = lines.iter().map(|line| without_identities(line)).collect();
+    let [.., source, from] = &lines[..] else {
+        panic!("{lines:?}")
+    };
+    assert_eq!(
+        source.trim_start(),
+        "└─ source  url = https://git.example.com/app, revision = main@sha1:4711"
+    );
+    assert!(
+        from.contains("<identity> from Artifact workload-app-source-")
+            && from.ends_with(", generation 1, accepted 2024-05-01T10:02:00Z"),
+        "{from}"
+    );
+    let json = serde_json::to_value(&trace).unwrap();
+    let image = &json["ends"][0]["inputs"][0];
+    let artifact = image["inputs"][0]["artifact"].as_str().unwrap();
+    assert!(artifacts.contains_key(artifact));
+    let statements = in_toto(&trace);
+    let source = &statements[1]["predicate"]["buildDefinition"];
+    assert_eq!(source["internalParameters"]["artifact"], artifact);
+    assert_eq!(
+        statements[1]["subject"][1]["annotations"]["value"],
+        "main@sha1:4711"
+    );
+}
+
+#[test]
+fn nothing_is_told_of_an_artifact_that_does_not_fit_its_identity() {
+    let (scene, artifacts) = plays::kept();
+    for (place, value, told) in [
+        (
+            "/spec/outputs/1/value",
+            json!("main@sha1:evil"),
+            "; its Artifact was tampered with",
+        ),
+        (
+            "/spec/provenance/inputs",
+            json!([{"name": "x", "identity": "x"}]),
+            "; its Artifact was tampered with",
+        ),
+        (
+            "/spec/step",
+            json!("image"),
+            "; its Artifact was tampered with",
+        ),
+        ("/spec", json!({}), "; its Artifact was tampered with"),
+        (
+            "/spec/rendering",
+            Value::Null,
+            "; its Artifact cannot be checked: the identity is one under the key of the installation",
+        ),
+    ] {
+        let mut forged = artifacts.clone();
+        for artifact in forged.values_mut() {
+            match artifact.pointer_mut(place) {
+                Some(part) => *part = value.clone(),
+                None => artifact["spec"]["provenance"]["inputs"] = value.clone(),
+            }
+        }
+        let lines = cli::trace::render(&traced_back(&scene, &forged));
+        let last = lines.last().unwrap();
+        assert!(
+            last.contains("source  an output that it has no more: "),
+            "{last}"
+        );
+        assert!(last.ends_with(told), "{place}: {last}");
+    }
 }
 
 #[test]

@@ -36,6 +36,11 @@ fn statement(trace: &Trace, made: &Made) -> Option<Value> {
     let making = made.making.as_ref()?;
     let subjects: Vec<Value> = made.outputs.iter().map(descriptor).collect();
     let dependencies: Vec<Value> = made.inputs.iter().flat_map(dependency).collect();
+    let mut internal =
+        json!({"object": made.object, "uid": making.uid, "generation": making.generation});
+    if let Some(artifact) = &made.artifact {
+        internal["artifact"] = json!(artifact);
+    }
     Some(json!({
         "_type": STATEMENT,
         "subject": subjects,
@@ -50,7 +55,7 @@ fn statement(trace: &Trace, made: &Made) -> Option<Value> {
                     "templateDigest": making.template_digest,
                     "paramsDigest": making.params_digest,
                 },
-                "internalParameters": {"object": made.object, "uid": making.uid, "generation": making.generation},
+                "internalParameters": internal,
                 "resolvedDependencies": dependencies,
             },
             "runDetails": {
@@ -64,7 +69,7 @@ fn statement(trace: &Trace, made: &Made) -> Option<Value> {
 fn dependency(input: &Ancestor) -> Vec<Value> {
     match input {
         Ancestor::Known(made) => made.outputs.iter().map(descriptor).collect(),
-        Ancestor::Gone { step, gone } => vec![json!({
+        Ancestor::Gone { step, gone, .. } => vec![json!({
             "name": step, "annotations": {"identity": gone},
         })],
     }

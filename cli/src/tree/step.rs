@@ -84,7 +84,12 @@ const PREVIEW_CHARS: usize = 96;
 impl Output {
     /// The beginning of the value on one line; a text of several lines starts behind YAML's `|`.
     pub fn first_line(&self) -> String {
-        let mut lines = self.preview.lines().peekable();
+        Self::line_of(&self.preview)
+    }
+
+    /// The same of a preview.
+    pub(crate) fn line_of(preview: &str) -> String {
+        let mut lines = preview.lines().peekable();
         if lines
             .peek()
             .is_some_and(|line| line.starts_with(['|', '>']))

@@ -1,5 +1,7 @@
 //! Owners as the engine leaves them: every play walks it against a cluster that is a list of objects.
 
+use std::collections::BTreeMap;
+
 use realizer::{RenderFailure, SubmitFailure, SubmitFailureKind, Unrealized, report_unrealized};
 use serde_json::{Value, json};
 
@@ -873,7 +875,11 @@ pub(crate) fn traceable() -> Scene {
 }
 
 fn attributed() -> Scenario {
-    let mut scenario = Scenario::new(ATTRIBUTED);
+    built_from(ATTRIBUTED)
+}
+
+fn built_from(documents: &str) -> Scenario {
+    let mut scenario = Scenario::new(documents);
     scenario.advance();
     commit_is_fetched(&mut scenario, "4711");
     scenario.advance();
@@ -894,10 +900,21 @@ fn commit_is_fetched(scenario: &mut Scenario, commit: &str) {
 
 /// As [`traceable`], and the next commit is being built.
 fn last_good_output() -> Scene {
-    let mut scenario = attributed();
+    next_commit(attributed()).scene()
+}
+
+/// The same, and the Artifacts that tell what there was, by name.
+pub(crate) fn kept() -> (Scene, BTreeMap<String, Value>) {
+    let retained = ATTRIBUTED.replace("  selector:", "  artifacts: {retain: 3}\n  selector:");
+    let scenario = next_commit(built_from(&retained));
+    let artifacts = scenario.artifacts.held.clone();
+    (scenario.scene(), artifacts)
+}
+
+fn next_commit(mut scenario: Scenario) -> Scenario {
     scenario.owner["spec"]["image"] = json!("4712");
     scenario.advance();
     commit_is_fetched(&mut scenario, "4712");
     scenario.advance();
-    scenario.scene()
+    scenario
 }
