@@ -27,6 +27,7 @@ pub mod process;
 mod raw_object;
 pub mod reflect;
 pub mod scheduler;
+pub mod selections;
 mod serving;
 mod shared_secret;
 pub mod shutdown;

@@ -24,8 +24,8 @@ use crate::stamped::ObjectKey;
 pub(crate) use health::{Refused, WatchHealth, answer};
 pub(crate) use optional::follow_if_installed;
 pub(crate) use overlaid::{Overlaid, Source, Unlisted};
-pub use watched::{Events, Watched, selected_metadata};
-pub(crate) use watched::{named_metadata, watched};
+pub use watched::{Events, Watched};
+pub(crate) use watched::{named_metadata, selected_metadata, watched};
 
 /// What a store keeps of an object.
 pub trait Entry: Send + Sync + Sized + 'static {

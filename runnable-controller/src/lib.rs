@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! watches:   ClusterRunTemplates ──▶ templates.rs ─┐
-//!            selected objects ─────▶ selections.rs ┼─▶ reconcile.rs ─▶ realizer::runnable::Run ─▶ status, events
+//!            selected objects (kit) ─▶ select.rs ──┼─▶ reconcile.rs ─▶ realizer::runnable::Run ─▶ status, events
 //!            Runnables, accounts, rights (kit) ────┘
 //! ```
 //!
@@ -12,7 +12,6 @@
 mod controller;
 mod reconcile;
 mod select;
-mod selections;
 mod templates;
 
 use std::sync::Arc;
@@ -23,7 +22,6 @@ use controller_kit::process::{Process, Program, Work};
 use controller_kit::reflect::Watched;
 
 use controller::RunnableController;
-use selections::Selections;
 use templates::RunTemplates;
 
 /// This controller.
@@ -54,7 +52,6 @@ pub async fn start(process: &Process, args: &OwnerArgs) -> anyhow::Result<Work> 
     let (cluster, tasks) = (&process.cluster, &process.tasks);
     let shell = shell(Settings::new(RUNNABLES, process, args).await?, process);
     let controller = Arc::new(RunnableController {
-        selections: Selections::new(cluster, &shell.scheduler, tasks),
         templates: RunTemplates::default(),
         ytt: ytt(process, args),
         shell,
@@ -69,8 +66,6 @@ pub async fn start(process: &Process, args: &OwnerArgs) -> anyhow::Result<Work> 
             .objects(cluster.controller().clone()),
         move |change| listener.template_changed(&change.key.name),
     );
-    let sweep = controller.clone().sweep_selections();
-    tasks.spawn_until_stopped("selection-sweep", sweep);
     begin(&controller, process, args, &mut work);
     Ok(work)
 }

@@ -55,10 +55,6 @@ impl Realizes for RunnableController {
         Some(realized)
     }
 
-    fn forget(&self, key: &ObjectKey) {
-        self.selections.release(key);
-    }
-
     fn stamped_kinds(&self) -> BTreeSet<Kind> {
         self.templates.stamped_kinds()
     }

@@ -20,6 +20,7 @@ use crate::mapper::Kind;
 use crate::metrics::Metrics;
 use crate::reflect::{Change, Reflector, Watched};
 use crate::scheduler::{Lane, Scheduler};
+use crate::selections::Selections;
 use crate::stamped::ObjectKey;
 use crate::status::StatusWriter;
 use crate::status_key::StatusKeys;
@@ -77,6 +78,8 @@ pub struct OwnerShell {
     pub accounts: Arc<Reflector<AccountEntry>>,
     /// Writes stamped objects.
     pub submitter: Arc<Submitter>,
+    /// What owners select without stamping it.
+    pub selections: Selections,
     /// Tokens of service accounts.
     pub tokens: Arc<TokenCache>,
     /// Sends events.
@@ -248,6 +251,7 @@ impl OwnerShell {
 
     /// Drops what is remembered of an owner that is gone.
     pub fn forget(&self, key: &ObjectKey) {
+        self.selections.retain(key, &[]);
         self.settling.forget(key);
         self.outages.ended(key);
         self.statuses.forget(key);
@@ -347,6 +351,8 @@ impl OwnerShell {
         let watches = self.submitter.watches();
         watches.sweep(Instant::now());
         watches.attend_only(|kind, key| self.dependencies.awaits(kind, key));
+        self.selections
+            .sweep(&|owner| self.owners.get(owner).is_some());
         self.metrics.stamped_objects(watches.object_count());
     }
 }

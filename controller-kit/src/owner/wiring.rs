@@ -19,6 +19,7 @@ use crate::mapper::{Kind, Mapper};
 use crate::openapi::SchemaCache;
 use crate::process::{Process, Queue, Reconciled, Work};
 use crate::scheduler::Scheduler;
+use crate::selections::Selections;
 use crate::stamped::{ObjectKey, STALE_AFTER, StampedWatches, WatchSettings};
 use crate::status::StatusWriter;
 use crate::status_key::{self, StatusKeys};
@@ -82,6 +83,7 @@ pub fn shell(settings: Settings, process: &Process) -> Arc<OwnerShell> {
         owners: Arc::default(),
         accounts: Arc::default(),
         submitter: submitter(&settings, process, watched, tokens.clone()),
+        selections: Selections::new(cluster, &scheduler, &process.tasks),
         tokens,
         events: events(process),
         scheduler,

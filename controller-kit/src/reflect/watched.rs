@@ -4,12 +4,14 @@ use futures::stream::BoxStream;
 use futures::{StreamExt as _, TryStreamExt as _};
 use kube::api::ApiResource;
 use kube::runtime::watcher::{self, Event};
+use realizer::ObjectChoice;
 use serde_json::Value;
 
 use super::backoff::{Heard, backed_off};
 use crate::mapper::Served;
 use crate::raw_object::RawObject;
 use crate::stamped::ObjectKey;
+use crate::submit::selector_of;
 
 const PAGE: u32 = 100;
 
@@ -117,16 +119,21 @@ pub(crate) fn watched<const METADATA_ONLY: bool>(
     events_of::<METADATA_ONLY>(api, config, Heard::Elsewhere)
 }
 
-/// Metadata of the objects of a kind with these labels, in one namespace or in all; label selector as in URLs.
-pub fn selected_metadata(
+/// Metadata of the objects of a kind that an owner selects, in one namespace or in all. The engine asks for no name that cannot
+/// stand in a field selector as it is.
+pub(crate) fn selected_metadata(
     client: kube::Client,
     served: &Served,
     namespace: Option<&str>,
-    labels: &str,
+    choice: &ObjectChoice,
 ) -> Events {
     let namespace = namespace.filter(|_| served.namespaced);
     let api = api_in(client, namespace, &served.resource());
-    events_of::<true>(api, page().labels(labels), Heard::Elsewhere)
+    let selected = match choice {
+        ObjectChoice::Name(name) => page().fields(&format!("metadata.name={name}")),
+        ObjectChoice::Labels(labels) => page().labels(&selector_of(labels)),
+    };
+    events_of::<true>(api, selected, Heard::Elsewhere)
 }
 
 /// Metadata of one object, which need not be there.

@@ -48,7 +48,6 @@ use crate::tokens::{Account, TokenCache};
 pub use conflict_backoff::ConflictBackoff;
 pub use error::{Hurdle, SubmitError, Unavailable};
 pub use remove::Deletion;
-pub use select::selector_of;
 pub use source::{SLOW_READ, missing_to_watch};
 
 use attempt::Attempt;
@@ -59,6 +58,7 @@ use mutable::beside::KnownBeside;
 use refused::KnownRefusals;
 use render_loop::RenderLoopGuard;
 use requests::Requests;
+pub(crate) use select::selector_of;
 use source::Source;
 
 /// For whom an object is submitted.

@@ -15,6 +15,7 @@
 mod artifact;
 mod ask;
 mod observation;
+mod other_object;
 mod outcome;
 mod submission;
 
@@ -24,5 +25,6 @@ pub(crate) use artifact::kept_in;
 pub use artifact::{ArtifactWrite, KnownArtifact, KnownArtifacts, identity_of, previews};
 pub use ask::*;
 pub use observation::*;
+pub use other_object::*;
 pub use outcome::*;
 pub use submission::*;

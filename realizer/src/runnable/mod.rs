@@ -46,7 +46,7 @@ pub use conclusion::{RunConclusion, report_not_run};
 pub use error::NotRun;
 pub use run::{Run, Selected};
 pub use run_template::{RunTemplate, RunTemplateError};
-pub use selection::{SelectError, select_one};
+pub use selection::SelectError;
 
 /// Kind of a Runnable; also the `source.component` of its events.
 pub const KIND: &str = "Runnable";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api_types::runnable::ResourceSelector;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use template_language::go_format;
 
@@ -41,29 +41,6 @@ fn scope(namespaced: bool) -> &'static str {
 
 fn shown(labels: &BTreeMap<String, String>) -> String {
     go_format::display(&json!(labels))
-}
-
-/// The one object that matches.
-///
-/// ```
-/// use realizer::runnable::{SelectError, select_one};
-/// use serde_json::json;
-///
-/// assert_eq!(select_one(vec![json!({"kind": "Pipeline"})]), Ok(json!({"kind": "Pipeline"})));
-/// assert_eq!(select_one(Vec::new()), Err(SelectError::None));
-/// assert_eq!(select_one(vec![json!({}), json!({})]), Err(SelectError::Many));
-/// ```
-///
-/// # Errors
-///
-/// There is none, or there are several.
-pub fn select_one(matching: Vec<Value>) -> Result<Value, SelectError> {
-    let mut matching = matching.into_iter();
-    match (matching.next(), matching.next()) {
-        (Some(one), None) => Ok(one),
-        (None, _) => Err(SelectError::None),
-        (Some(_), Some(_)) => Err(SelectError::Many),
-    }
 }
 
 /// The condition's message.

@@ -1,40 +1,45 @@
-//! Watches of selected objects: metadata only, of the labels and namespace that a Runnable selects by, and no more than
-//! [`MOST_WATCHES`]. Whoever is beyond looks slowly; that is whoever's namespace has most of them.
+//! Objects that owners select without stamping them: what Runnables are rendered from.
 //!
-//! They only wake, and tell that nothing has changed: what a template sees is read with the Runnable's own rights.
+//! Each selection has a watch: metadata only, of the name or the labels and the namespace that an owner selects by, and no more
+//! than [`MOST_WATCHES`]. Whoever is beyond looks slowly; that is whoever's namespace has most of them.
+//!
+//! They only wake, and tell that nothing has changed: what is believed is read with the owner's own rights.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use controller_kit::cluster::Cluster;
-use controller_kit::mapper::{Kind, Served};
-use controller_kit::reflect::{Change, Entry, Reflector, selected_metadata, version_of};
-use controller_kit::scheduler::{Lane, Scheduler};
-use controller_kit::shutdown::Tasks;
-use controller_kit::stamped::ObjectKey;
-use controller_kit::submit::selector_of;
 use parking_lot::Mutex;
-use realizer::runnable::SelectError;
+use realizer::ObjectChoice;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+
+use crate::cluster::Cluster;
+use crate::mapper::{Kind, Served};
+use crate::reflect::{Change, Entry, Reflector, selected_metadata, version_of};
+use crate::scheduler::{Lane, Scheduler};
+use crate::shutdown::Tasks;
+use crate::stamped::{ObjectKey, Projection};
 
 /// A watch that is refused is tried anew after this time, if no right changes before.
 const REFUSED: Duration = Duration::from_mins(5);
 
 /// Watches at a time; equal selections share one.
-pub(crate) const MOST_WATCHES: usize = 256;
+const MOST_WATCHES: usize = 256;
 
-/// What is selected: objects of a kind with these labels, in one namespace if the kind has them.
+/// What is selected: objects of a kind, in one namespace if the kind has them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Selection {
-    pub(crate) kind: Kind,
-    pub(crate) namespace: Option<String>,
-    pub(crate) labels: BTreeMap<String, String>,
+pub struct Selection {
+    /// The kind.
+    pub kind: Kind,
+    /// The namespace, of a kind that has them.
+    pub namespace: Option<String>,
+    /// Which of them.
+    pub choice: ObjectChoice,
 }
 
 /// An object that matches: that it is there, and in which version.
-pub(crate) struct Match {
+struct Match {
     version: u64,
     uid: Box<str>,
 }
@@ -64,13 +69,30 @@ pub(crate) enum WatchAnswer {
     Nothing,
 }
 
-/// What a Runnable has read, with whose rights, and what the watch said just before.
+/// What an owner has read, with whose rights, and what the watch said just before.
 #[derive(Clone)]
 pub(crate) struct Read {
-    pub(crate) selection: Selection,
     pub(crate) account: String,
     pub(crate) matches: Matches,
-    pub(crate) object: Result<Arc<Value>, SelectError>,
+    /// Which part of the object, if not all of it.
+    pub(crate) part: Option<Projection>,
+    pub(crate) object: Result<Arc<Value>, NotOne>,
+}
+
+impl Read {
+    /// Whether another read would come to the same.
+    fn holds(&self, account: &str, matches: &Matches, part: Option<&Projection>) -> bool {
+        self.account == account && self.matches == *matches && self.part.as_ref() == part
+    }
+}
+
+/// Why there is not one object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotOne {
+    /// There is none.
+    None,
+    /// There are several: the names of the first.
+    Several(Vec<String>),
 }
 
 /// Of a selected object: its kind, its uid and its version.
@@ -85,7 +107,7 @@ struct Watch {
 
 /// How a watch came to be.
 struct WatchOrigin {
-    /// The namespace whose Runnable it was started for, to whose share it counts.
+    /// The namespace whose owner it was started for, to whose share it counts.
     namespace: Arc<str>,
     /// Its number among all that were started.
     number: u64,
@@ -117,15 +139,16 @@ impl Watch {
 #[derive(Default)]
 struct Known {
     watches: HashMap<Selection, Watch>,
-    reads: HashMap<ObjectKey, Read>,
-    /// What some Runnable has read and holds: one object may be selected by hundreds.
+    /// What each owner selects, and what it has read of that.
+    selected: HashMap<ObjectKey, Vec<(Selection, Option<Read>)>>,
+    /// What some owner has read whole and holds: one object may be selected by hundreds.
     objects: HashMap<Identity, Weak<Value>>,
     /// How many watches were started.
     started: u64,
 }
 
-/// All selections of all Runnables.
-pub(crate) struct Selections {
+/// All selections of all owners.
+pub struct Selections {
     cluster: Cluster,
     scheduler: Arc<Scheduler>,
     tasks: Tasks,
@@ -133,7 +156,8 @@ pub(crate) struct Selections {
 }
 
 impl Selections {
-    pub(crate) fn new(cluster: &Cluster, scheduler: &Arc<Scheduler>, tasks: &Tasks) -> Self {
+    /// Nothing selected yet; `scheduler` is told whom a change concerns.
+    pub fn new(cluster: &Cluster, scheduler: &Arc<Scheduler>, tasks: &Tasks) -> Self {
         Self {
             cluster: cluster.clone(),
             scheduler: scheduler.clone(),
@@ -142,27 +166,30 @@ impl Selections {
         }
     }
 
-    /// Has the selection watched for this Runnable, which stops to use any other. `rights_changes` counts the changes of
-    /// rights so far: after one, or after a while, a watch that was refused is tried again.
+    /// Has the selection watched for this owner. `rights_changes` counts the changes of rights so far: after one, or after a
+    /// while, a watch that was refused is tried again.
     pub(crate) fn follow(
         &self,
-        runnable: &ObjectKey,
+        owner: &ObjectKey,
         selection: &Selection,
         served: &Served,
         rights_changes: u64,
     ) -> WatchAnswer {
         let mut known = self.known.lock();
-        known.release(runnable, Some(selection));
+        let selected = known.selected.entry(owner.clone()).or_default();
+        if !selected.iter().any(|(known, _)| known == selection) {
+            selected.push((selection.clone(), None));
+        }
         let held = known.watches.get(selection);
         let starts = match held {
             Some(held) => held.is_worth_another_try(rights_changes),
-            None => known.has_place_for(&runnable.namespace, &self.scheduler),
+            None => known.has_place_for(&owner.namespace, &self.scheduler),
         };
         if starts {
             known.started += 1;
             let held = known.watches.get(selection);
             let begun = WatchOrigin {
-                namespace: runnable.namespace.clone(),
+                namespace: owner.namespace.clone(),
                 number: known.started,
                 at: (Instant::now(), rights_changes),
             };
@@ -174,26 +201,28 @@ impl Selections {
         let Some(watch) = known.watches.get(selection) else {
             return WatchAnswer::Nothing;
         };
-        watch.users.lock().insert(runnable.clone());
+        watch.users.lock().insert(owner.clone());
         watch.says()
     }
 
-    /// What the Runnable read when the same objects matched.
+    /// What the owner read when the same objects matched.
     pub(crate) fn read(
         &self,
-        runnable: &ObjectKey,
+        owner: &ObjectKey,
         selection: &Selection,
         account: &str,
         matches: &Matches,
-    ) -> Option<Result<Arc<Value>, SelectError>> {
+        part: Option<&Projection>,
+    ) -> Option<Result<Arc<Value>, NotOne>> {
         let known = self.known.lock();
-        let read = known.reads.get(runnable)?;
-        let is_same =
-            read.selection == *selection && read.account == account && read.matches == *matches;
-        is_same.then(|| read.object.clone())
+        let mut selected = known.selected.get(owner)?.iter();
+        let (_, read) = selected.find(|(known, _)| known == selection)?;
+        let read = read.as_ref()?;
+        read.holds(account, matches, part)
+            .then(|| read.object.clone())
     }
 
-    /// The object that a Runnable selected, as the others hold it that read it in the same version.
+    /// The object that an owner selected, as the others hold it that read it in the same version.
     pub(crate) fn share(&self, selection: &Selection, object: Value) -> Arc<Value> {
         let uid = object["metadata"]["uid"].as_str().unwrap_or_default();
         let identity = (selection.kind.clone(), uid.into(), version_of(&object));
@@ -206,20 +235,24 @@ impl Selections {
         })
     }
 
-    /// Keeps what a Runnable read.
-    pub(crate) fn keep(&self, runnable: &ObjectKey, read: Read) {
-        self.known.lock().reads.insert(runnable.clone(), read);
+    /// Keeps what an owner read of a selection that is followed for it.
+    pub(crate) fn keep(&self, owner: &ObjectKey, selection: &Selection, read: Read) {
+        let mut known = self.known.lock();
+        let mut selected = known.selected.get_mut(owner).into_iter().flatten();
+        if let Some((_, kept)) = selected.find(|(known, _)| known == selection) {
+            *kept = Some(read);
+        }
     }
 
-    /// The Runnable selects nothing (any more).
-    pub(crate) fn release(&self, runnable: &ObjectKey) {
-        self.known.lock().release(runnable, None);
+    /// The owner selects these, and nothing else (any more).
+    pub fn retain(&self, owner: &ObjectKey, selections: &[Selection]) {
+        self.known.lock().retain(owner, selections);
     }
 
-    /// Forgets the Runnables that are gone, and stops the watches that nobody uses.
+    /// Forgets the owners that are gone, and stops the watches that nobody uses.
     pub(crate) fn sweep(&self, is_there: &dyn Fn(&ObjectKey) -> bool) {
         let mut known = self.known.lock();
-        known.reads.retain(|runnable, _| is_there(runnable));
+        known.selected.retain(|owner, _| is_there(owner));
         known.objects.retain(|_, object| object.strong_count() > 0);
         known.watches.retain(|_, watch| {
             let mut users = watch.users.lock();
@@ -242,7 +275,7 @@ impl Selections {
             self.cluster.controller().clone(),
             served,
             selection.namespace.as_deref(),
-            &selector_of(&selection.labels),
+            &selection.choice,
         );
         let matches = refused.map(|refused| Reflector::after(&refused.matches));
         let watch = Watch {
@@ -267,7 +300,7 @@ impl Selections {
 
 impl Known {
     /// Whether one more watch may be started for a namespace. Where all are taken, the youngest of the namespace that has
-    /// most gives way to one that has fewer; its Runnables look slowly from now on.
+    /// most gives way to one that has fewer; its owners look slowly from now on.
     fn has_place_for(&mut self, namespace: &str, scheduler: &Scheduler) -> bool {
         if self.watches.len() < MOST_WATCHES {
             return true;
@@ -295,16 +328,19 @@ impl Known {
         true
     }
 
-    fn release(&mut self, runnable: &ObjectKey, except: Option<&Selection>) {
-        let is_other = |selection: &Selection| Some(selection) != except;
-        let read = self.reads.get(runnable);
-        if read.is_some_and(|read| is_other(&read.selection)) {
-            self.reads.remove(runnable);
-        }
-        for (selection, watch) in &self.watches {
-            if is_other(selection) {
-                watch.users.lock().remove(runnable);
+    fn retain(&mut self, owner: &ObjectKey, selections: &[Selection]) {
+        let Some(selected) = self.selected.get_mut(owner) else {
+            return;
+        };
+        selected.retain(|(selection, _)| {
+            let stays = selections.contains(selection);
+            if !stays && let Some(watch) = self.watches.get(selection) {
+                watch.users.lock().remove(owner);
             }
+            stays
+        });
+        if selected.is_empty() {
+            self.selected.remove(owner);
         }
     }
 }

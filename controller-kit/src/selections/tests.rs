@@ -1,7 +1,8 @@
-use controller_kit::metrics::Metrics;
-use controller_kit::scheduler::SchedulerConfig;
+use std::collections::BTreeMap;
 
 use super::*;
+use crate::metrics::Metrics;
+use crate::scheduler::SchedulerConfig;
 
 type Reply = Result<http::Response<kube::client::Body>, std::convert::Infallible>;
 
@@ -44,11 +45,11 @@ fn selection(label: usize) -> Selection {
     Selection {
         kind: served().kind,
         namespace: Some("dev".to_owned()),
-        labels: BTreeMap::from([("app".to_owned(), label.to_string())]),
+        choice: ObjectChoice::Labels(BTreeMap::from([("app".to_owned(), label.to_string())])),
     }
 }
 
-fn runnable(number: usize) -> ObjectKey {
+fn owner(number: usize) -> ObjectKey {
     ObjectKey::new("dev", &number.to_string())
 }
 
@@ -61,7 +62,7 @@ async fn equal_selections_share_a_watch() {
     let selections = selections();
     for number in 0..3 {
         assert_eq!(
-            selections.follow(&runnable(number), &selection(0), &served(), 0),
+            selections.follow(&owner(number), &selection(0), &served(), 0),
             WatchAnswer::Nothing
         );
     }
@@ -72,30 +73,31 @@ async fn equal_selections_share_a_watch() {
 async fn watches_are_bounded_and_a_place_is_given_on() {
     let selections = selections();
     for number in 0..=MOST_WATCHES {
-        let _ = selections.follow(&runnable(number), &selection(number), &served(), 0);
+        let _ = selections.follow(&owner(number), &selection(number), &served(), 0);
     }
     assert_eq!(watched(&selections), MOST_WATCHES);
     let late = selection(MOST_WATCHES);
     assert!(!selections.known.lock().watches.contains_key(&late));
-    selections.release(&runnable(0));
+    selections.retain(&owner(0), &[]);
     selections.sweep(&|_| true);
     assert_eq!(watched(&selections), MOST_WATCHES - 1);
-    let _ = selections.follow(&runnable(MOST_WATCHES), &late, &served(), 0);
+    let _ = selections.follow(&owner(MOST_WATCHES), &late, &served(), 0);
     assert!(selections.known.lock().watches.contains_key(&late));
 }
 
 #[tokio::test]
 async fn a_watch_ends_with_its_last_user() {
     let selections = selections();
-    let _ = selections.follow(&runnable(1), &selection(0), &served(), 0);
-    let _ = selections.follow(&runnable(2), &selection(0), &served(), 0);
+    let _ = selections.follow(&owner(1), &selection(0), &served(), 0);
+    let _ = selections.follow(&owner(2), &selection(0), &served(), 0);
     let cancel = selections.known.lock().watches[&selection(0)]
         .cancel
         .clone();
-    selections.sweep(&|key| *key != runnable(1));
+    selections.sweep(&|key| *key != owner(1));
     assert!(!cancel.is_cancelled());
     // It selects something else now.
-    let _ = selections.follow(&runnable(2), &selection(9), &served(), 0);
+    let _ = selections.follow(&owner(2), &selection(9), &served(), 0);
+    selections.retain(&owner(2), &[selection(9)]);
     selections.sweep(&|_| true);
     assert!(cancel.is_cancelled());
     assert_eq!(watched(&selections), 1);
@@ -105,31 +107,43 @@ async fn a_watch_ends_with_its_last_user() {
 async fn what_was_read_holds_for_the_same_matches_and_rights() {
     let selections = selections();
     let matches = |version| Matches(BTreeSet::from([("uid".into(), version)]));
-    let object = || Ok(Arc::new(Value::from("object")));
-    selections.keep(
-        &runnable(1),
-        Read {
-            selection: selection(0),
+    let object = |label: usize| Ok(Arc::new(Value::from(label)));
+    let part = |field: &str| Some(Projection::new([vec![field.to_owned()]]));
+    for label in 0..2 {
+        let _ = selections.follow(&owner(1), &selection(label), &served(), 0);
+        let read = Read {
             account: "sa".to_owned(),
             matches: matches(1),
-            object: object(),
-        },
-    );
-    let read = |label, account, version| {
-        selections.read(&runnable(1), &selection(label), account, &matches(version))
+            part: part("data"),
+            object: object(label),
+        };
+        selections.keep(&owner(1), &selection(label), read);
+    }
+    let read = |label, account, version, field| {
+        let (selection, matches) = (selection(label), matches(version));
+        selections.read(
+            &owner(1),
+            &selection,
+            account,
+            &matches,
+            part(field).as_ref(),
+        )
     };
-    assert_eq!(read(0, "sa", 1), Some(object()));
-    assert_eq!(read(0, "sa", 2), None);
-    assert_eq!(read(0, "other", 1), None);
-    assert_eq!(read(1, "sa", 1), None);
-    selections.release(&runnable(1));
-    assert_eq!(read(0, "sa", 1), None);
+    assert_eq!(read(0, "sa", 1, "data"), Some(object(0)));
+    assert_eq!(read(1, "sa", 1, "data"), Some(object(1)));
+    assert_eq!(read(0, "sa", 2, "data"), None);
+    assert_eq!(read(0, "other", 1, "data"), None);
+    assert_eq!(read(0, "sa", 1, "status"), None);
+    assert_eq!(read(2, "sa", 1, "data"), None);
+    selections.retain(&owner(1), &[selection(1)]);
+    assert_eq!(read(0, "sa", 1, "data"), None);
+    assert_eq!(read(1, "sa", 1, "data"), Some(object(1)));
 }
 
 #[tokio::test]
 async fn a_refused_watch_says_so_and_is_tried_again_when_rights_change() {
     let selections = refused_selections();
-    let follow = |rights| selections.follow(&runnable(1), &selection(0), &served(), rights);
+    let follow = |rights| selections.follow(&owner(1), &selection(0), &served(), rights);
     assert_eq!(follow(0), WatchAnswer::Nothing);
     let refused = || WatchAnswer::Refused("may not".to_owned());
     let patience = std::time::Duration::from_mins(1);
@@ -139,7 +153,7 @@ async fn a_refused_watch_says_so_and_is_tried_again_when_rights_change() {
         let watch = &known.watches[&selection(0)];
         (watch.cancel.clone(), watch.users.clone())
     };
-    let _ = selections.follow(&runnable(2), &selection(0), &served(), 0);
+    let _ = selections.follow(&owner(2), &selection(0), &served(), 0);
     assert!(!first.is_cancelled());
     assert_eq!(follow(1), refused(), "until the contrary is known");
     assert!(first.is_cancelled());
@@ -153,7 +167,7 @@ async fn a_refused_watch_says_so_and_is_tried_again_when_rights_change() {
 async fn a_namespace_with_many_selections_gives_way_to_one_with_few() {
     let selections = selections();
     for number in 0..MOST_WATCHES {
-        let _ = selections.follow(&runnable(number), &selection(number), &served(), 0);
+        let _ = selections.follow(&owner(number), &selection(number), &served(), 0);
     }
     let guest = |number: usize| ObjectKey::new("guests", &number.to_string());
     let of_guests = |number: usize| Selection {
@@ -166,7 +180,7 @@ async fn a_namespace_with_many_selections_gives_way_to_one_with_few() {
     assert!(gives_way.is_cancelled());
     assert_eq!(watched(&selections), MOST_WATCHES);
     // The one that gave way does not take another's place in its turn, however often it looks.
-    let said = selections.follow(&runnable(MOST_WATCHES - 1), &youngest, &served(), 0);
+    let said = selections.follow(&owner(MOST_WATCHES - 1), &youngest, &served(), 0);
     assert_eq!(said, WatchAnswer::Nothing);
     assert!(!selections.known.lock().watches.contains_key(&youngest));
     for number in 1..MOST_WATCHES {

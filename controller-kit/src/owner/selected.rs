@@ -1,0 +1,211 @@
+//! Objects that an owner selects without stamping them, read with its own rights.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use realizer::{ObjectChoice, SubmitFailure, SubmitFailureKind};
+use serde_json::{Value, json};
+
+use super::{Dependency, OwnerShell};
+use crate::mapper::{Kind, MapError, Served};
+use crate::selections::{Matches, NotOne, Read, Selection, WatchAnswer};
+use crate::stamped::{ObjectKey, Projection};
+use crate::submit::{SLOW_READ, SubmitError, missing_to_watch};
+use crate::tokens::Account;
+
+/// What an owner wants to read.
+#[derive(Debug)]
+pub struct Wanted<'w> {
+    /// The owner.
+    pub owner: &'w ObjectKey,
+    /// The account whose rights are used.
+    pub account: &'w Account,
+    /// The kind of the object.
+    pub kind: Kind,
+    /// Which of its objects, in the owner's namespace if the kind has them.
+    pub choice: ObjectChoice,
+    /// How many are asked for at most, where there is to be one: any number of them may be large.
+    pub most: usize,
+    /// Which part of it is kept, if not all of it.
+    pub part: Option<Projection>,
+}
+
+/// What selecting came to, and what the owner waits for besides.
+#[derive(Debug)]
+pub struct Selected {
+    /// The object.
+    pub object: Result<Arc<Value>, Unselected>,
+    /// What is watched for it, if its kind is known.
+    pub selection: Option<Selection>,
+    /// Look again after this time: the object is not watched.
+    pub again: Option<Duration>,
+    /// What the owner waits for.
+    pub awaited: Vec<Dependency>,
+    /// What is missing to watch the object.
+    pub unwatched: Option<String>,
+}
+
+/// Why there is no object.
+#[derive(Debug)]
+pub enum Unselected {
+    /// The kind is not known.
+    Unmapped(MapError),
+    /// There is none, or there are several.
+    NotOne(NotOne),
+    /// The API server refused to read it.
+    Refused {
+        /// What it said.
+        failure: SubmitFailure,
+        /// Whether the kind has namespaces.
+        namespaced: bool,
+    },
+}
+
+impl OwnerShell {
+    /// Reads an object; sends nothing as long as those that match are those of the last time.
+    ///
+    /// # Errors
+    /// There is no token, or the API server did not carry it out.
+    pub async fn select(&self, wanted: Wanted<'_>) -> Result<Selected, SubmitError> {
+        let served = match self.submitter.mapper().served(&wanted.kind).await {
+            Ok(served) => served,
+            Err(error) => {
+                return match SubmitError::of_lookup(&error) {
+                    Some(prevented) => Err(prevented),
+                    None => Ok(unmapped(&wanted.kind, error)),
+                };
+            }
+        };
+        let selection = Selection {
+            namespace: served
+                .namespaced
+                .then(|| wanted.owner.namespace.to_string()),
+            kind: wanted.kind.clone(),
+            choice: wanted.choice.clone(),
+        };
+        let rights_changes = self.dependencies.rights_changes();
+        let followed = &self.selections;
+        match followed.follow(wanted.owner, &selection, &served, rights_changes) {
+            WatchAnswer::Matches(matches) => {
+                self.read_selected(wanted, selection, &served, Some(matches))
+                    .await
+            }
+            WatchAnswer::Nothing => self.read_selected(wanted, selection, &served, None).await,
+            WatchAnswer::Refused(why) => {
+                let namespace = wanted.owner.namespace.clone();
+                let reading = self.read_selected(wanted, selection, &served, None);
+                let mut selected = reading.await?;
+                selected.unwatched = Some(missing_to_watch(&served, &why));
+                selected.awaited.push(Dependency::Rights(namespace));
+                Ok(selected)
+            }
+        }
+    }
+
+    async fn read_selected(
+        &self,
+        wanted: Wanted<'_>,
+        selection: Selection,
+        served: &Served,
+        matches: Option<Matches>,
+    ) -> Result<Selected, SubmitError> {
+        let Wanted { owner, account, .. } = wanted;
+        let part = wanted.part.as_ref();
+        if let Some(matches) = &matches
+            && let Some(object) =
+                self.selections
+                    .read(owner, &selection, &account.uid, matches, part)
+        {
+            return Ok(Selected::of(object, selection, None));
+        }
+        let (submitter, namespace) = (&self.submitter, &owner.namespace);
+        let listed = submitter.select(account, served, namespace, &selection.choice, wanted.most);
+        let found = match listed.await? {
+            Ok(found) => found,
+            Err(failure) => return Ok(refused(&wanted, selection, served, failure)),
+        };
+        let object = only(found).map(|object| match part {
+            None => self.selections.share(&selection, object),
+            Some(part) => Arc::new(projected(&object, part)),
+        });
+        let again = matches.is_none().then_some(SLOW_READ);
+        if let Some(matches) = matches {
+            let read = Read {
+                account: account.uid.clone(),
+                matches,
+                part: wanted.part.clone(),
+                object: object.clone(),
+            };
+            self.selections.keep(owner, &selection, read);
+        }
+        Ok(Selected::of(object, selection, again))
+    }
+}
+
+impl Selected {
+    fn of(
+        object: Result<Arc<Value>, NotOne>,
+        selection: Selection,
+        again: Option<Duration>,
+    ) -> Self {
+        Self {
+            object: object.map_err(Unselected::NotOne),
+            selection: Some(selection),
+            again,
+            awaited: Vec::new(),
+            unwatched: None,
+        }
+    }
+}
+
+fn unmapped(kind: &Kind, error: MapError) -> Selected {
+    Selected {
+        object: Err(Unselected::Unmapped(error)),
+        selection: None,
+        again: Some(SLOW_READ),
+        awaited: vec![Dependency::Group(kind.group().into())],
+        unwatched: None,
+    }
+}
+
+fn refused(
+    wanted: &Wanted<'_>,
+    selection: Selection,
+    served: &Served,
+    failure: SubmitFailure,
+) -> Selected {
+    let awaited = match failure.kind {
+        // The binding is where the object is, which is not where a lent account is; a role may be in either.
+        SubmitFailureKind::Forbidden => vec![
+            Dependency::Rights(wanted.owner.namespace.clone()),
+            Dependency::Rights(wanted.account.namespace.as_str().into()),
+        ],
+        _ => vec![Dependency::Group(wanted.kind.group().into())],
+    };
+    Selected {
+        object: Err(Unselected::Refused {
+            failure,
+            namespaced: served.namespaced,
+        }),
+        selection: Some(selection),
+        again: Some(SLOW_READ),
+        awaited,
+        unwatched: None,
+    }
+}
+
+/// The one object that there is to be.
+fn only(found: Vec<Value>) -> Result<Value, NotOne> {
+    if found.len() > 1 {
+        let name = |object: &Value| object["metadata"]["name"].as_str().map(str::to_owned);
+        return Err(NotOne::Several(found.iter().filter_map(name).collect()));
+    }
+    found.into_iter().next().ok_or(NotOne::None)
+}
+
+/// What rules read of an object, and what says whether it is a Secret.
+fn projected(object: &Value, part: &Projection) -> Value {
+    let mut kept = json!({"apiVersion": object["apiVersion"], "kind": object["kind"]});
+    part.copy(object, &mut kept);
+    kept
+}
