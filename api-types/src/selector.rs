@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::texts::text_enum;
 
 pub use compiled::{CompiledSelector, Requirement, SelectorError};
-pub use label_syntax::subdomain_errors;
+pub use label_syntax::{label_key_errors, subdomain_errors};
 
 /// Labels, label requirements and field requirements; all must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,6 +2,7 @@
 
 mod health;
 mod kind;
+mod other_object;
 mod success;
 mod template;
 mod validation;
@@ -15,6 +16,7 @@ use crate::texts::text_enum;
 
 pub use health::{ConditionRequirement, HealthMatch, HealthMatchField, HealthRule, MultiMatch};
 pub use kind::{TemplateKind, UnknownTemplateKind};
+pub use other_object::{MOST_OTHER_OBJECTS, OtherObject};
 pub use success::{
     CompletionCondition, ForeignFields, InputOnStatus, MOST_CONDITION_DEPTH, ObservedCompletion,
     ObservedMatch, SuccessRules, UpdatePolicy, WhenReconciling,

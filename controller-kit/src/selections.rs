@@ -1,4 +1,4 @@
-//! Objects that owners select without stamping them: what Runnables are rendered from.
+//! Objects that owners select without stamping them: what Runnables are rendered from, and what rules of templates read.
 //!
 //! Each selection has a watch: metadata only, of the name or the labels and the namespace that an owner selects by, and no more
 //! than [`MOST_WATCHES`]. Whoever is beyond looks slowly; that is whoever's namespace has most of them.

@@ -8,8 +8,9 @@ use api_types::TemplateKind;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use realizer::offline::{Answers, drive};
 use realizer::{
-    Blueprint, Family, KnownObject, Looked, Observation, Observed, Outcome, Owner, Realization,
-    Rendered, Submission, Template, TemplateSource, TemplateState, Write, YttCall,
+    Blueprint, Family, FoundObject, KnownObject, Looked, ObjectQuery, Observation, Observed,
+    Outcome, Owner, Realization, Rendered, Submission, Template, TemplateSource, TemplateState,
+    Unread, Write, YttCall,
 };
 use serde_json::{Value, json};
 
@@ -44,6 +45,10 @@ impl Answers for Cluster {
             observed: held.clone(),
             write: Write::Unchanged,
         }
+    }
+
+    fn read(&mut self, _: &ObjectQuery) -> FoundObject {
+        Err(Unread::Missing)
     }
 }
 

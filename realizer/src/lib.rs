@@ -4,7 +4,8 @@
 //!  Owner ───┐  select_blueprint                    ┌─▶ Ask::Render ─▶ record_rendered ─┐
 //!           ├────────────────▶ Realization ────────┤                                   ├─▶ …
 //!  Blueprint┘                  next()              ├─▶ Ask::Look ───▶ record_looked ───┤
-//!                                   │              └─▶ Ask::Submit ─▶ record_observed ─┘
+//!                                   │              ├─▶ Ask::Submit ─▶ record_observed ─┤
+//!                                   │              └─▶ Ask::Read ───▶ record_read ─────┘
 //!                                   │ Done
 //!                                   ▼
 //!                  conclude(known) ─▶ Conclusion ─▶ removals() ─▶ report(failed) ─▶ Outcome

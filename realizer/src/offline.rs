@@ -44,13 +44,16 @@
 //! assert_eq!([walk(), walk()], ["MissingValueAtPath", "Ready"]);
 //! ```
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::template::family_members::object_ref;
 use crate::{
-    Ask, AskFeed, Beside, KnownObject, Labels, Looked, ObjectRef, Observation, Observed,
-    Precondition, Rendered, Submission, SubmitFailure, SubmitFailureKind, Write, YttCall,
+    Ask, AskFeed, Beside, FoundObject, KnownObject, Labels, Looked, ObjectChoice, ObjectQuery,
+    ObjectRef, Observation, Observed, Precondition, Rendered, Submission, SubmitFailure,
+    SubmitFailureKind, Unread, Write, YttCall,
 };
 
 /// Answers to what a walk asks for.
@@ -67,6 +70,11 @@ pub trait Answers {
     fn looked(&mut self, submission: &Submission) -> Looked;
     /// What came of an object that is to be held.
     fn observed(&mut self, submission: &Submission) -> Observation;
+    /// The object that a rule reads beside the stamped one.
+    ///
+    /// # Errors
+    /// It is not there, or cannot be read; the walk tells why.
+    fn read(&mut self, query: &ObjectQuery) -> FoundObject;
 }
 
 /// Answers a walk until it asks for nothing more.
@@ -76,6 +84,7 @@ pub fn drive(walk: &mut dyn AskFeed, answers: &mut dyn Answers) {
             Ask::Render(call) => walk.record_rendered(answers.rendered(&call)),
             Ask::Look(submission) => walk.record_looked(answers.looked(&submission)),
             Ask::Submit(submission) => walk.record_observed(answers.observed(&submission)),
+            Ask::Read(query) => walk.record_read(answers.read(&query)),
             Ask::Done => return,
         }
     }
@@ -112,6 +121,21 @@ impl Answers for Cluster {
             self.submit_member(submission)
         } else {
             self.apply(submission)
+        }
+    }
+
+    /// Whether a kind has namespaces is not known here: an object without one is there for all.
+    fn read(&mut self, query: &ObjectQuery) -> FoundObject {
+        let is_it = |object: &&Value| is_asked_for(object, query);
+        let objects = self.present().map(|held| &held.object);
+        let found: Vec<&Value> = objects.filter(is_it).collect();
+        match found[..] {
+            [] => Err(Unread::Missing),
+            [object] => Ok(Arc::new(object.clone())),
+            _ => {
+                let names = found.iter().map(|object| name_in(object).to_owned());
+                Err(Unread::Several(names.collect()))
+            }
         }
     }
 }
@@ -321,6 +345,24 @@ fn qualified(object: &Value) -> Option<String> {
     })
 }
 
+fn is_asked_for(object: &Value, query: &ObjectQuery) -> bool {
+    let metadata = &object["metadata"];
+    let namespace = metadata["namespace"].as_str().unwrap_or_default();
+    object["apiVersion"] == *query.api_version
+        && object["kind"] == *query.kind
+        && [query.namespace.as_str(), ""].contains(&namespace)
+        && match &query.choice {
+            ObjectChoice::Name(name) => metadata["name"] == **name,
+            ObjectChoice::Labels(labels) => labels
+                .iter()
+                .all(|(key, value)| metadata["labels"][key] == **value),
+        }
+}
+
 fn name_of(held: &Observed) -> &str {
-    held.object["metadata"]["name"].as_str().unwrap_or_default()
+    name_in(&held.object)
+}
+
+fn name_in(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap_or_default()
 }

@@ -30,6 +30,8 @@ mod golden;
 mod inputs;
 #[path = "engine/options.rs"]
 mod options;
+#[path = "engine/other_objects.rs"]
+mod other_objects;
 #[path = "engine/pruning.rs"]
 mod pruning;
 #[path = "engine/removals.rs"]

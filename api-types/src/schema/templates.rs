@@ -3,7 +3,9 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use serde_json::json;
 
-use super::build::{Object, Refine, any, any_object, boolean, integer, list, object, text};
+use super::build::{
+    Object, Refine, any, any_object, boolean, integer, list, map, object, plain_text, text,
+};
 use super::core::field_requirement;
 use super::root;
 use crate::duration::DURATION_PATTERN;
@@ -70,11 +72,12 @@ pub(super) fn deployment() -> Object {
 }
 
 pub(super) fn validation() -> Object {
-    let spec = with_observed(spec())
+    let spec = with_observed(spec(), Reads::Stamped)
         .optional(
             "failed",
             completion_condition(
                 "What says failed, beside observedMatches; as observedCompletion.succeeded.",
+                Reads::Stamped,
             ),
         )
         .optional(
@@ -91,22 +94,39 @@ pub(super) fn validation() -> Object {
     )
 }
 
+/// What the rules of a template may read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reads {
+    /// The stamped object alone.
+    Stamped,
+    /// Other objects, too.
+    Others,
+}
+
 /// With the two rules that the Go controller has, of deployments.
-fn with_observed(spec: Object) -> Object {
+fn with_observed(spec: Object, reads: Reads) -> Object {
     let completion =
         object("Values that say succeeded or failed, once the object has observed its generation.")
             .optional(
                 "failed",
-                completion_condition("What says failed; asked first; as succeeded."),
+                completion_condition("What says failed; asked first; as succeeded.", reads),
             )
             .required(
                 "succeeded",
                 completion_condition(
                     "What says succeeded: key and value; or allOf or anyOf with a list of conditions, or not with one, up to \
                      four deep; a list means allOf.",
+                    reads,
                 ),
             );
-    let matches = object("Two paths whose values must be equal.")
+    spec.optional("observedCompletion", completion).optional(
+        "observedMatches",
+        list("Pairs of paths whose values must be equal.", matched(reads)),
+    )
+}
+
+fn matched(reads: Reads) -> Object {
+    let matched = object("Two paths whose values must be equal.")
         .required(
             "input",
             text("JSONPath of the value that was asked for, such as spec.inputs.revision."),
@@ -115,10 +135,35 @@ fn with_observed(spec: Object) -> Object {
             "output",
             text("JSONPath of the value that was reached, such as status.outputs.revision."),
         );
-    spec.optional("observedCompletion", completion).optional(
-        "observedMatches",
-        list("Pairs of paths whose values must be equal.", matches),
-    )
+    match reads {
+        Reads::Stamped => matched,
+        Reads::Others => matched.optional(
+            "object",
+            other_object("The object that output is read from, if that is not the stamped one."),
+        ),
+    }
+}
+
+/// An object beside the stamped one.
+fn other_object(description: &str) -> Object {
+    let description = format!(
+        "{description} In the owner's namespace, if its kind has namespaces; read with the owner's rights. Texts may hold \
+         $(...)$."
+    );
+    object(&description)
+        .required("apiVersion", text("Its group and version."))
+        .required("kind", text("Its kind."))
+        .optional(
+            "matchLabels",
+            map(
+                "Labels that it alone has: exactly one of name and matchLabels.",
+                plain_text(),
+            ),
+        )
+        .optional(
+            "name",
+            text("Its name: exactly one of name and matchLabels."),
+        )
 }
 
 /// When outputs are read, of templates that stamp what gives or deploys something.
@@ -132,7 +177,7 @@ fn with_success(spec: Object) -> Object {
             "templatingContextPath",
             text("Its path in what the template sees, such as sources.source.revision."),
         );
-    with_observed(spec)
+    with_observed(spec, Reads::Others)
         .optional(
             "alwaysSuccessful",
             boolean(
@@ -144,6 +189,7 @@ fn with_success(spec: Object) -> Object {
             "failed",
             completion_condition(
                 "What says failed, beside observedMatches or inputsOnStatus; as observedCompletion.succeeded.",
+                Reads::Others,
             ),
         )
         .optional(
@@ -192,10 +238,17 @@ fn update_policy() -> Object {
 }
 
 /// A condition or a list of them. Conditions are nested, which a schema cannot say, so it says no type.
-fn completion_condition(description: &str) -> JSONSchemaProps {
+fn completion_condition(description: &str, reads: Reads) -> JSONSchemaProps {
     let fields = object("")
         .optional("key", text("Path in the stamped object."))
         .optional("value", text("The text expected there."));
+    let fields = match reads {
+        Reads::Stamped => fields,
+        Reads::Others => fields.optional(
+            "object",
+            other_object("The object that key is read from, if that is not the stamped one."),
+        ),
+    };
     JSONSchemaProps {
         description: Some(description.to_owned()),
         type_: None,

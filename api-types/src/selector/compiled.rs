@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::label_syntax::{key_errors, value_errors};
+use super::label_syntax::{label_key_errors, value_errors};
 use super::{FieldOperator, LabelRequirement, Selector};
 use template_language::go_format;
 
@@ -141,7 +141,11 @@ impl Requirement {
                 ));
             }
         };
-        refuse("key".to_owned(), go_format::quoted(key), &key_errors(key));
+        refuse(
+            "key".to_owned(),
+            go_format::quoted(key),
+            &label_key_errors(key),
+        );
         if let Some(detail) = count_error(operator, values) {
             refuse(
                 "values".to_owned(),

@@ -13,8 +13,15 @@ const SUBDOMAIN_RULE: &str = "a lowercase RFC 1123 subdomain must consist of low
      '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
      '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
 
-/// What is wrong with a label key; empty when nothing is.
-pub(super) fn key_errors(key: &str) -> Vec<String> {
+/// What is wrong with the key of a label; empty when nothing is.
+///
+/// ```
+/// use api_types::selector::label_key_errors;
+///
+/// assert!(label_key_errors("example.com/part").is_empty());
+/// assert!(!label_key_errors("a,b").is_empty());
+/// ```
+pub fn label_key_errors(key: &str) -> Vec<String> {
     let parts: Vec<&str> = key.split('/').collect();
     let mut errors = Vec::new();
     let name = match parts[..] {

@@ -6,6 +6,7 @@ use serde::de::{Deserializer, Error as _};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::OtherObject;
 use crate::duration::parse_duration;
 use crate::texts::text_enum;
 
@@ -116,6 +117,9 @@ pub struct ObservedMatch {
     pub input: String,
     /// Path of what was reached, normally in `status`.
     pub output: String,
+    /// The object that `output` is read from, if that is not the stamped one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<OtherObject>,
 }
 
 /// Values in the stamped object that say whether it is done.
@@ -147,6 +151,9 @@ pub struct CompletionCondition {
     /// The text expected there.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub value: String,
+    /// The object that the path is read from, if that is not the stamped one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<OtherObject>,
     /// All of these must hold.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub all_of: Vec<Self>,
@@ -182,6 +189,27 @@ impl SuccessRules {
         .count()
     }
 
+    /// The objects beside the stamped one that the rules read, each once, in the order in which they stand there.
+    pub fn other_objects(&self) -> Vec<&OtherObject> {
+        let completion = self.observed_completion.as_ref();
+        let conditions = [
+            completion.map(|completion| &completion.succeeded),
+            completion.and_then(|completion| completion.failed.as_ref()),
+            self.failed.as_ref(),
+        ];
+        let conditions = conditions.into_iter().flatten();
+        let of_conditions = conditions.flat_map(CompletionCondition::other_objects);
+        let pairs = self.observed_matches.iter();
+        let all = of_conditions.chain(pairs.filter_map(|pair| pair.object.as_ref()));
+        let mut objects: Vec<&OtherObject> = Vec::new();
+        for object in all {
+            if !objects.contains(&object) {
+                objects.push(object);
+            }
+        }
+        objects
+    }
+
     /// Whether updates wait while the object is neither good nor failed.
     pub fn waits_with_updates(&self) -> bool {
         self.update_policy.as_ref().is_some_and(UpdatePolicy::waits)
@@ -205,13 +233,18 @@ impl SuccessRules {
     /// Whether anything is given that the templates of the Go controller do not have, so that outputs are tied to what made
     /// them. A ClusterDeploymentTemplate that gives no more than it could there works as it did there.
     pub fn are_attributed(&self) -> bool {
-        let is_composed = |condition: &CompletionCondition| !condition.is_value();
+        let is_composed =
+            |it: &CompletionCondition| !it.is_value() || !it.other_objects().is_empty();
         let completion = self.observed_completion.as_ref();
         self.always_successful
             || self.waits_with_updates()
             || self.foreign_fields.is_some()
             || !self.inputs_on_status.is_empty()
             || self.failed.is_some()
+            || self
+                .observed_matches
+                .iter()
+                .any(|pair| pair.object.is_some())
             || completion.is_some_and(|completion| {
                 is_composed(&completion.succeeded)
                     || completion.failed.as_ref().is_some_and(is_composed)
@@ -296,6 +329,12 @@ impl CompletionCondition {
         let own = self.is_value().then_some(self.key.as_str());
         let parts = self.parts().flat_map(Self::keys);
         own.into_iter().chain(parts).collect()
+    }
+
+    /// The objects beside the stamped one that it reads.
+    pub fn other_objects(&self) -> Vec<&OtherObject> {
+        let parts = self.parts().flat_map(Self::other_objects);
+        self.object.iter().chain(parts).collect()
     }
 
     fn one_or_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -6,9 +6,10 @@ use template_language::tags;
 
 use super::Violation;
 use crate::duration::parse_duration;
+use crate::selector::label_syntax;
 use crate::templates::{
-    CompletionCondition, InputOnStatus, Lifecycle, MOST_CONDITION_DEPTH, ObservedMatch,
-    SuccessRules,
+    CompletionCondition, InputOnStatus, Lifecycle, MOST_CONDITION_DEPTH, MOST_OTHER_OBJECTS,
+    ObservedMatch, OtherObject, SuccessRules,
 };
 use crate::vocabulary::STEP;
 
@@ -70,9 +71,26 @@ pub(super) fn of_deployment(rules: &SuccessRules, lifecycle: Lifecycle) -> Resul
     optional(rules, lifecycle)
 }
 
+/// The rules of a template that validates: they read the stamped object alone, by which a revision is judged.
+pub(super) fn of_validation(rules: &SuccessRules) -> Result<(), Violation> {
+    let at = conditions(rules).into_iter();
+    let at = at.filter(|(_, it)| !it.other_objects().is_empty());
+    let mut at: Vec<&str> = at.map(|(at, _)| at).collect();
+    if rules.observed_matches.iter().any(|it| it.object.is_some()) {
+        at.push("spec.observedMatches[]");
+    }
+    if let Some(at) = at.first() {
+        return Err(Violation::Condition {
+            at: (*at).to_owned(),
+            why: "a validation reads no other object".to_owned(),
+        });
+    }
+    composed(rules)
+}
+
 /// The conditions that the Go controller does not have, and that none is empty, which its schema says. A path that does not
 /// parse is warned of there.
-pub(super) fn composed(rules: &SuccessRules) -> Result<(), Violation> {
+fn composed(rules: &SuccessRules) -> Result<(), Violation> {
     let is_ours = |it: &CompletionCondition| !it.is_value() || it.key.is_empty();
     conditions(rules)
         .into_iter()
@@ -93,6 +111,13 @@ fn strictly(rules: &SuccessRules) -> Result<(), Violation> {
         });
     }
     rules.observed_matches.iter().try_for_each(pair)?;
+    let others = rules.other_objects().len();
+    if others > MOST_OTHER_OBJECTS {
+        return Err(Violation::Condition {
+            at: "spec".to_owned(),
+            why: format!("reads {others} other objects, and {MOST_OTHER_OBJECTS} are allowed"),
+        });
+    }
     rules.inputs_on_status.iter().try_for_each(input)
 }
 
@@ -128,7 +153,11 @@ fn condition(at: &str, it: &CompletionCondition, depth: usize) -> Result<(), Vio
         ));
     }
     if it.is_value() {
-        return path(at, "key", &it.key);
+        path(at, "key", &it.key)?;
+        return it.object.as_ref().map_or(Ok(()), |it| other_object(at, it));
+    }
+    if it.object.is_some() {
+        return Err(refused("object stands beside key and value".to_owned()));
     }
     if let Some(key) = contradiction(it) {
         return Err(refused(format!(
@@ -156,14 +185,48 @@ fn contradiction(it: &CompletionCondition) -> Option<&str> {
     let mut pairs = values.iter().enumerate();
     let found = pairs.find(|(index, part)| {
         let mut others = values[index + 1..].iter();
-        others.any(|other| other.key == part.key && other.value != part.value)
+        others.any(|other| {
+            let is_same = other.key == part.key && other.object == part.object;
+            is_same && other.value != part.value
+        })
     });
     found.map(|(_, part)| part.key.as_str())
 }
 
 fn pair(pair: &ObservedMatch) -> Result<(), Violation> {
-    path("spec.observedMatches[]", "input", &pair.input)?;
-    path("spec.observedMatches[]", "output", &pair.output)
+    let at = "spec.observedMatches[]";
+    path(at, "input", &pair.input)?;
+    path(at, "output", &pair.output)?;
+    let object = pair.object.as_ref();
+    object.map_or(Ok(()), |object| other_object(at, object))
+}
+
+fn other_object(at: &str, object: &OtherObject) -> Result<(), Violation> {
+    let refused = |why: String| {
+        Err(Violation::Condition {
+            at: format!("{at}.object"),
+            why,
+        })
+    };
+    if object.api_version.is_empty() || object.kind.is_empty() {
+        return refused("must set apiVersion and kind".to_owned());
+    }
+    if object.name.is_empty() == object.match_labels.is_empty() {
+        return refused("must set exactly one of name and matchLabels".to_owned());
+    }
+    let mut keys = object.match_labels.keys();
+    if let Some(key) = keys.find(|key| !label_syntax::label_key_errors(key).is_empty()) {
+        return refused(format!(
+            "matchLabels has [{key}], which is no key of a label"
+        ));
+    }
+    for (field, text) in object.texts() {
+        let compiled = Compiled::compile(&text.into());
+        if let Some(fault) = tags::faults(&compiled, &STEP).first() {
+            return refused(format!("{field} [{text}] {}", fault.problem));
+        }
+    }
+    Ok(())
 }
 
 fn input(input: &InputOnStatus) -> Result<(), Violation> {

@@ -59,7 +59,7 @@ pub(super) fn validation(spec: &ClusterDeploymentValidationTemplateSpec) -> Resu
     if rules.failed.is_some() && !matches {
         return Err(Violation::FailedWithoutMatches);
     }
-    success::composed(rules)?;
+    success::of_validation(rules)?;
     match &spec.timeout {
         Some(timeout) if parse_duration(timeout).is_none() => Err(Violation::Timeout {
             timeout: timeout.clone(),

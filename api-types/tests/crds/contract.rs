@@ -41,6 +41,7 @@ fn a_validation_template_has_all_fields_of_a_deployment_template() {
         ]
         .iter()
         .any(|field| path.starts_with(&format!("spec.{field}")))
+            || path.split('.').any(|field| field == "object")
     };
     for (path, facts) in fields("ClusterDeploymentTemplate") {
         if is_left_out(&path) {

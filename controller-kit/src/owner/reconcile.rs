@@ -57,7 +57,12 @@ impl<F: BlueprintFamily> Realizes for OwnerController<F> {
     async fn realize(&self, dereferenced: &Dereferenced, now: Timestamp) -> Option<Realized> {
         match self.validate(dereferenced, now) {
             Ok(validated) => self.submit(&dereferenced.owner, &validated, now).await,
-            Err(realized) => Some(*realized),
+            Err(realized) => {
+                let owner = &dereferenced.owner;
+                let key = ObjectKey::of_owner(&owner.namespace, &owner.name);
+                self.shell.selections.retain(&key, &[]);
+                Some(*realized)
+            }
         }
     }
 
@@ -180,6 +185,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
             walk.drive(&mut realization, &self.ytt).await?;
         }
         walk.watch_remembered(owner.previous_refs()).await;
+        walk.retain_selections();
         let known = walk.known_objects();
         let mut conclusion = realization.conclude(&known);
         conclusion.shell.unwatched = walk.unwatched();

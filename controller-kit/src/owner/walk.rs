@@ -7,15 +7,16 @@ use std::time::Duration;
 
 use api_types::{EventReason, ResourceName};
 use realizer::{
-    Ask, AskFeed, FailedRemoval, KnownObject, Looked, ObjectRef, Observation, Outcome, Removal,
-    Submission, SubmitFailure, SubmitFailureKind,
+    Ask, AskFeed, FailedRemoval, FoundObject, KnownObject, Looked, ObjectQuery, ObjectRef,
+    Observation, Outcome, Removal, Submission, SubmitFailure, SubmitFailureKind, Unread,
 };
 use tokio::time::Instant;
 use tracing::{Instrument as _, debug, debug_span, instrument};
 
 use super::step_objects::StepObjects;
-use super::{Dependency, LiveOwners, Overload, OwnerShell, Realized};
+use super::{Dependency, LiveOwners, Overload, OwnerShell, Realized, Unselected, Wanted};
 use crate::mapper::Kind;
+use crate::selections::{NotOne, Selection};
 use crate::stamped::{ObjectKey, Projection};
 use crate::submit::{Applicant, Deletion, Listed, SubmitError, Submitted};
 use crate::telemetry::TRACED;
@@ -23,6 +24,9 @@ use crate::ytt::Ytt;
 
 /// Where the paths come from that are read on objects of a kind.
 pub type Reads<'w> = &'w (dyn Fn(&Kind) -> Projection + Send + Sync);
+
+/// Where one object has labels and several are found, so many of them are named.
+const MOST_NAMED: usize = 4;
 
 /// What was not deleted of what is not wanted any more.
 #[derive(Debug, Default)]
@@ -45,6 +49,8 @@ pub struct Walk<'w> {
     events: Vec<(EventReason, String)>,
     unwatched: BTreeSet<String>,
     kinds: BTreeSet<Kind>,
+    /// What its rules read beside what it stamps.
+    selections: Vec<Selection>,
     /// What the last look listed, and for which step.
     listed: Option<(ResourceName, Listed)>,
     /// What the API server did not carry out.
@@ -71,6 +77,7 @@ impl<'w> Walk<'w> {
             events: Vec::new(),
             unwatched: BTreeSet::new(),
             kinds: BTreeSet::new(),
+            selections: Vec::new(),
             listed: None,
             overload: None,
         }
@@ -99,6 +106,10 @@ impl<'w> Walk<'w> {
                 },
                 Ask::Submit(submission) => match self.submit(&submission).await? {
                     Some(observation) => machine.record_observed(observation),
+                    None => return Ok(()),
+                },
+                Ask::Read(query) => match self.read(&query).await? {
+                    Some(found) => machine.record_read(found),
                     None => return Ok(()),
                 },
                 Ask::Done => return Ok(()),
@@ -275,6 +286,42 @@ impl<'w> Walk<'w> {
         Ok(Some(looked))
     }
 
+    /// An object that a rule reads beside the stamped one.
+    #[instrument(level = "debug", target = TRACED, skip_all, fields(step = %query.resource))]
+    async fn read(&mut self, query: &ObjectQuery) -> Result<Option<FoundObject>, SubmitError> {
+        let wanted = Wanted {
+            owner: &self.applicant.key(),
+            account: &self.applicant.account,
+            kind: Kind::new(&query.api_version, &query.kind),
+            choice: query.choice.clone(),
+            most: MOST_NAMED,
+            part: Some(Projection::new(query.reads.iter().cloned())),
+        };
+        let selected = match self.shell.select(wanted).await {
+            Ok(selected) => selected,
+            Err(error) => {
+                let borne = self.bear(query.resource.as_str(), error)?;
+                return Ok(borne.map(|failure| Err(Unread::Unavailable(failure.message))));
+            }
+        };
+        self.selections.extend(selected.selection);
+        self.awaited.extend(selected.awaited);
+        self.unwatched.extend(selected.unwatched);
+        if let Some(again) = selected.again {
+            self.look_again(again);
+        }
+        Ok(Some(selected.object.map_err(unread)))
+    }
+
+    /// From here on the objects that were read are watched for this owner, and no others.
+    pub fn retain_selections(&mut self) {
+        // A walk that ended early did not come to all of them.
+        if !self.is_broken_off() {
+            let owner = self.applicant.key();
+            self.shell.selections.retain(&owner, &self.selections);
+        }
+    }
+
     /// Kinds that status remembers and this walk did not come to: the step has gone, or failed early. After a restart
     /// nobody watches them, and of a family status names one member only; the others would never be found.
     pub async fn watch_remembered(&mut self, objects: Vec<ObjectRef>) {
@@ -398,5 +445,18 @@ impl<'w> Walk<'w> {
 
     fn look_again(&mut self, after: Duration) {
         self.again = Some(self.again.map_or(after, |earlier| earlier.min(after)));
+    }
+}
+
+/// Why an object is not read, for the engine.
+fn unread(why: Unselected) -> Unread {
+    match why {
+        Unselected::Unmapped(error) => Unread::Unserved(error.to_string()),
+        Unselected::NotOne(NotOne::None) => Unread::Missing,
+        Unselected::NotOne(NotOne::Several(names)) => Unread::Several(names),
+        Unselected::Refused { failure, .. } if failure.kind == SubmitFailureKind::Forbidden => {
+            Unread::Refused(failure.message)
+        }
+        Unselected::Refused { failure, .. } => Unread::Unserved(failure.message),
     }
 }

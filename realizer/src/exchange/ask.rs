@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use api_types::names::ResourceName;
 use serde_json::Value;
 
-use super::{Looked, Observation, Submission};
+use super::{FoundObject, Looked, ObjectQuery, Observation, Submission};
 
 /// What the engine needs next. Exactly one is outstanding at any time: the objects of one owner are
 /// submitted one after the other, because one may stamp what the next one's object uses.
@@ -19,6 +19,9 @@ pub enum Ask {
     Look(Submission),
     /// Make the cluster hold this object and feed back what it holds with `record_observed`.
     Submit(Submission),
+    /// Read an object that a rule of the template asks for beside the stamped one, with the owner's rights, and feed it back
+    /// with `record_read`. It is asked for after the stamped object, so that it is not older.
+    Read(ObjectQuery),
     /// Nothing more to do: call `conclude`.
     Done,
 }
@@ -34,6 +37,8 @@ pub trait AskFeed {
     fn record_looked(&mut self, looked: Looked);
     /// Answers [`Ask::Submit`].
     fn record_observed(&mut self, observation: Observation);
+    /// Answers [`Ask::Read`].
+    fn record_read(&mut self, found: FoundObject);
 }
 
 /// A ytt run described as data; executing the process is the shell's part.

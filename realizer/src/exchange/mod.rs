@@ -9,8 +9,8 @@
 //! ```
 //!
 //! `ask` has what the engine asks for, `submission` what it wants to be in the cluster, `observation` what the shell found or why it
-//! failed, `outcome` what follows: status, events, deletions, when to look again. `artifact` is what is known of outputs that are kept
-//! outside of status.
+//! failed, `other_object` what is read beside it, `outcome` what follows: status, events, deletions, when to look again. `artifact` is
+//! what is known of outputs that are kept outside of status.
 
 mod artifact;
 mod ask;

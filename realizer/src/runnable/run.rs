@@ -16,7 +16,8 @@ use crate::template::context::Context;
 use crate::template::stamp::WantedLabels;
 use crate::values::redaction::{self, Taint};
 use crate::{
-    Ask, AskFeed, Looked, Observation, Observed, Recorded, Rendered, StatusKey, Submission, Write,
+    Ask, AskFeed, FoundObject, Looked, Observation, Observed, Recorded, Rendered, StatusKey,
+    Submission, Write,
 };
 
 /// The object that a Runnable selects: none without a selector.
@@ -42,6 +43,7 @@ pub type Selected = Result<Option<Arc<Value>>, SelectError>;
 ///     match run.next() {
 ///         Ask::Render(_) => run.record_rendered(Err("no ytt here".to_owned().into())),
 ///         Ask::Look(_) => run.record_looked(Ok(Vec::new())),
+///         Ask::Read(_) => run.record_read(Err(Unread::Missing)),
 ///         Ask::Submit(submission) => {
 ///             assert_eq!(submission.object["spec"]["revision"], "abc");
 ///             let submitted = Observed {
@@ -241,6 +243,9 @@ impl AskFeed for Run<'_> {
             Err(failure) => State::Over(End::Failed(self.failed(&submission, &failure))),
         };
     }
+
+    /// The rules of a ClusterRunTemplate ask for no other object.
+    fn record_read(&mut self, _: FoundObject) {}
 
     fn record_observed(&mut self, observation: Observation) {
         let State::Asked(Ask::Submit(submission)) = &self.state else {

@@ -350,6 +350,8 @@ impl StepError {
             | ReadError::NotDone(
                 NotDone::Condition(_)
                 | NotDone::Failed(_)
+                | NotDone::Refused(_)
+                | NotDone::Unavailable(_)
                 | NotDone::ObservedGeneration { .. }
                 | NotDone::Path { .. },
             )

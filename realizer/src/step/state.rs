@@ -12,6 +12,7 @@ use crate::step::end::{StepEnd, StepResult};
 use crate::step::error::StepError;
 use crate::template::context::ResolvedInputs;
 use crate::template::judgement::ValidationState;
+use crate::template::others::ReadObject;
 use crate::template::outputs::Output;
 use crate::template::updates::{Arrived, Weighed};
 use crate::values::redaction::Taint;
@@ -38,6 +39,8 @@ struct StepState {
     environment: Option<EnvironmentState>,
     /// Validations only.
     validation: Option<ValidationState>,
+    /// What its rules read beside the stamped object; none before they were asked for.
+    others: Option<Vec<ReadObject>>,
     /// Where updates wait: the one that is applied, and those that wait.
     updates: Option<Arrived>,
     /// What follows from how the applied one went.
@@ -95,6 +98,11 @@ impl<'b> Steps<'b> {
     /// A validation was looked at.
     pub(crate) fn judge(&mut self, step: usize, state: ValidationState) {
         self.states[step].validation = Some(state);
+    }
+
+    /// The objects that its rules read were asked for.
+    pub(crate) fn find_others(&mut self, step: usize, others: Vec<ReadObject>) {
+        self.states[step].others = Some(others);
     }
 
     /// An update is on its way to the object.
@@ -217,6 +225,10 @@ impl<'b> Steps<'b> {
 
     pub(crate) fn environment(&self, step: usize) -> Option<&EnvironmentState> {
         self.states[step].environment.as_ref()
+    }
+
+    pub(crate) fn others(&self, step: usize) -> Option<&[ReadObject]> {
+        self.states[step].others.as_deref()
     }
 
     pub(crate) fn taken_up(&self, step: usize) -> Option<&Arrived> {

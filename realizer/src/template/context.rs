@@ -51,6 +51,16 @@ impl<'o> ResolvedInputs<'o> {
         inputs
     }
 
+    /// The same with another deployment, where there is one.
+    pub(crate) fn with_deployment(mut self, deployment: &'o Output) -> Self {
+        for (input, output) in &mut self.resolved {
+            if input.slot == InputSlot::Deployment {
+                *output = deployment;
+            }
+        }
+        self
+    }
+
     /// What the deployment input holds.
     pub(crate) fn deployment(&self) -> Option<&'o Output> {
         self.of_slot(InputSlot::Deployment)

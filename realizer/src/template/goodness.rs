@@ -7,15 +7,21 @@
 
 mod completion;
 mod condition;
+mod evidence;
+mod pair;
 
 use api_types::Template;
-use api_types::templates::{InputOnStatus, ObservedMatch, SuccessRules};
+use api_types::templates::{InputOnStatus, OtherObject, SuccessRules};
 use serde_json::Value;
 
 use self::completion::{Completion, Generation};
 use self::condition::Condition;
+use self::pair::PathPair;
+
+pub(crate) use self::evidence::{Evidence, RuleInputs, Unknown};
 
 use crate::template::judgement::Judgement;
+use crate::template::others::NamedObject;
 use crate::template::outputs::ReadError;
 use crate::values::field_path::{FieldPath, PathProblem};
 use crate::values::redaction::{REDACTED, Taint, Veil};
@@ -61,24 +67,24 @@ impl Goodness {
         Self::Done(Box::new(Readiness::new(rules, wording)))
     }
 
-    /// Whether what is read on the object may be handed on, as far as the object alone can say. `inputs` is what all inputs
-    /// of the step taint with, `wanted` what [`Readiness::contexts`] came to.
+    /// Whether what is read on the object may be handed on, as far as the rules can say. `inputs` is what all inputs of the
+    /// step taint with.
     pub(crate) fn check(
         &self,
         object: Option<&Value>,
         inputs: &Taint,
-        wanted: &[Option<Value>],
+        given: RuleInputs<'_>,
         is_run: bool,
     ) -> Result<(), ReadError> {
         match self {
             Self::Always | Self::Verdict(_) => Ok(()),
             Self::Done(readiness) => {
                 let object = object.ok_or(ReadError::NoObject)?;
-                let veil = Veil::over(object, inputs);
+                let evidence = Evidence::of(object, inputs, given.others);
                 Ok(if is_run {
-                    readiness.check_run(object, veil)
+                    readiness.check_run(evidence)
                 } else {
-                    readiness.check(object, veil, wanted)
+                    readiness.check(evidence, given.wanted)
                 }?)
             }
         }
@@ -86,13 +92,20 @@ impl Goodness {
 
     /// The inputs that the rules compare with what the object reports.
     pub(crate) fn contexts(&self) -> impl Iterator<Item = &ReportedInput> {
-        let readiness = match self {
+        let readiness = self.readiness().into_iter();
+        readiness.flat_map(|readiness| &readiness.inputs)
+    }
+
+    /// The objects that the rules read beside the stamped one.
+    pub(crate) fn others(&self) -> &[NamedObject] {
+        self.readiness().map_or(&[], |readiness| &readiness.others)
+    }
+
+    fn readiness(&self) -> Option<&Readiness> {
+        match self {
             Self::Done(readiness) => Some(readiness),
             Self::Always | Self::Verdict(_) => None,
-        };
-        readiness
-            .into_iter()
-            .flat_map(|readiness| &readiness.inputs)
+        }
     }
 
     pub(crate) fn paths(&self) -> Vec<&FieldPath> {
@@ -120,16 +133,11 @@ pub(crate) struct Readiness {
     matches: Vec<PathPair>,
     completion: Option<Completion>,
     inputs: Vec<ReportedInput>,
+    others: Vec<NamedObject>,
     generation: Generation,
     /// Whether the object may say of which generation it speaks, and then has to speak of the present one.
     asks_generation: bool,
     wording: Wording,
-}
-
-#[derive(Clone, Debug)]
-struct PathPair {
-    input: FieldPath,
-    output: FieldPath,
 }
 
 /// An input that the object reports.
@@ -153,6 +161,12 @@ pub enum NotDone {
     /// It failed.
     #[error("{0}")]
     Failed(String),
+    /// The owner's service account may not read another object of the rules.
+    #[error("{0}")]
+    Refused(String),
+    /// The API server did not answer when it was asked for another object.
+    #[error("{0}")]
+    Unavailable(String),
     /// The object does not say which generation it speaks of.
     #[error("failed to evaluate status.observedGeneration: {problem}")]
     ObservedGeneration {
@@ -189,11 +203,13 @@ impl Readiness {
     fn new(rules: &SuccessRules, wording: Wording) -> Self {
         let failed = rules.failed.as_ref();
         let completion = rules.observed_completion.as_ref();
-        Self {
-            failed: failed.map(|failed| Condition::new(failed, wording.reads_scalars)),
-            matches: rules.observed_matches.iter().map(PathPair::new).collect(),
-            completion: completion
-                .map(|completion| Completion::new(completion, wording.reads_scalars)),
+        let (others, scalars) = (rules.other_objects(), wording.reads_scalars);
+        let matches = rules.observed_matches.iter();
+        let mut readiness = Self {
+            failed: failed.map(|failed| Condition::new(failed, scalars, &others)),
+            matches: matches.map(|pair| PathPair::new(pair, &others)).collect(),
+            completion: completion.map(|it| Completion::new(it, scalars, &others)),
+            others: Vec::new(),
             inputs: rules
                 .inputs_on_status
                 .iter()
@@ -202,7 +218,12 @@ impl Readiness {
             generation: Generation::new(),
             asks_generation: true,
             wording,
-        }
+        };
+        let named = |(index, object): (usize, &&OtherObject)| {
+            NamedObject::new(object, readiness.read_on(Some(index)))
+        };
+        readiness.others = others.iter().enumerate().map(named).collect();
+        readiness
     }
 
     /// Whether a rule that a validation can have is given.
@@ -214,82 +235,91 @@ impl Readiness {
     /// inputs that it reports.
     pub(crate) fn check(
         &self,
-        object: &Value,
-        veil: Veil<'_>,
+        evidence: Evidence<'_>,
         wanted: &[Option<Value>],
     ) -> Result<(), NotDone> {
-        self.check_failed(object, veil)?;
-        self.check_matches(object, veil)?;
+        self.check_failed(evidence)?;
+        self.check_matches(evidence)?;
         if let Some(completion) = &self.completion {
-            self.generation.check(object)?;
-            completion.check(object, veil, self.wording)?;
+            if completion.reads_stamped() || self.generation.is_told(evidence.object) {
+                self.generation.check(evidence.object)?;
+            }
+            completion.check(evidence, self.wording)?;
         }
-        self.check_inputs(object, veil, wanted)
+        self.check_inputs(evidence, wanted)
     }
 
     /// As [`Readiness::check`], for an object that is never changed: there is only one generation of it, so that one that
     /// does not say which it has observed is not waited for, and only one set of inputs.
-    pub(crate) fn check_run(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
-        self.check_failed(object, veil)?;
-        self.check_matches(object, veil)?;
+    pub(crate) fn check_run(&self, evidence: Evidence<'_>) -> Result<(), NotDone> {
+        self.check_failed(evidence)?;
+        self.check_matches(evidence)?;
         self.completion.as_ref().map_or(Ok(()), |completion| {
-            if self.generation.is_told(object) {
-                self.generation.check(object)?;
+            if self.generation.is_told(evidence.object) {
+                self.generation.check(evidence.object)?;
             }
-            completion.check(object, veil, self.wording)
+            completion.check(evidence, self.wording)
         })
     }
 
     /// Only what is said of the present spec counts.
-    fn check_failed(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
+    fn check_failed(&self, evidence: Evidence<'_>) -> Result<(), NotDone> {
         let failed = self.failed.as_ref();
-        match failed.filter(|_| self.generation.is_current(object)) {
-            Some(failed) => failed.check_failed(object, veil, self.wording),
+        match failed.filter(|_| self.generation.is_current(evidence.object)) {
+            Some(failed) => failed.check_failed(evidence, self.wording),
             None => Ok(()),
         }
     }
 
-    fn check_matches(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
+    fn check_matches(&self, evidence: Evidence<'_>) -> Result<(), NotDone> {
         let asks = self.asks_generation && !self.matches.is_empty();
-        if asks && self.generation.is_told(object) {
-            self.generation.check(object)?;
+        if asks && self.generation.is_told(evidence.object) {
+            self.generation.check(evidence.object)?;
         }
         self.matches
             .iter()
-            .try_for_each(|pair| pair.check(object, veil))
+            .try_for_each(|pair| pair.check(evidence))
     }
 
     fn check_inputs(
         &self,
-        object: &Value,
-        veil: Veil<'_>,
+        evidence: Evidence<'_>,
         wanted: &[Option<Value>],
     ) -> Result<(), NotDone> {
         let mut wanted = wanted.iter();
         self.inputs.iter().try_for_each(|input| {
             let wanted = wanted.next().and_then(Option::as_ref);
-            input.check(object, wanted, veil)
+            input.check(evidence.object, wanted, evidence.veil)
         })
     }
 
+    /// What is read on the stamped object.
     pub(crate) fn paths(&self) -> Vec<&FieldPath> {
-        let pairs = self.matches.iter();
-        let mut paths: Vec<&FieldPath> = pairs
-            .flat_map(|pair| [&pair.input, &pair.output])
-            .chain(self.inputs.iter().map(|input| &input.object))
-            .collect();
-        if let Some(completion) = &self.completion {
-            paths.extend(completion.paths());
-        }
-        if let Some(failed) = &self.failed {
-            paths.extend(failed.paths());
-        }
+        let mut paths: Vec<&FieldPath> = self.read_on(None).collect();
+        paths.extend(self.inputs.iter().map(|input| &input.object));
         let asks = self.asks_generation && !self.matches.is_empty();
         if asks || self.failed.is_some() || self.completion.is_some() {
             paths.extend(self.generation.paths());
         }
         paths
     }
+
+    /// What conditions and pairs read on the stamped object, or on one of the others.
+    fn read_on(&self, on: Option<usize>) -> impl Iterator<Item = &FieldPath> {
+        let pairs = self.matches.iter();
+        let pairs = pairs.flat_map(move |pair| pair.paths(on));
+        let completion = self.completion.iter();
+        let completion = completion.flat_map(move |completion| completion.paths(on));
+        let failed = self.failed.iter();
+        let failed = failed.flat_map(move |failed| failed.paths(on));
+        pairs.chain(completion).chain(failed)
+    }
+}
+
+/// Where an object is among those that a template reads beside the stamped one.
+fn position(others: &[&OtherObject], object: &OtherObject) -> usize {
+    let found = others.iter().position(|other| **other == *object);
+    found.unwrap_or(usize::MAX)
 }
 
 impl ReportedInput {
@@ -323,42 +353,6 @@ impl ReportedInput {
             "object reports at [{reported}] another input than [{path}]: {} != {}",
             shown(&found, hidden),
             shown(wanted, hidden)
-        )))
-    }
-}
-
-impl PathPair {
-    fn new(pair: &ObservedMatch) -> Self {
-        Self {
-            input: FieldPath::new(&pair.input),
-            output: FieldPath::new(&pair.output),
-        }
-    }
-
-    /// Compares deeply: comparing two maps or lists killed the Go controller.
-    fn check(&self, object: &Value, veil: Veil<'_>) -> Result<(), NotDone> {
-        let side = |name: &str, path: &FieldPath| {
-            path.read(object).map_err(|problem| {
-                let text = format!(
-                    "could not find value on {name} [{}]: {}",
-                    path.text(),
-                    shown_problem(&problem, veil.hides_all())
-                );
-                NotDone::unread(&problem, text)
-            })
-        };
-        let input = side("input", &self.input)?;
-        let output = side("output", &self.output)?;
-        if input == output {
-            return Ok(());
-        }
-        let hidden = veil.hides([&input, &output]);
-        Err(NotDone::Condition(format!(
-            "input [{}] and output [{}] do not match: {} != {}",
-            self.input.text(),
-            self.output.text(),
-            shown(&input, hidden),
-            shown(&output, hidden)
         )))
     }
 }

@@ -6,7 +6,7 @@ use api_types::{ClusterDeploymentValidationTemplateSpec, ConditionStatus};
 use serde_json::Value;
 
 use crate::Template;
-use crate::template::goodness::{NotDone, Readiness};
+use crate::template::goodness::{Evidence, NotDone, Readiness};
 use crate::template::health::Subject;
 use crate::values::field_path::FieldPath;
 use crate::values::redaction::{Taint, Veil};
@@ -48,14 +48,15 @@ impl Judgement {
         object: &Value,
         inputs: &Taint,
     ) -> ValidationState {
-        let veil = Veil::over(object, inputs);
         if !self.readiness.is_given() {
+            let veil = Veil::over(object, inputs);
             return by_health(template, object, veil.hides_all());
         }
+        let evidence = Evidence::of(object, inputs, &[]);
         let checked = if template.lifecycle.is_immutable() {
-            self.readiness.check_run(object, veil)
+            self.readiness.check_run(evidence)
         } else {
-            self.readiness.check(object, veil, &[])
+            self.readiness.check(evidence, &[])
         };
         checked.map_or_else(not_done, |()| ValidationState::Succeeded)
     }
@@ -70,6 +71,8 @@ fn not_done(error: NotDone) -> ValidationState {
         NotDone::Failed(cause) => ValidationState::Failed(cause),
         other @ (NotDone::Condition(_)
         | NotDone::Hopeless(_)
+        | NotDone::Refused(_)
+        | NotDone::Unavailable(_)
         | NotDone::ObservedGeneration { .. }
         | NotDone::Path { .. }) => ValidationState::Running(other.to_string()),
     }

@@ -22,6 +22,7 @@ pub(crate) mod foreign;
 pub(crate) mod goodness;
 pub(crate) mod health;
 pub(crate) mod judgement;
+pub(crate) mod others;
 pub(crate) mod outputs;
 pub(crate) mod own_status;
 pub(crate) mod params;

@@ -7,7 +7,7 @@ use api_types::{OutputStatus, Provenance};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::Value;
 
-use crate::template::goodness::NotDone;
+use crate::template::goodness::{NotDone, RuleInputs};
 use crate::template::provenance::MOST_VALUE_BYTES;
 use crate::template::{OutputPaths, Template};
 use crate::values::field_path::{FieldPath, PathProblem};
@@ -102,16 +102,16 @@ impl Output {
     }
 
     /// Reads the outputs of a template from its object, if that is good. `deployment` is what the step's deployment input
-    /// holds, `inputs` what all its inputs taint with, `wanted` what the context holds of the inputs that it reports.
+    /// holds, `inputs` what all its inputs taint with, `given` what the rules go by beside the object.
     pub(crate) fn read(
         template: &Template,
         object: Option<&Value>,
         deployment: Option<&Self>,
         inputs: &Taint,
-        wanted: &[Option<Value>],
+        given: RuleInputs<'_>,
     ) -> Result<Self, ReadError> {
         let is_run = template.is_attributed() && template.lifecycle.is_immutable();
-        template.goodness.check(object, inputs, wanted, is_run)?;
+        template.goodness.check(object, inputs, given, is_run)?;
         let values = match &template.outputs {
             OutputPaths::Nothing => return Ok(Self::NOTHING),
             OutputPaths::IncomingDeployment => {

@@ -17,6 +17,8 @@ use api_types::{OutputStatus, Provenance, ProvenanceInput, ProvenanceObject, Res
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
+use crate::template::goodness::RuleInputs;
+use crate::template::others::ReadObject;
 use crate::template::outputs::Output;
 use crate::template::{Attribution, Template};
 use crate::values::canonical;
@@ -37,6 +39,18 @@ pub(crate) struct Basis {
     pub(crate) inputs: Vec<ProvenanceInput>,
     /// What the context holds at the paths of `inputsOnStatus`.
     pub(crate) wanted: Vec<Option<Value>>,
+    /// The objects that the rules read beside the stamped one, as far as they were asked for. They make no output.
+    pub(crate) others: Vec<ReadObject>,
+}
+
+impl Basis {
+    /// What the rules go by beside the stamped object.
+    pub(crate) fn rule_inputs(&self) -> RuleInputs<'_> {
+        RuleInputs {
+            wanted: &self.wanted,
+            others: &self.others,
+        }
+    }
 }
 
 /// An output that is about to be accepted.

@@ -19,8 +19,9 @@ use serde_json::Value;
 
 use crate::owner::owner_status::OwnerStatus;
 use crate::template::foreign;
-use crate::template::goodness::NotDone;
+use crate::template::goodness::{NotDone, RuleInputs};
 use crate::template::judgement::ValidationState;
+use crate::template::others::ReadObject;
 use crate::template::outputs::{Output, ReadError};
 use crate::values::redaction::Taint;
 use crate::{Blueprint, KnownRun, Observed, Position, Template};
@@ -46,6 +47,8 @@ pub(crate) struct Runs<'r> {
     pub(crate) deployment: Option<&'r Output>,
     /// What of the inputs came from Secrets.
     pub(crate) taint: &'r Taint,
+    /// The objects that the rules read beside them.
+    pub(crate) others: &'r [ReadObject],
 }
 
 /// The objects of a step that status knows, as long as the step makes its objects from the same template under the same
@@ -198,8 +201,13 @@ impl Runs<'_> {
         let output = self.read(found);
         let result = self.result(found, &output);
         let output = output.ok();
-        // A run that has ended says no more than it did; what is on its way out may have lost what it said.
-        let recorded = recorded.filter(|_| found.terminating && result == RunResult::Running);
+        // A run that has ended says no more than it did; what is on its way out may have lost what it said, and what is read
+        // beside it may be of another run by now.
+        let is_beside = !self.template.goodness.others().is_empty();
+        let recorded = recorded.filter(|recorded| {
+            let has_ended = recorded.result != RunResult::Running;
+            (found.terminating && result == RunResult::Running) || (is_beside && has_ended)
+        });
         Run {
             sequence: found.sequence,
             digest: found.digest.clone(),
@@ -235,7 +243,10 @@ impl Runs<'_> {
             Some(&found.object),
             self.deployment,
             self.taint,
-            &[],
+            RuleInputs {
+                others: self.others,
+                ..RuleInputs::default()
+            },
         )?;
         if self.template.refuses_foreign_fields {
             foreign::refuse_in_run(found)?;

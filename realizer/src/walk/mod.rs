@@ -5,7 +5,8 @@
 //! the gates of the step ([`gate`]): each looks at what is there and lets the rendering pass, or holds it. [`lock`] is that
 //! of environments, [`validation`] that of validations, [`updates`] that of updates that wait, [`family`] that of other
 //! immutable objects. [`observe`] makes the end
-//! of the step from what became of the submission. [`keep`] says which outputs are kept outside of status. [`conclusion`] ends the walk: it says what is to be deleted ([`orphans`])
+//! of the step from what became of the submission, and of the objects that the rules read beside it ([`others`]). [`keep`] says
+//! which outputs are kept outside of status. [`conclusion`] ends the walk: it says what is to be deleted ([`orphans`])
 //! and what to report.
 
 pub(crate) mod conclusion;
@@ -15,6 +16,7 @@ mod keep;
 mod lock;
 mod observe;
 mod orphans;
+mod others;
 mod prepare;
 pub(crate) mod realization;
 mod updates;
@@ -29,6 +31,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::step::end::{StepEnd, StepResult};
 use crate::step::state::Steps;
 use crate::template::context::ResolvedInputs;
+use crate::template::others::ReadObject;
 use crate::template::outputs::Output;
 use crate::template::params::Param;
 use crate::template::provenance::{self, Basis};
@@ -112,7 +115,14 @@ impl Walk<'_> {
     /// What the outputs of a step are made from.
     fn basis(&self, at: &At) -> Basis {
         let preparing = self.preparing_with(at.step, self.steps.inputs(at.step));
-        preparing.basis(&at.template)
+        Basis {
+            others: self.others_of(at),
+            ..preparing.basis(&at.template)
+        }
+    }
+
+    fn others_of(&self, at: &At) -> Vec<ReadObject> {
+        self.steps.others(at.step).unwrap_or_default().to_vec()
     }
 
     /// What goes into a step whose outputs are tied to what made them.

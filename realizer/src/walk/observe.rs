@@ -14,7 +14,7 @@ use crate::step::end::{Memory, StepEnd, Submitted};
 use crate::step::error::StepError;
 use crate::template::family_members::{newest_healthy, superseded};
 use crate::template::foreign;
-use crate::template::goodness::NotDone;
+use crate::template::goodness::{NotDone, RuleInputs};
 use crate::template::health::{Health, Subject};
 use crate::template::outputs::{Output, ReadError};
 use crate::template::provenance::{Acceptance, Basis};
@@ -248,6 +248,7 @@ impl Observing<'_> {
             recorded: self.recorded,
             deployment: self.deployment.as_ref(),
             taint: &self.taint,
+            others: self.basis.as_ref().map_or(&[], |basis| &basis.others),
         }
     }
 
@@ -383,7 +384,9 @@ impl Observing<'_> {
             object,
             reading.environment.or(self.deployment.as_ref()),
             &self.taint,
-            self.basis.as_ref().map_or(&[], |basis| &basis.wanted),
+            self.basis
+                .as_ref()
+                .map_or_else(RuleInputs::default, Basis::rule_inputs),
         )?;
         if self.basis.is_some() && self.template.refuses_foreign_fields {
             self.refuse_foreign_fields(&reading)?;

@@ -10,6 +10,7 @@ use crate::blueprint::{BlueprintStep, OptionTarget, TemplateChoice};
 use crate::step::error::{StepError, WaitsFor};
 use crate::template::body::Drawn;
 use crate::template::context::{Context, ResolvedInputs};
+use crate::template::others::{NamedObject, ReadObject, Text};
 use crate::template::outputs::Output;
 use crate::template::params::{self, Param};
 use crate::template::provenance::{self, Basis};
@@ -17,8 +18,9 @@ use crate::template::stamp::WantedLabels;
 use crate::template::{runs, stamp};
 use crate::values::{canonical, matching, redaction};
 use crate::{
-    Blueprint, ObjectRef, Owner, Position, Precondition, Recorded, RenderFailure, Rendered,
-    StatusKey, Submission, SubmitFailureKind, Template, TemplateSource, TemplateState, YttCall,
+    Blueprint, ObjectQuery, ObjectRef, Owner, Position, Precondition, Recorded, RenderFailure,
+    Rendered, StatusKey, Submission, SubmitFailureKind, Template, TemplateSource, TemplateState,
+    YttCall,
 };
 
 /// One step about to be submitted.
@@ -179,7 +181,49 @@ impl Preparing<'_> {
             params: provenance::digest(&json!(params)),
             inputs: self.inputs.provenance(self.key),
             wanted: self.wanted(template),
+            others: Vec::new(),
         }
+    }
+
+    /// What to ask for of the objects that the rules read beside the stamped one. A text that is in `known` is as it says
+    /// there.
+    pub(crate) fn queries(
+        &self,
+        template: &Template,
+        known: &BTreeMap<String, Value>,
+    ) -> Vec<Result<ObjectQuery, ReadObject>> {
+        let others = template.goodness.others();
+        if others.is_empty() {
+            return Vec::new();
+        }
+        let labels = stamp::step_labels(self.owner, self.blueprint, &self.step.name, template);
+        let context = self.context(template, &labels);
+        let value = |text: &Text| match known.get(&text.text) {
+            Some(known) => Ok(known.clone()),
+            None => context.render(&text.template),
+        };
+        let namespace = self.owner.namespace.as_str();
+        let queries = others.iter();
+        queries
+            .map(|other| other.query(&self.step.name, namespace, &value))
+            .collect()
+    }
+
+    /// What the context holds for the texts that name those objects.
+    pub(crate) fn texts_of_others(&self, template: &Template) -> Vec<(String, Value)> {
+        let mut texts = template
+            .goodness
+            .others()
+            .iter()
+            .flat_map(NamedObject::tagged)
+            .peekable();
+        if texts.peek().is_none() {
+            return Vec::new();
+        }
+        let labels = stamp::step_labels(self.owner, self.blueprint, &self.step.name, template);
+        let context = self.context(template, &labels);
+        let value = |text: &Text| Some((text.text.clone(), context.render(&text.template).ok()?));
+        texts.filter_map(value).collect()
     }
 
     /// What the context holds of the inputs that the object reports.

@@ -12,11 +12,13 @@ use crate::template::stamp::WantedLabels;
 use crate::walk::conclusion::Conclusion;
 use crate::walk::gate::{AfterLook, Passage, Progress};
 use crate::walk::lock;
+use crate::walk::others::{self, Reading, Waiting};
 use crate::walk::prepare::{HeldStep, StartOutcome};
 use crate::walk::{At, Walk};
 use crate::{
-    Ask, AskFeed, Blueprint, KnownArtifacts, KnownObject, Looked, Observation, Owner, Rendered,
-    StatusKey, Submission, SubmitFailureKind, Template, TemplateSource, YttCall, weigh_blueprints,
+    Ask, AskFeed, Blueprint, FoundObject, KnownArtifacts, KnownObject, Looked, Observation, Owner,
+    Rendered, StatusKey, Submission, SubmitFailureKind, Template, TemplateSource, YttCall,
+    weigh_blueprints,
 };
 
 /// One walk over the steps of a blueprint for one owner.
@@ -54,6 +56,7 @@ use crate::{
 ///             realization.record_observed(Observation::Object { observed, write: Write::Created });
 ///         }
 ///         Ask::Look(_) => realization.record_looked(Ok(Vec::new())),
+///         Ask::Read(_) => realization.record_read(Err(Unread::Missing)),
 ///         Ask::Done => break,
 ///     }
 /// }
@@ -92,6 +95,8 @@ enum Question {
         submission: Box<Submission>,
         passage: Box<Passage>,
     },
+    /// The rules have to know another object.
+    Other(Box<Reading>),
 }
 
 impl Question {
@@ -100,6 +105,7 @@ impl Question {
             Self::Render { call, .. } => Ask::Render((**call).clone()),
             Self::Look { place, .. } | Self::Read { place, .. } => Ask::Look((**place).clone()),
             Self::Submit { submission, .. } => Ask::Submit((**submission).clone()),
+            Self::Other(reading) => Ask::Read(reading.asked().clone()),
         }
     }
 }
@@ -274,6 +280,58 @@ impl<'a> Realization<'a> {
         }
     }
 
+    /// The cluster has answered; what the rules read beside that is asked for before anything follows.
+    fn consider(&mut self, waiting: Waiting) {
+        let step = waiting.begin(&mut self.walk);
+        self.follow(step);
+    }
+
+    fn follow(&mut self, step: others::Step) {
+        let waiting = match step {
+            others::Step::Ask(reading) => {
+                self.question = Some(Question::Other(reading));
+                return;
+            }
+            others::Step::Known(waiting) => waiting,
+        };
+        match waiting {
+            Waiting::Looked {
+                place,
+                then,
+                mut passage,
+                looked,
+            } => {
+                let progress = passage.found(&mut self.walk, then, *place, looked);
+                self.go_on(passage, progress);
+            }
+            Waiting::Read {
+                at,
+                because,
+                looked,
+            } => self.read(&at, *because, looked),
+            Waiting::Observed {
+                submission,
+                passage,
+                observation,
+            } => self.observed(&submission, passage, observation),
+        }
+    }
+
+    fn observed(
+        &mut self,
+        submission: &Submission,
+        mut passage: Box<Passage>,
+        observation: Observation,
+    ) {
+        if is_stale(&observation)
+            && let Some(progress) = passage.begin_again(&mut self.walk)
+        {
+            return self.go_on(passage, progress);
+        }
+        let result = passage.end(&mut self.walk, submission, observation);
+        self.walk.settle(passage.at().step, result);
+    }
+
     fn read(&mut self, at: &At, because: HeldStep, looked: Looked) {
         let found = looked.unwrap_or_default();
         let found = found.first();
@@ -320,12 +378,18 @@ impl AskFeed for Realization<'_> {
             Some(Question::Look {
                 place,
                 then,
-                mut passage,
-            }) => {
-                let progress = passage.found(&mut self.walk, then, *place, looked);
-                self.go_on(passage, progress);
-            }
-            Some(Question::Read { at, because, .. }) => self.read(&at, *because, looked),
+                passage,
+            }) => self.consider(Waiting::Looked {
+                place,
+                then,
+                passage,
+                looked,
+            }),
+            Some(Question::Read { at, because, .. }) => self.consider(Waiting::Read {
+                at,
+                because,
+                looked,
+            }),
             other => self.question = other,
         }
     }
@@ -334,15 +398,21 @@ impl AskFeed for Realization<'_> {
         match self.question.take() {
             Some(Question::Submit {
                 submission,
-                mut passage,
-            }) => {
-                if is_stale(&observation)
-                    && let Some(progress) = passage.begin_again(&mut self.walk)
-                {
-                    return self.go_on(passage, progress);
-                }
-                let result = passage.end(&mut self.walk, &submission, observation);
-                self.walk.settle(passage.at().step, result);
+                passage,
+            }) => self.consider(Waiting::Observed {
+                submission,
+                passage,
+                observation,
+            }),
+            other => self.question = other,
+        }
+    }
+
+    fn record_read(&mut self, found: FoundObject) {
+        match self.question.take() {
+            Some(Question::Other(reading)) => {
+                let step = reading.answered(&mut self.walk, found);
+                self.follow(step);
             }
             other => self.question = other,
         }

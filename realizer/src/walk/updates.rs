@@ -125,14 +125,15 @@ impl Walk<'_> {
         let basis = self.basis(at);
         let contexts = at.template.goodness.contexts();
         let context = contexts.zip(basis.wanted);
+        let context = context.filter_map(|(input, value)| Some((input.path.clone(), value?)));
+        let preparing = self.preparing_with(at.step, self.steps.inputs(at.step));
+        let of_others = preparing.texts_of_others(&at.template);
         let inputs = self.steps.inputs(at.step);
         UpdateBasis {
             template: basis.template,
             params: basis.params,
             inputs: basis.inputs,
-            context: context
-                .filter_map(|(input, value)| Some((input.path.clone(), value?)))
-                .collect(),
+            context: context.chain(of_others).collect(),
             deployment: inputs.deployment().and_then(deployment_of),
         }
     }
@@ -147,10 +148,10 @@ impl Walk<'_> {
     fn is_under_way(&self, at: &At, observed: &Observed) -> bool {
         let object = Some(&observed.object);
         let is_run = at.template.lifecycle.is_immutable();
-        let wanted = self.basis(at).wanted;
+        let basis = self.basis(at);
         let taint = self.steps.taint(at.step);
         let goodness = &at.template.goodness;
-        match goodness.check(object, &taint, &wanted, is_run) {
+        match goodness.check(object, &taint, basis.rule_inputs(), is_run) {
             Ok(()) | Err(ReadError::NotDone(NotDone::Failed(_))) => false,
             Err(_) => true,
         }
@@ -167,6 +168,7 @@ impl Walk<'_> {
             wanted: contexts
                 .map(|input| made_from.context.get(&input.path).cloned())
                 .collect(),
+            others: self.others_of(at),
         };
         let deployment = made_from.deployment.clone();
         let deployment = deployment.map(|it| {

@@ -225,7 +225,7 @@ impl Explorer {
                     walk.record_observed(self.seen(observation));
                 }
                 Ask::Done => break,
-                Ask::Render(_) => panic!("nobody asks for that here"),
+                Ask::Render(_) | Ask::Read(_) => panic!("nobody asks for that here"),
             }
         }
         let conclusion = walk.conclude(&world.cluster.known());

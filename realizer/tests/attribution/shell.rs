@@ -175,7 +175,7 @@ impl Shell {
                     }
                 }
                 Ask::Done => break,
-                Ask::Render(_) | Ask::Look(_) => panic!("nobody asks for that here"),
+                Ask::Render(_) | Ask::Look(_) | Ask::Read(_) => panic!("nobody asks for that here"),
             }
         }
         let deploys = hand.deploys;

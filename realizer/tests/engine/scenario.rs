@@ -8,10 +8,11 @@ use jiff::{Span, Timestamp};
 use realizer::explanation::{Explanation, Hindrance};
 use realizer::offline::{self, Answers, drive};
 use realizer::{
-    Answer, ArtifactWrite, Blueprint, FailedRemoval, Family, KnownArtifact, KnownArtifacts, Looked,
-    ObjectRef, Observation, Observed, Outcome, Owner, Realization, Rendered, Selection, StatusKey,
-    Submission, SubmitFailure, Template, TemplateSource, TemplateState, Unrealized, Write, YttCall,
-    blueprint_status, report_unrealized, select_blueprint,
+    Answer, ArtifactWrite, Blueprint, FailedRemoval, Family, FoundObject, KnownArtifact,
+    KnownArtifacts, Looked, ObjectQuery, ObjectRef, Observation, Observed, Outcome, Owner,
+    Realization, Rendered, Selection, StatusKey, Submission, SubmitFailure, Template,
+    TemplateSource, TemplateState, Unread, Unrealized, Write, YttCall, blueprint_status,
+    report_unrealized, select_blueprint,
 };
 use serde_json::{Value, json};
 
@@ -104,6 +105,8 @@ pub(crate) struct Cluster {
     pub(crate) undeletable: BTreeMap<String, SubmitFailure>,
     /// Steps whose objects another writer keeps undoing.
     pub(crate) undone: BTreeSet<String>,
+    /// By step: why the objects that its rules read beside the stamped one cannot be read.
+    pub(crate) unread: BTreeMap<String, Unread>,
     /// Submissions in order, as `<step>: <write>`.
     pub(crate) log: Vec<String>,
     /// By step: what the name of its last submission is derived from in place of the digest.
@@ -335,6 +338,15 @@ impl Answers for Cluster {
             Observation::Failed(_) => self.log.push(format!("{step}: refused")),
         }
         observation
+    }
+
+    fn read(&mut self, query: &ObjectQuery) -> FoundObject {
+        let step = query.resource.as_str();
+        self.log.push(format!("{step}: read"));
+        match self.unread.get(step) {
+            Some(why) => Err(why.clone()),
+            None => self.held.read(query),
+        }
     }
 }
 

@@ -127,7 +127,7 @@ fn a_ytt_template_that_sees_the_status_has_a_basis_too() {
                 Ask::Submit(submission) => {
                     realization.record_observed(scenario.cluster.observed(&submission));
                 }
-                Ask::Look(_) | Ask::Done => panic!("nothing submitted"),
+                Ask::Look(_) | Ask::Read(_) | Ask::Done => panic!("nothing submitted"),
             }
         }
     };

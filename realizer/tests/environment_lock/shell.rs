@@ -256,6 +256,7 @@ impl Shell {
             }
             match step {
                 Ask::Render(call) => panic!("nothing here uses ytt: {call:?}"),
+                Ask::Read(query) => panic!("nothing here reads other objects: {query:?}"),
                 Ask::Look(submission) => {
                     let found = self.look(&world, &submission, &mut walk);
                     realization.record_looked(Ok(found.into_iter().collect()));

@@ -9,16 +9,16 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use realizer::runnable::{Run, RunTemplate, Runnable};
 use realizer::{
-    Ask, AskFeed, Blueprint, FailedRemoval, Family, KnownObject, ObjectRef, Observation, Observed,
-    Owner, Realization, Submission, SubmitFailure, SubmitFailureKind, Template, TemplateState,
-    Write,
+    Ask, AskFeed, Blueprint, FailedRemoval, Family, FoundObject, KnownObject, ObjectRef,
+    Observation, Observed, Owner, Realization, Submission, SubmitFailure, SubmitFailureKind,
+    Template, TemplateState, Unread, Write,
 };
 use serde_json::{Value, json};
 
 use crate::scenario::{Scenario, Templates};
 
 /// More questions than any walk over four steps asks.
-const MOST_ASKED: usize = 40;
+const MOST_ASKED: usize = 200;
 
 /// A text that is no tag.
 fn text() -> BoxedStrategy<String> {
@@ -182,7 +182,28 @@ fn stamp(kinds: &'static [&'static str]) -> BoxedStrategy<Stamp> {
         4 => Just(json!({"ytt": "x"})),
     ];
     let lifecycle = select(vec!["mutable", "immutable", "tekton"]);
-    let value = (path(), text()).prop_map(|(key, value)| json!({"key": key, "value": value}));
+    let other = (text_or_tag(), text_or_tag(), any::<bool>()).prop_map(|(text, other, by_name)| {
+        let choice = if by_name {
+            json!({"name": other})
+        } else {
+            json!({"matchLabels": {text.clone(): other}})
+        };
+        let mut object = json!({"apiVersion": "v1", "kind": text});
+        object
+            .as_object_mut()
+            .unwrap()
+            .extend(choice.as_object().unwrap().clone());
+        object
+    });
+    let other = prop_oneof![
+        4 => Just(json!({"apiVersion": "v1", "kind": "Secret", "name": "$(workload.metadata.name)$"})),
+        1 => other,
+    ];
+    let other = prop_oneof![3 => Just(None), 1 => other.prop_map(Some)];
+    let value = (path(), text(), other).prop_map(|(key, value, object)| match object {
+        Some(object) => json!({"key": key, "value": value, "object": object}),
+        None => json!({"key": key, "value": value}),
+    });
     let composed = value.clone().prop_recursive(6, 12, 3, |part| {
         let parts = prop::collection::vec(part.clone(), 0..3);
         prop_oneof![
@@ -328,6 +349,24 @@ fn live() -> BoxedStrategy<Live> {
 }
 
 impl Live {
+    /// An object that a rule reads beside the stamped one.
+    fn found(&self) -> FoundObject {
+        match &self.failure {
+            Some((SubmitFailureKind::Forbidden, message)) => Err(Unread::Refused(message.clone())),
+            Some((SubmitFailureKind::Unavailable, message)) => {
+                Err(Unread::Unavailable(message.clone()))
+            }
+            Some((SubmitFailureKind::Rejected, message)) => Err(Unread::Unserved(message.clone())),
+            Some((SubmitFailureKind::List, message)) => {
+                Err(Unread::Several(vec![message.clone(); 5]))
+            }
+            Some(_) => Err(Unread::Missing),
+            None => Ok(Arc::new(
+                json!({"kind": "Secret", "metadata": {"name": "x"}, "status": self.status}),
+            )),
+        }
+    }
+
     fn observed(&self, submission: &Submission, number: usize) -> Observed {
         let mut object = submission.object.clone();
         object["metadata"]["name"] = json!(format!("x-{number}"));
@@ -504,6 +543,10 @@ impl Case {
                     assert!(submission.object["metadata"]["namespace"] == "ns");
                     walk.record_observed(live.observation(&submission));
                     submitted.push(submission);
+                }
+                Ask::Read(query) => {
+                    assert_eq!(query.namespace, "ns");
+                    walk.record_read(live.found());
                 }
                 Ask::Done => return submitted,
             }

@@ -6,8 +6,8 @@ use jiff::{SignedDuration, Timestamp};
 use realizer::offline::{Answers, Cluster, drive};
 use realizer::runnable::{Run, RunTemplate, Runnable, SelectError, Selected};
 use realizer::{
-    Looked, Observation, Observed, Outcome, Removal, Rendered, StatusKey, Submission,
-    SubmitFailure, SubmitFailureKind, Write, YttCall,
+    FoundObject, Looked, ObjectQuery, Observation, Observed, Outcome, Removal, Rendered, StatusKey,
+    Submission, SubmitFailure, SubmitFailureKind, Write, YttCall,
 };
 use serde_json::{Value, json};
 
@@ -169,6 +169,10 @@ impl Answers for Stage {
             self.most_going = self.most_going.max(members.iter().filter(going).count());
         }
         observation
+    }
+
+    fn read(&mut self, query: &ObjectQuery) -> FoundObject {
+        panic!("a Runnable asks for no other object: {query:?}")
     }
 }
 

@@ -30,6 +30,7 @@ mod metrics;
 mod missing;
 mod neighbours;
 mod orphans;
+mod other_objects;
 mod overload;
 mod ownership;
 mod pruned;

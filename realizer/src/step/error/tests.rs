@@ -107,6 +107,14 @@ rows! {
         error: ReadError::NotDone(NotDone::Condition(_)),
         ..
     },
+    "another object may not be read" => StepError::Retrieve {
+        error: ReadError::NotDone(NotDone::Refused(_)),
+        ..
+    },
+    "another object was not answered" => StepError::Retrieve {
+        error: ReadError::NotDone(NotDone::Unavailable(_)),
+        ..
+    },
     "deployment failed" => StepError::Retrieve { error: ReadError::NotDone(NotDone::Failed(_)), .. },
     "deployment never says its generation" => StepError::Retrieve {
         error: ReadError::NotDone(NotDone::ObservedGeneration { has_status: true, .. }),
@@ -345,6 +353,16 @@ fn every_error_has_its_row_in_the_table() {
             retrieve(ReadError::NotDone(NotDone::Condition(text("c")))),
             "m",
             (NotYet, Unknown, "ConditionNotMet", AwaitChange),
+        ),
+        (
+            retrieve(ReadError::NotDone(NotDone::Refused(text("c")))),
+            "m",
+            (UserMustFix, Unknown, "ConditionNotMet", Slow),
+        ),
+        (
+            retrieve(ReadError::NotDone(NotDone::Unavailable(text("c")))),
+            "m",
+            (Infrastructure, False, "APIServerUnavailable", Backoff),
         ),
         (
             retrieve(ReadError::NotDone(NotDone::Failed(text("c")))),

@@ -87,6 +87,15 @@ fn retrieve_verdict(error: &ReadError) -> Verdict {
         ReadError::NotDone(NotDone::Hopeless(_)) => {
             Verdict::new(UserMustFix, Reason::ConditionNotMet).but_unknown()
         }
+        // Nothing that is watched tells when a right comes that is missing.
+        ReadError::NotDone(NotDone::Refused(_)) => {
+            Verdict::new(UserMustFix, Reason::ConditionNotMet)
+                .but_unknown()
+                .slowly()
+        }
+        ReadError::NotDone(NotDone::Unavailable(_)) => {
+            Verdict::new(ErrorKind::Infrastructure, Reason::ApiServerUnavailable)
+        }
         ReadError::NotDone(NotDone::Condition(_)) | ReadError::Changed => {
             Verdict::new(NotYet, Reason::ConditionNotMet)
         }

@@ -1,13 +1,12 @@
 //! `observedCompletion`: the values by which an object says that it is done.
 
-use api_types::templates::ObservedCompletion;
+use api_types::templates::{ObservedCompletion, OtherObject};
 use serde_json::Value;
 use template_language::go_format;
 
 use super::condition::{Condition, Expected, Truth};
-use super::{NotDone, Wording, shown, shown_problem};
+use super::{Evidence, NotDone, Unknown, Wording, shown, shown_problem};
 use crate::values::field_path::{FieldPath, PathProblem};
-use crate::values::redaction::Veil;
 
 #[derive(Clone, Debug)]
 pub(super) struct Completion {
@@ -23,29 +22,35 @@ pub(super) struct Generation {
 }
 
 impl Completion {
-    pub(super) fn new(completion: &ObservedCompletion, reads_scalars: bool) -> Self {
+    pub(super) fn new(
+        completion: &ObservedCompletion,
+        reads_scalars: bool,
+        others: &[&OtherObject],
+    ) -> Self {
         let failed = completion.failed.as_ref();
         Self {
-            succeeded: Condition::new(&completion.succeeded, reads_scalars),
-            failed: failed.map(|failed| Condition::new(failed, reads_scalars)),
+            succeeded: Condition::new(&completion.succeeded, reads_scalars, others),
+            failed: failed.map(|failed| Condition::new(failed, reads_scalars, others)),
         }
     }
 
-    pub(super) fn paths(&self) -> impl Iterator<Item = &FieldPath> {
+    /// See [`Condition::paths`].
+    pub(super) fn paths(&self, on: Option<usize>) -> impl Iterator<Item = &FieldPath> {
         let conditions = [Some(&self.succeeded), self.failed.as_ref()];
-        conditions.into_iter().flatten().flat_map(Condition::paths)
+        let conditions = conditions.into_iter().flatten();
+        conditions.flat_map(move |condition| condition.paths(on))
     }
 
-    pub(super) fn check(
-        &self,
-        object: &Value,
-        veil: Veil<'_>,
-        wording: Wording,
-    ) -> Result<(), NotDone> {
+    /// Whether anything is read on the stamped object: only then must that have observed its generation.
+    pub(super) fn reads_stamped(&self) -> bool {
+        self.paths(None).next().is_some()
+    }
+
+    pub(super) fn check(&self, evidence: Evidence<'_>, wording: Wording) -> Result<(), NotDone> {
         if let Some(failed) = &self.failed {
-            failed.check_failed(object, veil, wording)?;
+            failed.check_failed(evidence, wording)?;
         }
-        self.succeeded.check_succeeded(object, veil, wording)
+        self.succeeded.check_succeeded(evidence, wording)
     }
 }
 
@@ -104,49 +109,40 @@ impl Condition {
     /// The value shown is the one the template asks for, so it is no secret. The cause of a path error may quote the data.
     pub(super) fn check_failed(
         &self,
-        object: &Value,
-        veil: Veil<'_>,
+        evidence: Evidence<'_>,
         wording: Wording,
     ) -> Result<(), NotDone> {
         if let Self::Value(expected) = self {
-            return expected.check_failed(object, wording);
+            return expected.check_failed(evidence.object, wording);
         }
-        match self.of(object, veil) {
+        match self.of(evidence) {
             Truth::Holds => Err(NotDone::Failed(format!(
                 "{}failure condition holds: {self}",
                 wording.subject
             ))),
-            Truth::NotKnown {
-                why,
-                is_hopeless: true,
-            } => Err(NotDone::Hopeless(why)),
-            Truth::HoldsNot(_) | Truth::NotKnown { .. } => Ok(()),
+            Truth::HoldsNot(_)
+            | Truth::NotKnown {
+                unknown: Unknown::Awaited,
+                ..
+            } => Ok(()),
+            // It may have failed.
+            Truth::NotKnown { why, unknown } => Err(unknown.not_done(why)),
         }
     }
 
-    fn check_succeeded(
-        &self,
-        object: &Value,
-        veil: Veil<'_>,
-        wording: Wording,
-    ) -> Result<(), NotDone> {
+    fn check_succeeded(&self, evidence: Evidence<'_>, wording: Wording) -> Result<(), NotDone> {
         if let Self::Value(expected) = self {
-            return expected.check_succeeded(object, veil, wording);
+            return expected.check_succeeded(evidence, wording);
         }
         let subject = wording.subject;
-        match self.of(object, veil) {
+        match self.of(evidence) {
             Truth::Holds => Ok(()),
             Truth::HoldsNot(why) => Err(NotDone::Condition(format!(
                 "{subject}success condition does not hold: {why}"
             ))),
-            Truth::NotKnown { why, is_hopeless } => {
-                let text = format!("{subject}success condition is not known yet: {why}");
-                Err(if is_hopeless {
-                    NotDone::Hopeless(text)
-                } else {
-                    NotDone::Condition(text)
-                })
-            }
+            Truth::NotKnown { why, unknown } => Err(unknown.not_done(format!(
+                "{subject}success condition is not known yet: {why}"
+            ))),
         }
     }
 }
@@ -171,12 +167,8 @@ impl Expected {
         }
     }
 
-    fn check_succeeded(
-        &self,
-        object: &Value,
-        veil: Veil<'_>,
-        wording: Wording,
-    ) -> Result<(), NotDone> {
+    fn check_succeeded(&self, evidence: Evidence<'_>, wording: Wording) -> Result<(), NotDone> {
+        let Evidence { object, veil, .. } = evidence;
         let path = self.path.text();
         let value = self.path.read(object).map_err(|problem| {
             let text = format!(

@@ -5,13 +5,13 @@
 
 use std::fmt;
 
-use api_types::templates::CompletionCondition;
+use api_types::templates::{CompletionCondition, OtherObject};
 use serde_json::Value;
 use template_language::go_format;
 
-use super::{shown, shown_problem};
+use super::{Evidence, Unknown, position, shown, shown_problem};
+use crate::template::others::as_written;
 use crate::values::field_path::{FieldPath, PathProblem};
-use crate::values::redaction::Veil;
 
 /// The most parts of a condition that a message tells of.
 const MOST_TOLD: usize = 4;
@@ -20,6 +20,8 @@ const MOST_TOLD: usize = 4;
 #[derive(Clone, Debug)]
 pub(crate) enum Condition {
     Value(Expected),
+    /// As `Value`, of another object: which of those that the template reads, and how it is written there.
+    OfOther(usize, String, Expected),
     AllOf(Vec<Self>),
     AnyOf(Vec<Self>),
     Not(Box<Self>),
@@ -40,21 +42,24 @@ pub(crate) struct Expected {
 pub(crate) enum Truth {
     Holds,
     HoldsNot(String),
-    NotKnown {
-        why: String,
-        /// Whether only somebody who corrects a path can help.
-        is_hopeless: bool,
-    },
+    NotKnown { why: String, unknown: Unknown },
 }
 
 impl Condition {
-    pub(crate) fn new(condition: &CompletionCondition, reads_scalars: bool) -> Self {
+    /// `others` are the objects that the template reads beside the stamped one.
+    pub(crate) fn new(
+        condition: &CompletionCondition,
+        reads_scalars: bool,
+        others: &[&OtherObject],
+    ) -> Self {
         let all = |parts: &[CompletionCondition]| {
-            let parts = parts.iter().map(|part| Self::new(part, reads_scalars));
-            parts.collect()
+            let parts = parts.iter();
+            parts
+                .map(|part| Self::new(part, reads_scalars, others))
+                .collect()
         };
         if let Some(not) = &condition.not {
-            return Self::Not(Box::new(Self::new(not, reads_scalars)));
+            return Self::Not(Box::new(Self::new(not, reads_scalars, others)));
         }
         if !condition.any_of.is_empty() {
             return Self::AnyOf(all(&condition.any_of));
@@ -62,20 +67,25 @@ impl Condition {
         if !condition.all_of.is_empty() {
             return Self::AllOf(all(&condition.all_of));
         }
-        Self::Value(Expected {
+        let expected = Expected {
             path: FieldPath::new(&condition.key),
             value: condition.value.clone(),
             reads_scalars,
-        })
+        };
+        match &condition.object {
+            Some(object) => Self::OfOther(position(others, object), as_written(object), expected),
+            None => Self::Value(expected),
+        }
     }
 
-    /// Whether it holds of the object. What is told shows no values under the veil.
-    pub(crate) fn of(&self, object: &Value, veil: Veil<'_>) -> Truth {
+    /// Whether it holds. What is told shows no values under the veil.
+    pub(crate) fn of(&self, evidence: Evidence<'_>) -> Truth {
         match self {
-            Self::Value(expected) => expected.of(object, veil),
-            Self::AllOf(parts) => all(parts.iter().map(|part| part.of(object, veil))),
-            Self::AnyOf(parts) => any(parts.iter().map(|part| part.of(object, veil))),
-            Self::Not(part) => match part.of(object, veil) {
+            Self::Value(expected) => expected.of(evidence),
+            Self::OfOther(other, _, expected) => expected.of_other(*other, evidence),
+            Self::AllOf(parts) => all(parts.iter().map(|part| part.of(evidence))),
+            Self::AnyOf(parts) => any(parts.iter().map(|part| part.of(evidence))),
+            Self::Not(part) => match part.of(evidence) {
                 Truth::Holds => Truth::HoldsNot(part.to_string()),
                 Truth::HoldsNot(_) => Truth::Holds,
                 unknown @ Truth::NotKnown { .. } => unknown,
@@ -83,11 +93,18 @@ impl Condition {
         }
     }
 
-    pub(crate) fn paths(&self) -> Vec<&FieldPath> {
+    /// What is read on the stamped object, or on one of the others.
+    pub(crate) fn paths(&self, on: Option<usize>) -> Vec<&FieldPath> {
+        let own = |of: Option<usize>, expected| (of == on).then_some(expected);
         match self {
-            Self::Value(expected) => vec![&expected.path],
-            Self::AllOf(parts) | Self::AnyOf(parts) => parts.iter().flat_map(Self::paths).collect(),
-            Self::Not(part) => part.paths(),
+            Self::Value(expected) => own(None, &expected.path).into_iter().collect(),
+            Self::OfOther(other, _, expected) => {
+                own(Some(*other), &expected.path).into_iter().collect()
+            }
+            Self::AllOf(parts) | Self::AnyOf(parts) => {
+                parts.iter().flat_map(|part| part.paths(on)).collect()
+            }
+            Self::Not(part) => part.paths(on),
         }
     }
 }
@@ -107,6 +124,10 @@ impl fmt::Display for Condition {
         match self {
             Self::Value(expected) => {
                 write!(f, "[{}] is {}", expected.path.text(), expected.value)
+            }
+            Self::OfOther(_, object, expected) => {
+                let (path, value) = (expected.path.text(), &expected.value);
+                write!(f, "[{path}] of object [{object}] is {value}")
             }
             Self::AllOf(parts) => f.write_str(&joined(parts, " and ")),
             Self::AnyOf(parts) => f.write_str(&joined(parts, " or ")),
@@ -153,11 +174,26 @@ impl Expected {
         }
     }
 
-    fn of(&self, object: &Value, veil: Veil<'_>) -> Truth {
+    /// What another object holds is not shown.
+    fn of_other(&self, other: usize, evidence: Evidence<'_>) -> Truth {
+        match evidence.of_other(other, &self.path) {
+            Ok(value) if self.is(&value) => Truth::Holds,
+            Ok(_) => Truth::HoldsNot(format!(
+                "[{}] of object [{}] is not {}",
+                self.path.text(),
+                evidence.shown_other(other),
+                self.value
+            )),
+            Err((why, unknown)) => Truth::NotKnown { why, unknown },
+        }
+    }
+
+    fn of(&self, evidence: Evidence<'_>) -> Truth {
+        let Evidence { object, veil, .. } = evidence;
         let path = self.path.text();
-        let unknown = |problem: &PathProblem, is_hopeless| Truth::NotKnown {
+        let unknown = |problem: &PathProblem, unknown| Truth::NotKnown {
             why: format!("[{path}]: {}", shown_problem(problem, veil.hides_all())),
-            is_hopeless,
+            unknown,
         };
         match self.path.read(object) {
             Ok(value) if self.is(&value) => Truth::Holds,
@@ -167,9 +203,9 @@ impl Expected {
                 self.value
             )),
             Err(problem @ (PathProblem::Absent(_) | PathProblem::EmptyList(_))) => {
-                unknown(&problem, false)
+                unknown(&problem, Unknown::Awaited)
             }
-            Err(problem @ PathProblem::Broken(_)) => unknown(&problem, true),
+            Err(problem @ PathProblem::Broken(_)) => unknown(&problem, Unknown::Hopeless),
         }
     }
 }

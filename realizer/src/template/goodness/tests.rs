@@ -5,18 +5,24 @@ use super::*;
 
 static NOTHING: Taint = Taint::NONE;
 
-fn veil(secret: bool) -> Veil<'static> {
+fn evidence(object: &Value, secret: bool) -> Evidence<'_> {
     let kind = if secret { "Secret" } else { "ConfigMap" };
-    Veil::over(&json!({"apiVersion": "v1", "kind": kind}), &NOTHING)
+    let stamped = json!({"apiVersion": "v1", "kind": kind});
+    Evidence {
+        veil: Veil::over(&stamped, &NOTHING),
+        ..Evidence::of(object, &NOTHING, &[])
+    }
 }
 
 fn check(yaml: &str, object: &Value) -> String {
     let spec: ClusterDeploymentTemplateSpec = serde_saphyr::from_str(yaml).unwrap();
-    match Readiness::of_deployment(&spec.success, false).check(object, veil(false), &[]) {
+    match Readiness::of_deployment(&spec.success, false).check(evidence(object, false), &[]) {
         Ok(()) => "done".to_owned(),
         Err(NotDone::Condition(text)) => format!("not yet: {text}"),
         Err(NotDone::Hopeless(text)) => format!("never: {text}"),
         Err(NotDone::Failed(text)) => format!("failed: {text}"),
+        Err(NotDone::Refused(text)) => format!("refused: {text}"),
+        Err(NotDone::Unavailable(text)) => format!("unavailable: {text}"),
         Err(NotDone::ObservedGeneration { problem, .. }) => format!("no generation: {problem}"),
         Err(error @ NotDone::Path { .. }) => format!("path: {error}"),
     }
@@ -155,7 +161,7 @@ fn values_of_secrets_are_not_shown() {
     let spec: ClusterDeploymentTemplateSpec = serde_saphyr::from_str(MATCHES).unwrap();
     let object = json!({"spec": {"value": "hunter2"}, "status": {"value": "hunter3"}});
     let error = Readiness::of_deployment(&spec.success, false)
-        .check(&object, veil(true), &[])
+        .check(evidence(&object, true), &[])
         .unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -164,7 +170,7 @@ fn values_of_secrets_are_not_shown() {
     let spec: ClusterDeploymentTemplateSpec = serde_saphyr::from_str(COMPLETION).unwrap();
     let object = json!({"metadata": {"generation": 1}, "status": {"observedGeneration": 1, "phase": "hunter2"}});
     let error = Readiness::of_deployment(&spec.success, false)
-        .check(&object, veil(true), &[])
+        .check(evidence(&object, true), &[])
         .unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -179,7 +185,7 @@ fn data_of_secrets_is_not_quoted_by_paths_that_do_not_fit_it() {
     let object = json!({"data": {"token": "hunter2"}});
     let text = |secret| {
         Readiness::of_deployment(&spec.success, false)
-            .check(&object, veil(secret), &[])
+            .check(evidence(&object, secret), &[])
             .unwrap_err()
             .to_string()
     };
@@ -195,10 +201,9 @@ fn what_is_compared_with_a_text_of_a_secret_may_be_what_it_was_before() {
     let spec: ClusterDeploymentTemplateSpec = serde_saphyr::from_str(MATCHES).unwrap();
     let object = json!({"spec": {"value": "hunter2"}, "status": {"value": "former"}});
     let taint = Taint::of([&json!("hunter2")]);
-    let veil = Veil::over(&object, &taint);
     assert_eq!(
         Readiness::of_deployment(&spec.success, false)
-            .check(&object, veil, &[])
+            .check(Evidence::of(&object, &taint, &[]), &[])
             .unwrap_err()
             .to_string(),
         "input [spec.value] and output [status.value] do not match: <redacted> != <redacted>"

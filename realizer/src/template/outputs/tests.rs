@@ -38,7 +38,14 @@ fn outputs_are_read_in_the_order_of_their_kind() {
         ("{kind: ClusterTemplate, spec: {}}", vec![]),
     ];
     for (yaml, expected) in cases {
-        let output = Output::read(&template(yaml), Some(&object), None, &Taint::NONE, &[]).unwrap();
+        let output = Output::read(
+            &template(yaml),
+            Some(&object),
+            None,
+            &Taint::NONE,
+            RuleInputs::default(),
+        )
+        .unwrap();
         let named: Vec<_> = output
             .named()
             .into_iter()
@@ -51,7 +58,14 @@ fn outputs_are_read_in_the_order_of_their_kind() {
 #[test]
 fn null_is_a_source_but_no_image_and_no_config() {
     let object = json!({"status": {"url": null, "rev": null}});
-    let output = Output::read(&template(SOURCE), Some(&object), None, &Taint::NONE, &[]).unwrap();
+    let output = Output::read(
+        &template(SOURCE),
+        Some(&object),
+        None,
+        &Taint::NONE,
+        RuleInputs::default(),
+    )
+    .unwrap();
     assert_eq!(
         output.named(),
         [("url", &Value::Null), ("revision", &Value::Null)]
@@ -61,10 +75,16 @@ fn null_is_a_source_but_no_image_and_no_config() {
         "{kind: ClusterConfigTemplate, spec: {configPath: .status.url}}",
     ] {
         assert!(
-            Output::read(&template(yaml), Some(&object), None, &Taint::NONE, &[])
-                .unwrap()
-                .named()
-                .is_empty(),
+            Output::read(
+                &template(yaml),
+                Some(&object),
+                None,
+                &Taint::NONE,
+                RuleInputs::default()
+            )
+            .unwrap()
+            .named()
+            .is_empty(),
             "{yaml}"
         );
     }
@@ -116,9 +136,15 @@ fn failures_name_the_path_as_upstream_does() {
     ];
     for (yaml, object, expected) in cases {
         assert_eq!(
-            Output::read(&template(yaml), object, None, &Taint::NONE, &[])
-                .unwrap_err()
-                .to_string(),
+            Output::read(
+                &template(yaml),
+                object,
+                None,
+                &Taint::NONE,
+                RuleInputs::default()
+            )
+            .unwrap_err()
+            .to_string(),
             expected,
             "{yaml}"
         );
@@ -141,7 +167,7 @@ fn a_deployment_template_hands_its_deployment_on() {
             Some(&json!({})),
             Some(&deployment),
             &Taint::NONE,
-            &[]
+            RuleInputs::default()
         ),
         Ok(deployment)
     );
@@ -163,7 +189,13 @@ fn outputs_of_any_kind_are_read_once_the_object_is_good() {
     ] {
         let mut template = template(yaml);
         let read = |template: &Template, phase: &str| {
-            Output::read(template, Some(&object(phase)), None, &Taint::NONE, &[])
+            Output::read(
+                template,
+                Some(&object(phase)),
+                None,
+                &Taint::NONE,
+                RuleInputs::default(),
+            )
         };
         let good = read(&template, "Good");
         assert_eq!(read(&template, "Bad"), good, "{yaml}");
@@ -183,10 +215,16 @@ fn outputs_of_a_secret_are_redacted_and_their_digest_is_keyed() {
     let template = template("{kind: ClusterConfigTemplate, spec: {configPath: .data.token}}");
     let read = |kind: &str| {
         let object = json!({"apiVersion": "v1", "kind": kind, "data": {"token": "aHVudGVyMg=="}});
-        Output::read(&template, Some(&object), None, &Taint::NONE, &[])
-            .unwrap()
-            .statuses(&[], &StatusKey::new(b"key"), &at(0))
-            .remove(0)
+        Output::read(
+            &template,
+            Some(&object),
+            None,
+            &Taint::NONE,
+            RuleInputs::default(),
+        )
+        .unwrap()
+        .statuses(&[], &StatusKey::new(b"key"), &at(0))
+        .remove(0)
     };
     let (shown, hidden) = (read("ConfigMap"), read("Secret"));
     assert_eq!(shown.preview, "aHVudGVyMg==\n");

@@ -35,6 +35,15 @@ impl Walk<'_> {
     }
 }
 
+/// What is in an environment, if that is known.
+pub(in crate::walk) fn held_in(walk: &Walk<'_>, at: &At, observed: &Observed) -> Option<Output> {
+    let said = annotation_of(&observed.object);
+    match walk.known(at.step).present(said, &whole_seconds(&walk.now)) {
+        Present::Revision(record) => record.output(),
+        Present::Nothing | Present::Either | Present::Unheard(_) => None,
+    }
+}
+
 /// An environment that nothing is put into now: what it hands on is what is in it.
 pub(in crate::walk) fn stays(walk: &mut Walk<'_>, at: &At, observed: &Observed) -> Option<Output> {
     let said = annotation_of(&observed.object);

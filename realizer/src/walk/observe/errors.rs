@@ -75,9 +75,12 @@ impl Observing<'_> {
             | ReadError::NotDone(NotDone::Path { path, .. }) => {
                 missing_value(path, observed, health.status)
             }
-            ReadError::NotDone(NotDone::Condition(cause) | NotDone::Hopeless(cause)) => {
-                format!("resource [{step}] condition not met: {cause}")
-            }
+            ReadError::NotDone(
+                NotDone::Condition(cause)
+                | NotDone::Hopeless(cause)
+                | NotDone::Refused(cause)
+                | NotDone::Unavailable(cause),
+            ) => format!("resource [{step}] condition not met: {cause}"),
             ReadError::NotDone(NotDone::Failed(cause)) => {
                 format!("resource [{step}] failed condition met: {cause}")
             }

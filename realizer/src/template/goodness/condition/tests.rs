@@ -9,9 +9,8 @@ const UNKNOWN: &str = "{key: .u, value: yes}";
 
 fn of(condition: &str, object: &Value) -> Truth {
     let condition: CompletionCondition = serde_saphyr::from_str(condition).unwrap();
-    let plain = json!({"kind": "ConfigMap"});
     let nothing = Taint::NONE;
-    Condition::new(&condition, true).of(object, Veil::over(&plain, &nothing))
+    Condition::new(&condition, true, &[]).of(Evidence::of(object, &nothing, &[]))
 }
 
 fn letter(condition: &str) -> char {
@@ -115,7 +114,7 @@ fn a_path_that_can_never_be_read_is_told_as_such() {
         matches!(
             &hopeless,
             Truth::NotKnown {
-                is_hopeless: true,
+                unknown: Unknown::Hopeless,
                 ..
             }
         ),
@@ -126,7 +125,7 @@ fn a_path_that_can_never_be_read_is_told_as_such() {
         matches!(
             &absent,
             Truth::NotKnown {
-                is_hopeless: false,
+                unknown: Unknown::Awaited,
                 ..
             }
         ),

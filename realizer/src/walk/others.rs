@@ -1,0 +1,155 @@
+//! The objects that the rules of a step read beside the stamped one.
+//!
+//! They are asked for once the stamped object was looked at or submitted, one after the other, so that none is older than
+//! what was applied. What follows from the look or the submission waits until all are answered.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::template::others::ReadObject;
+use crate::walk::gate::{AfterLook, Passage};
+use crate::walk::lock;
+use crate::walk::prepare::HeldStep;
+use crate::walk::{At, Walk};
+use crate::{FoundObject, Looked, ObjectQuery, Observation, Observed, Submission, Write};
+
+/// What waits for the objects.
+pub(super) enum Waiting {
+    /// What a gate looked for was found.
+    Looked {
+        place: Box<Submission>,
+        then: Box<dyn AfterLook>,
+        passage: Box<Passage>,
+        looked: Looked,
+    },
+    /// What is in an environment was found.
+    Read {
+        at: At,
+        because: Box<HeldStep>,
+        looked: Looked,
+    },
+    /// The submission was answered.
+    Observed {
+        submission: Box<Submission>,
+        passage: Box<Passage>,
+        observation: Observation,
+    },
+}
+
+/// Objects that are being asked for.
+pub(super) struct Reading {
+    /// What is asked now.
+    asked: ObjectQuery,
+    left: VecDeque<Result<ObjectQuery, ReadObject>>,
+    read: Vec<ReadObject>,
+    waiting: Waiting,
+}
+
+/// What follows.
+pub(super) enum Step {
+    /// An object is asked for.
+    Ask(Box<Reading>),
+    /// All that there is to know is known.
+    Known(Waiting),
+}
+
+impl Waiting {
+    fn at(&self) -> &At {
+        match self {
+            Self::Looked { passage, .. } | Self::Observed { passage, .. } => passage.at(),
+            Self::Read { at, .. } => at,
+        }
+    }
+
+    /// Whether the objects are read: not where there is nothing to judge, and not again for an object that is as it was.
+    fn wants(&self, walk: &Walk<'_>) -> bool {
+        let is_known = walk.steps.others(self.at().step).is_some();
+        match self {
+            Self::Looked { looked, .. } | Self::Read { looked, .. } => looked.is_ok(),
+            Self::Observed { observation, .. } => match observation {
+                Observation::Object { write, .. } | Observation::Family { write, .. } => {
+                    *write != Write::Unchanged || !is_known
+                }
+                Observation::Failed(_) => false,
+            },
+        }
+    }
+
+    /// What was found in the place of the step.
+    fn found(&self) -> Option<&Observed> {
+        match self {
+            Self::Looked { looked, .. } | Self::Read { looked, .. } => {
+                looked.as_ref().ok()?.first()
+            }
+            Self::Observed { .. } => None,
+        }
+    }
+
+    /// Asks for the objects of the step, if there are any.
+    pub(super) fn begin(self, walk: &mut Walk<'_>) -> Step {
+        let at = self.at();
+        if at.template.goodness.others().is_empty() || !self.wants(walk) {
+            return Step::Known(self);
+        }
+        let queries = walk.queries(at, self.found()).into();
+        go_on(walk, self, queries, Vec::new())
+    }
+}
+
+impl Reading {
+    pub(super) fn asked(&self) -> &ObjectQuery {
+        &self.asked
+    }
+
+    /// The object was asked for.
+    pub(super) fn answered(mut self, walk: &mut Walk<'_>, found: FoundObject) -> Step {
+        let taint = walk.steps.taint(self.waiting.at().step);
+        self.read.push(ReadObject::new(&self.asked, found, &taint));
+        go_on(walk, self.waiting, self.left, self.read)
+    }
+}
+
+fn go_on(
+    walk: &mut Walk<'_>,
+    waiting: Waiting,
+    mut left: VecDeque<Result<ObjectQuery, ReadObject>>,
+    mut read: Vec<ReadObject>,
+) -> Step {
+    let step = waiting.at().step;
+    while let Some(query) = left.pop_front() {
+        match query {
+            Ok(asked) => {
+                return Step::Ask(Box::new(Reading {
+                    asked,
+                    left,
+                    read,
+                    waiting,
+                }));
+            }
+            Err(unnamed) => read.push(unnamed.scrubbed(&walk.steps.taint(step))),
+        }
+    }
+    walk.steps.find_others(step, read);
+    Step::Known(waiting)
+}
+
+impl Walk<'_> {
+    /// An update that is applied already has the objects that it was rendered with, and so has what is in an environment.
+    fn queries(&self, at: &At, found: Option<&Observed>) -> Vec<Result<ObjectQuery, ReadObject>> {
+        let is_environment = self.blueprint.is_environment(at.step);
+        let found = found.filter(|_| is_environment);
+        let held = found.and_then(|found| lock::held_in(self, at, found));
+        let inputs = self.steps.inputs(at.step);
+        let inputs = match &held {
+            Some(held) => inputs.with_deployment(held),
+            None => inputs,
+        };
+        let preparing = self.preparing_with(at.step, inputs);
+        match self.steps.taken_up(at.step) {
+            Some(arrived) => {
+                let made_from = &arrived.stack.applied.made_from;
+                preparing.queries(&at.template, &made_from.context)
+            }
+            None => preparing.queries(&at.template, &BTreeMap::new()),
+        }
+    }
+}
