@@ -49,7 +49,7 @@ pub(super) enum Step {
     /// An object is asked for.
     Ask(Box<Reading>),
     /// All that there is to know is known.
-    Known(Waiting),
+    Known(Box<Waiting>),
 }
 
 impl Waiting {
@@ -88,7 +88,7 @@ impl Waiting {
     pub(super) fn begin(self, walk: &mut Walk<'_>) -> Step {
         let at = self.at();
         if at.template.goodness.others().is_empty() || !self.wants(walk) {
-            return Step::Known(self);
+            return Step::Known(Box::new(self));
         }
         let queries = walk.queries(at, self.found()).into();
         go_on(walk, self, queries, Vec::new())
@@ -129,7 +129,7 @@ fn go_on(
         }
     }
     walk.steps.find_others(step, read);
-    Step::Known(waiting)
+    Step::Known(Box::new(waiting))
 }
 
 impl Walk<'_> {

@@ -292,7 +292,7 @@ impl<'a> Realization<'a> {
                 self.question = Some(Question::Other(reading));
                 return;
             }
-            others::Step::Known(waiting) => waiting,
+            others::Step::Known(waiting) => *waiting,
         };
         match waiting {
             Waiting::Looked {

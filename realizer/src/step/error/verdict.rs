@@ -87,12 +87,6 @@ fn retrieve_verdict(error: &ReadError) -> Verdict {
         ReadError::NotDone(NotDone::Hopeless(_)) => {
             Verdict::new(UserMustFix, Reason::ConditionNotMet).but_unknown()
         }
-        // Nothing that is watched tells when a right comes that is missing.
-        ReadError::NotDone(NotDone::Refused(_)) => {
-            Verdict::new(UserMustFix, Reason::ConditionNotMet)
-                .but_unknown()
-                .slowly()
-        }
         ReadError::NotDone(NotDone::Unavailable(_)) => {
             Verdict::new(ErrorKind::Infrastructure, Reason::ApiServerUnavailable)
         }
@@ -102,8 +96,11 @@ fn retrieve_verdict(error: &ReadError) -> Verdict {
         ReadError::NotDone(NotDone::Failed(_)) => {
             Verdict::new(UserMustFix, Reason::FailedConditionMet)
         }
-        // What the API server adds may have changed, and nothing tells when it takes what it has refused.
-        ReadError::Foreign { .. } | ReadError::ForeignUnknown { .. } => {
+        // Nothing that is watched tells when a right comes that is missing, nor when the API server adds something else or takes
+        // what it has refused.
+        ReadError::NotDone(NotDone::Refused(_))
+        | ReadError::Foreign { .. }
+        | ReadError::ForeignUnknown { .. } => {
             Verdict::new(UserMustFix, Reason::ConditionNotMet)
                 .but_unknown()
                 .slowly()
