@@ -83,6 +83,8 @@ pub struct ArtifactReference {
     pub accepted: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time,
     /// How many bytes the values have as JSON.
     pub bytes: u64,
+    /// Digest of the values: 32 hexadecimal digits. An Artifact with others is not believed.
+    pub digest: String,
 }
 
 /// The name of the Artifact that keeps the outputs with this identity of a step.

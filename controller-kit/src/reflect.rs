@@ -57,6 +57,8 @@ pub struct Reflector<E> {
     /// other has put here.
     kept: RwLock<Overlaid<E>>,
     synced: signal::Sender<bool>,
+    /// Whether all entries of the first listing were told.
+    told: signal::Sender<bool>,
     health: Mutex<WatchHealth>,
 }
 
@@ -65,6 +67,7 @@ impl<E: Entry> Default for Reflector<E> {
         Self {
             kept: RwLock::default(),
             synced: signal::Sender::new(false),
+            told: signal::Sender::new(false),
             health: Mutex::default(),
         }
     }
@@ -126,6 +129,16 @@ impl<E: Entry> Reflector<E> {
     /// Turns true with the first complete listing.
     pub(crate) fn synced_signal(&self) -> signal::Receiver<bool> {
         self.synced.subscribe()
+    }
+
+    /// Whether whoever is told of changes was told of all entries of the first listing. That takes a moment longer.
+    pub(crate) fn is_told(&self) -> bool {
+        *self.told.borrow()
+    }
+
+    /// Turns true then.
+    pub(crate) fn told_signal(&self) -> signal::Receiver<bool> {
+        self.told.subscribe()
     }
 
     /// Takes the reply to our own write, unless the watch has passed it.
@@ -253,6 +266,7 @@ impl<E: Entry> Reflector<E> {
                 after: Some(&entry),
             });
         }
+        self.told.send_replace(true);
     }
 }
 

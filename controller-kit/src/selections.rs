@@ -27,6 +27,9 @@ const REFUSED: Duration = Duration::from_mins(5);
 /// Watches at a time; equal selections share one.
 const MOST_WATCHES: usize = 256;
 
+/// Parts of one object that are kept for an owner.
+const MOST_PARTS: usize = 8;
+
 /// What is selected: objects of a kind, in one namespace if the kind has them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Selection {
@@ -140,7 +143,7 @@ impl Watch {
 struct Known {
     watches: HashMap<Selection, Watch>,
     /// What each owner selects, and what it has read of that.
-    selected: HashMap<ObjectKey, Vec<(Selection, Option<Read>)>>,
+    selected: HashMap<ObjectKey, Vec<(Selection, Vec<Read>)>>,
     /// What some owner has read whole and holds: one object may be selected by hundreds.
     objects: HashMap<Identity, Weak<Value>>,
     /// How many watches were started.
@@ -178,7 +181,7 @@ impl Selections {
         let mut known = self.known.lock();
         let selected = known.selected.entry(owner.clone()).or_default();
         if !selected.iter().any(|(known, _)| known == selection) {
-            selected.push((selection.clone(), None));
+            selected.push((selection.clone(), Vec::new()));
         }
         let held = known.watches.get(selection);
         let starts = match held {
@@ -217,9 +220,10 @@ impl Selections {
         let known = self.known.lock();
         let mut selected = known.selected.get(owner)?.iter();
         let (_, read) = selected.find(|(known, _)| known == selection)?;
-        let read = read.as_ref()?;
-        read.holds(account, matches, part)
-            .then(|| read.object.clone())
+        let read = read
+            .iter()
+            .find(|read| read.holds(account, matches, part))?;
+        Some(read.object.clone())
     }
 
     /// The object that an owner selected, as the others hold it that read it in the same version.
@@ -240,7 +244,10 @@ impl Selections {
         let mut known = self.known.lock();
         let mut selected = known.selected.get_mut(owner).into_iter().flatten();
         if let Some((_, kept)) = selected.find(|(known, _)| known == selection) {
-            *kept = Some(read);
+            // Several steps may read different parts of one object.
+            kept.retain(|kept| kept.part != read.part);
+            kept.truncate(MOST_PARTS - 1);
+            kept.insert(0, read);
         }
     }
 

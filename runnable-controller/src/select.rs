@@ -56,6 +56,7 @@ impl RunnableController {
             choice: ObjectChoice::Labels(selector.matching_labels.clone()),
             most: ENOUGH,
             part: None,
+            is_fresh: false,
         };
         let selected = self.shell.select(wanted).await?;
         self.shell

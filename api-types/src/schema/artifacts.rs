@@ -42,6 +42,7 @@ pub(super) fn references() -> JSONSchemaProps {
     let reference = object("An Artifact.")
         .required("accepted", time("When its outputs were accepted."))
         .required("bytes", integer("How many bytes its values have as JSON."))
+        .required("digest", text("Digest of its values."))
         .required("identity", text("Identity of its outputs."))
         .required("name", text("Name of the Artifact."));
     list(

@@ -168,6 +168,7 @@ async fn the_status_of_the_smallest_chain_is_stored_as_written() {
                 identity: "0123456789abcdef0123456789abcdef".into(),
                 accepted: now.clone(),
                 bytes: 20_000,
+                digest: "0123456789abcdef0123456789abcdef".into(),
             }],
             conditions: vec![condition(
                 ConditionType::Healthy,

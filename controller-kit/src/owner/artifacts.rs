@@ -20,7 +20,7 @@ use tokio::time::Instant;
 
 use super::{Dependency, DependencyIndex, OwnerKind};
 use crate::cluster::{Call, Cluster, Identity, RequestError};
-use crate::reflect::{Change, Entry as _, Reflector, Watched, follow_if_installed};
+use crate::reflect::{Change, Reflector, Watched, follow_if_installed};
 use crate::scheduler::{Lane, Scheduler};
 use crate::shutdown::Tasks;
 use crate::stamped::ObjectKey;
@@ -84,6 +84,7 @@ impl Artifacts {
         } else {
             None
         };
+        self.read_values(&key, owner).await?;
         let known = self.state.lock().of(&key, owner);
         Ok(KnownArtifacts {
             is_unlisted: trouble.as_ref().is_some_and(|it| it.is_unlisted),
@@ -93,12 +94,31 @@ impl Artifacts {
         })
     }
 
+    /// Reads the values that are needed and not held: after a restart, or where somebody else wrote them.
+    async fn read_values(&self, key: &ObjectKey, owner: &Owner) -> Result<(), Unavailable> {
+        let missing = self.state.lock().without_values(key, owner);
+        for name in missing {
+            let path = WATCHED.path(Some(&key.namespace), &name);
+            let read = self.cluster.send(Identity::Controller, Call::get(path));
+            match read.await {
+                Ok(answer) => self.take(key, &name, answer.body),
+                Err(error) if error.passes_by_itself() => {
+                    let why = format!("Artifact [{name}] cannot be read: {error}");
+                    return Err(Unavailable::of(&error, why));
+                }
+                // The watch tells that it is gone; the step says that it is not there as it is to be.
+                Err(_) => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Why there are none to be had in the namespace of an owner, if that is so.
     async fn trouble(&self, owner: &ObjectKey) -> Result<Option<Trouble>, Unavailable> {
         let (mut known, since) = self.begin();
         let listed = tokio::time::timeout(LISTING, known.wait_for(|known| *known)).await;
-        if self.store.is_synced() {
-            return Ok(self.state.lock().refusal(&owner.namespace));
+        if self.store.is_told() {
+            return Ok(self.state.lock().refusal(owner));
         }
         if listed.is_err() {
             return Err(Unavailable::unlisted(
@@ -149,11 +169,11 @@ impl Artifacts {
         let following = follow_if_installed(store, WATCHED, client, cancel, known, changed);
         self.tasks.spawn("artifact-watch", following);
         // Who waits until the kind is installed is woken once it can be used.
-        let (mut synced, scheduler) = (self.store.synced_signal(), self.scheduler.clone());
+        let (mut told, scheduler) = (self.store.told_signal(), self.scheduler.clone());
         let dependencies = self.dependencies.clone();
         let waking = async move {
             // The sender lives as long as the store.
-            let _ = synced.wait_for(|synced| *synced).await;
+            let _ = told.wait_for(|told| *told).await;
             for owner in dependencies.take(&installed()) {
                 scheduler.wake(owner, Lane::Fresh, None);
             }
@@ -178,7 +198,7 @@ impl Artifacts {
                 continue;
             }
             let Err(error) = self.write_one(owner, write).await else {
-                self.state.lock().allow(&owner.namespace);
+                self.state.lock().allow(owner);
                 continue;
             };
             let why = format!("Artifact [{}] cannot be written: {error}", write.name);
@@ -186,7 +206,9 @@ impl Artifacts {
                 return Err(Unavailable::of(&error, why));
             }
             tracing::warn!(%owner, %why, "an output is not kept");
-            self.state.lock().refuse(&owner.namespace, why);
+            // A right and a quota are of the namespace; all else may be about this object alone.
+            let is_of_namespace = error.is(StatusCode::FORBIDDEN);
+            self.state.lock().refuse(owner, is_of_namespace, why);
             unkept.insert(write.name.clone());
         }
         Ok(unkept)
@@ -212,7 +234,14 @@ impl Artifacts {
         // What has its name was written before the watch told, or by somebody else.
         let path = WATCHED.path(Some(&owner.namespace), &write.name);
         let found = self.cluster.send(Identity::Controller, Call::get(path));
-        let found = found.await?.body;
+        let found = match found.await {
+            Ok(found) => found.body,
+            // It is gone again, or there was another conflict, about a quota.
+            Err(error) if error.is(StatusCode::NOT_FOUND) => {
+                return self.create(owner, write).await;
+            }
+            Err(error) => return Err(error),
+        };
         if KnownArtifact::read(&found) == wanted {
             self.take(owner, &write.name, found);
             return Ok(());
@@ -232,8 +261,8 @@ impl Artifacts {
 
     /// Takes a reply to our own request.
     fn take(&self, owner: &ObjectKey, name: &str, object: Value) {
-        let entry = Arc::new(ArtifactEntry::build(object));
-        self.state.lock().put(owner, name, entry);
+        let entry = Arc::new(ArtifactEntry::with_values(object));
+        self.state.lock().take(owner, name, entry);
     }
 
     /// Deletes Artifacts of an owner.

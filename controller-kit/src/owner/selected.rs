@@ -28,6 +28,8 @@ pub struct Wanted<'w> {
     pub most: usize,
     /// Which part of it is kept, if not all of it.
     pub part: Option<Projection>,
+    /// Whether what was read before does not do.
+    pub is_fresh: bool,
 }
 
 /// What selecting came to, and what the owner waits for besides.
@@ -111,7 +113,7 @@ impl OwnerShell {
     ) -> Result<Selected, SubmitError> {
         let Wanted { owner, account, .. } = wanted;
         let part = wanted.part.as_ref();
-        if let Some(matches) = &matches
+        if let Some(matches) = matches.as_ref().filter(|_| !wanted.is_fresh)
             && let Some(object) =
                 self.selections
                     .read(owner, &selection, &account.uid, matches, part)

@@ -296,6 +296,7 @@ impl<'w> Walk<'w> {
             choice: query.choice.clone(),
             most: MOST_NAMED,
             part: Some(Projection::new(query.reads.iter().cloned())),
+            is_fresh: query.is_fresh,
         };
         let selected = match self.shell.select(wanted).await {
             Ok(selected) => selected,

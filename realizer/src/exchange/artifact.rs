@@ -29,8 +29,10 @@ use crate::values::canonical;
 pub struct KnownArtifact {
     /// For whom it is, by what it says.
     pub owner: ArtifactOwner,
-    /// Name and digest of each of its outputs.
-    digests: Vec<(String, String)>,
+    /// Digest of its values, as [`ArtifactReference::digest`].
+    digest: String,
+    /// Whether its identity cannot be computed: it is one under the key of the installation, or somebody says so.
+    pub(crate) is_keyed: bool,
     /// Whether it is as it would be written: its name, its owner reference, and its identity, where that can be computed.
     pub(crate) is_whole: bool,
 }
@@ -58,21 +60,25 @@ impl KnownArtifact {
         let is_whole = metadata["name"] == name
             && is_owned
             && (spec.rendering.is_none() || computed.as_deref() == identity);
-        let digest = |it: &ArtifactOutput| (it.name.clone(), yaml_digest::digest(&it.value));
         Self {
-            digests: spec.outputs.iter().map(digest).collect(),
+            digest: digest_of(&spec.outputs),
+            is_keyed: spec.rendering.is_none(),
             owner: spec.owner,
             is_whole,
         }
     }
 
-    /// Whether it has these outputs and no others.
-    pub(crate) fn has(&self, outputs: &[OutputStatus]) -> bool {
-        let mut pairs = self.digests.iter().zip(outputs);
-        self.digests.len() == outputs.len()
-            && pairs
-                .all(|((name, digest), output)| *name == output.name && *digest == output.digest)
+    /// Whether it has the values that status tells.
+    pub(crate) fn has(&self, reference: &ArtifactReference) -> bool {
+        self.digest == reference.digest
     }
+}
+
+/// Digest of values, each with its name; not as YAML, in which large numbers may be equal that are not.
+pub(crate) fn digest_of(outputs: &[ArtifactOutput]) -> String {
+    let values = outputs.iter().map(|it| (it.name.as_str(), &it.value));
+    let values: Vec<(&str, &Value)> = values.collect();
+    canonical::short(&canonical::digest(&json!(values)))
 }
 
 /// The Artifacts of an owner.
@@ -109,11 +115,7 @@ impl KnownArtifacts {
     ) -> Option<&[ArtifactOutput]> {
         let kept = kept_in(&entry.artifacts, outputs)?;
         let values = self.values.get(&kept.name)?;
-        let is_told = |(value, output): (&ArtifactOutput, &OutputStatus)| {
-            value.name == output.name && yaml_digest::digest(&value.value) == output.digest
-        };
-        let are_told = values.len() == outputs.len() && values.iter().zip(outputs).all(is_told);
-        are_told.then_some(values)
+        (digest_of(values) == kept.digest).then_some(values)
     }
 
     /// Why the last good outputs are not to be had, although an Artifact is to keep them.

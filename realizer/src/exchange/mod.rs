@@ -21,8 +21,8 @@ mod submission;
 
 pub use api_types::Lifecycle;
 
-pub(crate) use artifact::kept_in;
 pub use artifact::{ArtifactWrite, KnownArtifact, KnownArtifacts, identity_of, previews};
+pub(crate) use artifact::{digest_of, kept_in};
 pub use ask::*;
 pub use observation::*;
 pub use other_object::*;

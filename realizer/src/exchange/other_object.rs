@@ -21,6 +21,8 @@ pub struct ObjectQuery {
     pub choice: ObjectChoice,
     /// The leading field names of all that is read on it, as [`Submission::reads`](super::Submission::reads).
     pub reads: Arc<[Vec<String>]>,
+    /// Whether it must be read now, because what was read before may be older than what was just applied.
+    pub is_fresh: bool,
 }
 
 /// Which object of a kind.

@@ -12,7 +12,7 @@ use crate::step::end::{StepEnd, StepResult};
 use crate::step::error::StepError;
 use crate::template::context::ResolvedInputs;
 use crate::template::judgement::ValidationState;
-use crate::template::others::ReadObject;
+use crate::template::others::Others;
 use crate::template::outputs::Output;
 use crate::template::updates::{Arrived, Weighed};
 use crate::values::redaction::Taint;
@@ -40,7 +40,7 @@ struct StepState {
     /// Validations only.
     validation: Option<ValidationState>,
     /// What its rules read beside the stamped object; none before they were asked for.
-    others: Option<Vec<ReadObject>>,
+    others: Option<Others>,
     /// Where updates wait: the one that is applied, and those that wait.
     updates: Option<Arrived>,
     /// What follows from how the applied one went.
@@ -101,7 +101,7 @@ impl<'b> Steps<'b> {
     }
 
     /// The objects that its rules read were asked for.
-    pub(crate) fn find_others(&mut self, step: usize, others: Vec<ReadObject>) {
+    pub(crate) fn find_others(&mut self, step: usize, others: Others) {
         self.states[step].others = Some(others);
     }
 
@@ -227,8 +227,8 @@ impl<'b> Steps<'b> {
         self.states[step].environment.as_ref()
     }
 
-    pub(crate) fn others(&self, step: usize) -> Option<&[ReadObject]> {
-        self.states[step].others.as_deref()
+    pub(crate) fn others(&self, step: usize) -> Option<&Others> {
+        self.states[step].others.as_ref()
     }
 
     pub(crate) fn taken_up(&self, step: usize) -> Option<&Arrived> {

@@ -58,6 +58,15 @@ pub(crate) struct ReadObject {
     found: Result<Arc<Value>, (String, Unknown)>,
 }
 
+/// What became of the objects that the rules of a template name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Others {
+    /// Digest of the rendering that they go with: their names may hold what went into it.
+    pub(crate) of_rendering: String,
+    /// In the order of the rules.
+    pub(crate) read: Vec<ReadObject>,
+}
+
 /// What the context has for a text.
 pub(crate) type InContext<'c> = &'c dyn Fn(&Text) -> Result<Value, String>;
 
@@ -120,6 +129,7 @@ impl NamedObject {
                 namespace: namespace.to_owned(),
                 choice: self.choice.rendered(context)?,
                 reads: Arc::clone(&self.reads),
+                is_fresh: false,
             })
         };
         query().map_err(|why: String| ReadObject {

@@ -18,7 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use serde_json::{Value, json};
 
 use crate::template::goodness::RuleInputs;
-use crate::template::others::ReadObject;
+use crate::template::others::Others;
 use crate::template::outputs::Output;
 use crate::template::{Attribution, Template};
 use crate::values::canonical;
@@ -40,7 +40,7 @@ pub(crate) struct Basis {
     /// What the context holds at the paths of `inputsOnStatus`.
     pub(crate) wanted: Vec<Option<Value>>,
     /// The objects that the rules read beside the stamped one, as far as they were asked for. They make no output.
-    pub(crate) others: Vec<ReadObject>,
+    pub(crate) others: Others,
 }
 
 impl Basis {
@@ -48,7 +48,7 @@ impl Basis {
     pub(crate) fn rule_inputs(&self) -> RuleInputs<'_> {
         RuleInputs {
             wanted: &self.wanted,
-            others: &self.others,
+            others: &self.others.read,
         }
     }
 }

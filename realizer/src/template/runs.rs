@@ -21,7 +21,7 @@ use crate::owner::owner_status::OwnerStatus;
 use crate::template::foreign;
 use crate::template::goodness::{NotDone, RuleInputs};
 use crate::template::judgement::ValidationState;
-use crate::template::others::ReadObject;
+use crate::template::others::Others;
 use crate::template::outputs::{Output, ReadError};
 use crate::values::redaction::Taint;
 use crate::{Blueprint, KnownRun, Observed, Position, Template};
@@ -48,7 +48,7 @@ pub(crate) struct Runs<'r> {
     /// What of the inputs came from Secrets.
     pub(crate) taint: &'r Taint,
     /// The objects that the rules read beside them.
-    pub(crate) others: &'r [ReadObject],
+    pub(crate) others: Option<&'r Others>,
 }
 
 /// The objects of a step that status knows, as long as the step makes its objects from the same template under the same
@@ -201,12 +201,10 @@ impl Runs<'_> {
         let output = self.read(found);
         let result = self.result(found, &output);
         let output = output.ok();
-        // A run that has ended says no more than it did; what is on its way out may have lost what it said, and what is read
-        // beside it may be of another run by now.
-        let is_beside = !self.template.goodness.others().is_empty();
+        // A run that has ended says no more than it did; what is on its way out may have lost what it said.
         let recorded = recorded.filter(|recorded| {
             let has_ended = recorded.result != RunResult::Running;
-            (found.terminating && result == RunResult::Running) || (is_beside && has_ended)
+            (found.terminating && result == RunResult::Running) || (self.has_others() && has_ended)
         });
         Run {
             sequence: found.sequence,
@@ -226,6 +224,11 @@ impl Runs<'_> {
         }
     }
 
+    /// Whether the rules read other objects.
+    fn has_others(&self) -> bool {
+        !self.template.goodness.others().is_empty()
+    }
+
     /// What it held beside the rendering when it was made.
     fn made_with(&self, found: &Observed) -> Option<Vec<String>> {
         let beside = found.beside.as_ref();
@@ -238,13 +241,18 @@ impl Runs<'_> {
         if self.template.is_attributed() && !found.unchanged {
             return Err(ReadError::Changed);
         }
+        let is_of_others = self.others.map(|others| &others.of_rendering) == found.digest.as_ref();
+        if self.has_others() && !is_of_others {
+            let why = "what is read beside it is that of another run";
+            return Err(ReadError::NotDone(NotDone::Condition(why.to_owned())));
+        }
         let output = Output::read(
             self.template,
             Some(&found.object),
             self.deployment,
             self.taint,
             RuleInputs {
-                others: self.others,
+                others: self.others.map_or(&[], |others| &others.read),
                 ..RuleInputs::default()
             },
         )?;

@@ -12,6 +12,7 @@ use api_types::{
 };
 use serde_json::{Value, json};
 
+use crate::exchange::digest_of;
 use crate::step::end::{StepEnd, StepResult};
 use crate::template::outputs::Output;
 use crate::template::provenance::MOST_VALUE_BYTES;
@@ -78,7 +79,7 @@ impl Keeping<'_> {
         bound(&mut candidates);
         let writes = candidates
             .iter()
-            .filter_map(|candidate| self.write(candidate, entries.get(candidate.step)?));
+            .filter_map(|candidate| self.write(candidate, &entries.get(candidate.step)?.name));
         let writes = writes.collect();
         let names: BTreeSet<&str> = candidates
             .iter()
@@ -147,7 +148,9 @@ impl Keeping<'_> {
     /// Whether it is there as it was written, or nobody knows.
     fn is_there(&self, reference: &ArtifactReference) -> bool {
         let found = self.known.found.get(&reference.name);
-        let is_ours = found.is_some_and(|it| it.is_whole && it.owner.uid == self.owner.uid);
+        // What is known by a key only cannot be checked once status tells its values no more.
+        let is_ours =
+            found.is_some_and(|it| it.is_whole && !it.is_keyed && it.owner.uid == self.owner.uid);
         is_ours || self.known.is_unlisted
     }
 
@@ -180,6 +183,7 @@ impl Keeping<'_> {
                 identity: identity.clone(),
                 accepted: provenance.accepted.clone(),
                 bytes: bytes as u64,
+                digest: digest_of(&values_of(output)),
             },
             is_needed,
             output: Some(output),
@@ -187,17 +191,21 @@ impl Keeping<'_> {
     }
 
     /// What is to be written, unless it is there.
-    fn write(&self, candidate: &Candidate<'_>, entry: &ResourceStatus) -> Option<ArtifactWrite> {
+    fn write(&self, candidate: &Candidate<'_>, step: &str) -> Option<ArtifactWrite> {
         let output = candidate.output?;
-        let name = &candidate.reference.name;
+        let reference = &candidate.reference;
+        let name = &reference.name;
         let is_there = self.known.found.get(name).is_some_and(|found| {
-            found.is_whole && found.owner.uid == self.owner.uid && found.has(&entry.outputs)
+            found.is_whole
+                && found.is_keyed == output.rendering.is_none()
+                && found.owner.uid == self.owner.uid
+                && found.has(reference)
         });
         if is_there || self.known.is_unwritable {
             return None;
         }
         let name = name.clone();
-        let object = self.object(&name, &entry.name, output);
+        let object = self.object(&name, step, output);
         Some(ArtifactWrite { name, object })
     }
 
@@ -210,16 +218,10 @@ impl Keeping<'_> {
         let reference = json!({
             "apiVersion": API_VERSION, "kind": owner.kind, "name": owner.name, "uid": owner.uid, "controller": true,
         });
-        let values = output.named().into_iter();
         let spec = ArtifactSpec {
             owner,
             step: step.to_owned(),
-            outputs: values
-                .map(|(name, value)| ArtifactOutput {
-                    name: name.to_owned(),
-                    value: value.clone(),
-                })
-                .collect(),
+            outputs: values_of(output),
             provenance: output.provenance.as_deref().cloned(),
             rendering: output.rendering.as_deref().map(str::to_owned),
         };
@@ -232,6 +234,15 @@ impl Keeping<'_> {
             "spec": spec,
         })
     }
+}
+
+fn values_of(output: &Output) -> Vec<ArtifactOutput> {
+    let values = output.named().into_iter();
+    let values = values.map(|(name, value)| ArtifactOutput {
+        name: name.to_owned(),
+        value: value.clone(),
+    });
+    values.collect()
 }
 
 /// Drops the oldest until the rest is within the bounds of an owner, those that are needed last.

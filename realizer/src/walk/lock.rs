@@ -28,7 +28,7 @@ use crate::{
     Lifecycle, Observed, Position, Precondition, Submission, SubmitFailure, SubmitFailureKind,
 };
 
-pub(super) use self::content::{arrived, held_in, stays};
+pub(super) use self::content::{arrived, held_among, stays};
 
 /// Keeps an environment as it is until all validations behind it have ended for what is in it.
 pub(super) struct EnvironmentLock;

@@ -31,7 +31,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use crate::step::end::{StepEnd, StepResult};
 use crate::step::state::Steps;
 use crate::template::context::ResolvedInputs;
-use crate::template::others::ReadObject;
+use crate::template::others::Others;
 use crate::template::outputs::Output;
 use crate::template::params::Param;
 use crate::template::provenance::{self, Basis};
@@ -121,8 +121,8 @@ impl Walk<'_> {
         }
     }
 
-    fn others_of(&self, at: &At) -> Vec<ReadObject> {
-        self.steps.others(at.step).unwrap_or_default().to_vec()
+    fn others_of(&self, at: &At) -> Others {
+        self.steps.others(at.step).cloned().unwrap_or_default()
     }
 
     /// What goes into a step whose outputs are tied to what made them.

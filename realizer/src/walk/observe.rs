@@ -248,7 +248,7 @@ impl Observing<'_> {
             recorded: self.recorded,
             deployment: self.deployment.as_ref(),
             taint: &self.taint,
-            others: self.basis.as_ref().map_or(&[], |basis| &basis.others),
+            others: self.basis.as_ref().map(|basis| &basis.others),
         }
     }
 

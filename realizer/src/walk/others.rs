@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::template::others::ReadObject;
+use crate::template::others::{Others, ReadObject};
 use crate::walk::gate::{AfterLook, Passage};
 use crate::walk::lock;
 use crate::walk::prepare::HeldStep;
@@ -24,6 +24,7 @@ pub(super) enum Waiting {
     /// What is in an environment was found.
     Read {
         at: At,
+        place: Box<Submission>,
         because: Box<HeldStep>,
         looked: Looked,
     },
@@ -65,22 +66,42 @@ impl Waiting {
         let is_known = walk.steps.others(self.at().step).is_some();
         match self {
             Self::Looked { looked, .. } | Self::Read { looked, .. } => looked.is_ok(),
+            Self::Observed {
+                observation: Observation::Failed(_),
+                ..
+            } => false,
+            Self::Observed { .. } => self.has_written() || !is_known,
+        }
+    }
+
+    /// What was found in the place of the step.
+    fn found(&self) -> &[Observed] {
+        match self {
+            Self::Looked { looked, .. } | Self::Read { looked, .. } => {
+                looked.as_deref().unwrap_or_default()
+            }
+            Self::Observed { .. } => &[],
+        }
+    }
+
+    /// Whether something was applied.
+    fn has_written(&self) -> bool {
+        match self {
+            Self::Looked { .. } | Self::Read { .. } => false,
             Self::Observed { observation, .. } => match observation {
                 Observation::Object { write, .. } | Observation::Family { write, .. } => {
-                    *write != Write::Unchanged || !is_known
+                    *write != Write::Unchanged
                 }
                 Observation::Failed(_) => false,
             },
         }
     }
 
-    /// What was found in the place of the step.
-    fn found(&self) -> Option<&Observed> {
+    /// The rendering that it is about.
+    fn rendering(&self) -> &str {
         match self {
-            Self::Looked { looked, .. } | Self::Read { looked, .. } => {
-                looked.as_ref().ok()?.first()
-            }
-            Self::Observed { .. } => None,
+            Self::Looked { place, .. } | Self::Read { place, .. } => &place.digest,
+            Self::Observed { submission, .. } => &submission.digest,
         }
     }
 
@@ -90,8 +111,12 @@ impl Waiting {
         if at.template.goodness.others().is_empty() || !self.wants(walk) {
             return Step::Known(Box::new(self));
         }
-        let queries = walk.queries(at, self.found()).into();
-        go_on(walk, self, queries, Vec::new())
+        let mut queries = walk.queries(at, self.found());
+        let is_fresh = self.has_written();
+        for query in queries.iter_mut().flatten() {
+            query.is_fresh = is_fresh;
+        }
+        go_on(walk, self, queries.into(), Vec::new())
     }
 }
 
@@ -128,16 +153,20 @@ fn go_on(
             Err(unnamed) => read.push(unnamed.scrubbed(&walk.steps.taint(step))),
         }
     }
-    walk.steps.find_others(step, read);
+    let others = Others {
+        of_rendering: waiting.rendering().to_owned(),
+        read,
+    };
+    walk.steps.find_others(step, others);
     Step::Known(Box::new(waiting))
 }
 
 impl Walk<'_> {
     /// An update that is applied already has the objects that it was rendered with, and so has what is in an environment.
-    fn queries(&self, at: &At, found: Option<&Observed>) -> Vec<Result<ObjectQuery, ReadObject>> {
+    fn queries(&self, at: &At, found: &[Observed]) -> Vec<Result<ObjectQuery, ReadObject>> {
         let is_environment = self.blueprint.is_environment(at.step);
-        let found = found.filter(|_| is_environment);
-        let held = found.and_then(|found| lock::held_in(self, at, found));
+        let held = is_environment.then(|| lock::held_among(self, at, found));
+        let held = held.flatten();
         let inputs = self.steps.inputs(at.step);
         let inputs = match &held {
             Some(held) => inputs.with_deployment(held),

@@ -10,7 +10,7 @@ use crate::blueprint::{BlueprintStep, OptionTarget, TemplateChoice};
 use crate::step::error::{StepError, WaitsFor};
 use crate::template::body::Drawn;
 use crate::template::context::{Context, ResolvedInputs};
-use crate::template::others::{NamedObject, ReadObject, Text};
+use crate::template::others::{NamedObject, Others, ReadObject, Text};
 use crate::template::outputs::Output;
 use crate::template::params::{self, Param};
 use crate::template::provenance::{self, Basis};
@@ -181,7 +181,7 @@ impl Preparing<'_> {
             params: provenance::digest(&json!(params)),
             inputs: self.inputs.provenance(self.key),
             wanted: self.wanted(template),
-            others: Vec::new(),
+            others: Others::default(),
         }
     }
 
@@ -222,8 +222,12 @@ impl Preparing<'_> {
         }
         let labels = stamp::step_labels(self.owner, self.blueprint, &self.step.name, template);
         let context = self.context(template, &labels);
-        let value = |text: &Text| Some((text.text.clone(), context.render(&text.template).ok()?));
-        texts.filter_map(value).collect()
+        // What had no value has none later on either: it would be that of another update.
+        let value = |text: &Text| {
+            let value = context.render(&text.template).unwrap_or(Value::Null);
+            (text.text.clone(), value)
+        };
+        texts.map(value).collect()
     }
 
     /// What the context holds of the inputs that the object reports.

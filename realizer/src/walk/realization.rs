@@ -308,6 +308,7 @@ impl<'a> Realization<'a> {
                 at,
                 because,
                 looked,
+                ..
             } => self.read(&at, *because, looked),
             Waiting::Observed {
                 submission,
@@ -385,8 +386,9 @@ impl AskFeed for Realization<'_> {
                 passage,
                 looked,
             }),
-            Some(Question::Read { at, because, .. }) => self.consider(Waiting::Read {
+            Some(Question::Read { at, place, because }) => self.consider(Waiting::Read {
                 at,
+                place,
                 because,
                 looked,
             }),

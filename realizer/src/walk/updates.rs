@@ -26,7 +26,7 @@ use crate::values::canonical;
 use crate::values::redaction::Taint;
 use crate::walk::gate::{AfterLook, Gate, Reading, Ruling};
 use crate::walk::{At, Walk};
-use crate::{Observed, Submission, SubmitFailureKind};
+use crate::{Observed, Submission, SubmitFailure, SubmitFailureKind};
 
 /// Keeps an object as it is until it is good or has failed.
 pub(super) struct UpdateGate;
@@ -56,7 +56,11 @@ impl Gate for UpdateGate {
                 walk.pass_update(at, arrived, applied)
             }
             None if is_present => walk.pass_update(at, arrived, rendering),
-            None => Ruling::Look(rendering, Box::new(UnknownApplied(arrived))),
+            None => {
+                // What its rules read beside the object is that of the update which is applied.
+                walk.steps.take_up(at.step, arrived.clone());
+                Ruling::Look(rendering, Box::new(UnknownApplied(arrived)))
+            }
         }
     }
 }
@@ -70,6 +74,7 @@ impl AfterLook for UnknownApplied {
         found: Vec<Observed>,
     ) -> Ruling {
         let Self(mut arrived) = *self;
+        walk.steps.put_down(at.step);
         let newest = found.into_iter().rev().find(|member| !member.is_gone);
         if let Some(newest) = newest.filter(|newest| walk.is_under_way(at, newest)) {
             let end = walk.observing(at).waiting(newest);
@@ -82,6 +87,18 @@ impl AfterLook for UnknownApplied {
             ..arrived.newest.clone()
         };
         walk.pass_update(at, arrived, place)
+    }
+
+    /// That nothing is seen says nothing of the update.
+    fn not_seen(
+        self: Box<Self>,
+        walk: &mut Walk<'_>,
+        at: &At,
+        place: Submission,
+        failure: SubmitFailure,
+    ) -> Ruling {
+        walk.steps.put_down(at.step);
+        Ruling::Hold(walk.not_seen(at, &place, failure))
     }
 }
 

@@ -213,6 +213,31 @@ fn a_run_that_ended_stays_so_whatever_becomes_of_the_object() {
     assert_eq!(deployed(&mut scenario), "1");
 }
 
+/// What is read goes with the rendering whose inputs name it: an earlier run is not judged by the gate of the next one.
+#[test]
+fn a_run_is_not_judged_by_the_object_of_another_one() {
+    let runs = DOCUMENTS.replace("  configPath", "  lifecycle: immutable\n  configPath");
+    let runs = runs.replace(
+        "metadata: {name: build}\n    data",
+        "metadata: {generateName: build-}\n    data",
+    );
+    let mut scenario = started(&runs);
+    plant(&mut scenario, "ns", "gate-2", "yes");
+    push(&mut scenario, "2");
+    assert_eq!(deployed(&mut scenario), "2");
+    let of_runs = scenario.entry("build")["runs"].clone();
+    assert_eq!(of_runs[0]["result"], "Succeeded");
+    assert_eq!(of_runs[1]["result"], "Running", "nobody opened its gate");
+    // It goes, and is asked for again: it came to nothing.
+    let first = of_runs[1]["name"].as_str().unwrap().to_owned();
+    scenario.cluster.prune(&first);
+    push(&mut scenario, "1");
+    assert_eq!(deployed(&mut scenario), "2");
+    plant(&mut scenario, "ns", "gate-1", "yes");
+    scenario.advance();
+    assert_eq!(deployed(&mut scenario), "1");
+}
+
 /// A Secret that a rule reads, and a ConfigMap that another step filled from one, are compared and never shown.
 #[test]
 fn nothing_that_another_object_holds_is_told() {

@@ -1,6 +1,6 @@
 //! What is known of Artifacts: from the watch, and from the replies to our own requests.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use realizer::{KnownArtifact, KnownArtifacts, Owner};
@@ -13,10 +13,7 @@ use crate::reflect::{Change, Entry, version_of};
 use crate::stamped::ObjectKey;
 use crate::submit::SLOW_READ;
 
-/// Values up to this stand in status, too, so that nobody reads them here.
-const MOST_STATUS_BYTES: usize = 8 * 1024;
-
-/// An Artifact, with its values if status does not hold them.
+/// An Artifact, with its values if somebody needs them: status does not hold them, and they were good last.
 pub(super) struct ArtifactEntry {
     pub(super) known: Arc<KnownArtifact>,
     pub(super) uid: Box<str>,
@@ -24,10 +21,28 @@ pub(super) struct ArtifactEntry {
     values: Option<PackedText>,
 }
 
+impl ArtifactEntry {
+    /// With its values.
+    pub(super) fn with_values(object: Value) -> Self {
+        Self {
+            values: Some(PackedText::of(&object["spec"]["outputs"])),
+            ..Self::build(object)
+        }
+    }
+
+    fn without_values(&self) -> Self {
+        Self {
+            known: self.known.clone(),
+            uid: self.uid.clone(),
+            version: self.version,
+            values: None,
+        }
+    }
+}
+
 impl Entry for ArtifactEntry {
+    /// There may be twenty for each step, of which one is ever read: a listing holds the values of none.
     fn build(object: Value) -> Self {
-        let values = &object["spec"]["outputs"];
-        let text = values.to_string();
         Self {
             known: Arc::new(KnownArtifact::read(&object)),
             uid: object["metadata"]["uid"]
@@ -35,7 +50,7 @@ impl Entry for ArtifactEntry {
                 .unwrap_or_default()
                 .into(),
             version: version_of(&object),
-            values: (text.len() > MOST_STATUS_BYTES).then(|| PackedText::of_text(&text)),
+            values: None,
         }
     }
 }
@@ -54,11 +69,28 @@ pub(super) struct Trouble {
 #[derive(Default)]
 pub(super) struct Known {
     by_owner: HashMap<ObjectKey, BTreeMap<String, Arc<ArtifactEntry>>>,
-    /// Why none was written in a namespace when that was tried last, and when.
-    refused: HashMap<Box<str>, (Instant, String)>,
+    /// Why none was written for an owner, or for any of a namespace, when that was tried last, and when.
+    refused: HashMap<ObjectKey, (Instant, String)>,
 }
 
 impl Known {
+    /// Names of those of an owner whose values are needed and not held. Those that are not needed any more are let go.
+    pub(super) fn without_values(&mut self, key: &ObjectKey, owner: &Owner) -> Vec<String> {
+        let needed: BTreeSet<&str> = owner.artifacts_to_read().collect();
+        let Some(of_owner) = self.by_owner.get_mut(key) else {
+            return Vec::new();
+        };
+        let mut missing = Vec::new();
+        for (name, entry) in of_owner {
+            match (needed.contains(name.as_str()), &entry.values) {
+                (true, None) => missing.push(name.clone()),
+                (false, Some(_)) => *entry = Arc::new(entry.without_values()),
+                (true, Some(_)) | (false, None) => {}
+            }
+        }
+        missing
+    }
+
     /// What is known of those of an owner.
     pub(super) fn of(&self, key: &ObjectKey, owner: &Owner) -> KnownArtifacts {
         let of_owner = self.by_owner.get(key);
@@ -80,10 +112,15 @@ impl Known {
         self.by_owner.get(owner)?.get(name).cloned()
     }
 
-    /// One could not be written in a namespace.
-    pub(super) fn refuse(&mut self, namespace: &str, why: String) {
+    /// One of an owner could not be written, and so none could of it or, if that is what is wrong, in its namespace.
+    pub(super) fn refuse(&mut self, owner: &ObjectKey, is_of_namespace: bool, why: String) {
         let refused = (Instant::now(), why);
-        self.refused.insert(namespace.into(), refused);
+        let of_whom = if is_of_namespace {
+            all_of(&owner.namespace)
+        } else {
+            owner.clone()
+        };
+        self.refused.insert(of_whom, refused);
     }
 
     /// What was refused may be allowed by now.
@@ -91,14 +128,16 @@ impl Known {
         self.refused.clear();
     }
 
-    /// One was written in a namespace.
-    pub(super) fn allow(&mut self, namespace: &str) {
-        self.refused.remove(namespace);
+    /// One of an owner was written.
+    pub(super) fn allow(&mut self, owner: &ObjectKey) {
+        self.refused.remove(owner);
+        self.refused.remove(&all_of(&owner.namespace));
     }
 
-    /// Why none was written in a namespace when that was tried last. It is tried again after a while.
-    pub(super) fn refusal(&self, namespace: &str) -> Option<Trouble> {
-        let (since, why) = self.refused.get(namespace)?;
+    /// Why none was written for an owner when that was tried last. It is tried again after a while.
+    pub(super) fn refusal(&self, owner: &ObjectKey) -> Option<Trouble> {
+        let of_namespace = self.refused.get(&all_of(&owner.namespace));
+        let (since, why) = self.refused.get(owner).or(of_namespace)?;
         Some(Trouble {
             why: why.clone(),
             is_unlisted: false,
@@ -131,6 +170,15 @@ impl Known {
         news.filter(|_| is_put || is_removed)
     }
 
+    /// Takes the reply to a request, with its values.
+    pub(super) fn take(&mut self, owner: &ObjectKey, name: &str, entry: Arc<ArtifactEntry>) {
+        let of_owner = self.by_owner.entry(owner.clone()).or_default();
+        let is_newer = |it: &Arc<ArtifactEntry>| it.version > entry.version;
+        if !of_owner.get(name).is_some_and(is_newer) {
+            of_owner.insert(name.to_owned(), entry);
+        }
+    }
+
     /// Puts an entry here, unless the same or a later one is here. Returns whether it was put.
     pub(super) fn put(&mut self, owner: &ObjectKey, name: &str, entry: Arc<ArtifactEntry>) -> bool {
         let of_owner = self.by_owner.entry(owner.clone()).or_default();
@@ -157,6 +205,11 @@ impl Known {
         }
         is_it
     }
+}
+
+/// Stands for all owners of a namespace; none has this name.
+fn all_of(namespace: &str) -> ObjectKey {
+    ObjectKey::new(namespace, "")
 }
 
 #[cfg(test)]
@@ -216,14 +269,24 @@ mod tests {
     }
 
     #[test]
-    fn values_are_held_only_where_status_does_not_hold_them() {
-        let held = |bytes: usize| {
-            let outputs = json!([{"name": "image", "value": "x".repeat(bytes)}]);
-            ArtifactEntry::build(json!({"spec": {"outputs": outputs}}))
-                .values
-                .is_some()
-        };
-        assert!(held(8 * 1024 + 1));
-        assert!(!held(7 * 1024));
+    fn a_listing_holds_no_values_and_a_reply_does() {
+        let object = || json!({"spec": {"outputs": [{"name": "image", "value": "x"}]}});
+        assert!(ArtifactEntry::build(object()).values.is_none());
+        let read = ArtifactEntry::with_values(object());
+        assert!(read.values.is_some());
+        assert!(read.without_values().values.is_none());
+    }
+
+    #[test]
+    fn what_is_refused_for_one_owner_keeps_no_other_of_its_namespace() {
+        let mut state = Known::default();
+        let key = |name: &str| ObjectKey::new("dev", name);
+        state.refuse(&key("a"), false, "a webhook".to_owned());
+        assert!(state.refusal(&key("a")).is_some());
+        assert!(state.refusal(&key("b")).is_none());
+        state.refuse(&key("a"), true, "a quota".to_owned());
+        assert!(state.refusal(&key("b")).is_some_and(|it| it.is_unwritable));
+        state.allow(&key("b"));
+        assert!(state.refusal(&key("b")).is_none());
     }
 }

@@ -70,3 +70,30 @@ fn an_artifact_is_whole_only_if_its_identity_is_that_of_all_it_says() {
         assert!(!KnownArtifact::read(&object).is_whole, "{place}");
     }
 }
+
+/// As YAML both are `9.007199254740992e+15`.
+#[test]
+fn large_numbers_that_are_equal_as_doubles_are_told_apart() {
+    let of = |number: u64| {
+        digest_of(&[ArtifactOutput {
+            name: "config".to_owned(),
+            value: json!({"id": number}),
+        }])
+    };
+    let (one, other) = (9_007_199_254_740_993, 9_007_199_254_740_992);
+    assert_ne!(of(one), of(other));
+    let yaml = |number: u64| yaml_digest::digest(&json!({"id": number}));
+    assert_eq!(
+        yaml(one),
+        yaml(other),
+        "the digest that status shows does not"
+    );
+}
+
+#[test]
+fn one_without_the_digest_of_its_rendering_cannot_be_checked() {
+    let mut object = written();
+    assert!(!KnownArtifact::read(&object).is_keyed);
+    object["spec"]["rendering"] = Value::Null;
+    assert!(KnownArtifact::read(&object).is_keyed);
+}

@@ -100,11 +100,9 @@ fn retrieve_verdict(error: &ReadError) -> Verdict {
         // what it has refused.
         ReadError::NotDone(NotDone::Refused(_))
         | ReadError::Foreign { .. }
-        | ReadError::ForeignUnknown { .. } => {
-            Verdict::new(UserMustFix, Reason::ConditionNotMet)
-                .but_unknown()
-                .slowly()
-        }
+        | ReadError::ForeignUnknown { .. } => Verdict::new(UserMustFix, Reason::ConditionNotMet)
+            .but_unknown()
+            .slowly(),
         // False as upstream, also as long as nothing is wrong yet.
         ReadError::NotDone(NotDone::ObservedGeneration { has_status, .. }) => {
             let kind = if *has_status { UserMustFix } else { NotYet };

@@ -11,6 +11,7 @@ fn candidates(count: i64, bytes: u64, needed: &[i64]) -> Vec<Candidate<'static>>
             identity: number.to_string(),
             accepted: Time(Timestamp::from_second(number).unwrap()),
             bytes,
+            digest: String::new(),
         },
         is_needed: needed.contains(&number),
         output: None,

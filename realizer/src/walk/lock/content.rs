@@ -35,8 +35,17 @@ impl Walk<'_> {
     }
 }
 
-/// What is in an environment, if that is known.
-pub(in crate::walk) fn held_in(walk: &Walk<'_>, at: &At, observed: &Observed) -> Option<Output> {
+/// What is in an environment, if that is known. Of several objects it is the one that says what status says, or the newest.
+pub(in crate::walk) fn held_among(walk: &Walk<'_>, at: &At, found: &[Observed]) -> Option<Output> {
+    let known = walk.known(at.step);
+    let there = || found.iter().rev().filter(|member| !member.is_gone);
+    let recognised = there().find(|member| known.recognises(annotation_of(&member.object)));
+    let staying = || there().find(|member| !member.terminating);
+    let held = recognised.or_else(staying).or_else(|| there().next())?;
+    held_in(walk, at, held)
+}
+
+fn held_in(walk: &Walk<'_>, at: &At, observed: &Observed) -> Option<Output> {
     let said = annotation_of(&observed.object);
     match walk.known(at.step).present(said, &whole_seconds(&walk.now)) {
         Present::Revision(record) => record.output(),
