@@ -26,8 +26,8 @@ fn crd_command() -> String {
     lines[0].to_owned()
 }
 
-/// Twelve of `carto.run`, two of conventions, two of pod presets.
-const CRDS: usize = 16;
+/// Thirteen of `carto.run`, two of conventions, two of pod presets.
+const CRDS: usize = 17;
 
 #[tokio::test]
 async fn crds_that_somebody_else_installed_are_upgraded_by_the_command_of_the_readme() {
