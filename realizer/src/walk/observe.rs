@@ -2,6 +2,7 @@
 //! (docs/behaviour/objects.md#retention, docs/behaviour/outputs.md#reading).
 
 mod errors;
+mod foreign_fields;
 
 use api_types::names::{ObjectName, ResourceName};
 use api_types::runnable::RunResult;
@@ -13,7 +14,6 @@ use crate::owner::owner_status::object_ref;
 use crate::step::end::{Memory, StepEnd, Submitted};
 use crate::step::error::StepError;
 use crate::template::family_members::{newest_healthy, superseded};
-use crate::template::foreign;
 use crate::template::goodness::{NotDone, RuleInputs};
 use crate::template::health::{Health, Subject};
 use crate::template::outputs::{Output, ReadError};
@@ -279,32 +279,6 @@ impl Observing<'_> {
         }
     }
 
-    /// What the object holds beside the rendering if nobody else has set anything, or else what it held when nobody had: what
-    /// was clean once was put there by the API server.
-    fn expected_beside(&self, uid: &str, observed: &Observed) -> Option<Vec<String>> {
-        if !self.template.refuses_foreign_fields {
-            return None;
-        }
-        let clean = observed
-            .beside
-            .as_ref()
-            .filter(|beside| match &beside.expected {
-                Some(Ok(expected)) => beside.are_all_in(expected),
-                Some(Err(_)) | None => false,
-            });
-        let clean = clean.map(|beside| beside.values.clone());
-        clean.or_else(|| self.beside_before(uid).map(<[String]>::to_vec))
-    }
-
-    /// What is remembered of that.
-    fn beside_before(&self, uid: &str) -> Option<&[String]> {
-        let applied = self.previous.and_then(|entry| entry.applied.as_ref());
-        applied
-            .filter(|applied| applied.uid == uid)?
-            .beside
-            .as_deref()
-    }
-
     /// An environment that is kept as it is.
     pub(crate) fn held(mut self, observed: Observed, environment: &Output) -> StepEnd {
         self.taint = self.taint.and(&environment.taint);
@@ -406,23 +380,6 @@ impl Observing<'_> {
             }
             _ => output,
         })
-    }
-
-    /// What the object says of itself is asked first: that it failed is known whoever has set fields of it.
-    fn refuse_foreign_fields(&self, reading: &Reading<'_>) -> Result<(), ReadError> {
-        let Some(observed) = reading.observed else {
-            return Ok(());
-        };
-        if reading.rendering.is_none() {
-            let uid = observed.object["metadata"]["uid"].as_str();
-            let known = uid.and_then(|uid| self.beside_before(uid));
-            return foreign::refuse_in_held(observed, known);
-        }
-        if self.template.lifecycle.is_immutable() {
-            foreign::refuse_in_run(observed)
-        } else {
-            foreign::refuse(observed)
-        }
     }
 
     /// `object` with the fields of it that others have set.
