@@ -318,9 +318,10 @@ async fn a_run_that_somebody_changed_under_our_name_yields_nothing() {
     a_changed_run_yields_nothing("carto-supplychain").await;
 }
 
-async fn a_changed_run_yields_nothing(field_manager: &str) {
+/// The build of a chain makes a run for each revision, and the first one is there.
+pub(crate) async fn running(chain: &str) -> (Stage, Value) {
     let stage = Stage::open().await;
-    let immutable = CHAIN.replace("  imagePath:", "  lifecycle: immutable\n  imagePath:");
+    let immutable = chain.replace("  imagePath:", "  lifecycle: immutable\n  imagePath:");
     let immutable = immutable.replace(
         "metadata: {name: $(workload.metadata.name)$-build}",
         "metadata: {generateName: $(workload.metadata.name)$-build-}",
@@ -330,6 +331,21 @@ async fn a_changed_run_yields_nothing(field_manager: &str) {
         stage.tests().await.into_iter().next()
     })
     .await;
+    (stage, run)
+}
+
+/// The run that is made after another one.
+pub(crate) async fn run_after(stage: &Stage, run: &Value) -> Value {
+    let uid = &run["metadata"]["uid"];
+    eventually("another run is there", PATIENCE, async || {
+        let runs = stage.tests().await;
+        runs.into_iter().find(|run| run["metadata"]["uid"] != *uid)
+    })
+    .await
+}
+
+async fn a_changed_run_yields_nothing(field_manager: &str) {
+    let (stage, run) = running(CHAIN).await;
     let name = run["metadata"]["name"].as_str().unwrap();
     let tenant = stage.tenant().await;
     let evil = json!({
@@ -354,12 +370,7 @@ async fn a_changed_run_yields_nothing(field_manager: &str) {
     assert_eq!(stage.get("v1", "ConfigMap", "app-deployed").await, None);
     // As the condition says: it is deleted, and made again.
     stage.delete(TESTS, "Test", name).await;
-    let uid = &run["metadata"]["uid"];
-    let again = eventually("another run is there", PATIENCE, async || {
-        let runs = stage.tests().await;
-        runs.into_iter().find(|run| run["metadata"]["uid"] != *uid)
-    })
-    .await;
+    let again = run_after(&stage, &run).await;
     assert_eq!(again["spec"]["value"]["revision"], "1");
     let name = again["metadata"]["name"].as_str().unwrap();
     stage.report(name, good("image@1")).await;

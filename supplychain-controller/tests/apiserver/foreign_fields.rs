@@ -4,7 +4,7 @@ use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
 use test_support::eventually;
 
-use crate::attribution::{CHAIN, TESTS, built_by, deployed, push, says, told};
+use crate::attribution::{CHAIN, TESTS, built_by, deployed, push, run_after, running, says, told};
 use crate::stage::{NOTHING, PATIENCE, Stage, condition, step};
 
 /// The build refuses what others set.
@@ -233,17 +233,7 @@ async fn where_it_cannot_be_found_out_nothing_is_read_and_why_is_told() {
 /// What a create brings is ours, with its defaults: a run holds nothing beside.
 #[tokio::test]
 async fn a_run_yields_nothing_while_others_have_set_fields_of_it() {
-    let stage = Stage::open().await;
-    let immutable = refusing().replace("  imagePath:", "  lifecycle: immutable\n  imagePath:");
-    let immutable = immutable.replace(
-        "metadata: {name: $(workload.metadata.name)$-build}",
-        "metadata: {generateName: $(workload.metadata.name)$-build-}",
-    );
-    stage.apply(&immutable).await;
-    let run = eventually("the run is there", PATIENCE, async || {
-        stage.tests().await.into_iter().next()
-    })
-    .await;
+    let (stage, run) = running(&refusing()).await;
     let name = run["metadata"]["name"].as_str().unwrap();
     let note = |note: Value| json!({"spec": {"value": {"note": note}}});
     stage.edit(TESTS, "Test", name, note(json!("evil"))).await;
@@ -261,12 +251,7 @@ async fn a_run_yields_nothing_while_others_have_set_fields_of_it() {
     )
     .await;
     stage.delete(TESTS, "Test", name).await;
-    let uid = &run["metadata"]["uid"];
-    let again = eventually("another run is there", PATIENCE, async || {
-        let runs = stage.tests().await;
-        runs.into_iter().find(|run| run["metadata"]["uid"] != *uid)
-    })
-    .await;
+    let again = run_after(&stage, &run).await;
     assert_eq!(stage.get("v1", "ConfigMap", "app-deployed").await, None);
     let name = again["metadata"]["name"].as_str().unwrap();
     stage.report(name, good).await;
