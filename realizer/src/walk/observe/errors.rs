@@ -110,6 +110,13 @@ impl Observing<'_> {
                     stamp::display_name(&observed.object)
                 )
             }
+            // Nothing is tried for a run: what it was made with is remembered, or not known.
+            ReadError::ForeignUnknown { cause } if self.template.lifecycle.is_immutable() => {
+                format!(
+                    "resource [{step}] condition not met: whether others have set fields of object [{}] is not known: {cause}",
+                    stamp::display_name(&observed.object)
+                )
+            }
             ReadError::ForeignUnknown { cause } => format!(
                 "resource [{step}] condition not met: whether others have set fields of object [{}] is found by an apply as \
                  dry run, and that failed: {cause}",
