@@ -5,7 +5,7 @@ use test_support::eventually;
 use test_support::stage::Versions;
 
 use crate::attribution::{CHAIN, TESTS, deployed, says, submitted, told};
-use crate::stage::{NOTHING, PATIENCE, Stage, step};
+use crate::stage::{NOTHING, PATIENCE, Stage, condition, step};
 
 /// Revision 1 is under way.
 async fn waiting() -> Stage {
@@ -64,7 +64,13 @@ async fn of_1_running_and_2_good_3_good_4_bad_4_is_applied_and_then_3_and_never_
     restart(&mut stage);
     says(&stage, "True", Some("image@3")).await;
     deployed(&stage, "image@3").await;
-    let build = told(&stage, "Failed").await;
+    // The status comes after the next step's object, and until then says that 4 has failed as well.
+    let what = "the status has the output of 3";
+    let owner = stage.until("app", what, |owner| {
+        step(owner, "build")["outputs"][0]["value"] == "image@3"
+    });
+    let build = step(&owner.await, "build");
+    assert_eq!(condition(&build, "OutputsGood")["reason"], "Failed");
     assert_eq!(build["updates"]["waiting"], Value::Null, "{build}");
     assert_eq!(build["outputs"][0]["current"], false);
     stage.settle("app").await;
