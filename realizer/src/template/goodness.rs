@@ -242,11 +242,24 @@ impl Readiness {
         self.check_matches(evidence)?;
         if let Some(completion) = &self.completion {
             if completion.reads_stamped() || self.generation.is_told(evidence.object) {
-                self.generation.check(evidence.object)?;
+                self.check_generation(evidence.object)?;
             }
             completion.check(evidence, self.wording)?;
         }
         self.check_inputs(evidence, wanted)
+    }
+
+    /// Every new object has no status at first. The Go controller, as which deployments are read, tells a fault of the template
+    /// then: a condition that goes from False to True with each step of a chain, and a status write for each.
+    fn check_generation(&self, object: &Value) -> Result<(), NotDone> {
+        match self.generation.check(object) {
+            Err(NotDone::ObservedGeneration {
+                has_status: false, ..
+            }) if self.asks_generation => {
+                Err(NotDone::Condition("the object has no status yet".to_owned()))
+            }
+            checked => checked,
+        }
     }
 
     /// As [`Readiness::check`], for an object that is never changed: there is only one generation of it, so that one that

@@ -133,8 +133,7 @@ fn nothing_is_read_before_the_object_is_good() {
     assert_eq!(deployed(&mut scenario), Value::Null);
     assert_eq!(
         scenario.step_condition("build", "OutputsGood"),
-        "Unknown/Reconciling/resource [build] cannot satisfy observedCompletion without observedGeneration in object \
-         status; no output was good before"
+        "Unknown/Reconciling/resource [build] condition not met: the object has no status yet; no output was good before"
     );
     for (ready, output) in [("Unknown", Some("image@0")), ("False", None)] {
         says(&mut scenario, ready, output);

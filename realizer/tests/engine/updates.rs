@@ -75,8 +75,7 @@ fn an_update_waits_until_the_object_is_good() {
     assert_eq!(waits(&scenario), ["2"]);
     assert_eq!(
         good(&scenario),
-        "Unknown/Reconciling/resource [build] cannot satisfy observedCompletion without observedGeneration in object \
-         status; no output was good before; 1 update waits"
+        "Unknown/Reconciling/resource [build] condition not met: the object has no status yet; no output was good before; 1 update waits"
     );
     assert_eq!(
         scenario.entry("build")["underWay"]["inputs"],
