@@ -1,0 +1,109 @@
+{{/*
+The Deployment. What differs between controllers is in templates that each chart has: CHART.args, CHART.mounts and
+CHART.volumes, and CHART.webhook, which is empty where none is served.
+*/}}
+{{- define "controller-library.deployment" -}}
+{{- $global := include "controller-library.global" . | fromYaml -}}
+{{- $webhook := include (printf "%s.webhook" .Chart.Name) . -}}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  {{- include "controller-library.metadata" . | nindent 2 }}
+spec:
+  # One replica works at a time (a Lease sees to that). The others know all that it knows, so they take over at once
+  {{- if $webhook }}, and
+  # all of them answer the API server
+  {{- end }}.
+  replicas: {{ .Values.replicas }}
+  selector:
+    matchLabels:
+      {{- include "controller-library.selector" . | nindent 6 }}
+  strategy:
+    type: RollingUpdate
+    rollingUpdate:
+      maxUnavailable: 0
+      maxSurge: 1
+  template:
+    metadata:
+      labels:
+        {{- include "controller-library.podLabels" . | nindent 8 }}
+      {{- with .Values.podAnnotations }}
+      annotations:
+        {{- toYaml . | nindent 8 }}
+      {{- end }}
+    spec:
+      {{- include "controller-library.pod" . | nindent 6 }}
+{{- end -}}
+
+{{- define "controller-library.pod" -}}
+{{- $global := include "controller-library.global" . | fromYaml -}}
+serviceAccountName: {{ .Chart.Name }}
+# A token of its own is mounted below.
+automountServiceAccountToken: false
+enableServiceLinks: false
+# More than the 28 s that the process may take to end: 20 s for work under way, 8 s for the rest. A webhook is served for
+# the first 5 s of them, until all nodes know that this Pod is going: that needs no preStop.
+terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
+{{- with .Values.priorityClassName | default $global.priorityClassName }}
+priorityClassName: {{ . }}
+{{- end }}
+{{- with concat .Values.imagePullSecrets ($global.imagePullSecrets | default list) }}
+imagePullSecrets:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+securityContext:
+  runAsNonRoot: true
+  {{- if .Values.runAsUser }}
+  runAsUser: {{ .Values.runAsUser | int64 }}
+  runAsGroup: {{ .Values.runAsUser | int64 }}
+  fsGroup: {{ .Values.runAsUser | int64 }}
+  {{- end }}
+  seccompProfile:
+    type: RuntimeDefault
+topologySpreadConstraints:
+  {{- range list "kubernetes.io/hostname" "topology.kubernetes.io/zone" }}
+  - topologyKey: {{ . }}
+    maxSkew: 1
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "controller-library.selector" $ | nindent 8 }}
+    matchLabelKeys: [pod-template-hash]
+  {{- end }}
+{{- with .Values.affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .Values.tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+containers:
+  - {{ include "controller-library.container" . | nindent 4 | trim }}
+volumes:
+  # Renewed by the kubelet. Others than those that are mounted by default end when they say so: the API server prolongs
+  # those to a year.
+  - name: token
+    projected:
+      sources:
+        - serviceAccountToken:
+            path: token
+            expirationSeconds: {{ .Values.tokenExpirationSeconds | int64 }}
+        - configMap:
+            name: kube-root-ca.crt
+            items:
+              - {key: ca.crt, path: ca.crt}
+        - downwardAPI:
+            items:
+              - path: namespace
+                fieldRef:
+                  fieldPath: metadata.namespace
+  {{- include (printf "%s.volumes" .Chart.Name) . | nindent 2 }}
+  {{- with .Values.extraVolumes }}
+  {{- toYaml . | nindent 2 }}
+  {{- end }}
+{{- end -}}
