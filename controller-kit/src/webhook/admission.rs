@@ -65,12 +65,13 @@ impl Admission {
             }
             (None, Some(secret)) => {
                 let managed = self.self_managed(secret, process).await?;
-                managed.start(
+                let is_trusted = managed.start(
                     process.cluster.controller(),
                     certificate.clone(),
                     metrics.clone(),
                     tasks,
                 );
+                readiness.require("webhook trusted", is_trusted);
             }
             (None, None) => return Ok(()),
         }

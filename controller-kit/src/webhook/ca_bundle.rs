@@ -2,6 +2,8 @@
 //! certificates are signed by.
 
 use std::fmt::Debug;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -36,6 +38,18 @@ impl<K> WebhookConfiguration for K where
 {
 }
 
+/// Whether the API server has been told to trust our certificates. Once it has, that is not taken back: whoever undoes it is
+/// answered by a patch, and nobody gains by our not being asked meanwhile.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Trust(Arc<AtomicBool>);
+
+impl Trust {
+    /// Whether nobody is kept waiting: it was told, or there is no configuration by which it would ask.
+    pub(super) fn is_given(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// Patches the configuration when it, or what is trusted, changes; while it does not exist, waits for it.
 ///
 /// What is there is known from the watch and from replies to the patches alone: to read it is a right that is not asked for.
@@ -43,21 +57,28 @@ pub(super) async fn keep_ca_bundle<K: WebhookConfiguration>(
     client: kube::Client,
     name: String,
     mut trusted: watch::Receiver<String>,
+    trust: Trust,
 ) {
     let configurations: Api<K> = Api::all(client);
     let stream = watcher::watch_object(configurations.clone(), &name).default_backoff();
     tokio::pin!(stream);
     let (mut latest, mut pace) = (None::<K>, Pace::new());
+    let (mut is_known, mut is_told) = (false, false);
     loop {
         let bundle = trusted.borrow_and_update().clone();
         let patch = latest
             .as_ref()
             .and_then(|configuration| ca_bundle_patch(configuration, &bundle));
+        is_told |= latest.is_some() && patch.is_none() && !bundle.is_empty();
+        trust
+            .0
+            .store(is_told || (is_known && latest.is_none()), Ordering::Relaxed);
         tokio::select! {
             biased;
             event = stream.next() => match event {
                 Some(Ok(configuration)) => {
                     latest = configuration;
+                    is_known = true;
                     pace.is_changed();
                 }
                 Some(Err(error)) => {

@@ -12,7 +12,7 @@ use kube::runtime::watcher;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
-use super::ca_bundle::keep_ca_bundle;
+use super::ca_bundle::{Trust, keep_ca_bundle};
 use super::certificate::ServingCertificate;
 use super::pki::Authority;
 use crate::cluster::chain;
@@ -45,19 +45,22 @@ pub enum Configuration {
 }
 
 impl Configuration {
-    fn keep(self, client: &kube::Client, trusted: watch::Receiver<String>, tasks: &Tasks) {
-        let client = client.clone();
+    fn keep(self, client: &kube::Client, trusted: watch::Receiver<String>, tasks: &Tasks) -> Trust {
+        let (client, trust) = (client.clone(), Trust::default());
+        let told = trust.clone();
         match self {
             Self::Validating(name) => {
                 let keeping =
-                    keep_ca_bundle::<ValidatingWebhookConfiguration>(client, name, trusted);
+                    keep_ca_bundle::<ValidatingWebhookConfiguration>(client, name, trusted, told);
                 tasks.spawn_until_stopped("ca-bundle", keeping);
             }
             Self::Mutating(name) => {
-                let keeping = keep_ca_bundle::<MutatingWebhookConfiguration>(client, name, trusted);
+                let keeping =
+                    keep_ca_bundle::<MutatingWebhookConfiguration>(client, name, trusted, told);
                 tasks.spawn_until_stopped("ca-bundle", keeping);
             }
         }
+        trust
     }
 }
 
@@ -78,17 +81,20 @@ pub struct SelfManaged {
 impl SelfManaged {
     /// Makes or adopts the certificate and keeps it fresh until the tasks are cancelled. Needs the right
     /// to get, list, watch, create and update the Secret, and to patch and watch the configurations.
+    ///
+    /// What is returned says whether all configurations that are there trust it.
     pub fn start(
         self,
         client: &kube::Client,
         certificate: Arc<ServingCertificate>,
         metrics: Arc<Metrics>,
         tasks: &Tasks,
-    ) {
+    ) -> impl Fn() -> bool + Send + Sync + use<> {
         let (publish, trusted) = watch::channel(String::new());
-        for configuration in self.configurations.clone() {
-            configuration.keep(client, trusted.clone(), tasks);
-        }
+        let configurations = self.configurations.iter().cloned();
+        let trusts: Vec<Trust> = configurations
+            .map(|configuration| configuration.keep(client, trusted.clone(), tasks))
+            .collect();
         let secret = SharedSecret::new(client, &self.namespace, &self.secret);
         let keeper = CertificateKeeper {
             secret: secret.clone(),
@@ -99,6 +105,7 @@ impl SelfManaged {
         };
         let keeping = async move { secret.keep(keeper).await };
         tasks.spawn_until_stopped("webhook-certificate", keeping);
+        move || trusts.iter().all(Trust::is_given)
     }
 }
 

@@ -34,6 +34,7 @@ impl Validate for DenyAll {
 struct Replica {
     port: u16,
     certificate: Arc<ServingCertificate>,
+    is_trusted: Box<dyn Fn() -> bool>,
     tasks: Tasks,
 }
 
@@ -51,7 +52,7 @@ async fn replica(plane: &ControlPlane, namespace: &str, configuration: &str) -> 
         configurations: vec![Configuration::Validating(configuration.to_owned())],
         clock: clock(),
     };
-    managed.start(
+    let is_trusted = managed.start(
         &plane.client().unwrap(),
         certificate.clone(),
         metrics.clone(),
@@ -69,6 +70,7 @@ async fn replica(plane: &ControlPlane, namespace: &str, configuration: &str) -> 
     Replica {
         port: address.port(),
         certificate,
+        is_trusted: Box::new(is_trusted),
         tasks,
     }
 }
@@ -140,6 +142,11 @@ async fn without_cert_manager_the_api_server_asks_us_and_users_read_our_text() {
     let second = replica(&plane, &namespace, "carto").await;
     eventually("both serve", PATIENCE, async || {
         first.certificate.is_loaded() && second.certificate.is_loaded()
+    })
+    .await;
+    // Nobody asks, so nobody waits.
+    eventually("there is nothing to be trusted by", PATIENCE, async || {
+        (first.is_trusted)()
     })
     .await;
 
@@ -248,7 +255,7 @@ async fn the_rights_of_the_install_manifest_suffice() {
         clock: clock(),
     };
     let account = plane.client_as_service_account(NAMESPACE, ACCOUNT).await;
-    managed.start(&account.unwrap(), certificate.clone(), metrics, &tasks);
+    let is_trusted = managed.start(&account.unwrap(), certificate.clone(), metrics, &tasks);
     eventually("a certificate", PATIENCE, async || certificate.is_loaded()).await;
     let patch = ("patch", "validatingwebhookconfigurations");
     let patch = (patch.0.to_owned(), patch.1.to_owned());
@@ -256,6 +263,7 @@ async fn the_rights_of_the_install_manifest_suffice() {
         asked(&plane, &user, true).contains(&patch)
     })
     .await;
+    assert!(!is_trusted());
     plane.apply_yaml(&installed()).await.unwrap();
     let configurations: Api<ValidatingWebhookConfiguration> = Api::all(plane.client().unwrap());
     eventually("every bundle is written", PATIENCE, async || {
@@ -267,6 +275,7 @@ async fn the_rights_of_the_install_manifest_suffice() {
             .all(|webhook| webhook.client_config.ca_bundle.is_some())
     })
     .await;
+    eventually("it is known to be trusted", PATIENCE, async || is_trusted()).await;
 
     // A damaged Secret is replaced as one that is about to expire is.
     let secrets: Api<Secret> = Api::namespaced(plane.client().unwrap(), NAMESPACE);

@@ -10,7 +10,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-use super::super::ca_bundle::{WebhookConfiguration, keep_ca_bundle};
+use super::super::ca_bundle::{Trust, WebhookConfiguration, keep_ca_bundle};
 
 const NAME: &str = "carto";
 /// `bundle`, as JSON has bytes.
@@ -36,6 +36,7 @@ fn refusal(code: u16, text: &str) -> Response<Body> {
 struct Server {
     asked: Arc<Mutex<Vec<String>>>,
     client: kube::Client,
+    trust: Trust,
 }
 
 /// Patches are answered by `patched`, given how many came before.
@@ -75,6 +76,7 @@ fn server(patched: fn(usize) -> Response<Body>) -> Server {
     Server {
         asked,
         client: kube::Client::new(service, "default"),
+        trust: Trust::default(),
     }
 }
 
@@ -82,7 +84,12 @@ impl Server {
     /// What is asked within this time.
     async fn asked_within<K: WebhookConfiguration>(&self, time: Duration) -> Vec<String> {
         let (bundle, trusted) = watch::channel("bundle".to_owned());
-        let keeping = keep_ca_bundle::<K>(self.client.clone(), NAME.to_owned(), trusted);
+        let keeping = keep_ca_bundle::<K>(
+            self.client.clone(),
+            NAME.to_owned(),
+            trusted,
+            self.trust.clone(),
+        );
         let _ = tokio::time::timeout(time, keeping).await;
         drop(bundle);
         self.asked.lock().unwrap().clone()
@@ -100,6 +107,7 @@ async fn a_patch_that_fails_is_tried_ever_less_often_and_nothing_is_read() {
     assert_eq!(of("get"), 0, "{asked:?}");
     // Waits of 5, 10, 20 … s up to 5 minutes.
     assert!((10..=25).contains(&of("patch")), "{}", of("patch"));
+    assert!(!server.trust.is_given());
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,4 +127,5 @@ async fn repeats_a_patch_that_failed<K: WebhookConfiguration>() {
     });
     let asked = server.asked_within::<K>(Duration::from_hours(1)).await;
     assert_eq!(asked, ["list", "watch", "patch", "patch"]);
+    assert!(server.trust.is_given());
 }

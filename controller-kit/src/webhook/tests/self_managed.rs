@@ -50,7 +50,7 @@ async fn a_watch_that_keeps_failing_does_not_put_the_renewal_off() {
         clock: Arc::new(clock),
     };
     let client = kube::Client::new(service, "ns");
-    managed.start(
+    let _is_trusted = managed.start(
         &client,
         certificate.clone(),
         Arc::new(Metrics::new()),
