@@ -9,7 +9,7 @@ CONTROL_PLANE := hack/control-plane/build.sh
 ASSETS = $(shell $(CONTROL_PLANE) --path)
 WITH_ASSETS = CARTO_ASSETS="$(ASSETS)" KUBEBUILDER_ASSETS="$${KUBEBUILDER_ASSETS:-$(ASSETS)}"
 # What `make generate` writes: the CRDs, and what these tests compare with.
-GENERATED := deploy/crds deploy/conventions deploy/charts '*/golden/*' docs/behaviour
+GENERATED := deploy/crds deploy/conventions deploy/charts deploy/install.yaml deploy/optional '*/golden/*' docs/behaviour
 GOLDEN_TESTS := --test engine --test runnable --test tree --test reference --test charts --test public_api
 
 ##@ Everyday
@@ -53,7 +53,7 @@ doc: ## Build the API documentation; a broken link is an error
 ##@ Generated files
 
 .PHONY: generate
-generate: ## Write the CRDs, the golden files and the tables of docs/behaviour anew
+generate: ## Write the CRDs, what the charts make, the golden files and the tables of docs/behaviour anew
 	cargo build -q --workspace --example generate-crds --example generate-convention-crds --example generate-preset-crds
 	"$${CARGO_TARGET_DIR:-target}/debug/examples/generate-crds" deploy/crds
 	"$${CARGO_TARGET_DIR:-target}/debug/examples/generate-convention-crds" deploy/conventions/crds

@@ -1,6 +1,7 @@
 //! The real helm, and our charts.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -71,8 +72,23 @@ impl Helm {
     ///
     /// The values are refused; the error is what helm says.
     pub fn render(&self, chart: &Path, namespace: &str, values: &Path) -> anyhow::Result<String> {
+        self.render_as("web", chart, namespace, values)
+    }
+
+    /// The same for a release of this name.
+    ///
+    /// # Errors
+    ///
+    /// The values are refused; the error is what helm says.
+    pub fn render_as(
+        &self,
+        release: &str,
+        chart: &Path,
+        namespace: &str,
+        values: &Path,
+    ) -> anyhow::Result<String> {
         let kubernetes = ["--kube-version", "1.36.3"].map(OsStr::new);
-        let release = ["template", "web", "--namespace", namespace].map(OsStr::new);
+        let release = ["template", release, "--namespace", namespace].map(OsStr::new);
         let chart = [
             chart.as_os_str(),
             OsStr::new("--values"),
@@ -89,11 +105,31 @@ pub fn chart(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// The values that the charts are tried with, by their files.
+/// The charts that can be installed, by their folders.
 ///
 /// # Errors
 ///
 /// They cannot be read.
-pub fn cases() -> anyhow::Result<Vec<PathBuf>> {
-    test_support::yaml_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts/cases"))
+pub fn charts() -> anyhow::Result<Vec<PathBuf>> {
+    let mut charts = Vec::new();
+    for entry in fs::read_dir(chart(""))? {
+        let folder = entry?.path();
+        let about = fs::read_to_string(folder.join("Chart.yaml"))?;
+        if !about.contains("\ntype: library\n") {
+            charts.push(folder);
+        }
+    }
+    charts.sort();
+    Ok(charts)
+}
+
+/// The values that a chart is tried with, by their files.
+///
+/// # Errors
+///
+/// They cannot be read.
+pub fn cases(chart: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let name = chart.file_name().context("a chart has a name")?;
+    let cases = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts/cases");
+    test_support::yaml_files(&cases.join(name))
 }

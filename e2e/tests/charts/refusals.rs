@@ -1,26 +1,31 @@
-//! Values that are refused, by what the author of a convention reads.
+//! Values that are refused, by what their author reads.
 
 use std::fs;
 
 use e2e::Helm;
 use e2e::helm::chart;
 
+use crate::values;
+
 const IMAGE: &str = "image: {repository: a, tag: b}\n";
 const PEM: &str = "\"-----BEGIN CERTIFICATE-----\"";
 
 /// What helm says of values.
-fn refusal(values: &str) -> String {
+fn refusal(name: &str, values: &str) -> String {
+    values::are_up_to_date();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("values.yaml");
     fs::write(&file, values).unwrap();
-    let made = Helm::new()
-        .unwrap()
-        .render(&chart("convention-webhook"), "platform", &file);
+    let made = Helm::new().unwrap().render(&chart(name), "platform", &file);
     made.expect_err(values).to_string()
 }
 
 fn assert_refused(values: &str, texts: &[&str]) {
-    let told = refusal(values);
+    assert_refused_by("convention-webhook", values, texts);
+}
+
+fn assert_refused_by(chart: &str, values: &str, texts: &[&str]) {
+    let told = refusal(chart, values);
     for text in texts {
         assert!(told.contains(text), "{values}\nis refused with\n{told}");
     }
@@ -131,5 +136,68 @@ fn values_that_contradict_one_another_are_told_with_what_to_do() {
         ),
     ] {
         assert_refused(&format!("{IMAGE}{values}\n"), &[text]);
+    }
+}
+
+#[test]
+fn values_of_controllers_that_cannot_be_are_told() {
+    for (chart, values, texts) in [
+        (
+            "carto",
+            "policies: [policies/nothing.yaml]",
+            ["no file of the chart is", "policies/nothing.yaml"],
+        ),
+        ("carto", "policies: [../x]", ["/policies/0", "pattern"]),
+        (
+            "carto",
+            "watchedKinds: {tekon: true}",
+            ["/watchedKinds", "'tekon' not allowed"],
+        ),
+        (
+            "carto",
+            "runnable-controller: {replica: 3}",
+            ["replica", "not allowed"],
+        ),
+        (
+            "carto",
+            "supplychain-controler: {}",
+            ["supplychain-controler", "not allowed"],
+        ),
+        (
+            "carto",
+            "global: {priorityClassName: ''}",
+            [
+                "global.priorityClassName is missing",
+                "priorityClass.create",
+            ],
+        ),
+        ("crds", "keep: perhaps", ["/keep", "want boolean"]),
+        (
+            "delivery-controller",
+            "tokenExpirationSeconds: 60",
+            ["/tokenExpirationSeconds", "want 600"],
+        ),
+        (
+            "delivery-controller",
+            "image: {digest: latest}",
+            ["/image/digest", "pattern"],
+        ),
+        (
+            "supplychain-controller",
+            "webhook: {failurePolicy: fail}",
+            ["/webhook/failurePolicy", "'Fail', 'Ignore'"],
+        ),
+        (
+            "conventions-controller",
+            "podPresets: {reportStalePods: true}",
+            ["podPresets.enabled is missing", ""],
+        ),
+        (
+            "conventions-controller",
+            "podPresets: {enabled: true, restartsPerMinute: 5}",
+            ["podPresets.reportStalePods is missing", ""],
+        ),
+    ] {
+        assert_refused_by(chart, values, &texts);
     }
 }

@@ -2,11 +2,10 @@
 //!
 //! cert-manager and Prometheus' operator are not here: what is for them is left out.
 
-use std::path::Path;
-
 use anyhow::Context as _;
 use e2e::Helm;
-use e2e::helm::{cases, chart};
+use e2e::binaries::workspace;
+use e2e::helm::{cases, chart, charts};
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
 use kube::core::GroupVersionKind;
 use kube::discovery::{Scope, oneshot};
@@ -14,13 +13,17 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use test_support::{ControlPlane, documents, objects_in, shared_control_plane};
 
-const FOREIGN: [&str; 3] = ["Certificate", "Issuer", "PodMonitor"];
+const FOREIGN: [&str; 4] = ["Certificate", "Issuer", "PodMonitor", "PrometheusRule"];
+/// Without them no Pod is admitted.
+const BEFORE_PODS: [&str; 2] = ["ServiceAccount", "PriorityClass"];
 const CONVENTIONS: &str = "conventions.carto.run/v1alpha1";
 
 async fn with_crds() -> &'static ControlPlane {
     let server = shared_control_plane().await.unwrap();
-    let crds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../deploy/conventions/crds");
-    server.install_crds(crds).await.unwrap();
+    server
+        .install_crds(workspace().join("deploy/conventions/crds"))
+        .await
+        .unwrap();
     server
 }
 
@@ -77,33 +80,38 @@ async fn admit_pod(client: &Client, deployment: &Value) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What an API server says to all that a chart makes of some values, Pods among it.
+async fn take(server: &ControlPlane, client: &Client, made: &str) -> anyhow::Result<usize> {
+    let mut objects = documents(made)?;
+    objects.retain(|object| !FOREIGN.iter().any(|kind| object["kind"] == *kind));
+    for object in &objects {
+        if BEFORE_PODS.iter().any(|kind| object["kind"] == *kind) {
+            server.apply_yaml(&object.to_string()).await?;
+        }
+    }
+    for object in &objects {
+        let applied = dry_run(client, object).await;
+        applied.with_context(|| object.to_string())?;
+        if object["kind"] == "Deployment" {
+            admit_pod(client, object).await?;
+        }
+    }
+    Ok(objects.len())
+}
+
 #[tokio::test]
 async fn an_api_server_takes_whatever_values_make() {
     let server = with_crds().await;
     let client = server.client().unwrap();
     let helm = Helm::new().unwrap();
-    for case in cases().unwrap() {
-        let namespace = restricted(server).await;
-        let made = helm.render(&chart("convention-webhook"), &namespace, &case);
-        let mut taken = 0;
-        for object in documents(&made.unwrap()).unwrap() {
-            let kind = object["kind"].as_str().unwrap();
-            if FOREIGN.contains(&kind) {
-                continue;
-            }
-            if kind == "ServiceAccount" {
-                // Without it no Pod is admitted.
-                server.apply_yaml(&object.to_string()).await.unwrap();
-            }
-            let applied = dry_run(&client, &object).await;
-            applied.unwrap_or_else(|error| panic!("{}: {error:#}\n{object}", case.display()));
-            if kind == "Deployment" {
-                let admitted = admit_pod(&client, &object).await;
-                admitted.unwrap_or_else(|error| panic!("{}: {error:#}", case.display()));
-            }
-            taken += 1;
+    for chart in charts().unwrap() {
+        for case in cases(&chart).unwrap() {
+            let namespace = restricted(server).await;
+            let made = helm.render(&chart, &namespace, &case).unwrap();
+            let taken = take(server, &client, &made).await;
+            let taken = taken.unwrap_or_else(|error| panic!("{}: {error:#}", case.display()));
+            assert!(taken >= 2, "{}", case.display());
         }
-        assert!(taken >= 2, "{}", case.display());
     }
 }
 
@@ -183,4 +191,157 @@ async fn helm_installs_upgrades_and_removes_it() {
     run(&["uninstall", "web"]).await;
     assert!(convention().await.is_none());
     assert!(services.get_opt("web").await.unwrap().is_none());
+}
+
+/// Runs helm against an API server, in the namespace of the controllers.
+struct Installation<'p> {
+    plane: &'p ControlPlane,
+    helm: Helm,
+}
+
+impl Installation<'_> {
+    fn run(&self, words: &[&str]) -> String {
+        let kubeconfig = self.plane.kubeconfig_path().to_str().unwrap();
+        let place = ["--kubeconfig", kubeconfig, "--namespace", "carto-system"];
+        let words = [words, &place].concat();
+        tokio::task::block_in_place(|| self.helm.tell(words)).unwrap()
+    }
+}
+
+/// As an authority is written into a configuration: base64 of PEM.
+const BUNDLE: &str = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1JSUJkVENDQVJ1Z0F3SUJBZ0lVWHc9PQotLS0tLUVORCBDRVJUSUZJQ0FURS0tLS0tCg==";
+
+const OWNER: &str = "
+apiVersion: carto.run/v1alpha1
+kind: Workload
+metadata: {name: app, namespace: default}
+spec: {serviceAccountName: app}
+";
+
+/// Nothing takes the values away that the controllers have written into what helm looks after.
+async fn write_as_controllers_do(client: &Client) {
+    let key = objects_in(client, "carto-system", "v1", "Secret");
+    let merge = Patch::Merge(json!({"data": {"key": "a2V5"}}));
+    let params = PatchParams::default();
+    key.patch("carto-status-key", &params, &merge)
+        .await
+        .unwrap();
+    let bundle = json!({"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": BUNDLE});
+    let patch: Patch<()> = Patch::Json(serde_json::from_value(json!([bundle])).unwrap());
+    configurations(client)
+        .patch("carto-supplychain-controller", &params, &patch)
+        .await
+        .unwrap();
+}
+
+fn configurations(client: &Client) -> Api<DynamicObject> {
+    test_support::all_objects(
+        client,
+        "admissionregistration.k8s.io/v1",
+        "ValidatingWebhookConfiguration",
+    )
+}
+
+/// What helm has deleted, in its order.
+fn deletions(plane: &ControlPlane) -> Vec<String> {
+    let requests = plane.requests_by("Helm").unwrap().into_iter();
+    let deletions = requests.filter(|request| request.verb == "delete");
+    let named = deletions.filter_map(|request| Some(request.object_ref?.resource));
+    // Its own notes on releases.
+    named.filter(|resource| resource != "secrets").collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn helm_installs_upgrades_and_removes_carto_and_leaves_kinds_and_owners() {
+    let plane = ControlPlane::builder()
+        .controller_manager(true)
+        .audit()
+        .start()
+        .await
+        .unwrap();
+    let client = plane.client().unwrap();
+    let namespace = std::fs::read_to_string(workspace().join("deploy/namespace.yaml")).unwrap();
+    plane.apply_yaml(&namespace).await.unwrap();
+    let helm = Helm::new().unwrap();
+    let release = Installation {
+        plane: &plane,
+        helm,
+    };
+    let chart = chart("carto");
+    let chart = chart.to_str().unwrap();
+
+    let told = release.run(&["install", "carto", chart]);
+    assert!(
+        told.contains("DELETING THE CRDS DELETES ALL OF THESE"),
+        "{told}"
+    );
+    assert!(!told.contains("enforces no Pod security"), "{told}");
+    plane.apply_yaml(OWNER).await.unwrap();
+    write_as_controllers_do(&client).await;
+    for controller in ["supplychain-controller", "runnable-controller"] {
+        let user = test_support::service_account("carto-system", controller);
+        plane
+            .until_it_may(&user, "watch gitrepositories.source.toolkit.fluxcd.io")
+            .await;
+    }
+
+    release.run(&[
+        "upgrade",
+        "carto",
+        chart,
+        "--set",
+        "runnable-controller.replicas=3",
+    ]);
+    let deployments = objects_in(&client, "carto-system", "apps/v1", "Deployment");
+    let deployment = deployments.get("runnable-controller").await.unwrap();
+    assert_eq!(deployment.data["spec"]["replicas"], 3);
+    let key = objects_in(&client, "carto-system", "v1", "Secret");
+    let key = key.get("carto-status-key").await.unwrap();
+    assert_eq!(key.data["data"]["key"], "a2V5");
+    let configuration = configurations(&client)
+        .get("carto-supplychain-controller")
+        .await;
+    let written = &configuration.unwrap().data["webhooks"][0]["clientConfig"]["caBundle"];
+    assert_eq!(*written, json!(BUNDLE));
+    release.run(&["rollback", "carto", "1"]);
+    let deployment = deployments.get("runnable-controller").await.unwrap();
+    assert_eq!(deployment.data["spec"]["replicas"], 2);
+
+    // Whoever rolls the controllers back alone leaves the CRDs out.
+    release.run(&["upgrade", "carto", chart, "--set", "crds.enabled=false"]);
+    assert!(
+        deletions(&plane)
+            .iter()
+            .all(|resource| resource != "customresourcedefinitions")
+    );
+    release.run(&["upgrade", "carto", chart]);
+
+    let before = deletions(&plane).len();
+    release.run(&["uninstall", "carto"]);
+    let removed = &deletions(&plane)[before..];
+    assert_eq!(
+        removed[0], "validatingwebhookconfigurations",
+        "{removed:#?}"
+    );
+    let last = removed
+        .iter()
+        .rposition(|resource| resource.ends_with("webhookconfigurations"));
+    let first = removed
+        .iter()
+        .position(|resource| !resource.ends_with("webhookconfigurations"));
+    assert!(last < first, "{removed:#?}");
+    assert!(
+        deployments
+            .list(&kube::api::ListParams::default())
+            .await
+            .unwrap()
+            .items
+            .is_empty()
+    );
+    let owners = objects_in(&client, "default", "carto.run/v1alpha1", "Workload");
+    owners.get("app").await.unwrap();
+
+    // What was kept is taken up again.
+    release.run(&["install", "carto", chart]);
+    owners.get("app").await.unwrap();
 }

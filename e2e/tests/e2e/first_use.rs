@@ -85,8 +85,8 @@ const ELSEWHERE: [&str; 8] = [
     "kind delete",
     "flux install",
     "cargo install",
-    "kubectl apply -f deploy/install.yaml",
-    "kubectl -n carto-system rollout",
+    "kubectl create -f deploy/namespace.yaml",
+    "helm install",
     "kubectl -n dev port-forward",
     "sleep 2; curl",
 ];

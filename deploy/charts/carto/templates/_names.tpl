@@ -12,9 +12,12 @@
 {{- if without (include "carto.controllers" . | fromYamlArray) "conventions-controller" -}}yes{{- end -}}
 {{- end -}}
 
-{{/* Their accounts, as subjects of a FlowSchema. */}}
+{{/*
+The accounts of all controllers, as subjects of a FlowSchema: also of those that are not of this release, which may be
+installed otherwise.
+*/}}
 {{- define "carto.flowSubjects" -}}
-{{- range include "carto.controllers" . | fromYamlArray }}
+{{- range list "supplychain-controller" "delivery-controller" "runnable-controller" "conventions-controller" }}
 - kind: ServiceAccount
   serviceAccount:
     name: {{ . }}

@@ -53,8 +53,8 @@ spec:
 {{- define "controller-library.networkpolicy" -}}
 {{- if .Values.networkPolicy.enabled -}}
 # In: health probes
-{{- if include (printf "%s.webhook" .Chart.Name) . }} and reviews{{ end }} from anywhere, because kubelet and API server have addresses that no selector can name; metrics.
-# Out: the API server and DNS, and whom `egress` names.
+{{- if include (printf "%s.webhook" .Chart.Name) . }} and reviews{{ end }} from anywhere, because kubelet and API server have addresses that no selector can
+# name; metrics. Out: the API server and DNS, and whom `networkPolicy.egress` names.
 apiVersion: networking.k8s.io/v1
 kind: NetworkPolicy
 metadata:
@@ -123,13 +123,21 @@ spec:
 
 {{/* Everything but rights and webhook configurations, which each chart has itself. */}}
 {{- define "controller-library.all" -}}
-{{- $parts := list "account" "service" "deployment" "poddisruptionbudget" "networkpolicy" "podmonitor" -}}
-{{- range $parts }}
-{{- with include (printf "controller-library.%s" .) $ }}
+{{ include "controller-library.account" . }}
 ---
-{{ . }}
-{{- end }}
-{{- end }}
+{{ include "controller-library.service" . }}
+---
+{{ include "controller-library.deployment" . }}
+---
+{{ include "controller-library.poddisruptionbudget" . }}
+---
+{{ include "controller-library.networkpolicy" . }}
+---
+{{ include "controller-library.podmonitor" . }}
+{{- include "controller-library.extra" . }}
+{{- end -}}
+
+{{- define "controller-library.extra" -}}
 {{- range .Values.extraManifests }}
 ---
 {{ tpl (kindIs "string" . | ternary . (toYaml .)) $ }}

@@ -3,7 +3,6 @@ The Deployment. What differs between controllers is in templates that each chart
 CHART.volumes, and CHART.webhook, which is empty where none is served.
 */}}
 {{- define "controller-library.deployment" -}}
-{{- $global := include "controller-library.global" . | fromYaml -}}
 {{- $webhook := include (printf "%s.webhook" .Chart.Name) . -}}
 apiVersion: apps/v1
 kind: Deployment
@@ -36,7 +35,6 @@ spec:
 {{- end -}}
 
 {{- define "controller-library.pod" -}}
-{{- $global := include "controller-library.global" . | fromYaml -}}
 serviceAccountName: {{ .Chart.Name }}
 # A token of its own is mounted below.
 automountServiceAccountToken: false
@@ -44,10 +42,10 @@ enableServiceLinks: false
 # More than the 28 s that the process may take to end: 20 s for work under way, 8 s for the rest. A webhook is served for
 # the first 5 s of them, until all nodes know that this Pod is going: that needs no preStop.
 terminationGracePeriodSeconds: {{ .Values.terminationGracePeriodSeconds }}
-{{- with .Values.priorityClassName | default $global.priorityClassName }}
+{{- with .Values.priorityClassName | default .Values.global.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
-{{- with concat .Values.imagePullSecrets ($global.imagePullSecrets | default list) }}
+{{- with concat .Values.imagePullSecrets .Values.global.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -85,8 +83,8 @@ tolerations:
 containers:
   - {{ include "controller-library.container" . | nindent 4 | trim }}
 volumes:
-  # Renewed by the kubelet. Others than those that are mounted by default end when they say so: the API server prolongs
-  # those to a year.
+  # It ends when it says so, and the kubelet renews it before. The one that is mounted by default is good for a year: the API
+  # server prolongs it.
   - name: token
     projected:
       sources:

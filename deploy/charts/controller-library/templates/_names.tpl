@@ -1,8 +1,3 @@
-{{/* What a chart around this one says to all of its parts. */}}
-{{- define "controller-library.global" -}}
-{{- toYaml (.Values.global | default dict) -}}
-{{- end -}}
-
 {{/* Which Pods are meant. These labels never change: a Deployment would refuse it. Of each controller there is one in a cluster. */}}
 {{- define "controller-library.selector" -}}
 app.kubernetes.io/name: {{ .Chart.Name }}
@@ -10,20 +5,18 @@ app.kubernetes.io/name: {{ .Chart.Name }}
 
 {{/* Labels of Pods. The version of the chart is not among them: it would restart them for nothing. */}}
 {{- define "controller-library.podLabels" -}}
-{{- $global := include "controller-library.global" . | fromYaml -}}
 {{- $ours := dict "app.kubernetes.io/name" .Chart.Name "app.kubernetes.io/part-of" "carto" -}}
-{{- toYaml (merge $ours .Values.podLabels .Values.commonLabels ($global.commonLabels | default dict)) -}}
+{{- toYaml (merge $ours .Values.podLabels .Values.commonLabels .Values.global.commonLabels) -}}
 {{- end -}}
 
 {{/* Labels of everything else. */}}
 {{- define "controller-library.labels" -}}
-{{- $global := include "controller-library.global" . | fromYaml -}}
 {{- $ours := dict "app.kubernetes.io/name" .Chart.Name "app.kubernetes.io/part-of" "carto" -}}
 {{- $_ := set $ours "app.kubernetes.io/instance" .Release.Name -}}
 {{- $_ := set $ours "app.kubernetes.io/version" (toString .Chart.AppVersion) -}}
 {{- $_ := set $ours "app.kubernetes.io/managed-by" .Release.Service -}}
 {{- $_ := set $ours "helm.sh/chart" (printf "%s-%s" .Chart.Name .Chart.Version) -}}
-{{- toYaml (merge $ours (.Values.commonLabels | default dict) ($global.commonLabels | default dict)) -}}
+{{- toYaml (merge $ours .Values.commonLabels .Values.global.commonLabels) -}}
 {{- end -}}
 
 {{/* Name, namespace and labels of what is in the namespace. */}}
@@ -42,8 +35,7 @@ labels:
 {{- end -}}
 
 {{- define "controller-library.image" -}}
-{{- $global := include "controller-library.global" . | fromYaml -}}
-{{- $registry := $global.imageRegistry | default .Values.image.registry -}}
+{{- $registry := .Values.global.imageRegistry | default .Values.image.registry -}}
 {{- $image := .Values.image.repository | default .Chart.Name -}}
 {{- if $registry -}}
 {{- $image = printf "%s/%s" (trimSuffix "/" $registry) $image -}}

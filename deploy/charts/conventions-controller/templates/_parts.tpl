@@ -11,6 +11,16 @@ served
 - --mutating-webhook-configuration=carto-conventions-controller
 - --image-cache=/var/cache/carto-images
 - --registry-ca=/var/conventions/tls/ca-certificates.crt
+{{- if .Values.podPresets.enabled }}
+- --pod-presets
+- --preset-webhook-configuration=carto-pod-presets
+{{- end }}
+{{- if .Values.podPresets.reportStalePods }}
+- --report-stale-pods
+{{- end }}
+{{- if .Values.podPresets.restartsPerMinute }}
+- --restart-stale-owners={{ .Values.podPresets.restartsPerMinute | int }}
+{{- end }}
 {{- end -}}
 
 {{- define "conventions-controller.mounts" -}}
