@@ -84,12 +84,11 @@ async fn admit_pod(client: &Client, deployment: &Value) -> anyhow::Result<()> {
 async fn take(server: &ControlPlane, client: &Client, made: &str) -> anyhow::Result<usize> {
     let mut objects = documents(made)?;
     objects.retain(|object| !FOREIGN.iter().any(|kind| object["kind"] == *kind));
-    for object in &objects {
-        if BEFORE_PODS.iter().any(|kind| object["kind"] == *kind) {
-            server.apply_yaml(&object.to_string()).await?;
-        }
+    let is_first = |object: &&Value| BEFORE_PODS.iter().any(|kind| object["kind"] == *kind);
+    for object in objects.iter().filter(is_first) {
+        server.apply_yaml(&object.to_string()).await?;
     }
-    for object in &objects {
+    for object in objects.iter().filter(|object| !is_first(object)) {
         let applied = dry_run(client, object).await;
         applied.with_context(|| object.to_string())?;
         if object["kind"] == "Deployment" {

@@ -1,3 +1,22 @@
+{{/* The rules by which each family of kinds is watched. */}}
+{{- define "carto.watched.common" -}}
+- apiGroups: [""]
+  resources: [configmaps, services]
+  verbs: [list, watch]
+- apiGroups: [apps]
+  resources: [deployments]
+  verbs: [list, watch]
+- apiGroups: [batch]
+  resources: [jobs]
+  verbs: [list, watch]
+- apiGroups: [carto.run]
+  resources: [runnables, deliverables]
+  verbs: [list, watch]
+- apiGroups: [conventions.carto.run]
+  resources: [podintents]
+  verbs: [list, watch]
+{{- end -}}
+
 {{- define "carto.watched.flux" -}}
 - apiGroups: [source.toolkit.fluxcd.io]
   resources: [gitrepositories, ocirepositories, helmrepositories, helmcharts, buckets]

@@ -40,17 +40,20 @@ subjects:
 {{- end -}}
 
 {{- define "controller-library.watched" -}}
-# The kinds that templates stamp: who may watch them is said in one ClusterRole for all controllers.
+{{- range list "carto-watched" "carto-watched-kinds" }}
+---
+# Which of the kinds that templates stamp are watched is said once for all controllers.
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata:
-  name: carto-watched-{{ .Chart.Name }}
+  name: {{ . }}-{{ $.Chart.Name }}
   labels:
-    {{- include "controller-library.labels" . | nindent 4 }}
+    {{- include "controller-library.labels" $ | nindent 4 }}
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: ClusterRole
-  name: carto-watched
+  name: {{ . }}
 subjects:
-  {{- include "controller-library.subjects" . | nindent 2 }}
+  {{- include "controller-library.subjects" $ | nindent 2 }}
+{{- end }}
 {{- end -}}
