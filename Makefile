@@ -88,6 +88,17 @@ clean-cache: ## Remove all cached control planes and parts of nodes
 	$(CONTROL_PLANE) --clean
 	hack/node/build.sh --clean
 
+##@ Images
+
+# PROFILE=dev compiles in a fraction of the time, for tests. ARCH=amd64,arm64 is for both; REGISTRY and VERSION name them.
+.PHONY: images
+images: ## Build the images of the controllers, as OCI layouts in target/images (PROFILE=dev, ARCH=amd64,arm64, REGISTRY, VERSION)
+	hack/images/build.sh $(if $(PROFILE),--profile $(PROFILE)) $(if $(ARCH),--arch $(ARCH))
+
+.PHONY: test-images
+test-images: ## Fail if packing the same binaries twice gives different images (ARGS=--from-source compiles twice as well)
+	hack/images/reproducible.sh $(ARGS)
+
 ##@ Measurements and cross-checks
 
 .PHONY: bench

@@ -8,6 +8,7 @@
 #   build.sh --clean  remove every cached control plane
 #
 # CARTO_CACHE          where the cache lies (default: $XDG_CACHE_HOME/carto, else ~/.cache/carto)
+# GOARCH               another architecture, as in `GOARCH=arm64 build.sh ytt`: images have ytt for each
 # KUBEBUILDER_ASSETS   a folder with your own Kubernetes binaries of the pinned minor version: those found there are not built
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
@@ -26,7 +27,7 @@ cache=${CARTO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/carto}/control-plane
 assets_folder() {
   local hash
   hash=$({
-    echo "${BUILD_FLAGS[*]} $LINK_FLAGS $CGO_ENABLED $(uname -sm)"
+    echo "${BUILD_FLAGS[*]} $LINK_FLAGS $CGO_ENABLED $(uname -sm)${GOARCH:+ for $GOARCH}"
     grep -v '^#' pins
     cat modules/*/go.mod modules/*/go.sum
   } | sha256sum | cut -c 1-16)

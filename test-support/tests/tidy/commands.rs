@@ -7,12 +7,12 @@ const COMPILING: [&str; 5] = ["build", "check", "clippy", "run", "test"];
 const ALONE: &str = r#"cargo check --quiet --package "$crate""#;
 
 /// Whether a line of a script compiles with the features of some crates only. A release is meant to have no others, nor is a
-/// crate that is checked alone.
+/// crate that is checked alone, nor what is compiled with other flags into a folder of its own.
 fn is_partial(line: &str) -> bool {
     let compiles = COMPILING
         .iter()
         .any(|command| line.contains(&format!("cargo {command} ")));
-    let whole = ["--workspace", "--release", "--version"];
+    let whole = ["--workspace", "--release", "--version", "--target-dir"];
     let meant = line.contains(ALONE) || whole.iter().any(|flag| line.contains(flag));
     compiles && !line.trim_start().starts_with('#') && !meant
 }

@@ -1,0 +1,76 @@
+#!/usr/bin/env bash
+# Lays out the files of images from binaries that are there: what build.sh packs, and deploy/Dockerfile copies.
+#
+#   files.sh [--arch amd64,arm64] [--from FOLDER] [--out FOLDER] [COMPONENT...]
+#
+# OUT/rootfs/ARCH/COMPONENT/{below,above} are what it writes, of FROM/bin/ARCH (default of both: target/images). What lies below
+# is what components share (ytt, authorities): a layer of its own is stored and pulled once.
+set -euo pipefail
+# shellcheck source=hack/images/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+# Of the distribution's package only: what is in /etc/ssl/certs has the authorities of this machine's owner too, whom nobody
+# else should trust.
+readonly AUTHORITIES=${AUTHORITIES:-/usr/share/ca-certificates/mozilla}
+
+archs=
+from=$root/target/images
+out=$root/target/images
+wanted=()
+
+arguments() {
+  while [[ $# -gt 0 ]]; do
+    case $1 in
+      -h | --help) help && exit ;;
+      --arch) archs=${2:?--arch takes amd64, arm64, or both with a comma between} && shift 2 ;;
+      --from) from=${2:?--from takes a folder} && shift 2 ;;
+      --out) out=${2:?--out takes a folder} && shift 2 ;;
+      -*) die "unknown argument '$1'; known: --arch, --from, --out" ;;
+      *) wanted+=("$1") && shift ;;
+    esac
+  done
+  [[ ${#wanted[@]} -gt 0 ]] || mapfile -t wanted < <(component_names)
+  archs=${archs:-$(host_arch)}
+}
+
+# One bundle of all authorities; in the order of their names, whatever the language of this machine.
+authorities() {
+  local files=("$AUTHORITIES"/*.crt)
+  [[ -e ${files[0]} ]] ||
+    die "no authorities are in $AUTHORITIES (Debian: apt-get install ca-certificates; else set AUTHORITIES to a folder of *.crt)"
+  printf '%s\n' "${files[@]}" | LC_ALL=C sort | xargs -d '\n' cat
+}
+
+binary() { # arch name folder
+  [[ -x $from/bin/$1/$2 ]] || die "$from/bin/$1/$2 is missing: hack/images/build.sh makes it, unless told to take others"
+  install -m 0755 "$from/bin/$1/$2" "$3/$2"
+}
+
+below() { # extra arch folder
+  mkdir -p "$3"
+  case $1 in
+    ytt) binary "$2" ytt "$3" ;;
+    certificates)
+      mkdir -p "$3/etc/ssl/certs"
+      authorities >"$3/etc/ssl/certs/ca-certificates.crt"
+      ;;
+    *) die "what is '$1' of a component?" ;;
+  esac
+}
+
+above() { # name arch folder
+  mkdir -p "$3"
+  binary "$2" "$1" "$3"
+}
+
+arguments "$@"
+umask 022
+for name in "${wanted[@]}"; do
+  line=$(component "$name")
+  for arch in ${archs//,/ }; do
+    folder=$out/rootfs/$arch/$name
+    rm -rf "$folder"
+    below "$(cut -d '|' -f 2 <<<"$line")" "$arch" "$folder/below"
+    above "$name" "$arch" "$folder/above"
+  done
+done
