@@ -6,21 +6,15 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 readonly CARGO_DENY=0.20.2
 readonly ADVISORIES_LIMIT=60s
 readonly MOST_LINES=500
-tools=${CARTO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/carto}/tools
 
 step() { printf 'lint: %s\n' "$*" >&2; }
 
-# A tool that runs for a second need not be optimised for five minutes.
 cargo_deny() {
-  local root=$tools/cargo-deny-$CARGO_DENY
-  if [[ ! -x $root/bin/cargo-deny ]]; then
-    step "installing cargo-deny $CARGO_DENY (about two minutes, once)"
-    CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-      CARGO_PROFILE_RELEASE_DEBUG=0 cargo install --quiet --locked --root "$root" --version "$CARGO_DENY" cargo-deny
-  fi
-  "$root/bin/cargo-deny" --workspace check --hide-inclusion-graph bans licenses sources
+  local deny
+  deny=$(hack/cargo-tool.sh cargo-deny "$CARGO_DENY")
+  "$deny" --workspace check --hide-inclusion-graph bans licenses sources
   exceptions_are_dated
-  advisories "$root/bin/cargo-deny"
+  advisories "$deny"
 }
 
 # An advisory fails the run, unless deny.toml excepts it until a day that has not come yet. Their data base is fetched from a
@@ -93,7 +87,7 @@ taste() {
 }
 
 # One command unites the features of all crates it is for, so a crate can lean on what only another one asks of a dependency.
-# Whoever builds one of these alone, as deploy/Dockerfile.* do, has no other. Most dependencies are there from clippy.
+# Whoever builds one of these alone has no other. Most dependencies are there from clippy.
 each_alone() {
   local crate
   for crate in template-language api-types realizer submission convention-protocol conventions pod-presets convention-client image-registry convention-webhook-sdk controller-kit cli supplychain-controller delivery-controller runnable-controller conventions-controller bench; do
@@ -107,6 +101,8 @@ step "formatting"
 cargo fmt --all --check
 step "licences, bans and sources of dependencies"
 cargo_deny
+step "terms of what is linked"
+hack/images/licenses.sh check
 step "clippy"
 # With all features: what needs a node is compiled as well, though it is not run here.
 cargo clippy --workspace --all-targets --all-features -- -D warnings

@@ -43,8 +43,6 @@ require_cross() { # arch tuple
     die "Rust's standard library for $1 is missing: rustup target add $2"
 }
 
-cross_compiler() { echo "${1%%-*}-linux-gnu-gcc"; } # tuple
-
 # No path of this machine may stand in a binary: neither the source's, nor Cargo's, nor that of Rust's own source, which rustc
 # writes where it is installed. Of several that fit, rustc takes the last.
 rust_flags() { # target-folder

@@ -6,7 +6,7 @@
 #
 # FOLDER/COMPONENT and FOLDER/COMPONENT.tar are what it writes (default: target/images), with one image for each architecture
 # (default: this machine's). dev compiles in a fraction of the time and is for tests. With --binaries, nothing is compiled:
-# FOLDER/ARCH/NAME are taken as they are, and ytt where it is there.
+# FOLDER/ARCH/NAME are taken as they are.
 #
 # REGISTRY, VERSION    of the images' names (default: registry.example.com/carto, and the version in Cargo.toml)
 # REVISION, SOURCE_DATE_EPOCH    the commit and its time; asked of git where not given
@@ -50,18 +50,8 @@ gather() {
     mkdir -p "$out/bin"
     cp -r "$binaries/." "$out/bin/"
   fi
-  local arch missing=
-  for arch in ${archs//,/ }; do
-    [[ -n $binaries && -e $binaries/$arch/ytt ]] || missing=yes
-  done
-  [[ -z $missing ]] || "$here/ytt.sh" --arch "$archs" --out "$out"
+  "$here/ytt.sh" --arch "$archs" --out "$out"
   "$here/files.sh" --arch "$archs" --from "$out" --out "$work" "${wanted[@]}"
-}
-
-# The same files give the same bytes, whoever packs them, when, and under which umask. ustar has no times but this one.
-pack() { # folder archive
-  tar --create --format=ustar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
-    --mode=u=rwX,go=rX --file "$2" --directory "$1" --transform 's,^\./,,' .
 }
 
 # Compressed here, since crane compresses for speed. A layer of a test is small enough as it is.
@@ -72,24 +62,6 @@ layer() { # folder archive
   gzip -n "$level" "$2"
   mv "$2.gz" "$2"
 }
-
-# crane works on registries only. This one is in memory, on an address that only this machine reaches, and goes with this
-# script.
-start_registry() {
-  "$crane" registry serve --address 127.0.0.1:0 >"$work/registry.log" 2>&1 &
-  registry=$!
-  local tries port=
-  for ((tries = 0; tries < 100; tries++)); do
-    port=$(sed -n 's/.*serving on port \([0-9]*\)$/\1/p' "$work/registry.log")
-    [[ -z $port ]] || break
-    kill -0 "$registry" 2>/dev/null || break
-    sleep 0.1
-  done
-  [[ -n $port ]] || die "crane's registry did not start: $(<"$work/registry.log")"
-  local_registry=127.0.0.1:$port
-}
-
-quietly() { "$@" >"$work/said" 2>&1 || die "$* failed: $(<"$work/said")"; }
 
 labels() { # name title
   printf '%s\n' "org.opencontainers.image.title=$1" "org.opencontainers.image.description=$2" \
@@ -158,11 +130,6 @@ report() {
     die "larger than $((MOST_BYTES / 1024 / 1024)) MiB: ${too_large[*]}. 'cargo bloat' and 'cargo tree' tell what grew"
 }
 
-finish() {
-  [[ -z ${registry:-} ]] || kill "$registry" 2>/dev/null || true
-  rm -rf "$work"
-}
-
 arguments "$@"
 for name in "${wanted[@]}"; do component "$name" >/dev/null; done
 source_facts
@@ -173,8 +140,6 @@ out=$(cd "$out" && pwd)
 work=$(mktemp -d "$out/.work.XXXXXX")
 trap finish EXIT
 gather
-quiet_control_plane crane
-crane=$("$root/hack/control-plane/build.sh" --path)/crane
 start_registry
 for name in "${wanted[@]}"; do layout "$name"; done
 report

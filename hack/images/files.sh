@@ -4,7 +4,7 @@
 #   files.sh [--arch amd64,arm64] [--from FOLDER] [--out FOLDER] [COMPONENT...]
 #
 # OUT/rootfs/ARCH/COMPONENT/{below,above} are what it writes, of FROM/bin/ARCH (default of both: target/images). What lies below
-# is what components share (ytt, authorities): a layer of its own is stored and pulled once.
+# is what components share (ytt, authorities, terms): a layer of its own is stored and pulled once.
 set -euo pipefail
 # shellcheck source=hack/images/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -47,9 +47,12 @@ binary() { # arch name folder
 }
 
 below() { # extra arch folder
-  mkdir -p "$3"
+  "$root/hack/images/licenses.sh" lay-out "$3/licenses"
   case $1 in
-    ytt) binary "$2" ytt "$3" ;;
+    ytt)
+      binary "$2" ytt "$3"
+      install -m 0644 "$from/licenses/ytt.txt" "$3/licenses/ytt.txt"
+      ;;
     certificates)
       mkdir -p "$3/etc/ssl/certs"
       authorities >"$3/etc/ssl/certs/ca-certificates.crt"

@@ -1,5 +1,5 @@
 # What the scripts of this folder share. Read by them, never run.
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2034,SC2154
 
 # Everything an image is made of: component, what lies beside its binary (ytt, which renders `spec.ytt` of templates; the
 # authorities by which registries are trusted), and one sentence.
@@ -49,6 +49,19 @@ rust_target() { # arch
   esac
 }
 
+cross_compiler() { echo "${1%%-*}-linux-gnu-gcc"; } # tuple
+
+# The package of a binary.
+package_of() { # name
+  [[ $1 == "$COMMAND_LINE" ]] && echo cli || echo "$1"
+}
+
+# What stands in binaries: no crates of tests and build scripts, no macros, none for other platforms. As lines `name vVERSION`.
+linked_crates() { # tuple --package NAME...
+  (cd "$root" && cargo tree --locked --target "$@" --edges normal,no-proc-macro --prefix none --format '{p}') |
+    awk 'NF {print $1, $2}' | LC_ALL=C sort -u
+}
+
 # Where Cargo puts the binaries of a profile.
 profile_folder() { # profile
   case $1 in
@@ -81,3 +94,49 @@ heading() { printf '\n%s\n%s\n\n' "$1" "${1//?/=}"; } # text
 
 # The comment at the top of a script is its help.
 help() { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"; }
+
+# crane works on registries only. This one is in memory, on an address that only this machine reaches, and goes with the script
+# that started it, which has $work, a folder of its own, and calls `finish` at its end.
+start_registry() {
+  quiet_control_plane crane
+  crane=$("$root/hack/control-plane/build.sh" --path)/crane
+  # Before the process is there to make it.
+  : >"$work/registry.log"
+  "$crane" registry serve --address 127.0.0.1:0 >"$work/registry.log" 2>&1 &
+  registry=$!
+  local tries port=
+  for ((tries = 0; tries < 100; tries++)); do
+    port=$(sed -n 's/.*serving on port \([0-9]*\)$/\1/p' "$work/registry.log")
+    [[ -z $port ]] || break
+    kill -0 "$registry" 2>/dev/null || break
+    sleep 0.1
+  done
+  [[ -n $port ]] || die "crane's registry did not start: $(<"$work/registry.log")"
+  local_registry=127.0.0.1:$port
+}
+
+finish() {
+  [[ -z ${registry:-} ]] || kill "$registry" 2>/dev/null || true
+  rm -rf "$work"
+}
+
+quietly() { "$@" >"$work/said" 2>&1 || die "$* failed: $(<"$work/said")"; }
+
+# The same files give the same bytes, whoever packs them, when, and under which umask. ustar has no times but this one.
+pack() { # folder archive
+  tar --create --format=ustar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
+    --mode=u=rwX,go=rX --file "$2" --directory "$1" --transform 's,^\./,,' .
+}
+
+# A program for JSON, built where it is missing. Go is there for the control plane.
+start_json() {
+  local folder
+  folder=${CARTO_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/carto}/tools/gojq-$(sha256sum "$root/hack/images/module/go.sum" | cut -c 1-12)
+  gojq=$folder/gojq
+  [[ ! -x $gojq ]] || return 0
+  command -v go >/dev/null || die "Go is missing: 'make control-plane' says which version is needed"
+  mkdir -p "$folder"
+  (cd "$root/hack/images/module" && CGO_ENABLED=0 GOFLAGS=-mod=readonly GOTOOLCHAIN=local GOWORK=off \
+    go build -trimpath -buildvcs=false -o "$gojq.$$" github.com/itchyny/gojq/cmd/gojq)
+  mv "$gojq.$$" "$gojq"
+}

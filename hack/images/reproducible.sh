@@ -28,15 +28,13 @@ arguments() {
   [[ ${#wanted[@]} -gt 0 ]] || mapfile -t wanted < <(component_names)
 }
 
-# For the packing it does not matter what is packed. Both architectures, since nothing is compiled.
+# For the packing it does not matter what is packed.
 any_binaries() { # folder
-  local arch name
-  for arch in amd64 arm64; do
-    mkdir -p "$1/$arch"
-    for name in $(component_names) ytt; do
-      printf '%s for %s\n' "$name" "$arch" >"$1/$arch/$name"
-      chmod 0755 "$1/$arch/$name"
-    done
+  local name
+  mkdir -p "$1/$arch"
+  for name in $(component_names); do
+    printf '%s\n' "$name" >"$1/$arch/$name"
+    chmod 0755 "$1/$arch/$name"
   done
 }
 
@@ -48,7 +46,6 @@ pack_twice() {
   if [[ -z $binaries ]]; then
     any_binaries "$work/any"
     binaries=$work/any
-    arch=amd64,arm64
   fi
   cp -r "$binaries" "$work/copy"
   chmod -R go-rwx "$work/copy"

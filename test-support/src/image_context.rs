@@ -70,7 +70,7 @@ pub fn copies(dockerfile: &str) -> anyhow::Result<Vec<Copy>> {
     for line in dockerfile.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         match words[..] {
-            ["FROM", _, "AS", stage] => stages.push(stage.to_owned()),
+            ["FROM", .., "AS", stage] => stages.push(stage.to_owned()),
             ["COPY", ..] => {
                 let copy = copied(line).with_context(|| line.to_owned())?;
                 copies.push(copy);
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_copied_from_other_stages_is_not_from_outside() {
-        let dockerfile = "FROM a AS b\nCOPY . .\nCOPY --from=sdk [\".\", \"/a b\"]\nFROM scratch\nCOPY --from=b /x /y\n";
+        let dockerfile = "FROM --platform=$BUILDPLATFORM a AS b\nCOPY . .\nCOPY --from=sdk [\".\", \"/a b\"]\nFROM scratch\nCOPY --from=b /x /y\n";
         let copy = |from: Option<&str>, target: &str| Copy {
             from: from.map(str::to_owned),
             sources: vec![".".to_owned()],
