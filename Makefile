@@ -99,6 +99,16 @@ images: ## Build the images of the controllers, as OCI layouts in target/images 
 test-images: ## Fail if packing the same binaries twice gives different images (ARGS=--from-source compiles twice as well)
 	hack/images/reproducible.sh $(ARGS)
 
+.PHONY: release
+release: ## Make all files of a release in target/release-files: both architectures, checksums, SPDX, provenance (REGISTRY, VERSION, COSIGN_KEY)
+	hack/release.sh
+
+# Of the binaries that the tests use: what is tried is everything but the compilers' flags.
+.PHONY: release-dry-run
+release-dry-run: ## The same for this architecture, of debug binaries, and look at what was made
+	cargo build --workspace --bins
+	hack/release.sh --dry-run --out target/release-dry-run
+
 ##@ Measurements and cross-checks
 
 .PHONY: bench
