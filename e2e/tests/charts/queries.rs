@@ -125,7 +125,7 @@ fn each_panel_of_the_dashboard_asks_for_metrics_that_there_are() {
                 let (label, _) = label.split_once("}}").unwrap();
                 let is_kept = query.contains("by (").then(|| query.contains(label));
                 assert!(
-                    is_kept.unwrap_or(ADDED.contains(&label)),
+                    is_kept.unwrap_or_else(|| ADDED.contains(&label)),
                     "{label}: {query}"
                 );
             }
