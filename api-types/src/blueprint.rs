@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::condition::Condition;
 use crate::params::BlueprintParam;
-use crate::selector::{FieldRequirement, LabelRequirement, Selector};
+use crate::selector::{FieldRequirement, LabelRequirement, LabelSelector, Selector};
 use crate::templates::TemplateKind;
 
 pub use inputs::{DeclaredInput, InputSlot};
@@ -35,6 +35,9 @@ pub struct BlueprintSpec {
     /// ServiceAccount used for owners that name none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub service_account_ref: Option<ServiceAccountRef>,
+    /// Labels that the namespaces of owners must have; all namespaces when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_namespaces: Option<LabelSelector>,
     /// Which outputs are kept as Artifacts, beyond those that are needed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<BlueprintArtifacts>,

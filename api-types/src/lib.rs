@@ -70,7 +70,7 @@ pub use runnable::{
     ClusterRunTemplate, ClusterRunTemplateSpec, Runnable, RunnableSpec, RunnableStatus,
 };
 pub use schema::crds;
-pub use selector::{FieldOperator, FieldRequirement, LabelRequirement, Selector};
+pub use selector::{FieldOperator, FieldRequirement, LabelRequirement, LabelSelector, Selector};
 pub use source::{GitRef, GitSource, Source};
 pub use status::{
     AppliedObject, BlueprintRef, DeployedRevision, EnvironmentStatus, InputStatus, OutputStatus,

@@ -40,6 +40,34 @@ impl Selector {
     }
 }
 
+/// Labels and label requirements, as in Kubernetes; all must match.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LabelSelector {
+    /// Labels with these values.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_labels: BTreeMap<String, String>,
+    /// Requirements on labels.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub match_expressions: Vec<LabelRequirement>,
+}
+
+impl LabelSelector {
+    /// Whether nothing is required, so that everything matches.
+    pub fn is_empty(&self) -> bool {
+        self.match_labels.is_empty() && self.match_expressions.is_empty()
+    }
+
+    /// Ready to be matched.
+    ///
+    /// # Errors
+    ///
+    /// As [`CompiledSelector::new`].
+    pub fn compile(&self) -> Result<CompiledSelector, SelectorError> {
+        CompiledSelector::from_parts(&self.match_labels, &self.match_expressions)
+    }
+}
+
 /// A requirement on one label, as in Kubernetes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]

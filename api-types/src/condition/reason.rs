@@ -177,6 +177,8 @@ reasons! {
         BlueprintProblem,
         /// Another writer keeps undoing what a template renders.
         ObjectUndone,
+        /// The blueprint is not for owners of this namespace.
+        NamespaceNotAllowed,
     }
 }
 

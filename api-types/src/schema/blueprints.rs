@@ -43,6 +43,7 @@ pub(super) fn delivery() -> Object {
 
 fn spec(resource: Object) -> Object {
     object("Which owners, and which steps.")
+        .optional("allowedNamespaces", allowed_namespaces())
         .optional("artifacts", artifacts())
         .optional("params", params("Parameters for all steps."))
         .required(
@@ -70,6 +71,19 @@ fn spec(resource: Object) -> Object {
                 .required("name", text("Name of the ServiceAccount."))
                 .optional("namespace", text("Its namespace; the owner's when absent.")),
         )
+}
+
+fn allowed_namespaces() -> Object {
+    object("Labels that the namespace of an owner must have; owners elsewhere are refused. All namespaces when absent.")
+        .optional(
+            "matchExpressions",
+            match_expressions("Label requirements that the namespace must meet."),
+        )
+        .optional(
+            "matchLabels",
+            map("Labels that the namespace must have.", plain_text()),
+        )
+        .atomic()
 }
 
 fn artifacts() -> Object {

@@ -11,7 +11,7 @@ use super::option::{check_reference, is_given};
 use super::steps::Steps;
 use crate::blueprint::{BlueprintResource, BlueprintSpec, InputReference, InputSlot};
 use crate::params::BlueprintParam;
-use crate::selector::CompiledSelector;
+use crate::selector::{CompiledSelector, LabelSelector};
 use crate::templates::TemplateKind;
 
 pub(super) fn supply_chain(spec: &BlueprintSpec, raw: &Value) -> Result<(), Violation> {
@@ -72,7 +72,14 @@ fn check_selector_and_params(spec: &BlueprintSpec, owner: Owner) -> Result<(), V
     CompiledSelector::from_parts(&spec.selector, &[]).map_err(Violation::OwnerLabels)?;
     CompiledSelector::from_parts(&BTreeMap::new(), &spec.selector_match_expressions)
         .map_err(Violation::OwnerExpressions)?;
-    field::check_all(&spec.selector_match_fields, owner)
+    field::check_all(&spec.selector_match_fields, owner)?;
+    check_allowed_namespaces(spec)
+}
+
+fn check_allowed_namespaces(spec: &BlueprintSpec) -> Result<(), Violation> {
+    let allowed = spec.allowed_namespaces.as_ref();
+    let compiled = allowed.map(LabelSelector::compile).transpose();
+    compiled.map(drop).map_err(Violation::AllowedNamespaces)
 }
 
 fn broken_param(params: &[BlueprintParam]) -> Option<&BlueprintParam> {

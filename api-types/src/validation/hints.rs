@@ -62,10 +62,13 @@ fn lent_everywhere(spec: &BlueprintSpec) -> Option<String> {
         let key = field.key.trim_matches(['{', '}']).trim_start_matches('.');
         key == "metadata.namespace" && field.operator == "In"
     });
-    (!limits_namespaces).then(|| {
+    let allowed = spec.allowed_namespaces.as_ref();
+    let limits_labels = allowed.is_some_and(|allowed| !allowed.is_empty());
+    (!limits_namespaces && !limits_labels).then(|| {
         format!(
             "spec.serviceAccountRef: service account [{}] of namespace [{namespace}] is lent to every namespace in which somebody \
-            creates a matching object; limit the namespaces in spec.selectorMatchFields: {{key: metadata.namespace, operator: In, values: [...]}}",
+            creates a matching object; limit the namespaces by their labels in spec.allowedNamespaces: {{matchLabels: {{...}}}}, or \
+            by name in spec.selectorMatchFields: {{key: metadata.namespace, operator: In, values: [...]}}",
             account.name
         )
     })

@@ -33,6 +33,9 @@ pub enum Violation {
     /// The label requirements of the selector are not valid.
     #[error("selectorMatchExpressions are not valid: {0}")]
     OwnerExpressions(#[source] SelectorError),
+    /// The labels that namespaces must have are no labels, or the requirements on them not valid.
+    #[error("allowedNamespaces is not valid: {0}")]
+    AllowedNamespaces(#[source] SelectorError),
     /// Two resources of a supply chain have the same name.
     #[error("duplicate resource name [{resource}] found")]
     DuplicateResource {

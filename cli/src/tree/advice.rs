@@ -30,7 +30,7 @@ pub(super) fn next(subject: &Subject<'_>, steps: &[Step], cause: &Cause<'_>) -> 
         Advice::CompareSelectors => subject.compare_selectors(advice),
         Advice::ProvideTemplates => subject.provide_templates(steps, &cause.told.message),
         Advice::ProvideAccount => subject.provide_account(),
-        Advice::ChooseOption => told(subject.read_blueprint()),
+        Advice::ChooseOption | Advice::LetNamespaceIn => told(subject.read_blueprint()),
         Advice::FindTemplate => format!(
             "{}; and the {}: {}",
             of_template(),

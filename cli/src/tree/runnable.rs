@@ -125,6 +125,7 @@ impl View {
             // Those of steps come with the conditions of runs, if at all.
             Advice::Nothing
             | Advice::GiveLabels
+            | Advice::LetNamespaceIn
             | Advice::CompareSelectors
             | Advice::TellMatchesApart
             | Advice::ProvideTemplates

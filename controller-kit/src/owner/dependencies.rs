@@ -33,6 +33,8 @@ pub enum Dependency {
     Object(Kind, ObjectKey),
     /// The template that the owner names itself: that it comes, changes or goes.
     Template(Box<str>),
+    /// The labels of this namespace: that they change.
+    Namespace(Arc<str>),
 }
 
 /// Who waits for what.
@@ -112,6 +114,11 @@ impl DependencyIndex {
     /// The owners that wait for any kind, which wait no longer.
     pub(crate) fn take_all_groups(&self) -> BTreeSet<ObjectKey> {
         self.take_all(|what| matches!(what, Dependency::Group(_)))
+    }
+
+    /// The owners that wait for the labels of any namespace, which wait no longer.
+    pub(super) fn take_all_namespaces(&self) -> BTreeSet<ObjectKey> {
+        self.take_all(|what| matches!(what, Dependency::Namespace(_)))
     }
 
     fn take_all(&self, concerns: impl Fn(&Dependency) -> bool) -> BTreeSet<ObjectKey> {

@@ -16,6 +16,7 @@ mod dependencies;
 mod entries;
 mod left_behind;
 mod log;
+mod namespaces;
 mod overload;
 mod realizes;
 mod reconcile;
@@ -37,6 +38,7 @@ pub use entries::{
     AccountEntry, BlueprintEntry, BlueprintFamily, Deliveries, OwnerEntry, SupplyChains,
 };
 pub use left_behind::Scopes;
+pub use namespaces::Namespaces;
 pub use overload::{Outages, Overload};
 pub use realizes::Realizes;
 pub use report::{Realized, Subject};

@@ -9,10 +9,11 @@ use realizer::{
     select_blueprint,
 };
 use serde_json::Value;
+use tokio::time::Instant;
 
 use super::{
     BlueprintFamily, LiveOwners, OwnerController, OwnerShell, Realized, Realizes, StepObjects,
-    Subject, Walk,
+    Subject, Walk, namespaces,
 };
 use crate::mapper::Kind;
 use crate::stamped::ObjectKey;
@@ -55,8 +56,16 @@ impl<F: BlueprintFamily> Realizes for OwnerController<F> {
     }
 
     async fn realize(&self, dereferenced: &Dereferenced, now: Timestamp) -> Option<Realized> {
-        match self.validate(dereferenced, now) {
-            Ok(validated) => self.submit(&dereferenced.owner, &validated, now).await,
+        match self.validate(dereferenced, now).await {
+            Ok(validated) => {
+                let owner = &dereferenced.owner;
+                let mut realized = self.submit(owner, &validated, now).await?;
+                if validated.blueprint.asks_for_namespaces() {
+                    let key = ObjectKey::of_owner(&owner.namespace, &owner.name);
+                    realized.awaited.push(namespaces::awaited(&key));
+                }
+                Some(realized)
+            }
             Err(realized) => {
                 let owner = &dereferenced.owner;
                 let key = ObjectKey::of_owner(&owner.namespace, &owner.name);
@@ -72,7 +81,7 @@ impl<F: BlueprintFamily> Realizes for OwnerController<F> {
 }
 
 impl<F: BlueprintFamily> OwnerController<F> {
-    fn validate(
+    async fn validate(
         &self,
         dereferenced: &Dereferenced,
         now: Timestamp,
@@ -97,6 +106,7 @@ impl<F: BlueprintFamily> OwnerController<F> {
                 return unrealized(Unrealized::BlueprintUnreadable(why), Vec::new());
             }
         };
+        self.let_in(owner, &blueprint, now).await?;
         if !blueprint.is_ready() {
             return unrealized(Unrealized::BlueprintNotReady(&blueprint), Vec::new());
         }
@@ -120,6 +130,42 @@ impl<F: BlueprintFamily> OwnerController<F> {
                 vec![awaited],
             ),
         }
+    }
+
+    /// Whether the blueprint is for owners of this namespace.
+    async fn let_in(
+        &self,
+        owner: &Owner,
+        blueprint: &Blueprint,
+        now: Timestamp,
+    ) -> Result<(), Box<Realized>> {
+        if !blueprint.asks_for_namespaces() {
+            return Ok(());
+        }
+        let key = ObjectKey::of_owner(&owner.namespace, &owner.name);
+        let labels = self.shell.namespaces.labels(&key).await;
+        let (why, overload) = match labels {
+            Ok(Ok(labels)) => match blueprint.unmet_by_namespace(&labels) {
+                None => return Ok(()),
+                Some(unmet) => (Unrealized::NamespaceNotAllowed(blueprint, unmet), None),
+            },
+            Ok(Err(refusal)) => {
+                let unread = format!(
+                    "its labels cannot be read; grant the controller list and watch of namespaces ({refusal})"
+                );
+                (Unrealized::NamespaceNotAllowed(blueprint, unread), None)
+            }
+            Err(unavailable) => {
+                let overload = self.shell.outages.met(&key, &unavailable, Instant::now());
+                let why = Unrealized::Unavailable(blueprint, unavailable.failure.message);
+                (why, Some(overload))
+            }
+        };
+        let awaited = vec![namespaces::awaited(&key)];
+        Err(Box::new(Realized {
+            overload,
+            ..Realized::unrealized(report_unrealized(owner, why, now), awaited)
+        }))
     }
 
     /// `None` when the owner has been changed and this process has not seen that yet.

@@ -10,7 +10,7 @@ use tracing::{Span, error_span};
 
 use super::dependencies::RIGHTS_SETTLE;
 use super::{
-    AccountEntry, Artifacts, Dependency, DependencyIndex, OtherShards, Outages, OwnerEntry, Scopes,
+    AccountEntry, Artifacts, Dependency, DependencyIndex, Namespaces, OtherShards, Outages, OwnerEntry, Scopes,
     Settling, Shard,
 };
 use crate::args::LimitArgs;
@@ -112,6 +112,8 @@ pub struct OwnerShell {
     pub other_shards: OtherShards,
     /// The outputs that are kept for them.
     pub artifacts: Artifacts,
+    /// The labels of their namespaces.
+    pub namespaces: Namespaces,
 }
 
 impl OwnerShell {

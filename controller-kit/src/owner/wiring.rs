@@ -9,7 +9,7 @@ use tokio::time::MissedTickBehavior;
 use tracing::info;
 
 use super::{
-    Artifacts, BlueprintFamily, DependencyIndex, OtherShards, Outages, OwnerController, OwnerKind,
+    Artifacts, BlueprintFamily, DependencyIndex, Namespaces, OtherShards, Outages, OwnerController, OwnerKind,
     OwnerShell, Realizes, Scopes, Settling, Shard, ShardError, Templates, blueprint_admission,
     realizes,
 };
@@ -77,6 +77,7 @@ pub fn shell(settings: Settings, process: &Process) -> Arc<OwnerShell> {
     let watched = wakes_owners(&settings, process, &scheduler, &dependencies);
     let wakes = (&scheduler, &dependencies);
     let artifacts = Artifacts::new(cluster, kind, field_manager, &process.tasks, wakes);
+    let namespaces = Namespaces::new(cluster, &process.tasks, wakes);
     let shell = Arc::new(OwnerShell {
         kind,
         cluster: cluster.clone(),
@@ -100,6 +101,7 @@ pub fn shell(settings: Settings, process: &Process) -> Arc<OwnerShell> {
         shard: settings.shard,
         other_shards: OtherShards::new(cluster.clone(), kind),
         artifacts,
+        namespaces,
     });
     shell.show_in_metrics();
     shell

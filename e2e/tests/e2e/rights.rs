@@ -19,6 +19,7 @@ watch artifacts.carto.run
 watch serviceaccounts
 create serviceaccounts/token in dev named app
 watch rolebindings.rbac.authorization.k8s.io
+watch namespaces
 create events in dev
 watch deployments.apps
 watch gitrepositories.source.toolkit.fluxcd.io
@@ -49,6 +50,7 @@ get secrets in carto-system named supplychain-controller-webhook
 list secrets in carto-system
 delete secrets in carto-system named supplychain-controller-webhook
 # No way to more rights.
+patch namespaces named dev
 create clusterrolebindings.rbac.authorization.k8s.io
 escalate clusterroles.rbac.authorization.k8s.io
 get serviceaccounts in dev named app
@@ -69,6 +71,7 @@ patch clusterdeliveries.carto.run/status named app
 create artifacts.carto.run in dev
 watch serviceaccounts
 create serviceaccounts/token in dev named app
+watch namespaces
 create events in dev
 watch kustomizations.kustomize.toolkit.fluxcd.io
 update leases.coordination.k8s.io in carto-system named delivery-controller
@@ -115,6 +118,7 @@ create jobs.batch in dev
 patch runnables.carto.run in dev named app
 patch clusterruntemplates.carto.run named app
 list workloads.carto.run
+watch namespaces
 watch artifacts.carto.run
 patch deliverables.carto.run/status in dev named app
 watch clustertemplates.carto.run

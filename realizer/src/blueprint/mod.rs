@@ -5,6 +5,7 @@
 
 pub(crate) mod graph;
 pub(crate) mod select;
+mod namespaces;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -21,6 +22,7 @@ use serde_json::Value;
 use crate::values::matching::{MatchError, Matcher};
 use crate::{Family, GraphWarning, Owner};
 
+use namespaces::AllowedNamespaces;
 pub(crate) use steps::{BlueprintStep, Input, OptionTarget, TemplateChoice};
 
 /// A compiled blueprint.
@@ -47,6 +49,7 @@ pub struct Blueprint {
     /// The condition `Ready` as read.
     pub(crate) ready: Option<Condition>,
     service_account: Option<ServiceAccountRef>,
+    allowed_namespaces: AllowedNamespaces,
     warnings: Vec<GraphWarning>,
 }
 
@@ -133,6 +136,7 @@ impl Blueprint {
             service_account: spec
                 .service_account_ref
                 .filter(|account| !account.name.is_empty()),
+            allowed_namespaces: AllowedNamespaces::new(spec.allowed_namespaces.as_ref()),
             name,
             matcher,
             steps,
@@ -178,6 +182,17 @@ impl Blueprint {
             }
             None => (owner.namespace.clone().into(), "default".to_owned()),
         }
+    }
+
+    /// Whether it is for owners in namespaces with certain labels only, so that these have to be known.
+    pub fn asks_for_namespaces(&self) -> bool {
+        self.allowed_namespaces.ask()
+    }
+
+    /// What keeps owners out of a namespace with these labels, in words; nothing where they are let in
+    /// (docs/behaviour/selection.md#namespaces).
+    pub fn unmet_by_namespace(&self, labels: &BTreeMap<String, String>) -> Option<String> {
+        self.allowed_namespaces.unmet_by(labels)
     }
 
     /// Whether an owner with these labels could be selected: the owners an event of this blueprint concerns.

@@ -106,6 +106,33 @@ fn service_account_is_the_owners_then_the_blueprints_then_default() {
 }
 
 #[test]
+fn a_blueprint_asks_for_the_labels_of_namespaces_only_where_its_selector_requires_any() {
+    let labels = |pairs: &[(&str, &str)]| {
+        pairs
+            .iter()
+            .map(|&(key, value)| (key.to_owned(), value.to_owned()))
+            .collect()
+    };
+    let unmet = |yaml: &str, pairs: &[(&str, &str)]| {
+        let blueprint = compile(&format!("{{resources: [], allowedNamespaces: {yaml}}}"));
+        assert_eq!(blueprint.asks_for_namespaces(), yaml.contains("team"));
+        blueprint.unmet_by_namespace(&labels(pairs))
+    };
+    assert_eq!(unmet("{}", &[]), None);
+    assert_eq!(unmet("{matchLabels: {}}", &[]), None);
+    let one = "{matchLabels: {team: a}}";
+    assert_eq!(unmet(one, &[("team", "a"), ("other", "b")]), None);
+    let missing = "its label [team] must be one of [a], but is not there";
+    assert_eq!(unmet(one, &[("other", "b")]).as_deref(), Some(missing));
+    let other = "its label [team] must be one of [a], but is [b]";
+    assert_eq!(unmet(one, &[("team", "b")]).as_deref(), Some(other));
+    // Nobody can say what is meant, so nobody is let in.
+    let broken = "{matchExpressions: [{key: team, operator: Equals, values: [a]}]}";
+    let why = "allowedNamespaces is not valid: \"Equals\" is not a valid pod selector operator";
+    assert_eq!(unmet(broken, &[("team", "a")]).as_deref(), Some(why));
+}
+
+#[test]
 fn could_match_looks_at_labels_only() {
     let blueprint = compile(
         "{resources: [], selector: {a: b}, selectorMatchFields: [{key: spec.image, operator: Exists}]}",

@@ -49,6 +49,8 @@ pub enum Advice {
     AllowDeletion,
     /// A kind may not be watched.
     AllowWatch,
+    /// The blueprint is not for this namespace.
+    LetNamespaceIn,
     /// The ServiceAccount is not there.
     ProvideAccount,
     /// There is no token of the ServiceAccount.
@@ -121,6 +123,7 @@ impl Advice {
             Reason::FailedToListCreatedObjects => Self::AllowLists,
             Reason::DeletionPending => Self::AllowDeletion,
             Reason::WatchForbidden => Self::AllowWatch,
+            Reason::NamespaceNotAllowed => Self::LetNamespaceIn,
             Reason::ServiceAccountError => Self::ProvideAccount,
             Reason::ServiceAccountTokenError => Self::AllowTokens,
             Reason::ObjectContested => Self::Separate,
@@ -187,6 +190,10 @@ impl Advice {
                 "it is tried again by itself; if a right is missing, grant the ServiceAccount to delete the object"
             }
             Self::AllowWatch => "grant the controller to list and watch the kind",
+            Self::LetNamespaceIn => {
+                "have a cluster administrator label the namespace as spec.allowedNamespaces of the blueprint asks, or select \
+                 another blueprint"
+            }
             Self::ProvideAccount => "create the ServiceAccount, or name another one",
             Self::AllowTokens => {
                 "see that the ServiceAccount is there, and that the controller may create tokens of it"

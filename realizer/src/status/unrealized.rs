@@ -29,6 +29,8 @@ pub enum Unrealized<'a> {
     Multiple(Vec<String>),
     /// The blueprints could not be evaluated or read; why.
     BlueprintUnreadable(String),
+    /// The blueprint is not for owners of this namespace; what it asks for of the namespace, in words.
+    NamespaceNotAllowed(&'a Blueprint, String),
     /// The blueprint is not ready.
     BlueprintNotReady(&'a Blueprint),
     /// Too many owners in a row were stamped for one another; how many may be.
@@ -51,7 +53,8 @@ impl<'a> Unrealized<'a> {
             | Self::NotFound(_)
             | Self::Multiple(_)
             | Self::BlueprintUnreadable(_) => None,
-            Self::BlueprintNotReady(blueprint)
+            Self::NamespaceNotAllowed(blueprint, _)
+            | Self::BlueprintNotReady(blueprint)
             | Self::StampedTooDeep(blueprint, _)
             | Self::TooLarge(blueprint, ..)
             | Self::ServiceAccount(blueprint, _)
@@ -67,6 +70,7 @@ impl<'a> Unrealized<'a> {
             Self::LabelsMissing
             | Self::Multiple(_)
             | Self::BlueprintUnreadable(_)
+            | Self::NamespaceNotAllowed(..)
             | Self::StampedTooDeep(..)
             | Self::TooLarge(..)
             | Self::ServiceAccount(..)
@@ -116,6 +120,7 @@ impl<'a> Unrealized<'a> {
             Self::LabelsMissing
             | Self::NotFound(_)
             | Self::Multiple(_)
+            | Self::NamespaceNotAllowed(..)
             | Self::BlueprintNotReady(_)
             | Self::StampedTooDeep(..)
             | Self::TooLarge(..)
@@ -132,6 +137,7 @@ impl<'a> Unrealized<'a> {
             Self::LabelsMissing
             | Self::NotFound(_)
             | Self::Multiple(_)
+            | Self::NamespaceNotAllowed(..)
             | Self::BlueprintNotReady(_)
             | Self::StampedTooDeep(..)
             | Self::TooLarge(..) => Retry::AwaitChange,
@@ -147,6 +153,7 @@ impl<'a> Unrealized<'a> {
             | Self::NotFound(_)
             | Self::Multiple(_)
             | Self::BlueprintUnreadable(_)
+            | Self::NamespaceNotAllowed(..)
             | Self::BlueprintNotReady(_)
             | Self::StampedTooDeep(..)
             | Self::TooLarge(..)
@@ -182,6 +189,10 @@ impl<'a> Unrealized<'a> {
                 family.multiple_matches(),
                 format!("{word} may only match a single {blueprint}'s selector"),
             ),
+            Self::NamespaceNotAllowed(blueprint, unmet) => of_blueprint(
+                Reason::NamespaceNotAllowed,
+                not_allowed(owner, blueprint, unmet),
+            ),
             Self::BlueprintNotReady(blueprint) => {
                 let (reason, message) = match &blueprint.ready {
                     Some(ready) => (Reason::copied(&ready.reason), ready.message.clone()),
@@ -212,6 +223,16 @@ impl<'a> Unrealized<'a> {
             }
         }
     }
+}
+
+/// The message when a blueprint is not for the namespace of an owner.
+fn not_allowed(owner: &Owner, blueprint: &Blueprint, unmet: &str) -> String {
+    let (word, words) = (owner.family.owner_word(), owner.family.blueprint_words());
+    format!(
+        "{words} [{}] takes no {word} of namespace [{}]: {unmet}; have a cluster administrator label the namespace as \
+         spec.allowedNamespaces of the {words} asks, or select another {words}. What is there stays as it is",
+        blueprint.name, owner.namespace
+    )
 }
 
 /// The message when too many owners led to this one.
@@ -311,7 +332,8 @@ fn warning(owner: &Owner, why: &Unrealized<'_>, conditions: &[Condition]) -> Opt
         | Unrealized::BlueprintNotReady(_) => return None,
         Unrealized::BlueprintUnreadable(cause) | Unrealized::NotFound(Some(cause)) => cause.clone(),
         Unrealized::Multiple(names) => format!("{}: {}", ready.message, names.join(", ")),
-        Unrealized::StampedTooDeep(..)
+        Unrealized::NamespaceNotAllowed(..)
+        | Unrealized::StampedTooDeep(..)
         | Unrealized::TooLarge(..)
         | Unrealized::ServiceAccount(..)
         | Unrealized::ServiceAccountToken(..)

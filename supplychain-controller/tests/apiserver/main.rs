@@ -28,6 +28,7 @@ mod leaving;
 mod limits;
 mod metrics;
 mod missing;
+mod namespaces;
 mod neighbours;
 mod orphans;
 mod other_objects;

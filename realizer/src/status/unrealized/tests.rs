@@ -119,6 +119,19 @@ fn every_early_exit_has_its_conditions() {
         ),
         (
             SupplyChain,
+            Unrealized::NamespaceNotAllowed(
+                &chain,
+                text("its label [team] must be there, but is not there"),
+            ),
+            vec![
+                "SupplyChainReady False NamespaceNotAllowed supply chain [bp] takes no workload of namespace [ns]: its label \
+                 [team] must be there, but is not there; have a cluster administrator label the namespace as \
+                 spec.allowedNamespaces of the supply chain asks, or select another supply chain. What is there stays as it is",
+            ],
+            Retry::AwaitChange,
+        ),
+        (
+            SupplyChain,
             Unrealized::BlueprintUnreadable(text("why")),
             vec![],
             Retry::Backoff,
