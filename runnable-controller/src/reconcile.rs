@@ -67,7 +67,8 @@ impl RunnableController {
         runnable: &Runnable,
         now: Timestamp,
     ) -> Option<Realized> {
-        let (namespace, name) = runnable.service_account();
+        let accounts = &self.shell.account_args;
+        let (namespace, name) = runnable.service_account(accounts.default_name());
         let not_run =
             |why, awaited| Realized::unrealized(report_not_run(runnable, why, now), awaited);
         let most = self.shell.limits.stamping_depth();
@@ -82,7 +83,11 @@ impl RunnableController {
             Ok(account) => account,
             Err(awaited) => {
                 let cause = format!("ServiceAccount \"{name}\" not found");
-                return Some(not_run(NotRun::ServiceAccount(cause), vec![awaited]));
+                let name = name.to_owned();
+                return Some(not_run(
+                    NotRun::ServiceAccount { name, cause },
+                    vec![awaited],
+                ));
             }
         };
         let awaited = || vec![Dependency::Account(account.key())];

@@ -179,6 +179,8 @@ reasons! {
         ObjectUndone,
         /// The blueprint is not for owners of this namespace.
         NamespaceNotAllowed,
+        /// The blueprint lends a ServiceAccount of another namespace, and the controller takes none.
+        LentAccountRefused,
     }
 }
 

@@ -63,7 +63,8 @@ pub(super) fn next(subject: &Subject<'_>, steps: &[Step], cause: &Cause<'_>) -> 
         | Advice::AllowTokens
         | Advice::AwaitRun
         | Advice::AwaitApiServer
-        | Advice::FindRunTemplate => words(advice),
+        | Advice::FindRunTemplate
+        | Advice::NameOwnAccount => words(advice),
         Advice::Nothing | Advice::ReadLog => subject.look_at_controller_log(),
     }
 }

@@ -126,6 +126,7 @@ impl View {
             Advice::Nothing
             | Advice::GiveLabels
             | Advice::LetNamespaceIn
+            | Advice::NameOwnAccount
             | Advice::CompareSelectors
             | Advice::TellMatchesApart
             | Advice::ProvideTemplates

@@ -303,10 +303,11 @@ fn service_account_missing() -> Scene {
     let mut play = supplied();
     let owner = play.parsed_owner();
     let blueprints = play.compiled_blueprints();
+    let account = ("dev".to_owned(), "web-app".to_owned());
     let why = "ServiceAccount \"web-app\" not found".to_owned();
     let outcome = report_unrealized(
         &owner,
-        Unrealized::ServiceAccount(&blueprints[0], why),
+        Unrealized::ServiceAccount(&blueprints[0], account, why),
         play.now,
     );
     play.owner["status"] = outcome.status;

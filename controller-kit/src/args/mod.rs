@@ -6,6 +6,7 @@
 //! line into one that clap reads. Those that a controller has no use for are taken and not shown. Each flag
 //! has an environment variable, too; the command line wins.
 
+mod accounts;
 mod go_style;
 mod label_selector;
 mod limits;
@@ -25,6 +26,7 @@ use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches as _, value
 use go_style::go_style;
 use http::Uri;
 
+pub use accounts::AccountArgs;
 pub use limits::LimitArgs;
 pub use owners::OwnerArgs;
 pub use shard::{Namespaces, ShardArgs};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{LimitArgs, ShardArgs, WebhookArgs};
+use super::{AccountArgs, LimitArgs, ShardArgs, WebhookArgs};
 use crate::ytt::MemoryLimit;
 
 /// Flags of a controller that stamps objects for owners.
@@ -23,6 +23,10 @@ pub struct OwnerArgs {
         default_value = "carto-status-key"
     )]
     pub status_key_secret: Option<String>,
+
+    /// With which service accounts it works.
+    #[command(flatten)]
+    pub accounts: AccountArgs,
 
     /// What one owner may ask for.
     #[command(flatten)]

@@ -119,12 +119,18 @@ impl<F: BlueprintFamily> OwnerController<F> {
         if size > most {
             return unrealized(Unrealized::TooLarge(&blueprint, size, most), Vec::new());
         }
-        let (namespace, name) = blueprint.service_account(owner);
-        match self.shell.account(&key, &namespace, &name) {
+        let accounts = &self.shell.account_args;
+        let used = blueprint.service_account(owner, accounts.default_name());
+        if accounts.no_lent_accounts && used.0 != owner.namespace.as_str() {
+            return unrealized(Unrealized::LentAccountRefused(&blueprint, used), Vec::new());
+        }
+        let (namespace, name) = &used;
+        match self.shell.account(&key, namespace, name) {
             Ok(account) => Ok(Validated { blueprint, account }),
             Err(awaited) => unrealized(
                 Unrealized::ServiceAccount(
                     &blueprint,
+                    used.clone(),
                     format!("ServiceAccount \"{name}\" not found"),
                 ),
                 vec![awaited],

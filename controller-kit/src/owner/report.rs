@@ -358,7 +358,7 @@ mod tests {
     use tower_test::mock;
 
     use super::*;
-    use crate::args::{ConcurrencyFlag, LimitArgs};
+    use crate::args::{AccountArgs, ConcurrencyFlag, LimitArgs};
     use crate::cluster::Cluster;
     use crate::metrics::Metrics;
     use crate::owner::{Settings, Shard, shell};
@@ -407,6 +407,7 @@ mod tests {
             let settings = Settings {
                 kind: realizer::Family::SupplyChain.into(),
                 status_keys: StatusKeys::none(),
+                accounts: AccountArgs::default(),
                 limits: LimitArgs::default(),
                 shard: Shard::default(),
             };

@@ -13,7 +13,7 @@ use super::{
     AccountEntry, Artifacts, Dependency, DependencyIndex, Namespaces, OtherShards, Outages, OwnerEntry, Scopes,
     Settling, Shard,
 };
-use crate::args::LimitArgs;
+use crate::args::{AccountArgs, LimitArgs};
 use crate::cluster::Cluster;
 use crate::events::{EventRecorder, InvolvedObject};
 use crate::mapper::Kind;
@@ -104,6 +104,8 @@ pub struct OwnerShell {
     pub scopes: Scopes,
     /// The key for digests of secret values.
     pub status_keys: StatusKeys,
+    /// Which service accounts are taken for them.
+    pub account_args: AccountArgs,
     /// What one owner may ask for.
     pub limits: LimitArgs,
     /// Which owners are taken.

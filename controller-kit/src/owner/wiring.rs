@@ -13,7 +13,7 @@ use super::{
     OwnerShell, Realizes, Scopes, Settling, Shard, ShardError, Templates, blueprint_admission,
     realizes,
 };
-use crate::args::{LimitArgs, OwnerArgs};
+use crate::args::{AccountArgs, LimitArgs, OwnerArgs};
 use crate::events::{EventRecorder, EventSettings};
 use crate::mapper::{Kind, Mapper};
 use crate::openapi::SchemaCache;
@@ -41,6 +41,8 @@ pub struct Settings {
     pub kind: OwnerKind,
     /// The key for digests of secret values.
     pub status_keys: StatusKeys,
+    /// Which service accounts are taken for them.
+    pub accounts: AccountArgs,
     /// What one owner may ask for.
     pub limits: LimitArgs,
     /// Which owners are taken.
@@ -62,6 +64,7 @@ impl Settings {
             kind,
             shard,
             status_keys: status_key::keep(args.status_key_secret.as_deref(), process).await,
+            accounts: args.accounts.clone(),
             limits: args.limits,
         })
     }
@@ -97,6 +100,7 @@ pub fn shell(settings: Settings, process: &Process) -> Arc<OwnerShell> {
         settling: Settling::default(),
         scopes: Scopes::default(),
         status_keys: settings.status_keys,
+        account_args: settings.accounts,
         limits: settings.limits,
         shard: settings.shard,
         other_shards: OtherShards::new(cluster.clone(), kind),

@@ -4,8 +4,8 @@
 //! their inputs. [`select`] finds the one blueprint that an owner gets.
 
 pub(crate) mod graph;
-pub(crate) mod select;
 mod namespaces;
+pub(crate) mod select;
 mod steps;
 
 use std::collections::BTreeMap;
@@ -164,8 +164,8 @@ impl Blueprint {
     /// Namespace and name of the ServiceAccount whose rights are used for the owner
     /// (docs/behaviour/service-accounts.md#which).
     ///
-    /// The owner's own choice always wins and is always in its own namespace.
-    pub fn service_account(&self, owner: &Owner) -> (String, String) {
+    /// The owner's own choice always wins and is always in its own namespace. Where neither names one, it is `default` there.
+    pub fn service_account(&self, owner: &Owner, default: &str) -> (String, String) {
         if let Some(name) = &owner.service_account_name {
             return (owner.namespace.clone().into(), name.clone());
         }
@@ -180,7 +180,7 @@ impl Blueprint {
                     account.name.clone(),
                 )
             }
-            None => (owner.namespace.clone().into(), "default".to_owned()),
+            None => (owner.namespace.clone().into(), default.to_owned()),
         }
     }
 

@@ -84,8 +84,8 @@ fn service_account_is_the_owners_then_the_blueprints_then_default() {
     let foreign = "{resources: [], serviceAccountRef: {name: chain-sa, namespace: builds}}";
     let empty = "{resources: [], serviceAccountRef: {name: '', namespace: builds}}";
     let cases = [
-        (none, json!({}), ("ns", "default")),
-        (none, json!({"serviceAccountName": ""}), ("ns", "default")),
+        (none, json!({}), ("ns", "usual")),
+        (none, json!({"serviceAccountName": ""}), ("ns", "usual")),
         (own, json!({}), ("ns", "chain-sa")),
         (foreign, json!({}), ("builds", "chain-sa")),
         (
@@ -93,10 +93,10 @@ fn service_account_is_the_owners_then_the_blueprints_then_default() {
             json!({"serviceAccountName": "mine"}),
             ("ns", "mine"),
         ),
-        (empty, json!({}), ("ns", "default")),
+        (empty, json!({}), ("ns", "usual")),
     ];
     for (yaml, spec, (namespace, name)) in cases {
-        let found = compile(yaml).service_account(&owner(&json!({}), spec.clone()));
+        let found = compile(yaml).service_account(&owner(&json!({}), spec.clone()), "usual");
         assert_eq!(
             found,
             (namespace.to_owned(), name.to_owned()),

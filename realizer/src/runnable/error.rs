@@ -19,7 +19,12 @@ pub enum NotRun {
     /// It is larger than what is run; how large, and how large it may be, in bytes.
     TooLarge(usize, usize),
     /// The ServiceAccount could not be read; the inner error, for example `ServiceAccount "sa" not found`.
-    ServiceAccount(String),
+    ServiceAccount {
+        /// Its name.
+        name: String,
+        /// The inner error.
+        cause: String,
+    },
     /// No token for it; the whole message, for example `fetch token: …`.
     ServiceAccountToken(String),
     /// The API server did not carry out what was asked of it, a token or a list; what it said.
@@ -159,7 +164,7 @@ impl NotRun {
             Self::TooLarge(..) => Verdict::new(UserMustFix, Reason::OwnerTooLarge),
             // Upstream sleeps after ServiceAccount errors and misses the fix; we look again slowly
             // (docs/behaviour/service-accounts.md#missing).
-            Self::ServiceAccount(_) => {
+            Self::ServiceAccount { .. } => {
                 Verdict::new(UserMustFix, Reason::ServiceAccountError).slowly()
             }
             // As of other owners: the controller may not ask for tokens, which whoever has a Runnable cannot mend.
@@ -190,8 +195,9 @@ fn not_run(why: &NotRun, runnable: &Runnable) -> String {
         NotRun::TooLarge(size, most) => {
             crate::status::unrealized::too_large("runnable", *size, *most)
         }
-        NotRun::ServiceAccount(cause) => {
-            crate::status::unrealized::no_service_account(runnable.service_account(), cause)
+        NotRun::ServiceAccount { name, cause } => {
+            let account = (runnable.namespace.as_str(), name.as_str());
+            crate::status::unrealized::no_service_account(account, cause)
         }
         NotRun::ServiceAccountToken(message) | NotRun::Unavailable(message) => message.clone(),
         NotRun::TemplateMissing => unreadable(&format!(

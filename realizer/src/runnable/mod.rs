@@ -98,7 +98,7 @@ impl Runnable {
     /// });
     /// let runnable = Runnable::parse(Arc::new(object))?;
     /// assert_eq!(runnable.run_template, "unit-tests");
-    /// assert_eq!(runnable.service_account(), ("dev", "default"));
+    /// assert_eq!(runnable.service_account("default"), ("dev", "default"));
     /// # Ok::<(), realizer::OwnerError>(())
     /// ```
     ///
@@ -147,10 +147,10 @@ impl Runnable {
         &self.object
     }
 
-    /// Namespace and name of the ServiceAccount whose rights are used
+    /// Namespace and name of the ServiceAccount whose rights are used; `default` where it names none
     /// (docs/behaviour/service-accounts.md#which).
-    pub fn service_account(&self) -> (&str, &str) {
-        let name = self.service_account_name.as_deref().unwrap_or("default");
+    pub fn service_account<'s>(&'s self, default: &'s str) -> (&'s str, &'s str) {
+        let name = self.service_account_name.as_deref().unwrap_or(default);
         (self.namespace.as_str(), name)
     }
 

@@ -19,7 +19,7 @@ fn what_is_not_given_has_its_default() {
     assert_eq!(runnable.concurrency, Concurrency::Allow);
     assert_eq!(runnable.retention, RetentionPolicy::default());
     assert_eq!(runnable.rerun, None);
-    assert_eq!(runnable.service_account(), ("ns", "default"));
+    assert_eq!(runnable.service_account("usual"), ("ns", "usual"));
     assert!(runnable.previous_refs().is_empty());
 }
 

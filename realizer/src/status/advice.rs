@@ -51,6 +51,8 @@ pub enum Advice {
     AllowWatch,
     /// The blueprint is not for this namespace.
     LetNamespaceIn,
+    /// The ServiceAccount is of another namespace.
+    NameOwnAccount,
     /// The ServiceAccount is not there.
     ProvideAccount,
     /// There is no token of the ServiceAccount.
@@ -124,6 +126,7 @@ impl Advice {
             Reason::DeletionPending => Self::AllowDeletion,
             Reason::WatchForbidden => Self::AllowWatch,
             Reason::NamespaceNotAllowed => Self::LetNamespaceIn,
+            Reason::LentAccountRefused => Self::NameOwnAccount,
             Reason::ServiceAccountError => Self::ProvideAccount,
             Reason::ServiceAccountTokenError => Self::AllowTokens,
             Reason::ObjectContested => Self::Separate,
@@ -193,6 +196,9 @@ impl Advice {
             Self::LetNamespaceIn => {
                 "have a cluster administrator label the namespace as spec.allowedNamespaces of the blueprint asks, or select \
                  another blueprint"
+            }
+            Self::NameOwnAccount => {
+                "name a ServiceAccount of the owner's namespace in spec.serviceAccountName"
             }
             Self::ProvideAccount => "create the ServiceAccount, or name another one",
             Self::AllowTokens => {

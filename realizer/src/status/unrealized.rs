@@ -37,8 +37,11 @@ pub enum Unrealized<'a> {
     StampedTooDeep(&'a Blueprint, usize),
     /// It is larger than what is realized; how large, and how large it may be, in bytes.
     TooLarge(&'a Blueprint, usize, usize),
-    /// The ServiceAccount could not be read; the inner error, for example `ServiceAccount "sa" not found`.
-    ServiceAccount(&'a Blueprint, String),
+    /// The blueprint lends a ServiceAccount of another namespace, and none is taken; its namespace and name.
+    LentAccountRefused(&'a Blueprint, (String, String)),
+    /// The ServiceAccount of this namespace and name could not be read; the inner error, for example
+    /// `ServiceAccount "sa" not found`.
+    ServiceAccount(&'a Blueprint, (String, String), String),
     /// No token for it; the whole message, for example `fetch token: …`.
     ServiceAccountToken(&'a Blueprint, String),
     /// The API server did not issue a token, and not because of the account; the whole message.
@@ -57,7 +60,8 @@ impl<'a> Unrealized<'a> {
             | Self::BlueprintNotReady(blueprint)
             | Self::StampedTooDeep(blueprint, _)
             | Self::TooLarge(blueprint, ..)
-            | Self::ServiceAccount(blueprint, _)
+            | Self::LentAccountRefused(blueprint, _)
+            | Self::ServiceAccount(blueprint, ..)
             | Self::ServiceAccountToken(blueprint, _)
             | Self::Unavailable(blueprint, _) => Some(blueprint),
         }
@@ -73,6 +77,7 @@ impl<'a> Unrealized<'a> {
             | Self::NamespaceNotAllowed(..)
             | Self::StampedTooDeep(..)
             | Self::TooLarge(..)
+            | Self::LentAccountRefused(..)
             | Self::ServiceAccount(..)
             | Self::ServiceAccountToken(..) => true,
         }
@@ -124,6 +129,7 @@ impl<'a> Unrealized<'a> {
             | Self::BlueprintNotReady(_)
             | Self::StampedTooDeep(..)
             | Self::TooLarge(..)
+            | Self::LentAccountRefused(..)
             | Self::ServiceAccount(..)
             | Self::ServiceAccountToken(..)
             | Self::Unavailable(..) => None,
@@ -140,7 +146,8 @@ impl<'a> Unrealized<'a> {
             | Self::NamespaceNotAllowed(..)
             | Self::BlueprintNotReady(_)
             | Self::StampedTooDeep(..)
-            | Self::TooLarge(..) => Retry::AwaitChange,
+            | Self::TooLarge(..)
+            | Self::LentAccountRefused(..) => Retry::AwaitChange,
             Self::ServiceAccount(..) | Self::ServiceAccountToken(..) => Retry::Slow,
             Self::BlueprintUnreadable(_) | Self::Unavailable(..) => Retry::Backoff,
         }
@@ -157,6 +164,7 @@ impl<'a> Unrealized<'a> {
             | Self::BlueprintNotReady(_)
             | Self::StampedTooDeep(..)
             | Self::TooLarge(..)
+            | Self::LentAccountRefused(..)
             | Self::ServiceAccount(..) => ErrorKind::UserMustFix,
             Self::ServiceAccountToken(..) | Self::Unavailable(..) => ErrorKind::Infrastructure,
         }
@@ -210,9 +218,12 @@ impl<'a> Unrealized<'a> {
             Self::TooLarge(_, size, most) => {
                 of_resources(Reason::OwnerTooLarge, too_large(word, *size, *most))
             }
-            Self::ServiceAccount(blueprint, cause) => {
-                let (namespace, name) = blueprint.service_account(owner);
-                let message = no_service_account((&namespace, &name), cause);
+            Self::LentAccountRefused(lender, account) => of_resources(
+                Reason::LentAccountRefused,
+                lent_refused(owner, lender, account),
+            ),
+            Self::ServiceAccount(_, (namespace, name), cause) => {
+                let message = no_service_account((namespace, name), cause);
                 of_resources(Reason::ServiceAccountError, message)
             }
             Self::ServiceAccountToken(_, message) => {
@@ -257,6 +268,20 @@ pub(crate) fn too_large(word: &str, size: usize, most: usize) -> String {
          object that it refers to",
         size.div_ceil(1024),
         most / 1024
+    )
+}
+
+/// The message when an account is lent that is not taken.
+fn lent_refused(owner: &Owner, lender: &Blueprint, (namespace, name): &(String, String)) -> String {
+    let family = owner.family;
+    format!(
+        "nothing is stamped, because {} [{}] lends service account [{name}] of namespace [{namespace}], and this controller takes \
+         none of another namespace than the {}'s (--no-lent-accounts); name a service account of namespace [{}] in \
+         spec.serviceAccountName",
+        family.blueprint_words(),
+        lender.name,
+        family.owner_word(),
+        owner.namespace
     )
 }
 
@@ -335,6 +360,7 @@ fn warning(owner: &Owner, why: &Unrealized<'_>, conditions: &[Condition]) -> Opt
         Unrealized::NamespaceNotAllowed(..)
         | Unrealized::StampedTooDeep(..)
         | Unrealized::TooLarge(..)
+        | Unrealized::LentAccountRefused(..)
         | Unrealized::ServiceAccount(..)
         | Unrealized::ServiceAccountToken(..)
         | Unrealized::Unavailable(..) => ready.message.clone(),

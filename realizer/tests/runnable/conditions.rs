@@ -27,6 +27,13 @@ fn conditions(status: &Value) -> Vec<(&str, [&str; 3])> {
         .collect()
 }
 
+fn no_account(cause: &str) -> NotRun {
+    NotRun::ServiceAccount {
+        name: "default".to_owned(),
+        cause: cause.to_owned(),
+    }
+}
+
 #[test]
 fn a_deletion_that_was_throttled_and_is_then_forbidden_is_told_once() {
     let mut stage =
@@ -75,7 +82,7 @@ fn a_runnable_that_does_not_come_to_a_run_says_why() {
                      [ClusterRunTemplate/tests]: ";
     let cases = [
         (
-            NotRun::ServiceAccount("ServiceAccount \"default\" not found".to_owned()),
+            no_account("ServiceAccount \"default\" not found"),
             "ServiceAccountError",
             "failed to get service account object from api server [dev/default]: failed to get object [dev/default] \
              from api server: ServiceAccount \"default\" not found"
@@ -151,7 +158,7 @@ fn a_token_that_is_refused_is_no_fault_of_the_user() {
     let end = |why| report_not_run(&runnable, why, stage.now).end;
     let refused = NotRun::ServiceAccountToken("fetch token: forbidden".to_owned());
     assert_eq!(end(refused), Ended::Infrastructure);
-    let missing = NotRun::ServiceAccount("not found".to_owned());
+    let missing = no_account("not found");
     assert_eq!(end(missing), Ended::UserError);
 }
 
@@ -190,7 +197,7 @@ fn tools_that_wait_see_whether_a_runnable_goes_on_by_itself() {
 
     let runnable = Runnable::parse(Arc::new(stage.runnable.clone())).unwrap();
     for (why, expected) in [
-        (NotRun::ServiceAccount("no".to_owned()), "Stalled"),
+        (no_account("no"), "Stalled"),
         (NotRun::ServiceAccountToken("no".to_owned()), "Stalled"),
         (NotRun::TemplateMissing, "Reconciling"),
     ] {

@@ -6,6 +6,7 @@
 
 mod stage;
 
+mod accounts;
 mod adoption;
 mod applied;
 mod artifacts;

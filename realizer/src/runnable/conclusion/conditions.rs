@@ -75,7 +75,7 @@ impl RunConclusion<'_> {
             Some(RunError::NotRun(
                 NotRun::StampedTooDeep(_)
                     | NotRun::TooLarge(..)
-                    | NotRun::ServiceAccount(_)
+                    | NotRun::ServiceAccount { .. }
                     | NotRun::ServiceAccountToken(_)
                     | NotRun::Unavailable(_)
             ))

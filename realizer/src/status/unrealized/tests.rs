@@ -35,6 +35,10 @@ fn blueprint(family: Family, ready: Option<(&str, &str)>) -> Blueprint {
     Blueprint::compile(family, &object).unwrap()
 }
 
+fn builds_sa() -> (String, String) {
+    ("builds".to_owned(), "sa".to_owned())
+}
+
 fn now() -> Timestamp {
     "2024-05-01T10:00:00Z".parse().unwrap()
 }
@@ -131,6 +135,17 @@ fn every_early_exit_has_its_conditions() {
             Retry::AwaitChange,
         ),
         (
+            Delivery,
+            Unrealized::LentAccountRefused(&delivery, builds_sa()),
+            vec![
+                "DeliveryReady True Ready",
+                "ResourcesSubmitted False LentAccountRefused nothing is stamped, because delivery [bp] lends service account [sa] \
+                 of namespace [builds], and this controller takes none of another namespace than the deliverable's \
+                 (--no-lent-accounts); name a service account of namespace [ns] in spec.serviceAccountName",
+            ],
+            Retry::AwaitChange,
+        ),
+        (
             SupplyChain,
             Unrealized::BlueprintUnreadable(text("why")),
             vec![],
@@ -171,7 +186,11 @@ fn every_early_exit_has_its_conditions() {
         ),
         (
             SupplyChain,
-            Unrealized::ServiceAccount(&chain, text("ServiceAccount \"sa\" not found")),
+            Unrealized::ServiceAccount(
+                &chain,
+                builds_sa(),
+                text("ServiceAccount \"sa\" not found"),
+            ),
             vec![
                 "SupplyChainReady True Ready",
                 "ResourcesSubmitted False ServiceAccountError failed to get service account object from api server \
@@ -224,7 +243,7 @@ fn tools_that_wait_see_whether_somebody_has_to_do_something() {
         (Unrealized::BlueprintUnreadable("why".to_owned()), "Stalled"),
         (Unrealized::BlueprintNotReady(&chain), "Reconciling"),
         (
-            Unrealized::ServiceAccount(&chain, "x".to_owned()),
+            Unrealized::ServiceAccount(&chain, builds_sa(), "x".to_owned()),
             "Stalled",
         ),
         (
@@ -300,7 +319,7 @@ fn saying_the_same_again_changes_nothing() {
         Unrealized::Multiple(vec!["x".to_owned()]),
         Unrealized::BlueprintUnreadable("why".to_owned()),
         Unrealized::BlueprintNotReady(&chain),
-        Unrealized::ServiceAccount(&chain, "x".to_owned()),
+        Unrealized::ServiceAccount(&chain, builds_sa(), "x".to_owned()),
     ] {
         let first = report_unrealized(&owner(Family::SupplyChain, json!({})), why.clone(), now());
         let later = now().checked_add(jiff::Span::new().hours(1)).unwrap();
