@@ -27,8 +27,8 @@ use crate::object_key::ObjectKey;
 use issued::Issued;
 pub use request::{Refusal, RefusalKind};
 
-/// Lifetime that is asked for.
-const REQUESTED_SECONDS: i64 = 7200;
+/// Lifetime that is asked for: what leaks is of no use after that. `deploy/optional/token-policy.yaml` allows no longer one.
+const REQUESTED_SECONDS: i64 = 1200;
 /// Requests under way at once, over all accounts.
 const CONCURRENCY: usize = 8;
 /// After a failed refresh, how long the old token is used before the next try.

@@ -67,9 +67,9 @@ impl Scene {
         token
     }
 
-    /// Asks for a token, which must cause a request; this one is granted, for two hours, and is what must come.
+    /// Asks for a token, which must cause a request; this one is granted, for twenty minutes, and is what must come.
     async fn fetch(&mut self, account: &Account, granted_token: &str) -> Token {
-        let answer = granted(granted_token, self.now(), 7200);
+        let answer = granted(granted_token, self.now(), 1200);
         let token = self.ask(account, answer).await.unwrap();
         assert_eq!(token.expose(), granted_token);
         token
@@ -144,9 +144,9 @@ async fn the_request_is_what_the_spec_says() {
         );
         let body = request.into_body().collect().await.unwrap().to_bytes();
         let body: Value = serde_json::from_slice(&body).unwrap();
-        assert_eq!(body["spec"]["expirationSeconds"], 7200);
+        assert_eq!(body["spec"]["expirationSeconds"], 1200);
         assert_eq!(body["spec"]["boundObjectRef"], Value::Null);
-        send.send_response(granted("t1", now, 7200));
+        send.send_response(granted("t1", now, 1200));
     });
     assert_eq!(token.unwrap().expose(), "t1");
 }
@@ -155,7 +155,7 @@ async fn the_request_is_what_the_spec_says() {
 async fn a_token_is_kept_for_half_of_its_life_less_the_jitter() {
     let mut scene = Scene::new();
     scene.fetch(&account("a"), "t1").await;
-    scene.pass(3594);
+    scene.pass(594);
     assert_eq!(scene.held(&account("a")).await.expose(), "t1");
     scene.pass(1);
     scene.fetch(&account("a"), "t2").await;
@@ -181,7 +181,7 @@ async fn a_shorter_life_that_the_server_grants_is_respected() {
 async fn a_failed_refresh_keeps_the_old_token_and_does_not_ask_again_at_once() {
     let mut scene = Scene::new();
     scene.fetch(&account("a"), "t1").await;
-    scene.pass(3600);
+    scene.pass(600);
     let kept = scene
         .ask(
             &account("a"),
@@ -204,7 +204,7 @@ async fn a_failed_refresh_keeps_the_old_token_and_does_not_ask_again_at_once() {
 async fn an_expired_token_that_cannot_be_refreshed_is_named() {
     let mut scene = Scene::new();
     scene.fetch(&account("a"), "t1").await;
-    scene.pass(7200);
+    scene.pass(1200);
     let error = scene
         .ask(
             &account("a"),
@@ -259,7 +259,7 @@ async fn an_answer_without_a_token_is_an_error() {
 #[tokio::test]
 async fn however_many_wait_one_request_is_sent() {
     let mut scene = Scene::new();
-    let answer = granted("t1", scene.now(), 7200);
+    let answer = granted("t1", scene.now(), 1200);
     let tokens = scene.fifty_ask(answer).await;
     assert!(
         tokens
@@ -300,7 +300,7 @@ async fn a_cancelled_request_does_not_hold_up_the_next() {
 async fn while_one_refreshes_the_others_use_the_old_token() {
     let mut scene = Scene::new();
     scene.fetch(&account("a"), "t1").await;
-    scene.pass(3600);
+    scene.pass(600);
     let cache = scene.cache.clone();
     let mut refreshing = JoinSet::new();
     refreshing.spawn(async move { cache.token(&account("a")).await });
@@ -309,7 +309,7 @@ async fn while_one_refreshes_the_others_use_the_old_token() {
         scene.cache.token(&account("a")).await.unwrap().expose(),
         "t1"
     );
-    send.send_response(granted("t2", scene.now(), 7200));
+    send.send_response(granted("t2", scene.now(), 1200));
     assert_eq!(
         refreshing
             .join_next()
@@ -349,7 +349,7 @@ async fn however_many_are_refused_with_a_token_one_more_is_fetched() {
 async fn a_token_that_is_refused_while_it_is_refreshed_does_not_come_back() {
     let mut scene = Scene::new();
     let old = scene.fetch(&account("a"), "t1").await;
-    scene.pass(3600);
+    scene.pass(600);
     let cache = scene.cache.clone();
     let mut refreshing = JoinSet::new();
     refreshing.spawn(async move { cache.token(&account("a")).await });
@@ -401,11 +401,11 @@ async fn requests_are_bounded_over_all_accounts() {
     }
     assert_eq!(open.len(), CONCURRENCY);
     for send in open {
-        send.send_response(granted("t", scene.now(), 7200));
+        send.send_response(granted("t", scene.now(), 1200));
     }
     for _ in 0..3 {
         let (_, send) = scene.server.next_request().await.unwrap();
-        send.send_response(granted("t", scene.now(), 7200));
+        send.send_response(granted("t", scene.now(), 1200));
     }
     assert!(
         asking

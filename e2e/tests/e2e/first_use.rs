@@ -454,35 +454,3 @@ fn the_network_policies_are_about_our_pods_and_their_ports() {
     // Probes and metrics of four, and two webhooks.
     assert_eq!(open, 10);
 }
-
-#[tokio::test]
-async fn with_the_token_policy_controllers_get_tokens_of_tenants_only() {
-    let control_plane = ControlPlane::start().await.unwrap();
-    let terminal = Terminal::new(&control_plane);
-    e2e::stack::install(&control_plane).await.unwrap();
-    let tenant = control_plane.create_namespace("tenant").await.unwrap();
-    let other = control_plane.create_namespace("other").await.unwrap();
-    terminal.types(&format!(
-        "kubectl label namespace {tenant} carto.run/tenant=true"
-    ));
-    let token = |namespace: &str, more: &str| {
-        let controller = "--as=system:serviceaccount:carto-system:supplychain-controller";
-        format!("kubectl -n {namespace} create token default --duration=2h {controller} {more}")
-    };
-    terminal.types(&token(&other, ""));
-
-    terminal.types("kubectl apply -f deploy/optional/token-policy.yaml");
-    eventually("the policy is in force", LIMIT, async || {
-        let (issued, said) = terminal.try_typing(&token(&other, ""));
-        anyhow::ensure!(!issued && said.contains("carto.run/tenant=true"), "{said}");
-        anyhow::Ok(())
-    })
-    .await;
-    terminal.types(&token(&tenant, ""));
-    let refused = terminal.is_refused(&token(&tenant, "--duration=3h"));
-    assert!(refused.contains("two hours at most"), "{refused}");
-    // Everybody else is as before.
-    terminal.types(&format!(
-        "kubectl -n {other} create token default --duration=3h"
-    ));
-}

@@ -5,6 +5,7 @@
 mod attributed;
 mod attribution_storm;
 mod bare;
+mod bounds;
 mod carto;
 mod charts;
 mod conventions;

@@ -244,7 +244,7 @@ async fn whoever_may_edit_a_namespace_may_hand_in_workloads_there_and_viewers_ma
     assert!(!control_plane.may("vi", look_at_runs).await.unwrap());
 }
 
-const WATCH_KPACK: &str = r#"
+pub(crate) const WATCH_KPACK: &str = r#"
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata:

@@ -88,9 +88,9 @@ spec: {selector: {type: app}, resources: []}
 
 /// What the API server answers, and what `kubectl` shows of it.
 #[derive(Debug, PartialEq, Eq)]
-struct Answer {
-    status: u16,
-    message: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) message: String,
     warnings: Vec<String>,
 }
 
@@ -101,7 +101,7 @@ struct Status {
     message: String,
 }
 
-async fn send(client: &Client, request: Builder, body: &Value) -> Answer {
+pub(crate) async fn send(client: &Client, request: Builder, body: &Value) -> Answer {
     let request = request.body(Body::from(body.to_string().into_bytes()));
     let answer = client.send(request.unwrap()).await.unwrap();
     let status = answer.status().as_u16();
