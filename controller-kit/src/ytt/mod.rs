@@ -1,6 +1,7 @@
-//! Running ytt: the real binary as a child process, bounded in time, memory and number, its results cached.
+//! Running ytt: the real binary as a child process, bounded in time, memory, number and reach, its results cached.
 
 mod cache;
+mod confinement;
 mod form;
 mod memory;
 
@@ -20,6 +21,7 @@ use crate::metrics::Metrics;
 use crate::scheduler::Gate;
 
 use cache::Renderings;
+use confinement::Confinement;
 use form::{Form, escape_controls};
 
 pub use memory::{MemoryLimit, TooLittle};
@@ -43,6 +45,7 @@ pub struct Ytt {
     gate: Gate,
     limit: Duration,
     memory: MemoryLimit,
+    confinement: Confinement,
     cache: Renderings,
     metrics: Arc<Metrics>,
 }
@@ -62,6 +65,7 @@ impl Ytt {
             gate: Gate::new(concurrency),
             limit: LIMIT,
             memory,
+            confinement: Confinement::default(),
             cache: Renderings::new(REMEMBERED, LARGEST),
             metrics,
         }
@@ -157,7 +161,8 @@ impl Ytt {
     }
 
     fn spawn(&self, values: &Path, form: Form) -> Result<Child, RenderFailure> {
-        let child = Command::new(&self.binary)
+        let mut command = Command::new(&self.binary);
+        command
             .args(["-f", "-", "-o", form.name(), "--data-values-file"])
             .arg(values)
             // What the controller was started with is none of its business.
@@ -167,9 +172,10 @@ impl Ytt {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|error| passing(format!("exec: {}: {error}", self.binary.display())))?;
+            .kill_on_drop(true);
+        let child = self.confinement.spawn(command, &self.binary, values);
+        let child =
+            child.map_err(|error| passing(format!("exec: {}: {error}", self.binary.display())))?;
         self.memory.impose(&child).map_err(|error| {
             passing(format!(
                 "cannot limit its memory: {error}; --ytt-memory-limit=0 does without"

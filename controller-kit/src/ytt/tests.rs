@@ -21,6 +21,14 @@ fn with(binary: PathBuf, concurrency: usize) -> Ytt {
     }
 }
 
+/// For a program that looks at more than its template and its values.
+fn unconfined(binary: PathBuf, concurrency: usize) -> Ytt {
+    Ytt {
+        confinement: Confinement::off(),
+        ..with(binary, concurrency)
+    }
+}
+
 fn call(template: &str, values: &Value) -> YttCall {
     let values: BTreeMap<String, Value> = serde_json::from_value(values.clone()).unwrap();
     YttCall {
@@ -196,7 +204,7 @@ async fn the_limit_is_there_before_the_template_is() {
     let body = r#"read -r first; limit=$(sed -n "s/^Max data size *//p" /proc/self/limits); echo "\"$GOMEMLIMIT ${limit%bytes*}\"""#;
     let ytt = |mebibytes| Ytt {
         memory: MemoryLimit::new(mebibytes).unwrap(),
-        ..with(script(folder.path(), body), 1)
+        ..unconfined(script(folder.path(), body), 1)
     };
     let said = async |mebibytes| {
         let rendered = ytt(mebibytes).render("ns", &call(ECHO, &json!({}))).await;
@@ -388,7 +396,7 @@ async fn a_process_that_somebody_killed_may_succeed_the_next_time() {
 test -e "${0%/*}/killed" && { echo '"done"'; exit; }
 touch "${0%/*}/killed"
 kill -KILL $$"#;
-    let ytt = with(script(folder.path(), once), 1);
+    let ytt = unconfined(script(folder.path(), once), 1);
     let call = call(ECHO, &json!({}));
     let failure = ytt.render("ns", &call).await.unwrap_err();
     assert!(failure.passes_by_itself, "{failure:?}");
@@ -449,7 +457,7 @@ async fn slow_templates_of_one_namespace_leave_a_process_to_others() {
             .unwrap()
             .success()
     );
-    let ytt = Arc::new(with(script(folder.path(), SLOW), 4));
+    let ytt = Arc::new(unconfined(script(folder.path(), SLOW), 4));
     let mut slow = tokio::task::JoinSet::new();
     for number in 0..10 {
         let ytt = ytt.clone();
@@ -471,4 +479,53 @@ async fn slow_templates_of_one_namespace_leave_a_process_to_others() {
         "what was cancelled holds no process"
     );
     assert_eq!(ytt.gate.waiting(), 0);
+}
+
+/// What a program in ytt's place that is asked for it could get hold of.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_program_in_its_place_reads_no_token_no_environment_and_reaches_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::fs::write(folder.path().join("token"), "secret-token\n").unwrap();
+    let curious = format!(
+        r#"exec bash -c '
+folder=$1 port=$2
+token=$(< "$folder/token")
+connected=no; exec 3<> "/dev/tcp/127.0.0.1/$port" && connected=yes
+asked=no; exec 4<> "/dev/udp/127.0.0.1/$port" && asked=yes
+written=no; echo x > "$folder/written" && written=yes
+killed=no; kill -0 "$PPID" && killed=yes
+echo "{{\"token\": \"$token\", \"env\": \"${{HOME-}}${{CARGO_MANIFEST_DIR-}}\", \"connected\": \"$connected\", \
+\"asked\": \"$asked\", \"written\": \"$written\", \"killed\": \"$killed\"}}"
+' bash "{}" {port}"#,
+        folder.path().display()
+    );
+    let program = script(folder.path(), &curious);
+    let found = async |ytt: Ytt| ytt.render("ns", &call(ECHO, &json!({}))).await.unwrap();
+    // Without the confinement it could: otherwise this test says nothing.
+    let mut could = found(unconfined(program.clone(), 1)).await;
+    assert_eq!(could["env"], "", "its environment is its own");
+    could["env"] = json!(null);
+    let all = json!({"token": "secret-token", "env": null, "connected": "yes", "asked": "yes", "written": "yes", "killed": "yes"});
+    assert_eq!(could, all);
+    let none = json!({"token": "", "env": "", "connected": "no", "asked": "no", "written": "no", "killed": "no"});
+    assert_eq!(found(with(program, 1)).await, none);
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_process_reads_no_values_but_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let of_others = folder.path().join("values-of-others.yml");
+    std::fs::write(&of_others, "v: theirs\n").unwrap();
+    // Its last argument is the file with its values.
+    let body = format!(
+        r#"for last; do :; done; read -r own < "$last"; read -r other < "{}"; echo "{{\"own\": \"${{own:+read}}\", \"other\": \"$other\"}}""#,
+        of_others.display()
+    );
+    let ytt = with(script(folder.path(), &body), 1);
+    let found = ytt.render("ns", &call(ECHO, &json!({"v": 1}))).await;
+    assert_eq!(found, Ok(json!({"own": "read", "other": ""})));
 }
