@@ -188,7 +188,11 @@ async fn run<F>(
         let served = admission.serve(&process, &readiness).await;
         served.context("failed to serve the webhooks")?;
     }
-    let leadership = leadership(args, &process, work.shard.as_deref()).await?;
+    let leadership = if work.leads_nothing {
+        Leadership::always(metrics)
+    } else {
+        leadership(args, &process, work.shard.as_deref()).await?
+    };
     info!(version = program.version, server, "started");
     let terms = Terms {
         shutdown: tasks.token().clone(),

@@ -17,7 +17,7 @@ mod templates;
 use std::sync::Arc;
 
 use controller_kit::args::{ConcurrencyFlag, OwnerArgs};
-use controller_kit::owner::{OwnerKind, Settings, begin, shell, ytt};
+use controller_kit::owner::{OwnerKind, Settings, begin, only_webhook, shell, ytt};
 use controller_kit::process::{Process, Program, Work};
 use controller_kit::reflect::Watched;
 
@@ -49,6 +49,9 @@ const RUNNABLES: OwnerKind = OwnerKind {
 /// # Errors
 /// When the flags do not fit together; the operator must correct them.
 pub async fn start(process: &Process, args: &OwnerArgs) -> anyhow::Result<Work> {
+    if let Some(work) = only_webhook(args)? {
+        return Ok(work);
+    }
     let (cluster, tasks) = (&process.cluster, &process.tasks);
     let shell = shell(Settings::new(RUNNABLES, process, args).await?, process);
     let controller = Arc::new(RunnableController {

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{ArgAction, Args};
 
-use super::{AccountArgs, LimitArgs, ShardArgs, WebhookArgs};
+use super::{AccountArgs, LimitArgs, ShardArgs, WebhookArgs, parse_bool};
 use crate::ytt::MemoryLimit;
 
 /// Flags of a controller that stamps objects for owners.
@@ -13,6 +13,11 @@ pub struct OwnerArgs {
     /// Admission of blueprints and templates.
     #[command(flatten)]
     pub webhook: WebhookArgs,
+
+    /// Serve the admission webhook and do nothing else: no object is watched or reconciled, no token asked for, no Lease held
+    #[arg(long, env = "CARTO_ONLY_WEBHOOK", default_value = "false", default_missing_value = "true", num_args = 0..=1, require_equals = true,
+          value_name = "BOOL", value_parser = parse_bool, action = ArgAction::Set)]
+    pub only_webhook: bool,
 
     /// Secret (in our own namespace) with the key under which status shows digests of secret values; made when it is empty
     /// or missing, as far as rights allow. Without one no such digest is shown

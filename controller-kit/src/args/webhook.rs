@@ -46,3 +46,10 @@ pub struct WebhookArgs {
     )]
     pub webhook_configuration: Option<String>,
 }
+
+impl WebhookArgs {
+    /// Whether a webhook is served, which takes a certificate.
+    pub(crate) fn is_served(&self) -> bool {
+        self.cert_dir.is_some() || self.webhook_secret.is_some()
+    }
+}

@@ -51,4 +51,4 @@ pub use templates::{Compiled, TemplateEntry, Templates};
 pub use walk::{Reads, Removed, Walk};
 #[cfg(test)]
 pub(crate) use wiring::YTT_PROCESSES;
-pub use wiring::{Settings, begin, shell, start, ytt};
+pub use wiring::{Settings, begin, only_webhook, shell, start, ytt};

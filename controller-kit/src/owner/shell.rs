@@ -10,8 +10,8 @@ use tracing::{Span, error_span};
 
 use super::dependencies::RIGHTS_SETTLE;
 use super::{
-    AccountEntry, Artifacts, Dependency, DependencyIndex, Namespaces, OtherShards, Outages, OwnerEntry, Scopes,
-    Settling, Shard,
+    AccountEntry, Artifacts, Dependency, DependencyIndex, Namespaces, OtherShards, Outages,
+    OwnerEntry, Scopes, Settling, Shard,
 };
 use crate::args::{AccountArgs, LimitArgs};
 use crate::cluster::Cluster;

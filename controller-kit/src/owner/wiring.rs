@@ -9,9 +9,9 @@ use tokio::time::MissedTickBehavior;
 use tracing::info;
 
 use super::{
-    Artifacts, BlueprintFamily, DependencyIndex, Namespaces, OtherShards, Outages, OwnerController, OwnerKind,
-    OwnerShell, Realizes, Scopes, Settling, Shard, ShardError, Templates, blueprint_admission,
-    realizes,
+    Artifacts, BlueprintFamily, DependencyIndex, Namespaces, OtherShards, Outages, OwnerController,
+    OwnerKind, OwnerShell, Realizes, Scopes, Settling, Shard, ShardError, Templates,
+    blueprint_admission, realizes,
 };
 use crate::args::{AccountArgs, LimitArgs, OwnerArgs};
 use crate::events::{EventRecorder, EventSettings};
@@ -195,6 +195,24 @@ pub fn ytt(process: &Process, args: &OwnerArgs) -> Arc<Ytt> {
     ))
 }
 
+/// The work of a process that serves the webhook and does nothing else, if that is what the flags ask for.
+///
+/// # Errors
+/// When nothing is served then; the operator must correct the flags.
+pub fn only_webhook(args: &OwnerArgs) -> anyhow::Result<Option<Work>> {
+    if !args.only_webhook {
+        return Ok(None);
+    }
+    anyhow::ensure!(
+        args.webhook.is_served(),
+        "--only-webhook needs a certificate to serve with: --cert-dir or --webhook-secret"
+    );
+    let mut work = Work::default();
+    work.leads_nothing();
+    work.admits(blueprint_admission::of_blueprints(&args.webhook));
+    Ok(Some(work))
+}
+
 /// Starts a controller of owners that are realized by blueprints.
 ///
 /// # Errors
@@ -203,6 +221,9 @@ pub async fn start<F: BlueprintFamily>(
     process: &Process,
     args: &OwnerArgs,
 ) -> anyhow::Result<Work> {
+    if let Some(work) = only_webhook(args)? {
+        return Ok(work);
+    }
     let settings = Settings::new(F::FAMILY.into(), process, args).await?;
     let manager = process.program.field_manager;
     let controller = Arc::new(OwnerController::<F> {

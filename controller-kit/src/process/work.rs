@@ -26,6 +26,7 @@ pub struct Work {
     beside: Vec<BoxFuture<'static, ()>>,
     pub(super) ready: Vec<(&'static str, ReadyCheck)>,
     pub(super) shard: Option<String>,
+    pub(super) leads_nothing: bool,
     pub(super) admission: Option<Admission>,
 }
 
@@ -89,6 +90,11 @@ impl Work {
     /// Other processes do the other parts, each led by a Lease of its own, which is named of its shard.
     pub fn is_of_shard(&mut self, name: &str) {
         self.shard = Some(name.to_owned());
+    }
+
+    /// Is the same in every replica, so that none has to lead.
+    pub(crate) fn leads_nothing(&mut self) {
+        self.leads_nothing = true;
     }
 
     /// Serves admission webhooks, whether this replica leads or not.
