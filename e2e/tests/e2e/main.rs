@@ -18,6 +18,7 @@ mod pods;
 mod rights;
 mod side_by_side;
 mod staging;
+mod tenant;
 mod terminal;
 mod web_app;
 mod webhook;
