@@ -1,7 +1,7 @@
 //! Taking over what the Go controller wrote, or we did where nothing is stored.
 //!
-//! It wrote with create and merge patch, so its managed fields entry says `Update`. Left alone, that
-//! entry would co-own every field, and a field that a template drops would stay for ever (the same
+//! It wrote with create and merge patch, so its managed fields entry says `Update`, under the name of
+//! its binary. Left alone, that entry would co-own every field, and a field that a template drops would stay for ever (the same
 //! happened elsewhere: fluxcd/kustomize-controller#486). The entry is turned into our Apply entry once.
 //! So is an entry of our own for the `stringData` of a Secret: what it names is in `data`, and a key
 //! that the template drops would stay there.
@@ -16,9 +16,17 @@ use crate::managed::{is_legacy, is_ours};
 
 /// Whether managed fields are to be migrated: the Go controller's, or our own of old.
 pub fn needs_migration(live: &Value, field_manager: &str) -> bool {
-    let entries = live["metadata"]["managedFields"].as_array();
+    let metadata = &live["metadata"];
+    let entries = metadata["managedFields"].as_array();
     let mut entries = entries.into_iter().flatten();
-    entries.any(|entry| is_legacy(entry, field_manager))
+    entries.any(|entry| is_legacy(entry, field_manager, controller(metadata)))
+}
+
+/// The uid of the owner that the object is made for, as it says.
+pub(crate) fn controller(metadata: &Value) -> Option<&str> {
+    let references = metadata["ownerReferences"].as_array()?;
+    let controller = references.iter().find(|it| it["controller"] == true)?;
+    controller["uid"].as_str()
 }
 
 /// JSON patch that hands the fields of such entries to us as we would own them now, and takes away the
@@ -26,7 +34,8 @@ pub fn needs_migration(live: &Value, field_manager: &str) -> bool {
 pub fn migration(live: &Value, field_manager: &str, released: Option<&str>) -> Option<Value> {
     let metadata = live.get("metadata")?;
     let version = metadata.get("resourceVersion")?;
-    let fields = migrated_fields(metadata, field_manager).map(
+    let owner = controller(metadata).filter(|uid| released != Some(*uid));
+    let fields = migrated_fields(metadata, field_manager, owner).map(
         |entries| json!({"op": "replace", "path": "/metadata/managedFields", "value": entries}),
     );
     let references = released
@@ -48,11 +57,15 @@ fn kept_references(metadata: &Value, released: &str) -> Option<Vec<Value>> {
     Some(kept.cloned().collect())
 }
 
-fn migrated_fields(metadata: &Value, field_manager: &str) -> Option<Vec<Value>> {
+fn migrated_fields(
+    metadata: &Value,
+    field_manager: &str,
+    owner: Option<&str>,
+) -> Option<Vec<Value>> {
     let entries = metadata.get("managedFields")?.as_array()?;
     let (legacy, others): (Vec<&Value>, Vec<&Value>) = entries
         .iter()
-        .partition(|entry| is_legacy(entry, field_manager));
+        .partition(|entry| is_legacy(entry, field_manager, owner));
     let newest = legacy.last()?;
     let (ours, kept): (Vec<&Value>, Vec<&Value>) = others
         .into_iter()
@@ -173,6 +186,80 @@ mod tests {
         assert_eq!(patch[1]["value"][0]["fieldsV1"], ours);
         assert_eq!(patch[1]["value"].as_array().unwrap().len(), 1);
         assert_eq!(migration(&live, "somebody-else", None), None);
+    }
+
+    /// An object as a Go controller creates it; the entries of managed fields are of these managers and field sets.
+    fn stamped(uid: &str, entries: &[(&str, Value)]) -> Value {
+        let entries = entries.iter().map(|(manager, fields)| {
+            json!({"manager": manager, "operation": "Update", "apiVersion": "v1", "fieldsV1": fields})
+        });
+        json!({"metadata": {
+            "resourceVersion": "7",
+            "ownerReferences": [{"uid": uid, "controller": true}],
+            "managedFields": entries.collect::<Vec<_>>(),
+        }})
+    }
+
+    fn marks(uid: &str, labels: &[&str]) -> Value {
+        let labels = labels
+            .iter()
+            .map(|label| (format!("f:carto.run/{label}"), json!({})));
+        json!({
+            "f:metadata": {
+                "f:labels": labels.collect::<Map<String, Value>>(),
+                "f:ownerReferences": {".": {}, format!("k:{{\"uid\":\"{uid}\"}}"): {}},
+            },
+            "f:data": {"f:a": {}},
+        })
+    }
+
+    const STEP: [&str; 3] = ["resource-name", "template-kind", "template-lifecycle"];
+
+    #[test]
+    fn who_stamped_an_object_is_known_by_its_marks_whatever_the_binary_is_called() {
+        for manager in ["cmd", "manager", "cartographer-v0.8.11"] {
+            let live = stamped("u", &[(manager, marks("u", &STEP))]);
+            assert!(needs_migration(&live, "carto"), "{manager}");
+            let patch = migration(&live, "carto", None).unwrap();
+            let entries = patch[1]["value"].as_array().unwrap();
+            assert_eq!(entries.len(), 1);
+            assert_eq!(entries[0]["manager"], "carto");
+            assert_eq!(entries[0]["fieldsV1"]["f:data"], json!({"f:a": {}}));
+            assert!(
+                !needs_migration(&live, manager),
+                "what we created ourselves"
+            );
+        }
+    }
+
+    #[test]
+    fn who_wrote_a_part_of_the_marks_keeps_what_is_his() {
+        for fields in [
+            marks("u", &STEP[..2]),
+            marks("another", &STEP),
+            json!({"f:metadata": {"f:labels": {}}}),
+            json!({"f:metadata": "text"}),
+        ] {
+            let live = stamped("u", &[("kubectl-label", fields.clone())]);
+            assert!(!needs_migration(&live, "carto"), "{fields}");
+            assert_eq!(migration(&live, "carto", None), None);
+        }
+    }
+
+    #[test]
+    fn what_was_restored_from_a_backup_keeps_what_others_had_set() {
+        let live = stamped("old", &[("velero", marks("old", &STEP))]);
+        let patch = migration(&live, "carto", Some("old")).unwrap();
+        let paths: Vec<&str> = patch
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|it| it["path"].as_str())
+            .collect();
+        assert_eq!(
+            paths,
+            ["/metadata/resourceVersion", "/metadata/ownerReferences"]
+        );
     }
 
     #[test]

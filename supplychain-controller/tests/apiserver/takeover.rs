@@ -1,4 +1,5 @@
-//! Objects that the Go controller left: no annotations, Update entries of manager `cartographer`, and a status.
+//! Objects that the Go controller left: no annotations, Update entries of a manager that has the name of its binary, and a
+//! status.
 
 use serde_json::{Value, json};
 use test_support::{all_objects, eventually};
@@ -74,7 +75,7 @@ pub(crate) fn left_by_go(
     metadata.insert(
         "labels".into(),
         json!({
-            "carto.run/workload-name": "app", "carto.run/workload-namespace": stage.namespace,
+            "carto.run/workload-name": workload["metadata"]["name"], "carto.run/workload-namespace": stage.namespace,
             "carto.run/supply-chain-name": "chain", "carto.run/resource-name": step, "carto.run/template-kind": kind,
             "carto.run/cluster-template-name": name, "carto.run/template-lifecycle": lifecycle,
         }),
@@ -82,8 +83,8 @@ pub(crate) fn left_by_go(
     metadata.insert(
         "ownerReferences".into(),
         json!([{
-            "apiVersion": "carto.run/v1alpha1", "kind": "Workload", "name": "app", "uid": workload["metadata"]["uid"],
-            "controller": true, "blockOwnerDeletion": true,
+            "apiVersion": "carto.run/v1alpha1", "kind": "Workload", "name": workload["metadata"]["name"],
+            "uid": workload["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
         }]),
     );
     object
@@ -94,7 +95,7 @@ fn run(name: &str, value: &Value) -> Value {
 }
 
 /// A namespace in which the Go controller has realized workload `app`.
-async fn go_was_here(stage: &Stage) {
+async fn go_was_here(stage: &Stage, binary: &str) {
     stage.apply(BLUEPRINT).await;
     stage.apply(crate::immutable::WORKLOAD).await;
     let workload = stage.workload("app").await;
@@ -115,42 +116,47 @@ async fn go_was_here(stage: &Stage) {
         .put_raw(&key, older.to_string().as_bytes())
         .await
         .unwrap();
-    let newer = run("app-run-newer", &json!({"branch": "a"}));
-    stage
-        .create_as(
-            "cartographer",
-            left_by_go(stage, &workload, "run", source, newer),
-        )
-        .await;
+    go_has_realized(stage, binary, &workload).await;
+}
+
+/// The newest objects of all steps, and a value in the mutable one that somebody else has set.
+async fn go_has_realized(stage: &Stage, binary: &str, workload: &Value) {
+    let app = workload["metadata"]["name"].as_str().unwrap();
+    let left = |step: &str, template, object| left_by_go(stage, workload, step, template, object);
+    let newer = format!("{app}-run-newer");
+    let source = ["ClusterSourceTemplate", "run", "immutable"];
+    let object = left("run", source, run(&newer, &json!({"branch": "a"})));
+    stage.create_as(binary, object).await;
     let done =
         json!({"url": "url-a", "rev": "1", "conditions": [{"type": "Ready", "status": "True"}]});
-    stage.report("app-run-newer", done).await;
-    let check = run("app-check-xyz", &json!({"url": "url-a"}));
+    stage.report(&newer, done).await;
+    let check = run(&format!("{app}-check-xyz"), &json!({"url": "url-a"}));
     let option = ["ClusterTemplate", "", "immutable"];
-    stage
-        .create_as(
-            "cartographer",
-            left_by_go(stage, &workload, "check", option, check),
-        )
-        .await;
+    stage.create_as(binary, left("check", option, check)).await;
+    let name = format!("{app}-sink");
     let sink = json!({
-        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app-sink", "annotations": {"dropped": "later"}},
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "annotations": {"dropped": "later"}},
         "data": {"url": "url-a", "dropped": "later"},
     });
     let plain = ["ClusterTemplate", "sink", "mutable"];
-    stage
-        .create_as(
-            "cartographer",
-            left_by_go(stage, &workload, "publish", plain, sink),
-        )
-        .await;
+    stage.create_as(binary, left("publish", plain, sink)).await;
     let mine = json!({"data": {"mine": "1"}, "metadata": {"annotations": {"mine": "1"}}});
-    stage.edit("v1", "ConfigMap", "app-sink", mine).await;
+    stage.edit("v1", "ConfigMap", &name, mine).await;
+}
+
+async fn sinks(stage: &Stage) -> Vec<Value> {
+    let mut objects = stage.all("v1", "ConfigMap").await;
+    objects.retain(|object| name(object).ends_with("-sink"));
+    objects
+}
+
+fn name(object: &Value) -> &str {
+    object["metadata"]["name"].as_str().unwrap()
 }
 
 async fn uids(stage: &Stage) -> Vec<(String, Value)> {
     let mut objects = stage.tests().await;
-    objects.extend(stage.get("v1", "ConfigMap", "app-sink").await);
+    objects.extend(sinks(stage).await);
     let mut uids: Vec<_> = objects
         .iter()
         .map(|object| {
@@ -164,10 +170,22 @@ async fn uids(stage: &Stage) -> Vec<(String, Value)> {
     uids
 }
 
+async fn drop_fields_from_template(stage: &Stage) {
+    let template = json!({"spec": {"template": {"metadata": {"annotations": null}, "data": {"dropped": null}}}});
+    all_objects(&stage.client, "carto.run/v1alpha1", "ClusterTemplate")
+        .patch(
+            "sink",
+            &kube::api::PatchParams::default(),
+            &kube::api::Patch::Merge(template),
+        )
+        .await
+        .unwrap();
+}
+
 #[tokio::test]
 async fn what_the_go_controller_left_is_taken_over_and_nothing_runs_twice() {
     let mut stage = Stage::set().await;
-    go_was_here(&stage).await;
+    go_was_here(&stage, "cartographer").await;
     let before = uids(&stage).await;
     stage.start_controller();
     stage.ready("app", "True", "Ready").await;
@@ -184,15 +202,7 @@ async fn what_the_go_controller_left_is_taken_over_and_nothing_runs_twice() {
     assert_eq!(created, [] as [String; 0], "nothing is created or deleted");
 
     // A field that the template drops goes, although another manager wrote it; what is somebody else's stays.
-    let template = json!({"spec": {"template": {"metadata": {"annotations": null}, "data": {"dropped": null}}}});
-    all_objects(&stage.client, "carto.run/v1alpha1", "ClusterTemplate")
-        .patch(
-            "sink",
-            &kube::api::PatchParams::default(),
-            &kube::api::Patch::Merge(template),
-        )
-        .await
-        .unwrap();
+    drop_fields_from_template(&stage).await;
     let sink = eventually("the dropped field is gone", PATIENCE, async || {
         let sink = stage.get("v1", "ConfigMap", "app-sink").await?;
         sink["data"]["dropped"].is_null().then_some(sink)
@@ -221,4 +231,93 @@ async fn what_the_go_controller_left_is_taken_over_and_nothing_runs_twice() {
         runs[3]["metadata"]["annotations"]["carto.run/submission"], "2",
         "the first is the Go controller's newest"
     );
+}
+
+/// What the Go controller's binary may be called, and with it the field manager of what it wrote: as it is released, as `go
+/// build` calls it, as others package it.
+const BINARIES: [&str; 3] = ["cartographer", "cmd", "manager"];
+
+/// So many owners are taken over; `make test-takeover` does it with 300.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test has no command line of its own"
+)]
+fn owners() -> usize {
+    let asked = std::env::var("CARTO_TAKEOVER_OWNERS").ok();
+    asked.map_or(24, |asked| asked.parse().unwrap())
+}
+
+async fn ready_owners(stage: &Stage) -> usize {
+    let owners = stage.all("carto.run/v1alpha1", "Workload").await;
+    let is_ready = |owner: &&Value| {
+        let ready = test_support::stage::condition(&owner["status"], "Ready");
+        ready["status"] == "True"
+            && owner["status"]["observedGeneration"] == owner["metadata"]["generation"]
+    };
+    owners.iter().filter(is_ready).count()
+}
+
+#[tokio::test]
+async fn many_owners_are_taken_over_whatever_the_binary_was_called_and_nothing_runs_or_is_lost() {
+    let mut stage = Stage::set().await;
+    stage.apply(BLUEPRINT).await;
+    let owners = owners();
+    for owner in 0..owners {
+        let manifest =
+            crate::immutable::WORKLOAD.replace("name: app,", &format!("name: app-{owner},"));
+        stage.apply(&manifest).await;
+        let workload = stage.workload(&format!("app-{owner}")).await;
+        go_has_realized(&stage, BINARIES[owner % BINARIES.len()], &workload).await;
+    }
+    let (before, runs) = (uids(&stage).await, stage.tests().await);
+    assert_eq!(before.len(), 3 * owners);
+
+    stage.start_controller();
+    eventually("all owners are ready", PATIENCE, async || {
+        let ready = ready_owners(&stage).await;
+        if ready == owners {
+            Ok(Some(()))
+        } else {
+            Err(format!("{ready} of {owners}"))
+        }
+    })
+    .await;
+    stage.idle().await;
+    assert_eq!(
+        uids(&stage).await,
+        before,
+        "no run is made again, and no object anew"
+    );
+    for (run, now) in runs.iter().zip(stage.tests().await) {
+        for field in ["spec", "status"] {
+            assert_eq!(run[field], now[field], "{}", name(run));
+        }
+    }
+    let all = json!({"url": "url-a", "dropped": "later", "mine": "1"});
+    for sink in sinks(&stage).await {
+        assert_eq!(sink["data"], all, "{}", name(&sink));
+        assert_eq!(sink["metadata"]["annotations"]["mine"], "1");
+    }
+
+    drop_fields_from_template(&stage).await;
+    let kept = json!({"url": "url-a", "mine": "1"});
+    eventually("the dropped field is gone from all", PATIENCE, async || {
+        let sinks = sinks(&stage).await;
+        let left = sinks.iter().filter(|sink| sink["data"] != kept);
+        let left: Vec<&str> = left.map(name).collect();
+        if left.is_empty() {
+            Ok(Some(()))
+        } else {
+            Err(left.join(", "))
+        }
+    })
+    .await;
+    for sink in sinks(&stage).await {
+        let annotations = &sink["metadata"]["annotations"];
+        assert_eq!(
+            (&annotations["dropped"], &annotations["mine"]),
+            (&Value::Null, &json!("1"))
+        );
+    }
+    assert_eq!(uids(&stage).await, before);
 }
