@@ -44,7 +44,7 @@ test-node: control-plane node ## Run the tests in which Pods run, on a real node
 
 .PHONY: test-takeover
 test-takeover: control-plane ## Take over 300 owners of the Go controller, where `make test` takes 24
-	CARTO_TAKEOVER_OWNERS=300 $(WITH_ASSETS) cargo test -p supplychain-controller --test apiserver -- takeover::
+	CARTO_TAKEOVER_OWNERS=300 $(WITH_ASSETS) cargo test --workspace --test apiserver -- takeover::
 
 .PHONY: lint
 lint: ## Formatting, clippy, charts, each crate alone, licences, bans and advisories of dependencies, shell scripts

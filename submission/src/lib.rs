@@ -81,22 +81,30 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod belonging;
 mod beside;
 mod defaults;
+mod family;
+mod holder;
 mod identity;
 mod kind;
 mod managed;
 mod manifest;
 pub mod openapi;
 mod rendering;
+mod step_objects;
 mod takeover;
 mod values;
 
+pub use belonging::{Annotations, Belonging, ControllerRef, owner_of};
 pub use beside::ValuesBeside;
 pub use defaults::{Obstacles, obstacles, refused_fields};
+pub use family::{Candidate, candidates, claimed_age, has_family_labels, is_rendering, known_run};
+pub use holder::{Claim, Held, Holder, IsLiveOwner, WantedByStep, belongs_to_another};
 pub use identity::{contains, derived_name};
 pub use kind::Kind;
 pub use manifest::{Apply, Manifest, Nameless, OwnerFacts, address, owner_mark};
 pub use rendering::{applicable, bound_anew, has_lost_a_map, without_empty};
+pub use step_objects::StepObjects;
 pub use takeover::{marking, migration, needs_migration, relabelling};
 pub use values::{OwnedValues, State};

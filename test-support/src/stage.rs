@@ -8,6 +8,7 @@
 mod another;
 mod asked;
 mod controller_user;
+mod go;
 mod history;
 mod particulars;
 mod port;

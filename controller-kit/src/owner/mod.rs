@@ -25,7 +25,6 @@ mod selected;
 mod settling;
 mod shard;
 mod shell;
-mod step_objects;
 mod templates;
 mod walk;
 mod wiring;
@@ -46,7 +45,7 @@ pub use selected::{Selected, Unselected, Wanted};
 pub use settling::Settling;
 pub use shard::{LiveOwners, OtherShards, Shard, ShardError};
 pub use shell::{OwnerKind, OwnerShell};
-pub use step_objects::StepObjects;
+pub use submission::StepObjects;
 pub use templates::{Compiled, TemplateEntry, Templates};
 pub use walk::{Reads, Removed, Walk};
 #[cfg(test)]

@@ -13,7 +13,6 @@ use realizer::{
 use tokio::time::Instant;
 use tracing::{Instrument as _, debug, debug_span, instrument};
 
-use super::step_objects::StepObjects;
 use super::{Dependency, LiveOwners, Overload, OwnerShell, Realized, Unselected, Wanted};
 use crate::mapper::Kind;
 use crate::selections::{NotOne, Selection};
@@ -21,6 +20,7 @@ use crate::stamped::{ObjectKey, Projection};
 use crate::submit::{Applicant, Deletion, Listed, SubmitError, Submitted};
 use crate::telemetry::TRACED;
 use crate::ytt::Ytt;
+use submission::StepObjects;
 
 /// Where the paths come from that are read on objects of a kind.
 pub type Reads<'w> = &'w (dyn Fn(&Kind) -> Projection + Send + Sync);

@@ -6,14 +6,16 @@ use std::sync::Arc;
 
 use realizer::{Beside, ObjectRef, Observed};
 use serde_json::{Map, Value, json};
-use submission::{OwnedValues, State, ValuesBeside, needs_migration};
+use submission::{
+    Annotations, Belonging, ControllerRef, OwnedValues, State, ValuesBeside, needs_migration,
+    owner_of,
+};
 
 use api_types::labels;
 
 use crate::mapper::{Kind, Served};
 use crate::object_key::ObjectKey;
 use crate::packed_text::PackedText;
-use crate::stamped::controller_ref::{ControllerRef, owner_of};
 use crate::stamped::projection::Projection;
 
 /// A stamped object, projected.
@@ -43,21 +45,6 @@ pub struct Stamped {
     pub memory: Memory,
     /// The projected object; parsed when a reconcile needs it.
     content: PackedText,
-}
-
-/// What an object says of itself. Whoever may edit the object may write this, so it decides nothing alone.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Annotations {
-    /// Annotation `carto.run/rendered-digest`.
-    pub digest: Option<Box<str>>,
-    /// Annotation `carto.run/submission`; 0 when absent.
-    pub sequence: u64,
-    /// Annotation `carto.run/owner-generation`; 0 when absent.
-    pub owner_generation: i64,
-    /// Annotation `carto.run/adopt`.
-    pub adopt: bool,
-    /// Annotation `carto.run/service-account`; of cluster-scoped objects only.
-    pub account: Option<Box<str>>,
 }
 
 /// What this process knows of an object by the replies to its own requests.
@@ -110,7 +97,7 @@ impl Stamped {
         let metadata = &value["metadata"];
         let text = |field: &str| metadata[field].as_str().unwrap_or_default();
         let key = ObjectKey::new(text("namespace"), text("name"));
-        let (controller, owner_namespace) = owner_of(metadata, &key);
+        let (controller, owner_namespace) = owner_of(metadata, &key.namespace);
         Self {
             key,
             uid: text("uid").into(),
@@ -130,22 +117,19 @@ impl Stamped {
         }
     }
 
-    /// Whether the object says completely and rightly that this owner controls it. A uid alone would not do: it can be read
-    /// on every object of the owner, and a reference with another kind or in another namespace is never cleaned up.
-    ///
-    /// A cluster-scoped object belongs to whichever owner has the name: nothing deletes it with its owner, so the next one of
-    /// that name goes on with it.
+    /// Whether the object says completely and rightly that this owner controls it.
     pub(crate) fn belongs_to(&self, kind: &str, owner: &ObjectKey, uid: &str) -> bool {
-        let is_cluster_scoped = self.key.namespace.is_empty();
-        let is_here = is_cluster_scoped || self.key.namespace == owner.namespace;
-        let controller = self.controller.as_ref();
-        is_here
-            && *self.owner_namespace == *owner.namespace
-            && controller.is_some_and(|controller| {
-                controller.is_ours(kind)
-                    && *controller.name == *owner.name
-                    && (is_cluster_scoped || *controller.uid == *uid)
-            })
+        self.belonging()
+            .is_of(kind, &owner.namespace, &owner.name, uid)
+    }
+
+    /// Who controls it, as it says.
+    pub(crate) fn belonging(&self) -> Belonging<'_> {
+        Belonging {
+            namespace: &self.key.namespace,
+            owner_namespace: &self.owner_namespace,
+            controller: self.controller.as_ref(),
+        }
     }
 
     /// By what the objects of an owner are found: its uid or, of a cluster-scoped object, its namespace and name.
@@ -220,25 +204,6 @@ impl Memory {
         }
         if self.run.is_none() {
             self.run.clone_from(&before.run);
-        }
-    }
-}
-
-impl Annotations {
-    fn of(metadata: &Value) -> Self {
-        let annotation = |key: &str| metadata["annotations"][key].as_str();
-        Self {
-            digest: annotation(labels::RENDERED_DIGEST).map(Box::from),
-            sequence: annotation(labels::SUBMISSION)
-                .and_then(|text| text.parse().ok())
-                .unwrap_or(0),
-            owner_generation: annotation(labels::OWNER_GENERATION)
-                .and_then(|text| text.parse().ok())
-                .unwrap_or(0),
-            adopt: annotation(labels::ADOPT) == Some("true"),
-            account: annotation(labels::SERVICE_ACCOUNT)
-                .filter(|_| metadata["namespace"].is_null())
-                .map(Box::from),
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use api_types::{LabelValue, labels};
+use api_types::labels;
 use realizer::{KnownRun, Observation, Observed, Submission, Write};
 use serde_json::Value;
-use submission::State;
+use submission::{State, claimed_age, has_family_labels, known_run};
 
 use super::attempt::Attempt;
 use super::failure::{Failure, listing};
@@ -56,12 +56,11 @@ impl Member {
 
     /// What it is ordered by among those of which nothing is known: what it says of itself, then its age.
     pub(super) fn claimed_age(&self) -> (u64, i64, String) {
-        let annotations = &self.object.annotations;
-        (
-            annotations.sequence,
-            annotations.owner_generation,
-            created_at(&self.object),
-        )
+        claimed_age(&self.object.annotations, &created_at(&self.object))
+    }
+
+    pub(super) fn created(&self) -> String {
+        created_at(&self.object)
     }
 
     pub(super) fn observed(&self, served: &Served) -> Observed {
@@ -103,12 +102,7 @@ fn known_as(object: &Stamped, recorded: &[KnownRun]) -> Option<KnownAs> {
     if let Some(known) = &object.memory.run {
         return Some((**known).clone());
     }
-    let created = || created_at(object);
-    let recorded = recorded.iter().find(|run| match &run.uid {
-        Some(uid) => **uid == *object.uid,
-        // Two objects of one name are not created in the same second by chance, and the time is the API server's.
-        None => *run.name == *object.key.name && run.started == Some(created()),
-    })?;
+    let recorded = known_run(recorded, &object.uid, &object.key.name, &created_at(object))?;
     Some(KnownAs {
         digest: recorded.digest.as_deref().map(Box::from),
         sequence: recorded.sequence,
@@ -168,15 +162,7 @@ impl Attempt<'_> {
         if !object.belongs_to(owner.kind, &owner.key(), owner.uid) {
             return false;
         }
-        let held = object.labels();
-        let has = |key: &str, value: &LabelValue| {
-            held.get(key).is_some_and(|present| {
-                let is_option = key == labels::CLUSTER_TEMPLATE_NAME && present.is_empty();
-                *value == **present || is_option
-            })
-        };
-        let mut family = self.submission.family.iter();
-        family.all(|(key, value)| has(key, value))
+        has_family_labels(&object.labels(), &self.submission.family)
     }
 
     /// The family, of which this member is the one that is submitted.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use http::StatusCode;
 use realizer::Write;
 use serde_json::Value;
-use submission::{address, contains, marking, relabelling};
+use submission::{Candidate, address, candidates, contains, is_rendering, marking, relabelling};
 
 use super::attempt::Attempt;
 use super::error::SubmitError;
@@ -97,9 +97,10 @@ impl Attempt<'_> {
         Ok(replaced.collect())
     }
 
-    /// The newest member is the rendering, if the rendering's values are in it, and nothing else is known of it: status knows
-    /// no member yet (an object of the Go controller, or of an earlier version), or it does not know the digest of this one
-    /// (values of a Secret). A takeover runs nothing again. One without a digest is marked with it, if that may be written.
+    /// The newest member is the rendering, or the one created last, if the rendering's values are in it, and nothing else is
+    /// known of it: status knows no member yet (an object of the Go controller, or of an earlier version), or it does not know
+    /// the digest of this one (values of a Secret). A takeover runs nothing again. One without a digest is marked with it, if
+    /// that may be written.
     async fn adopt_unknown(
         self,
         members: &[Member],
@@ -107,16 +108,31 @@ impl Attempt<'_> {
     ) -> Result<Option<Arc<Stamped>>, Failure> {
         let nothing_known = members.iter().all(|member| member.known.is_none())
             && self.submission.recorded.runs.is_empty();
-        let newest = members.iter().rev().find(|member| member.is_live());
-        let Some(newest) = newest.filter(|newest| match &newest.known {
-            None => nothing_known,
-            Some(known) => known.digest.is_none(),
-        }) else {
-            return Ok(None);
-        };
+        let live: Vec<&Member> = members.iter().filter(|member| member.is_live()).collect();
+        let created: Vec<String> = live.iter().map(|member| member.created()).collect();
+        for place in candidates(&created) {
+            let found = self.adopt_if_rendering(live[place], nothing_known, may_write);
+            if let Some(found) = found.await? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn adopt_if_rendering(
+        self,
+        newest: &Member,
+        nothing_known: bool,
+        may_write: bool,
+    ) -> Result<Option<Arc<Stamped>>, Failure> {
         let claimed = newest.object.annotations.digest.as_deref();
-        let is_other = claimed.map_or(!may_write, |claimed| claimed != self.submission.digest);
-        if is_other {
+        let known = newest.known.as_ref().map(|known| known.digest.as_deref());
+        let candidate = Candidate {
+            known,
+            nothing_known,
+            claimed,
+        };
+        if !candidate.may_be(&self.submission.digest, may_write) {
             return Ok(None);
         }
         let name = newest.object.key.name.clone();
@@ -124,7 +140,7 @@ impl Attempt<'_> {
             return Ok(None);
         };
         let rendered = self.manifest().placed();
-        if live["metadata"]["uid"] != *newest.object.uid || !contains(&live, &rendered) {
+        if !is_rendering(&live, &newest.object.uid, &rendered) {
             return Ok(None);
         }
         let position = newest.known.as_ref().map(|known| known.sequence);

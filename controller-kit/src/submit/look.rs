@@ -1,10 +1,10 @@
 //! What the cluster holds in the place of an object, without writing anything.
 
 use realizer::{Looked, Observed, Submission};
+use submission::Holder;
 
 use super::attempt::Attempt;
 use super::failure::{Failure, contested};
-use super::holder::{Holder, holder};
 use super::{Applicant, Listed, Source, SubmitError, Submitter};
 use crate::stamped::Projection;
 
@@ -50,7 +50,7 @@ impl Attempt<'_> {
         }
         let held = self.held().await?;
         if let Some(held) = &held
-            && let Holder::Contested(message) = holder(self.applicant, self.submission, held)
+            && let Holder::Contested(message) = self.holder(held)
         {
             return Err(contested(message));
         }

@@ -7,12 +7,11 @@ use std::sync::Arc;
 
 use api_types::{EventReason, labels};
 use realizer::{Answer, Observation, Observed, Write};
-use submission::{State, address};
+use submission::{Holder, State, address};
 
 use super::attempt::Attempt;
 use super::conflict_backoff::Rendering;
 use super::failure::{Failure, contested, during, rejected};
-use super::holder::{Holder, holder};
 use super::{Source, Submitted, now};
 use crate::stamped::Stamped;
 
@@ -74,7 +73,7 @@ impl Attempt<'_> {
 
     /// Whether the object may be written. True when that takes it over from somebody else.
     fn admit(self, held: &Stamped) -> Result<bool, Failure> {
-        match holder(self.applicant, self.submission, held) {
+        match self.holder(held) {
             Holder::Ours => Ok(false),
             Holder::Adoptable => Ok(true),
             Holder::Contested(message) => Err(contested(message)),

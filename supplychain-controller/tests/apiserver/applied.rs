@@ -103,7 +103,7 @@ async fn texts_that_were_applied_as_such_or_come_from_the_go_controller_are_ours
         let workload = stage.workload("app").await;
         let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "app"}, "stringData": {"kept": "x", "old": "z"}});
         let kind = ["ClusterTemplate", "secret", "mutable"];
-        let object = crate::takeover::left_by_go(&stage, &workload, "secret", kind, object);
+        let object = stage.left_by_go(&workload, "secret", kind, object);
         if applied {
             apply_texts(&stage, &object).await;
         } else {

@@ -61,35 +61,6 @@ spec:
       sources: [{resource: run, name: code}]
 ";
 
-/// What the Go controller puts on every object; the template's name is empty for a step with options.
-pub(crate) fn left_by_go(
-    stage: &Stage,
-    workload: &Value,
-    step: &str,
-    template: [&str; 3],
-    mut object: Value,
-) -> Value {
-    let [kind, name, lifecycle] = template;
-    let metadata = object["metadata"].as_object_mut().unwrap();
-    metadata.insert("namespace".into(), json!(stage.namespace));
-    metadata.insert(
-        "labels".into(),
-        json!({
-            "carto.run/workload-name": workload["metadata"]["name"], "carto.run/workload-namespace": stage.namespace,
-            "carto.run/supply-chain-name": "chain", "carto.run/resource-name": step, "carto.run/template-kind": kind,
-            "carto.run/cluster-template-name": name, "carto.run/template-lifecycle": lifecycle,
-        }),
-    );
-    metadata.insert(
-        "ownerReferences".into(),
-        json!([{
-            "apiVersion": "carto.run/v1alpha1", "kind": "Workload", "name": workload["metadata"]["name"],
-            "uid": workload["metadata"]["uid"], "controller": true, "blockOwnerDeletion": true,
-        }]),
-    );
-    object
-}
-
 fn run(name: &str, value: &Value) -> Value {
     json!({"apiVersion": "test.run/v1alpha1", "kind": "Test", "metadata": {"name": name}, "spec": {"value": value}})
 }
@@ -100,8 +71,7 @@ async fn go_was_here(stage: &Stage, binary: &str) {
     stage.apply(crate::immutable::WORKLOAD).await;
     let workload = stage.workload("app").await;
     let source = ["ClusterSourceTemplate", "run", "immutable"];
-    let mut older = left_by_go(
-        stage,
+    let mut older = stage.left_by_go(
         &workload,
         "run",
         source,
@@ -122,7 +92,7 @@ async fn go_was_here(stage: &Stage, binary: &str) {
 /// The newest objects of all steps, and a value in the mutable one that somebody else has set.
 async fn go_has_realized(stage: &Stage, binary: &str, workload: &Value) {
     let app = workload["metadata"]["name"].as_str().unwrap();
-    let left = |step: &str, template, object| left_by_go(stage, workload, step, template, object);
+    let left = |step: &str, template, object| stage.left_by_go(workload, step, template, object);
     let newer = format!("{app}-run-newer");
     let source = ["ClusterSourceTemplate", "run", "immutable"];
     let object = left("run", source, run(&newer, &json!({"branch": "a"})));
@@ -231,6 +201,57 @@ async fn what_the_go_controller_left_is_taken_over_and_nothing_runs_twice() {
         runs[3]["metadata"]["annotations"]["carto.run/submission"], "2",
         "the first is the Go controller's newest"
     );
+}
+
+/// What the Go controller makes while it is back: a run of other inputs, and a status without what carto remembers.
+async fn go_is_back(stage: &Stage, branch: &str) {
+    stage
+        .edit_workload("app", crate::immutable::branch(branch))
+        .await;
+    let workload = stage.workload("app").await;
+    let source = ["ClusterSourceTemplate", "run", "immutable"];
+    let made = run("app-run-back", &json!({"branch": branch}));
+    let mut made = stage.left_by_go(&workload, "run", source, made);
+    // It is the last one, whatever the seconds of this test are.
+    made["metadata"]["creationTimestamp"] = json!("2099-05-01T00:00:00Z");
+    made["metadata"]["uid"] = json!("5d2a8c9e-0000-4000-8000-000000000002");
+    made["status"] =
+        json!({"url": "url-a", "rev": "2", "conditions": [{"type": "Ready", "status": "True"}]});
+    let key = format!("/registry/test.run/tests/{}/app-run-back", stage.namespace);
+    let text = made.to_string();
+    stage.plane.put_raw(&key, text.as_bytes()).await.unwrap();
+    let mut status = workload["status"].clone();
+    for entry in status["resources"].as_array_mut().unwrap() {
+        let entry = entry.as_object_mut().unwrap();
+        entry.remove("runs");
+        entry.remove("applied");
+    }
+    stage.set_owner_status("app", status).await;
+}
+
+#[tokio::test]
+async fn after_a_way_back_the_run_that_the_go_controller_made_meanwhile_is_adopted() {
+    let mut stage = Stage::set().await;
+    go_was_here(&stage, "cartographer").await;
+    stage.start_controller();
+    stage.ready("app", "True", "Ready").await;
+    stage
+        .edit_workload("app", crate::immutable::branch("b"))
+        .await;
+    crate::immutable::runs_up_to(&stage, "b").await;
+    stage.kill_controller();
+
+    go_is_back(&stage, "c").await;
+    let before = uids(&stage).await;
+    stage.start_controller();
+    stage
+        .until("app", "the run made meanwhile is adopted", |owner| {
+            let step = test_support::stage::step(owner, "run");
+            step["stampedRef"]["name"] == "app-run-back"
+        })
+        .await;
+    stage.ready("app", "True", "Ready").await;
+    assert_eq!(uids(&stage).await, before, "nothing runs again");
 }
 
 /// What the Go controller's binary may be called, and with it the field manager of what it wrote: as it is released, as `go

@@ -282,7 +282,7 @@ async fn an_object_of_the_go_controller_whose_rendering_has_nulls_is_taken_over_
         "apiVersion": API_VERSION, "kind": "Build", "metadata": {"name": "app"},
         "spec": {"tag": "app", "image": null, "build": {"env": null}, "env": null},
     });
-    let object = crate::takeover::left_by_go(&stage, &workload, "build", template, object);
+    let object = stage.left_by_go(&workload, "build", template, object);
     let before = stage.create_as("cartographer", object).await;
 
     stage.start_controller();

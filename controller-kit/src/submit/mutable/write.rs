@@ -3,13 +3,12 @@
 use api_types::EventReason;
 use http::StatusCode;
 use realizer::{Answer, Precondition, Write};
-use submission::{Apply, address, migration};
+use submission::{Apply, address, belongs_to_another, migration};
 
 use crate::stamped::Stamped;
 use crate::submit::attempt::Attempt;
 use crate::submit::conflict_backoff::fought_over;
 use crate::submit::failure::{Failure, OwnerRequestError, check_size, contested, during, stale};
-use crate::submit::holder::{belongs_to_another, is_stale};
 use crate::submit::requests::Applied;
 use crate::submit::{Submitted, now};
 
@@ -135,7 +134,7 @@ impl Attempt<'_> {
     /// What has to go before our apply can own the object: the Go controller's entry, which would co-own its fields, and the
     /// reference to an owner that is no more, beside which the server allows no other.
     async fn prepare(self, held: &Stamped) -> Result<(), Failure> {
-        let stale = is_stale(self.applicant, held) && !held.key.namespace.is_empty();
+        let stale = self.is_stale(held) && !held.key.namespace.is_empty();
         if !held.legacy && !stale {
             return Ok(());
         }

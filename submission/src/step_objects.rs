@@ -10,7 +10,7 @@ use api_types::ResourceName;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use crate::mapper::Kind;
+use crate::kind::Kind;
 
 /// Group, kind and name; the namespace is the owner's. A version does not make another object.
 type Place = [Box<str>; 3];
