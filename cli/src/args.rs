@@ -1,5 +1,7 @@
 //! The command line.
 
+mod migrate;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +9,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::render::Webhook;
 use crate::target::Target;
+
+pub use migrate::{ApplyArgs, MigrateCommand, PlanArgs, RollbackArgs, WayArgs, WhichArgs};
 
 /// Look at supply chains from the command line.
 #[derive(Debug, Parser)]
@@ -47,6 +51,9 @@ pub enum Command {
         after_help = "Examples:\n  carto trace web-app\n  carto trace -n dev deliverable/web-app --output json\n  carto trace web-app --output in-toto\n\nOf templates that say when their outputs are good; see docs/behaviour/attribution.md."
     )]
     Trace(TraceArgs),
+    /// From the Go Cartographer to carto, and back
+    #[command(subcommand)]
+    Migrate(MigrateCommand),
     /// Conventions for pods
     #[command(subcommand)]
     Convention(ConventionCommand),

@@ -22,6 +22,8 @@ pub struct Cluster {
     pub namespace: String,
     /// Address of the API server, for messages.
     pub address: String,
+    /// By which others are spoken for.
+    pub(crate) config: Config,
 }
 
 impl Cluster {
@@ -38,12 +40,13 @@ impl Cluster {
             .clone()
             .unwrap_or_else(|| config.default_namespace.clone());
         let address = config.cluster_url.to_string();
-        let client = Client::try_from(config)
+        let client = Client::try_from(config.clone())
             .map_err(|error| trouble::kubeconfig(&source.name(), &error))?;
         Ok(Self {
             client,
             namespace,
             address,
+            config,
         })
     }
 
@@ -127,7 +130,7 @@ fn variable() -> Option<OsString> {
     std::env::var_os("KUBECONFIG")
 }
 
-fn of_ours(kind: &str, plural: &str) -> ApiResource {
+pub(crate) fn of_ours(kind: &str, plural: &str) -> ApiResource {
     let kind = GroupVersionKind::gvk(api_types::GROUP, api_types::VERSION, kind);
     ApiResource::from_gvk_with_plural(&kind, plural)
 }

@@ -3,11 +3,13 @@
 //! [`tree`] is pure: objects in, lines or JSON out. Around it lies a thin shell: [`args`] (the command line),
 //! [`cluster`] (reading and watching), [`descend`] (what is below the objects), [`trouble`] (what to do when something is missing), [`show`] (printing).
 //! [`trace`] says what made outputs, [`scaffold`] writes a convention to begin with, [`render`] sends a pod through some, [`preset`] says what presets make of a pod.
+//! [`migrate`] takes over from the Go controller.
 
 pub mod args;
 pub mod cluster;
 pub mod descend;
 pub mod follow;
+pub mod migrate;
 pub mod preset;
 pub mod render;
 pub mod scaffold;
@@ -28,6 +30,7 @@ pub async fn run(args: Args) -> anyhow::Result<bool> {
     match args.command {
         Command::Tree(tree) => show::tree(&args.connection, &tree).await,
         Command::Trace(trace) => show::trace(&args.connection, &trace).await,
+        Command::Migrate(command) => migrate::migrate(&args.connection, command).await,
         Command::Convention(ConventionCommand::New(new)) => {
             let folder = scaffold::scaffold(&new.name, &new.directory, new.sdk.as_deref())?;
             scaffold::show(&folder, new.sdk.is_none())?;

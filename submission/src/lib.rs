@@ -84,6 +84,7 @@
 mod belonging;
 mod beside;
 mod defaults;
+mod dropped;
 mod family;
 mod holder;
 mod identity;
@@ -99,6 +100,7 @@ mod values;
 pub use belonging::{Annotations, Belonging, ControllerRef, owner_of};
 pub use beside::ValuesBeside;
 pub use defaults::{Obstacles, obstacles, refused_fields};
+pub use dropped::without_dropped;
 pub use family::{Candidate, candidates, claimed_age, has_family_labels, is_rendering, known_run};
 pub use holder::{Claim, Held, Holder, IsLiveOwner, WantedByStep, belongs_to_another};
 pub use identity::{contains, derived_name};
