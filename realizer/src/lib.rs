@@ -52,7 +52,7 @@ mod walk;
 
 pub use blueprint::graph::GraphWarning;
 pub use blueprint::select::{Selection, select_blueprint, weigh_blueprints};
-pub use blueprint::{Blueprint, BlueprintError};
+pub use blueprint::{Blueprint, BlueprintError, DEFAULT_SERVICE_ACCOUNT};
 pub use exchange::*;
 pub use owner::family::Family;
 pub use owner::{Owner, OwnerError, lineage};

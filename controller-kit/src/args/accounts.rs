@@ -2,11 +2,9 @@
 
 use api_types::ObjectName;
 use clap::{ArgAction, Args};
+use realizer::DEFAULT_SERVICE_ACCOUNT;
 
 use super::parse_bool;
-
-/// What is used where nobody names an account, as in Kubernetes.
-const DEFAULT: &str = "default";
 
 /// With which service accounts a controller works.
 #[derive(Debug, Clone, Default, Args)]
@@ -31,7 +29,9 @@ pub struct AccountArgs {
 impl AccountArgs {
     /// The account that is used where nobody names one.
     pub fn default_name(&self) -> &str {
-        self.default_service_account.as_deref().unwrap_or(DEFAULT)
+        let named = self.default_service_account.as_deref();
+        let named = named.filter(|name| !name.is_empty());
+        named.unwrap_or(DEFAULT_SERVICE_ACCOUNT)
     }
 }
 

@@ -25,6 +25,9 @@ use crate::{Family, GraphWarning, Owner};
 use namespaces::AllowedNamespaces;
 pub(crate) use steps::{BlueprintStep, Input, OptionTarget, TemplateChoice};
 
+/// The ServiceAccount that is used where nobody names one, as in Kubernetes.
+pub const DEFAULT_SERVICE_ACCOUNT: &str = "default";
+
 /// A compiled blueprint.
 #[derive(Clone, Debug)]
 pub struct Blueprint {

@@ -255,9 +255,9 @@ impl Readiness {
         match self.generation.check(object) {
             Err(NotDone::ObservedGeneration {
                 has_status: false, ..
-            }) if self.asks_generation => {
-                Err(NotDone::Condition("the object has no status yet".to_owned()))
-            }
+            }) if self.asks_generation => Err(NotDone::Condition(
+                "the object has no status yet".to_owned(),
+            )),
             checked => checked,
         }
     }

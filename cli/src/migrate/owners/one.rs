@@ -6,8 +6,8 @@ use api_types::{ConditionType, Reason};
 use jiff::Timestamp;
 use realizer::runnable::{Run, Runnable, SelectError, Selected};
 use realizer::{
-    Conclusion, Family, ObjectChoice, Owner, Realization, RemovalReason, Selection, StatusKey,
-    select_blueprint,
+    Conclusion, DEFAULT_SERVICE_ACCOUNT, Family, ObjectChoice, Owner, Realization, RemovalReason,
+    Selection, StatusKey, select_blueprint,
 };
 use serde_json::Value;
 use submission::{Kind, OwnerFacts, StepObjects};
@@ -43,7 +43,7 @@ impl One<'_> {
         if !blueprint.is_ready() {
             return;
         }
-        let (namespace, account) = blueprint.service_account(&owner);
+        let (namespace, account) = blueprint.service_account(&owner, DEFAULT_SERVICE_ACCOUNT);
         let facts = OwnerFacts {
             kind: family.owner_kind(),
             namespace: owner.namespace.as_str(),
@@ -98,7 +98,7 @@ impl One<'_> {
             name: runnable.name.as_str(),
             uid: &runnable.uid,
             generation: runnable.generation,
-            account: runnable.service_account(),
+            account: runnable.service_account(DEFAULT_SERVICE_ACCOUNT),
             stamped_for: &runnable.stamped_for,
         };
         let Some(rights) = self.rights(facts).await else {
