@@ -27,6 +27,7 @@ pub mod manifests;
 pub mod path_stack;
 pub mod stack;
 pub mod staging;
+pub mod tekton;
 pub mod web_app;
 
 pub use controller::Controller;

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Builds what a node needs beyond the control plane (kubelet, kube-scheduler, kube-proxy; pinned, see `pins` and module/)
-# into the same cache, and checks for what comes from the distribution: containerd, runc, CNI plugins.
+# Builds what a node needs beyond the control plane (kubelet, kube-scheduler, kube-proxy, CoreDNS) and what runs on it in
+# tests (Tekton Pipelines); pinned, see `pins` and modules/. Checks for what comes from the distribution: containerd, runc,
+# CNI plugins.
 #
 #   build.sh          build and install what is missing; needs root, as a node does
 #   build.sh --path   print the folder of binaries, build nothing
@@ -42,7 +43,7 @@ binaries_folder() {
   hash=$({
     echo "${BUILD_FLAGS[*]} $LINK_FLAGS $CGO_ENABLED $(uname -sm)"
     grep -v '^#' pins
-    cat module/go.mod module/go.sum
+    cat modules/*/go.mod modules/*/go.sum
   } | sha256sum | cut -c 1-16)
   echo "$cache/$hash"
 }
@@ -81,22 +82,35 @@ await() { # name pid
   wait "$2"
 }
 
-compile() { # name package x-flags, into $binaries
-  local name=$1 package=$2 link=$LINK_FLAGS x
-  for x in ${3//,/ }; do link+=" -X $x"; done
+compile() { # name module package x-flags, into $binaries
+  local name=$1 module=$2 package=$3 link=$LINK_FLAGS x
+  [[ $4 == - ]] || for x in ${4//,/ }; do link+=" -X $x"; done
   command -v go >/dev/null || die "Go is missing: 'make control-plane' says which version is needed"
   say "$name: building"
+  mkdir -p "$(dirname "$binaries/$name")"
   SECONDS=0
   # The lock (descriptor 9) stays with this script: a compiler left behind must not hold it.
-  (cd module && exec go build "${BUILD_FLAGS[@]}" -ldflags "$link" -o "$binaries/.$name.partial" "$package") \
-    >"$binaries/.$name.log" 2>&1 9>&- &
+  (cd "modules/$module" && exec go build "${BUILD_FLAGS[@]}" -ldflags "$link" -o "$binaries/$name.partial" "$package") \
+    >"$binaries/$name.log" 2>&1 9>&- &
   await "$name" $! || {
-    tail -n 40 "$binaries/.$name.log" >&2
-    die "$name: build failed after $SECONDS s (whole log: $binaries/.$name.log)"
+    tail -n 40 "$binaries/$name.log" >&2
+    die "$name: build failed after $SECONDS s (whole log: $binaries/$name.log)"
   }
-  mv -f "$binaries/.$name.partial" "$binaries/$name"
-  rm -f "$binaries/.$name.log"
+  mv -f "$binaries/$name.partial" "$binaries/$name"
+  rm -f "$binaries/$name.log"
   say "$name: built in $SECONDS s"
+}
+
+# What `kubectl apply` of a release of Tekton would bring, but for the names of images: its manifests beside its programs.
+copy_tekton_config() {
+  [[ ! -d $binaries/tekton/config ]] || return 0
+  local module
+  module=$(cd modules/tekton && go list -m -f '{{.Dir}}' github.com/tektoncd/pipeline)
+  rm -rf "$binaries/tekton/config.partial"
+  cp -r "$module/config" "$binaries/tekton/config.partial"
+  chmod -R u+w "$binaries/tekton/config.partial"
+  mv "$binaries/tekton/config.partial" "$binaries/tekton/config"
+  say "tekton/config: copied"
 }
 
 build() {
@@ -105,14 +119,15 @@ build() {
   exec 9>"$binaries/.lock"
   flock -n 9 || { say "another run is building, waiting for it" && flock 9; }
   install_packages
-  local name package x_flags
-  while read -r name package x_flags; do
+  local name module package x_flags
+  while read -r name module package x_flags; do
     if [[ -x $binaries/$name ]]; then
       say "$name: cached"
     else
-      compile "$name" "$package" "$x_flags" </dev/null
+      compile "$name" "$module" "$package" "$x_flags" </dev/null
     fi
   done < <(grep -v '^#' pins)
+  copy_tekton_config
   say "ready in $binaries"
 }
 

@@ -103,6 +103,8 @@ disabled_plugins = ["io.containerd.internal.v1.opt"]
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "docker.io/carto-test/tools:1"
   restrict_oom_score_adj = $restrict
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "$FOLDER/registries"
   [plugins."io.containerd.grpc.v1.cri".cni]
     bin_dir = "/usr/lib/cni"
     conf_dir = "$FOLDER/cni"
@@ -124,6 +126,8 @@ healthzPort: 0
 authentication: {anonymous: {enabled: true}, webhook: {enabled: false}}
 authorization: {mode: AlwaysAllow}
 resolvConf: $FOLDER/resolv.conf
+clusterDNS: [$NODE_IP]
+clusterDomain: cluster.local
 failSwapOn: false
 serializeImagePulls: false
 imageGCHighThresholdPercent: 100
@@ -144,6 +148,19 @@ clientConnection: {kubeconfig: $KUBECONFIG}
 conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}
 iptables: {minSyncPeriod: 0s}
 YAML
+}
+
+# Names of Services, and no others: what is beyond this machine is not reached by name either.
+write_dns_config() {
+  cat >"$FOLDER/Corefile" <<CONFIG
+cluster.local {
+  bind $NODE_IP
+  errors
+  kubernetes cluster.local {
+    kubeconfig $KUBECONFIG
+  }
+}
+CONFIG
 }
 
 declare -A parts=()
@@ -193,9 +210,10 @@ start_runtime() {
 
 start_node() {
   await "$ANSWER_LIMIT" "the API server at $HOST_IP (does it have the flags of 'up.sh --apiserver-flags'?)" kubectl --request-timeout=5s get --raw /readyz
-  say "kubelet, kube-proxy, scheduler and controllers"
+  say "kubelet, kube-proxy, DNS, scheduler and controllers"
   start kubelet --config="$FOLDER/kubelet.yaml" --kubeconfig="$KUBECONFIG" --hostname-override="$NODE_NAME" --node-ip="$NODE_IP"
   start kube-proxy --config="$FOLDER/proxy.yaml"
+  start coredns -conf "$FOLDER/Corefile"
   start kube-scheduler --kubeconfig="$KUBECONFIG" --leader-elect=false --secure-port=0
   # The default limits of requests make it the slowest part of every test.
   start kube-controller-manager --kubeconfig="$KUBECONFIG" --leader-elect=false --secure-port=0 --controllers="$CONTROLLERS" \
@@ -210,6 +228,7 @@ make_network
 write_containerd_config
 write_kubelet_config
 write_proxy_config
+write_dns_config
 # Whoever started us holds the other end of stdin; the kernel closes it when that process dies, also while a node starts.
 trap 'exit 0' USR1
 { cat >/dev/null; kill -USR1 1; } <&0 8<&- &

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs one real Kubernetes node (containerd, kubelet, kube-proxy, scheduler, workload controllers) beside a control plane
+# Runs one real Kubernetes node (containerd, kubelet, kube-proxy, DNS, scheduler, workload controllers) beside a control plane
 # that runs on this machine already. In the foreground, until stdin ends, Ctrl-C or SIGTERM; then nothing of it is left.
 #
 #   up.sh KUBECONFIG FOLDER [CONTROLLERS]   run a node; images, keys and logs lie in FOLDER. Prints "node: ready"
@@ -19,7 +19,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 source "$here/addresses.sh"
 readonly DEFAULT_CONTROLLERS=deployment-controller,replicaset-controller,job-controller,cronjob-controller,\
 statefulset-controller,daemonset-controller,endpointslice-controller,endpoints-controller,node-lifecycle-controller,\
-taint-eviction-controller,pod-garbage-collector-controller,ttl-after-finished-controller
+taint-eviction-controller,disruption-controller,pod-garbage-collector-controller,ttl-after-finished-controller
 readonly OTHER_NODE_LIMIT=60
 
 say() { printf 'node: %s\n' "$*" >&2; }
@@ -63,7 +63,7 @@ require_binaries() {
   local name
   PATH=$("$here/build.sh" --path):${KUBEBUILDER_ASSETS:-}:${CARTO_ASSETS:-$("$here/../control-plane/build.sh" --path)}:/usr/sbin:/sbin:$PATH
   export PATH
-  for name in kubelet kube-scheduler kube-proxy kube-controller-manager kubectl containerd runc iptables setpriv unshare nsenter ip busybox; do
+  for name in kubelet kube-scheduler kube-proxy coredns kube-controller-manager kubectl containerd runc iptables setpriv unshare nsenter ip busybox; do
     command -v "$name" >/dev/null || die "$name is missing: run 'make control-plane node'"
   done
 }

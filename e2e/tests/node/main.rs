@@ -3,6 +3,7 @@
 mod full_path;
 mod killed;
 mod killing;
+mod tekton;
 mod traces;
 mod workloads;
 

@@ -1,12 +1,10 @@
 // Written by repin.sh; do not edit.
-module carto.run/hack/node
+module carto.run/hack/node/kubernetes
 
 go 1.26.0
 
 tool k8s.io/kubernetes/cmd/kubelet
-
 tool k8s.io/kubernetes/cmd/kube-scheduler
-
 tool k8s.io/kubernetes/cmd/kube-proxy
 
 require k8s.io/kubernetes v1.36.3
