@@ -25,6 +25,7 @@ pub mod full_path;
 pub mod helm;
 pub mod manifests;
 pub mod path_stack;
+pub mod pods;
 pub mod stack;
 pub mod staging;
 pub mod tekton;

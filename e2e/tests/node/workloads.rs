@@ -1,8 +1,10 @@
 //! Jobs, Deployments and Services on a node.
 
 use std::process::Command;
+use std::time::Instant;
 
-use anyhow::{Context, ensure};
+use anyhow::{Context, bail, ensure};
+use e2e::pods::tell;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Service;
@@ -25,13 +27,14 @@ async fn pods_run_reach_each_other_and_leave_nothing() -> anyhow::Result<()> {
     let address = a_service_of_a_deployment(&control_plane).await?;
     let greeting = log_of_a_job(
         &control_plane,
+        &node,
         "caller",
         &format!("wget -q -O - http://{address}"),
     )
     .await?;
     assert_eq!(greeting, "hello from a pod\n");
     git_serves_a_job(&control_plane, &node).await?;
-    a_job_reaches_the_api_server(&control_plane).await?;
+    a_job_reaches_the_api_server(&control_plane, &node).await?;
 
     let traces = NodeTraces::of_the_running_one()?;
     let folder = node.folder().to_path_buf();
@@ -106,16 +109,19 @@ async fn git_serves_a_job(control_plane: &ControlPlane, node: &Node) -> anyhow::
     let reachable = node.reach(port).await?;
     let url = format!("http://{}/{path}", reachable.address());
     let head = format!("git clone -q {url} /tmp/app && git -C /tmp/app rev-parse HEAD");
-    let log = log_of_a_job(control_plane, "cloner", &head).await?;
+    let log = log_of_a_job(control_plane, node, "cloner", &head).await?;
     assert_eq!(log.trim(), commit);
     Ok(())
 }
 
 /// By its Service, with the certificate checked, and refused for want of rights: all as in any cluster.
-async fn a_job_reaches_the_api_server(control_plane: &ControlPlane) -> anyhow::Result<()> {
+async fn a_job_reaches_the_api_server(
+    control_plane: &ControlPlane,
+    node: &Node,
+) -> anyhow::Result<()> {
     let script = "git -c http.sslCAInfo=/var/run/secrets/kubernetes.io/serviceaccount/ca.crt \
          ls-remote https://$KUBERNETES_SERVICE_HOST/api/v1/namespaces/default/secrets 2>&1 || true";
-    let log = log_of_a_job(control_plane, "client", script).await?;
+    let log = log_of_a_job(control_plane, node, "client", script).await?;
     ensure!(log.contains("403"), "{log}");
     Ok(())
 }
@@ -123,6 +129,7 @@ async fn a_job_reaches_the_api_server(control_plane: &ControlPlane) -> anyhow::R
 /// Runs a Job to its end and returns what `kubectl logs` shows of it.
 async fn log_of_a_job(
     control_plane: &ControlPlane,
+    node: &Node,
     name: &str,
     script: &str,
 ) -> anyhow::Result<String> {
@@ -146,15 +153,22 @@ spec:
         ))
         .await?;
     let jobs: Api<Job> = Api::default_namespaced(control_plane.client()?);
-    eventually("the Job has ended", LIMIT, async || {
+    let begun = Instant::now();
+    eventually(&format!("Job {name} has ended"), LIMIT, async || {
         let status = jobs.get(name).await?.status;
         let conditions = status.and_then(|status| status.conditions);
         let ended = ["Complete", "Failed"].map(|wanted| {
             let mut all = conditions.iter().flatten();
             all.any(|condition| condition.type_ == wanted && condition.status == "True")
         });
-        ensure!(ended.contains(&true), "{conditions:?}");
-        anyhow::Ok(())
+        if ended.contains(&true) {
+            return Ok(());
+        }
+        let mut why = String::new();
+        if begun.elapsed() > LIMIT / 2 {
+            why = tell(control_plane, node, "default").await?;
+        }
+        bail!("{conditions:?}\n{why}")
     })
     .await;
     let log = kubectl(control_plane, &["logs", &format!("job/{name}")])?;
