@@ -39,12 +39,16 @@ test: needs control-plane ## Run all tests, on the real API server; CARTO_KEEP=1
 	$(WITH_ASSETS) cargo test --workspace --no-fail-fast
 
 .PHONY: test-node
-test-node: control-plane node ## Run the tests in which Pods run, on a real node; needs root
+test-node: control-plane node images-dev ## Run the tests in which Pods run, on a real node; needs root
 	$(WITH_ASSETS) cargo test --workspace --features e2e/node --test node -- --test-threads=1
 
 .PHONY: test-takeover
 test-takeover: control-plane ## Take over 300 owners of the Go controller, where `make test` takes 24
 	CARTO_TAKEOVER_OWNERS=300 $(WITH_ASSETS) cargo test --workspace --test apiserver -- takeover::
+
+.PHONY: images-dev
+images-dev: # Images of the controllers, compiled as the tests are
+	@hack/images/build.sh --profile dev
 
 .PHONY: lint
 lint: ## Formatting, clippy, charts, each crate alone, licences, bans and advisories of dependencies, shell scripts

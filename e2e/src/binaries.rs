@@ -125,6 +125,18 @@ fn folder() -> anyhow::Result<PathBuf> {
     .to_path_buf())
 }
 
+/// Where hack/images/build.sh puts what it makes.
+///
+/// # Errors
+///
+/// When this program lies in no folder.
+pub fn images() -> anyhow::Result<PathBuf> {
+    let target = folder()?.parent().map(Path::to_path_buf);
+    Ok(target
+        .context("this program lies in no folder of cargo")?
+        .join("images"))
+}
+
 /// The root of the repository.
 pub fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -13,9 +13,12 @@
 //!
 //!  PathStack ──▶ all of these, all three controllers of ours, and if wanted test_support::Node
 //!  FullPath ───▶ examples/full-path on a PathStack
+//!  Release ────▶ our charts on the node of a PathStack, controllers as Pods; NodeRegistry, tekton, AdmissionLoad and Soak
+//!                are what they work with there
 //!  StagingDelivery ▶ examples/staging-delivery on a PathStack
 //! ```
 
+pub mod admission_load;
 pub mod binaries;
 pub mod controller;
 pub mod conventions;
@@ -24,19 +27,24 @@ pub mod example;
 pub mod full_path;
 pub mod helm;
 pub mod manifests;
+pub mod node_registry;
 pub mod path_stack;
 pub mod pods;
+pub mod release;
 pub mod stack;
 pub mod staging;
 pub mod tekton;
 pub mod web_app;
 
+pub use admission_load::AdmissionLoad;
 pub use controller::Controller;
 pub use conventions::{ConventionStack, ConventionWebhook};
 pub use deliver_app::DeliverApp;
 pub use full_path::FullPath;
 pub use helm::Helm;
+pub use node_registry::NodeRegistry;
 pub use path_stack::PathStack;
+pub use release::Release;
 pub use stack::{Delivery, Stack};
 pub use staging::StagingDelivery;
 pub use web_app::WebApp;

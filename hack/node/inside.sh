@@ -130,6 +130,8 @@ clusterDNS: [$NODE_IP]
 clusterDomain: cluster.local
 failSwapOn: false
 serializeImagePulls: false
+# An image that was imported stays usable when the same one is pulled under another name.
+imagePullCredentialsVerificationPolicy: NeverVerify
 imageGCHighThresholdPercent: 100
 evictionHard: {memory.available: "0%", nodefs.available: "0%", nodefs.inodesFree: "0%", imagefs.available: "0%"}
 YAML

@@ -13,6 +13,8 @@ use rcgen::{
     Issuer, KeyPair, KeyUsagePurpose,
 };
 
+use crate::node::Node;
+
 /// X.520 organizationName. `rcgen` keeps one value per attribute type, and takes the spelled-out identifier for another one.
 const ORGANIZATION: [u64; 4] = [2, 5, 4, 10];
 
@@ -173,12 +175,14 @@ fn authority_params() -> anyhow::Result<CertificateParams> {
 }
 
 fn server_params() -> anyhow::Result<CertificateParams> {
-    // The last is the Service `kubernetes` where Pods run: the first address of hack/node's range.
+    // The last two are the Service `kubernetes` where Pods run, the first address of hack/node's range, and this machine as
+    // Pods see it.
     let names = [
         "localhost",
         "127.0.0.1",
         "kubernetes.default.svc",
         "10.97.0.1",
+        Node::MACHINE,
     ]
     .map(str::to_owned);
     let mut params = CertificateParams::new(names)?;

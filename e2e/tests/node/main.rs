@@ -1,6 +1,7 @@
 //! What needs Pods that run: a real node on this machine. Needs root; `make test-node` runs it.
 
 mod full_path;
+mod installed;
 mod killed;
 mod killing;
 mod tekton;
