@@ -50,6 +50,10 @@ test-takeover: control-plane ## Take over 300 owners of the Go controller, where
 images-dev: # Images of the controllers, compiled as the tests are
 	@hack/images/build.sh --profile dev
 
+.PHONY: soak
+soak: control-plane node images-dev ## An hour of commits on a real node: nothing lost, no error, no growth; needs root (ARGS=--help)
+	$(WITH_ASSETS) cargo run -p e2e --features node --bin soak -- $(ARGS)
+
 .PHONY: lint
 lint: ## Formatting, clippy, charts, each crate alone, licences, bans and advisories of dependencies, shell scripts
 	hack/lint.sh

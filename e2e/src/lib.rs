@@ -31,6 +31,7 @@ pub mod node_registry;
 pub mod path_stack;
 pub mod pods;
 pub mod release;
+pub mod soak;
 pub mod stack;
 pub mod staging;
 pub mod tekton;
