@@ -3,6 +3,7 @@
 
 mod call;
 mod error;
+mod fence;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub use call::Call;
 pub use error::RequestError;
 use error::refusal;
 pub(crate) use error::{MOST_REST, tells_of_etcd};
+pub use fence::Fence;
 
 use crate::api_latency::ApiLatency;
 use crate::metrics::{Asked, CountRequests, Metrics, Sender};
@@ -68,6 +70,7 @@ pub struct Cluster {
     metrics: Arc<Metrics>,
     api_latency: Arc<ApiLatency>,
     time: Arc<TimeOfDay>,
+    fence: Arc<Fence>,
 }
 
 impl Cluster {
@@ -98,6 +101,7 @@ impl Cluster {
             metrics,
             api_latency: Arc::default(),
             time,
+            fence: Arc::default(),
         })
     }
 
@@ -109,12 +113,18 @@ impl Cluster {
             metrics,
             api_latency: Arc::default(),
             time: Arc::new(TimeOfDay::of_machine()),
+            fence: Arc::default(),
         }
     }
 
     /// The client with the controller's identity.
     pub fn controller(&self) -> &kube::Client {
         &self.controller
+    }
+
+    /// Until when anything may be written.
+    pub(crate) fn fence(&self) -> &Arc<Fence> {
+        &self.fence
     }
 
     /// How fast the API server answers.
@@ -142,6 +152,9 @@ impl Cluster {
         identity: Identity<'_>,
         call: Call<'_>,
     ) -> Result<Answer, RequestError> {
+        if call.method != Method::GET {
+            self.fence.check()?;
+        }
         let request = build(identity, &call)?;
         let span = span(&request);
         let answered = self

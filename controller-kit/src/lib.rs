@@ -29,6 +29,7 @@ pub mod reflect;
 pub mod scheduler;
 pub mod selections;
 mod serving;
+pub mod share;
 mod shared_secret;
 pub mod shutdown;
 pub mod stamped;

@@ -29,6 +29,7 @@ use crate::lease::{Leadership, LeaseSettings};
 use crate::metrics::Metrics;
 use crate::probes::{ProbePorts, Readiness, serve};
 use crate::scheduler::{Scheduler, SchedulerConfig, Terms};
+use crate::share::take_part;
 use crate::shutdown::Tasks;
 use crate::telemetry::{Exporter, Traces};
 use crate::{kubeconfig, telemetry};
@@ -67,6 +68,8 @@ pub struct Process {
     pub tasks: Tasks,
     /// Objects that are reconciled at once.
     pub concurrency: usize,
+    /// The name of this replica, which no other has.
+    pub identity: String,
     own_namespace: Option<String>,
 }
 
@@ -79,6 +82,7 @@ impl Process {
             metrics,
             tasks,
             concurrency: 1,
+            identity: program.name.to_owned(),
             own_namespace: None,
         }
     }
@@ -191,7 +195,7 @@ async fn run<F>(
     let leadership = if work.leads_nothing {
         Leadership::always(metrics)
     } else {
-        leadership(args, &process, work.shard.as_deref()).await?
+        leadership(args, &process, &work).await?
     };
     info!(version = program.version, server, "started");
     let terms = Terms {
@@ -239,6 +243,11 @@ async fn connect(program: &Program, args: &ProcessArgs) -> anyhow::Result<(Proce
         .context("failed to set up the connection to the API server")?;
     let process = Process {
         concurrency: args.concurrency,
+        identity: args
+            .lease
+            .lease_identity
+            .clone()
+            .unwrap_or_else(kubeconfig::host_name),
         own_namespace: args.serve.own_namespace.clone(),
         ..Process::new(*program, cluster, metrics, Tasks::new())
     };
@@ -255,11 +264,19 @@ async fn lead(work: Work, metrics: &Arc<Metrics>, leadership: &Leadership, terms
 async fn leadership(
     args: &ProcessArgs,
     process: &Process,
-    shard: Option<&str>,
+    work: &Work,
 ) -> anyhow::Result<Leadership> {
     let (lease, metrics) = (&args.lease, &process.metrics);
     let in_cluster = kubeconfig::in_cluster().await;
-    if !lease.leader_elect.unwrap_or(in_cluster) {
+    let elects = lease
+        .leader_elect
+        .unwrap_or(in_cluster || work.share.is_some());
+    if !elects {
+        if work.share.is_some() {
+            anyhow::bail!(
+                "--share-owners needs the Lease by which replicas know of one another; take --leader-elect=false away"
+            );
+        }
         return Ok(Leadership::always(metrics));
     }
     let namespace = match &lease.lease_namespace {
@@ -267,23 +284,18 @@ async fn leadership(
         None => process.own_namespace().await,
     };
     let usual = process.program.name;
-    let usual = shard.map_or_else(|| usual.to_owned(), |shard| format!("{usual}-{shard}"));
+    let usual = work
+        .shard
+        .as_deref()
+        .map_or_else(|| usual.to_owned(), |shard| format!("{usual}-{shard}"));
     let name = lease.lease_name.clone();
-    let identity = lease.lease_identity.clone();
-    let mut settings = LeaseSettings::new(
-        namespace,
-        name.unwrap_or(usual),
-        identity.unwrap_or_else(kubeconfig::host_name),
-    );
-    settings.duration = Duration::from_secs(lease.lease_duration_seconds);
-    settings.renew_deadline = Duration::from_secs(lease.lease_renew_deadline_seconds);
-    settings.retry = Duration::from_secs(lease.lease_retry_seconds);
-    Leadership::elect(
-        process.cluster.controller(),
-        settings,
-        process.cluster.clock(),
-        metrics.clone(),
-        &process.tasks,
-    )
-    .context("the lease flags do not fit together")
+    let mut settings = LeaseSettings::new(namespace, name.unwrap_or(usual), &process.identity);
+    lease.patience(work.share.is_some(), &mut settings);
+    let (client, clock) = (process.cluster.controller(), process.cluster.clock());
+    let (metrics, tasks) = (metrics.clone(), &process.tasks);
+    let leadership = match &work.share {
+        Some(share) => take_part(client, settings, clock, metrics, (tasks, share.clone())),
+        None => Leadership::elect(client, settings, clock, metrics, tasks),
+    };
+    leadership.context("the lease flags do not fit together")
 }

@@ -244,6 +244,22 @@ impl<E: Entry> Reflector<E> {
         });
     }
 
+    /// What this says nothing of any more is not kept.
+    pub(crate) fn keep_only(
+        &self,
+        is_kept: impl Fn(&ObjectKey) -> bool,
+        changed: &impl Fn(Change<'_, E>),
+    ) {
+        let dropped: Vec<ObjectKey> = {
+            let kept = self.kept.read();
+            let keys = kept.iter().map(|(key, _)| key);
+            keys.filter(|key| !is_kept(key)).cloned().collect()
+        };
+        for key in dropped {
+            self.drop_key(&key, changed);
+        }
+    }
+
     /// Nothing is there any more.
     pub(crate) fn clear(&self, changed: &impl Fn(Change<'_, E>)) {
         for (key, _) in self.all() {

@@ -24,6 +24,9 @@ const COALESCE_PER_OBJECT: Duration = Duration::from_millis(10);
 /// but to no more than this.
 const COALESCE_LONGEST: Duration = Duration::from_secs(2);
 
+/// In place of the name of a field: all of them.
+pub const WHOLE_STATUS: &str = "";
+
 /// Writes the statuses of one kind.
 pub struct StatusWriter {
     cluster: Cluster,
@@ -123,7 +126,7 @@ impl StatusWriter {
     /// Replaces the whole status, and returns the object as it is then; a store overlays it.
     ///
     /// One JSON patch: exact like a PUT, but it cannot conflict with a writer of `spec` or metadata. It is refused when a
-    /// field of the status is not as in the `known` one any more, if one is named.
+    /// field of the status, or the [`WHOLE_STATUS`], is not as in the `known` one any more, if one is named.
     ///
     /// # Errors
     /// When the API server refuses or cannot be reached; see [`Unwritten`].
@@ -203,7 +206,9 @@ pub fn is_same_but_for_status(reconciled: &Value, written: &Value) -> bool {
 
 /// That a field of the status is what it is in this one. To compare with null is to ask that there is none.
 fn still(field: &str, known: &Value) -> Value {
-    if known.is_object() {
+    if field == WHOLE_STATUS {
+        json!({"op": "test", "path": "/status", "value": known})
+    } else if known.is_object() {
         json!({"op": "test", "path": format!("/status/{field}"), "value": known[field]})
     } else {
         json!({"op": "test", "path": "/status", "value": null})

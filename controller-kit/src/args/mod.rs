@@ -32,6 +32,7 @@ pub use owners::OwnerArgs;
 pub use shard::{Namespaces, ShardArgs};
 pub use webhook::WebhookArgs;
 
+use crate::lease::LeaseSettings;
 use crate::process::Program;
 use crate::telemetry::LogLevel;
 
@@ -187,23 +188,18 @@ pub struct LeaseArgs {
     #[arg(long, value_name = "TEXT", env = "POD_NAME")]
     pub lease_identity: Option<String>,
 
-    /// How long others wait for a leader that is silent
-    #[arg(
-        long,
-        value_name = "SECONDS",
-        env = "CARTO_LEASE_DURATION_SECONDS",
-        default_value_t = 15
-    )]
-    pub lease_duration_seconds: u64,
+    /// How long others wait for a leader that is silent; default: 15, or 10 with --share-owners
+    #[arg(long, value_name = "SECONDS", env = "CARTO_LEASE_DURATION_SECONDS")]
+    pub lease_duration_seconds: Option<u64>,
 
-    /// How long a leader goes on without reaching the API server; less than the duration
+    /// How long a leader goes on without reaching the API server; less than the duration; default: 10, or 6 with
+    /// --share-owners
     #[arg(
         long,
         value_name = "SECONDS",
-        env = "CARTO_LEASE_RENEW_DEADLINE_SECONDS",
-        default_value_t = 10
+        env = "CARTO_LEASE_RENEW_DEADLINE_SECONDS"
     )]
-    pub lease_renew_deadline_seconds: u64,
+    pub lease_renew_deadline_seconds: Option<u64>,
 
     /// How often the Lease is renewed, and looked at
     #[arg(
@@ -213,6 +209,18 @@ pub struct LeaseArgs {
         default_value_t = 2
     )]
     pub lease_retry_seconds: u64,
+}
+
+impl LeaseArgs {
+    /// How patient replicas are; `shares` is whether they share the owners: then a part of these waits for the patience of
+    /// the others whenever one of them dies.
+    pub(crate) fn patience(&self, shares: bool, settings: &mut LeaseSettings) {
+        let (duration, deadline) = if shares { (10, 6) } else { (15, 10) };
+        let seconds = Duration::from_secs;
+        settings.duration = seconds(self.lease_duration_seconds.unwrap_or(duration));
+        settings.renew_deadline = seconds(self.lease_renew_deadline_seconds.unwrap_or(deadline));
+        settings.retry = seconds(self.lease_retry_seconds);
+    }
 }
 
 impl<F: Args> Parsed<F> {

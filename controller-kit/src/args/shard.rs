@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use api_types::names::NameRule;
-use clap::Args;
+use clap::{ArgAction, Args};
 
 use super::label_selector::label_selector;
+use super::parse_bool;
 
 /// Which owners a process takes.
 #[derive(Debug, Clone, Default, Args)]
@@ -32,6 +33,12 @@ pub struct ShardArgs {
         value_parser = namespaces
     )]
     pub watch_namespaces: Option<Namespaces>,
+
+    /// Take only a share of the owners, of all that there are or of those that the other flags say: by namespace, each falls
+    /// to one of the replicas that have this flag and the same Lease. Without it one of them leads, and the others wait
+    #[arg(long, env = "CARTO_SHARE_OWNERS", default_value = "false", default_missing_value = "true", num_args = 0..=1,
+          require_equals = true, value_name = "BOOL", value_parser = parse_bool, action = ArgAction::Set)]
+    pub share_owners: bool,
 }
 
 /// Names of namespaces.

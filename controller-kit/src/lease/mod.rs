@@ -15,6 +15,8 @@
 mod elector;
 mod record;
 #[cfg(test)]
+pub(crate) mod scripted;
+#[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
@@ -28,6 +30,7 @@ use tokio_util::sync::CancellationToken;
 use crate::metrics::Metrics;
 use crate::shutdown::Tasks;
 use elector::Elector;
+pub(crate) use record::{Decision, Observed, first, held, released};
 
 /// Which Lease, who we are, and how patient.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -154,6 +157,14 @@ impl Leadership {
             state,
             release: Arc::new(Release(done)),
         })
+    }
+
+    /// As somebody else says; told when work has ended.
+    pub(crate) fn told_by(state: watch::Receiver<bool>, ended: CancellationToken) -> Self {
+        Self {
+            state,
+            release: Arc::new(Release(ended)),
+        }
     }
 
     /// Whether this replica leads now.

@@ -12,13 +12,13 @@ use super::LeaseSettings;
 
 /// The Lease as last seen, and since when it has not changed (by our own clock: the times written in it
 /// come from other machines).
-pub(super) struct Observed {
-    pub(super) lease: Lease,
+pub(crate) struct Observed {
+    pub(crate) lease: Lease,
     since: Instant,
 }
 
 #[derive(Debug, PartialEq, Eq, Clone, Copy)]
-pub(super) enum Decision {
+pub(crate) enum Decision {
     /// It is ours: renew it.
     Renew,
     /// It is free: take it.
@@ -29,7 +29,7 @@ pub(super) enum Decision {
 
 impl Observed {
     /// Remembers what was read. The clock starts anew only if the holder has done something.
-    pub(super) fn update(previous: Option<Self>, lease: Lease, now: Instant) -> Self {
+    pub(crate) fn update(previous: Option<Self>, lease: Lease, now: Instant) -> Self {
         let since = match previous {
             Some(previous) if previous.lease.spec == lease.spec => previous.since,
             _ => now,
@@ -37,7 +37,7 @@ impl Observed {
         Self { lease, since }
     }
 
-    pub(super) fn decide(&self, settings: &LeaseSettings, now: Instant) -> Decision {
+    pub(crate) fn decide(&self, settings: &LeaseSettings, now: Instant) -> Decision {
         let holder = self
             .lease
             .spec
@@ -68,7 +68,7 @@ impl Observed {
 }
 
 /// A Lease that does not exist yet, held by us.
-pub(super) fn first(settings: &LeaseSettings, now: Timestamp) -> Lease {
+pub(crate) fn first(settings: &LeaseSettings, now: Timestamp) -> Lease {
     let metadata = ObjectMeta {
         name: Some(settings.name.clone()),
         namespace: Some(settings.namespace.clone()),
@@ -86,7 +86,7 @@ pub(super) fn first(settings: &LeaseSettings, now: Timestamp) -> Lease {
 
 /// The Lease, held by us. Everything that is not ours stays, resourceVersion included: if anybody was
 /// faster, the API server refuses.
-pub(super) fn held(lease: &Lease, settings: &LeaseSettings, now: Timestamp) -> Lease {
+pub(crate) fn held(lease: &Lease, settings: &LeaseSettings, now: Timestamp) -> Lease {
     let before = lease.spec.clone().unwrap_or_default();
     let ours = before.holder_identity.as_ref() == Some(&settings.identity);
     let transitions = before.lease_transitions.unwrap_or(0);
@@ -115,7 +115,7 @@ pub(super) fn held(lease: &Lease, settings: &LeaseSettings, now: Timestamp) -> L
 }
 
 /// The Lease, held by nobody.
-pub(super) fn released(lease: &Lease, now: Timestamp) -> Lease {
+pub(crate) fn released(lease: &Lease, now: Timestamp) -> Lease {
     let before = lease.spec.clone().unwrap_or_default();
     let spec = LeaseSpec {
         holder_identity: Some(String::new()),

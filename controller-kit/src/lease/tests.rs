@@ -1,116 +1,10 @@
-use std::collections::BTreeMap;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
-use http::{Method, Request, Response, StatusCode};
-use http_body_util::BodyExt as _;
-use kube::client::Body;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::Instant;
 
+use super::scripted::Server;
 use super::*;
-
-/// A server that keeps one Lease, checks resourceVersions, and can be cut off.
-#[derive(Default)]
-struct Server {
-    lease: Mutex<Option<Value>>,
-    version: AtomicUsize,
-    requests: Mutex<BTreeMap<String, usize>>,
-    away: AtomicBool,
-    hangs: AtomicBool,
-    /// Carries out a write of somebody else after the next read.
-    late: AtomicBool,
-}
-
-impl Server {
-    async fn answer(
-        self: Arc<Self>,
-        request: Request<Body>,
-    ) -> Result<Response<Body>, std::io::Error> {
-        let method = request.method().clone();
-        *self
-            .requests
-            .lock()
-            .unwrap()
-            .entry(method.to_string())
-            .or_default() += 1;
-        if self.hangs.load(Ordering::SeqCst) {
-            std::future::pending::<()>().await;
-        }
-        if self.away.load(Ordering::SeqCst) {
-            return Err(std::io::Error::other("connection refused"));
-        }
-        let bytes = request.into_body().collect().await.unwrap().to_bytes();
-        let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        Ok(self.handle(&method, body))
-    }
-
-    fn handle(&self, method: &Method, mut body: Value) -> Response<Body> {
-        let mut lease = self.lease.lock().unwrap();
-        let current = lease
-            .as_ref()
-            .map(|lease| lease["metadata"]["resourceVersion"].clone());
-        match (method, &current) {
-            (&Method::GET | &Method::PUT, None) => {
-                return failure(StatusCode::NOT_FOUND, "NotFound");
-            }
-            (&Method::GET, Some(_)) => {}
-            (&Method::POST, Some(_)) => return failure(StatusCode::CONFLICT, "AlreadyExists"),
-            (&Method::PUT, Some(version)) if body["metadata"]["resourceVersion"] != *version => {
-                return failure(StatusCode::CONFLICT, "Conflict");
-            }
-            _ => {
-                let version = self.version.fetch_add(1, Ordering::SeqCst) + 1;
-                body["metadata"]["resourceVersion"] = json!(version.to_string());
-                *lease = Some(body);
-            }
-        }
-        let text = lease.as_ref().unwrap().to_string();
-        drop(lease);
-        if *method == Method::GET && self.late.swap(false, Ordering::SeqCst) {
-            self.touch();
-        }
-        Response::new(Body::from(text.into_bytes()))
-    }
-
-    fn client(self: &Arc<Self>) -> kube::Client {
-        let server = self.clone();
-        kube::Client::new(
-            tower::service_fn(move |request| server.clone().answer(request)),
-            "default",
-        )
-    }
-
-    fn spec(&self) -> Value {
-        self.lease.lock().unwrap().as_ref().unwrap()["spec"].clone()
-    }
-
-    /// Somebody changes something that is not the holder.
-    fn touch(&self) {
-        let version = self.version.fetch_add(1, Ordering::SeqCst) + 1;
-        let mut lease = self.lease.lock().unwrap();
-        let metadata = &mut lease.as_mut().unwrap()["metadata"];
-        metadata["annotations"] = json!({"touched": "by kubectl"});
-        metadata["resourceVersion"] = json!(version.to_string());
-    }
-
-    fn count(&self, method: &str) -> usize {
-        self.requests
-            .lock()
-            .unwrap()
-            .get(method)
-            .copied()
-            .unwrap_or(0)
-    }
-}
-
-fn failure(code: StatusCode, reason: &str) -> Response<Body> {
-    let status = json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code.as_u16(), "reason": reason, "message": reason});
-    Response::builder()
-        .status(code)
-        .body(Body::from(status.to_string().into_bytes()))
-        .unwrap()
-}
 
 struct Replica {
     leadership: Leadership,
@@ -255,7 +149,7 @@ async fn dropping_the_leadership_hands_it_over_too() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_leader_is_replaced_after_the_duration() {
     let server = Arc::new(Server::default());
-    *server.lease.lock().unwrap() = Some(
+    *server.lease.lock() = Some(
         json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "controller", "resourceVersion": "x"},
         "spec": {"holderIdentity": "dead", "leaseDurationSeconds": 15, "leaseTransitions": 4, "renewTime": "2099-01-01T00:00:00.000000Z"}}),
     );
@@ -271,7 +165,7 @@ async fn a_silent_leader_is_replaced_after_the_duration() {
 #[tokio::test(start_paused = true)]
 async fn a_leader_that_promised_more_time_gets_it() {
     let server = Arc::new(Server::default());
-    *server.lease.lock().unwrap() = Some(
+    *server.lease.lock() = Some(
         json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "controller", "resourceVersion": "x"},
         "spec": {"holderIdentity": "slow", "leaseDurationSeconds": 60}}),
     );
@@ -338,7 +232,7 @@ async fn somebody_elses_change_to_the_lease_does_not_end_the_leadership() {
     pass(30).await;
     assert!(a.leadership.is_leader());
     assert_eq!(
-        server.lease.lock().unwrap().as_ref().unwrap()["metadata"]["annotations"]["touched"],
+        server.lease.lock().as_ref().unwrap()["metadata"]["annotations"]["touched"],
         "by kubectl"
     );
 }
@@ -349,7 +243,7 @@ async fn a_leader_whose_lease_was_taken_away_stops_at_the_next_renewal() {
     let a = replica(&server, "a");
     a.leads().await;
     server.touch();
-    server.lease.lock().unwrap().as_mut().unwrap()["spec"]["holderIdentity"] = json!("usurper");
+    server.lease.lock().as_mut().unwrap()["spec"]["holderIdentity"] = json!("usurper");
     assert!(a.lost().await <= Duration::from_secs(2));
     a.stop().await;
     assert_eq!(
@@ -364,7 +258,7 @@ async fn a_deleted_lease_is_made_again() {
     let server = Arc::new(Server::default());
     let a = replica(&server, "a");
     a.leads().await;
-    *server.lease.lock().unwrap() = None;
+    *server.lease.lock() = None;
     pass(5).await;
     assert!(a.leadership.is_leader());
     assert_eq!(server.spec()["holderIdentity"], "a");

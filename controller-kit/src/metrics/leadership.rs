@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::Metrics;
 use super::define::metrics;
+use super::{Metrics, count};
 use crate::scheduler::QueueDepth;
 
 metrics! {
@@ -15,6 +15,10 @@ metrics! {
         /// How often this process began or ceased to lead by the lease.
         lease_transitions:
             counters_from_zero("carto_lease_transitions_total", "to", [true, false].map(role)),
+        /// Replicas that share the owners, as this one has seen last; 0 where one leads.
+        replicas: gauge("carto_replicas"),
+        /// Namespaces with owners that fall to this replica; 0 where one leads.
+        share: gauge("carto_share_namespaces"),
         /// 1; which program this is.
         build_info: gauges("carto_build_info", &["program", "version"]),
     }
@@ -33,6 +37,16 @@ impl Metrics {
     pub(crate) fn lease_transition(&self, leads: bool) {
         let transitions = &self.replica.lease_transitions;
         transitions.with_label_values(&[role(leads)]).inc();
+    }
+
+    /// So many replicas share the owners.
+    pub(crate) fn replicas(&self, replicas: usize) {
+        self.replica.replicas.set(count(replicas));
+    }
+
+    /// So many namespaces with owners are this one's.
+    pub(crate) fn share_namespaces(&self, namespaces: usize) {
+        self.replica.share.set(count(namespaces));
     }
 
     /// Which of the times this is that this process works; none while it stands by.

@@ -17,7 +17,7 @@ use crate::events::InvolvedObject;
 use crate::process::Reconciled;
 use crate::scheduler::Next;
 use crate::stamped::ObjectKey;
-use crate::status::{Due, News, Unwritten, Written, is_same_but_for_status};
+use crate::status::{Due, News, Unwritten, WHOLE_STATUS, Written, is_same_but_for_status};
 use crate::submit::SLOW_READ;
 
 /// What realizing came to.
@@ -296,9 +296,13 @@ impl OwnerShell {
             name: owner.name.as_str(),
             uid: owner.uid,
         };
-        let known = outcome
-            .unless_changed
-            .map(|field| (field, &owner.object["status"]));
+        let known = &owner.object["status"];
+        let known = if self.shard.share.0.is_some() {
+            // What another replica has written since stays, however late this one is.
+            Some((WHOLE_STATUS, known))
+        } else {
+            outcome.unless_changed.map(|field| (field, known))
+        };
         let written = self.statuses.write(object, &outcome.status, known).await?;
         let is_the_latest = is_same_but_for_status(owner.object, &written);
         self.owners.overlay(written);

@@ -24,6 +24,7 @@ use crate::args::ShardArgs;
 use crate::cluster::{Call, Cluster, Identity, RequestError, encode};
 use crate::reflect::{Events, Watched, key_of};
 use crate::scheduler::Next;
+use crate::share::MayShare;
 use crate::stamped::ObjectKey;
 
 /// An owner that was there is believed to be there for as long: what changes around it may have it asked for often.
@@ -41,6 +42,8 @@ pub struct Shard {
     pub labels: Option<String>,
     /// Only owners in these namespaces, if there is one.
     pub namespaces: BTreeSet<String>,
+    /// Only what falls to this replica, where replicas share them.
+    pub share: MayShare,
 }
 
 /// Flags of shards that do not fit together.
@@ -66,6 +69,7 @@ impl Shard {
             name: args.shard.clone(),
             labels: args.watch_label_selector.clone(),
             namespaces: args.watch_namespaces.clone().unwrap_or_default().0,
+            share: MayShare::default(),
         };
         let is_whole = shard.labels.is_none() && shard.namespaces.is_empty();
         match (&shard.name, is_whole) {
@@ -77,18 +81,30 @@ impl Shard {
 
     /// Whether owners of this namespace may be among those that it takes.
     pub(crate) fn takes_from(&self, namespace: &str) -> bool {
+        self.selects(namespace) && self.share.accepts(namespace)
+    }
+
+    fn selects(&self, namespace: &str) -> bool {
         self.namespaces.is_empty() || self.namespaces.contains(namespace)
     }
 
     /// Whether it takes all owners of this namespace: one that is not in memory is gone.
     fn takes_all_of(&self, namespace: &str) -> bool {
-        self.labels.is_none() && self.takes_from(namespace)
+        self.labels.is_none() && self.selects(namespace) && self.share.holds(namespace)
     }
 
     /// What happens to its owners. The API server selects by labels, and by one namespace but not by several: then those of
     /// other namespaces are dropped on arrival. A watch for each namespace would be as many connections, and listings that
     /// have to be put together.
-    pub(crate) fn events(&self, kind: &Watched, client: kube::Client) -> Events {
+    pub(crate) fn events(&self, kind: Watched, client: kube::Client) -> Events {
+        let Some(share) = &self.share.0 else {
+            return self.selected(&kind, client);
+        };
+        let shard = self.clone();
+        share.owners(move || shard.selected(&kind, client.clone()))
+    }
+
+    fn selected(&self, kind: &Watched, client: kube::Client) -> Events {
         let mut names = self.namespaces.iter();
         let only = names.next().filter(|_| self.namespaces.len() == 1);
         let events = kind.selected(client, self.labels.as_deref(), only.map(|it| &**it));
@@ -98,7 +114,7 @@ impl Shard {
         let shard = self.clone();
         let is_ours = move |event: &Event<Value>| match event {
             Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) => {
-                shard.takes_from(&key_of(object).namespace)
+                shard.selects(&key_of(object).namespace)
             }
             Event::Init | Event::InitDone => true,
         };
@@ -458,6 +474,7 @@ mod tests {
                 shard: name.map(str::to_owned),
                 watch_label_selector: labels.map(str::to_owned),
                 watch_namespaces: Some(Namespaces(namespaces)),
+                share_owners: false,
             })
         };
         assert_eq!(named(None, None, &[]), Ok(Shard::default()));

@@ -335,6 +335,17 @@ impl OwnerShell {
         counted
     }
 
+    /// In how many namespaces there are owners that fall to this replica, where replicas share them.
+    fn count_namespaces(&self) -> usize {
+        let Some(share) = &self.shard.share.0 else {
+            return 0;
+        };
+        let owners = self.owners.all().into_iter();
+        let namespaces: BTreeSet<_> = owners.map(|(key, _)| key.namespace).collect();
+        let held = share.held();
+        namespaces.iter().filter(|it| held.takes(it)).count()
+    }
+
     /// Sets the gauges of what is held here whenever somebody looks.
     pub(crate) fn show_in_metrics(self: &Arc<Self>) {
         let shell = Arc::downgrade(self);
@@ -347,11 +358,13 @@ impl OwnerShell {
             metrics.refused(&watches.refused());
             metrics.stale(&watches.stale());
             metrics.tokens(shell.tokens.len());
+            metrics.share_namespaces(shell.count_namespaces());
         });
     }
 
     /// Stops the watches of kinds that nobody uses any more.
     pub fn sweep(&self) {
+        self.keep_only_accepted();
         let watches = self.submitter.watches();
         watches.sweep(Instant::now());
         watches.attend_only(|kind, key| self.dependencies.awaits(kind, key));

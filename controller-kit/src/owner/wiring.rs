@@ -1,6 +1,7 @@
 //! Connecting a controller of owners to its watches and queues, and running it.
 
 mod following;
+mod sharing;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,8 +19,9 @@ use crate::events::{EventRecorder, EventSettings};
 use crate::mapper::{Kind, Mapper};
 use crate::openapi::SchemaCache;
 use crate::process::{Process, Queue, Reconciled, Work};
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Next, Scheduler};
 use crate::selections::Selections;
+use crate::share::{MayShare, OwnShare};
 use crate::stamped::{ObjectKey, STALE_AFTER, StampedWatches, WatchSettings};
 use crate::status::StatusWriter;
 use crate::status_key::{self, StatusKeys};
@@ -28,6 +30,7 @@ use crate::tokens::{TokenCache, TokenSources};
 use crate::ytt::Ytt;
 
 use following::{follow_blueprints, follow_owners};
+use sharing::follow_share;
 
 /// How often unused watches are looked for.
 const SWEEP: Duration = Duration::from_secs(10);
@@ -59,7 +62,11 @@ impl Settings {
         process: &Process,
         args: &OwnerArgs,
     ) -> Result<Self, ShardError> {
-        let shard = Shard::new(&args.shard)?;
+        let mut shard = Shard::new(&args.shard)?;
+        if args.shard.share_owners {
+            let fence = process.cluster.fence().clone();
+            shard.share = MayShare(Some(OwnShare::new(&process.identity, fence)));
+        }
         Ok(Self {
             kind,
             shard,
@@ -146,7 +153,9 @@ fn wakes_owners(
 ) -> WatchSettings {
     let (waking, freeing, waiting) = (scheduler.clone(), scheduler.clone(), dependencies.clone());
     let (metrics, shard) = (process.metrics.clone(), settings.shard.clone());
+    let share = shard.share.clone();
     WatchSettings {
+        accepts: Arc::new(move |namespace: &str| share.accepts(namespace)),
         label: settings.kind.name_label,
         field_manager: process.program.field_manager,
         owner_kind: settings.kind.kind,
@@ -242,7 +251,10 @@ pub async fn start<F: BlueprintFamily>(
         let controller = blueprints.clone();
         async move { controller.reconcile_blueprint(&key).await }
     });
-    begin(&controller, process, args, &mut work);
+    let waking = controller.clone();
+    begin_and_wake(&controller, process, args, &mut work, move || {
+        waking.wake_blueprints();
+    });
     work.reconciles(reports);
     Ok(work)
 }
@@ -254,6 +266,17 @@ pub fn begin<R: Realizes>(
     args: &OwnerArgs,
     work: &mut Work,
 ) {
+    begin_and_wake(controller, process, args, work, || {});
+}
+
+/// The same; `wake_beside` wakes what is reconciled beside the owners, when that falls to this replica.
+fn begin_and_wake<R: Realizes>(
+    controller: &Arc<R>,
+    process: &Process,
+    args: &OwnerArgs,
+    work: &mut Work,
+    wake_beside: impl Fn() + Send + 'static,
+) {
     let shell = controller.shell();
     if let Some(shard) = &shell.shard.name {
         let Shard {
@@ -261,6 +284,10 @@ pub fn begin<R: Realizes>(
         } = &shell.shard;
         info!(%shard, labels, ?namespaces, "takes a part of the owners");
         work.is_of_shard(shard);
+    }
+    if let Some(share) = &shell.shard.share.0 {
+        work.shares(share);
+        follow_share(shell, share, process, wake_beside);
     }
     follow_owners(shell, process, work);
     let keys = shell.status_keys.clone();
@@ -294,9 +321,25 @@ impl OwnerShell {
         R: Future<Output = Reconciled> + Send + 'static,
     {
         let shell = self.clone();
+        let reconcile = Arc::new(reconcile);
         Queue::new(scheduler, kind, move |key| {
-            shell.begin_term();
-            reconcile(key)
+            let (shell, reconcile) = (shell.clone(), reconcile.clone());
+            async move {
+                let Some(share) = &shell.shard.share.0 else {
+                    shell.begin_term();
+                    return reconcile(key).await;
+                };
+                // What falls to this replica later wakes it then.
+                let Some(permit) = share.enter(&key.namespace) else {
+                    return Reconciled::gone(Next::Done);
+                };
+                shell.begin_term();
+                tokio::select! {
+                    biased;
+                    () = permit.dropped() => Reconciled::gone(Next::Done),
+                    reconciled = reconcile(key) => reconciled,
+                }
+            }
         })
     }
 

@@ -11,6 +11,7 @@ use crate::metrics::Metrics;
 use crate::object_key::ObjectKey;
 use crate::reflect::{Change, Entry, Events, Reflector, Watched, follow_if_installed};
 use crate::scheduler::{Scheduler, Terms};
+use crate::share::OwnShare;
 use crate::shutdown::Tasks;
 use crate::webhook::Admission;
 
@@ -27,6 +28,7 @@ pub struct Work {
     pub(super) ready: Vec<(&'static str, ReadyCheck)>,
     pub(super) shard: Option<String>,
     pub(super) leads_nothing: bool,
+    pub(super) share: Option<Arc<OwnShare>>,
     pub(super) admission: Option<Admission>,
 }
 
@@ -95,6 +97,11 @@ impl Work {
     /// Is the same in every replica, so that none has to lead.
     pub(crate) fn leads_nothing(&mut self) {
         self.leads_nothing = true;
+    }
+
+    /// Other replicas take a share, too, and none of them leads.
+    pub fn shares(&mut self, share: &Arc<OwnShare>) {
+        self.share = Some(share.clone());
     }
 
     /// Serves admission webhooks, whether this replica leads or not.

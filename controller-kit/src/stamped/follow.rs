@@ -47,15 +47,19 @@ pub(super) struct Follower {
     pub(super) notified: bool,
     /// How long it rests after the next refusal.
     pub(super) pause: Duration,
+    /// How often it was to be read anew when the listing began that is followed.
+    pub(super) listing: u64,
 }
 
 impl Follower {
     pub(super) async fn run(mut self, open: impl Fn() -> Events + Send) {
         let cancel = self.watch.cancel.clone();
+        self.listing = self.watch.relists();
         let mut events = open();
         loop {
             let pause = tokio::select! {
                 () = cancel.cancelled() => return,
+                () = self.watch.relist.notified() => Some(Duration::ZERO),
                 () = self.watch.again.notified() => {
                     self.pause = REFUSED_PAUSE;
                     Some(CHANGE_SETTLE)
@@ -72,7 +76,10 @@ impl Follower {
             if let Some(pause) = pause {
                 tokio::select! {
                     () = cancel.cancelled() => return,
-                    () = self.rest(pause) => events = open(),
+                    () = self.rest(pause) => {
+                        self.listing = self.watch.relists();
+                        events = open();
+                    }
                 }
             }
         }
@@ -93,12 +100,25 @@ impl Follower {
         self.watch.is_tried_again();
     }
 
+    /// Of the objects of other replicas nothing is kept.
+    fn is_dropped(&self, event: &Event<Value>) -> bool {
+        match event {
+            Event::Apply(object) | Event::InitApply(object) | Event::Delete(object) => {
+                !(self.settings.accepts)(&Stamped::owner_namespace_in(object))
+            }
+            Event::Init | Event::InitDone => false,
+        }
+    }
+
     fn follow(&mut self, event: Event<Value>) {
         let goes_on = self.health.shows(&event);
         // A listing alone does not show that it may be watched.
         if matches!(event, Event::Apply(_) | Event::Delete(_)) {
             self.pause = REFUSED_PAUSE;
             self.health.forget_logged();
+        }
+        if self.is_dropped(&event) {
+            return;
         }
         let touched = match event {
             Event::Init => {
@@ -129,7 +149,9 @@ impl Follower {
         let mut gone = self.watch.write().end_listing();
         gone.extend(self.gone_since_the_predecessor());
         let before = self.watch.readiness.borrow().clone();
-        if before != Readiness::Synced {
+        // What has been listed for less says nothing of the rest.
+        let is_whole = self.listing == self.watch.relists();
+        if is_whole && before != Readiness::Synced {
             self.watch.readiness.send_replace(Readiness::Synced);
         }
         if matches!(before, Readiness::Stale { .. }) {

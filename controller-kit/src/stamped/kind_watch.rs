@@ -1,6 +1,7 @@
 //! The watch over one kind: what it holds, and whether that can be relied upon.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -97,6 +98,10 @@ pub struct KindWatch {
     pub(super) cancel: CancellationToken,
     /// What a refusal was due to may have changed: another listing is worth a try.
     pub(super) again: Notify,
+    /// More of them are kept from now on: all are to be read anew.
+    pub(super) relist: Notify,
+    /// How often that was so.
+    pub(super) relists: AtomicU64,
     /// The watch that this one replaces, until this one is listed: what is gone since then was never seen here.
     pub(super) predecessor: Mutex<Option<Arc<Self>>>,
 }
@@ -178,6 +183,24 @@ impl KindWatch {
             }
             refused
         })
+    }
+
+    /// More of what there is will be kept: nobody relies on what is held until all has been read anew.
+    pub(super) fn reads_anew(&self) {
+        self.relists.fetch_add(1, Ordering::SeqCst);
+        self.readiness.send_if_modified(|readiness| {
+            let relied_upon = matches!(readiness, Readiness::Synced);
+            if relied_upon {
+                *readiness = Readiness::Starting(Instant::now());
+            }
+            relied_upon
+        });
+        self.relist.notify_one();
+    }
+
+    /// How often it was to be read anew so far.
+    pub(super) fn relists(&self) -> u64 {
+        self.relists.load(Ordering::SeqCst)
     }
 
     /// Whether the last try to list failed, by nobody's lack of rights.

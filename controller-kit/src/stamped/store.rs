@@ -147,6 +147,18 @@ impl Store {
         touched
     }
 
+    /// Drops what belongs to owners in other namespaces: it is there, but another process sees to it.
+    pub(crate) fn keep_only(&mut self, is_kept: impl Fn(&str) -> bool) {
+        let others = self.objects.iter();
+        let others = others.filter(|(_, object)| !is_kept(&object.owner_namespace));
+        let others: Vec<ObjectKey> = others.map(|(key, _)| key.clone()).collect();
+        for key in others {
+            self.remove(&key);
+        }
+        self.departed
+            .retain(|object| is_kept(&object.owner_namespace));
+    }
+
     fn replace(&mut self, mut object: Stamped, source: Source) -> Touched {
         // A label that comes back brings the same uid back: it is no ghost.
         self.tombstones.retain(|dead| *dead != object.uid);

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use parking_lot::{Mutex, RwLock};
@@ -34,6 +35,9 @@ pub type Moved = Arc<dyn Fn(&Kind, &ObjectKey) + Send + Sync>;
 /// Says of a resource, as in URLs, whether the API server is heard on watches of others.
 pub type HearsOthers = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
+/// Says of the namespace of an owner whether what is stamped in it is kept.
+pub type Accepts = Arc<dyn Fn(&str) -> bool + Send + Sync>;
+
 /// What all watches of one controller have in common.
 #[derive(Clone)]
 pub struct WatchSettings {
@@ -43,6 +47,8 @@ pub struct WatchSettings {
     pub field_manager: &'static str,
     /// Kind of the owners.
     pub owner_kind: &'static str,
+    /// Which objects are kept, by the namespace of their owner.
+    pub accepts: Accepts,
     /// Called with namespace and name of an owner whose object changed.
     pub wake: Wake,
     /// Called with an object that is gone, or is not whose it was.
@@ -305,6 +311,36 @@ impl StampedWatches {
         }
     }
 
+    /// What is kept has become less.
+    pub(crate) fn keep_only_accepted(&self) {
+        for watch in self.all() {
+            watch
+                .write()
+                .keep_only(|namespace| (self.settings.accepts)(namespace));
+        }
+    }
+
+    /// It has become more: all kinds are read anew, and relied upon when they have been.
+    pub(crate) fn read_anew(&self) {
+        for watch in self.all() {
+            watch.reads_anew();
+        }
+    }
+
+    /// Wakes the owners of all cluster-scoped objects: some of them may be gone, and nothing else would tell.
+    pub(crate) fn wake_for_cluster_scoped(&self, is_concerned: impl Fn(&str) -> bool) {
+        let all = self.all().into_iter();
+        for watch in all.filter(|watch| !watch.served().namespaced) {
+            for object in watch.held() {
+                let controller = object.controller.as_ref();
+                let controller = controller.filter(|it| it.is_ours(self.settings.owner_kind));
+                if let Some(owner) = controller.filter(|_| is_concerned(&object.owner_namespace)) {
+                    (self.settings.wake)(&object.owner_namespace, &owner.name);
+                }
+            }
+        }
+    }
+
     fn start(
         &self,
         served: Arc<Served>,
@@ -326,6 +362,8 @@ impl StampedWatches {
             readiness: signal::Sender::new(readiness),
             cancel: self.tasks.token().child_token(),
             again: Notify::new(),
+            relist: Notify::new(),
+            relists: AtomicU64::new(0),
             predecessor: Mutex::new(predecessor),
         });
         let follower = Follower {
@@ -335,6 +373,7 @@ impl StampedWatches {
             health,
             notified: false,
             pause: REFUSED_PAUSE,
+            listing: 0,
         };
         let (client, watched) = (self.cluster.controller().clone(), watch.clone());
         let label = self.settings.label;

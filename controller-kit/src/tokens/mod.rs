@@ -195,6 +195,12 @@ impl TokenCache {
         }
     }
 
+    /// Drops the tokens of accounts in other namespaces.
+    pub(crate) fn keep_only(&self, is_kept: impl Fn(&str) -> bool) {
+        let slots = &mut self.accounts.lock().slots;
+        slots.retain(|account, _| is_kept(&account.namespace));
+    }
+
     /// Drops the token of an account that is gone.
     pub fn invalidate(&self, account: &Account) {
         self.accounts.lock().slots.remove(account);

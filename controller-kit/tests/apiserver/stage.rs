@@ -21,6 +21,7 @@ pub(crate) fn clock() -> Arc<dyn Fn() -> Timestamp + Send + Sync> {
 /// Of watches for Workloads, which nobody is told of.
 pub(crate) fn watch_settings() -> WatchSettings {
     WatchSettings {
+        accepts: Arc::new(|_| true),
         label: "carto.run/workload-name",
         field_manager: "test",
         owner_kind: "Workload",

@@ -61,7 +61,7 @@ pub(super) fn follow_owners(shell: &Arc<OwnerShell>, process: &Process, work: &m
         tasks,
         "owner-watch",
         &shell.owners,
-        shell.shard.events(&shell.kind.watched(), client()),
+        shell.shard.events(shell.kind.watched(), client()),
         move |change| listener.owner_changed(&change),
     );
     follow_rights(shell, process);

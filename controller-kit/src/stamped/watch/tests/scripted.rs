@@ -19,6 +19,7 @@ pub(super) type Answer = Response<Body>;
 /// What watches of Workloads have in common; nobody is told of anything.
 pub(super) fn settings() -> WatchSettings {
     WatchSettings {
+        accepts: Arc::new(|_| true),
         label: "carto.run/workload-name",
         field_manager: "m",
         owner_kind: "Workload",

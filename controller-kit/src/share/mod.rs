@@ -1,0 +1,26 @@
+//! Several replicas of one controller that share the owners without being told how
+//! (docs/adr/0040-replicas-share-the-owners-by-one-lease.md).
+//!
+//! ```text
+//! Lease ◀─ renewed ─ replica.rs ─▶ record.rs: who shares, and who claims what ─▶ standing.rs: what is held
+//!                                                                                   │
+//!             watches keep what is accepted, reconciles begin in what is held ◀─────┘
+//! ```
+
+mod own;
+mod part;
+mod reading;
+mod record;
+mod replica;
+mod standing;
+#[cfg(test)]
+mod tests;
+mod view;
+
+pub use own::{MayShare, OwnShare, Permit};
+pub use part::{Part, Share};
+pub use record::{Entry, MOST_REPLICAS, Myself, Numbered, Record};
+pub(crate) use replica::take_part;
+pub use replica::{RECORD, TOGETHER};
+pub use standing::Standing;
+pub use view::{Identity, View};
