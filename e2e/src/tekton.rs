@@ -122,6 +122,10 @@ async fn admits_runs(control_plane: &ControlPlane) -> anyhow::Result<()> {
 
 /// The results of a TaskRun that has succeeded, by name.
 ///
+/// # Errors
+///
+/// The API server cannot be asked.
+///
 /// # Panics
 ///
 /// When it has not within some minutes; the message has its status.

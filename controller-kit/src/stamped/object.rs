@@ -145,9 +145,8 @@ impl Stamped {
     /// Where the owner of an object is, as [`Self::owner_namespace`] has it.
     pub(crate) fn owner_namespace_in(value: &Value) -> Arc<str> {
         let metadata = &value["metadata"];
-        let text = |field: &str| metadata[field].as_str().unwrap_or_default();
-        let key = ObjectKey::new(text("namespace"), text("name"));
-        owner_of(metadata, &key).1
+        let namespace = metadata["namespace"].as_str().unwrap_or_default();
+        owner_of(metadata, &Arc::from(namespace)).1
     }
 
     /// The projected object.

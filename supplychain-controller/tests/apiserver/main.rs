@@ -37,6 +37,7 @@ mod overload;
 mod ownership;
 mod pruned;
 mod recursion;
+mod replicas;
 mod rights;
 mod robustness;
 mod secrets;
