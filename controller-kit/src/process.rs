@@ -270,7 +270,7 @@ async fn leadership(
     let in_cluster = kubeconfig::in_cluster().await;
     let elects = lease
         .leader_elect
-        .unwrap_or(in_cluster || work.share.is_some());
+        .unwrap_or_else(|| in_cluster || work.share.is_some());
     if !elects {
         if work.share.is_some() {
             anyhow::bail!(

@@ -1,5 +1,4 @@
 //! An API server with one Lease, for tests on a paused clock.
-#![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -92,7 +92,9 @@ impl State {
                 "reconciles of namespaces that fall to another replica are dropped"
             );
         }
-        lost.iter().for_each(|it| it.dropped.cancel());
+        for it in &lost {
+            it.dropped.cancel();
+        }
     }
 }
 

@@ -93,7 +93,7 @@ impl Record {
     /// Nobody shares anything yet; views are counted on from here.
     pub fn founded(after: u64) -> Self {
         Self {
-            view: after.max(EVERYTHING) + 1,
+            view: after + 1,
             views: BTreeMap::new(),
             replicas: BTreeMap::new(),
         }

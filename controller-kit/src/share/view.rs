@@ -60,6 +60,8 @@ fn weight(replica: &str, namespace: &str) -> [u8; 32] {
     // No name has such a byte, so no two pairs are the same text.
     let both = [replica.as_bytes(), b"\0", namespace.as_bytes()];
     let mut digest = Sha256::new();
-    both.iter().for_each(|part| digest.update(part));
+    for part in both {
+        digest.update(part);
+    }
     digest.finalize().into()
 }

@@ -152,7 +152,8 @@ async fn three_share_the_owners_each_is_worked_on_by_one_and_the_share_of_a_dead
         assert_eq!(process.metric("carto_replicas", &[]).await, Some(3.0));
         let owners = process.metric("carto_owners", &[]).await.unwrap();
         let namespaces = process.metric("carto_share_namespaces", &[]).await.unwrap();
-        assert_eq!((owners, namespaces), (*size as f64, *size as f64));
+        let size = f64::from(u32::try_from(*size).unwrap());
+        assert_eq!((owners, namespaces), (size, size));
         held += process.metric("carto_stamped_objects", &[]).await.unwrap();
     }
     assert!(held <= 30.0, "nobody holds what others see to: {held}");

@@ -100,7 +100,7 @@ impl OwnerShell {
         };
         self.owners
             .keep_only(|key| share.accepts(&key.namespace), &|change| {
-                self.owner_changed(&change)
+                self.owner_changed(&change);
             });
         self.submitter.watches().keep_only_accepted();
     }

@@ -370,6 +370,6 @@ async fn a_process_that_restarts_under_its_name_goes_on_and_one_with_the_name_of
     assert!(all_served(&[&again, &b]).await <= TICK * 2);
     assert_eq!(shares(&[&again, &b]), before);
     a.is_cut_off.store(false, Ordering::SeqCst);
-    pass(&[&a, &again, &b], Duration::from_secs(60)).await;
+    pass(&[&a, &again, &b], Duration::from_mins(1)).await;
     assert_eq!(shares(&[&a, &again, &b]), [0, before[0], before[1]]);
 }

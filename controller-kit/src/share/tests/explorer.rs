@@ -23,14 +23,14 @@ struct Replica {
     /// Where a reconcile may be under way: wherever one could begin since the last stop.
     busy: BTreeSet<&'static str>,
     /// Which record it saw last, of those that were lost.
-    world: u8,
+    epoch: u8,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct World {
     record: Option<Record>,
     /// How often the record was lost.
-    world: u8,
+    epoch: u8,
     replicas: [Option<Replica>; 3],
     /// Processes that may still start.
     starts: u8,
@@ -62,7 +62,7 @@ impl World {
     fn new(starts: u8, faults: u8) -> Self {
         Self {
             record: None,
-            world: 0,
+            epoch: 0,
             replicas: [None, None, None],
             starts,
             faults,
@@ -78,7 +78,7 @@ impl World {
         };
         let mut silent: BTreeSet<Identity> = (0..3).filter(is_silent).map(identity).collect();
         // Whoever lives and was in the record that was lost has looked since.
-        let has_looked = |it: &Replica| !it.is_live || it.world == self.world;
+        let has_looked = |it: &Replica| !it.is_live || it.epoch == self.epoch;
         if fault == Fault::ForgetsTheUnknown || self.replicas.iter().flatten().all(has_looked) {
             silent.insert(name("?"));
         }
@@ -108,7 +108,7 @@ impl World {
         };
         let record = match &self.record {
             Some(record) => record.clone(),
-            None if self.world == 0 => Record::founded(0),
+            None if self.epoch == 0 => Record::founded(0),
             None => Record::founded_anew(20),
         };
         let is_known = record.replica(&me).is_some_and(|it| it.process == process);
@@ -129,7 +129,7 @@ impl World {
         let written = written.without_beats();
         if !reply_is_lost {
             replica.is_live = true;
-            replica.world = self.world;
+            replica.epoch = self.epoch;
             replica.standing.seen(&written, waits);
         }
         next.record = Some(written);
@@ -183,7 +183,7 @@ impl World {
         if self.faults > 0 && self.record.is_some() {
             let mut lost = self.clone();
             lost.record = None;
-            lost.world += 1;
+            lost.epoch += 1;
             lost.faults -= 1;
             next.push(lost);
         }
@@ -211,7 +211,7 @@ impl World {
             standing: Standing::new(identity(place)),
             is_live: false,
             busy: BTreeSet::new(),
-            world: self.world,
+            epoch: self.epoch,
         });
         Some(next)
     }

@@ -58,13 +58,17 @@ async fn what_helm_installs_works_and_outlives_what_an_operator_does() -> anyhow
     done
 }
 
+#[expect(
+    clippy::print_stderr,
+    reason = "a test of many minutes says where it is"
+)]
 async fn go_on(
     stack: &PathStack,
     release: &Release,
     registry: &NodeRegistry,
     begun: Instant,
 ) -> anyhow::Result<()> {
-    let step = |name: &str| println!("{:>4} s  {name}", begun.elapsed().as_secs());
+    let step = |name: &str| eprintln!("{:>4} s  {name}", begun.elapsed().as_secs());
     step("webhooks answer through the Service");
     cluster::every_replica_is_ready(stack).await?;
     let load = AdmissionLoad::begin(&stack.control_plane)?;

@@ -67,7 +67,7 @@ impl Allowed {
             let name = port["port"].as_str().unwrap_or_default();
             let named = PORTS.iter().find(|(known, _)| *known == name);
             let number = port["port"].as_u64().and_then(|it| u16::try_from(it).ok());
-            number.or(named.map(|it| it.1)).context("a port")
+            number.or_else(|| named.map(|it| it.1)).context("a port")
         };
         let all = |name: &str| {
             let ports = rules(name).flat_map(ports);
