@@ -141,7 +141,8 @@ const FLAGS: &str = "
     dev log-level otlp-endpoint status-key-secret
     port cert-dir webhook-secret webhook-service webhook-configuration metrics-port health-port own-namespace
     max-stamping-depth max-owner-size max-rendering-size
-    shard watch-label-selector watch-namespaces
+    shard watch-label-selector watch-namespaces share-owners
+    only-webhook default-service-account no-lent-accounts
     leader-elect lease-name lease-namespace lease-identity
     lease-duration-seconds lease-renew-deadline-seconds lease-retry-seconds
 ";
