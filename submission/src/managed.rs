@@ -6,6 +6,10 @@ use serde_json::{Value, json};
 /// Field manager of the Go controller as it is released. It is the name of its binary, so that other builds have others.
 const LEGACY_MANAGER: &str = "cartographer";
 
+/// Where an object has no managed fields, the API server makes an entry of this name before an apply. It has all that is
+/// there, whoever set it: somebody has taken the entries away.
+const OF_ANYBODY: &str = "before-first-apply";
+
 /// Labels of every object that was stamped for a step. Whoever writes one by hand does not write all of them.
 const OF_A_STEP: [&str; 3] = [
     labels::RESOURCE_NAME,
@@ -41,6 +45,7 @@ pub(crate) fn is_legacy(entry: &Value, field_manager: &str, controller: Option<&
     let is_of_another = entry["operation"] == "Update"
         && is_main(entry)
         && entry["manager"] != field_manager
+        && entry["manager"] != OF_ANYBODY
         && (entry["manager"] == LEGACY_MANAGER || has_stamped(entry, controller));
     is_of_another || (is_ours(entry, field_manager) && has_texts(entry))
 }

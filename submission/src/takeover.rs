@@ -188,6 +188,14 @@ mod tests {
         assert_eq!(migration(&live, "somebody-else", None), None);
     }
 
+    /// The incident: the note of a tenant, who had cleared managed fields, was taken away as if it were ours.
+    #[test]
+    fn what_anybody_may_have_set_before_managed_fields_were_cleared_is_nobodys_to_hand_over() {
+        let live = stamped("u", &[("before-first-apply", marks("u", &STEP))]);
+        assert!(!needs_migration(&live, "carto"));
+        assert_eq!(migration(&live, "carto", None), None);
+    }
+
     /// An object as a Go controller creates it; the entries of managed fields are of these managers and field sets.
     fn stamped(uid: &str, entries: &[(&str, Value)]) -> Value {
         let entries = entries.iter().map(|(manager, fields)| {
