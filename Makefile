@@ -52,7 +52,8 @@ images-dev: # Images of the controllers, compiled as the tests are
 
 .PHONY: soak
 soak: control-plane node images-dev ## An hour of commits on a real node: nothing lost, no error, no growth; needs root (ARGS=--help)
-	$(WITH_ASSETS) cargo run -p e2e --features node --bin soak -- $(ARGS)
+	cargo build --workspace --bins --features e2e/node
+	$(WITH_ASSETS) "$${CARGO_TARGET_DIR:-target}/debug/soak" $(ARGS)
 
 .PHONY: lint
 lint: ## Formatting, clippy, charts, each crate alone, licences, bans and advisories of dependencies, shell scripts
