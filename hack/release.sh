@@ -125,7 +125,8 @@ charts() {
   local chart name
   quiet_control_plane helm
   helm=$("$root/hack/control-plane/build.sh" --path)/helm
-  cp -r "$root/deploy/charts" "$work/charts"
+  # The links in it lead to folders beside the charts.
+  cp --recursive --dereference "$root/deploy/charts" "$work/charts"
   for chart in "$work"/charts/*/; do
     [[ -e $chart/Chart.yaml ]] || continue
     rm -rf "$work/packed"
