@@ -13,23 +13,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 profile=release
 archs=
 out=$root/target/images
-names=()
-
-arguments() {
-  while [[ $# -gt 0 ]]; do
-    case $1 in
-      -h | --help) help && exit ;;
-      --profile) profile=${2:?--profile takes release or dev} && shift 2 ;;
-      --arch) archs=${2:?--arch takes amd64, arm64, or both with a comma between} && shift 2 ;;
-      --out) out=${2:?--out takes a folder} && shift 2 ;;
-      -*) die "unknown argument '$1'; known: --profile, --arch, --out" ;;
-      *) names+=("$1") && shift ;;
-    esac
-  done
-  [[ ${#names[@]} -gt 0 ]] || mapfile -t names < <(component_names)
-  archs=${archs:-$(host_arch)}
-  profile_folder "$profile" >/dev/null
-}
+wanted=()
 
 # Another architecture needs its standard library and a linker for it.
 require_cross() { # arch tuple
@@ -68,15 +52,15 @@ compile() { # arch
   folder=$(realpath -m "${CARGO_TARGET_DIR:-$root/target}")/static
   require_cross "$arch" "$tuple"
   for name in $(component_names) cli; do arguments+=(--package "$name"); done
-  for name in "${names[@]}"; do arguments+=(--bin "$name"); done
-  say "compiling ${names[*]} for $arch with the profile $profile"
+  for name in "${wanted[@]}"; do arguments+=(--bin "$name"); done
+  say "compiling ${wanted[*]} for $arch with the profile $profile"
   (
     cd "$root"
     environment "$arch" "$tuple" "$folder"
     cargo build --locked --profile "$profile" --target "$tuple" --target-dir "$folder" "${arguments[@]}"
   )
   mkdir -p "$out/bin/$arch"
-  for name in "${names[@]}"; do
+  for name in "${wanted[@]}"; do
     install -m 0755 "$folder/$tuple/$(profile_folder "$profile")/$name" "$out/bin/$arch/$name"
     require_static "$out/bin/$arch/$name"
   done
@@ -97,5 +81,6 @@ require_static() { # file
   ! LC_ALL=C grep -qa -m 1 -E '/lib(64)?/ld-linux' "$1" || die "$1 needs a loader: it was not linked statically"
 }
 
-arguments "$@"
+read_arguments "profile arch out" "$@"
+profile_folder "$profile" >/dev/null
 for arch in ${archs//,/ }; do compile "$arch"; done

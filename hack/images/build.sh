@@ -24,22 +24,6 @@ out=$root/target/images
 binaries=
 wanted=()
 
-arguments() {
-  while [[ $# -gt 0 ]]; do
-    case $1 in
-      -h | --help) help && exit ;;
-      --profile) profile=${2:?--profile takes release or dev} && shift 2 ;;
-      --arch) archs=${2:?--arch takes amd64, arm64, or both with a comma between} && shift 2 ;;
-      --out) out=${2:?--out takes a folder} && shift 2 ;;
-      --binaries) binaries=${2:?--binaries takes a folder} && shift 2 ;;
-      -*) die "unknown argument '$1'; known: --profile, --arch, --out, --binaries" ;;
-      *) wanted+=("$1") && shift ;;
-    esac
-  done
-  [[ ${#wanted[@]} -gt 0 ]] || mapfile -t wanted < <(component_names)
-  archs=${archs:-$(host_arch)}
-}
-
 # What is compiled, and the files of images. --binaries are somebody else's, and are changed by nobody here.
 gather() {
   local here=$root/hack/images
@@ -130,7 +114,7 @@ report() {
     die "larger than $((MOST_BYTES / 1024 / 1024)) MiB: ${too_large[*]}. 'cargo bloat' and 'cargo tree' tell what grew"
 }
 
-arguments "$@"
+read_arguments "profile arch out binaries" "$@"
 for name in "${wanted[@]}"; do component "$name" >/dev/null; done
 source_facts
 umask 022

@@ -18,21 +18,6 @@ from=$root/target/images
 out=$root/target/images
 wanted=()
 
-arguments() {
-  while [[ $# -gt 0 ]]; do
-    case $1 in
-      -h | --help) help && exit ;;
-      --arch) archs=${2:?--arch takes amd64, arm64, or both with a comma between} && shift 2 ;;
-      --from) from=${2:?--from takes a folder} && shift 2 ;;
-      --out) out=${2:?--out takes a folder} && shift 2 ;;
-      -*) die "unknown argument '$1'; known: --arch, --from, --out" ;;
-      *) wanted+=("$1") && shift ;;
-    esac
-  done
-  [[ ${#wanted[@]} -gt 0 ]] || mapfile -t wanted < <(component_names)
-  archs=${archs:-$(host_arch)}
-}
-
 # One bundle of all authorities; in the order of their names, whatever the language of this machine.
 authorities() {
   local files=("$AUTHORITIES"/*.crt)
@@ -66,7 +51,7 @@ above() { # name arch folder
   binary "$2" "$1" "$3"
 }
 
-arguments "$@"
+read_arguments "arch from out" "$@"
 umask 022
 for name in "${wanted[@]}"; do
   line=$(component "$name")

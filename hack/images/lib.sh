@@ -32,6 +32,33 @@ component() { # name
   die "no component is called '$1'; there are: $(component_names | tr '\n' ' ')"
 }
 
+declare -rA TAKES=(
+  [arch]="amd64, arm64, or both with a comma between" [profile]="release or dev"
+  [binaries]="a folder" [from]="a folder" [out]="a folder"
+)
+
+# Reads the arguments of a script: of options, these, each into the variable of its name (--arch into `archs`); what is left
+# are names, into `wanted`. Without names it is every component, without --arch this machine's architecture.
+read_arguments() { # "option..." argument...
+  local known="--${1// / --}" option
+  shift
+  while [[ $# -gt 0 ]]; do
+    case $1 in
+      -h | --help) help && exit ;;
+      -*)
+        option=${1#--}
+        [[ " $known " == *" $1 "* ]] || die "unknown argument '$1'; known: ${known// /, }"
+        [[ -n ${2:-} ]] || die "$1 takes ${TAKES[$option]}"
+        printf -v "${option/#arch/archs}" %s "$2"
+        shift 2
+        ;;
+      *) wanted+=("$1") && shift ;;
+    esac
+  done
+  [[ ${#wanted[@]} -gt 0 ]] || mapfile -t wanted < <(component_names)
+  archs=${archs:-$(host_arch)}
+}
+
 # The names of architectures in images, from those of the kernel.
 host_arch() {
   case $(uname -m) in

@@ -15,22 +15,7 @@ readonly CARGO_SBOM=0.10.0
 archs=
 from=$root/target/images
 out=$root/target/images/sbom
-names=()
-
-arguments() {
-  while [[ $# -gt 0 ]]; do
-    case $1 in
-      -h | --help) help && exit ;;
-      --arch) archs=${2:?--arch takes amd64, arm64, or both with a comma between} && shift 2 ;;
-      --from) from=${2:?--from takes a folder} && shift 2 ;;
-      --out) out=${2:?--out takes a folder} && shift 2 ;;
-      -*) die "unknown argument '$1'; known: --arch, --from, --out" ;;
-      *) names+=("$1") && shift ;;
-    esac
-  done
-  [[ ${#names[@]} -gt 0 ]] || mapfile -t names < <(component_names)
-  archs=${archs:-$(host_arch)}
-}
+wanted=()
 
 # Lines `module version` of a Go binary.
 modules() { # binary
@@ -64,13 +49,13 @@ sbom() { # name arch
   mv "$work/sbom.json" "$file"
 }
 
-arguments "$@"
+read_arguments "arch from out" "$@"
 source_facts
 mkdir -p "$out"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cargo_sbom=$("$root/hack/cargo-tool.sh" cargo-sbom "$CARGO_SBOM")
 start_json
-for name in "${names[@]}"; do
+for name in "${wanted[@]}"; do
   for arch in ${archs//,/ }; do sbom "$name" "$arch"; done
 done
