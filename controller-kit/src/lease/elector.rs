@@ -197,13 +197,7 @@ impl Elector {
             return;
         }
         self.notify();
-        match tokio::time::timeout(self.settings.release, self.give_back()).await {
-            Ok(Ok(())) => info!(lease = %self.settings.name, "lease released"),
-            Ok(Err(error)) => {
-                warn!(lease = %self.settings.name, error = %chain(&error), "lease not released");
-            }
-            Err(_) => warn!(lease = %self.settings.name, "lease not released: no answer"),
-        }
+        self.settings.released_by(self.give_back()).await;
     }
 
     async fn give_back(&self) -> Result<(), kube::Error> {

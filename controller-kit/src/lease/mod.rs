@@ -26,7 +26,9 @@ use jiff::Timestamp;
 use thiserror::Error;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tracing::{info, warn};
 
+use crate::cluster::chain;
 use crate::metrics::Metrics;
 use crate::shutdown::Tasks;
 use elector::Elector;
@@ -69,6 +71,17 @@ pub enum LeaseSettingsError {
 }
 
 impl LeaseSettings {
+    /// Waits until the Lease is given back at the end, no longer than `release`, and logs what came of it.
+    pub(crate) async fn released_by(&self, giving_back: impl Future<Output = kube::Result<()>>) {
+        match tokio::time::timeout(self.release, giving_back).await {
+            Ok(Ok(())) => info!(lease = %self.name, "lease released"),
+            Ok(Err(error)) => {
+                warn!(lease = %self.name, error = %chain(&error), "lease not released");
+            }
+            Err(_) => warn!(lease = %self.name, "lease not released: no answer"),
+        }
+    }
+
     /// The usual patience: 15 s, 10 s, 2 s; and 5 s at the end.
     pub fn new(
         namespace: impl Into<String>,

@@ -360,13 +360,8 @@ impl Replica {
             return;
         }
         self.notify();
-        match tokio::time::timeout(self.settings.release, self.give_back()).await {
-            Ok(Ok(())) => info!(lease = %self.settings.name, "lease released"),
-            Ok(Err(error)) => {
-                warn!(lease = %self.settings.name, error = %chain(&error), "lease not released");
-            }
-            Err(_) => warn!(lease = %self.settings.name, "lease not released: no answer"),
-        }
+        let settings = self.settings.clone();
+        settings.released_by(self.give_back()).await;
     }
 
     async fn give_back(&mut self) -> Result<(), kube::Error> {
