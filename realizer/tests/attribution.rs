@@ -5,7 +5,7 @@
 //! ```text
 //!  world.rs     the state of a small cluster, and what can happen to it
 //!  shell.rs     one walk of the real engine over it
-//!  checker.rs   breadth-first over all states; the five properties
+//!  checker.rs   breadth-first over all states; the six properties
 //!  runs.rs      the same of a step that makes a run for each rendering, and of values of a Secret
 //! ```
 //!
@@ -77,6 +77,17 @@ fn crashes_and_lost_status_writes_change_nothing_of_it() {
     explored("crashes", Checker::new(2).with_crashes());
 }
 
+/// What was good is under way again after a kill, as a Flux source is whenever it fetches.
+fn crashes_while_the_world_changes() -> Checker {
+    let checker = Checker::new(2).with_world_changes(1);
+    checker.with_crashes().without_lag()
+}
+
+#[test]
+fn nothing_is_taken_back_wherever_a_walk_is_cut_off_while_the_world_changes() {
+    explored("crashes, world", crashes_while_the_world_changes());
+}
+
 #[test]
 fn updates_that_wait_are_neither_overtaken_nor_hidden_nor_starved() {
     let explored = explored("waiting", Checker::new(4).with_waiting().without_lag());
@@ -135,6 +146,12 @@ fn outputs_of_runs_are_attributed_to_what_made_them_and_no_run_is_made_twice() {
         ..Runs::default()
     };
     ran("runs, crashes and deletions", crashes);
+    let changed = Runs {
+        tampering: 1,
+        deletions: 0,
+        ..crashes
+    };
+    ran("runs, crashes and a tenant", changed);
 }
 
 #[test]
@@ -177,8 +194,10 @@ fn the_checker_of_runs_finds_every_planted_fault() {
         (Fault::ProvenanceOfFormer, false, "two outputs"),
         (Fault::RunsHidden, false, "run again"),
         (Fault::ForeignNotCompared, false, "the tenant asked for"),
+        (Fault::StatusBelieved, false, "is taken back"),
     ] {
         let runs = Runs {
+            crashes: fault == Fault::StatusBelieved,
             foreign: u8::from(fault == Fault::ForeignNotCompared),
             revisions: 2,
             tampering: 1,
@@ -219,6 +238,10 @@ fn the_checker_finds_every_planted_fault() {
     let foreign = foreign.with_fault(Fault::ForeignNotCompared).explore();
     let violation = foreign.err().unwrap_or_default();
     assert!(violation.contains("of the tenant"), "{violation}");
+    let crashes = crashes_while_the_world_changes();
+    let crashes = crashes.with_fault(Fault::StatusBelieved).explore();
+    let violation = crashes.err().unwrap_or_default();
+    assert!(violation.contains("is taken back"), "{violation}");
     let faults = faults.map(|(fault, expected)| (fault, expected, Checker::new(2)));
     let of_updates =
         of_updates.map(|(fault, expected)| (fault, expected, Checker::new(2).with_waiting()));

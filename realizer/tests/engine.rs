@@ -26,6 +26,8 @@ mod explanation;
 mod failures;
 #[path = "engine/golden.rs"]
 mod golden;
+#[path = "engine/hearsay.rs"]
+mod hearsay;
 #[path = "engine/inputs.rs"]
 mod inputs;
 #[path = "engine/options.rs"]

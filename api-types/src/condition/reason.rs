@@ -137,7 +137,7 @@ reasons! {
         ClientBuilderError,
 
         // Ours.
-        /// A step is held until all its declared inputs are there.
+        /// A step is held until its declared inputs are there, and are not known from the status alone.
         InputsNotReady,
         /// The object belongs to another owner or step, or another writer keeps undoing it.
         ObjectContested,

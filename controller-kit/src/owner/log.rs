@@ -85,6 +85,7 @@ mod tests {
             write_now: false,
             unless_changed: None,
             obsolete_artifacts: Vec::new(),
+            tells_all: false,
             end: realizer::Ended::Settled,
         }
     }

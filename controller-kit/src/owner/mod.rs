@@ -26,6 +26,7 @@ mod settling;
 mod shard;
 mod shell;
 mod templates;
+mod told;
 mod walk;
 mod wiring;
 
@@ -47,6 +48,7 @@ pub use shard::{LiveOwners, OtherShards, Shard, ShardError};
 pub use shell::{OwnerKind, OwnerShell};
 pub use submission::StepObjects;
 pub use templates::{Compiled, TemplateEntry, Templates};
+pub use told::ToldOwners;
 pub use walk::{Reads, Removed, Walk};
 #[cfg(test)]
 pub(crate) use wiring::YTT_PROCESSES;

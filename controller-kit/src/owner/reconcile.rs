@@ -233,6 +233,10 @@ impl<F: BlueprintFamily> OwnerController<F> {
         let is_known = artifacts.is_some();
         let mut realization = Realization::new(owner, blueprint, &*self.templates, now, key)
             .with_artifacts(artifacts.unwrap_or_default());
+        let owner_key = ObjectKey::of_owner(&owner.namespace, &owner.name);
+        if !self.shell.told.begin_walk(&owner_key, &owner.uid) {
+            realization = realization.with_status_behind();
+        }
         if is_known {
             walk.drive(&mut realization, &self.ytt).await?;
         }

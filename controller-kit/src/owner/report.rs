@@ -175,10 +175,16 @@ impl OwnerShell {
             is_urgent: outcome.write_now || outcome.retry == Retry::Backoff,
         };
         match self.statuses.due(key, outcome.changed.then_some(news)) {
-            Due::Never => Ok(None),
+            Due::Never => {
+                self.status_stands(key, owner, outcome);
+                Ok(None)
+            }
             Due::After(wait) => Ok(Some(wait)),
             Due::Now => match self.write(owner, outcome).await {
-                Ok(true) => Ok(None),
+                Ok(true) => {
+                    self.status_stands(key, owner, outcome);
+                    Ok(None)
+                }
                 // The store holds the reply now, so the event of that change will wake nobody.
                 Ok(false) => {
                     debug!("changed while it was reconciled");
@@ -186,6 +192,13 @@ impl OwnerShell {
                 }
                 Err(error) => Err(self.not_written(key, rest, &error)),
             },
+        }
+    }
+
+    /// The status is stored as the walk has found it.
+    fn status_stands(&self, key: &ObjectKey, owner: Subject<'_>, outcome: &Outcome) {
+        if outcome.tells_all {
+            self.told.told(key, owner.uid);
         }
     }
 
@@ -382,6 +395,7 @@ mod tests {
             write_now: true,
             unless_changed: None,
             obsolete_artifacts: Vec::new(),
+            tells_all: false,
             ready,
             reason: reason.as_str().into_owned(),
             end: Ended::Settled,

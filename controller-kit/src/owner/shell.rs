@@ -11,7 +11,7 @@ use tracing::{Span, error_span};
 use super::dependencies::RIGHTS_SETTLE;
 use super::{
     AccountEntry, Artifacts, Dependency, DependencyIndex, Namespaces, OtherShards, Outages,
-    OwnerEntry, Scopes, Settling, Shard,
+    OwnerEntry, Scopes, Settling, Shard, ToldOwners,
 };
 use crate::args::{AccountArgs, LimitArgs};
 use crate::cluster::Cluster;
@@ -98,6 +98,8 @@ pub struct OwnerShell {
     pub statuses: StatusWriter,
     /// Owners whose requests are not carried out.
     pub outages: Outages,
+    /// Owners whose statuses tell all that was handed on.
+    pub told: ToldOwners,
     /// Owners on their way to Ready.
     pub settling: Settling,
     /// Which kinds are cluster-scoped, of those that templates name.
@@ -250,6 +252,7 @@ impl OwnerShell {
         if let Some(term) = self.metrics.term() {
             self.settling.begin_term(term);
             self.outages.begin_term(term);
+            self.told.begin_term(term);
         }
     }
 
@@ -257,6 +260,7 @@ impl OwnerShell {
     pub fn forget(&self, key: &ObjectKey) {
         self.selections.retain(key, &[]);
         self.settling.forget(key);
+        self.told.forget(key);
         self.outages.ended(key);
         self.statuses.forget(key);
     }

@@ -11,7 +11,7 @@ use tracing::info;
 
 use super::{
     Artifacts, BlueprintFamily, DependencyIndex, Namespaces, OtherShards, Outages, OwnerController,
-    OwnerKind, OwnerShell, Realizes, Scopes, Settling, Shard, ShardError, Templates,
+    OwnerKind, OwnerShell, Realizes, Scopes, Settling, Shard, ShardError, Templates, ToldOwners,
     blueprint_admission, realizes,
 };
 use crate::args::{AccountArgs, LimitArgs, OwnerArgs};
@@ -105,6 +105,7 @@ pub fn shell(settings: Settings, process: &Process) -> Arc<OwnerShell> {
         statuses: StatusWriter::new(cluster, kind.watched(), field_manager),
         outages: Outages::default(),
         settling: Settling::default(),
+        told: ToldOwners::default(),
         scopes: Scopes::default(),
         status_keys: settings.status_keys,
         account_args: settings.accounts,

@@ -200,6 +200,10 @@ pub struct Outcome {
     /// A field of the status that must still be as it was reconciled when this one is written: what follows was decided by
     /// it, and whoever has an older one must not undo it.
     pub unless_changed: Option<&'static str>,
+    /// Whether this status, once it is written, tells of every output that was handed on, so that the next walk need not be
+    /// one [with a status that may be behind](super::super::Realization::with_status_behind). Only of owners with a template that
+    /// says when its outputs are good.
+    pub tells_all: bool,
     /// Names of Artifacts of the owner that are to be deleted, with the controller's own rights, once the status is written.
     pub obsolete_artifacts: Vec<String>,
     /// Status of `Ready`.

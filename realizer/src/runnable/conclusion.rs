@@ -198,6 +198,7 @@ impl<'a> RunConclusion<'a> {
             write_now: self.made_run || tells_of_an_end(&self.status, previous),
             unless_changed: None,
             obsolete_artifacts: Vec::new(),
+            tells_all: false,
             ready,
             reason,
             end: Ended::of(kinds.chain(deletions), ready),

@@ -57,6 +57,7 @@ pub fn blueprint_status(
         write_now: false,
         unless_changed: None,
         obsolete_artifacts: Vec::new(),
+        tells_all: false,
         end: Ended::of(
             (ready_status != ConditionStatus::True).then_some(ErrorKind::UserMustFix),
             ready_status,

@@ -181,6 +181,7 @@ pub(crate) fn outcome(
         write_now: false,
         unless_changed: None,
         obsolete_artifacts: Vec::new(),
+        tells_all: false,
         end: Ended::of([], ready),
     }
 }

@@ -77,8 +77,7 @@ impl StepResult {
     /// Whether it is good as it is rendered now: by the rule of its template or, where that has none, if it is healthy. Of
     /// what was passed through, the step that it comes from says it.
     pub(crate) fn is_good(&self) -> bool {
-        let template = self.template.as_ref();
-        let is_attributed = template.is_some_and(|template| template.is_attributed());
+        let is_attributed = self.is_attributed();
         match &self.end {
             StepEnd::Submitted(submitted) => {
                 let is_healthy = submitted.health.status == ConditionStatus::True;
@@ -89,6 +88,12 @@ impl StepResult {
             StepEnd::PassedThrough(_) => true,
             StepEnd::Failed(_) => false,
         }
+    }
+
+    /// Whether its template says when outputs are good.
+    pub(crate) fn is_attributed(&self) -> bool {
+        let template = self.template.as_ref();
+        template.is_some_and(|template| template.is_attributed())
     }
 
     /// Whether an immutable object was made.

@@ -104,6 +104,22 @@ pub enum StepError {
         starved: Option<String>,
     },
 
+    /// What goes in is known from status only, and the object may hold something newer.
+    #[error(
+        "object [{object}] of resource [{resource}] is left as it is: resource(s) [{0}] hand on what status knows as good \
+         last, and the object holds something else, which may be newer; waiting for resource(s) [{0}] to be good. \
+         To have it made anew at once, delete it",
+        joined(providers, ", ")
+    )]
+    MayBeNewer {
+        /// `<namespace>/<name>` of the object.
+        object: String,
+        /// The step.
+        resource: ResourceName,
+        /// The steps that are not good.
+        providers: Vec<ResourceName>,
+    },
+
     /// The API server did not take the object.
     #[error(
         "unable to apply object [{object}] for resource [{resource}] in supply chain [{blueprint}]: {cause}"
@@ -315,6 +331,7 @@ impl StepError {
         matches!(
             self,
             Self::InputsMissing { starved: None, .. }
+                | Self::MayBeNewer { .. }
                 | Self::PassThrough { declared: true, .. }
                 | Self::Stamp {
                     waits_for: WaitsFor::Inputs,

@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use api_types::InputSlot;
+
 use crate::Blueprint;
 use crate::environment::Record;
 use crate::environment::state::{Arrivals, EnvironmentState};
@@ -45,6 +47,10 @@ struct StepState {
     updates: Option<Arrived>,
     /// What follows from how the applied one went.
     weighed: Option<Weighed>,
+    /// Whether what it hands on is known from a status that may be behind.
+    is_hearsay: bool,
+    /// Whether its object was found to hold what such outputs make of it, or not to be there.
+    is_confirmed: bool,
 }
 
 impl<'b> Steps<'b> {
@@ -118,6 +124,45 @@ impl<'b> Steps<'b> {
     /// It is known how the update went.
     pub(crate) fn weigh(&mut self, step: usize, weighed: Weighed) {
         self.states[step].weighed = Some(weighed);
+    }
+
+    /// What a step hands on is known from status alone, and something newer may have been handed on.
+    pub(crate) fn doubt(&mut self, step: usize) {
+        self.states[step].is_hearsay = true;
+    }
+
+    /// The object of a step holds nothing newer than what goes in.
+    pub(crate) fn confirm(&mut self, step: usize) {
+        self.states[step].is_confirmed = true;
+    }
+
+    /// The providers of a step of which it is not known whether something newer than what they hand on was handed on.
+    pub(crate) fn hearsay(&self, step: usize) -> Vec<usize> {
+        let inputs = self.blueprint.steps[step].inputs.iter();
+        let values = inputs.filter(|input| input.slot != InputSlot::Success);
+        let mut providers: Vec<usize> = values
+            .filter_map(|input| input.provider)
+            .filter(|&provider| self.states[provider].is_hearsay)
+            .collect();
+        providers.sort_unstable();
+        providers.dedup();
+        providers
+    }
+
+    /// Whether no object holds anything newer than what status tells.
+    pub(crate) fn is_all_confirmed(&self) -> bool {
+        (0..self.states.len()).all(|step| {
+            let is_passed_through = || {
+                let result = self.result(step);
+                result.is_some_and(|result| matches!(result.end, StepEnd::PassedThrough(_)))
+            };
+            self.states[step].is_confirmed
+                || self.hearsay(step).is_empty()
+                // Status tells what is to come before these two are changed.
+                || self.blueprint.is_environment(step)
+                || self.blueprint.steps[step].validates()
+                || is_passed_through()
+        })
     }
 
     /// A step has ended. This is the one place where what it hands on is set.

@@ -83,6 +83,24 @@ pub enum ReadError {
     NoDeployment,
 }
 
+impl OutputValues {
+    /// What an object reports at these paths, good or not. `inputs` is what the inputs of the step taint with.
+    fn at(paths: &OutputPaths, object: Option<&Value>, inputs: &Taint) -> Result<Self, ReadError> {
+        Ok(match paths {
+            OutputPaths::Nothing | OutputPaths::IncomingDeployment => Self::Nothing,
+            OutputPaths::Source { url, revision } => Self::Source {
+                url: read(url, object, inputs, "the url path")?,
+                revision: read(revision, object, inputs, "the revision path")?,
+            },
+            // "url" is what upstream says here, and users compare messages; a new kind names its own field.
+            OutputPaths::Image(path) => Self::Image(read(path, object, inputs, "the url path")?),
+            OutputPaths::Config(path) => {
+                Self::Config(read(path, object, inputs, "spec.configPath")?)
+            }
+        })
+    }
+}
+
 impl Output {
     pub(crate) const NOTHING: Self = Self {
         values: OutputValues::Nothing,
@@ -99,6 +117,12 @@ impl Output {
             provenance: None,
             rendering: None,
         }
+    }
+
+    /// Whether an object reports these values now, good or not.
+    pub(crate) fn is_reported(&self, template: &Template, object: &Value, inputs: &Taint) -> bool {
+        let reported = OutputValues::at(&template.outputs, Some(object), inputs);
+        self.values != OutputValues::Nothing && reported.is_ok_and(|it| it == self.values)
     }
 
     /// Reads the outputs of a template from its object, if that is good. `deployment` is what the step's deployment input
@@ -122,17 +146,7 @@ impl Output {
                     ..deployment.clone()
                 });
             }
-            OutputPaths::Source { url, revision } => OutputValues::Source {
-                url: read(url, object, inputs, "the url path")?,
-                revision: read(revision, object, inputs, "the revision path")?,
-            },
-            // "url" is what upstream says here, and users compare messages; a new kind names its own field.
-            OutputPaths::Image(path) => {
-                OutputValues::Image(read(path, object, inputs, "the url path")?)
-            }
-            OutputPaths::Config(path) => {
-                OutputValues::Config(read(path, object, inputs, "spec.configPath")?)
-            }
+            paths => OutputValues::at(paths, object, inputs)?,
         };
         let mut output = Self::of(values, Taint::NONE);
         let named = output.named().into_iter().map(|(_, value)| value);

@@ -63,6 +63,8 @@ pub struct Conclusion<'a> {
     next_update: Option<Duration>,
     /// Whether the updates of a step are others than status says.
     has_updates: bool,
+    /// See [`Outcome::tells_all`].
+    tells_all: bool,
     environments: EnvironmentReport,
     /// What the shell met with.
     pub shell: ShellFacts,
@@ -79,6 +81,7 @@ impl<'a> Conclusion<'a> {
             .collect();
         let updates = walk.steps.take_weighed();
         let mut environments = EnvironmentReport::of(&walk.steps, &walk.owner.status, &walk.now);
+        let is_all_confirmed = walk.steps.is_all_confirmed();
         let Walk {
             owner,
             blueprint,
@@ -87,8 +90,10 @@ impl<'a> Conclusion<'a> {
             key,
             steps,
             artifacts,
+            ..
         } = walk;
         let results = steps.into_results();
+        let tells_all = is_all_confirmed && results.iter().any(StepResult::is_attributed);
         let maker = |step: usize| EntryMaker {
             step: &blueprint.steps[step],
             previous: owner.status.resource(&blueprint.steps[step].name),
@@ -150,6 +155,7 @@ impl<'a> Conclusion<'a> {
             made_run,
             next_update: updates.iter().flatten().filter_map(|it| it.again).min(),
             has_updates,
+            tells_all,
             environments,
             shell: ShellFacts::default(),
             taint,
@@ -213,6 +219,7 @@ impl<'a> Conclusion<'a> {
             unless_changed: has_environments.then_some(ENVIRONMENTS),
             end: Ended::of(kinds, outcome.ready),
             obsolete_artifacts: self.kept_outputs.obsolete,
+            tells_all: self.tells_all,
             ..outcome
         }
     }

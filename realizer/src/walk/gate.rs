@@ -18,6 +18,7 @@
 use crate::environment::Record;
 use crate::step::end::StepResult;
 use crate::walk::family::FamilyGate;
+use crate::walk::hearsay::HearsayGate;
 use crate::walk::lock::{self, EnvironmentLock};
 use crate::walk::prepare::HeldStep;
 use crate::walk::updates::UpdateGate;
@@ -93,6 +94,9 @@ fn gates(walk: &Walk<'_>, at: &At, rendering: &Submission) -> Vec<&'static dyn G
         // Which rendering it is comes first. An environment waits by its lock already.
         if at.template.updates.is_some() {
             gates.push(&UpdateGate);
+        }
+        if !walk.steps.hearsay(step).is_empty() {
+            gates.push(&HearsayGate);
         }
         if rendering.lifecycle.is_immutable() {
             gates.push(&FamilyGate);

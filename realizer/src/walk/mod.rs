@@ -3,8 +3,8 @@
 //! [`realization`] is the machine: it asks for one thing after another and is answered. [`prepare`] brings a step to its
 //! rendering: it chooses the template, renders it and decorates the object. Between the rendering and its submission stand
 //! the gates of the step ([`gate`]): each looks at what is there and lets the rendering pass, or holds it. [`lock`] is that
-//! of environments, [`validation`] that of validations, [`updates`] that of updates that wait, [`family`] that of other
-//! immutable objects. [`observe`] makes the end
+//! of environments, [`validation`] that of validations, [`updates`] that of updates that wait, [`hearsay`] that of
+//! steps into which an output goes that only status knows, [`family`] that of other immutable objects. [`observe`] makes the end
 //! of the step from what became of the submission, and of the objects that the rules read beside it ([`others`]). [`keep`] says
 //! which outputs are kept outside of status. [`conclusion`] ends the walk: it says what is to be deleted ([`orphans`])
 //! and what to report.
@@ -12,6 +12,7 @@
 pub(crate) mod conclusion;
 mod family;
 mod gate;
+mod hearsay;
 mod keep;
 mod lock;
 mod observe;
@@ -54,6 +55,8 @@ struct Walk<'a> {
     steps: Steps<'a>,
     /// The Artifacts of the owner.
     artifacts: KnownArtifacts,
+    /// Whether more may have been handed on than the status tells.
+    is_status_behind: bool,
 }
 
 /// A step that has a template.
@@ -154,9 +157,42 @@ impl Walk<'_> {
         let attributed = template.filter(|template| template.is_attributed());
         let lacks = attributed.filter(|_| result.output().is_none());
         let earlier = lacks.and_then(|_| result.end.earlier().cloned());
-        let kept = earlier.or_else(|| lacks.and_then(|template| self.last_good(step, template)));
-        let kept = kept.or_else(|| result.kept.clone());
+        let last_good = || lacks.and_then(|template| self.last_good(step, template));
+        let last_good = if earlier.is_none() { last_good() } else { None };
+        let is_hearsay = self.is_status_behind
+            && match (&last_good, lacks) {
+                (Some(output), Some(template)) => {
+                    !self.is_borne_out(step, template, &result, output)
+                }
+                _ => {
+                    matches!(result.end, StepEnd::PassedThrough(_))
+                        && !self.steps.hearsay(step).is_empty()
+                }
+            };
+        let kept = earlier.or(last_good).or_else(|| result.kept.clone());
         self.steps.settle(step, StepResult { kept, ..result });
+        if is_hearsay {
+            self.steps.doubt(step);
+        }
+    }
+
+    /// Whether the object, as we made it, reports these outputs still: it has come to nothing newer then.
+    fn is_borne_out(
+        &self,
+        step: usize,
+        template: &Template,
+        result: &StepResult,
+        output: &Output,
+    ) -> bool {
+        match &result.end {
+            StepEnd::Submitted(submitted) => {
+                let observed = &submitted.observed;
+                submitted.is_of_present
+                    && observed.unchanged
+                    && output.is_reported(template, &observed.object, &self.steps.taint(step))
+            }
+            StepEnd::PassedThrough(_) | StepEnd::Failed(_) => false,
+        }
     }
 
     /// The steps whose outputs a step misses, and the parameters that its template has.

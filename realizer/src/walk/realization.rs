@@ -128,6 +128,7 @@ impl<'a> Realization<'a> {
                 key,
                 steps: Steps::new(blueprint),
                 artifacts: KnownArtifacts::default(),
+                is_status_behind: false,
             },
             position: 0,
             question: None,
@@ -138,6 +139,15 @@ impl<'a> Realization<'a> {
     #[must_use]
     pub fn with_artifacts(mut self, artifacts: KnownArtifacts) -> Self {
         self.walk.artifacts = artifacts;
+        self
+    }
+
+    /// Says that more may have been handed on than the owner's status tells: this process has not written it since, or has
+    /// just started. Where an output is known from the status alone, objects that hold something else than what it makes of
+    /// them are left as they are.
+    #[must_use]
+    pub fn with_status_behind(mut self) -> Self {
+        self.walk.is_status_behind = true;
         self
     }
 

@@ -1,4 +1,4 @@
-//! Breadth-first over all states; the five properties.
+//! Breadth-first over all states; the six properties.
 //!
 //! 1. Nothing that the tenant asked for is asked of a later step, or deployed.
 //! 2. No output is attributed to inputs that did not make it, and no two outputs have one identity.
@@ -7,6 +7,8 @@
 //!    nothing is left to do. Where updates wait, an older one may be deployed, if status says that the newest failed.
 //! 5. Where updates wait: none takes the place of one that is neither good nor failed; what a good one came to is in the
 //!    status when another takes its place; and none is applied that the status does not tell to be.
+//! 6. What was handed on is not taken back: no step is given an output anew that another one has replaced, unless what makes
+//!    it reports it again. (Where updates wait, an older one may be applied after a newer one that failed.)
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::rc::Rc;
@@ -168,6 +170,10 @@ impl Checker {
         if self.had_output(world) && !walked.deploys {
             return Err("the chain was good once, and there is nothing to deploy".to_owned());
         }
+        if let Some(text) = walked.taken_back {
+            let text = self.shell.texts.text(text);
+            return Err(format!("something newer than [{text}] is taken back"));
+        }
         let last = walked.after.len() - 1;
         for (number, after) in walked.after.iter().enumerate() {
             let step = if number == last {
@@ -189,6 +195,9 @@ impl Checker {
         }
         if world.outside < self.changes {
             moves.push(Move::Change);
+        }
+        if self.crashes && world.told {
+            moves.push(Move::Restart);
         }
         for slot in Slot::ALL {
             let Some(held) = &world.held[slot as usize] else {

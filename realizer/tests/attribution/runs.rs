@@ -7,6 +7,7 @@
 //! 3. A chain that was good once always has something to deploy, Secrets aside.
 //! 4. When runs end and changed ones are deleted, as their condition says, the newest revision is deployed, unless its run failed.
 //! 5. No run is made while one of the same rendering is there, or is known to have ended.
+//! 6. What was deployed of a newer revision is not taken back.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(crate) enum Fault {
     RunsHidden,
     /// Nobody is taken to have set anything beside ours.
     ForeignNotCompared,
+    /// A status is taken to tell all that was handed on, whoever wrote it.
+    StatusBelieved,
 }
 
 /// What a search came to.
@@ -157,6 +160,10 @@ impl Explorer {
             before.may_make(self.tried)?;
         }
         let last = walked.after.len() - 1;
+        let is_newer = |after: &World| after.deployed() < world.deployed();
+        if !self.tried.is_secret && walked.after.iter().any(is_newer) {
+            return Err("something newer is taken back".to_owned());
+        }
         let after = walked.after.into_iter().enumerate();
         let kept = after.filter(|(number, _)| *number == last || self.tried.crashes);
         next.extend(kept.map(|(_, world)| world));
@@ -200,11 +207,16 @@ impl Explorer {
         let key = StatusKey::new(b"the key of the installation");
         let now = Timestamp::UNIX_EPOCH;
         let mut walk = Realization::new(&owner, &self.blueprint, &self.templates, now, key);
+        if self.tried.crashes && self.tried.fault != Some(Fault::StatusBelieved) {
+            walk = walk.with_status_behind();
+        }
         let (mut world, mut after, mut made) = (before.clone(), Vec::new(), Vec::new());
         let mut deploys = false;
         loop {
             match walk.next() {
                 Ask::Look(submission) => {
+                    // What is deployed is left so.
+                    deploys |= submission.resource == "deploy" && world.deployed().is_some();
                     let looked = world.cluster.looked(&submission);
                     walk.record_looked(looked.map(|found| self.shown(found)));
                 }

@@ -44,6 +44,8 @@ pub(crate) enum Fault {
     MadeFromNewest,
     /// Nobody but us is taken to have set anything.
     ForeignNotCompared,
+    /// A status is taken to tell all that was handed on, whoever wrote it.
+    StatusBelieved,
 }
 
 /// Texts by number.
@@ -94,8 +96,10 @@ impl TemplateSource for Templates {
 pub(crate) struct Walked {
     /// The world after each of its writes, the last one with the status that it would write.
     pub(crate) after: Vec<World>,
-    /// Whether something was submitted to be deployed.
+    /// Whether something was submitted to be deployed, or is left deployed.
     pub(crate) deploys: bool,
+    /// What was handed on anew although something newer had been handed on.
+    pub(crate) taken_back: Option<Text>,
     /// Whether the status is another one.
     pub(crate) changed: bool,
 }
@@ -154,15 +158,24 @@ impl Shell {
             texts,
             templates,
             blueprint,
+            waits,
             ..
         } = self;
         let now = Timestamp::UNIX_EPOCH;
         let mut walk = Realization::new(&owner, blueprint, templates, now, StatusKey::NONE);
+        if !before.told && *fault != Some(Fault::StatusBelieved) {
+            walk = walk.with_status_behind();
+        }
         let mut hand = Hand {
-            world: before.clone(),
+            world: World {
+                told: false,
+                ..before.clone()
+            },
             texts,
             fault: *fault,
+            waits: *waits,
             deploys: false,
+            taken_back: None,
         };
         let mut after = Vec::new();
         loop {
@@ -174,11 +187,12 @@ impl Shell {
                         after.push(hand.world.clone());
                     }
                 }
+                Ask::Look(place) => walk.record_looked(Ok(hand.look(&place))),
                 Ask::Done => break,
-                Ask::Render(_) | Ask::Look(_) | Ask::Read(_) => panic!("nobody asks for that here"),
+                Ask::Render(_) | Ask::Read(_) => panic!("nobody asks for that here"),
             }
         }
-        let deploys = hand.deploys;
+        let (deploys, taken_back) = (hand.deploys, hand.taken_back);
         let mut world = hand.world;
         let outcome = walk.conclude(&[]).report(&[]);
         if outcome.changed && *fault != Some(Fault::StatusNeverWritten) {
@@ -193,10 +207,12 @@ impl Shell {
             }
             world.status = texts.number(&status.to_string());
         }
+        world.told = outcome.tells_all;
         after.push(world);
         Walked {
             after,
             deploys,
+            taken_back,
             changed: outcome.changed,
         }
     }
@@ -293,10 +309,52 @@ struct Hand<'t> {
     world: World,
     texts: &'t mut Texts,
     fault: Option<Fault>,
+    /// An update that waited may be applied when a newer one was.
+    waits: bool,
     deploys: bool,
+    taken_back: Option<Text>,
 }
 
 impl Hand<'_> {
+    /// What is there, as the watch shows it.
+    fn look(&mut self, place: &Submission) -> Vec<Observed> {
+        let observed = |object: Value, is_rendered: bool| Observed {
+            digest: is_rendered.then(|| place.digest.clone()),
+            is_known: true,
+            ..Observed::of(object)
+        };
+        let slot = match place.resource.as_str() {
+            "build" => Slot::Build,
+            "pack" => Slot::Pack,
+            _ => {
+                let image = place.object["data"]["image"].as_str().unwrap();
+                let is_rendered = self.world.deployed == Some(self.texts.number(image));
+                self.deploys = self.world.deployed.is_some();
+                let found = self.world.deployed.is_some();
+                let object = with_uid(place.object.clone());
+                return found
+                    .then(|| observed(object, is_rendered))
+                    .into_iter()
+                    .collect();
+            }
+        };
+        let wanted = place.object["spec"]["revision"].as_str().unwrap();
+        let rendered = (self.texts.number(wanted), self.texts.number(&place.digest));
+        let seen = self.world.seen[slot as usize].clone();
+        let found = seen.map(|seen| {
+            let is_rendered = seen.rendered == rendered && seen.is_ours();
+            observed(self.object(&seen, place), is_rendered)
+        });
+        found.into_iter().collect()
+    }
+
+    fn hand_on(&mut self, maker: Slot, before: Option<Text>, text: Text) {
+        if !self.waits {
+            let taken_back = self.world.hand_on(maker, before, text);
+            self.taken_back = self.taken_back.or(taken_back);
+        }
+    }
+
     fn submit(&mut self, submission: &Submission) -> Observation {
         let observed = |object: Value| Observed {
             digest: Some(submission.digest.clone()),
@@ -309,8 +367,9 @@ impl Hand<'_> {
             "fetch" => (observed(with_uid(object)), Write::Unchanged),
             "deploy" => {
                 self.deploys = true;
-                let image = object["data"]["image"].as_str().unwrap();
-                self.world.deployed = Some(self.texts.number(image));
+                let image = self.texts.number(object["data"]["image"].as_str().unwrap());
+                self.hand_on(Slot::Pack, self.world.deployed, image);
+                self.world.deployed = Some(image);
                 (observed(with_uid(object)), Write::Unchanged)
             }
             "build" => self.resource(Slot::Build, submission, observed),
@@ -339,6 +398,10 @@ impl Hand<'_> {
         {
             let found = observed(self.object(seen, submission));
             return (self.with_beside(found, seen), Write::Unchanged);
+        }
+        if slot == Slot::Pack {
+            let before = self.world.held[index].as_ref().map(|held| held.rendered.0);
+            self.hand_on(Slot::Build, before, rendered.0);
         }
         let held = &mut self.world.held[index];
         let is_new = held.is_none();

@@ -1,5 +1,7 @@
 //! The state of a small cluster, and what can happen to it.
 
+use std::collections::BTreeSet;
+
 /// A text by its number, so that states are small: there are few of them.
 pub(crate) type Text = u16;
 
@@ -77,6 +79,10 @@ pub(crate) struct World {
     pub(crate) deployed: Option<Text>,
     /// How often the tenant has written.
     pub(crate) tampered: u8,
+    /// Whether the process knows that the status tells all that was handed on.
+    pub(crate) told: bool,
+    /// What was asked of the second resource, and what was deployed, and is no more.
+    pub(crate) replaced: [BTreeSet<Text>; 2],
 }
 
 /// What happens beside our walks.
@@ -98,6 +104,8 @@ pub(crate) enum Move {
     Restore(Slot),
     /// The tenant sets a field that we do not, or removes it.
     SetForeign(Slot),
+    /// The process is killed and started anew.
+    Restart,
 }
 
 impl Resource {
@@ -128,6 +136,8 @@ impl World {
             seen: [None, None],
             deployed: None,
             tampered: 0,
+            told: false,
+            replaced: [BTreeSet::new(), BTreeSet::new()],
         }
     }
 
@@ -135,6 +145,25 @@ impl World {
     pub(crate) fn may_begin(&self, slot: Slot) -> bool {
         let held = self.held[slot as usize].as_ref();
         held.is_some_and(|held| held.working.is_none() && held.is_behind(self.outside))
+    }
+
+    /// This takes the place of what is there. Returns what is taken back: what was replaced before, while the resource that
+    /// has made it does not report it any more.
+    pub(crate) fn hand_on(
+        &mut self,
+        maker: Slot,
+        before: Option<Text>,
+        text: Text,
+    ) -> Option<Text> {
+        let Some(before) = before.filter(|before| *before != text) else {
+            return None;
+        };
+        let replaced = &mut self.replaced[maker as usize];
+        replaced.insert(before);
+        let was_replaced = replaced.remove(&text);
+        let maker = self.held[maker as usize].as_ref();
+        let is_reported = maker.is_some_and(|maker| maker.status.output == Some(text));
+        (was_replaced && !is_reported).then_some(text)
     }
 
     fn resource(&mut self, slot: Slot) -> &mut Resource {
@@ -151,6 +180,7 @@ impl World {
         let mut world = self.clone();
         let outside = self.outside;
         match it {
+            Move::Restart => world.told = false,
             Move::Push => world.revision += 1,
             Move::Change => world.outside += 1,
             Move::Show(slot) => world.seen[slot as usize].clone_from(&self.held[slot as usize]),

@@ -26,6 +26,8 @@ pub(crate) struct Scenario {
     pub(crate) now: Timestamp,
     pub(crate) key: StatusKey,
     pub(crate) artifacts: Artifacts,
+    /// Whether this process knows that the status tells all that was handed on.
+    pub(crate) is_told: bool,
 }
 
 /// The Artifacts of the owner.
@@ -125,6 +127,7 @@ impl Scenario {
             now: "2024-05-01T10:00:00Z".parse().unwrap(),
             key: StatusKey::new(b"the key of the installation"),
             artifacts: Artifacts::default(),
+            is_told: false,
         };
         scenario.apply(yaml);
         scenario
@@ -168,6 +171,14 @@ impl Scenario {
                 }
             }
         }
+    }
+
+    /// The process is killed after the last write of a walk, before it writes the status.
+    pub(crate) fn advance_and_die(&mut self) {
+        let status = self.owner["status"].clone();
+        let _ = self.reconcile();
+        self.owner["status"] = status;
+        self.is_told = false;
     }
 
     pub(crate) fn tick(&mut self) {
@@ -231,6 +242,7 @@ impl Scenario {
         if outcome.changed {
             self.owner["status"] = outcome.status.clone();
         }
+        self.is_told = outcome.tells_all;
         self.artifacts.delete(&outcome.obsolete_artifacts);
         outcome
     }
@@ -244,6 +256,9 @@ impl Scenario {
             self.key.clone(),
         )
         .with_artifacts(self.artifacts.known(owner));
+        if !std::mem::take(&mut self.is_told) {
+            realization = realization.with_status_behind();
+        }
         self.cluster.held.now = self.now;
         drive(&mut realization, &mut self.cluster);
         let mut conclusion = realization.conclude(&self.cluster.held.known());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use test_support::stage::Versions;
-use test_support::{ControlPlane, eventually};
+use test_support::{ControlPlane, Disturbance, LossyProxy, eventually};
 
 use crate::immutable::{WORKLOAD, branch};
 use crate::stage::{NOTHING, PATIENCE, Stage, condition, step};
@@ -205,6 +205,56 @@ async fn the_last_good_output_outlives_the_process_and_nothing_is_written_for_it
     let after = stage.workload("app").await;
     let outputs = |owner: &Value| step(owner, "build")["outputs"].clone();
     assert_eq!(outputs(&after), outputs(&before));
+}
+
+/// Objects are written before the status that tells of them.
+#[tokio::test]
+async fn an_output_that_was_handed_on_before_a_kill_is_not_taken_back() {
+    let mut stage = built().await;
+    stage.kill_controller();
+    let network = LossyProxy::disturbing(&stage.plane, |parts| {
+        let is_of_status = parts.uri.path().ends_with("/workloads/app/status");
+        is_of_status.then_some(Disturbance::Broken)
+    });
+    let network = network.await.unwrap();
+    stage.start_controller_as(network.kubeconfig());
+    push(&stage, "2").await;
+    says(&stage, "True", Some("image@2")).await;
+    deployed(&stage, "image@2").await;
+    stage.kill_controller();
+    let owner = stage.workload("app").await;
+    assert_eq!(step(&owner, "build")["outputs"][0]["value"], "image@1");
+
+    says(&stage, "Unknown", None).await;
+    let versions = Versions::of(&stage, "v1", "ConfigMap").await;
+    stage.start_controller();
+    let owner = stage
+        .until("app", "what is deployed is left as it is", |owner| {
+            let submitted = condition(&step(owner, "deploy"), "ResourceSubmitted");
+            submitted["reason"] == "InputsNotReady"
+        })
+        .await;
+    let message = condition(&step(&owner, "deploy"), "ResourceSubmitted")["message"].clone();
+    let message = message.as_str().unwrap_or_default();
+    assert!(
+        message.contains("[build] hand on what status knows"),
+        "{message}"
+    );
+    stage.settle("app").await;
+    assert_eq!(stage.requests_of_reconciles("app", 2).await, NOTHING);
+    assert_eq!(image(&stage).await, "image@2");
+
+    says(&stage, "True", None).await;
+    let build = told(&stage, "Good").await;
+    assert_eq!(build["outputs"][0]["value"], "image@2");
+    stage.settle("app").await;
+    assert_eq!(stage.requests_of_reconciles("app", 1).await, NOTHING);
+    push(&stage, "3").await;
+    says(&stage, "True", Some("image@3")).await;
+    deployed(&stage, "image@3").await;
+    let deployed = stage.get("v1", "ConfigMap", "app-deployed").await.unwrap();
+    let seen = versions.up_to(&deployed).await;
+    assert!(!format!("{seen:?}").contains("image@1"), "{seen:?}");
 }
 
 #[tokio::test]

@@ -79,6 +79,7 @@ rows! {
     "stamping waits for the blueprint" => StepError::Stamp { waits_for: WaitsFor::Blueprint, .. },
     "stamping is tried again" => StepError::Stamp { waits_for: WaitsFor::Retry, .. },
     "inputs are missing" => StepError::InputsMissing { .. },
+    "object may hold something newer" => StepError::MayBeNewer { .. },
     // Objects that are contested and families that cannot be listed have errors of their own.
     "object is rejected" => StepError::Apply {
         kind: SubmitFailureKind::Rejected | SubmitFailureKind::List | SubmitFailureKind::Contested,
@@ -247,6 +248,17 @@ fn every_error_has_its_row_in_the_table() {
             },
             "waiting for input(s) [i] of resource [r]: not available from resource(s) [a]; never",
             (UserMustFix, Unknown, "InputsNotReady", AwaitChange),
+        ),
+        (
+            StepError::MayBeNewer {
+                object: text("ns/x"),
+                resource: "r".into(),
+                providers: vec!["a".into(), "b".into()],
+            },
+            "object [ns/x] of resource [r] is left as it is: resource(s) [a, b] hand on what status knows as good last, and \
+             the object holds something else, which may be newer; waiting for resource(s) [a, b] to be good. \
+             To have it made anew at once, delete it",
+            (NotYet, Unknown, "InputsNotReady", AwaitChange),
         ),
         (
             apply(SubmitFailureKind::Rejected),

@@ -29,7 +29,9 @@ impl StepError {
                 (Infrastructure, Reason::UnknownError)
             }
             Self::Stamp { waits_for, .. } => return stamp_verdict(*waits_for),
-            Self::InputsMissing { starved: None, .. } => (NotYet, Reason::InputsNotReady),
+            Self::InputsMissing { starved: None, .. } | Self::MayBeNewer { .. } => {
+                (NotYet, Reason::InputsNotReady)
+            }
             Self::InputsMissing {
                 starved: Some(_), ..
             } => {

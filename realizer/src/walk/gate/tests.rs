@@ -119,6 +119,7 @@ fn with_rendering<T>(then: impl FnOnce(&mut Walk<'_>, At, Submission) -> T) -> T
         key: StatusKey::NONE,
         steps: Steps::new(&blueprint),
         artifacts: crate::KnownArtifacts::default(),
+        is_status_behind: false,
     };
     let StartOutcome::Rendered(template, mut rendering) = walk.preparing(0).start() else {
         panic!("the template renders");
