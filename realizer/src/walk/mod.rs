@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api_types::ProvenanceInput;
+use api_types::runnable::RunResult;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
 use crate::step::end::{StepEnd, StepResult};
@@ -41,8 +42,8 @@ use crate::template::stamp;
 use crate::walk::observe::Observing;
 use crate::walk::prepare::{HeldStep, Preparing};
 use crate::{
-    Blueprint, KnownArtifacts, Observation, Owner, StatusKey, Submission, SubmitFailure, Template,
-    TemplateSource,
+    Blueprint, KnownArtifacts, Observation, Observed, Owner, StatusKey, Submission, SubmitFailure,
+    Template, TemplateSource,
 };
 
 /// What a walk goes by, and what it knows of its steps.
@@ -176,7 +177,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Whether the object, as we made it, reports these outputs still: it has come to nothing newer then.
+    /// Whether the object, as we made it, reports these outputs still, or status tells how every run has ended: the step has
+    /// come to nothing newer then.
     fn is_borne_out(
         &self,
         step: usize,
@@ -185,6 +187,9 @@ impl Walk<'_> {
         output: &Output,
     ) -> bool {
         match &result.end {
+            StepEnd::Submitted(submitted) if template.lifecycle.is_immutable() => {
+                self.has_told_all_runs(step, &submitted.observed)
+            }
             StepEnd::Submitted(submitted) => {
                 let observed = &submitted.observed;
                 submitted.is_of_present
@@ -193,6 +198,15 @@ impl Walk<'_> {
             }
             StepEnd::PassedThrough(_) | StepEnd::Failed(_) => false,
         }
+    }
+
+    /// Whether status knows this run, and how it and all before it have ended.
+    fn has_told_all_runs(&self, step: usize, newest: &Observed) -> bool {
+        let entry = self.owner.status.resource(&self.blueprint.steps[step].name);
+        let runs = entry.map_or(&[][..], |entry| &entry.runs);
+        let uid = newest.object["metadata"]["uid"].as_str();
+        runs.iter().any(|run| Some(run.uid.as_str()) == uid)
+            && runs.iter().all(|run| run.result != RunResult::Running)
     }
 
     /// The steps whose outputs a step misses, and the parameters that its template has.

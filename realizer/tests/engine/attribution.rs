@@ -449,7 +449,7 @@ spec:
     spec: {revision: $(source.revision)$}
 ";
 
-fn ran() -> Scenario {
+pub(crate) fn ran() -> Scenario {
     let mut scenario = Scenario::new(DOCUMENTS);
     scenario.apply(RUN);
     scenario.advance();

@@ -180,3 +180,26 @@ fn no_run_of_an_older_output_is_made_after_that_of_a_newer_one() {
     scenario.advance();
     assert_eq!(runs(&scenario), ["image@1", "image@2"]);
 }
+
+/// A test that fails is nothing unusual, and nor is an upgrade of templates and controller at once.
+#[test]
+fn after_a_run_that_status_knows_to_have_failed_nothing_newer_can_be_there() {
+    let mut scenario = crate::attribution::ran();
+    push(&mut scenario, "2");
+    scenario.cluster.object("run-2")["status"] = json!({"failed": 1});
+    scenario.advance();
+    scenario.is_told = false;
+    relabel(&mut scenario);
+    scenario.advance();
+    assert!(is_edited(&mut scenario));
+    assert_eq!(deployed(&mut scenario), "image@1");
+
+    push(&mut scenario, "3");
+    scenario.cluster.object("run-3")["status"] = json!({"succeeded": 1, "image": "image@3"});
+    scenario.advance_and_die();
+    assert_eq!(deployed(&mut scenario), "image@3");
+    // How it ended is in no status.
+    scenario.cluster.tamper("run-3");
+    scenario.advance();
+    assert_eq!(deployed(&mut scenario), "image@3");
+}
