@@ -72,14 +72,15 @@ async fn phases(stage: &mut Stage<'_>) -> anyhow::Result<Attribution> {
     Ok(attribution)
 }
 
-/// Makes both kinds of owners in turn. Those without rules go again at once.
+/// Makes both kinds of owners in turn. Before a block the owners of the last one of its kind go: what follows a removal must
+/// not fall to one kind only.
 async fn cold(stage: &mut Stage<'_>) -> anyhow::Result<(Blocks, Blocks)> {
     let mut without = Blocks::default();
     let floor = async |stage: &mut Stage<'_>, count: usize, _: &mut CpuSeconds| {
         let owners = owners(FLOOR, count);
+        stage.world.remove(&owners).await?;
         let seconds = block(stage, &owners, WITHOUT_RULES, &mut without).await?;
         without.owners += count;
-        stage.world.remove(&owners).await?;
         Ok(seconds)
     };
     let controller = async |stage: &mut Stage<'_>, owners: &[Key], blocks: &mut Blocks| {
@@ -87,6 +88,8 @@ async fn cold(stage: &mut Stage<'_>) -> anyhow::Result<(Blocks, Blocks)> {
         Ok((seconds, String::new()))
     };
     let cold = Blocks::measure(stage, floor, controller).await?;
+    let block = block_size(stage.count);
+    stage.world.remove(&owners(FLOOR, block)).await?;
     Ok((cold, without))
 }
 
