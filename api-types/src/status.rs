@@ -385,7 +385,7 @@ pub struct Update {
     /// is no key.
     pub digest: String,
     /// The object, as JSON. Absent where a value of a Secret goes in, or it is large: then what is rendered at the time is
-    /// meant.
+    /// meant. Absent as well of the one that is applied, once the object is good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rendering: Option<String>,
     /// What it was rendered from.

@@ -65,6 +65,9 @@ pub(crate) struct Arrived {
     pub(crate) stack: UpdateStack,
     /// What is rendered now.
     pub(crate) newest: Update,
+    /// Whether the object tells by its values alone that the applied one is in it, so that its rendering need not be kept once
+    /// nothing is under way.
+    pub(crate) is_told_by_object: bool,
 }
 
 /// What has become of the update that is applied.
@@ -110,7 +113,11 @@ impl UpdateRule {
             number: stack.newest,
             ..arrival
         };
-        Arrived { stack, newest }
+        Arrived {
+            stack,
+            newest,
+            is_told_by_object: false,
+        }
     }
 
     /// An update that came before is the newest again if it comes once more.
@@ -147,6 +154,7 @@ impl UpdateRule {
         if stack.applied.digest == arrival.digest {
             stack.applied.number = arrival.number;
             stack.applied.made_from = arrival.made_from;
+            stack.applied.rendering = arrival.rendering;
         } else {
             stack.waiting.push(arrival);
         }
@@ -167,7 +175,11 @@ impl UpdateRule {
 
     /// Which update is applied next, by what has become of the present one.
     pub(crate) fn weigh(&self, arrived: Arrived, came: Came, now: &Time) -> Weighed {
-        let Arrived { mut stack, newest } = arrived;
+        let Arrived {
+            mut stack,
+            newest,
+            is_told_by_object,
+        } = arrived;
         let number = stack.applied.number;
         let is_newest = number == stack.newest;
         match came {
@@ -175,6 +187,10 @@ impl UpdateRule {
                 stack.waiting.retain(|it| it.number > number);
                 if is_newest {
                     stack.failure = None;
+                }
+                // It is rendered in each walk. A status of it is a third larger.
+                if is_newest && is_told_by_object {
+                    stack.applied.rendering = None;
                 }
                 Self::next(stack, now)
             }
@@ -232,12 +248,25 @@ impl UpdateRule {
     }
 }
 
+/// Whether status tells of other updates by now, and not only whether the rendering of the applied one has to be known.
+pub(crate) fn are_others(before: &UpdateStack, now: &UpdateStack) -> bool {
+    let without_rendering = |stack: &UpdateStack| {
+        let mut stack = stack.clone();
+        stack.applied.rendering = None;
+        stack
+    };
+    without_rendering(before) != without_rendering(now)
+}
+
 /// The same rendering may come from other inputs.
 fn restate(stack: &mut UpdateStack, arrival: Update) {
     let waiting = stack.waiting.iter_mut();
     let mut all = std::iter::once(&mut stack.applied).chain(waiting);
     if let Some(same) = all.find(|it| it.digest == arrival.digest) {
         same.made_from = arrival.made_from;
+        if same.rendering.is_none() {
+            same.rendering = arrival.rendering;
+        }
     }
 }
 

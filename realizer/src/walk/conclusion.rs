@@ -15,6 +15,7 @@ use crate::status::explanation::{ExplainedStep, Explanation};
 use crate::status::report::{self, Extras, Kept};
 use crate::step::end::StepResult;
 use crate::step::error::StepError;
+use crate::template::updates;
 use crate::values::redaction::Taint;
 use crate::walk::Walk;
 use crate::walk::keep::{Keeping, Kept as KeptOutputs};
@@ -137,7 +138,9 @@ impl<'a> Conclusion<'a> {
             let before = owner.status.resource(&step.name);
             let before = before.and_then(|entry| entry.updates.as_ref());
             let now = weighed.as_ref().map(|it| &it.stack);
-            before.zip(now).is_some_and(|(before, now)| before != now)
+            before
+                .zip(now)
+                .is_some_and(|(before, now)| updates::are_others(before, now))
         });
         let conditions = Conditions::new(&owner.status.conditions, &now);
         let steps = explained(entries, results);

@@ -26,13 +26,16 @@ use crate::values::canonical;
 use crate::values::redaction::Taint;
 use crate::walk::gate::{AfterLook, Gate, Reading, Ruling};
 use crate::walk::{At, Walk};
-use crate::{Observed, Submission, SubmitFailure, SubmitFailureKind};
+use crate::{Observation, Observed, Submission, SubmitFailure, SubmitFailureKind, Write};
 
 /// Keeps an object as it is until it is good or has failed.
 pub(super) struct UpdateGate;
 
 /// What is applied is not kept; the object was asked for.
-struct UnknownApplied(Arrived);
+struct UnknownApplied {
+    arrived: Arrived,
+    rendering: Submission,
+}
 
 impl Gate for UpdateGate {
     fn approached(&self, walk: &mut Walk<'_>, at: &At, rendering: Submission) -> Ruling {
@@ -59,7 +62,11 @@ impl Gate for UpdateGate {
             None => {
                 // What its rules read beside the object is that of the update which is applied.
                 walk.steps.take_up(at.step, arrived.clone());
-                Ruling::Look(rendering, Box::new(UnknownApplied(arrived)))
+                let mut place = rendering.clone();
+                if arrived.is_told_by_object {
+                    place.digest.clone_from(&arrived.stack.applied.digest);
+                }
+                Ruling::Look(place, Box::new(UnknownApplied { arrived, rendering }))
             }
         }
     }
@@ -73,20 +80,33 @@ impl AfterLook for UnknownApplied {
         place: Submission,
         found: Vec<Observed>,
     ) -> Ruling {
-        let Self(mut arrived) = *self;
-        walk.steps.put_down(at.step);
+        let Self {
+            mut arrived,
+            rendering,
+        } = *self;
         let newest = found.into_iter().rev().find(|member| !member.is_gone);
-        if let Some(newest) = newest.filter(|newest| walk.is_under_way(at, newest)) {
-            let end = walk.observing(at).waiting(newest);
-            walk.steps.take_up(at.step, arrived);
-            return Ruling::Hold(at.ended(end, &place));
+        let applied = place.recorded.applied.as_ref();
+        let is_told = arrived.is_told_by_object && applied.is_some_and(|it| it.state.is_some());
+        if let Some(newest) = newest {
+            let is_applied = newest.digest.as_ref() == Some(&place.digest) && newest.unchanged;
+            if is_told && is_applied {
+                return walk.hold_applied(at, &place, newest);
+            }
+            walk.steps.put_down(at.step);
+            // What others have made of the object is no update of ours, and keeps none away.
+            if !is_told && walk.is_under_way(at, &newest) {
+                let end = walk.observing(at).waiting(newest);
+                walk.steps.take_up(at.step, arrived);
+                return Ruling::Hold(at.ended(end, &place));
+            }
         }
+        walk.steps.put_down(at.step);
         arrived.stack.waiting.pop();
         arrived.stack.applied = Update {
             since: whole_seconds(&walk.now),
             ..arrived.newest.clone()
         };
-        walk.pass_update(at, arrived, place)
+        walk.pass_update(at, arrived, rendering)
     }
 
     /// That nothing is seen says nothing of the update.
@@ -135,6 +155,11 @@ impl Walk<'_> {
         };
         let mut arrived = rule.arrive(before, arrival, room);
         arrived.stack.read_from.clone_from(&attribution.watched);
+        // Of the others, values alone do not tell which update it is, or not whether others have set any beside.
+        arrived.is_told_by_object = !is_secret
+            && rendering.basis.is_none()
+            && !rendering.lifecycle.is_immutable()
+            && !rendering.refuses_foreign_fields;
         Some(arrived)
     }
 
@@ -153,6 +178,15 @@ impl Walk<'_> {
             context: context.chain(of_others).collect(),
             deployment: inputs.deployment().and_then(deployment_of),
         }
+    }
+
+    /// The applied one is in the object, as it was left, and is read as if it had been submitted again.
+    fn hold_applied(&self, at: &At, place: &Submission, observed: Observed) -> Ruling {
+        let observation = Observation::Object {
+            observed,
+            write: Write::Unchanged,
+        };
+        Ruling::Hold(at.ended(self.observing(at).observe(place, observation), place))
     }
 
     /// This one is in the object, or is to be.

@@ -338,11 +338,11 @@ impl Hand<'_> {
                     .collect();
             }
         };
-        let wanted = place.object["spec"]["revision"].as_str().unwrap();
-        let rendered = (self.texts.number(wanted), self.texts.number(&place.digest));
+        // An update that was applied before may be asked for.
+        let rendered = self.texts.number(&place.digest);
         let seen = self.world.seen[slot as usize].clone();
         let found = seen.map(|seen| {
-            let is_rendered = seen.rendered == rendered && seen.is_ours();
+            let is_rendered = seen.rendered.1 == rendered && seen.is_ours();
             observed(self.object(&seen, place), is_rendered)
         });
         found.into_iter().collect()

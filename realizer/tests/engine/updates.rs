@@ -169,6 +169,65 @@ fn what_somebody_changes_while_updates_wait_is_put_back_to_what_was_applied() {
     assert_eq!(asked(&mut scenario), "1");
 }
 
+fn kept_rendering(scenario: &Scenario) -> &Value {
+    &scenario.entry("build")["updates"]["applied"]["rendering"]
+}
+
+#[test]
+fn a_rendering_is_kept_while_its_object_is_not_good_and_no_longer() {
+    let mut scenario = waiting();
+    assert!(kept_rendering(&scenario).is_string());
+    ends(&mut scenario, "True");
+    assert_eq!(*kept_rendering(&scenario), Value::Null);
+    settles(&mut scenario);
+    // It is not put off that the object is under way by itself, but nothing else waits for that to be written.
+    says(&mut scenario, "Unknown", None);
+    let outcome = scenario.reconcile();
+    assert!(outcome.changed && !outcome.write_now);
+    assert!(kept_rendering(&scenario).is_string());
+    push(&mut scenario, "2");
+    changed(&mut scenario, "evil");
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "1", "it is put back");
+    ends(&mut scenario, "True");
+    assert_eq!(asked(&mut scenario), "2");
+}
+
+#[test]
+fn an_update_waits_for_an_object_that_came_to_be_under_way_at_the_same_time() {
+    let mut scenario = waiting();
+    let first = identity(&scenario, "fetch");
+    ends(&mut scenario, "True");
+    says(&mut scenario, "Unknown", None);
+    push(&mut scenario, "2");
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "1");
+    assert_eq!(waits(&scenario), ["2"]);
+    settles(&mut scenario);
+    // What it comes to is accepted, as what it is, before the update is applied.
+    says(&mut scenario, "True", Some("image@1-rebuilt"));
+    scenario.advance();
+    assert_eq!(output(&scenario)["value"], "image@1-rebuilt");
+    assert_eq!(
+        output(&scenario)["provenance"]["inputs"][0]["identity"],
+        first
+    );
+    scenario.advance();
+    assert_eq!(asked(&mut scenario), "2");
+}
+
+#[test]
+fn what_others_have_made_of_an_object_that_was_good_keeps_no_update_away() {
+    let mut scenario = waiting();
+    ends(&mut scenario, "True");
+    changed(&mut scenario, "evil");
+    says(&mut scenario, "Unknown", Some("image@evil"));
+    push(&mut scenario, "2");
+    assert_eq!(asked(&mut scenario), "2");
+    assert_eq!(output(&scenario)["value"], "image@1");
+    assert_eq!(deployed(&mut scenario), "image@1");
+}
+
 #[test]
 fn an_object_that_was_deleted_is_made_as_it_was_applied() {
     let mut scenario = waiting();
