@@ -121,6 +121,19 @@ impl LossyProxy {
         Self::with(plane, Box::new(faults)).await
     }
 
+    /// As [`Self::disturbing`], by what is sent as well.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub async fn disturbing_by_body(
+        plane: &ControlPlane,
+        disturbs: impl Fn(&Parts, &[u8]) -> Option<Disturbance> + Send + Sync + 'static,
+    ) -> anyhow::Result<Self> {
+        let faults = move |parts: &Parts, body: &[u8]| disturbs(parts, body).map(Fault::Disturbed);
+        Self::with(plane, Box::new(faults)).await
+    }
+
     async fn with(plane: &ControlPlane, faults: Faults) -> anyhow::Result<Self> {
         let administrator = plane.config()?;
         let mut anonymous = administrator.clone();

@@ -88,11 +88,14 @@ async fn what_the_store_does_not_take_is_told_and_not_tried_for_ever() {
     stage
         .apply(&webhook.convention("add-env", json!({}), json!({})))
         .await;
-    let writes = AtomicU32::new(0);
-    let network = LossyProxy::disturbing(&stage.plane, move |parts| {
-        let is_write = parts.uri.path().ends_with("/status");
-        let is_first = is_write && writes.fetch_add(1, Ordering::SeqCst) == 0;
-        is_first.then_some(TOO_LARGE)
+    // Each one that has the template: another wake must not get through.
+    let network = LossyProxy::disturbing_by_body(&stage.plane, |parts, body| {
+        let has_template = || {
+            let patch: Value = serde_json::from_slice(body).unwrap_or_default();
+            let mut operations = patch.as_array().into_iter().flatten();
+            operations.any(|it| it["path"] == "/status" && it["value"].get("template").is_some())
+        };
+        (parts.uri.path().ends_with("/status") && has_template()).then_some(TOO_LARGE)
     });
     let network = network.await.unwrap();
     start_behind(&mut stage, &network);
