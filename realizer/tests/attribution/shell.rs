@@ -320,6 +320,11 @@ impl Hand<'_> {
     fn look(&mut self, place: &Submission) -> Vec<Observed> {
         let observed = |object: Value, is_rendered: bool| Observed {
             digest: is_rendered.then(|| place.digest.clone()),
+            state: place
+                .recorded
+                .applied
+                .as_ref()
+                .and_then(|it| it.state.clone()),
             is_known: true,
             ..Observed::of(object)
         };
