@@ -26,6 +26,8 @@ pub(crate) struct Checker {
     /// What the tenant may write.
     tampers_with: &'static [Slot],
     crashes: bool,
+    /// Whether all ends well.
+    ends_well: bool,
     /// Whether the watch shows everything at once.
     shows_at_once: bool,
     walks: HashMap<World, Rc<Walked>>,
@@ -69,6 +71,7 @@ impl Checker {
             tampering: 0,
             tampers_with: &Slot::ALL,
             crashes: false,
+            ends_well: false,
             shows_at_once: false,
             walks: HashMap::new(),
             identities: HashMap::new(),
@@ -98,6 +101,14 @@ impl Checker {
     pub(crate) fn without_lag(self) -> Self {
         Self {
             shows_at_once: true,
+            ..self
+        }
+    }
+
+    /// No resource fails.
+    pub(crate) fn without_failures(self) -> Self {
+        Self {
+            ends_well: true,
             ..self
         }
     }
@@ -207,7 +218,8 @@ impl Checker {
                 moves.push(Move::Begin(slot));
             }
             if world.work(slot).is_some() {
-                moves.extend([Move::End(slot, true), Move::End(slot, false)]);
+                moves.push(Move::End(slot, true));
+                moves.extend((!self.ends_well).then_some(Move::End(slot, false)));
             }
             let stands = self.shell.fault == Some(Fault::WatchStands);
             if world.seen[slot as usize] != world.held[slot as usize] && !stands {
