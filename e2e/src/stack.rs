@@ -21,6 +21,8 @@ use crate::manifests::documents;
 
 /// The flag that says under which name the API server calls a webhook.
 const WEBHOOK_SERVICE: &str = "--webhook-service=";
+/// The flag that names the configurations of webhooks.
+const WEBHOOK_CONFIGURATION: &str = "--webhook-configuration=";
 /// What an argument says of a Pod: its ports, its folders, and the name by which it is called.
 const OF_A_POD: [&str; 5] = [
     WEBHOOK_SERVICE,
@@ -161,37 +163,91 @@ pub async fn installed_controller_with(
     name: &'static str,
     more: &[String],
 ) -> anyhow::Result<Controller> {
-    let kubeconfig = control_plane
-        .kubeconfig_of_service_account(CONTROLLERS_NAMESPACE, name)
-        .await?;
-    for _ in 1..PORT_ATTEMPTS {
-        match start_installed(control_plane, name, &kubeconfig, more).await {
-            Err(error) if format!("{error:#}").contains(PORT_TAKEN) => {}
-            started => return started,
-        }
+    let mut shipped = Vec::new();
+    for manifest in MANIFESTS {
+        shipped.extend(documents(manifest)?);
     }
-    start_installed(control_plane, name, &kubeconfig, more).await
+    let deployed = Deployed::of(&shipped, name, name)?;
+    deployed.start(control_plane, more).await
 }
 
-async fn start_installed(
+/// What a Deployment runs, and the manifests that it is among.
+pub struct Deployed<'m> {
+    manifests: &'m [Value],
+    program: &'static str,
+    account: &'m str,
+    arguments: Vec<String>,
+}
+
+impl<'m> Deployed<'m> {
+    /// The program that the Deployment of this name runs.
+    ///
+    /// # Errors
+    ///
+    /// There is no such Deployment among the manifests.
+    pub fn of(
+        manifests: &'m [Value],
+        deployment: &str,
+        program: &'static str,
+    ) -> anyhow::Result<Self> {
+        let found = named(manifests, "Deployment", deployment);
+        let found = found.with_context(|| format!("no Deployment {deployment}"))?;
+        let pod = &found["spec"]["template"]["spec"];
+        Ok(Self {
+            manifests,
+            program,
+            account: pod["serviceAccountName"].as_str().context("no account")?,
+            arguments: Vec::deserialize(&pod["containers"][0]["args"])?,
+        })
+    }
+
+    /// Starts it beside the cluster, as [`installed_controller`] does.
+    ///
+    /// # Errors
+    ///
+    /// As [`installed_controller`].
+    pub async fn start(
+        &self,
+        control_plane: &ControlPlane,
+        more: &[String],
+    ) -> anyhow::Result<Controller> {
+        let kubeconfig = control_plane
+            .kubeconfig_of_service_account(CONTROLLERS_NAMESPACE, self.account)
+            .await?;
+        for _ in 1..PORT_ATTEMPTS {
+            match start_deployed(control_plane, self, &kubeconfig, more).await {
+                Err(error) if format!("{error:#}").contains(PORT_TAKEN) => {}
+                started => return started,
+            }
+        }
+        start_deployed(control_plane, self, &kubeconfig, more).await
+    }
+
+    /// What a flag of it says.
+    fn says(&self, flag: &str) -> Option<&str> {
+        let mut said = self.arguments.iter();
+        said.find_map(|argument| argument.strip_prefix(flag))
+    }
+}
+
+async fn start_deployed(
     control_plane: &ControlPlane,
-    name: &'static str,
+    deployed: &Deployed<'_>,
     kubeconfig: &Path,
     more: &[String],
 ) -> anyhow::Result<Controller> {
-    let mut arguments = deployment_arguments(name)?;
-    let serves_webhook = arguments
-        .iter()
-        .any(|argument| argument.starts_with(WEBHOOK_SERVICE));
+    let name = deployed.program;
+    let configuration = deployed.says(WEBHOOK_CONFIGURATION);
+    let mut arguments = deployed.arguments.clone();
     arguments.retain(|argument| !OF_A_POD.iter().any(|flag| argument.starts_with(flag)));
     arguments.extend(more.iter().cloned());
     arguments.extend([
         format!("--own-namespace={CONTROLLERS_NAMESPACE}"),
         "--lease-identity=e2e".to_owned(),
     ]);
-    if !serves_webhook {
+    let Some(configuration) = configuration else {
         return Controller::start(name, kubeconfig, &arguments).await;
-    }
+    };
     let port = free_port()?;
     // A service name is a DNS name in the certificate; this one is that of this machine.
     arguments.extend([
@@ -200,7 +256,7 @@ async fn start_installed(
     ]);
     let serves_presets = arguments.iter().any(|argument| argument == "--pod-presets");
     let controller = Controller::start(name, kubeconfig, &arguments).await?;
-    register_webhooks(control_plane, name, port).await?;
+    register_webhooks(control_plane, deployed.manifests, configuration, port).await?;
     if serves_presets {
         let registered = control_plane.register_preset_webhooks(port, WEBHOOK_TIMEOUT, LIMIT);
         registered.await?;
@@ -252,47 +308,33 @@ pub fn forbidden_requests(
     Ok(asked.collect())
 }
 
-/// The manifests of this kind and name.
-fn installed(kind: &str, name: &str) -> anyhow::Result<Option<Value>> {
-    for manifest in MANIFESTS {
-        let mut documents = documents(manifest)?.into_iter();
-        let found =
-            documents.find(|object| object["kind"] == kind && object["metadata"]["name"] == name);
-        if found.is_some() {
-            return Ok(found);
-        }
-    }
-    Ok(None)
+/// The manifest of this kind and name.
+fn named<'m>(manifests: &'m [Value], kind: &str, name: &str) -> Option<&'m Value> {
+    let mut manifests = manifests.iter();
+    manifests.find(|object| object["kind"] == kind && object["metadata"]["name"] == name)
 }
 
-/// The arguments of a controller's container in its manifest.
-fn deployment_arguments(name: &str) -> anyhow::Result<Vec<String>> {
-    let deployment =
-        installed("Deployment", name)?.with_context(|| format!("no Deployment {name}"))?;
-    let arguments = &deployment["spec"]["template"]["spec"]["containers"][0]["args"];
-    Ok(Vec::deserialize(arguments)?)
-}
-
-/// Has the API server call a controller's webhooks.
+/// Has the API server call the webhooks of the configurations of this name.
 async fn register_webhooks(
     control_plane: &ControlPlane,
-    controller: &str,
+    manifests: &[Value],
+    name: &str,
     port: u16,
 ) -> anyhow::Result<()> {
-    let name = format!("carto-{controller}");
     let mut registered = 0;
     for kind in [
         "MutatingWebhookConfiguration",
         "ValidatingWebhookConfiguration",
     ] {
-        if let Some(configuration) = installed(kind, &name)? {
+        if let Some(configuration) = named(manifests, kind, name) {
+            let configuration = configuration.clone();
             let registering =
                 control_plane.register_webhooks(configuration, port, WEBHOOK_TIMEOUT, LIMIT);
             registering.await?;
             registered += 1;
         }
     }
-    ensure!(registered > 0, "{controller} has no webhook configuration");
+    ensure!(registered > 0, "there is no webhook configuration {name}");
     Ok(())
 }
 

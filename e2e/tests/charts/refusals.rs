@@ -183,6 +183,51 @@ fn values_of_controllers_that_cannot_be_are_told() {
             ["/image/digest", "pattern"],
         ),
         (
+            "delivery-controller",
+            "shards: [{name: a}]",
+            ["/shards/0", "missing property 'labelSelector'"],
+        ),
+        (
+            "delivery-controller",
+            "shards: [{name: A, namespaces: [dev]}]",
+            ["/shards/0/name", "pattern"],
+        ),
+        (
+            "delivery-controller",
+            "shards: [{name: a, namespaces: [dev]}, {name: a, labelSelector: b}]",
+            ["two have the name \"a\"", "one Lease"],
+        ),
+        (
+            "supplychain-controller",
+            "shards: [{name: webhook, namespaces: [dev]}]",
+            ["shards", "none can have the name \"webhook\""],
+        ),
+        (
+            "runnable-controller",
+            "{shareOwners: true, replicas: 33}",
+            ["at most 32 share the owners", "shards"],
+        ),
+        (
+            "runnable-controller",
+            "{shareOwners: true, shards: [{name: a, namespaces: [dev], replicas: 33}]}",
+            ["at most 32 share the owners", "shards"],
+        ),
+        (
+            "conventions-controller",
+            "shareOwners: true",
+            ["shareOwners", "not allowed"],
+        ),
+        (
+            "runnable-controller",
+            "replicas: -1",
+            ["/replicas", "want 0"],
+        ),
+        (
+            "runnable-controller",
+            "{podMonitor: {enabled: true}, serviceMonitor: {enabled: true}}",
+            ["exclude each other", "counted twice"],
+        ),
+        (
             "supplychain-controller",
             "webhook: {failurePolicy: fail}",
             ["/webhook/failurePolicy", "'Fail', 'Ignore'"],

@@ -13,7 +13,13 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 use test_support::{ControlPlane, documents, objects_in, shared_control_plane};
 
-const FOREIGN: [&str; 4] = ["Certificate", "Issuer", "PodMonitor", "PrometheusRule"];
+const FOREIGN: [&str; 5] = [
+    "Certificate",
+    "Issuer",
+    "PodMonitor",
+    "PrometheusRule",
+    "ServiceMonitor",
+];
 /// Without them no Pod is admitted.
 const BEFORE_PODS: [&str; 2] = ["ServiceAccount", "PriorityClass"];
 const CONVENTIONS: &str = "conventions.carto.run/v1alpha1";
@@ -340,7 +346,33 @@ async fn helm_installs_upgrades_and_removes_carto_and_leaves_kinds_and_owners() 
     let owners = objects_in(&client, "default", "carto.run/v1alpha1", "Workload");
     owners.get("app").await.unwrap();
 
-    // What was kept is taken up again.
-    release.run(&["install", "carto", chart]);
+    // What was kept is taken up again. Somebody who migrates begins without Pods, and scales up by hand; the values come after.
+    let none = STAMPING.map(|name| format!("{name}.replicas=0")).join(",");
+    release.run(&["install", "carto", chart, "--set", &none]);
     owners.get("app").await.unwrap();
+    let of = async |name: &str| deployments.get(name).await.unwrap();
+    let stopped = of("runnable-controller").await;
+    assert_eq!(stopped.data["spec"]["replicas"], 0);
+    let wanted = |found: &DynamicObject| found.annotations().get(WANTED).cloned();
+    assert_eq!(wanted(&stopped), None);
+    let up = Patch::Merge(json!({"spec": {"replicas": 2}}));
+    let params = PatchParams::default();
+    deployments
+        .patch_scale("runnable-controller", &params, &up)
+        .await
+        .unwrap();
+    release.run(&["upgrade", "carto", chart, "--reset-values"]);
+    for name in STAMPING {
+        let there = of(name).await;
+        assert_eq!(there.data["spec"]["replicas"], 2, "{name}");
+        assert_eq!(wanted(&there).as_deref(), Some("2"), "{name}");
+    }
 }
+
+/// How many replicas there are to be, where somebody has stopped them.
+const WANTED: &str = "carto.run/wanted-replicas";
+const STAMPING: [&str; 3] = [
+    "supplychain-controller",
+    "delivery-controller",
+    "runnable-controller",
+];

@@ -14,6 +14,7 @@ mod demo;
 mod examples;
 mod first_use;
 mod killing;
+mod parts;
 mod pods;
 mod rights;
 mod side_by_side;

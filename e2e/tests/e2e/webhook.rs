@@ -3,15 +3,10 @@
 use std::collections::BTreeSet;
 
 use e2e::binaries::SUPPLY_CHAIN_CONTROLLER;
-use e2e::stack::{
-    forbidden_requests, install, installed_controller, installed_controller_with, user,
-};
+use e2e::stack::{install, installed_controller};
 use http::Request;
 use http::request::Builder;
 use http_body_util::BodyExt as _;
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
-use kube::Api;
-use kube::api::DeleteParams;
 use kube::client::{Body, Client};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -243,65 +238,4 @@ async fn an_object_too_deep_to_be_read_is_refused_with_that_reason_and_can_be_re
     let repair = json!([{"op": "remove", "path": "/spec/template/data"}]);
     let repaired = patch(repair).await;
     assert_eq!(repaired.status, 200, "{repaired:?}");
-}
-
-/// What a process needs that serves the webhook alone, beside the Role for its Secret.
-const ONLY_WEBHOOK: &str = "
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: only-webhook}
-rules:
-  - apiGroups: [admissionregistration.k8s.io]
-    resources: [validatingwebhookconfigurations]
-    resourceNames: [carto-supplychain-controller]
-    verbs: [list, watch, patch]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: only-webhook}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: only-webhook}
-subjects: [{kind: ServiceAccount, name: supplychain-controller, namespace: carto-system}]
-";
-
-#[tokio::test]
-async fn a_process_that_only_serves_the_webhook_needs_no_right_to_tokens_and_watches_no_owner() {
-    let control_plane = ControlPlane::builder().audit().start().await.unwrap();
-    install(&control_plane).await.unwrap();
-    let bindings: Api<ClusterRoleBinding> = Api::all(control_plane.client().unwrap());
-    let all_it_has = [
-        "carto-supplychain-controller",
-        "carto-watched-supplychain-controller",
-        "carto-watched-kinds-supplychain-controller",
-    ];
-    for all_it_has in all_it_has {
-        let by_default = DeleteParams::default();
-        bindings.delete(all_it_has, &by_default).await.unwrap();
-    }
-    control_plane.apply_yaml(ONLY_WEBHOOK).await.unwrap();
-    let controller = user(SUPPLY_CHAIN_CONTROLLER);
-    let token = "create serviceaccounts/token in dev named app";
-    control_plane.until_it_may_not(&controller, token).await;
-    let configuration = "patch validatingwebhookconfigurations.admissionregistration.k8s.io named carto-supplychain-controller";
-    control_plane.until_it_may(&controller, configuration).await;
-
-    let flags = ["--only-webhook".to_owned()];
-    let _controller = installed_controller_with(&control_plane, SUPPLY_CHAIN_CONTROLLER, &flags)
-        .await
-        .unwrap();
-    let refused = control_plane.apply_yaml(CHAIN).await.unwrap_err();
-    let text = format!("{refused:#}");
-    assert!(
-        text.contains("supply-chain-validator.cartographer.com"),
-        "{text}"
-    );
-
-    let asked = control_plane.audit_events().unwrap().into_iter();
-    let asked = asked.filter(|event| event.user.username == controller);
-    let resources: BTreeSet<String> = asked
-        .filter_map(|event| Some(event.object_ref?.resource))
-        .collect();
-    let its_own = ["secrets", "validatingwebhookconfigurations"].map(str::to_owned);
-    assert_eq!(resources, BTreeSet::from(its_own));
-    let forbidden = forbidden_requests(&control_plane, SUPPLY_CHAIN_CONTROLLER).unwrap();
-    assert_eq!(forbidden, [""; 0]);
 }

@@ -17,7 +17,7 @@ The accounts of all controllers, as subjects of a FlowSchema: also of those that
 installed otherwise.
 */}}
 {{- define "carto.flowSubjects" -}}
-{{- range list "supplychain-controller" "delivery-controller" "runnable-controller" "conventions-controller" }}
+{{- range list "supplychain-controller" "supplychain-controller-webhook" "delivery-controller" "runnable-controller" "conventions-controller" }}
 - kind: ServiceAccount
   serviceAccount:
     name: {{ . }}

@@ -3,6 +3,7 @@ The account, and the bindings of the roles that the chart has beside it. Who ask
 the ClusterRole carto-watched, which the chart `carto` makes.
 */}}
 {{- define "controller-library.account" -}}
+{{- $name := include "controller-library.name" . -}}
 apiVersion: v1
 kind: ServiceAccount
 metadata:
@@ -17,13 +18,13 @@ automountServiceAccountToken: false
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
 metadata:
-  name: carto-{{ .Chart.Name }}
+  name: carto-{{ $name }}
   labels:
     {{- include "controller-library.labels" . | nindent 4 }}
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: ClusterRole
-  name: carto-{{ .Chart.Name }}
+  name: carto-{{ $name }}
 subjects:
   {{- include "controller-library.subjects" . | nindent 2 }}
 ---
@@ -34,7 +35,7 @@ metadata:
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: Role
-  name: {{ .Chart.Name }}
+  name: {{ $name }}
 subjects:
   {{- include "controller-library.subjects" . | nindent 2 }}
 {{- end -}}

@@ -105,15 +105,13 @@ spec:
 apiVersion: monitoring.coreos.com/v1
 kind: PodMonitor
 metadata:
-  name: {{ .Chart.Name }}
-  namespace: {{ .Release.Namespace }}
-  labels:
-    {{- $labels := include "controller-library.labels" . | fromYaml }}
-    {{- toYaml (merge $labels .Values.podMonitor.labels) | nindent 4 }}
+  {{- include "controller-library.monitorMetadata" (list . .Values.podMonitor.labels) | nindent 2 }}
 spec:
   selector:
     matchLabels:
       {{- include "controller-library.selector" . | nindent 6 }}
+  # Of each shard one replica leads.
+  podTargetLabels: [carto.run/shard]
   podMetricsEndpoints:
     - port: metrics
       path: /metrics
@@ -121,20 +119,62 @@ spec:
 {{- end -}}
 {{- end -}}
 
+{{- define "controller-library.servicemonitor" -}}
+{{- if .Values.serviceMonitor.enabled -}}
+{{- if .Values.podMonitor.enabled -}}
+{{- fail "podMonitor.enabled and serviceMonitor.enabled exclude each other: everything would be counted twice" -}}
+{{- end -}}
+apiVersion: monitoring.coreos.com/v1
+kind: ServiceMonitor
+metadata:
+  {{- include "controller-library.monitorMetadata" (list . .Values.serviceMonitor.labels) | nindent 2 }}
+spec:
+  selector:
+    matchLabels:
+      {{- include "controller-library.selector" . | nindent 6 }}
+  podTargetLabels: [carto.run/shard]
+  endpoints:
+    - port: metrics
+      path: /metrics
+      interval: {{ .Values.serviceMonitor.interval }}
+{{- end -}}
+{{- end -}}
+
+{{/* The metadata of what Prometheus finds by labels of its own: what helm gives, and these labels. */}}
+{{- define "controller-library.monitorMetadata" -}}
+{{- $metadata := include "controller-library.metadata" (first .) | fromYaml -}}
+{{- $_ := set $metadata "labels" (merge $metadata.labels (last .)) -}}
+{{- toYaml $metadata -}}
+{{- end -}}
+
 {{/* Everything but rights and webhook configurations, which each chart has itself. */}}
 {{- define "controller-library.all" -}}
+{{ include "controller-library.part" . }}
+{{- include "controller-library.extra" . }}
+{{- end -}}
+
+{{/* A part that has an account of its own, with a Deployment for each of `shards`, or one. */}}
+{{- define "controller-library.part" -}}
 {{ include "controller-library.account" . }}
 ---
 {{ include "controller-library.service" . }}
+{{- $shards := list }}
+{{- if not .Part }}
+{{- $shards = include (printf "%s.shards" .Chart.Name) . | fromYamlArray }}
+{{- end }}
+{{- range $shard := $shards | default (list dict) }}
+{{- $deployment := set (omit $ "Shard") "Shard" $shard }}
 ---
-{{ include "controller-library.deployment" . }}
+{{ include "controller-library.deployment" $deployment }}
 ---
-{{ include "controller-library.poddisruptionbudget" . }}
+{{ include "controller-library.poddisruptionbudget" $deployment }}
+{{- end }}
 ---
 {{ include "controller-library.networkpolicy" . }}
 ---
 {{ include "controller-library.podmonitor" . }}
-{{- include "controller-library.extra" . }}
+---
+{{ include "controller-library.servicemonitor" . }}
 {{- end -}}
 
 {{- define "controller-library.extra" -}}

@@ -5,8 +5,10 @@ imagePullPolicy: {{ .Values.image.pullPolicy }}
 args:
   - --metrics-port=9998
   - --health-port=8081
+  {{- if not .Part }}
   - --leader-elect
-  {{- with include (printf "%s.args" .Chart.Name) . }}
+  {{- end }}
+  {{- with include (printf "%s.args" .Chart.Name) . | trim }}
   {{- . | nindent 2 }}
   {{- end }}
   {{- with .Values.extraArgs }}
@@ -61,7 +63,9 @@ volumeMounts:
   - name: token
     mountPath: /var/run/secrets/kubernetes.io/serviceaccount
     readOnly: true
-  {{- include (printf "%s.mounts" .Chart.Name) . | nindent 2 }}
+  {{- with include (printf "%s.mounts" .Chart.Name) . }}
+  {{- . | nindent 2 }}
+  {{- end }}
   {{- with .Values.extraVolumeMounts }}
   {{- toYaml . | nindent 2 }}
   {{- end }}

@@ -1,6 +1,6 @@
 {{/*
-The Deployment. What differs between controllers is in templates that each chart has: CHART.args, CHART.mounts and
-CHART.volumes, and CHART.webhook, which is empty where none is served.
+A Deployment. What differs between controllers is in templates that each chart has: CHART.args, CHART.mounts and
+CHART.volumes, CHART.webhook, which is empty where none is served, and CHART.works, which says how replicas share the work.
 */}}
 {{- define "controller-library.deployment" -}}
 {{- $webhook := include (printf "%s.webhook" .Chart.Name) . -}}
@@ -8,12 +8,22 @@ apiVersion: apps/v1
 kind: Deployment
 metadata:
   {{- include "controller-library.metadata" . | nindent 2 }}
+  {{- $replicas := include "controller-library.replicas" . }}
+  {{- if ne $replicas "0" }}
+  annotations:
+    # How many there are when somebody has stopped all of them: `carto migrate` starts as many.
+    carto.run/wanted-replicas: {{ $replicas | quote }}
+  {{- end }}
 spec:
-  # One replica works at a time (a Lease sees to that). The others know all that it knows, so they take over at once
+  {{- if .Part }}
+  # All of them answer the API server.
+  {{- else }}
+  {{- include (printf "%s.works" .Chart.Name) . | nindent 2 }}
   {{- if $webhook }}, and
   # all of them answer the API server
   {{- end }}.
-  replicas: {{ .Values.replicas }}
+  {{- end }}
+  replicas: {{ $replicas }}
   selector:
     matchLabels:
       {{- include "controller-library.selector" . | nindent 6 }}
@@ -34,8 +44,18 @@ spec:
       {{- include "controller-library.pod" . | nindent 6 }}
 {{- end -}}
 
+{{- define "controller-library.replicas" -}}
+{{- $shard := .Shard | default dict -}}
+{{- hasKey $shard "replicas" | ternary $shard.replicas .Values.replicas | int -}}
+{{- end -}}
+
+{{/* What CHART.works says where one replica leads. */}}
+{{- define "controller-library.leads" -}}
+# One replica works at a time (a Lease sees to that). The others know all that it knows, so they take over at once
+{{- end -}}
+
 {{- define "controller-library.pod" -}}
-serviceAccountName: {{ .Chart.Name }}
+serviceAccountName: {{ include "controller-library.name" . }}
 # A token of its own is mounted below.
 automountServiceAccountToken: false
 enableServiceLinks: false
@@ -100,7 +120,9 @@ volumes:
               - path: namespace
                 fieldRef:
                   fieldPath: metadata.namespace
-  {{- include (printf "%s.volumes" .Chart.Name) . | nindent 2 }}
+  {{- with include (printf "%s.volumes" .Chart.Name) . }}
+  {{- . | nindent 2 }}
+  {{- end }}
   {{- with .Values.extraVolumes }}
   {{- toYaml . | nindent 2 }}
   {{- end }}

@@ -46,3 +46,11 @@ served
 # Registries and the webhooks of conventions, on whatever port they listen.
 - {}
 {{- end -}}
+
+{{- define "conventions-controller.shards" -}}
+[]
+{{- end -}}
+
+{{- define "conventions-controller.works" -}}
+{{- include "controller-library.leads" . -}}
+{{- end -}}

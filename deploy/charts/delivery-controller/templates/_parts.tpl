@@ -4,7 +4,7 @@
 {{- end -}}
 
 {{- define "delivery-controller.args" -}}
-
+{{- include "controller-library.ownerArgs" . -}}
 {{- end -}}
 
 {{- define "delivery-controller.mounts" -}}
@@ -21,4 +21,12 @@
 {{- end -}}
 
 {{- define "delivery-controller.egress" -}}
+{{- end -}}
+
+{{- define "delivery-controller.shards" -}}
+{{- include "controller-library.shards" . -}}
+{{- end -}}
+
+{{- define "delivery-controller.works" -}}
+{{- include "controller-library.works" . -}}
 {{- end -}}

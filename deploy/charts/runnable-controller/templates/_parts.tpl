@@ -4,7 +4,7 @@
 {{- end -}}
 
 {{- define "runnable-controller.args" -}}
-
+{{- include "controller-library.ownerArgs" . -}}
 {{- end -}}
 
 {{- define "runnable-controller.mounts" -}}
@@ -21,4 +21,12 @@
 {{- end -}}
 
 {{- define "runnable-controller.egress" -}}
+{{- end -}}
+
+{{- define "runnable-controller.shards" -}}
+{{- include "controller-library.shards" . -}}
+{{- end -}}
+
+{{- define "runnable-controller.works" -}}
+{{- include "controller-library.works" . -}}
 {{- end -}}
